@@ -15,6 +15,7 @@ pub mod editors;
 pub mod event;
 pub mod handover;
 pub mod machine;
+pub mod roles;
 pub mod watchdog;
 
 pub use component::{Phase, Spec};

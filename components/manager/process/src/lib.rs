@@ -3,24 +3,32 @@
 //! The process reads the configuration, runs the Finder, and carries out the outputs of the core on component
 //! processes. `state.json` records the running processes, so that the next life of the manager can adopt them.
 
+mod audit;
 mod commit;
 mod configure;
+mod packages;
 mod revisions;
 mod supervise;
 
-pub use configure::model::{Builtin, ConfigSource, Model, StartError, check_package};
+pub use audit::record as audit_record;
+pub use configure::model::{Builtin, ConfigSource, Model, StartError};
 pub use configure::upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
+pub use packages::admission::check_package;
 pub use revisions::{Noted, Revision, Unconfirmed, Via, parse_copy, parse_revision, parse_unconfirmed};
 pub use supervise::core_file;
 pub use supervise::inherited::close_inherited;
 pub use supervise::left_behind::{LeftBehind, claim_network, is_manager_dead, left_behind, manager_pid};
 pub use supervise::state::{Recorded, parse as parse_state};
 
+use audit::Audit;
+use audit::actions::SeenLately;
+use audit::record::{Act, Who};
 use commit::copy::Copies;
 use commit::steps::Stepping;
 use commit::transaction::{CommitRequest, Done, Source, UnderWay};
 use configure::editors::{EditError, Editing};
-use configure::model::check_network_rights;
+use configure::model::{check_network_rights, guarded_component};
+use configure::people::People;
 use configure::service::Shown;
 use configure::start::{self, Start};
 use revisions::Revisions;
@@ -30,17 +38,20 @@ use sluice_manager::commit::Input as CommitInput;
 use sluice_manager::component::Phase;
 use sluice_manager::event::Severity;
 use sluice_manager::{End, Input, Manager, Output, Spec};
-use sluice_process::Driver;
+use sluice_process::rights::Rights;
+use sluice_process::{Driver, socket_folder};
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
-use sluice_xrl::idl::manager::v1::{configuration_service, manager_service};
+use sluice_xrl::idl::manager::v1::{configuration_service, manager_service, packages_service};
 use sluice_xrl::{Acl, EndpointOptions, LifeEvent, Principal, Target, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
+use supervise::confinement::Confinement;
 use supervise::core_file::Cores;
 use supervise::degraded::Degraded;
+use supervise::denials::{self, Denials};
 use supervise::handover::HandOvers;
 use supervise::processes::Processes;
 use supervise::service_manager::{self, ServiceManager};
@@ -55,6 +66,8 @@ pub struct StartOptions {
     pub source: ConfigSource,
     /// The router's run-time folder; made if it does not exist.
     pub run_dir: PathBuf,
+    /// The first of the users that component classes get.
+    pub first_user: u32,
 }
 
 /// The manager's process.
@@ -67,12 +80,19 @@ pub struct ManagerProcess {
     cores: Cores,
     handovers: HandOvers,
     me: Weak<ManagerProcess>,
-    model: Model,
+    /// The schema and the packages; replaced as a whole when a package comes or goes.
+    model: RefCell<Rc<Model>>,
+    /// Grows with each replacement, so that clients know that theirs is old.
+    schema_number: Cell<u64>,
     running: RefCell<Running>,
     revisions: RefCell<Revisions>,
     degraded: Degraded,
+    denials: Denials,
+    audit: Audit,
+    seen_lately: SeenLately,
     copies: Copies,
     editing: Editing,
+    people: Rc<People>,
     /// Held during a commit: commits run in sequence.
     turn: tokio::sync::Mutex<()>,
     under_way: RefCell<Option<UnderWay>>,
@@ -107,6 +127,10 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     }
     check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
+    // An interrupted change of the packages: a package is installed when its folder has its name.
+    if let Err(error) = sluice_package::Store::new(&options.source.packages_dir).clean() {
+        warn!(%error, "what is not needed any more stays in the folder of packages");
+    }
     let sole = sole::claim(sole::ROUTER)?;
     let mut revisions = Revisions::open(&options.source.state_dir, model.schema_json())?;
     let start = start::choose(&options.source, &model, &mut revisions)?;
@@ -127,26 +151,32 @@ async fn serve(
     start: Start,
 ) -> anyhow::Result<()> {
     let own = random_secret()?;
-    let operator = random_secret()?;
-    let mut acl = Acl::from([
-        (own, Principal::all_powerful("manager")),
-        (operator, Principal::all_powerful("operator")),
-    ]);
-    let cores = Cores::prepare(&options.source.state_dir);
-    let processes = Processes::new(&options.run_dir, model.executables(), cores.environment());
+    let mut acl = Acl::from([(own, Principal::all_powerful("manager"))]);
+    let cores_folder = Cores::folder(&options.source.state_dir);
+    let confinement = Confinement::prepare(
+        &options.run_dir,
+        &options.source.state_dir,
+        options.first_user,
+        cores_folder.clone(),
+    )?;
+    let cores = Cores::prepare(cores_folder, confinement.has_users());
+    let processes = Processes::new(&options.run_dir, confinement, model.executables(), cores.environment());
     let adopted = processes.adoptable();
     // Known before the Finder opens: a process whose secret it does not know ends itself.
     for (class, secret) in &adopted {
-        acl.insert(*secret, principal(class, &model.rights(class)));
+        acl.insert(*secret, principal(class, &model, processes.confinement.user(class)?));
     }
     state::remove_orphaned_sockets(&options.run_dir);
     let socket = options.run_dir.join("finder.sock");
     let finder = Finder::bind(&socket, acl).await.map_err(state::cannot("make the socket", &socket))?;
     state::open_to_components(&options.run_dir, &socket)
         .map_err(state::cannot("open the socket", &socket))?;
-    state::write_secret(&options.run_dir, &operator)?;
-    let router =
-        XrlEndpoint::connect(EndpointOptions::new(&socket, own, options.run_dir.join("xrl"))).await?;
+    let people = Rc::new(People::new(&model, &start.tree));
+    let asked = Rc::clone(&people);
+    finder.set_people(Box::new(move |peer| asked.principal(peer)));
+    let sockets = socket_folder(&options.run_dir, "manager");
+    std::fs::create_dir_all(&sockets).map_err(state::cannot("make the folder", &sockets))?;
+    let router = XrlEndpoint::connect(EndpointOptions::new(&socket, own, sockets)).await?;
     let process = Rc::new_cyclic(|me: &Weak<ManagerProcess>| {
         let effect = {
             let me = me.clone();
@@ -165,13 +195,18 @@ async fn serve(
             router,
             me: me.clone(),
             editing: Editing::new(&start.tree),
-            model,
+            people,
+            model: RefCell::new(Rc::new(model)),
+            schema_number: Cell::new(1),
             running: RefCell::new(Running {
                 tree: start.tree,
                 revision: start.revision,
                 is_stored: start.is_stored,
             }),
             copies: Copies::default(),
+            denials: Denials::default(),
+            audit: Audit::open(&options.source.state_dir),
+            seen_lately: SeenLately::default(),
             degraded: Degraded::at_start(start.trouble, start.before),
             revisions: RefCell::new(revisions),
             turn: tokio::sync::Mutex::new(()),
@@ -189,7 +224,8 @@ async fn serve(
     let served = Rc::new(service::Served(Rc::clone(&process)));
     let services = vec![
         manager_service(Rc::clone(&served)),
-        configuration_service(served),
+        configuration_service(Rc::clone(&served)),
+        packages_service(served),
         sluice_process::events::service(),
     ];
     let _registered = process.router.register(Target::new("manager", services).singleton()).await?;
@@ -201,6 +237,7 @@ async fn serve(
     process.want();
     tokio::task::spawn_local(watch::watch(Rc::clone(&process)));
     tokio::task::spawn_local(service_manager::follow(Rc::clone(&process)));
+    tokio::task::spawn_local(denials::follow(Rc::clone(&process)));
     let unconfirmed = process.revisions.borrow().unconfirmed();
     if let Some(unconfirmed) = unconfirmed {
         process.confirm_until(unconfirmed.revision, unconfirmed.until_unix_ms);
@@ -242,14 +279,19 @@ impl ManagerProcess {
         }
     }
 
+    /// Returns the schema and the packages of now.
+    fn model(&self) -> Rc<Model> {
+        Rc::clone(&self.model.borrow())
+    }
+
     /// Tells the core which components the configuration names.
     fn want(self: &Rc<Self>) {
-        let classes = self.model.classes(&self.running.borrow().tree);
+        let classes = self.model().classes(&self.running.borrow().tree);
         self.want_these(&classes);
     }
 
     fn want_these(self: &Rc<Self>, classes: &[String]) {
-        let specs = self.model.specs(classes);
+        let specs = self.model().specs(classes);
         for spec in &specs {
             self.watch(&spec.name);
         }
@@ -286,13 +328,17 @@ impl ManagerProcess {
     }
 
     fn spawn(self: &Rc<Self>, class: &str) {
-        let rights = self.model.rights(class);
+        let rights = self.model().rights(class);
         let secret = match random_secret() {
             Ok(secret) => secret,
             Err(error) => return self.later_exit(class, error.to_string()),
         };
-        self.finder.set_principal(secret, principal(class, &rights));
-        let table = self.model.schema.table(class, &self.tree_for(class));
+        let user = match self.processes.confinement.user(class) {
+            Ok(user) => user,
+            Err(error) => return self.later_exit(class, format!("cannot be started: {error}")),
+        };
+        self.finder.set_principal(secret, principal(class, &self.model(), user));
+        let table = self.model().schema.table(class, &self.tree_for(class));
         match self.processes.spawn(class, table, &rights, &secret) {
             Ok(child) => {
                 self.driver_later(Input::Spawned(class.into()));
@@ -348,7 +394,7 @@ impl ManagerProcess {
     /// Adopts components started by an earlier life of the manager and still running.
     fn adopt(self: &Rc<Self>, adopted: Vec<(String, [u8; 16])>) {
         for (class, secret) in adopted {
-            let rights = self.model.rights(&class);
+            let rights = self.model().rights(&class);
             info!(event = "process.taken-over", class, "taken over from an earlier life of the manager");
             let me = Rc::clone(self);
             let spec = Spec { name: class.clone(), needs: rights.needs };
@@ -369,6 +415,7 @@ impl ManagerProcess {
         match self.configure_whole(&class).await {
             Ok(()) => {
                 self.driver.input(Input::Configured(class.clone()));
+                self.check_confinement(&class);
                 if self.driver.read(|manager| manager.is_ready()) {
                     self.degraded.back.take();
                 }
@@ -420,6 +467,24 @@ impl ManagerProcess {
         done
     }
 
+    /// Reads the file again, and writes the record: the kernel does not say who sent a signal.
+    async fn reload_by_signal(self: &Rc<Self>) {
+        let (result, revision) = match self.reload().await {
+            Ok(done) => ("done".to_owned(), Some(done.revision)),
+            Err(error) => (error.to_string(), None),
+        };
+        self.audit.note(Who::default(), Act::Reload, vec!["SIGHUP".into()], result, revision).await;
+    }
+
+    /// Stops the router, and writes the record.
+    fn stop_by_signal(self: &Rc<Self>, signal: &str) {
+        let (me, lines) = (Rc::clone(self), vec![signal.to_owned()]);
+        tokio::task::spawn_local(async move {
+            me.audit.note(Who::default(), Act::Stop, lines, "done".into(), None).await;
+        });
+        self.stop();
+    }
+
     /// Ends every component; the end of the last component ends the manager.
     fn stop(self: &Rc<Self>) {
         self.service_manager.stopping();
@@ -433,16 +498,17 @@ impl ManagerProcess {
         let mut hup = signal(SignalKind::hangup())?;
         loop {
             tokio::select! {
-                _ = term.recv() => self.stop(),
-                _ = int.recv() => self.stop(),
+                _ = term.recv() => self.stop_by_signal("SIGTERM"),
+                _ = int.recv() => self.stop_by_signal("SIGINT"),
                 _ = hup.recv() => {
                     let me = Rc::clone(&self);
                     // The log has the outcome.
-                    tokio::task::spawn_local(async move { drop(me.reload().await) });
+                    tokio::task::spawn_local(async move { me.reload_by_signal().await });
                 }
                 () = self.stopped.notified() => {
                     self.copies.settled().await;
                     info!("stopped");
+                    self.processes.confinement.remove_groups();
                     state::clean(&self.options.run_dir);
                     return Ok(());
                 }
@@ -461,9 +527,31 @@ fn report(event: &sluice_manager::Event) {
     }
 }
 
-/// Returns an instance's principal at the Finder: the rights of its class, under the instance's name.
-fn principal(name: &str, rights: &sluice_process::rights::Rights) -> Principal {
-    Principal { name: name.into(), may_register: vec![name.into()], may_call: rights.call_patterns() }
+/// Returns an instance's principal at the Finder: the rights of its class, under the instance's name, for processes of
+/// `user` only.
+/// Returns the rights of a component's process at the Finder. A guard has the rights to the limited calls of its component, in
+/// that component's name.
+fn principal(name: &str, model: &Model, user: Option<u32>) -> Principal {
+    let calls = |rights: &Rights| rights.limit.iter().map(|limit| limit.call.clone()).collect::<Vec<_>>();
+    match guarded_component(name) {
+        Some(component) => Principal {
+            name: component.into(),
+            uid: user,
+            may_register: vec![name.into(), format!("{name}:*")],
+            may_call: calls(&model.rights(component)),
+            guarded: Vec::new(),
+        },
+        None => {
+            let rights = model.rights(name);
+            Principal {
+                name: name.into(),
+                uid: user,
+                may_register: vec![name.into()],
+                may_call: rights.call_patterns(),
+                guarded: calls(&rights),
+            }
+        }
+    }
 }
 
 fn random_secret() -> std::io::Result<[u8; 16]> {
@@ -488,9 +576,4 @@ fn check_file(source: &ConfigSource, model: &Model) -> Result<(), StartError> {
     let text = std::fs::read_to_string(&source.file)
         .map_err(|source| StartError::Read { path: path.clone(), source })?;
     model.schema.read_all(&path, &text).map(|_| ()).map_err(|e| model.explain(e))
-}
-
-/// The folder of a run-time folder's secret for the CLI.
-pub fn operator_secret(run_dir: &Path) -> anyhow::Result<[u8; 16]> {
-    state::read_secret(run_dir)
 }

@@ -66,7 +66,7 @@ impl ManagerProcess {
     async fn write_copy(&self, Copy { tree, revision }: Copy) {
         let path = &self.options.source.file;
         let file = self.revisions.borrow().configuration_file(path);
-        let renderer = self.model.schema.renderer();
+        let renderer = self.model().schema.renderer();
         let write = move || file.write(|before| renderer.text_like(&tree, before), revision);
         let copied = tokio::task::spawn_blocking(write).await.map_err(io::Error::other).flatten();
         let shown = path.display();

@@ -78,6 +78,8 @@ impl ManagerProcess {
         if let Some(candidate) = request.candidate {
             self.editing.committed(candidate, &request.after);
         }
+        self.people.configure(&self.model(), &request.after);
+        self.finder.review_people();
         self.degraded.committed();
         match request.of_file {
             // It is what was written by hand, and stays so.
@@ -133,12 +135,12 @@ impl ManagerProcess {
             return None;
         }
         let steps = comparison.text(Secrets::Shown);
-        let leads_there = || self.model.schema.step(&running.tree, &steps).is_ok_and(|tree| tree == *after);
+        let leads_there = || self.model().schema.step(&running.tree, &steps).is_ok_and(|tree| tree == *after);
         (steps.len() <= room && leads_there()).then_some(steps)
     }
 
     fn whole(&self, tree: &Tree) -> Box<dyn FnOnce() -> String + Send> {
-        let (renderer, tree) = (self.model.schema.renderer(), tree.clone());
+        let (renderer, tree) = (self.model().schema.renderer(), tree.clone());
         Box::new(move || renderer.text(&tree))
     }
 
@@ -147,7 +149,7 @@ impl ManagerProcess {
         let written = tokio::task::spawn_blocking(move || draft.write()).await?;
         let mut revisions = self.revisions.borrow_mut();
         let number = revisions.written(written?);
-        let _ = revisions.write_schema(self.model.schema_json()); // only a check before an upgrade asks for it
+        let _ = revisions.write_schema(self.model().schema_json()); // only a check before an upgrade asks for it
         Ok(number)
     }
 }

@@ -161,7 +161,8 @@ impl ManagerProcess {
         known: Option<&BTreeMap<String, Vec<Effect>>>,
     ) -> Result<Vec<String>, Refusal> {
         let Some(connection) = self.connection(id) else { return Ok(Vec::new()) };
-        let (schema, before) = (&self.model.schema, self.running_tree());
+        let (model, before) = (self.model(), self.running_tree());
+        let schema = &model.schema;
         let mut found = lockout::warnings(schema, &before, after, &connection);
         if connection.is_by_protocol(schema, &before) {
             let asked = match known {
@@ -203,7 +204,7 @@ impl ManagerProcess {
                 let shown = file.display().to_string();
                 let text = std::fs::read_to_string(file)
                     .map_err(|e| EditError::Failed(format!("cannot read {shown}: {e}")))?;
-                let read = self.model.schema.read_all(&shown, &text);
+                let read = self.model().schema.read_all(&shown, &text);
                 let after =
                     read.map_err(|errors| EditError::InvalidFile(Box::new(errors.without_lines())))?;
                 Ok(Request { of_file: Some(text), ..own(after, Via::File) })
@@ -214,7 +215,7 @@ impl ManagerProcess {
             Source::Unconfirmed(Unconfirmed { back_to: back, .. }) | Source::Revision(back) => {
                 let read = self.revisions.borrow().read(back);
                 let (_, text) = read.map_err(|e| EditError::Failed(e.to_string()))?;
-                let after = self.model.schema.read(&format!("revision {back}"), &text);
+                let after = self.model().schema.read(&format!("revision {back}"), &text);
                 Ok(own(after.map_err(ConfigError::without_line)?, Via::Rollback))
             }
         }
@@ -271,17 +272,18 @@ impl ManagerProcess {
 
     fn compare(&self, after: &Tree) -> Result<(Comparison, Shares), Refusal> {
         let before = self.running.borrow().tree.clone();
-        let schema = &self.model.schema;
+        let model = self.model();
+        let schema = &model.schema;
         schema.validate(Some(&before), after).map_err(|e| Refusal::Invalid(Box::new(e)))?;
         let comparison = schema.compare(&before, after);
-        let (ran, runs) = (self.model.classes(&before), self.model.classes(after));
+        let (ran, runs) = (self.model().classes(&before), self.model().classes(after));
         let mut shares = Shares { plan: Plan::default(), absent: Vec::new(), gone: Vec::new() };
         shares.gone.extend(ran.iter().filter(|class| !runs.contains(class)).cloned());
         for class in runs {
             let cost = schema.cost(&class, &before, after);
             if !ran.contains(&class) {
                 shares.plan.started.push(class);
-            } else if cost.is_none() && self.model.change(&class, Some(&before), after).is_none() {
+            } else if cost.is_none() && self.model().change(&class, Some(&before), after).is_none() {
                 // It has no share.
             } else if self.phase(&class) != Some(Phase::Ready) {
                 shares.absent.push(class);
@@ -377,7 +379,7 @@ impl ManagerProcess {
         let (me, number, inputs) = (Rc::clone(self), *number, inputs.clone());
         match output {
             Output::Prepare(class) => {
-                let change = self.model.change(&class, Some(before), after).unwrap_or_default();
+                let change = self.model().change(&class, Some(before), after).unwrap_or_default();
                 tokio::task::spawn_local(async move {
                     let answer = me.prepare(&class, number, &change).await.map_err(|e| words(&e));
                     let _over_meanwhile = inputs.send(Input::Prepared(class, answer));
@@ -406,7 +408,8 @@ impl ManagerProcess {
             }
             Output::Restart(class) => {
                 // Into another table: what it announced into the old one goes with it.
-                let schema = &self.model.schema;
+                let model = self.model();
+                let schema = &model.schema;
                 let end = match schema.table(&class, before) == schema.table(&class, after) {
                     true => End::ForNow,
                     false => End::ForGood,
@@ -416,14 +419,14 @@ impl ManagerProcess {
             }
             Output::Start(class) => {
                 // Of the new ones those whose turn came: who starts early would start with what ran before.
-                let mut classes = self.model.classes(before);
-                let new = self.model.classes(after).into_iter().filter(|class| commit.takes_new(class));
+                let mut classes = self.model().classes(before);
+                let new = self.model().classes(after).into_iter().filter(|class| commit.takes_new(class));
                 classes.extend(new.filter(|class| !classes.contains(class)).collect::<Vec<_>>());
                 self.want_later(classes);
                 self.guard(inputs, class);
             }
             Output::Stop(class) => {
-                self.want_later(self.model.classes(before));
+                self.want_later(self.model().classes(before));
                 self.guard(inputs.clone(), class.clone());
                 tokio::task::spawn_local(async move {
                     tokio::task::yield_now().await; // the supervisor hears first that it is not wanted
@@ -531,7 +534,7 @@ impl ManagerProcess {
     pub async fn configure_whole(&self, class: &str) -> Result<(), XrlError> {
         // Whether the new or the old one holds is not known while it is stored.
         drop(self.storing.lock().await);
-        let change = self.model.change(class, None, &self.tree_for(class)).unwrap_or_default();
+        let change = self.model().change(class, None, &self.tree_for(class)).unwrap_or_default();
         self.transactions.set(self.transactions.get() + 1);
         let number = self.transactions.get();
         self.prepare(class, number, &change).await?;

@@ -5,6 +5,7 @@ use crate::commit::lockout::Connection;
 use crate::commit::transaction::{CommitRequest, Done, Refusal, Source};
 use sluice_config::{ConfigError, ConfigErrors, Schema, Secrets, Tree};
 use sluice_manager::editors::{Conflict, Editors, Mode};
+use sluice_manager::roles::Writes;
 use sluice_process::clock;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,9 @@ pub enum EditError {
     /// The commit could lock the operator out.
     #[error("{0}; commit it with a time to confirm in: `commit confirmed MINUTES`")]
     NeedsConfirmation(String),
+    /// The editor's role does not allow the change of this path.
+    #[error("your role does not let you change `{0}`; nothing was changed")]
+    NotAllowed(String),
     /// The action failed.
     #[error("{0}")]
     Failed(String),
@@ -109,6 +113,15 @@ fn meets(paths: &BTreeSet<Vec<&str>>, path: &[&str]) -> bool {
         || (0..path.len()).any(|length| paths.contains(&path[..length]))
 }
 
+/// The caller who opened an editor.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// The caller's name at the Finder.
+    pub principal: String,
+    /// The caller's user, as the kernel reports it.
+    pub uid: Option<u32>,
+}
+
 /// The present editors and candidates.
 pub struct Editing {
     editors: RefCell<Editors>,
@@ -116,6 +129,8 @@ pub struct Editing {
     own: RefCell<BTreeMap<u64, Candidate>>,
     /// The number of the newest candidate.
     last: Cell<u64>,
+    /// The callers who opened the editors; nobody else may use them.
+    holders: RefCell<BTreeMap<u64, Holder>>,
     /// The SSH connections of operators that came over the network.
     connections: RefCell<BTreeMap<u64, String>>,
 }
@@ -138,6 +153,7 @@ impl Editing {
             shared: RefCell::new(Candidate::new(CandidateId(0), running)),
             own: RefCell::default(),
             last: Cell::new(0),
+            holders: RefCell::default(),
             connections: RefCell::default(),
         }
     }
@@ -145,6 +161,19 @@ impl Editing {
     fn begin(&self, running: &Tree) -> Candidate {
         self.last.set(self.last.get() + 1);
         Candidate::new(CandidateId(self.last.get()), running)
+    }
+
+    /// Returns the candidates with changes, each with its name for errors.
+    pub fn changed_candidates(&self) -> Vec<(String, Tree)> {
+        let is_changed = |candidate: &Candidate| candidate.tree != candidate.base;
+        let mut found = Vec::new();
+        if is_changed(&self.shared.borrow()) {
+            found.push(("the shared candidate".to_owned(), self.shared.borrow().tree.clone()));
+        }
+        for own in self.own.borrow().values().filter(|own| is_changed(own)) {
+            found.push(("a private candidate".to_owned(), own.tree.clone()));
+        }
+        found
     }
 
     /// Removes editors whose lease ran out.
@@ -158,6 +187,7 @@ impl Editing {
     fn forget(&self, id: u64, mode: Mode, running: &Tree) {
         self.own.borrow_mut().remove(&id);
         self.connections.borrow_mut().remove(&id);
+        self.holders.borrow_mut().remove(&id);
         if mode == Mode::Exclusive {
             self.shared.replace(self.begin(running));
         }
@@ -233,15 +263,16 @@ impl ManagerProcess {
     /// Begins editing.
     pub fn open_editor(
         &self,
-        user: String,
+        (user, holder): (String, Holder),
         mode: Mode,
         connection: String,
         now_ms: u64,
     ) -> Result<Opened, EditError> {
         let running = self.running_tree();
         self.editing.expire(&running);
-        let changed = self.editing.shared_candidate(&self.model.schema, &running) != running;
+        let changed = self.editing.shared_candidate(&self.model().schema, &running) != running;
         let id = self.editing.editors.borrow_mut().open(clock::now(), user, mode, now_ms, changed)?;
+        self.editing.holders.borrow_mut().insert(id, holder);
         if mode == Mode::Private {
             self.editing.own.borrow_mut().insert(id, self.editing.begin(&running));
         }
@@ -251,6 +282,23 @@ impl ManagerProcess {
         let editors = self.editing.editors.borrow();
         let others = editors.others(id).map(|e| (e.user.clone(), e.mode, e.since_unix_ms)).collect();
         Ok(Opened { id, changed: changed && mode != Mode::Private, others })
+    }
+
+    /// Returns the caller who opened an editor, if the editor exists.
+    pub fn holder_of(&self, id: u64) -> Option<Holder> {
+        self.editing.holders.borrow().get(&id).cloned()
+    }
+
+    /// Returns an error with the first path whose change the editor's role does not allow.
+    fn check_writes(&self, id: u64, after: &Tree) -> Result<(), EditError> {
+        let Some(holder) = self.holder_of(id) else { return Ok(()) };
+        let writes = self.people.writes_of(&holder.principal, holder.uid);
+        if writes == Writes::Everything {
+            return Ok(());
+        }
+        let comparison = self.model().schema.compare(&self.running_tree(), after);
+        let refused = comparison.paths().find(|path| !writes.allow(path));
+        refused.map_or(Ok(()), |path| Err(EditError::NotAllowed(path.join(" "))))
     }
 
     /// Ends editing.
@@ -270,14 +318,14 @@ impl ManagerProcess {
     /// Returns an editor's candidate.
     pub fn candidate(&self, id: u64) -> Result<Tree, EditError> {
         self.renew_editor(id)?;
-        Ok(self.editing.candidate(&self.model.schema, &self.running_tree(), id))
+        Ok(self.editing.candidate(&self.model().schema, &self.running_tree(), id))
     }
 
     /// Carries out statements on an editor's candidate, atomically.
     pub fn edit(&self, id: u64, statements: &[String]) -> Result<(), EditError> {
         let mut tree = self.candidate(id)?;
         for statement in statements {
-            tree = self.model.schema.edit(&tree, statement)?;
+            tree = self.model().schema.edit(&tree, statement)?;
         }
         self.editing.editors.borrow().may_change(Some(id))?;
         self.editing.set(id, tree);
@@ -295,7 +343,7 @@ impl ManagerProcess {
     /// Adds what a text says to an editor's candidate.
     pub fn merge_into_candidate(&self, id: u64, file: &str, text: &str) -> Result<(), EditError> {
         let before = self.candidate(id)?;
-        let tree = self.model.schema.merge(&before, file, text)?;
+        let tree = self.model().schema.merge(&before, file, text)?;
         self.editing.editors.borrow().may_change(Some(id))?;
         self.editing.set(id, tree);
         Ok(())
@@ -307,7 +355,7 @@ impl ManagerProcess {
         self.renew_editor(id)?;
         self.editing.editors.borrow().may_change(Some(id))?;
         let user = self.editing.editors.borrow_mut().renew(clock::now(), id)?.user.clone();
-        let found = self.editing.to_commit(&self.model.schema, &self.running_tree(), id);
+        let found = self.editing.to_commit(&self.model().schema, &self.running_tree(), id);
         let (after, candidate) = found.map_err(|both| {
             let (shown, more) = both.split_at(both.len().min(CONFLICTS));
             let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
@@ -317,6 +365,7 @@ impl ManagerProcess {
                 shown.join("; ")
             ))
         })?;
+        self.check_writes(id, &after)?;
         Ok((after, candidate, user))
     }
 

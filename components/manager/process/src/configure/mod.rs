@@ -1,7 +1,9 @@
-//! Configurations: the schema of every package, editors and their candidates, the start configuration.
+//! Configurations: the schema of every package, people and their roles, editors and their candidates, the start
+//! configuration.
 
 pub mod editors;
 pub mod model;
+pub mod people;
 pub mod service;
 pub mod start;
 pub mod upgrade;

@@ -1,18 +1,20 @@
 //! The schema and the rights of every component, and their consequences for a configuration: which components run, with
 //! which part.
 
+use crate::packages::admission::{self, classes_of, third_party_rights, unknown_need};
 use nix::sys::socket::{setsockopt, sockopt};
+use serde::Serialize;
 use serde_json::json;
-use sluice_base::{class_of, instance_of};
+use sluice_base::{class_of, component_name, instance_of};
 use sluice_config::package::{self, Package, Refused};
 use sluice_config::{ConfigErrors, Schema, SchemaError, Tree};
 use sluice_manager::Spec;
+use sluice_package::{Signed, Trust};
 use sluice_process::part::{Change, Edit};
-use sluice_process::rights::{Rights, SocketRights, ports_at};
+use sluice_process::rights::{GrantedRoutes, Rights, SocketRights, ports_at};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -43,6 +45,8 @@ pub struct ConfigSource {
     pub builtins: &'static [Builtin],
     /// The folder with the packages of third parties, if there is one.
     pub packages_dir: PathBuf,
+    /// The folder with the public keys of those whose packages are trusted.
+    pub trust_dir: PathBuf,
     /// The folder of what was committed.
     pub state_dir: PathBuf,
 }
@@ -123,6 +127,51 @@ pub fn check_network_rights() -> Result<(), StartError> {
     if has_capability && !denied { Ok(()) } else { Err(StartError::NoNetworkRights) }
 }
 
+/// The class of the processes that check limited calls.
+const GUARD: &str = "guard";
+
+/// Returns the component whose calls a guard checks; `None` for another component.
+pub fn guarded_component(name: &str) -> Option<&str> {
+    instance_of(name).filter(|_| class_of(name) == GUARD)
+}
+
+/// A change of the packages folder that is not made yet.
+#[derive(Clone, Copy, Debug)]
+pub enum Planned<'a> {
+    /// No change.
+    Nothing,
+    /// The package in this folder is installed.
+    Put(&'a Path),
+    /// The package of this name is removed.
+    Without(&'a str),
+}
+
+/// A folder, with the package in it.
+type ReadPackage = (PathBuf, Result<Package, Refused>);
+
+impl Planned<'_> {
+    /// Returns the packages after the change.
+    fn folders(self, source: &ConfigSource) -> Result<Vec<ReadPackage>, SchemaError> {
+        let (gone, new) = match self {
+            Planned::Nothing => (None, None),
+            Planned::Put(folder) => (folder.file_name().and_then(|name| name.to_str()), Some(folder)),
+            Planned::Without(name) => (Some(name), None),
+        };
+        let name = |package: &Result<Package, Refused>| match package {
+            Ok(package) => package.name.clone(),
+            Err(refused) => refused.name.clone(),
+        };
+        let mut all: Vec<ReadPackage> = package::read_folder(&source.packages_dir)?
+            .into_iter()
+            .map(|package| (source.packages_dir.join(name(&package)), package))
+            .collect();
+        all.retain(|(_, package)| gone != Some(name(package).as_str()));
+        all.extend(new.map(|folder| (folder.to_path_buf(), package::read(folder))));
+        all.sort_by_key(|(_, package)| name(package));
+        Ok(all)
+    }
+}
+
 /// The schema, and its packages.
 pub struct Model {
     /// The schema of all components.
@@ -131,6 +180,8 @@ pub struct Model {
     pub packages: Vec<Package>,
     /// Refused packages, with the reasons.
     pub refused: Vec<Refused>,
+    /// What the signatures of installed packages say, by the package's name.
+    pub signed: BTreeMap<String, Signed>,
     rights: BTreeMap<String, Rights>,
     /// The schema as JSON, rendered on first use: the schema never changes.
     json: OnceCell<String>,
@@ -140,6 +191,13 @@ impl Model {
     /// Reads the executable's own packages and the packages folder. An invalid package of the folder is refused, and
     /// the router runs without the package.
     pub fn load(source: &ConfigSource) -> Result<Self, StartError> {
+        Model::load_with(source, Planned::Nothing)
+    }
+
+    /// Does the same as if a package were installed or removed already.
+    pub fn load_with(source: &ConfigSource, planned: Planned<'_>) -> Result<Self, StartError> {
+        let trust = Trust::read(&source.trust_dir);
+        let mut signed = BTreeMap::new();
         let mut rights = BTreeMap::new();
         let mut packages = Vec::new();
         let mut refused = Vec::new();
@@ -149,10 +207,16 @@ impl Model {
             rights.insert(builtin.class.to_string(), parsed);
             packages.push(of_builtin(builtin));
         }
-        for package in package::read_folder(&source.packages_dir)? {
-            let checked = package.and_then(|package| match third_party_rights(&package, &rights) {
-                Ok(found) => Ok((package, found)),
-                Err(error) => Err(Refused { name: package.name, reason: error.to_string() }),
+        for (folder, package) in planned.folders(source)? {
+            let checked = package.and_then(|package| {
+                let refused = |error: &dyn std::fmt::Display| Refused {
+                    name: package.name.clone(),
+                    reason: error.to_string(),
+                };
+                let told = admission::signed(&folder, &trust).map_err(|error| refused(&error))?;
+                signed.insert(package.name.clone(), told);
+                let found = third_party_rights(&package, &rights).map_err(|error| refused(&error))?;
+                Ok((package, found))
             });
             match checked {
                 Ok((package, found)) => {
@@ -173,12 +237,15 @@ impl Model {
             rights.remove(&class);
             refused.push(Refused { name: package.name, reason });
         }
-        let (schema, packages, more) = Schema::load(packages)?;
+        let (schema, mut packages, more) = Schema::load(packages)?;
+        for package in packages.iter_mut().filter(|package| !package.builtin) {
+            package.move_to(&source.packages_dir.join(&package.name));
+        }
         for why in &more {
             rights.remove(&why.name);
         }
         refused.extend(more);
-        Ok(Model { schema, packages, refused, rights, json: OnceCell::new() })
+        Ok(Model { schema, packages, refused, signed, rights, json: OnceCell::new() })
     }
 
     /// Returns a configuration error together with the refused packages: their statements are unknown.
@@ -208,11 +275,13 @@ impl Model {
             }
             all.extend(needs);
         }
+        let guards: Vec<String> = all.iter().filter_map(|name| self.guard(name)).collect();
+        all.extend(guards.iter().map(String::as_str));
         let mut ordered: Vec<String> = Vec::new();
         while ordered.len() < all.len() {
             let is_next = |class: &&&str| {
                 let has = |need: &String| ordered.contains(need) || !all.contains(need.as_str());
-                !ordered.iter().any(|o| o == **class) && self.rights(class).needs.iter().all(has)
+                !ordered.iter().any(|o| o == **class) && self.needs(class).iter().all(has)
             };
             // Who need each other in a circle come in any order.
             let next =
@@ -225,7 +294,18 @@ impl Model {
 
     /// The same as the core wants it.
     pub fn specs(&self, names: &[String]) -> Vec<Spec> {
-        names.iter().map(|name| Spec { name: name.clone(), needs: self.rights(name).needs }).collect()
+        names.iter().map(|name| Spec { name: name.clone(), needs: self.needs(name) }).collect()
+    }
+
+    /// Returns the components that must be ready before a component starts.
+    fn needs(&self, name: &str) -> Vec<String> {
+        self.rights(name).needs.into_iter().chain(self.guard(name)).collect()
+    }
+
+    /// Returns the guard of a component with limited calls.
+    fn guard(&self, name: &str) -> Option<String> {
+        let has_limits = self.rights.get(class_of(name)).is_some_and(|rights| !rights.limit.is_empty());
+        has_limits.then(|| component_name(GUARD, Some(name)))
     }
 
     /// The rights of a component's class; empty for a class without a rights file.
@@ -235,7 +315,10 @@ impl Model {
             class: class.into(),
             needs: Vec::new(),
             calls: BTreeMap::new(),
+            limit: Vec::new(),
             sockets: Default::default(),
+            routes: Default::default(),
+            resources: None,
             network_admin: false,
         })
     }
@@ -252,35 +335,63 @@ impl Model {
     }
 
     /// Returns a component's change from one configuration to another, or from an empty configuration; `None` without a
-    /// change for the component. The FEA's change also carries the sockets that the FEA may open, by component.
+    /// change for the component. The FEA's change also carries the sockets that the FEA may open, the RIB's the routes that
+    /// it may accept, by component.
     pub fn change(&self, name: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
+        if let Some(component) = guarded_component(name) {
+            let limits = json!(self.rights(component).limit);
+            let edit = Edit { subtree: None, name: "limits".into(), key: None, value: Some(limits) };
+            return before.is_none().then(|| Change { clear: true, edits: vec![edit] });
+        }
         let mut change = self.schema.change(name, before, after);
         if before.is_none() {
             change.get_or_insert(Change { clear: true, edits: Vec::new() });
         }
         // Also where `interfaces` comes or goes as a whole: what was there before goes first, and the rights with it.
-        if name == "fea" {
-            let sockets = self.socket_rights(after);
-            let is_new = change.as_ref().is_some_and(|change| change.clear)
-                || before.is_some_and(|before| self.socket_rights(before) != sockets);
-            if is_new {
-                let change = change.get_or_insert(Change { clear: false, edits: Vec::new() });
-                change.edits.push(Edit {
-                    subtree: None,
-                    name: "socket-rights".into(),
-                    key: None,
-                    value: Some(json!(sockets)),
-                });
-            }
+        let is_whole = change.as_ref().is_some_and(|change| change.clear);
+        let rights = match name {
+            "fea" => self.changed(is_whole, before, after, "socket-rights", Self::socket_rights),
+            "rib" => self.changed(is_whole, before, after, "route-rights", Self::route_rights),
+            _ => None,
+        };
+        if let Some(edit) = rights {
+            change.get_or_insert(Change { clear: false, edits: Vec::new() }).edits.push(edit);
         }
         change
     }
 
+    /// Returns the edit with rights of components that depend on the configuration, unless they are as before.
+    fn changed<'m, R: Serialize + PartialEq>(
+        &'m self,
+        is_whole: bool,
+        before: Option<&Tree>,
+        after: &Tree,
+        name: &str,
+        rights: impl Fn(&'m Self, &Tree) -> R,
+    ) -> Option<Edit> {
+        let now = rights(self, after);
+        let is_new = is_whole || before.is_some_and(|before| rights(self, before) != now);
+        is_new.then(|| Edit { subtree: None, name: name.into(), key: None, value: Some(json!(now)) })
+    }
+
+    /// Returns the routes that the RIB may accept, by the name of the component.
+    fn route_rights(&self, tree: &Tree) -> BTreeMap<String, GrantedRoutes> {
+        let granted = self.names(tree).filter_map(|name| {
+            let rights = self.rights.get(class_of(&name))?.routes.clone();
+            let table = self.schema.table(&name, tree);
+            Some((name, GrantedRoutes { table, rights }))
+        });
+        granted.collect()
+    }
+
+    /// Iterates over the components that run. Others have no rights: their package may come, go and change meanwhile.
+    fn names(&self, tree: &Tree) -> impl Iterator<Item = String> {
+        self.classes(tree).into_iter()
+    }
+
     /// Returns the sockets that the FEA may open, by the name of the component. Configured ports are read from `tree`.
     fn socket_rights(&self, tree: &Tree) -> BTreeMap<String, Cow<'_, SocketRights>> {
-        let instances = self.schema.configured(tree).into_iter().filter(|name| instance_of(name).is_some());
-        let names = self.rights.keys().cloned().chain(instances);
-        let all = names.filter_map(|name| {
+        let all = self.names(tree).filter_map(|name| {
             let sockets = &self.rights.get(class_of(&name))?.sockets;
             if !sockets.follow_configuration() {
                 return Some((name, Cow::Borrowed(sockets)));
@@ -293,13 +404,15 @@ impl Model {
     }
 }
 
-fn of_builtin(builtin: &Builtin) -> Package {
+/// Returns the package of a component of the executable.
+pub fn of_builtin(builtin: &Builtin) -> Package {
     let module = builtin.module.map(|(name, text)| (name.to_string(), text.to_string()));
     Package {
         name: builtin.class.into(),
         class: Some(builtin.class.into()),
         version: env!("CARGO_PKG_VERSION").into(),
         description: builtin.help.lines().next().unwrap_or_default().trim_start_matches('#').trim().into(),
+        folder: PathBuf::new(),
         executable: None,
         modules: module.into_iter().collect(),
         rights: Some(builtin.rights.into()),
@@ -308,124 +421,6 @@ fn of_builtin(builtin: &Builtin) -> Package {
         help: Some(builtin.help.into()),
         builtin: true,
     }
-}
-
-/// Returns the problems of the package in `folder` found without a router: problems of its files, its rights, its
-/// module.
-pub fn check_package(builtins: &'static [Builtin], folder: &Path) -> Vec<String> {
-    let parent = folder.parent().map_or_else(PathBuf::new, PathBuf::from);
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let read = match package::read_folder(&parent) {
-        Ok(read) => read,
-        Err(error) => return vec![error.to_string()],
-    };
-    let is_this = |p: &Result<Package, Refused>| match p {
-        Ok(package) => package.name == name,
-        Err(refused) => refused.name == name,
-    };
-    let package = match read.into_iter().find(is_this) {
-        None => return vec![format!("{} is no folder", folder.display())],
-        Some(Err(refused)) => return vec![refused.reason],
-        Some(Ok(package)) => package,
-    };
-    let mut rights = BTreeMap::new();
-    let mut packages: Vec<Package> = builtins.iter().map(of_builtin).collect();
-    for builtin in builtins {
-        rights.extend(Rights::parse(builtin.rights).ok().map(|r| (builtin.class.to_string(), r)));
-    }
-    let known: BTreeSet<String> =
-        rights.keys().cloned().chain(classes_of(std::slice::from_ref(&package))).collect();
-    let mut problems = Vec::new();
-    match third_party_rights(&package, &rights) {
-        Ok(found) => rights.extend(found.map(|found| (found.class.clone(), found))),
-        Err(error) => problems.push(error.to_string()),
-    }
-    problems.extend(unknown_need(&package, &rights, &known).map(|need| {
-        format!("rights.toml: it needs `{need}`, and no component of the router is of that class; another package may be")
-    }));
-    if let Some(path) = &package.executable
-        && !path.metadata().is_ok_and(|m| m.permissions().mode() & 0o111 != 0)
-    {
-        problems.push(format!("{} cannot be executed: chmod 755 {}", path.display(), path.display()));
-    }
-    packages.push(package);
-    match Schema::load(packages) {
-        Ok((_, _, refused)) => problems.extend(refused.into_iter().map(|r| r.reason)),
-        Err(error) => problems.push(error.to_string()),
-    }
-    problems
-}
-
-fn classes_of(packages: &[Package]) -> impl Iterator<Item = String> {
-    packages.iter().filter_map(|package| package.class.clone())
-}
-
-/// Returns a class needed by a package and absent from the router.
-fn unknown_need(
-    package: &Package,
-    rights: &BTreeMap<String, Rights>,
-    known: &BTreeSet<String>,
-) -> Option<String> {
-    let rights = rights.get(package.class.as_ref()?)?;
-    rights.needs.iter().find(|need| !known.contains(*need)).cloned()
-}
-
-/// The reason why a third party's package gets no rights.
-#[derive(Debug, Error)]
-enum RightsError {
-    /// The class is another component's.
-    #[error("there is a component `{0}` already; give yours another class")]
-    TakenClass(String),
-    /// The package names no executable for the class.
-    #[error("package.toml names no executable for `{0}`")]
-    NoExecutable(String),
-    /// There is no such file.
-    #[error("the executable {} is not there", .0.display())]
-    MissingExecutable(PathBuf),
-    /// The file is not as docs/extending.md has it.
-    #[error("rights.toml: {0}")]
-    Rights(sluice_process::rights::ParseError),
-    /// Two files name two classes.
-    #[error("rights.toml is of `{rights}`, package.toml of `{package}`")]
-    TwoClasses {
-        /// The class in rights.toml.
-        rights: String,
-        /// The class in package.toml.
-        package: String,
-    },
-    /// The right is the FEA's alone.
-    #[error("rights.toml asks for network_admin, which only the FEA has; ask the FEA by XRL")]
-    NetworkAdmin,
-}
-
-/// The rights that a third party's package asks for.
-fn third_party_rights(
-    package: &Package,
-    taken: &BTreeMap<String, Rights>,
-) -> Result<Option<Rights>, RightsError> {
-    let Some(class) = &package.class else { return Ok(None) };
-    if taken.contains_key(class) {
-        return Err(RightsError::TakenClass(class.clone()));
-    }
-    match &package.executable {
-        None => return Err(RightsError::NoExecutable(class.clone())),
-        Some(path) if !path.is_file() => {
-            return Err(RightsError::MissingExecutable(path.clone()));
-        }
-        Some(_) => {}
-    }
-    let text = package.rights.as_deref().unwrap_or_default();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let rights = Rights::parse(text).map_err(RightsError::Rights)?;
-    if rights.class != *class {
-        return Err(RightsError::TwoClasses { rights: rights.class, package: class.clone() });
-    }
-    if rights.network_admin {
-        return Err(RightsError::NetworkAdmin);
-    }
-    Ok(Some(rights))
 }
 
 #[cfg(test)]
@@ -458,7 +453,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let none = dir.path().join("none");
         let state_dir = dir.path().to_path_buf();
-        let source = ConfigSource { file: none.clone(), builtins: BUILTINS, packages_dir: none, state_dir };
+        let source = ConfigSource {
+            file: none.clone(),
+            builtins: BUILTINS,
+            packages_dir: none.clone(),
+            trust_dir: none,
+            state_dir,
+        };
         let model = Model::load(&source).expect("both are valid");
         let tree = |neighbor: &str| {
             let text = format!(
@@ -476,7 +477,11 @@ mod tests {
         assert_eq!(edits(Some(&plain), &other), None);
         assert_eq!(edits(Some(&plain), &port).as_deref(), Some(r#"["179","3000"]"#));
         assert_eq!(edits(Some(&port), &plain).as_deref(), Some(r#"["179","179"]"#));
-        assert_eq!(edits(Some(&port), &Tree::empty()).as_deref(), Some(r#"["179"]"#));
+        assert_eq!(
+            edits(Some(&port), &Tree::empty()).as_deref(),
+            Some("null"),
+            "what does not run has no rights"
+        );
         // An instance has the ports of its own neighbors.
         let text = "instance red { table 7; protocols { bgp { local-as 1; router-id 10.0.0.1; neighbor 10.0.0.2 { peer-as 2; port 3001; } } } }";
         let red = model.schema.read("test", text).expect("valid");
@@ -484,6 +489,6 @@ mod tests {
         let rights = rights.into_iter().find_map(|edit| edit.value.filter(|_| edit.name == "socket-rights"));
         let rights = rights.expect("socket rights");
         assert_eq!(rights["bgp@red"]["tcp_connect"].to_string(), r#"["179","3001"]"#);
-        assert_eq!(rights["bgp"]["tcp_connect"].to_string(), r#"["179"]"#);
+        assert_eq!(rights["bgp"].to_string(), "null");
     }
 }

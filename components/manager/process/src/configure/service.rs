@@ -1,12 +1,15 @@
 //! The interface by which the configuration is edited and committed.
 
+use crate::audit::record::Act;
 use crate::commit::transaction::Done;
-use crate::configure::editors::EditError;
+use crate::configure::editors::{EditError, Holder};
+use crate::configure::people;
 use crate::revisions::now_unix_ms;
 use crate::supervise::service::Served;
 use serde_json::json;
 use sluice_config::{ConfigError, Secrets, Tree};
 use sluice_manager::editors::{Editors, Mode};
+use sluice_package::Signed;
 use sluice_process::Effect;
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
@@ -36,9 +39,15 @@ fn refusal(error: EditError) -> XrlError {
         }
         EditError::Conflict(_) => (5, json!({ "message": message })),
         EditError::NeedsConfirmation(_) => (7, json!({ "message": message })),
+        EditError::NotAllowed(_) => return XrlError::AccessDenied(message),
         EditError::Failed(_) => (1, json!({ "message": message })),
     };
     XrlError::application(code, document.to_string())
+}
+
+/// Returns the caller as the holder of editors.
+fn holder_of(ctx: &CallContext) -> Holder {
+    Holder { principal: ctx.principal.to_string(), uid: ctx.uid }
 }
 
 fn document(error: &ConfigError) -> serde_json::Value {
@@ -52,12 +61,33 @@ fn effects(effects: BTreeMap<String, Vec<Effect>>) -> Vec<pb::ComponentEffect> {
 }
 
 impl Served {
-    fn tree(&self, which: Option<pb::Which>) -> Result<Tree, XrlError> {
+    /// Returns an error, and has the refusal counted, unless the caller opened the editor.
+    fn check_holder(&self, ctx: &CallContext, editor: u64) -> Result<(), XrlError> {
+        match self.holder_of(editor) {
+            Some(holder) if holder != holder_of(ctx) => {
+                let subject = format!("editor {editor}: it belongs to {}", holder.principal);
+                self.router.report_refusal(ctx, &subject);
+                Err(XrlError::AccessDenied(subject))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn tree(&self, ctx: &CallContext, which: Option<pb::Which>) -> Result<Tree, XrlError> {
         match which.and_then(|w| w.which) {
-            Some(pb::which::Which::Editor(id)) => self.candidate(id).map_err(refusal),
+            Some(pb::which::Which::Editor(id)) => {
+                self.check_holder(ctx, id)?;
+                self.candidate(id).map_err(refusal)
+            }
             Some(pb::which::Which::Back(back)) => self.revision_back(back).map_err(refusal),
             None => Ok(self.running_tree()),
         }
+    }
+
+    /// Returns the statements that an editor's commit would make, without secrets.
+    fn statements_of(&self, editor: u64) -> Vec<String> {
+        let Ok(after) = self.candidate(editor) else { return Vec::new() };
+        self.model().schema.compare(&self.running_tree(), &after).set_text(Secrets::Hidden)
     }
 
     fn revision_back(&self, back: u32) -> Result<Tree, EditError> {
@@ -71,7 +101,7 @@ impl Served {
             EditError::Failed(format!("there is no revision {back} back; there are {most}: `show revisions`"))
         })?;
         let (_, text) = revisions.read(*number).map_err(|e| EditError::Failed(e.to_string()))?;
-        Ok(self.model.schema.read(&format!("revision {number}"), &text)?)
+        Ok(self.model().schema.read(&format!("revision {number}"), &text)?)
     }
 
     /// Returns a text of the configuration. Keeps the last text, because clients read a text in pages.
@@ -81,7 +111,8 @@ impl Served {
             return Ok(known.text.clone());
         }
         drop(known);
-        let schema = &self.model.schema;
+        let model = self.model();
+        let schema = &model.schema;
         let text = match form {
             pb::Form::Text => schema.text(tree, path, Secrets::Hidden)?,
             pb::Form::Set => {
@@ -98,14 +129,20 @@ impl Served {
 }
 
 impl pb::Configuration for Served {
-    async fn open(&self, _ctx: &CallContext, request: pb::OpenRequest) -> Result<pb::OpenReply, XrlError> {
+    async fn open(&self, ctx: &CallContext, request: pb::OpenRequest) -> Result<pb::OpenReply, XrlError> {
         let mode = match request.mode() {
             pb::EditMode::Shared => Mode::Shared,
             pb::EditMode::Private => Mode::Private,
             pb::EditMode::Exclusive => Mode::Exclusive,
         };
-        let opened =
-            self.open_editor(request.user, mode, request.connection, now_unix_ms()).map_err(refusal)?;
+        // Root may act for somebody, as behind `sudo`; of everybody else the kernel says who it is.
+        let user = match people::person(&ctx.principal) {
+            Some(name) if ctx.uid != Some(0) || request.user.is_empty() => name.to_owned(),
+            _ => request.user,
+        };
+        let opened = self
+            .open_editor((user, holder_of(ctx)), mode, request.connection, now_unix_ms())
+            .map_err(refusal)?;
         let editors = opened.others.into_iter().map(|(user, mode, since_unix_ms)| {
             let mode = match mode {
                 Mode::Shared => pb::EditMode::Shared,
@@ -123,25 +160,29 @@ impl pb::Configuration for Served {
         })
     }
 
-    async fn close(&self, _ctx: &CallContext, request: pb::CloseRequest) -> Result<pb::CloseReply, XrlError> {
+    async fn close(&self, ctx: &CallContext, request: pb::CloseRequest) -> Result<pb::CloseReply, XrlError> {
+        self.check_holder(ctx, request.editor)?;
         self.close_editor(request.editor);
         Ok(pb::CloseReply {})
     }
 
-    async fn renew(&self, _ctx: &CallContext, request: pb::RenewRequest) -> Result<pb::RenewReply, XrlError> {
+    async fn renew(&self, ctx: &CallContext, request: pb::RenewRequest) -> Result<pb::RenewReply, XrlError> {
+        self.check_holder(ctx, request.editor)?;
         self.renew_editor(request.editor).map_err(refusal)?;
         Ok(pb::RenewReply {})
     }
 
-    async fn edit(&self, _ctx: &CallContext, request: pb::EditRequest) -> Result<pb::EditReply, XrlError> {
+    async fn edit(&self, ctx: &CallContext, request: pb::EditRequest) -> Result<pb::EditReply, XrlError> {
+        self.check_holder(ctx, request.editor)?;
         self.0.edit(request.editor, &request.statements).map_err(refusal)?;
         Ok(pb::EditReply {})
     }
 
-    async fn load(&self, _ctx: &CallContext, request: pb::LoadRequest) -> Result<pb::LoadReply, XrlError> {
+    async fn load(&self, ctx: &CallContext, request: pb::LoadRequest) -> Result<pb::LoadReply, XrlError> {
+        self.check_holder(ctx, request.editor)?;
         match request.mode() {
             pb::LoadMode::Merge => self.merge_into_candidate(request.editor, &request.file, &request.text),
-            pb::LoadMode::Replace => match self.model.schema.read(&request.file, &request.text) {
+            pb::LoadMode::Replace => match self.model().schema.read(&request.file, &request.text) {
                 Ok(tree) => self.replace_candidate(request.editor, tree),
                 Err(error) => Err(error.into()),
             },
@@ -150,9 +191,9 @@ impl pb::Configuration for Served {
         Ok(pb::LoadReply {})
     }
 
-    async fn show(&self, _ctx: &CallContext, request: pb::ShowRequest) -> Result<pb::ShowReply, XrlError> {
+    async fn show(&self, ctx: &CallContext, request: pb::ShowRequest) -> Result<pb::ShowReply, XrlError> {
         let form = request.form();
-        let tree = self.tree(request.which)?;
+        let tree = self.tree(ctx, request.which)?;
         let text = self.text(&tree, &request.path, form).map_err(|e| refusal(e.into()))?;
         let from = usize::try_from(request.offset).unwrap_or(usize::MAX).min(text.len());
         let rest =
@@ -162,16 +203,16 @@ impl pb::Configuration for Served {
             end -= 1;
         }
         let next_offset = if end == rest.len() { 0 } else { (from + end) as u64 };
-        Ok(pb::ShowReply { text: rest[..end].into(), next_offset })
+        Ok(pb::ShowReply { text: rest[..end].into(), next_offset, schema: self.schema_number.get() })
     }
 
     async fn compare(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::CompareRequest,
     ) -> Result<pb::CompareReply, XrlError> {
-        let (from, to) = (self.tree(request.from)?, self.tree(request.to)?);
-        let comparison = self.model.schema.compare(&from, &to);
+        let (from, to) = (self.tree(ctx, request.from)?, self.tree(ctx, request.to)?);
+        let comparison = self.model().schema.compare(&from, &to);
         Ok(pb::CompareReply {
             text: comparison.text(Secrets::Hidden),
             set_text: comparison.set_text(Secrets::Hidden).join("\n"),
@@ -179,7 +220,8 @@ impl pb::Configuration for Served {
         })
     }
 
-    async fn check(&self, _ctx: &CallContext, request: pb::CheckRequest) -> Result<pb::CheckReply, XrlError> {
+    async fn check(&self, ctx: &CallContext, request: pb::CheckRequest) -> Result<pb::CheckReply, XrlError> {
+        self.check_holder(ctx, request.editor)?;
         let (done, warnings) = self.check_editor(request.editor).await.map_err(refusal)?;
         Ok(pb::CheckReply {
             effects: effects(done.effects),
@@ -191,27 +233,39 @@ impl pb::Configuration for Served {
 
     async fn commit(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::CommitRequest,
     ) -> Result<pb::CommitReply, XrlError> {
+        self.check_holder(ctx, request.editor)?;
         let seconds = request.confirm_within_s;
         let within = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-        self.commit_editor(request.editor, request.comment, within).await.map(reply).map_err(refusal)
+        let lines = self.statements_of(request.editor);
+        let work = async {
+            self.commit_editor(request.editor, request.comment, within).await.map(reply).map_err(refusal)
+        };
+        let outcome = self.audited(ctx, Act::Commit, lines, |done| Some(done.revision), work).await;
+        if let Err(XrlError::AccessDenied(why)) = &outcome {
+            self.router.report_refusal(ctx, why);
+        }
+        outcome
     }
 
     async fn reload(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         _request: pb::ReloadRequest,
     ) -> Result<pb::CommitReply, XrlError> {
-        self.0.reload().await.map(reply).map_err(refusal)
+        let file = self.options.source.file.display().to_string();
+        let work = async { self.0.reload().await.map(reply).map_err(refusal) };
+        self.audited(ctx, Act::Reload, vec![file], |done| Some(done.revision), work).await
     }
 
     async fn rollback(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::RollbackRequest,
     ) -> Result<pb::RollbackReply, XrlError> {
+        self.check_holder(ctx, request.editor)?;
         let tree = self.revision_back(request.back).map_err(refusal)?;
         self.replace_candidate(request.editor, tree).map_err(refusal)?;
         Ok(pb::RollbackReply {})
@@ -243,7 +297,7 @@ impl pb::Configuration for Served {
         _ctx: &CallContext,
         _request: pb::GetSchemaRequest,
     ) -> Result<pb::GetSchemaReply, XrlError> {
-        Ok(pb::GetSchemaReply { json: self.model.schema_json().into() })
+        Ok(pb::GetSchemaReply { json: self.model().schema_json().into() })
     }
 
     async fn get_packages(
@@ -252,7 +306,8 @@ impl pb::Configuration for Served {
         _request: pb::GetPackagesRequest,
     ) -> Result<pb::GetPackagesReply, XrlError> {
         let folder = |name: &str| self.options.source.packages_dir.join(name).display().to_string();
-        let taken = self.model.packages.iter().map(|package| pb::Package {
+        let model = self.model();
+        let taken = model.packages.iter().map(|package| pb::Package {
             name: package.name.clone(),
             version: package.version.clone(),
             description: package.description.clone(),
@@ -262,8 +317,9 @@ impl pb::Configuration for Served {
             builtin: package.builtin,
             metrics: package.metrics.clone().unwrap_or_default(),
             path: if package.builtin { String::new() } else { folder(&package.name) },
+            signed: model.signed.get(&package.name).map(Signed::words).unwrap_or_default(),
         });
-        let refused = self.model.refused.iter().map(|refused| pb::Package {
+        let refused = model.refused.iter().map(|refused| pb::Package {
             name: refused.name.clone(),
             refused: refused.reason.clone(),
             path: folder(&refused.name),

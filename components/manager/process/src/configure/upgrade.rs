@@ -102,7 +102,8 @@ mod tests {
         ConfigSource {
             file: none.clone(),
             builtins: STATIC,
-            packages_dir: none,
+            packages_dir: none.clone(),
+            trust_dir: none,
             state_dir: state_dir.to_path_buf(),
         }
     }

@@ -3,7 +3,6 @@
 //! write cores, to their own folder if the pattern leaves the folder open; without the variable nothing in a
 //! component's memory can be read, because the memory holds secrets.
 
-use crate::supervise::state;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sluice_process::{CORES, CORES_DIR};
 use std::fs;
@@ -131,13 +130,17 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Prepares cores as set in the environment. An obstacle to cores is logged, and the router runs without cores.
-    pub fn prepare(state_dir: &Path) -> Self {
-        if std::env::var(CORES).as_deref() != Ok("1") {
-            return Cores { folder: None };
-        }
-        let folder = std::path::absolute(state_dir).unwrap_or_else(|_| state_dir.into()).join("cores");
-        if let Err(error) = open(&folder) {
+    /// Returns the folder of cores in the state folder, if the environment says that components write cores.
+    pub fn folder(state_dir: &Path) -> Option<PathBuf> {
+        let wanted = std::env::var(CORES).as_deref() == Ok("1");
+        wanted.then(|| std::path::absolute(state_dir).unwrap_or_else(|_| state_dir.into()).join("cores"))
+    }
+
+    /// Prepares the folder of cores, if there is one; `have_users` is true if components have users of their own. An
+    /// obstacle to cores is logged, and the router runs without cores.
+    pub fn prepare(folder: Option<PathBuf>, have_users: bool) -> Self {
+        let Some(folder) = folder else { return Cores { folder: None } };
+        if let Err(error) = open(&folder, have_users) {
             warn!(
                 event = "process.cores-unwritable",
                 reason = %error,
@@ -154,17 +157,30 @@ impl Cores {
         self.folder.iter().map(|_| (CORES, "1".into())).chain(folder).collect()
     }
 
-    /// Describes the end of a process of `class`, with the place of its core.
-    pub fn end_in_words(&self, status: ExitStatus, class: &str, pid: u32, executable: &Path) -> String {
+    /// Describes the end of a process of `class` and of a user, with the place of its core.
+    pub fn end_in_words(
+        &self,
+        status: ExitStatus,
+        class: &str,
+        (pid, user): (u32, u32),
+        executable: &Path,
+    ) -> String {
         match status.signal() {
             Some(signal) if DUMPING.contains(&signal) => {
-                format!("{status}; {}", self.place(status, signal, class, pid, executable))
+                format!("{status}; {}", self.place(status, signal, class, (pid, user), executable))
             }
             _ => status.to_string(),
         }
     }
 
-    fn place(&self, status: ExitStatus, signal: i32, class: &str, pid: u32, executable: &Path) -> String {
+    fn place(
+        &self,
+        status: ExitStatus,
+        signal: i32,
+        class: &str,
+        (pid, user): (u32, u32),
+        executable: &Path,
+    ) -> String {
         let Some(folder) = self.folder.as_deref() else {
             return match status.core_dumped() {
                 true => {
@@ -181,10 +197,9 @@ impl Cores {
             );
         }
         let read = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
-        let (uid, gid) = state::unprivileged().unwrap_or((0, 0));
         let executable = executable.to_string_lossy();
         let host = read("hostname");
-        let facts = Facts { pid, uid, gid, signal, host: host.trim(), executable: &executable };
+        let facts = Facts { pid, uid: user, gid: user, signal, host: host.trim(), executable: &executable };
         match expand(&read("core_pattern"), read("core_uses_pid").trim() == "1", &facts) {
             Destination::Program(program) => {
                 format!("its core went to {program}: {}", how_to_fetch(&program, pid))
@@ -205,7 +220,7 @@ impl Cores {
 }
 
 /// Makes the folder and lets components write there; allows cores of any size for the process's children.
-fn open(folder: &Path) -> io::Result<()> {
+fn open(folder: &Path, have_users: bool) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o1777))?;
     let (_, hard) = getrlimit(Resource::RLIMIT_CORE)?;
@@ -213,7 +228,7 @@ fn open(folder: &Path) -> io::Result<()> {
     if hard == 0 {
         return Err(io::Error::other("the hard limit for cores is 0 (`ulimit -Hc`, LimitCORE= of the unit)"));
     }
-    if state::unprivileged().is_none() {
+    if !have_users {
         return Ok(());
     }
     let closed = folder.ancestors().find(|f| fs::metadata(f).is_ok_and(|m| m.mode() & 0o001 == 0));
@@ -337,7 +352,7 @@ mod tests {
     #[test]
     fn an_end_says_what_to_do_for_a_core() {
         let off = Cores { folder: None };
-        let words = |raw| off.end_in_words(ExitStatus::from_raw(raw), "bgp", 1, Path::new("/bin/x"));
+        let words = |raw| off.end_in_words(ExitStatus::from_raw(raw), "bgp", (1, 0), Path::new("/bin/x"));
         assert_eq!(words(9), "signal: 9 (SIGKILL)");
         assert_eq!(words(256), "exit status: 1");
         assert!(
@@ -346,7 +361,7 @@ mod tests {
         );
         let folder = tempfile::tempdir().unwrap();
         let on = Cores { folder: Some(folder.path().into()) };
-        let words = on.end_in_words(ExitStatus::from_raw(11), "bgp", 1, Path::new("/bin/x"));
+        let words = on.end_in_words(ExitStatus::from_raw(11), "bgp", (1, 0), Path::new("/bin/x"));
         assert!(words.contains("ulimit -Hc"), "{words}");
     }
 }

@@ -190,12 +190,13 @@ impl UnderWay {
     async fn try_start(&self, process: &Rc<ManagerProcess>) -> Result<(), StartError> {
         let next = successor_class(&self.class);
         let mut lives = process.router.watch_class(&next).await?;
-        let rights = process.model.rights(&self.class);
+        let rights = process.model().rights(&self.class);
         let secret = random_secret().map_err(StartError::Secret)?;
-        let mut principal = principal(&self.class, &rights);
+        let user = process.processes.confinement.user(&self.class).map_err(StartError::Own)?;
+        let mut principal = principal(&self.class, &process.model(), user);
         principal.may_register.push(next.clone());
         process.finder.set_principal(secret, principal);
-        let table = process.model.schema.table(&self.class, &process.tree_for(&self.class));
+        let table = process.model().schema.table(&self.class, &process.tree_for(&self.class));
         let child = process.processes.spawn_successor(
             (&self.class, table),
             &rights,

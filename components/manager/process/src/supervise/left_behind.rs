@@ -2,6 +2,7 @@
 
 use crate::supervise::sole;
 use crate::supervise::state;
+use sluice_process::socket_folder;
 use std::io::ErrorKind;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,10 @@ impl LeftBehind {
     /// Returns the Unix socket on which the component answers, if there is one.
     pub fn socket(&self, run_dir: &Path) -> Option<PathBuf> {
         let beginning = format!("{}-", self.pid);
-        let entries = std::fs::read_dir(run_dir.join("xrl")).into_iter().flatten().filter_map(Result::ok);
+        let entries = std::fs::read_dir(socket_folder(run_dir, &self.component))
+            .into_iter()
+            .flatten()
+            .filter_map(Result::ok);
         let mut own = entries.filter(|e| e.file_name().to_string_lossy().starts_with(&beginning));
         own.next().map(|entry| entry.path())
     }

@@ -1,13 +1,16 @@
 //! Processes: started, configured, watched, replaced, found again by the manager's next life.
 
+pub mod confinement;
 pub mod core_file;
 pub mod degraded;
+pub mod denials;
 pub mod handover;
 pub mod inherited;
 pub mod left_behind;
 pub mod processes;
 pub mod replace_error;
 pub mod restart;
+pub mod security;
 pub mod service;
 pub mod service_manager;
 pub mod sole;

@@ -1,5 +1,6 @@
 //! Components' processes: started, found again, ended.
 
+use crate::supervise::confinement::{Confinement, Program, Report};
 use crate::supervise::core_file::Cores;
 use crate::supervise::state::{self, Recorded};
 use nix::sys::signal::{Signal, kill};
@@ -9,9 +10,12 @@ use sluice_base::{TableId, class_of, instance_of};
 use sluice_manager::CrashBudget;
 use sluice_process::rights::Rights;
 use sluice_process::{PREDECESSOR, successor_class};
+use sluice_sandbox::launch::FAILED;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -26,6 +30,8 @@ const SAVE_AGAIN: Duration = Duration::from_secs(2);
 /// The processes that run.
 pub struct Processes {
     run_dir: PathBuf,
+    /// The confinement of every process.
+    pub confinement: Confinement,
     /// Further environment variables of every process.
     environment: Vec<(&'static str, PathBuf)>,
     running: RefCell<BTreeMap<String, Recorded>>,
@@ -33,7 +39,7 @@ pub struct Processes {
     unwritten: Notify,
     watched: RefCell<BTreeSet<String>>,
     /// The executables of third parties' components, by class.
-    packaged: BTreeMap<String, PathBuf>,
+    packaged: RefCell<BTreeMap<String, PathBuf>>,
     /// The executables of components that were upgraded, by name.
     executables: RefCell<BTreeMap<String, Executable>>,
     /// The executable that the latest promotion replaced.
@@ -70,19 +76,26 @@ impl Processes {
     /// environment variables of every process.
     pub fn new(
         run_dir: &Path,
+        confinement: Confinement,
         binaries: BTreeMap<String, PathBuf>,
         environment: Vec<(&'static str, PathBuf)>,
     ) -> Self {
         Processes {
             run_dir: run_dir.into(),
+            confinement,
             environment,
             running: RefCell::default(),
             unwritten: Notify::new(),
             watched: RefCell::default(),
-            packaged: binaries,
+            packaged: RefCell::new(binaries),
             executables: RefCell::default(),
             replaced: RefCell::default(),
         }
+    }
+
+    /// Replaces the executables of third parties' components, for processes that are started from now on.
+    pub fn set_packaged(&self, binaries: BTreeMap<String, PathBuf>) {
+        self.packaged.replace(binaries);
     }
 
     /// Returns true if a component is watched for the first time.
@@ -90,7 +103,7 @@ impl Processes {
         self.watched.borrow_mut().insert(class.into())
     }
 
-    /// Starts a component's process: unprivileged where that is possible.
+    /// Starts a component's process, confined.
     pub fn spawn(
         &self,
         class: &str,
@@ -176,7 +189,7 @@ impl Processes {
     /// executable.
     fn executable(&self, name: &str) -> Option<Executable> {
         let upgraded = self.executables.borrow().get(name).cloned();
-        let packaged = || self.packaged.get(class_of(name)).cloned();
+        let packaged = || self.packaged.borrow().get(class_of(name)).cloned();
         upgraded.or_else(|| packaged().map(|path| Executable { path, before: None }))
     }
 
@@ -186,6 +199,21 @@ impl Processes {
             Some(executable) => Ok(executable.path),
             None => std::env::current_exe(),
         }
+    }
+
+    /// Returns the program of a component, for processes of its executable or of `binary`.
+    fn program(&self, name: &str, binary: Option<&Path>) -> io::Result<Program> {
+        let path = binary.map_or_else(|| self.path(name), |binary| Ok(binary.into()))?;
+        Ok(Program { path, is_packaged: self.packaged.borrow().contains_key(class_of(name)) })
+    }
+
+    /// Compares the confinement of a component's process with the kernel's report.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended, or the component's class has no user.
+    pub fn confinement_report(&self, name: &str, rights: &Rights) -> io::Result<Report> {
+        self.confinement.report(name, rights, &self.program(name, None)?, self.pid(name))
     }
 
     fn exchange(&self, class: &str, comes: &str, goes: &str) {
@@ -204,14 +232,18 @@ impl Processes {
         rights: &Rights,
         binary: Option<&Path>,
     ) -> io::Result<Command> {
-        let mut command = match binary {
-            Some(binary) => Command::new(binary),
-            None => Command::new(std::env::current_exe()?),
-        };
-        command.arg("run").arg(name).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::piped());
+        let mut arguments: Vec<OsString> =
+            vec!["run".into(), name.into(), "--run-dir".into(), self.run_dir.clone().into()];
         if instance_of(name).is_some() {
-            command.arg("--table").arg(table.0.to_string());
+            arguments.extend(["--table".into(), table.0.to_string().into()]);
         }
+        let mut command = Command::from(self.confinement.command(
+            name,
+            rights,
+            &self.program(name, binary)?,
+            &arguments,
+        )?);
+        command.stdin(Stdio::piped());
         // Ctrl-C at the terminal of `sluice start` is for the manager, which ends components in their order.
         command.process_group(0);
         command.env_clear();
@@ -220,15 +252,10 @@ impl Processes {
                 command.env(kept, value);
             }
         }
-        if let Some(client) = python_client().filter(|_| binary.is_some()) {
+        if let Some(client) = state::python_client().filter(|_| binary.is_some()) {
             command.env("PYTHONPATH", client);
         }
         command.envs(self.environment.iter().cloned());
-        if !rights.network_admin
-            && let Some((uid, gid)) = state::unprivileged()
-        {
-            command.uid(uid).gid(gid);
-        }
         Ok(command)
     }
 
@@ -291,6 +318,7 @@ impl Processes {
             running.remove(&class);
             class
         };
+        self.confinement.remove_group(component_name(&class));
         state::remove_sockets(&self.run_dir, pid);
         self.save();
         Some(class)
@@ -303,7 +331,21 @@ impl Processes {
             (class.clone(), r.binary.clone().unwrap_or_else(own))
         });
         let (class, executable) = known.unwrap_or_default();
-        cores.end_in_words(status, &class, pid, &executable)
+        if status.signal() == Some(Signal::SIGKILL as i32)
+            && self.confinement.killed_for_memory(component_name(&class)) > 0
+        {
+            return format!(
+                "{status}; it used more memory than its rights.toml allows (`[resources]`, memory_mib)"
+            );
+        }
+        if status.code() == Some(i32::from(FAILED)) {
+            return format!("{status}; it was not started: the log has the launcher's reason");
+        }
+        if status.signal() == Some(Signal::SIGSYS as i32) {
+            return format!("{status}; it made a system call that no component may make (docs/security.md)");
+        }
+        let user = self.confinement.user(&class).ok().flatten().unwrap_or(0);
+        cores.end_in_words(status, &class, (pid, user), &executable)
     }
 
     /// The number of a component's process; 0 if there is none.
@@ -389,6 +431,11 @@ fn send(pid: u32, signal: Signal) {
     }
 }
 
+/// Returns the component of a recorded name, which may be a replacement's (`NAME:next`, `NAME:last`).
+fn component_name(recorded: &str) -> &str {
+    recorded.split(':').next().unwrap_or(recorded)
+}
+
 /// As what a successor's process is written down.
 fn next(class: &str) -> String {
     successor_class(class)
@@ -444,11 +491,4 @@ pub fn usage_of(pid: u32) -> Usage {
         cpu_ms,
         uptime_ms: ((uptime * 1000.0) as u64).saturating_sub(started_ms),
     }
-}
-
-/// Returns the folder of the Python client installed with the executable, for third parties' programs.
-fn python_client() -> Option<PathBuf> {
-    let executable = std::env::current_exe().ok()?;
-    let folder = executable.parent()?.parent()?.join("lib/sluice/python");
-    folder.is_dir().then_some(folder)
 }

@@ -1,6 +1,8 @@
 //! The interface that the manager serves.
 
 use crate::ManagerProcess;
+use crate::audit::record::Act;
+use crate::configure::people::user_name;
 use crate::supervise::handover;
 use crate::supervise::processes::usage_of;
 use crate::supervise::start_again as starting_again;
@@ -11,6 +13,9 @@ use std::rc::Rc;
 
 /// The number of the refusal to restart a component that does not run, and did not come up.
 const NOT_STARTED: u32 = 2;
+
+/// The most records of the audit in an answer.
+const MOST_RECORDS: usize = 1000;
 
 /// The manager for handlers: handlers need the shared pointer to start tasks.
 pub struct Served(pub Rc<ManagerProcess>);
@@ -68,42 +73,84 @@ impl pb::Manager for Served {
         Ok(pb::GetProcessesReply { processes, version: env!("CARGO_PKG_VERSION").into(), uptime_ms })
     }
 
-    async fn stop_router(
+    async fn get_denials(
         &self,
         _ctx: &CallContext,
+        _request: pb::GetDenialsRequest,
+    ) -> Result<pb::GetDenialsReply, XrlError> {
+        Ok(self.denials.listed())
+    }
+
+    async fn get_security(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetSecurityRequest,
+    ) -> Result<pb::GetSecurityReply, XrlError> {
+        Ok(self.security())
+    }
+
+    async fn read_audit(
+        &self,
+        _ctx: &CallContext,
+        request: pb::ReadAuditRequest,
+    ) -> Result<pb::ReadAuditReply, XrlError> {
+        let records = self.audit.read().await.map_err(|error| XrlError::application(1, error.to_string()))?;
+        let most = if request.last == 0 { MOST_RECORDS } else { (request.last as usize).min(MOST_RECORDS) };
+        let count = records.len() as u64;
+        let shown = records.into_iter().rev().take(most).map(|record| pb::AuditRecord {
+            number: record.number,
+            time_unix_ms: record.time_unix_ms,
+            who: record.who.name().into(),
+            uid: record.who.uid,
+            pid: record.who.pid,
+            act: record.act.name().into(),
+            lines: record.lines,
+            result: record.result,
+            revision: record.revision,
+        });
+        Ok(pb::ReadAuditReply { records: shown.collect(), count })
+    }
+
+    async fn stop_router(
+        &self,
+        ctx: &CallContext,
         _request: pb::StopRouterRequest,
     ) -> Result<pb::StopRouterReply, XrlError> {
-        self.service_manager.stopping();
-        self.driver_later(Input::StopAll);
-        Ok(pb::StopRouterReply {})
+        let work = async {
+            self.service_manager.stopping();
+            self.driver_later(Input::StopAll);
+            Ok(pb::StopRouterReply {})
+        };
+        self.audited(ctx, Act::Stop, Vec::new(), |_| None, work).await
     }
 
     async fn restart(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::RestartRequest,
     ) -> Result<pb::RestartReply, XrlError> {
-        let waited = self.phase(&request.component).is_some_and(starting_again::waits_for_its_next_try);
-        let outcome = handover::hand_over(self, &request.component, None).await;
-        outcome.map_err(|error| {
-            // Where there is no process there is none that goes on.
-            let ended = self.phase(&request.component).is_some_and(|phase| phase != Phase::Ready);
-            XrlError::application(if waited || ended { NOT_STARTED } else { 1 }, error.to_string())
-        })
+        let work = async {
+            let waited = self.phase(&request.component).is_some_and(starting_again::waits_for_its_next_try);
+            let outcome = handover::hand_over(self, &request.component, None).await;
+            outcome.map_err(|error| {
+                // Where there is no process there is none that goes on.
+                let ended = self.phase(&request.component).is_some_and(|phase| phase != Phase::Ready);
+                XrlError::application(if waited || ended { NOT_STARTED } else { 1 }, error.to_string())
+            })
+        };
+        self.audited(ctx, Act::Restart, vec![request.component.clone()], |_| None, work).await
     }
 
     async fn upgrade(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::UpgradeRequest,
     ) -> Result<pb::RestartReply, XrlError> {
-        let outcome = handover::hand_over(self, &request.component, Some(request.binary.into())).await;
-        outcome.map_err(|error| XrlError::application(1, error.to_string()))
+        let lines = vec![request.component.clone(), request.binary.clone()];
+        let work = async {
+            let outcome = handover::hand_over(self, &request.component, Some(request.binary.into())).await;
+            outcome.map_err(|error| XrlError::application(1, error.to_string()))
+        };
+        self.audited(ctx, Act::Upgrade, lines, |_| None, work).await
     }
-}
-
-/// Returns the name of a user, or the number of a user without a name.
-fn user_name(uid: u32) -> String {
-    let known = nix::unistd::User::from_uid(uid.into()).ok().flatten();
-    known.map_or_else(|| uid.to_string(), |user| user.name)
 }

@@ -1,10 +1,10 @@
-//! The run-time folder: the lock, the operator's secret, and which processes run.
+//! The run-time folder: the lock, and which processes run.
 
 use crate::configure::model::StartError;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use nix::unistd::{Group, Pid, User, getegid, geteuid};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const LOCK: &str = "manager.lock";
-const SECRET: &str = "operator.secret";
 const STATE: &str = "state.json";
+/// The folder with a folder of sockets for each component.
+const SOCKETS: &str = "xrl";
 
 /// A process as it is written down.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -103,7 +104,7 @@ pub fn cannot(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Start
 /// Makes the run-time folder and locks the folder for the process.
 pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
     let shown = run_dir.display();
-    fs::create_dir_all(run_dir.join("xrl")).map_err(cannot("make the run-time folder", run_dir))?;
+    fs::create_dir_all(run_dir.join(SOCKETS)).map_err(cannot("make the run-time folder", run_dir))?;
     fs::set_permissions(run_dir, fs::Permissions::from_mode(0o755))
         .map_err(cannot("take over the run-time folder", run_dir))?;
     let path = run_dir.join(LOCK);
@@ -140,59 +141,18 @@ pub fn lock_holder(run_dir: &Path) -> Option<u32> {
     holder.trim().parse().ok().filter(|pid| start_time(*pid).is_some())
 }
 
-/// Lets unprivileged components reach the Finder, and gives them the folder of their sockets. Only the components can
-/// make anything in the folder, or see the names there.
+/// Lets components of all users reach the Finder and the folders of sockets. Only the router's user makes a folder there
+/// or sees the names.
 pub fn open_to_components(run_dir: &Path, finder: &Path) -> io::Result<()> {
     fs::set_permissions(finder, fs::Permissions::from_mode(0o666))?;
-    let folder = run_dir.join("xrl");
-    // By their group: the FEA has this process's user, without the right to write where another owner does not let it.
-    let gid = unprivileged().map_or_else(|| getegid().as_raw(), |(_, gid)| gid);
-    std::os::unix::fs::chown(&folder, Some(geteuid().as_raw()), Some(gid))?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o1771))
+    fs::set_permissions(run_dir.join(SOCKETS), fs::Permissions::from_mode(0o711))
 }
 
-/// Returns the user of unprivileged components: `sluice` if the user exists, else `nobody`. `None` if the process
-/// cannot switch users.
-pub fn unprivileged() -> Option<(u32, u32)> {
-    if !geteuid().is_root() {
-        return None;
-    }
-    // In a user namespace of one user there is no other to become.
-    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    let users: u64 = map.lines().filter_map(|l| l.split_whitespace().nth(2)?.parse::<u64>().ok()).sum();
-    if users < 65_536 {
-        return None;
-    }
-    let named = |name| User::from_name(name).ok().flatten();
-    match named("sluice") {
-        Some(user) => Some((user.uid.as_raw(), user.gid.as_raw())),
-        None => {
-            let gid = Group::from_name("nogroup").ok().flatten().map_or(65_534, |g| g.gid.as_raw());
-            Some((named("nobody").map_or(65_534, |u| u.uid.as_raw()), gid))
-        }
-    }
-}
-
-/// Writes the secret by which the CLI shows itself; the owner alone can read it.
-pub fn write_secret(run_dir: &Path, secret: &[u8; 16]) -> Result<(), StartError> {
-    let path = run_dir.join(SECRET);
-    let _ = fs::remove_file(&path);
-    let hex: String = secret.iter().map(|b| format!("{b:02x}")).collect();
-    let file = OpenOptions::new().create_new(true).write(true).mode(0o640).open(&path);
-    file.and_then(|mut file| file.write_all(hex.as_bytes())).map_err(cannot("write", &path))
-}
-
-/// Reads the operator's secret.
-pub fn read_secret(run_dir: &Path) -> anyhow::Result<[u8; 16]> {
-    let path = run_dir.join(SECRET);
-    let hex = fs::read_to_string(&path).with_context(|| {
-        format!(
-            "no router runs in {}, or you may not talk to it; start one with `sluice start`, or name its folder with --run-dir",
-            run_dir.display()
-        )
-    })?;
-    let recorded = Recorded { pid: 0, started: 0, secret: hex.trim().into(), binary: None, before: None };
-    recorded.secret().with_context(|| format!("{} is damaged; restart the router", path.display()))
+/// Returns the folder of the Python client installed with the executable, for third parties' programs.
+pub fn python_client() -> Option<PathBuf> {
+    let executable = std::env::current_exe().ok()?;
+    let folder = executable.parent()?.parent()?.join("lib/sluice/python");
+    folder.is_dir().then_some(folder)
 }
 
 /// Writes down the running processes: a whole new file in place of the old file, or nothing.
@@ -225,8 +185,8 @@ pub fn remove_orphaned_sockets(run_dir: &Path) {
 }
 
 fn remove_sockets_if(run_dir: &Path, is_gone: impl Fn(u32) -> bool) {
-    let entries = fs::read_dir(run_dir.join("xrl")).into_iter().flatten().filter_map(Result::ok);
-    for entry in entries {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    for entry in entries(&run_dir.join(SOCKETS)).flat_map(|component| entries(&component.path())) {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|n| n.split_once('-')?.0.parse().ok());
         if owner.is_some_and(&is_gone) {
@@ -248,9 +208,10 @@ pub fn parse(octets: &[u8]) -> BTreeMap<String, Recorded> {
 
 /// An orderly end leaves nothing to take over.
 pub fn clean(run_dir: &Path) {
-    for name in [STATE, SECRET, "finder.sock", "fea.fd"] {
+    for name in [STATE, "finder.sock"] {
         let _ = fs::remove_file(run_dir.join(name));
     }
+    let _ = fs::remove_dir_all(run_dir.join(SOCKETS));
 }
 
 #[cfg(test)]
