@@ -53,6 +53,7 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("rib", none, none, metrics),
     builtin!("bgp", module, commands, metrics),
     builtin!("static", module, none, metrics),
+    builtin!("guard"),
 ];
 
 /// The components with commands in code of their own.
@@ -65,6 +66,7 @@ pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {
         "rib" => sluice_rib_process::run(options),
         "bgp" => sluice_bgp_process::run(options),
         "static" => sluice_static_process::run(options),
+        "guard" => sluice_guard_process::run(options),
         other => anyhow::bail!("there is no component `{other}` in this executable"),
     }
 }

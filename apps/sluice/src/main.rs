@@ -69,9 +69,15 @@ enum Command {
         /// other than the default.
         #[arg(long)]
         state_dir: Option<PathBuf>,
+        /// The first of 256 users that component classes get; no user or group of the host may have one of the numbers.
+        #[arg(long, default_value_t = sluice_sandbox::users::FIRST)]
+        first_user: u32,
         #[command(flatten)]
         place: Where,
     },
+    /// Confines itself and executes a component's program; started by the router manager.
+    #[command(hide = true)]
+    Confine(lifecycle::confine::ConfineArgs),
     /// Runs a component; started by the router manager.
     #[command(hide = true)]
     Run {
@@ -91,7 +97,12 @@ enum Command {
     /// Works with packages of third parties.
     Package {
         #[command(subcommand)]
-        command: PackageCommand,
+        command: packages::PackageCommand,
+    },
+    /// Shows what a component may do, in words.
+    Rights {
+        #[command(subcommand)]
+        command: RightsCommand,
     },
     /// Replaces a component's process by a new process, which takes over the whole state: no session drops, no packet
     /// is lost. If the new process fails to start or fails its check, the old process goes on, and the exit status is
@@ -184,15 +195,33 @@ enum BenchCommand {
 }
 
 #[derive(Subcommand)]
-enum PackageCommand {
-    /// Checks a package's folder without a router: files, module, rights, commands, metrics. Exit status: 0 nothing wrong, 4 something.
-    Check {
-        /// The folder with its package.toml.
-        folder: PathBuf,
-        /// Print one JSON document instead of text.
-        #[arg(long, short = 'j')]
-        json: bool,
+enum RightsCommand {
+    /// Prints everything that a component may do.
+    Show {
+        /// A component of the router, a package, or the path of a package's folder or of a rights.toml.
+        component: String,
+        #[command(flatten)]
+        options: RightsOptions,
     },
+    /// Prints what a component may do in addition, and what it may not do any more.
+    Diff {
+        /// The rights before, named as for `show`.
+        old: String,
+        /// The rights after.
+        new: String,
+        #[command(flatten)]
+        options: RightsOptions,
+    },
+}
+
+#[derive(clap::Args)]
+struct RightsOptions {
+    /// The folder with the packages of third-party components.
+    #[arg(long, default_value = "/etc/sluice/packages")]
+    packages_dir: PathBuf,
+    /// Print one JSON document instead of text.
+    #[arg(long, short = 'j')]
+    json: bool,
 }
 
 #[derive(Subcommand)]
@@ -220,7 +249,8 @@ enum ConfigCommand {
 }
 
 fn source(file: PathBuf, packages_dir: PathBuf, state_dir: PathBuf) -> ConfigSource {
-    ConfigSource { file, builtins: components::BUILTINS, packages_dir, state_dir }
+    let trust_dir = packages_dir.with_file_name("trust");
+    ConfigSource { file, builtins: components::BUILTINS, packages_dir, trust_dir, state_dir }
 }
 
 /// Returns the default state folder of a router.
@@ -262,14 +292,15 @@ fn main() -> ExitCode {
 
 fn run_tool(command: Command) -> ExitCode {
     let (result, json) = match command {
-        Command::Start { config, packages_dir, state_dir: chosen, place } => {
+        Command::Start { config, packages_dir, state_dir: chosen, first_user, place } => {
             sluice_manager_process::close_inherited();
             sluice_process::start_log("manager");
             let state_dir = chosen.unwrap_or_else(|| state_dir(&place.run_dir));
             let source = source(config, packages_dir, state_dir);
-            let options = StartOptions { source, run_dir: place.run_dir };
+            let options = StartOptions { source, run_dir: place.run_dir, first_user };
             (sluice_manager_process::start(options).map_err(output::start_failure), place.json)
         }
+        Command::Confine(args) => return lifecycle::confine::run(args),
         Command::Run { component, table, place } => {
             sluice_process::start_log(&component);
             let instance = instance_of(&component).map(Into::into);
@@ -283,8 +314,17 @@ fn run_tool(command: Command) -> ExitCode {
             return configuration::upgrade_check::run(args, &place)
                 .unwrap_or_else(|failure| output::fail(&failure, place.json));
         }
-        Command::Package { command: PackageCommand::Check { folder, json } } => {
-            return packages::check::run(&folder, json);
+        Command::Package { command } => return packages::run(command),
+        Command::Rights { command } => {
+            let (printed, json) = match command {
+                RightsCommand::Show { component, options } => {
+                    (packages::rights::show(&component, &options.packages_dir, options.json), options.json)
+                }
+                RightsCommand::Diff { old, new, options } => {
+                    (packages::rights::diff(&old, &new, &options.packages_dir, options.json), options.json)
+                }
+            };
+            return printed.unwrap_or_else(|failure| output::fail(&failure, json));
         }
         Command::Restart { args, place } => (lifecycle::restart::restart(args, &place), place.json),
         Command::Upgrade { args, place } => (lifecycle::restart::upgrade(args, &place), place.json),

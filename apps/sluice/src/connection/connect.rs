@@ -3,7 +3,7 @@
 use crate::Where;
 use crate::connection::unmanaged::Unmanaged;
 use crate::output::Failure;
-use sluice_xrl::{EndpointOptions, XrlEndpoint};
+use sluice_xrl::{EndpointOptions, XrlEndpoint, XrlError};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,35 +12,34 @@ pub const DEADLINE: Duration = Duration::from_secs(10);
 /// The longest wait for the Finder's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Connects as the operator.
+/// Connects with the rights of the user.
 pub async fn connect(run_dir: &Path, timeout: Duration) -> Result<XrlEndpoint, Failure> {
     if let Some(unmanaged) = Unmanaged::find(run_dir) {
         return Err(Failure::not_connected(unmanaged.text()));
     }
-    let secret = match sluice_manager_process::operator_secret(run_dir) {
-        Ok(secret) => secret,
-        Err(error) => return Err(no_secret(run_dir, &error)),
-    };
-    let mut options = EndpointOptions::new(run_dir.join("finder.sock"), secret, std::env::temp_dir());
+    let mut options = EndpointOptions::new(run_dir.join("finder.sock"), None, std::env::temp_dir());
     options.patience = PATIENCE.min(timeout);
-    let router = XrlEndpoint::connect(options).await?;
-    router.finder_connected().await.map_err(|e| {
-        Failure::not_connected(format!(
-            "the router in {} does not answer ({e}); start it with `sluice start`",
-            run_dir.display()
-        ))
-    })?;
-    Ok(router)
+    XrlEndpoint::connect(options).await.map_err(|error| match error {
+        XrlError::AccessDenied(_) => no_role(run_dir),
+        _ => no_answer(run_dir),
+    })
 }
 
-fn no_secret(run_dir: &Path, error: &anyhow::Error) -> Failure {
-    // Whether the file is missing or may not be read are two things to do something about.
-    match std::fs::File::open(run_dir.join("operator.secret")) {
-        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
-            Failure::new(Failure::PERMISSION, "not-allowed", format!("{error:#}"))
-        }
-        _ => Failure::not_connected(error),
-    }
+fn no_role(run_dir: &Path) -> Failure {
+    let user = nix::unistd::geteuid();
+    let text = format!(
+        "you (user {user}) may not talk to the router in {}; root, the user who started it and members of the group sluice-admin \
+         may, and members of the group sluice may look",
+        run_dir.display()
+    );
+    Failure::new(Failure::PERMISSION, "not-allowed", text)
+}
+
+fn no_answer(run_dir: &Path) -> Failure {
+    Failure::not_connected(format!(
+        "no router runs in {}; start one with `sluice start`, or name its folder with --run-dir",
+        run_dir.display()
+    ))
 }
 
 /// Runs a future on the current thread, with tasks local to the thread.
@@ -52,7 +51,7 @@ pub fn block_on<T>(act: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(tokio::task::LocalSet::new().block_on(&runtime, act))
 }
 
-/// Connects as the operator and runs `act`.
+/// Connects with the rights of the user and runs `act`.
 pub fn with_router<F, Fut>(place: &Where, act: F) -> Result<(), Failure>
 where
     F: FnOnce(XrlEndpoint) -> Fut,

@@ -42,6 +42,8 @@ pub struct Session {
     router: RefCell<Option<XrlEndpoint>>,
     schema: RefCell<Option<Rc<Vec<Node>>>>,
     packages: RefCell<Option<Rc<Packages>>>,
+    /// The number of the router's schema at the last look; another number is another schema, with other packages.
+    schema_number: Cell<u64>,
     live: RefCell<HashMap<Live, (Instant, Vec<String>)>>,
     /// The time when the router did not answer last.
     silent: Cell<Option<Instant>>,
@@ -57,6 +59,7 @@ impl Session {
             router: RefCell::default(),
             schema: RefCell::default(),
             packages: RefCell::default(),
+            schema_number: Cell::new(0),
             live: RefCell::default(),
             silent: Cell::new(None),
             unmanaged: RefCell::default(),
@@ -174,7 +177,8 @@ impl Session {
         grammar
     }
 
-    /// Returns the router's configured name; `None` without a name or without an immediate answer.
+    /// Returns the router's configured name; `None` without a name or without an immediate answer. Forgets the schema and the
+    /// packages if others came since.
     pub async fn host_name(&self) -> Option<String> {
         let router = self.quick_router().await?;
         let client = manager::ConfigurationClient::new(&router, "manager").with_deadline(COMPLETION_DEADLINE);
@@ -185,6 +189,10 @@ impl Session {
             offset: 0,
         };
         let reply = client.show(request).await.ok()?;
+        if self.schema_number.replace(reply.schema) != reply.schema {
+            self.schema.take();
+            self.packages.take();
+        }
         let shown: serde_json::Value = serde_json::from_str(&reply.text).ok()?;
         shown["host-name"].as_str().map(Into::into)
     }

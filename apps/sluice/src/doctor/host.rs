@@ -2,8 +2,10 @@
 
 use super::Finding;
 use nix::sys::statvfs::statvfs;
-use nix::unistd::{AccessFlags, User, access};
+use nix::unistd::{AccessFlags, access};
+use sluice_sandbox::Host;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The free space needed by a router for its state, in octets.
@@ -20,7 +22,7 @@ const CONFIGURATION: &str = "/etc/sluice/sluice.conf";
 pub fn findings(run_dir: &Path) -> Vec<Finding> {
     vec![
         rights(),
-        user(),
+        sandbox(),
         folder(run_dir),
         secrets(Path::new(CONFIGURATION)),
         space(run_dir),
@@ -43,13 +45,20 @@ fn rights() -> Finding {
     }
 }
 
-fn user() -> Finding {
-    match User::from_name("sluice") {
-        Ok(Some(user)) => Finding::ok("user", format!("components run as `sluice` (uid {})", user.uid)),
-        _ => Finding::warn(
-            "user",
-            "there is no user `sluice`; components run as `nobody`",
-            "useradd --system --no-create-home --shell /usr/sbin/nologin sluice",
+/// Asks the launcher for the layers of confinement that the host offers to components.
+fn sandbox() -> Finding {
+    let asked =
+        std::env::current_exe().and_then(|own| Command::new(own).args(["confine", "--probe"]).output());
+    let host = asked.ok().and_then(|answer| serde_json::from_slice::<Host>(&answer.stdout).ok());
+    let missing = host.unwrap_or_default().missing();
+    match missing.is_empty() {
+        true => {
+            Finding::ok("sandbox", "components have users, namespaces, files and system calls of their own")
+        }
+        false => Finding::warn(
+            "sandbox",
+            format!("components run without {}", missing.join("; ")),
+            "docs/security.md says what each layer stops, and what it needs",
         ),
     }
 }

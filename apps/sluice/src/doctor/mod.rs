@@ -4,6 +4,7 @@ mod host;
 mod network;
 mod others;
 mod router;
+mod security;
 
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, Paint};
@@ -68,6 +69,7 @@ pub async fn findings(session: &Session) -> Vec<Finding> {
     let run_dir = &session.flags.run_dir;
     let mut all = host::findings(run_dir);
     all.push(router::finding(session).await);
+    all.extend(security::finding(session).await);
     all.extend(network::findings());
     all.extend(others::findings());
     all

@@ -1,5 +1,6 @@
 //! Commands about the life of the router and of its components.
 
+pub mod confine;
 pub mod restart;
 pub mod status;
 pub mod stop;

@@ -43,6 +43,7 @@ pub fn page() -> Result<String, Failure> {
         file: nowhere.clone(),
         builtins: components::BUILTINS,
         packages_dir: nowhere.clone(),
+        trust_dir: nowhere.clone(),
         state_dir: nowhere,
     };
     let model = Model::load(&source).map_err(config_failure)?;

@@ -1,7 +1,8 @@
 //! Route changes, for `sluice monitor`: the program subscribes to the RIB, like any component.
 
 use crate::show::routes::Names;
-use sluice_base::{Address, Forwarding, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteBatch};
+use sluice_base::{Address, Forwarding, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteBatch};
+use sluice_clients::{SubscribedBatch, Subscription};
 use sluice_xrl::idl::common::v1::{self as common, Family};
 use sluice_xrl::idl::rib::v1::{self as rib, route_subscriber_service};
 use sluice_xrl::routes::decode_routes;
@@ -17,8 +18,8 @@ const PAGE: usize = 500;
 /// A subscriber to routes, with the initial routes left out.
 struct Subscriber {
     tell: mpsc::Sender<Vec<common::Event>>,
-    /// Subscriptions whose routes were sent completely.
-    told: RefCell<Vec<u64>>,
+    /// The subscriptions, IPv4 first. Routes are not kept: the initial routes of each life of the RIB are left out.
+    subscriptions: RefCell<[Subscription<IpPrefix>; 2]>,
     number: Cell<u64>,
     names: Names,
 }
@@ -26,21 +27,26 @@ struct Subscriber {
 /// Follows the RIB's routes until the receiver of `tell` is dropped: routes present at the beginning are not sent.
 pub async fn follow(router: XrlEndpoint, tell: mpsc::Sender<Vec<common::Event>>) -> Result<(), XrlError> {
     let names = Names::ask(&router).await;
-    let subscriber = Subscriber { tell, told: RefCell::default(), number: Cell::new(0), names };
-    let service = route_subscriber_service(Rc::new(subscriber));
+    let subscriber = Subscriber { tell, subscriptions: RefCell::default(), number: Cell::new(0), names };
+    let subscriber = Rc::new(subscriber);
+    let service = route_subscriber_service(Rc::clone(&subscriber));
     let registered = router.register(Target::new("monitor", vec![service])).await?;
     let client = rib::RibClient::new(&router, "rib");
     let mut lives = router.watch_class("rib").await?;
     // A RIB that is born again knows nobody.
     while let Some(event) = lives.next().await {
         if !matches!(event, LifeEvent::Birth(_)) {
+            subscriber.subscriptions.borrow_mut().iter_mut().for_each(Subscription::rib_died);
             continue;
         }
-        for family in [Family::Ipv4, Family::Ipv6] {
+        for (place, family) in [Family::Ipv4, Family::Ipv6].into_iter().enumerate() {
+            subscriber.subscriptions.borrow_mut()[place].rib_started();
             let target = registered.instance().to_string();
             let request = rib::SubscribeRequest { target, family: family.into(), ..Default::default() };
-            // It may be gone again.
-            let _ = client.subscribe(request).await;
+            // An error means that the RIB is gone again.
+            if let Ok(reply) = client.subscribe(request).await {
+                subscriber.subscriptions.borrow_mut()[place].accepted(reply.subscription);
+            }
         }
     }
     Ok(())
@@ -114,11 +120,16 @@ impl rib::RouteSubscriber for Subscriber {
         _ctx: &CallContext,
         request: rib::SubscribedRoutesRequest,
     ) -> Result<rib::SubscribedRoutesReply, XrlError> {
-        let is_news = self.told.borrow().contains(&request.subscription);
-        if request.dump_done && !is_news {
-            self.told.borrow_mut().push(request.subscription);
-        }
-        if is_news {
+        let is_change = {
+            let subscription =
+                &mut self.subscriptions.borrow_mut()[usize::from(request.family() == Family::Ipv6)];
+            let kind = subscription.batch(request.subscription);
+            if request.dump_done {
+                subscription.end_of_initial(request.subscription);
+            }
+            kind == SubscribedBatch::Change
+        };
+        if is_change {
             let events = match request.family() {
                 Family::Ipv6 => self.events(&request, &decode_routes::<Ipv6Prefix>(&request.packed)?),
                 _ => self.events(&request, &decode_routes::<Ipv4Prefix>(&request.packed)?),

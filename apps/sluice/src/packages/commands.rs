@@ -21,9 +21,17 @@ pub fn in_code() -> Vec<Command> {
     own.chain(builtin::operational().commands).collect()
 }
 
-/// Returns foreign spellings for commands of components.
+/// Other words for commands of the manager.
+const MANAGER_SPELLINGS: [(&str, &str); 3] = [
+    ("audit show", "show audit"),
+    ("audit show ...", "show audit"),
+    ("audit verify", "request audit verify"),
+];
+
+/// Returns other spellings for commands of the manager and of components.
 pub fn spellings() -> Vec<(&'static str, &'static str)> {
-    components::COMMANDS.iter().flat_map(|(_, own)| own.spellings.iter().copied()).collect()
+    let own = components::COMMANDS.iter().flat_map(|(_, own)| own.spellings.iter().copied());
+    MANAGER_SPELLINGS.into_iter().chain(own).collect()
 }
 
 /// Returns the component that implements a command in code, with its class.
@@ -181,6 +189,7 @@ pub fn package_json(
     map.insert("description".into(), p.description.clone().into());
     map.insert("builtin".into(), p.builtin.into());
     map.insert("path".into(), if p.path.is_empty() { Value::Null } else { p.path.clone().into() });
+    map.insert("signed".into(), if p.signed.is_empty() { Value::Null } else { p.signed.clone().into() });
     map.insert("state".into(), package_state(p).into());
     map.insert("refused".into(), if p.refused.is_empty() { Value::Null } else { p.refused.clone().into() });
     map.insert("commands".into(), commands.to_vec().into());

@@ -69,7 +69,8 @@ pub async fn packages(session: &Session, name: Option<&str>, out: &mut Output) -
         out.json(&json!({ "packages": all }));
         return Ok(());
     }
-    let mut table = Table::new(&["package", "version", "state", "path", "commands", "description"]);
+    let mut table =
+        Table::new(&["package", "version", "state", "path", "signature", "commands", "description"]);
     for p in &reply.packages {
         let (commands, refused) = about(p);
         let description = match (p.refused.is_empty(), refused.is_empty()) {
@@ -82,6 +83,7 @@ pub async fn packages(session: &Session, name: Option<&str>, out: &mut Output) -
             p.version.clone(),
             package_state(p).into(),
             (if p.builtin { "(the executable)" } else { p.path.as_str() }).into(),
+            p.signed.clone(),
             commands.len().to_string(),
             description,
         ]);

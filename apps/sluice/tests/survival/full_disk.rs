@@ -122,19 +122,14 @@ fn a_start_without_space() {
     }
     let lab = lab();
     let run_dir = disk(&lab).display().to_string();
-    let full = format!("head -c 1M /dev/zero > {run_dir}/ballast 2>/dev/null; exec \"$@\"");
-    // No octet is left, or no name.
-    for (options, script, what) in [
-        ("size=64k", full.as_str(), "/operator.secret"),
-        ("nr_inodes=1", "exec \"$@\"", "the run-time folder "),
-    ] {
-        let mut command = on_a_new_disk(&lab, options);
-        let output = command.args(["sh", "-c", script, "sh"]).args(start_words(&lab)).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        for part in ["sluice: cannot", what, &run_dir, "No space left", "free some space there"] {
-            assert!(said.contains(part), "{part:?} is not in {said}");
-        }
+    // No name is left. (Where only octets are missing, the router starts, and writes its processes down later.)
+    let mut command = on_a_new_disk(&lab, "nr_inodes=1");
+    let output = command.args(start_words(&lab)).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in ["sluice: cannot", "the run-time folder ", &run_dir, "No space left", "free some space there"]
+    {
+        assert!(said.contains(part), "{part:?} is not in {said}");
     }
 }
 

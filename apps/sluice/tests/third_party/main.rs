@@ -1,9 +1,13 @@
 //! Components of third parties: in Python on the client of this project, and in Go on the documents alone.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod guard;
 mod hello;
+mod hostile;
+mod live;
 mod origins;
 mod outside;
 mod relay;
 mod router;
+mod sandbox;
 mod shared;

@@ -9,31 +9,91 @@ use std::time::Duration;
 /// The executable under test.
 pub const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
+/// Mounts the control groups of version 1, or of version 2, and executes the arguments.
+const MOUNT_CONTROL_GROUPS: &str = r#"
+    mount -t tmpfs tmpfs /sys/fs/cgroup
+    for controller in memory cpu pids; do
+        mkdir "/sys/fs/cgroup/$controller"
+        mount -t cgroup -o "$controller" cgroup "/sys/fs/cgroup/$controller" || rmdir "/sys/fs/cgroup/$controller"
+    done
+    [ -d /sys/fs/cgroup/memory ] || mount -t cgroup2 cgroup2 /sys/fs/cgroup
+    exec "$@"
+"#;
+
 /// A router with packages, alone in a network.
 pub struct Router {
     pub lab: Lab,
     pub folder: PathBuf,
+    starts: u32,
 }
 
 impl Router {
     /// Starts a router with the packages in `folder/packages` and the given configuration, and waits until the router
     /// is ready.
     pub fn start(folder: &Path, configuration: &str) -> Self {
+        Self::start_by(folder, configuration, |lab| lab.command("host", SLUICE).unwrap())
+    }
+
+    /// Starts a router in the same way, with the host's control groups, which the lab's nodes do not see.
+    pub fn start_with_control_groups(folder: &Path, configuration: &str) -> Self {
+        Self::start_by(folder, configuration, |lab| {
+            let mut shell = lab.command("host", "sh").unwrap();
+            shell.args(["-c", MOUNT_CONTROL_GROUPS, SLUICE, SLUICE]);
+            shell
+        })
+    }
+
+    fn start_by(folder: &Path, configuration: &str, command: impl FnOnce(&Lab) -> Command) -> Self {
         // Components run as another user.
         std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let file = folder.join("router.conf");
         std::fs::write(&file, configuration).unwrap();
         let topology: Topology = "[nodes.host]\n".parse().unwrap();
         let lab = Lab::up(&topology, LabOptions::unique("third-party")).unwrap();
-        let mut router = Router { lab, folder: folder.into() };
-        let mut start = router.lab.command("host", SLUICE).unwrap();
-        start.arg("start").arg("--config").arg(&file).arg("--packages-dir").arg(folder.join("packages"));
-        start.arg("--run-dir").arg(folder.join("run"));
-        let log = std::fs::File::create(folder.join("log")).unwrap();
-        start.stdout(log.try_clone().unwrap()).stderr(log);
-        router.lab.spawn("host", "router", start).unwrap();
-        router.until("the router is ready", || router.run(&["status"]).status.success());
+        let mut router = Router { lab, folder: folder.into(), starts: 0 };
+        let command = command(&router.lab);
+        router.start_with(command);
         router
+    }
+
+    fn start_with(&mut self, mut start: Command) {
+        let folder = &self.folder;
+        start.arg("start").arg("--config").arg(folder.join("router.conf"));
+        start.arg("--packages-dir").arg(folder.join("packages")).arg("--run-dir").arg(folder.join("run"));
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
+        start.stdout(log.try_clone().unwrap()).stderr(log);
+        self.starts += 1;
+        self.lab.spawn("host", &format!("router-{}", self.starts), start).unwrap();
+        self.until("the router is ready", || self.run(&["status"]).status.success());
+    }
+
+    /// Starts the manager again, after [`Router::kill_manager`].
+    pub fn start_manager(&mut self) {
+        let command = self.lab.command("host", SLUICE).unwrap();
+        self.start_with(command);
+    }
+
+    /// Kills the manager; its components run on.
+    pub fn kill_manager(&self) {
+        let pid = sluice_manager_process::manager_pid(&self.folder.join("run")).unwrap();
+        let pid = nix::unistd::Pid::from_raw(pid.try_into().unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+        let run = self.folder.join("run");
+        self.until("the manager has ended", || sluice_manager_process::manager_pid(&run).is_none());
+    }
+
+    /// Types lines into the shell.
+    pub fn type_in(&self, lines: &str) -> Output {
+        let input = self.folder.join("lines");
+        std::fs::write(&input, lines).unwrap();
+        let mut command = self.lab.command("host", SLUICE).unwrap();
+        command.arg("--run-dir").arg(self.folder.join("run"));
+        command.stdin(std::fs::File::open(input).unwrap()).output().unwrap()
+    }
+
+    /// Runs a command that needs no router.
+    pub fn run_alone(&self, words: &[&str]) -> Output {
+        Command::new(SLUICE).args(words).output().unwrap()
     }
 
     pub fn run(&self, words: &[&str]) -> Output {

@@ -4,7 +4,9 @@ package main
 
 import (
 	"bufio"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // Kinds of frames.
@@ -135,17 +138,37 @@ func dial(path string) (*caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = conn.Write(frame{hello, 0, 1, []byte("XRL\n")}.octets())
+	_, err = conn.Write(frame{hello, 0, 2, []byte("XRL\n")}.octets())
 	return &caller{conn: conn, reader: bufio.NewReader(conn)}, err
 }
 
-func (c *caller) call(path string, key []byte, request message) ([]byte, error) {
+// The process and the user at the other end of a Unix socket.
+func peer(conn net.Conn) (*syscall.Ucred, error) {
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var found *syscall.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		found, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	})
+	return found, errors.Join(err, failed)
+}
+
+// What a caller says of itself before the path in a Bind frame.
+func credential(key []byte, grant uint64, principal string) []byte {
+	out := binary.BigEndian.AppendUint64(append([]byte{}, key...), grant)
+	return append(append(out, byte(len(principal))), principal...)
+}
+
+func (c *caller) call(path string, credential []byte, request message) ([]byte, error) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	c.sequence++
 	number := c.methods
 	c.methods = (c.methods + 1) % 256
-	out := frame{bind, 0, number, append(append([]byte{}, key...), path...)}.octets()
+	out := frame{bind, 0, number, append(append([]byte{}, credential...), path...)}.octets()
 	out = append(out, frame{call, c.sequence, number, request}.octets()...)
 	if _, err := c.conn.Write(out); err != nil {
 		return nil, err
@@ -165,10 +188,12 @@ func (c *caller) call(path string, key []byte, request message) ([]byte, error) 
 
 // The component.
 type gopher struct {
-	class    string
-	finder   *caller
-	instance string
-	keys     map[string][]byte
+	class     string
+	finder    *caller
+	principal string
+	instance  string
+	seal      []byte
+	methods   map[string]bool
 	lock     sync.Mutex
 	running  map[string]uint64
 	prepared map[string]uint64
@@ -186,7 +211,7 @@ type change struct {
 }
 
 func (g *gopher) ask(method string, request message) ([]byte, error) {
-	return g.finder.call("finder/finder.v1.Finder/"+method, make([]byte, 16), request)
+	return g.finder.call("finder/finder.v1.Finder/"+method, credential(make([]byte, 16), 0, ""), request)
 }
 
 func (g *gopher) serve(method string, request fields) (message, error) {
@@ -286,14 +311,42 @@ func (g *gopher) rib(method string, request message) ([]byte, error) {
 			return nil, err
 		}
 		defer rib.conn.Close()
-		return rib.call(answer.text(1)+"/rib.v1.Rib/"+method, answer.octets[2][0], request)
+		found, err := peer(rib.conn)
+		if err != nil || uint64(found.Pid) != answer.numbers[6] || uint64(found.Uid) != answer.numbers[7] {
+			return nil, errors.New("another process listens at the RIB's socket")
+		}
+		mine := credential(answer.octets[2][0], answer.numbers[5], g.principal)
+		return rib.call(answer.text(1)+"/rib.v1.Rib/"+method, mine, request)
 	}
 	return nil, errors.New("the RIB has no Unix socket")
+}
+
+// Returns the path that a caller binds, if the Finder made the key for this caller.
+func (g *gopher) bound(body []byte, caller *syscall.Ucred) string {
+	if len(body) < 25 || len(body) < 25+int(body[24]) {
+		return ""
+	}
+	key, grant, principal, path := body[:16], body[16:24], body[24:25+int(body[24])], body[25+int(body[24]):]
+	mac := hmac.New(sha256.New, g.seal)
+	mac.Write([]byte("sluice xrl key 2"))
+	mac.Write(grant)
+	who := binary.BigEndian.AppendUint32([]byte{1}, uint32(caller.Pid))
+	mac.Write(binary.BigEndian.AppendUint32(who, caller.Uid))
+	mac.Write(principal)
+	mac.Write(path)
+	if !hmac.Equal(mac.Sum(nil)[:16], key) || !g.methods[string(path)] {
+		return ""
+	}
+	return filepath.Base(string(path))
 }
 
 // Serves one connection of somebody who calls.
 func (g *gopher) receive(conn net.Conn) {
 	defer conn.Close()
+	caller, err := peer(conn)
+	if err != nil {
+		return
+	}
 	reader := bufio.NewReader(conn)
 	bound := map[uint16]string{}
 	for {
@@ -303,11 +356,7 @@ func (g *gopher) receive(conn net.Conn) {
 		}
 		switch f.kind {
 		case bind:
-			path := string(f.body[16:])
-			bound[f.method] = ""
-			if string(g.keys[path]) == string(f.body[:16]) {
-				bound[f.method] = filepath.Base(path)
-			}
+			bound[f.method] = g.bound(f.body, caller)
 		case call, callWithin:
 			body := f.body
 			if f.kind == callWithin {
@@ -346,7 +395,7 @@ func run(class, folder string) error {
 	}
 	random := make([]byte, 8)
 	rand.Read(random)
-	path := filepath.Join(folder, "xrl", hex.EncodeToString(random)+".xrl")
+	path := filepath.Join(folder, "xrl", class, hex.EncodeToString(random)+".xrl")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		return err
@@ -354,13 +403,19 @@ func run(class, folder string) error {
 	if err := os.Chmod(path, 0o666); err != nil {
 		return err
 	}
-	g := &gopher{class: class, keys: map[string][]byte{}, running: map[string]uint64{}, end: make(chan bool)}
+	g := &gopher{class: class, methods: map[string]bool{}, running: map[string]uint64{}, end: make(chan bool)}
 	if g.finder, err = dial(filepath.Join(folder, "finder.sock")); err != nil {
 		return err
 	}
-	if _, err := g.ask("Hello", message{}.octets(1, secret)); err != nil {
+	known, err := g.ask("Hello", message{}.octets(1, secret))
+	if err != nil {
 		return err
 	}
+	greeted, err := parse(known)
+	if err != nil {
+		return err
+	}
+	g.principal = greeted.text(1)
 	methods := []string{"GetStatus", "Prepare", "Apply", "Abandon", "Shutdown"}
 	offer := message{}.text(1, "common.v1.Component")
 	for _, method := range methods {
@@ -376,8 +431,9 @@ func run(class, folder string) error {
 		return err
 	}
 	g.instance = registered.text(1)
-	for i, method := range methods {
-		g.keys[g.instance+"/common.v1.Component/"+method] = registered.octets[3][i]
+	g.seal = registered.octets[4][0]
+	for _, method := range methods {
+		g.methods[g.instance+"/common.v1.Component/"+method] = true
 	}
 	go func() {
 		for {
