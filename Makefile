@@ -6,7 +6,7 @@ export SLUICE_SHARED ?= $(abspath ../shared)
 # The build profile that benchmarks measure; PROFILE=dist measures what packages contain.
 PROFILE ?= release
 
-.PHONY: help setup build dist demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
+.PHONY: help setup build dist package test-package demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -14,6 +14,7 @@ help:
 	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name and counted)"
 	@echo "make test-long  what takes longer: the Internet's table while processes die, campaigns, seeded bugs"
 	@echo "make dist       the executable that is installed: optimised as a whole, stripped (some minutes more than make build)"
+	@echo "make package    a tar file, a Debian package and the symbols: target/package (make test-package tries them in a fresh Debian)"
 	@echo "make bench      all benchmarks, beside a peer in the same run: target/bench/*.json and *.svg"
 	@echo "make bench-bgp  BGP beside every other BGP daemon of this machine (an hour; BGP='--only S1 --scale 0.1' for less)"
 	@echo "                PROFILE=dist measures the executable that is installed, with every benchmark"
@@ -29,9 +30,19 @@ setup:
 build: setup
 	$(CARGO) build --release --locked -p sluice -p sluice-demo
 
-# The executable for packages and hosts: link-time optimisation over the whole program, stripped.
+# The executable for packages and hosts: link-time optimisation over the whole program; needs no library but glibc's.
 dist: setup
-	$(CARGO) build --profile dist --locked -p sluice
+	dist/static $(abspath target/static)
+	RUSTFLAGS="-L native=$(abspath target/static) --remap-path-prefix=$(CURDIR)=sluice --remap-path-prefix=$(HOME)/.cargo=cargo" \
+	    $(CARGO) build --profile dist --locked -p sluice
+
+# Tar file, symbols, Debian package: target/package.
+package: dist
+	dist/package target/dist/sluice target/package
+
+# Installs the packages in a fresh Debian, routes beside BIRD there, and removes them again.
+test-package: package
+	dist/test-package target/package
 
 demo: build
 	@target/release/sluice-demo $(if $(TABLE),--table $(TABLE)) $(if $(KEEP),--keep)
