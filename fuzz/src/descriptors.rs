@@ -58,8 +58,10 @@ impl Requester {
         let made =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let listener = made.expect("the kernel makes sockets");
-        let address = SocketAddrUnix::new(socket_path(run_dir.path())).expect("a short path");
-        rustix::net::bind(&listener, &address).expect("the folder is new");
+        let path = socket_path(run_dir.path());
+        std::fs::create_dir_all(path.parent().expect("the socket lies in a folder")).expect("the folder is new");
+        let address = SocketAddrUnix::new(path).expect("a short path");
+        rustix::net::bind(&listener, &address).expect("nothing is bound there");
         rustix::net::listen(&listener, 1).expect("a bound socket listens");
         Requester { runtime, listener, run_dir }
     }

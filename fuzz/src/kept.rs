@@ -1,10 +1,18 @@
 //! Files of the router and of packages, the manager's messages to components, and the kernel's patterns for cores.
 
+use ruzstd::decoding::StreamingDecoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use sluice_config::package::Manifest;
 use sluice_manager_process::core_file::{Destination, Facts, expand, matches};
-use sluice_manager_process::{parse_copy, parse_revision, parse_state, parse_unconfirmed};
+use sluice_manager_process::{
+    audit_record as audit, parse_copy, parse_revision, parse_state, parse_unconfirmed,
+};
+use sluice_package::archive::{pack, unpack};
+use sluice_package::files::File;
+use sluice_package::{Contents, SecretKey, Trust};
 use sluice_process::part::{Change, Part};
 use sluice_process::rights::Rights;
+use std::io::Read;
 
 /// A `package.toml`.
 pub fn manifest(octets: &[u8]) {
@@ -21,6 +29,10 @@ pub fn rights(octets: &[u8]) {
             assert_eq!(rights.call_patterns().len(), methods);
             let sockets = serde_json::to_value(&rights.sockets).expect("rights are written");
             assert_eq!(serde_json::from_value(sockets).ok(), Some(rights.sockets));
+            let routes = serde_json::to_value(&rights.routes).expect("rights are written");
+            assert_eq!(serde_json::from_value(routes).ok(), Some(rights.routes));
+            let limits = serde_json::to_value(&rights.limit).expect("rights are written");
+            assert_eq!(serde_json::from_value(limits).ok(), Some(rights.limit));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -32,6 +44,47 @@ pub fn revision(octets: &[u8]) {
     match parse_revision(&whole) {
         Ok((revision, text)) => assert!(whole.ends_with(text) && !format!("{revision:?}").is_empty()),
         Err(reason) => assert!(!reason.to_string().is_empty()),
+    }
+}
+
+/// An archive of a package, from the tar file inside: accepted files are read again as they were.
+pub fn package_archive(octets: &[u8]) {
+    let framed = compress_to_vec(octets, CompressionLevel::Uncompressed);
+    if let Ok((name, contents)) = unpack(&framed) {
+        let _ = Trust::default().check(&contents);
+        let _ = sluice_package::program::check(&contents, "x");
+        let again = pack(&name, &contents).expect("accepted files are packed");
+        assert_eq!(unpack(&again).expect("packed files are unpacked"), (name, contents));
+    }
+}
+
+/// Tar files of packages.
+pub fn package_archives() -> Vec<Vec<u8>> {
+    let mut contents = Contents::default();
+    let files: [(&str, &[u8]); 3] =
+        [("package.toml", b"name = \"x\""), ("x", b"#!/bin/sh\n"), ("lib/a.py", b"")];
+    for (path, octets) in files {
+        contents.add(path.into(), File { octets: octets.into(), is_program: path == "x" }).expect("a file");
+    }
+    let key = SecretKey::new().expect("a key");
+    key.sign(&mut contents).expect("signed");
+    let archive = pack("x", &contents).expect("an archive");
+    let mut tar = Vec::new();
+    StreamingDecoder::new(archive.as_slice()).expect("a frame").read_to_end(&mut tar).expect("in memory");
+    vec![tar]
+}
+
+/// The audit: accepted records make the same chain when they are written again.
+pub fn audit(octets: &[u8]) {
+    match audit::verify(&String::from_utf8_lossy(octets)) {
+        Ok((records, head)) => {
+            let mut again = audit::Head::default();
+            for record in records {
+                again = audit::line(record, &again).expect("records are written").1;
+            }
+            assert_eq!(again, head);
+        }
+        Err(broken) => assert!(broken.line > 0 && !broken.reason.is_empty()),
     }
 }
 
@@ -123,13 +176,35 @@ pub fn rights_files() -> Vec<Vec<u8>> {
         include_str!("../../components/rib/rights.toml"),
         include_str!("../../sdk/python/examples/hello/rights.toml"),
         "class = \"x\"\n[sockets]\nudp = [\"49152-65535\"]\ntcp_connect = [\"config:a/*/port\"]\nmulticast = [\"ff02::/16\"]\n\
-         icmpv6 = [133]\npacket = [0x88cc, \"llc:fe\"]\nlink_groups = [\"01:80:c2:00:00:14\"]\n",
+         icmpv6 = [133]\npacket = [0x88cc, \"llc:fe\"]\nlink_groups = [\"01:80:c2:00:00:14\"]\n\
+         [routes]\norigins = [\"x\", \"y\"]\nlowest_distance = 5\nprefixes = [\"10.0.0.0/8\", \"2001:db8::/32\"]\nmost = 7\n",
     ])
 }
 
 /// A valid revision with its hash, and a revision of steps based on it.
 pub fn revisions() -> Vec<Vec<u8>> {
     seeds(&[include_str!("../seeds/revision.conf"), include_str!("../seeds/revision-steps.conf")])
+}
+
+/// A chain of two records.
+pub fn audits() -> Vec<Vec<u8>> {
+    let who = audit::Who { principal: "user:ann".into(), uid: Some(1000), pid: 7 };
+    let record = |number, act, revision| audit::Record {
+        number,
+        time_unix_ms: 1_700_000_000_000,
+        who: who.clone(),
+        act,
+        lines: vec!["set protocols static route 192.0.2.0/24 discard".into()],
+        result: "done".into(),
+        revision,
+    };
+    let (mut text, mut head) = (String::new(), audit::Head::default());
+    for record in [record(1, audit::Act::Commit, Some(2)), record(2, audit::Act::Denied, None)] {
+        let (line, next) = audit::line(record, &head).expect("records are written");
+        text.push_str(&line);
+        head = next;
+    }
+    vec![text.into_bytes()]
 }
 
 /// A file of an unconfirmed commit.

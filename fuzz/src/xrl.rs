@@ -145,7 +145,7 @@ pub fn connections() -> Vec<Vec<u8>> {
     let mut caller = Vec::new();
     frame::put_hello(&mut caller);
     let mut bind = Vec::new();
-    Bind { key: [7; 16], path: PATH }.encode(&mut bind);
+    Bind { key: [7; 16], grant: 9, principal: "radar", path: PATH }.encode(&mut bind);
     let mut error = Vec::new();
     XrlError::TooLarge { size: 17 << 20, limit: 16 << 20 }.encode(&mut error);
     let arguments = route_messages().swap_remove(0);
@@ -169,7 +169,11 @@ pub fn datagrams() -> Vec<Vec<u8>> {
     let call = |within_ms, arguments: &[u8]| {
         let mut out = Vec::new();
         let start = frame::begin(&mut out, Kind::Datagram, 9, 0);
-        Datagram::encode_head(&Bind { key: [1; 16], path: PATH }, within_ms, &mut out);
+        Datagram::encode_head(
+            &Bind { key: [1; 16], grant: 9, principal: "radar", path: PATH },
+            within_ms,
+            &mut out,
+        );
         out.extend_from_slice(arguments);
         let _fits = frame::end(&mut out, start);
         out
