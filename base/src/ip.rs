@@ -238,6 +238,15 @@ impl IpPrefix {
         }
     }
 
+    /// Returns true if every address of `other` is in this prefix.
+    pub fn covers(self, other: Self) -> bool {
+        match (self, other) {
+            (IpPrefix::V4(a), IpPrefix::V4(b)) => a.covers(b),
+            (IpPrefix::V6(a), IpPrefix::V6(b)) => a.covers(b),
+            _ => false,
+        }
+    }
+
     /// The number of leading bits.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(self) -> u8 {

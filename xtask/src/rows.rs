@@ -20,7 +20,7 @@ const PLATFORM: &[&str] = &[
     "tools/console",
 ];
 /// Components that are the platform's own.
-const NO_PROTOCOLS: &[&str] = &["fea", "manager", "rib"];
+const NO_PROTOCOLS: &[&str] = &["fea", "guard", "manager", "rib"];
 /// Files with examples for people, and a format that is a protocol's own.
 const EXAMPLES: &[&str] = &["apps/sluice/src/manual/pages.rs", "apps/sluice/src/manual/conf_page.rs"];
 /// The rows that a protocol may have, and one more file for each kind of thing that it brings beside its process.

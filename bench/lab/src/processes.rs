@@ -5,8 +5,7 @@ use nix::time::ClockId;
 use nix::unistd::Pid;
 use sluice_lab::Lab;
 use sluice_lab::process::ProcessId;
-use std::fs::{self, metadata, read_to_string};
-use std::os::unix::fs::MetadataExt;
+use std::fs::read_to_string;
 use std::time::Duration;
 
 /// A process of a router.
@@ -51,16 +50,12 @@ pub fn reap_orphans() {
     }
 }
 
-/// The processes in the network namespace of a node, in the order of their names.
+/// The processes of a node and their descendants, in the order of their names.
 pub fn of_node(lab: &Lab, node: &str) -> Vec<Process> {
     let state = lab.state();
     let Some(node) = state.nodes.get(node) else { return Vec::new() };
-    let inode = |path| metadata(path).map(|m| (m.dev(), m.ino())).ok();
-    let wanted = inode(state.scope.namespace_file(&node.namespace));
-    let entries = fs::read_dir("/proc").into_iter().flatten();
-    let pids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let inside = pids.filter(|pid| wanted.is_some() && inode(format!("/proc/{pid}/ns/net").into()) == wanted);
-    let mut all: Vec<Process> = inside.filter_map(process).collect();
+    let inside = sluice_lab::process::inside(&state.scope.namespace_file(&node.namespace));
+    let mut all: Vec<Process> = inside.into_iter().filter_map(|id| process(id.pid)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
 }

@@ -138,7 +138,8 @@ fn times(cli: &Cli<'_>) -> Result<Times> {
                 else {
                     continue;
                 };
-                if record["event"] == "add" {
+                // What BGP tells again when its tables rest (backups) follows from no message and has no provenance.
+                if record["event"] == "add" && !record["provenance"].is_null() {
                     let key = (record["provenance"].to_string(), record["net"].to_string());
                     let place = &mut journeys.entry(key).or_default()[index];
                     *place = place.or(integer(&record["timeNs"]));
@@ -150,8 +151,12 @@ fn times(cli: &Cli<'_>) -> Result<Times> {
         }
     }
     let mut times = Times::default();
-    for journey in journeys.values() {
-        let start = journey[0].context("a route passed a point without having entered BGP")?;
+    for ((provenance, prefix), journey) in &journeys {
+        let start = journey[0].with_context(|| {
+            format!(
+                "{prefix} of provenance {provenance} passed a point without having entered BGP: {journey:?}"
+            )
+        })?;
         for (time, all) in journey.iter().zip(&mut times) {
             all.extend(time.map(|t| t.saturating_sub(start) as f64 / 1e6));
         }
