@@ -59,7 +59,8 @@ impl Requester {
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let listener = made.expect("the kernel makes sockets");
         let path = socket_path(run_dir.path());
-        std::fs::create_dir_all(path.parent().expect("the socket lies in a folder")).expect("the folder is new");
+        std::fs::create_dir_all(path.parent().expect("the socket lies in a folder"))
+            .expect("the folder is new");
         let address = SocketAddrUnix::new(path).expect("a short path");
         rustix::net::bind(&listener, &address).expect("nothing is bound there");
         rustix::net::listen(&listener, 1).expect("a bound socket listens");

@@ -178,6 +178,8 @@ pub fn rights_files() -> Vec<Vec<u8>> {
         "class = \"x\"\n[sockets]\nudp = [\"49152-65535\"]\ntcp_connect = [\"config:a/*/port\"]\nmulticast = [\"ff02::/16\"]\n\
          icmpv6 = [133]\npacket = [0x88cc, \"llc:fe\"]\nlink_groups = [\"01:80:c2:00:00:14\"]\n\
          [routes]\norigins = [\"x\", \"y\"]\nlowest_distance = 5\nprefixes = [\"10.0.0.0/8\", \"2001:db8::/32\"]\nmost = 7\n",
+        "class = \"x\"\n[[limit]]\ncall = \"rib/rib.v1.Rib/LookupRoute\"\naddr = [\"192.0.2.0/24\", \"1-7\"]\nflag = true\n\
+         number = 3\ntext = { longest = 64 }\nrate = \"5/m\"\n",
     ])
 }
 

@@ -4,7 +4,7 @@ use crate::contender::{Contender, PEERS, ROUTER};
 use crate::scenario::Play;
 use crate::thread::{self, Thread};
 use anyhow::{Context, Result, anyhow};
-use bench_lab::{Device, Process, TableWatch, inside, of_node};
+use bench_lab::{Device, Process, TableWatch, inside, of_node, within};
 use sluice_base::Asn;
 use sluice_bgpsim::aloof;
 use sluice_bgpsim::brake::ProcessBrake;
@@ -110,7 +110,7 @@ impl Stage<'_> {
         // What a router does in its first moment is not what is measured.
         std::thread::sleep(REST);
         let before = of_node(&lab, ROUTER);
-        let pid = before.first().context("the router does not run")?.id.pid;
+        let pid = within(&lab, ROUTER)?;
         let watch = play.scenario.installs().then(|| TableWatch::start(pid)).transpose()?;
         let bgp = before.iter().find(|p| p.name == "bgp").map(|p| p.id.pid);
         let earlier = bgp.map(thread::of_process).unwrap_or_default();

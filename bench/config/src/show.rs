@@ -101,9 +101,7 @@ pub fn run(sluice: &Path, full: &TableArgs, report: &mut Report) -> Result<()> {
         let mut birdc = lab.command("feed", "birdc")?;
         birdc.args(["-r", "-s", &socket, "show", "protocols"]);
         bird.push(first_line(birdc)?);
-        let process =
-            bench_lab::of_node(&lab, "sluice").first().map(|p| p.id.pid).context("the router runs")?;
-        let kernel = bench_lab::routes(process)?;
+        let kernel = bench_lab::routes(bench_lab::within(&lab, "sluice")?)?;
         if kernel.v4 >= table.v4.len() as u64 && kernel.v6 >= table.v6.len() as u64 {
             break;
         }

@@ -141,8 +141,7 @@ fn fail(lab: &mut Lab, device: Device, case: Case, routes: &RoutingTable) -> Res
     at_rest(lab, device, routes)?;
     let stream = Stream::start(lab, &FEEDS[..case.feeds], routes)?;
     sleep(BEFORE);
-    let pid = bench_lab::of_node(lab, device.node()).first().map(|process| process.id.pid);
-    let pid = pid.context("the router does not run")?;
+    let pid = bench_lab::within(lab, device.node())?;
     let (event, killed) = match case.failure {
         Failure::Process => {
             // A killed process first gives its memory back, then its connections: the router hears of it later.
@@ -196,8 +195,7 @@ fn connection_ends(pid: u32) -> Result<Instant> {
 /// Waits until the kernel has all routes and the router has hardly used a processor for a while. Returns when that began.
 fn at_rest(lab: &Lab, device: Device, routes: &RoutingTable) -> Result<Instant> {
     let begin = Instant::now();
-    let pid = bench_lab::of_node(lab, device.node()).first().map(|process| process.id.pid);
-    let pid = pid.context("the router does not run")?;
+    let pid = bench_lab::within(lab, device.node())?;
     let cpu = || bench_lab::of_node(lab, device.node()).iter().map(|process| process.cpu_s).sum::<f64>();
     let (mut busy_at, mut spent) = (begin, cpu());
     loop {

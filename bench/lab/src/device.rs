@@ -150,9 +150,7 @@ impl Device {
     /// the router.
     pub fn start(self, lab: &mut Lab) -> Result<u32> {
         lab.start(self.node())?;
-        let processes = processes::of_node(lab, self.node());
-        let pid = processes.first().map(|p| p.id.pid);
-        let pid = pid.with_context(|| format!("{} does not run", self.name()))?;
+        let pid = processes::within(lab, self.node())?;
         let begin = Instant::now();
         while !listens(pid)? {
             ensure!(begin.elapsed() < PATIENCE, "{} does not listen to BGP", self.name());

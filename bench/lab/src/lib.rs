@@ -12,4 +12,4 @@ pub use args::TableArgs;
 pub use device::{Device, LOCAL_AS, Neighbor, Setting};
 pub use kernel::{TableWatch, octets_received, routes};
 pub use namespace::inside;
-pub use processes::{Process, adopt_orphans, of_node, reap_orphans};
+pub use processes::{Process, adopt_orphans, of_node, reap_orphans, within};

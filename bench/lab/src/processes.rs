@@ -1,11 +1,14 @@
 //! The processes of a node: their processor time and memory.
 
+use anyhow::{Context, Result};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::time::ClockId;
 use nix::unistd::Pid;
 use sluice_lab::Lab;
 use sluice_lab::process::ProcessId;
-use std::fs::read_to_string;
+use std::fs::{metadata, read_to_string};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
 /// A process of a router.
@@ -58,6 +61,22 @@ pub fn of_node(lab: &Lab, node: &str) -> Vec<Process> {
     let mut all: Vec<Process> = inside.into_iter().filter_map(|id| process(id.pid)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
+}
+
+/// Returns a process in the network namespace of a node itself, for the kernel's tables in `/proc/PID/net`. Components in
+/// empty namespaces see none of them.
+///
+/// # Errors
+/// The node has no process.
+pub fn within(lab: &Lab, node: &str) -> Result<u32> {
+    let state = lab.state();
+    let file = state.nodes.get(node).map(|node| state.scope.namespace_file(&node.namespace));
+    let inode = |path: &Path| metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    let wanted = file.as_deref().and_then(inode);
+    let is_within =
+        |process: &Process| inode(Path::new(&format!("/proc/{}/ns/net", process.id.pid))) == wanted;
+    let found = of_node(lab, node).into_iter().find(is_within).filter(|_| wanted.is_some());
+    found.map(|process| process.id.pid).with_context(|| format!("{node} has no process"))
 }
 
 /// `None` if the process has ended.

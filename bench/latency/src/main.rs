@@ -136,8 +136,7 @@ fn load<T>(
     table: &RoutingTable,
     meanwhile: impl FnOnce(&TableWatch, &Speaker) -> Result<T>,
 ) -> Result<T> {
-    let processes = bench_lab::of_node(lab, device.node());
-    let watch = TableWatch::start(processes.first().context("the router runs")?.id.pid)?;
+    let watch = TableWatch::start(bench_lab::within(lab, device.node())?)?;
     let Peers { a, c, .. } = peers;
     let done = std::thread::scope(|threads| {
         let sender = threads.spawn(|| a.announce_table(table));

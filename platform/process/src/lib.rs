@@ -4,7 +4,7 @@
 //! [`clock`]), the life of the process ([`Frame`], [`run`]), its permissions ([`rights`]), its log and its events
 //! ([`events`]), latency profiling ([`Profile`]), talking to the RIB as an origin ([`RibOrigin`]), its part of the
 //! configuration ([`part`]), handing over to the next process of its class ([`handover`]), calls under way
-//! ([`UnderWay`]), descriptors from the FEA's broker ([`descriptor`]).
+//! ([`UnderWay`]), sockets and descriptors from the FEA's broker ([`open_udp`], [`descriptor`]).
 
 pub mod clock;
 pub mod descriptor;
@@ -16,12 +16,14 @@ mod interfaces;
 mod process;
 mod process_end;
 mod profile;
+mod program;
 mod rib_origin;
 pub mod rights;
 mod run_options;
 mod snapshot;
 mod succession;
 mod tasks;
+mod udp;
 mod under_way;
 
 pub use driver::Driver;
@@ -31,6 +33,7 @@ pub use interfaces::{follow_fea, interface_events};
 pub use process::{CORES, CORES_DIR, Component, Frame, Prepared, run, start_log};
 pub use process_end::process_end;
 pub use profile::{Point, Profile};
+pub use program::program;
 pub use rib_origin::{RibChange, RibOrigin, RibOriginSettings};
 pub use run_options::{RunOptions, socket_folder};
 pub use sluice_part as part;
@@ -38,6 +41,7 @@ pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 pub use snapshot::InterfaceSnapshot;
 pub use succession::{PREDECESSOR, successor_class};
 pub use tasks::Tasks;
+pub use udp::{SocketError, open_udp};
 pub use under_way::UnderWay;
 
 /// Declares a newtype around a shared pointer to a process, to implement XRL interfaces on: handlers need the shared

@@ -236,4 +236,18 @@ impl RibOrigin {
         self.state.borrow_mut().end_refresh(true);
         Ok(())
     }
+
+    /// Ends the refresh in the background, for an origin that knows all its routes and may have none. Does nothing without
+    /// a registration: call it again after the next registration.
+    pub fn end_refresh(self: &Rc<Self>) {
+        if !self.is_registered() {
+            return;
+        }
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            if let Err(error) = me.end_of_refresh(true).await {
+                warn!(origin = me.settings.name, %error, "the RIB keeps stale routes until their grace time is over");
+            }
+        });
+    }
 }

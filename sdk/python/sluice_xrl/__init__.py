@@ -13,12 +13,14 @@ Messages are dictionaries by their fields' names; see `codec`. The protocol is i
 
 from .component import Component, run
 from .errors import XrlError, application
+from .interfaces import Interface
 from .proto import ProtoError, load
 from .rib import RibOrigin, Route, Withdrawal
 from .router import Client, Event, Router
 from .schema import Schema
+from .sockets import Sockets
 
 __all__ = [
-    "Client", "Component", "Event", "ProtoError", "RibOrigin", "Route", "Router", "Schema", "Withdrawal", "XrlError",
-    "application", "load", "run",
+    "Client", "Component", "Event", "Interface", "ProtoError", "RibOrigin", "Route", "Router", "Schema", "Sockets",
+    "Withdrawal", "XrlError", "application", "load", "run",
 ]

@@ -16,17 +16,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import resource
 import signal
 import sys
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .errors import XrlError, application
+from .interfaces import OBSERVER, Interface, Interfaces
+from .part import Part
 from .router import Method, Router
 from .schema import Schema
+from .succession import Succession
 
 _COMPONENT = "common.v1.Component"
 
@@ -54,6 +58,13 @@ class Component:
         task.add_done_callback(self._done)
         return task
 
+    async def rest(self) -> None:
+        """Cancels what was given to `task`, and waits until it has ended."""
+        tasks = list(self._own()[0])
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     def degraded(self, what: str, reason: str) -> None:
         """Has `sluice status` show that the component runs without `what`, and why; an empty reason takes that back."""
         reasons = self._own()[1]
@@ -80,62 +91,37 @@ class Component:
     def apply(self, part: dict[str, Any]) -> None:
         """The part that was prepared holds from now on."""
 
+    def interfaces_changed(self, interfaces: dict[int, Interface]) -> None:
+        """The router's interfaces by index, all of them, after each change. A component that overrides this has the FEA in `needs`,
+        and `fea.v1.Interfaces/Subscribe` in its rights."""
+
     async def started(self, router: Router) -> None:
-        """It is registered."""
+        """It is registered, and is the component from now on."""
+
+    STATE: int | None = None
+    """The version of what `hand_over` returns; None: `sluice restart` ends this process before it starts the next one."""
+
+    async def hand_over(self) -> tuple[bytes, Sequence[int]]:
+        """State and descriptors that the next process goes on with. What was given to `task` has been cancelled. If the next process
+        fails, `started` and `apply` are called again."""
+        return b"", ()
+
+    def take_over(self, state: bytes, descriptors: Sequence[int]) -> None:
+        """What the process before this one handed over. `started` and `apply` follow. Raises ValueError to refuse."""
 
     async def ended(self, for_good: bool) -> None:
         """It is about to end; with `for_good` the router goes on without it."""
 
 
-class _Part:
-    """A part of the configuration, by what stands directly in it, with the shared subtrees that the component takes too."""
-
-    def __init__(self) -> None:
-        self.members: dict[str, Any] = {}
-        self.lists: dict[str, dict[tuple[str, ...], Any]] = {}
-        self.shared: dict[str, _Part] = {}
-
-    def after(self, change: Mapping[str, Any]) -> "_Part":
-        """This with a change carried out."""
-        part = _Part() if change.get("clear") else self._copy()
-        for edit in change["edits"]:
-            subtree = edit.get("subtree")
-            target = part if subtree is None else part.shared.setdefault(subtree, _Part())
-            target._edit(edit)
-        return part
-
-    def _copy(self) -> "_Part":
-        part = _Part()
-        part.members = dict(self.members)
-        part.lists = {name: dict(entries) for name, entries in self.lists.items()}
-        part.shared = {name: subtree._copy() for name, subtree in self.shared.items()}
-        return part
-
-    def _edit(self, edit: Mapping[str, Any]) -> None:
-        name, value = edit["name"], edit.get("value")
-        place, key = self.members, name
-        if "key" in edit:
-            place, key = self.lists.setdefault(name, {}), tuple(edit["key"])
-        if value is None:
-            place.pop(key, None)
-        else:
-            place[key] = value
-
-    def whole(self) -> dict[str, Any]:
-        """All of it as the schema has it; a shared subtree is a member of its name."""
-        lists = {name: list(entries.values()) for name, entries in self.lists.items() if entries}
-        shared = {name: subtree.whole() for name, subtree in self.shared.items()}
-        return {**self.members, **lists, **{name: subtree for name, subtree in shared.items() if subtree}}
-
-
-class _Life:
+class Life:
     """What every component answers."""
 
     def __init__(self, component: Component, target_class: str, version: str) -> None:
         self.component, self.target_class, self.version = component, target_class, version
-        self.part = _Part()
-        self.prepared: tuple[int, _Part] | None = None
-        self.begun: tuple[int, _Part, set[str]] | None = None
+        self.at_rest = False
+        self.part = Part()
+        self.prepared: tuple[int, Part] | None = None
+        self.begun: tuple[int, Part, set[str]] | None = None
         self.began = time.monotonic()
         self.ready = False
         self.end = asyncio.Event()
@@ -151,6 +137,8 @@ class _Life:
         }
 
     async def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self.at_rest:
+            raise application(1, "it hands over to the next process; try again")
         begun, self.begun = self.begun, None
         part, names = self.part, set()
         if begun is not None and begun[0] == request["transaction"]:
@@ -182,6 +170,13 @@ class _Life:
             self.prepared = None
         return {}
 
+    def methods(self) -> dict[str, Method]:
+        """The methods of `common.v1.Component` that every component has."""
+        return {
+            "GetStatus": self.get_status, "Prepare": self.prepare, "Apply": self.apply, "Abandon": self.abandon,
+            "Shutdown": self.shutdown,
+        }
+
     async def shutdown(self, request: dict[str, Any]) -> dict[str, Any]:
         self.for_good = request["for_good"]
         self.end.set()
@@ -203,6 +198,10 @@ def run(
     asyncio.run(_live(component, arguments.name, arguments.run_dir, secret, schema, methods or {}, version))
 
 
+def _overrides(component: Component, method: str) -> bool:
+    return getattr(type(component), method) is not getattr(Component, method)
+
+
 async def _live(
     component: Component,
     name: str,
@@ -214,21 +213,35 @@ async def _live(
 ) -> None:
     router = await Router.connect(str(run_dir / "finder.sock"), secret, str(run_dir / "xrl" / name))
     target_class = name.split("@")[0]
-    life = _Life(component, target_class, version)
+    life = Life(component, target_class, version)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, life.end.set)
-    served = {
-        f"{_COMPONENT}/GetStatus": life.get_status,
-        f"{_COMPONENT}/Prepare": life.prepare,
-        f"{_COMPONENT}/Apply": life.apply,
-        f"{_COMPONENT}/Abandon": life.abandon,
-        f"{_COMPONENT}/Shutdown": life.shutdown,
-    }
+    served = {f"{_COMPONENT}/{name}": method for name, method in life.methods().items()}
     together = router.platform_schema().with_files_of(schema) if schema else router.platform_schema()
     component._own()
     component._failure = asyncio.get_running_loop().create_future()
-    await router.register(target_class, together, {**served, **methods}, instance=name, singleton=True)
-    await component.started(router)
+    interfaces = Interfaces(component.interfaces_changed) if _overrides(component, "interfaces_changed") else None
+    if interfaces is not None:
+        together = together.with_files_of(await interfaces.schema(router))
+        methods = {**methods, OBSERVER: interfaces.observe}
+
+    async def register() -> None:
+        await router.register(target_class, together, {**served, **methods}, instance=name, singleton=True)
+
+    async def begin() -> None:
+        if interfaces is not None:
+            component.task(interfaces.follow(router, name))
+        await component.started(router)
+
+    succession = Succession(router, life, name, register, begin)
+    if component.STATE is not None:
+        served.update({f"{_COMPONENT}/{name}": method for name, method in succession.methods().items()})
+    predecessor = os.environ.get("SLUICE_PREDECESSOR")
+    if predecessor is None:
+        await register()
+        await begin()
+    else:
+        await succession.succeed(int(predecessor), together, served)
     lost = asyncio.create_task(router.lost())
     end = asyncio.create_task(life.end.wait())
     await asyncio.wait({lost, end, component._failure}, return_when=asyncio.FIRST_COMPLETED)

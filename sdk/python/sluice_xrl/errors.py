@@ -35,6 +35,11 @@ class XrlError(Exception):
         self.text = text
         self.detail = detail
 
+    @property
+    def is_death(self) -> bool:
+        """Whether the target has ended: what is next of its class has to be told anew."""
+        return self.name in ("Disconnected", "UnknownTarget")
+
     def encode(self) -> bytes:
         """The body of an Error frame."""
         return struct.pack(">HI", CODES[self.name], self.detail) + self.text.encode()

@@ -75,13 +75,21 @@ class RibOrigin:
                 self._client = client
                 await announce_all()
             except XrlError as error:
-                if error.name not in ("Disconnected", "UnknownTarget"):
+                if not error.is_death:
                     raise
                 self._client = None  # that RIB died; the next one is told everything
 
     async def update(self, changes: Sequence[Route | Withdrawal], complete: bool = False) -> None:
         """Announces and withdraws routes, in order. With `complete` everything has been announced then, and the RIB sweeps the routes
         of an earlier life that were not announced again. Does nothing while there is no RIB: the next one is told everything."""
+        try:
+            await self._update(changes, complete)
+        except XrlError as error:
+            if not error.is_death:
+                raise
+            self._client = None  # that RIB died; the next one is told everything
+
+    async def _update(self, changes: Sequence[Route | Withdrawal], complete: bool) -> None:
         for family in (_IPV4, _IPV6):
             of_family = [c for c in changes if ipaddress.ip_network(c.prefix).version == family]
             client = self._client

@@ -30,13 +30,13 @@ class Event(NamedTuple):
 
 
 class Router:
-    """Made by `await Router.connect(...)`."""
+    """Made by `await Router.connect(...)`. `socket_dir` is the folder of the process's sockets."""
 
     def __init__(self, link: Caller, principal: str, schema: Schema, socket_dir: str) -> None:
         self._link = link
         self._principal = principal
         self._finder = schema
-        self._socket_dir = socket_dir
+        self.socket_dir = socket_dir
         self._server = Server()
         self._endpoints: dict[str, str] = {}
         self._resolved: dict[tuple[str, str], tuple[str, Credential, Caller]] = {}
@@ -88,8 +88,8 @@ class Router:
         """All the targets that there are."""
         return (await self.ask("ListTargets"))["targets"]
 
-    async def client(self, target: str, interface: str) -> "Client":
-        """A client for an interface of a target; what it looks like is asked of the Finder."""
+    async def schema(self, target: str, interface: str) -> Schema:
+        """What an interface of a target looks like, asked of the Finder."""
         schema = self._schemas.get((target, interface))
         if schema is None:
             request = {"target": target, "interface": interface}
@@ -97,7 +97,11 @@ class Router:
             self._schemas[(target, interface)] = schema
         if interface not in schema.services:
             raise XrlError("UnknownInterface", f"{target}/{interface}")
-        return Client(self, schema, target, interface)
+        return schema
+
+    async def client(self, target: str, interface: str) -> "Client":
+        """A client for an interface of a target."""
+        return Client(self, await self.schema(target, interface), target, interface)
 
     async def register(
         self,
@@ -188,7 +192,7 @@ class Router:
     async def _listen(self, family: str) -> str:
         if family not in self._endpoints:
             if family == "UNIX":
-                path = os.path.join(self._socket_dir, f"{os.getpid()}-{secrets.token_hex(4)}.xrl")
+                path = os.path.join(self.socket_dir, f"{os.getpid()}-{secrets.token_hex(4)}.xrl")
                 await self._server.listen_unix(path)
                 os.chmod(path, 0o666)
                 self._endpoints[family] = path

@@ -55,8 +55,33 @@ const ALL_ROUTES: &[&str] = &[
     "2001:db8:b::/48",
 ];
 
+/// A leaf of a list whose entry comes with these statements, and goes.
+const fn entry(there: &'static [&'static str], back: &'static [&'static str]) -> Special {
+    Special { statements: Some((there, back)), ..PLAIN }
+}
+
+const USER: Special = entry(
+    &["set system user ann role read-only", "set system user ann uid 70123"],
+    &["delete system user ann"],
+);
+const GROUP: Special = entry(
+    &["set system user ann role read-only", "set system user ann group nogroup"],
+    &["delete system user ann"],
+);
+const ROLE: Special = entry(
+    &["set system role reader call rib/rib.v1.Rib/GetRoutes", "set system role reader write protocols"],
+    &["delete system role reader"],
+);
+
 /// By path, without keys.
 pub const SPECIAL: &[(&str, Special)] = &[
+    ("system/user/name", USER),
+    ("system/user/role", USER),
+    ("system/user/uid", USER),
+    ("system/user/group", GROUP),
+    ("system/role/name", ROLE),
+    ("system/role/call", ROLE),
+    ("system/role/write", ROLE),
     (
         "interfaces/interface/name",
         Special {

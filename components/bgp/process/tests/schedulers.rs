@@ -41,6 +41,9 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
 
 /// Three that announce, two that only listen.
+/// The longest run of a trace: a run that hangs is a failure.
+const LONGEST: Duration = Duration::from_secs(240);
+
 const PEERS: usize = 5;
 const SENDERS: usize = 3;
 const PLANS: [(u16, &str); 5] = [(1, "peer"), (2, "peer"), (2, "dynamic"), (4, "peer"), (4, "dynamic")];
@@ -318,7 +321,10 @@ fn check<P: IpNet>(trace: &Trace) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut first: Option<Vec<bgp::Route>> = None;
     for plan in PLANS {
-        let routes = tokio::task::LocalSet::new().block_on(&runtime, run::<P>(trace, plan, &expected));
+        let routes = tokio::task::LocalSet::new().block_on(&runtime, async {
+            let ended = tokio::time::timeout(LONGEST, run::<P>(trace, plan, &expected)).await;
+            ended.expect("the run ends in time")
+        });
         assert_eq!(routes.len(), expected.1, "{plan:?}");
         match &first {
             Some(first) => assert!(*first == routes, "{plan:?}: other tables than with one thread"),

@@ -67,16 +67,9 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
 impl StaticProcess {
     /// Once configuration and interfaces are known, announces the end of the refresh.
     fn announce_end(self: &Rc<Self>) {
-        if !(self.configured.get() && self.interfaces_known.get() && self.origin.is_registered()) {
-            return;
+        if self.configured.get() && self.interfaces_known.get() {
+            self.origin.end_refresh();
         }
-        let origin = Rc::clone(&self.origin);
-        tokio::task::spawn_local(async move {
-            // The configuration is known: where it has no routes, there are none.
-            if let Err(error) = origin.end_of_refresh(true).await {
-                warn!(%error, "the RIB keeps stale static routes until their grace time is over");
-            }
-        });
     }
 }
 

@@ -53,6 +53,7 @@ impl FakeFea {
     pub async fn serve(self: Rc<Self>, run_dir: std::path::PathBuf) {
         let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::SEQPACKET, None).unwrap();
         let address = sluice_process::descriptor::socket_path(&run_dir);
+        std::fs::create_dir_all(address.parent().unwrap()).unwrap();
         socket.bind(&socket2::SockAddr::unix(address).unwrap()).unwrap();
         socket.listen(16).unwrap();
         socket.set_nonblocking(true).unwrap();
