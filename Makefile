@@ -6,12 +6,13 @@ export SLUICE_SHARED ?= $(abspath ../shared)
 # The build profile that benchmarks measure; PROFILE=dist measures what packages contain.
 PROFILE ?= release
 
-.PHONY: help setup build dist package test-package demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
+.PHONY: help setup build dist package test-package demo test test-long test-extending test-hostile lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
 	@echo "                TABLE=FILE a table of your own (MRT dump or prefix list); KEEP=1 leaves it running"
 	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name and counted)"
+	@echo "make test-extending, make test-hostile  parts of make test: a protocol of your own; packages that do evil"
 	@echo "make test-long  what takes longer: the Internet's table while processes die, campaigns, seeded bugs"
 	@echo "make dist       the executable that is installed: optimised as a whole, stripped (some minutes more than make build)"
 	@echo "make package    a tar file, a Debian package and the symbols: target/package (make test-package tries them in a fresh Debian)"
@@ -50,6 +51,15 @@ demo: build
 # The executable under test is built once, in the profile of the tests, with checks of overflow. The last line counts tests.
 test: setup
 	$(CARGO) xtask test $(TEST)
+
+# The walk through an own protocol, and components that packages bring; part of make test.
+test-extending: setup
+	$(CARGO) test --locked -p sluice --test guide own_protocol
+	$(CARGO) test --locked -p sluice --test third_party
+
+# Packages that try everything they may not; part of make test.
+test-hostile: setup
+	$(CARGO) test --locked -p sluice --test third_party -- hostile sandbox guard
 
 # An optimized router with the Internet's table while every process is killed and replaced; campaigns; all seeded bugs.
 test-long: setup

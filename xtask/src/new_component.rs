@@ -1,36 +1,10 @@
 //! Writes a new component: its rooms, and its rows in the executable. The new component passes the tests.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use sluice_template::Names;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// The files of a component, and their content; see [`Names::fill`] for the marks.
-const FILES: [(&str, &str); 10] = [
-    ("README.md", include_str!("../templates/component/README.md.in")),
-    ("@NAME@.yang", include_str!("../templates/component/NAME.yang.in")),
-    ("rights.toml", include_str!("../templates/component/rights.toml.in")),
-    ("core/Cargo.toml", include_str!("../templates/component/core/Cargo.toml.in")),
-    ("core/src/lib.rs", include_str!("../templates/component/core/src/lib.rs.in")),
-    ("core/src/machine.rs", include_str!("../templates/component/core/src/machine.rs.in")),
-    ("core/src/event.rs", include_str!("../templates/component/core/src/event.rs.in")),
-    ("core/src/view.rs", include_str!("../templates/component/core/src/view.rs.in")),
-    ("process/Cargo.toml", include_str!("../templates/component/process/Cargo.toml.in")),
-    ("process/src/lib.rs", include_str!("../templates/component/process/src/lib.rs.in")),
-];
-
-/// The additional files of a component outside the workspace: a workspace of its own, and a package with a program.
-const OF_PACKAGES: [(&str, &str); 3] = [
-    ("Cargo.toml", include_str!("../templates/package/Cargo.toml.in")),
-    ("package.toml", include_str!("../templates/package/package.toml.in")),
-    ("process/src/main.rs", include_str!("../templates/package/process/src/main.rs.in")),
-];
-
-/// Names with a different meaning for the Finder, the manager or the schema.
-const TAKEN: [&str; 6] = ["extensions", "finder", "manager", "operator", "router", "sluice"];
-
-/// A class name is also a file name, a YANG identifier and part of crate names.
-const LONGEST: usize = 32;
 
 const MANIFEST: &str = "apps/sluice/Cargo.toml";
 const ROWS: &str = "apps/sluice/src/components.rs";
@@ -54,16 +28,11 @@ pub fn write(root: &Path, name: &str, into: Option<&Path>) -> Result<()> {
         ],
         Some(_) => Vec::new(),
     };
-    let mut written = Vec::new();
-    let of_packages = if into.is_some() { &OF_PACKAGES[..] } else { &[] };
-    for (path, template) in FILES.iter().chain(of_packages) {
-        let path = folder.join(names.fill(path));
-        let template = template.replace("@ROOT@", &root.display().to_string());
-        fs::create_dir_all(path.parent().context("a file is in a folder")?)?;
-        fs::write(&path, names.fill(&template))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        written.push(path);
-    }
+    let files = match into {
+        None => sluice_template::component(&names),
+        Some(_) => sluice_template::rust_package(&names, root),
+    };
+    let mut written = sluice_template::write(&folder, &files)?;
     for (path, text) in rows {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         written.push(path);
@@ -85,44 +54,6 @@ pub fn write(root: &Path, name: &str, into: Option<&Path>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A component's name in the forms for files.
-struct Names {
-    /// The name for the Finder and the configuration: `my-proto`.
-    class: String,
-    /// As part of a crate's name in Rust: `my_proto`.
-    krate: String,
-    /// As part of a type's name: `MyProto`.
-    kind: String,
-}
-
-impl Names {
-    fn of(class: &str) -> Result<Self> {
-        let parts: Vec<&str> = class.split('-').collect();
-        let is_word = |part: &&str| {
-            !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
-        };
-        let sound = class.starts_with(|c: char| c.is_ascii_lowercase()) && parts.iter().all(is_word);
-        if !sound || class.len() > LONGEST {
-            bail!(
-                "`{class}` is not a name for a component: lower-case letters and digits, words joined by `-`, a letter first, \
-                 at most {LONGEST} characters"
-            );
-        }
-        ensure!(!TAKEN.contains(&class), "`{class}` means something else already; choose another name");
-        let capital = |part: &&str| part[..1].to_ascii_uppercase() + &part[1..];
-        Ok(Names {
-            class: class.into(),
-            krate: class.replace('-', "_"),
-            kind: parts.iter().map(capital).collect(),
-        })
-    }
-
-    /// Puts the names in their marked places.
-    fn fill(&self, template: &str) -> String {
-        template.replace("@NAME@", &self.class).replace("@CRATE@", &self.krate).replace("@TYPE@", &self.kind)
-    }
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -99,6 +99,11 @@ enum Command {
         #[command(subcommand)]
         command: packages::PackageCommand,
     },
+    /// Writes the first files of a package with a protocol of your own. What is written can be built and installed.
+    NewProtocol {
+        #[command(flatten)]
+        args: packages::new_protocol::NewProtocolArgs,
+    },
     /// Shows what a component may do, in words.
     Rights {
         #[command(subcommand)]
@@ -315,6 +320,7 @@ fn run_tool(command: Command) -> ExitCode {
                 .unwrap_or_else(|failure| output::fail(&failure, place.json));
         }
         Command::Package { command } => return packages::run(command),
+        Command::NewProtocol { args } => (packages::new_protocol::new_protocol(&args), args.json),
         Command::Rights { command } => {
             let (printed, json) = match command {
                 RightsCommand::Show { component, options } => {

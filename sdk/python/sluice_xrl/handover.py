@@ -210,17 +210,22 @@ class Source(_End):
         self.send(_DONE)
 
 
-def wait_for(folder: str, predecessor: int) -> socket.socket:
-    """Listens for the predecessor, and returns the connection from it."""
-    path = socket_path(folder, os.getpid())
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.settimeout(2 * _PATIENCE)
-        listener.bind(str(path))
-        listener.listen(1)
-        try:
-            end, _ = listener.accept()
-        finally:
-            path.unlink(missing_ok=True)
+def listen(folder: str) -> socket.socket:
+    """Listens for the predecessor."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.settimeout(2 * _PATIENCE)
+    listener.bind(str(socket_path(folder, os.getpid())))
+    listener.listen(1)
+    return listener
+
+
+def accept(listener: socket.socket, predecessor: int) -> socket.socket:
+    """The connection from the predecessor; nobody else is waited for afterwards."""
+    try:
+        end, _ = listener.accept()
+    finally:
+        Path(listener.getsockname()).unlink(missing_ok=True)
+        listener.close()
     _check_peer(end, predecessor)
     return end
 

@@ -6,13 +6,14 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from .errors import XrlError, application
-from .handover import HandOverError, Reader, Sink, Source, number, wait_for
+from .handover import HandOverError, Reader, Sink, Source, accept, listen, number
 from .part import Part
 from .router import Method, Router
 from .schema import Schema
@@ -113,19 +114,21 @@ class Succession:
 
     async def succeed(self, predecessor: int, schema: Schema, methods: Mapping[str, Method]) -> None:
         """Takes the state of the process `predecessor`. Exits on failure: the state is still the predecessor's."""
+        # The manager has the predecessor connect as soon as this process is registered.
+        listener = listen(self._router.socket_dir)
         waiting = f"{self._name}:next"
         self._waiting_name = await self._router.register(waiting, schema, methods, singleton=True)
         try:
-            self._source = await asyncio.to_thread(self._take, predecessor)
+            self._source = await asyncio.to_thread(self._take, listener, predecessor)
         except (HandOverError, OSError, ValueError) as error:
             sys.exit(f"cannot take over: {error}")
         self._stage = _Stage.TAKEN
         self._beside(self._expect())
 
-    def _take(self, predecessor: int) -> Source:
+    def _take(self, listener: socket.socket, predecessor: int) -> Source:
         component = self._life.component
         assert component.STATE is not None
-        source = Source(wait_for(self._router.socket_dir, predecessor), self._name, component.STATE)
+        source = Source(accept(listener, predecessor), self._name, component.STATE)
         try:
             part = Part().after(json.loads(source.take_long()))
             component.prepare(part.whole(), sorted(part.whole()))

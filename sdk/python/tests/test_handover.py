@@ -5,7 +5,7 @@ import tempfile
 import threading
 import unittest
 
-from sluice_xrl.handover import HandOverError, Reader, Sink, Source, number, octets, wait_for
+from sluice_xrl.handover import HandOverError, Reader, Sink, Source, accept, listen, number, octets
 
 
 class HandOver(unittest.TestCase):
@@ -16,11 +16,12 @@ class HandOver(unittest.TestCase):
 
     def pass_on(self, version: int) -> tuple[bytes, bytes]:
         """Passes values and a descriptor; `version` is the one that the successor expects."""
+        listener = listen(self.folder)
         taken: list[tuple[bytes, bytes]] = []
 
         def take() -> None:
             try:
-                source = Source(wait_for(self.folder, os.getpid()), "test", version)
+                source = Source(accept(listener, os.getpid()), "test", version)
             except HandOverError:
                 return
             long = source.take_long()
@@ -33,8 +34,6 @@ class HandOver(unittest.TestCase):
         taking = threading.Thread(target=take)
         taking.start()
         try:
-            while not os.path.exists(f"{self.folder}/{os.getpid()}-handover"):
-                pass
             sink = Sink(self.folder, os.getpid(), "test", 1)
             sink.put_long(b"7" * 300_000)
             reading, writing = os.pipe()

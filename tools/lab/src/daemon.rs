@@ -68,6 +68,8 @@ fn parts(state: &State, node: &NodeState, dir: &Path) -> Result<Vec<Part>, LabEr
             let program = node.program.clone().unwrap_or_else(|| "sluice".into());
             let mut c = inside(&program)?;
             c.arg("start").arg("--config").arg(&config).arg("--run-dir").arg(dir.join("run"));
+            // Not those of the host, nor of another node.
+            c.arg("--packages-dir").arg(dir.join("packages"));
             one("sluice", c)
         }
         Daemon::Bird => {

@@ -41,7 +41,7 @@ pub fn install(args: InstallArgs, place: &Where) -> Result<(), Failure> {
     let as_json = place.json;
     with_router(place, move |router| async move {
         let reply = client(&router).install(request).await.map_err(refused)?;
-        print(&reply, as_json);
+        print(&reply, "package-install", as_json);
         Ok(())
     })
 }
@@ -63,7 +63,7 @@ pub fn upgrade(args: UpgradeArgs, place: &Where) -> Result<(), Failure> {
             let request = pb::InstallPackageRequest { accepted: reply.digest.clone(), ..request };
             reply = client(&router).install(request).await.map_err(refused)?;
         }
-        print(&reply, as_json);
+        print(&reply, "package-upgrade", as_json);
         Ok(())
     })
 }
@@ -159,11 +159,11 @@ fn is_agreed(reply: &pb::InstallPackageReply, as_json: bool) -> Result<bool, Fai
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn print(reply: &pb::InstallPackageReply, as_json: bool) {
+fn print(reply: &pb::InstallPackageReply, schema: &str, as_json: bool) {
     if as_json {
         let before = (!reply.before.is_empty()).then_some(&reply.before);
         print_json(
-            "package-install",
+            schema,
             &json!({
                 "name": reply.name, "version": reply.version, "before": before, "signed": reply.signed,
                 "digest": reply.digest, "more_rights": reply.more, "fewer_rights": reply.fewer,

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod commands;
 pub mod manage;
+pub mod new_protocol;
 pub mod rights;
 pub mod sign;
 

@@ -511,6 +511,7 @@ fn reports(router: &Router, seen: &mut BTreeSet<String>) {
     assert!(all.contains("10.1.0.2") && !all.contains("hunter2"));
     seen.extend(["doctor".to_string(), "support-bundle".to_string()]);
     packages::rights(seen);
+    packages::new_protocol(seen);
     packages::packages(seen);
 }
 

@@ -44,7 +44,7 @@ pub fn packages(seen: &mut BTreeSet<String>) {
         (&["pack", &package, "--into", &path("")], "package-pack", 0),
         (&["verify", &package, "--trust-dir", &trust], "package-verify", 1),
         (&["install", &archive, "--unsigned", "--run-dir", &run_dir], "package-install", 0),
-        (&["upgrade", &archive, "--unsigned", "--run-dir", &run_dir], "package-install", 0),
+        (&["upgrade", &archive, "--unsigned", "--run-dir", &run_dir], "package-upgrade", 0),
         (&["list", "--run-dir", &run_dir], "package-list", 0),
         (&["remove", "filter", "--run-dir", &run_dir], "package-remove", 0),
     ];
@@ -63,6 +63,24 @@ pub fn packages(seen: &mut BTreeSet<String>) {
         1,
         "failed",
     );
+}
+
+/// The first files of a protocol, without a router.
+pub fn new_protocol(seen: &mut BTreeSet<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let words = ["new-protocol", "drip", "--language"].iter().chain(words);
+        Command::new(SLUICE).args(words).current_dir(folder.path()).output().unwrap()
+    };
+    let value: Value = serde_json::from_slice(&run(&["python", "--json"]).stdout).unwrap();
+    assert_valid("new-protocol", &value, "new-protocol");
+    seen.insert("new-protocol".into());
+    let checked = Command::new(SLUICE).args(["package", "check"]).arg(folder.path().join("drip")).output();
+    let checked = checked.unwrap();
+    assert!(checked.status.success(), "{}", text(&checked));
+    check_failure(&run(&["python", "--json"]), "new-protocol", 1, "failed");
+    let nowhere = run(&["rust"]);
+    assert!(!nowhere.status.success() && text(&nowhere).contains("--source"), "{}", text(&nowhere));
 }
 
 /// Rights in words, without a router: of a component, and what a package would have in addition.

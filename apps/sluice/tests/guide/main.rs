@@ -21,6 +21,11 @@ fn folder() -> PathBuf {
 
 /// Runs a page from the first line to the last.
 fn follow(name: &str, needs: &[&str]) {
+    follow_after(name, needs, "true");
+}
+
+/// Runs a page after a command that makes what the page presupposes.
+fn follow_after(name: &str, needs: &[&str], before: &str) {
     if let Err(reason) = own_host::possible(needs) {
         sluice_testkit::skipped(reason);
         return;
@@ -29,6 +34,8 @@ fn follow(name: &str, needs: &[&str]) {
     let blocks =
         page::read(&text).unwrap_or_else(|(line, reason)| panic!("docs/guide/{name}:{line}: {reason}"));
     let mut host = Host::new();
+    let (said, status) = host.shell(before).unwrap();
+    assert_eq!(status, 0, "{said}");
     let mut running = Vec::new();
     let check = |line: usize, done: Result<(), String>| {
         done.unwrap_or_else(|reason| panic!("docs/guide/{name}:{line}: {reason}"));
@@ -72,6 +79,28 @@ fn changing_it_safely() {
 #[test]
 fn upgrading_it() {
     follow("upgrading-it.md", &["bird"]);
+}
+
+#[test]
+fn own_protocol() {
+    let root = folder().join("../..").canonicalize().unwrap();
+    // Shared with the other packages that tests build: what was compiled once is not compiled again.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
+    let folder = tempfile::tempdir().unwrap();
+    let built = std::process::Command::new(root.join("examples/distance-vector/build"))
+        .arg("rust")
+        .arg(folder.path())
+        .env("CARGO_TARGET_DIR", &target)
+        .env("PROFILE", "dev")
+        .env_remove("RUSTFLAGS")
+        .status();
+    assert!(built.unwrap().success());
+    let before = format!(
+        "export PROFILE=dev CARGO_TARGET_DIR='{}' && unset RUSTFLAGS && ln -s '{}' sluice",
+        target.display(),
+        root.display()
+    );
+    follow_after("own-protocol.md", &["python3", "cargo"], &before);
 }
 
 #[test]

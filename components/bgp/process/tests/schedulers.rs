@@ -40,10 +40,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
 
-/// Three that announce, two that only listen.
 /// The longest run of a trace: a run that hangs is a failure.
 const LONGEST: Duration = Duration::from_secs(240);
 
+/// Three that announce, two that only listen.
 const PEERS: usize = 5;
 const SENDERS: usize = 3;
 const PLANS: [(u16, &str); 5] = [(1, "peer"), (2, "peer"), (2, "dynamic"), (4, "peer"), (4, "dynamic")];

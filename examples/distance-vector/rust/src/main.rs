@@ -5,15 +5,15 @@ mod table;
 use idl::dv::v1 as pb;
 use serde::Deserialize;
 use sluice_base::{
-    Address, Distance, Forwarding, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Provenance, RouteAction, RouteBatch,
-    RouteSet, RouteUpdate,
+    Address, Distance, Forwarding, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Provenance,
+    RouteAction, RouteBatch, RouteSet, RouteUpdate,
 };
 use sluice_clients::InterfaceTable;
 use sluice_process::handover::{HandOverError, Sink, Source};
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, SocketError, Tasks, clock, follow_fea, interface_events,
-    open_udp,
+    Component, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, SocketError, Tasks, clock,
+    follow_fea, interface_events, open_udp,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service};
@@ -163,7 +163,8 @@ impl Process {
     }
 
     fn hear(&self, from: (Ipv4Addr, InterfaceIndex), datagram: &[u8]) {
-        let is_own = |interface: &sluice_base::Interface| interface.addresses.iter().any(|a| a.addr == from.0);
+        let is_own =
+            |interface: &sluice_base::Interface| interface.addresses.iter().any(|a| a.addr == from.0);
         if self.interfaces.borrow().iter().any(is_own) {
             return;
         }
@@ -184,7 +185,8 @@ impl Process {
             let action = match table.learned.get(prefix).filter(|route| route.metric < INFINITY) {
                 None => RouteAction::Delete,
                 Some(route) => {
-                    let gateway = (!self.is_direct(route.interface)).then_some(Address::Ip(route.neighbor.into()));
+                    let gateway =
+                        (!self.is_direct(route.interface)).then_some(Address::Ip(route.neighbor.into()));
                     let hop = NextHop::new(gateway, Some(route.interface));
                     let metric = Metric(route.metric.into());
                     batch.sets.push(RouteSet { metric, ..RouteSet::plain(Forwarding::one(hop)) });
@@ -274,18 +276,30 @@ impl Component for Process {
 }
 
 impl pb::Dv for Served {
-    async fn get_summary(&self, _: &CallContext, _: pb::GetSummaryRequest) -> Result<pb::GetSummaryReply, XrlError> {
+    async fn get_summary(
+        &self,
+        _: &CallContext,
+        _: pb::GetSummaryRequest,
+    ) -> Result<pb::GetSummaryReply, XrlError> {
         let routes = self.table.borrow().learned.values().filter(|route| route.metric < INFINITY).count();
-        Ok(pb::GetSummaryReply { routes: u32::try_from(routes).unwrap_or(u32::MAX), malformed: self.malformed.get() })
+        Ok(pb::GetSummaryReply {
+            routes: u32::try_from(routes).unwrap_or(u32::MAX),
+            malformed: self.malformed.get(),
+        })
     }
 
-    async fn get_routes(&self, _: &CallContext, _: pb::GetRoutesRequest) -> Result<pb::GetRoutesReply, XrlError> {
+    async fn get_routes(
+        &self,
+        _: &CallContext,
+        _: pb::GetRoutesRequest,
+    ) -> Result<pb::GetRoutesReply, XrlError> {
         let row = |(prefix, route): (&Ipv4Prefix, &Route)| pb::Route {
             prefix: prefix.to_string(),
             metric: route.metric.into(),
             neighbor: route.neighbor.to_string(),
             interface: self.name(route.interface),
-            heard_ms: u64::try_from(clock::now().saturating_since(route.heard).as_millis()).unwrap_or(u64::MAX),
+            heard_ms: u64::try_from(clock::now().saturating_since(route.heard).as_millis())
+                .unwrap_or(u64::MAX),
         };
         Ok(pb::GetRoutesReply { routes: self.table.borrow().learned.iter().map(row).collect() })
     }
@@ -295,8 +309,10 @@ impl pb::Dv for Served {
         _: &CallContext,
         _: pb::GetNeighborsRequest,
     ) -> Result<pb::GetNeighborsReply, XrlError> {
-        let row = |(&(index, address), &datagrams): (&(InterfaceIndex, Ipv4Addr), &u64)| {
-            pb::Neighbor { address: address.to_string(), interface: self.name(index), datagrams }
+        let row = |(&(index, address), &datagrams): (&(InterfaceIndex, Ipv4Addr), &u64)| pb::Neighbor {
+            address: address.to_string(),
+            interface: self.name(index),
+            datagrams,
         };
         Ok(pb::GetNeighborsReply { neighbors: self.neighbors.borrow().iter().map(row).collect() })
     }

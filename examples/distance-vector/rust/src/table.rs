@@ -35,7 +35,12 @@ pub struct Table {
 
 impl Table {
     /// Learns from a neighbor. Returns the prefixes whose routes changed.
-    pub fn hear(&mut self, now: Instant, from: (Ipv4Addr, InterfaceIndex), entries: &[Entry]) -> Vec<Ipv4Prefix> {
+    pub fn hear(
+        &mut self,
+        now: Instant,
+        from: (Ipv4Addr, InterfaceIndex),
+        entries: &[Entry],
+    ) -> Vec<Ipv4Prefix> {
         let (neighbor, interface) = from;
         let mut changed = Vec::new();
         for (prefix, metric) in entries {
@@ -45,7 +50,8 @@ impl Table {
             let is_its_own = known.is_some_and(|known| (known.neighbor, known.interface) == from);
             let is_shorter = metric < known.map_or(INFINITY, |known| known.metric);
             // A route that is lost already is not heard again by being announced as lost.
-            let is_news = is_shorter || is_its_own && known.is_some_and(|known| known.metric.min(metric) < INFINITY);
+            let is_news =
+                is_shorter || is_its_own && known.is_some_and(|known| known.metric.min(metric) < INFINITY);
             if is_news && !self.networks.contains(prefix) {
                 let before = self.learned.insert(*prefix, heard);
                 if before.map(|before| Route { heard: now, ..before }) != Some(heard) {
@@ -58,7 +64,12 @@ impl Table {
 
     /// Loses routes that were not heard for `lifetime`, or that `is_lost` names. Lost routes are announced as not reachable for another
     /// lifetime. Returns the prefixes whose routes changed.
-    pub fn expire(&mut self, now: Instant, lifetime: Duration, is_lost: impl Fn(&Route) -> bool) -> Vec<Ipv4Prefix> {
+    pub fn expire(
+        &mut self,
+        now: Instant,
+        lifetime: Duration,
+        is_lost: impl Fn(&Route) -> bool,
+    ) -> Vec<Ipv4Prefix> {
         let is_old = |route: &Route| now.saturating_since(route.heard) > lifetime;
         self.learned.retain(|prefix, route| {
             !(self.networks.contains(prefix) || route.metric == INFINITY && is_old(route))
@@ -148,7 +159,14 @@ mod tests {
 
     #[test]
     fn malformed_datagrams_are_refused() {
-        for wrong in [&b""[..], b"DV", b"DV\x02", b"DV\x01\x0a", b"DV\x01\x0a\0\0\0\x21\x01", b"DV\x01\x0a\0\0\0\x08\x11"] {
+        for wrong in [
+            &b""[..],
+            b"DV",
+            b"DV\x02",
+            b"DV\x01\x0a",
+            b"DV\x01\x0a\0\0\0\x21\x01",
+            b"DV\x01\x0a\0\0\0\x08\x11",
+        ] {
             assert_eq!(decode(wrong), None, "{wrong:?}");
         }
         // Host bits.
