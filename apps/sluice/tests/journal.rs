@@ -53,8 +53,8 @@ fn host_with_journal() -> Result<Host, String> {
     assert_eq!(status, 0, "{said}");
     host.write("/etc/systemd/journald.conf", DAEMON_CONFIG)?;
     let log = host.start(DAEMON)?;
-    let runs =
-        || succeeds(&mut host, "test -S /run/systemd/journal/stdout && test -S /run/systemd/journal/socket");
+    // The sockets of a daemon that has ended stay.
+    let runs = || succeeds(&mut host, "systemd-cat true && test -S /run/systemd/journal/socket");
     match sluice_lab::until(PATIENCE / 5, runs) {
         true => Ok(host),
         false => Err(format!("{DAEMON}: {}", std::fs::read_to_string(log).unwrap_or_default())),

@@ -61,9 +61,12 @@ fn a_component_without_hand_over_is_restarted_plainly() {
     copy(&python.join("examples/hello"), &package);
     copy(&python.join("sluice_xrl"), &package.join("sluice_xrl"));
     let program = folder.path().join("sluice");
-    let packages = folder.path().join("packages");
-    let start = format!("[ $1 = start ] && exec {SLUICE} \"$@\" --packages-dir {}", packages.display());
-    std::fs::write(&program, format!("#!/bin/sh\n{start}\nexec {SLUICE} \"$@\"\n")).unwrap();
+    // The lab names a folder of packages last: the router finds this one there.
+    let find = format!(
+        "for last; do :; done; [ $1 = start ] && ln -s {} \"$last\"",
+        folder.path().join("packages").display()
+    );
+    std::fs::write(&program, format!("#!/bin/sh\n{find}\nexec {SLUICE} \"$@\"\n")).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let lab = RouterLab::up(&CONFIG.parse().unwrap(), &program);
     lab.until("it greets", |l| l.ready() && greets(l));

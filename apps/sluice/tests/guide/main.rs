@@ -108,9 +108,9 @@ fn no_page_is_left_out() {
     let names = std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     let there: BTreeSet<String> = names.filter(|name| name != "README.md").collect();
     let run = include_str!("main.rs");
-    let run: BTreeSet<String> = run
-        .split("follow(\"")
-        .skip(1)
+    let run: BTreeSet<String> = ["follow(\"", "follow_after(\""]
+        .into_iter()
+        .flat_map(|call| run.split(call).skip(1))
         .filter_map(|rest| rest.split_once('"'))
         .map(|(name, _)| name.into())
         .collect();

@@ -12,20 +12,36 @@ use std::collections::BTreeMap;
 /// interval.
 const INTERVALS: usize = 2;
 
-/// Returns the time when each session began, by the neighbors' word and the router's.
-fn sessions(network: &Network) -> Vec<String> {
-    let mut all: Vec<String> = ["outer", "inner"]
-        .iter()
-        .flat_map(|node| {
-            let text = network.lab.birdc(node, "show protocols");
-            text.lines().filter(|l| l.contains("BGP")).map(String::from).collect::<Vec<_>>()
-        })
-        .collect();
+/// The sessions as their ends see them, and the milliseconds of the day at which BIRD saw each come up.
+fn sessions(network: &Network) -> (Vec<String>, Vec<i64>) {
+    let (mut all, mut times) = (Vec::new(), Vec::new());
+    for node in ["outer", "inner"] {
+        for line in network.lab.birdc(node, "show protocols").lines().filter(|line| line.contains("BGP")) {
+            // Name, protocol, table, state, since, info.
+            let columns: Vec<&str> = line.split_whitespace().collect();
+            times.push(milliseconds(columns[4]));
+            all.push([&columns[..4], &columns[5..]].concat().join(" "));
+        }
+    }
     all.extend(NEIGHBORS.map(|n| {
         let neighbor = network.lab.neighbor(n);
         format!("{n} {} {}", neighbor["state"], neighbor["flaps"])
     }));
-    all
+    (all, times)
+}
+
+/// The milliseconds of a time of day like `04:40:01.269`.
+fn milliseconds(time: &str) -> i64 {
+    let seconds = time.split(':').fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().unwrap());
+    (seconds * 1000.0).round() as i64
+}
+
+/// True if each pair of times differs by less than a second: BIRD reckons the time of day anew for each answer, so that
+/// the last digits vary.
+fn are_same_times(before: &[i64], after: &[i64]) -> bool {
+    const DAY: i64 = 24 * 3600 * 1000;
+    let near = |(a, b): (&i64, &i64)| ((a - b).rem_euclid(DAY) + 1000) % DAY < 2000;
+    before.len() == after.len() && before.iter().zip(after).all(near)
 }
 
 /// Returns `set` statements of every default left out by the base configuration.
@@ -76,7 +92,7 @@ fn what_stays_as_it_is_touches_nothing() {
     let network = Network::up();
     let file = network.lab.lab.dir("sluice").join("config");
     let name = file.display().to_string();
-    let (before, since) = (network.now(), sessions(&network));
+    let (before, (up, since)) = (network.now(), sessions(&network));
     let read_again = |times: usize| {
         network.lab.signal("-HUP", network.lab.pid("manager").unwrap());
         let times_read = || network.lab.whole_log().matches("configuration read again").count();
@@ -123,5 +139,7 @@ fn what_stays_as_it_is_touches_nothing() {
     assert!(network.until(all_heard), "no KEEPALIVEs: {}", network.summary());
     let touched = network.touched(&before);
     assert!(!touched.any && touched.processes.is_empty(), "{touched:?}");
-    assert_eq!(sessions(&network), since);
+    let (still_up, still_since) = sessions(&network);
+    assert_eq!(still_up, up);
+    assert!(are_same_times(&since, &still_since), "{since:?} {still_since:?}");
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 /// The executable under test.
 pub const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
-/// Mounts the control groups of version 1, or of version 2, and executes the arguments.
+/// Mounts the control groups of version 1, or of version 2, and executes the arguments. Runs in a mount namespace of its
+/// own: the host keeps its mounts.
 const MOUNT_CONTROL_GROUPS: &str = r#"
     mount -t tmpfs tmpfs /sys/fs/cgroup
     for controller in memory cpu pids; do
@@ -37,8 +38,8 @@ impl Router {
     /// Starts a router in the same way, with the host's control groups, which the lab's nodes do not see.
     pub fn start_with_control_groups(folder: &Path, configuration: &str) -> Self {
         Self::start_by(folder, configuration, |lab| {
-            let mut shell = lab.command("host", "sh").unwrap();
-            shell.args(["-c", MOUNT_CONTROL_GROUPS, SLUICE, SLUICE]);
+            let mut shell = lab.command("host", "unshare").unwrap();
+            shell.args(["--mount", "sh", "-c", MOUNT_CONTROL_GROUPS, SLUICE, SLUICE]);
             shell
         })
     }
