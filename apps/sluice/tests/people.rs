@@ -225,6 +225,21 @@ fn the_configuration_gives_roles() {
     assert!(until(Duration::from_secs(10), is_noted), "{:#}", router.json(&["show", "audit"]));
     assert!(!has("call", READER.0, "Get"));
 
+    // A role that reads a part sees that part of every configuration, and of every difference.
+    let part = "set system role planner read \"protocols static\"";
+    succeeds(0, &["configure", part, "set protocols bgp neighbor 192.0.2.9 hold-time 30", "commit"]);
+    let compared = ["compare", "rollback", "1"];
+    for words in [&["show", "configuration"][..], &["show", "configuration", "protocols"], &compared] {
+        let (all, shown) = (router.run(0, words), router.run(planner, words));
+        assert!(shown.status.success() && text(&all).contains("bgp"), "{words:?}: {}", text(&all));
+        assert!(
+            !text(&shown).contains("bgp") && !text(&shown).contains("role"),
+            "{words:?}: {}",
+            text(&shown)
+        );
+    }
+    assert!(text(&router.run(planner, &["show", "configuration"])).contains("198.51.100.0/24"));
+
     // An editor belongs to who opened it, also beside another administrator.
     let opened = router.json(&["call", "manager/manager.v1.Configuration/Open?user:txt=root"]);
     let editor = opened["editor"].as_str().map(ToOwned::to_owned).unwrap_or_else(|| opened.to_string());

@@ -1,9 +1,11 @@
 //! Figure 9 of the XORP paper again: XRLs a second by family and number of arguments, a window of 100, and the same
 //! calls over gRPC in the same run.
 //!
-//! The receiver is a separate process (the program again, with `serve`), except for calls in process.
+//! The receiver is a separate process (the program again, with `serve`), except for calls in process. Calls with limited
+//! arguments go through a guard's process (the program again, with `guard`).
 
 mod arguments;
+mod guard;
 mod yardstick;
 
 use std::cell::Cell;
@@ -32,6 +34,9 @@ const LONG: (u64, &[usize]) = (1_000_000, &[0, 2, 4, 10, arguments::MOST]);
 /// Slow families make fewer calls in a long transaction; the rate does not depend on the number.
 const LONG_SLOW: u64 = 50_000;
 
+/// Arguments of the calls through a guard, which limits one of them.
+const GUARDED_ARGUMENTS: usize = 4;
+
 /// The paper's rate in process with few arguments, on an Athlon of 1100 MHz; its text has no number of the other families.
 const PAPER_IN_PROCESS: f64 = 12_000.0;
 
@@ -49,13 +54,14 @@ fn local<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T
 }
 
 async fn router(folder: &Path) -> Result<XrlEndpoint, XrlError> {
-    XrlEndpoint::connect(EndpointOptions::new(folder.join("finder"), SECRET, folder)).await
+    XrlEndpoint::connect(EndpointOptions::new(folder.join("finder.sock"), SECRET, folder)).await
 }
 
 fn main() -> anyhow::Result<()> {
     let mut args = std::env::args().skip(1);
     match (args.next().as_deref(), args.next()) {
         (Some("serve"), Some(folder)) => serve(PathBuf::from(folder)),
+        (Some("guard"), Some(folder)) => guard::run(PathBuf::from(folder)),
         (quick, _) => local(measure(quick == Some("quick"))),
     }
 }
@@ -69,6 +75,8 @@ fn serve(folder: PathBuf) -> anyhow::Result<()> {
         let target = Target::new("bench", vec![bench_service(Rc::new(Counter))]).named("apart");
         let target = target.families(&[Family::Unix, Family::Tcp, Family::Udp]);
         let _registered = router.register(target).await?;
+        let guarded = Target::new(guard::TARGET, vec![bench_service(Rc::new(Counter))]);
+        let _registered_too = router.register(guarded).await?;
         // Until it is killed.
         std::future::pending().await
     })
@@ -145,8 +153,9 @@ impl Drop for Receiver {
 async fn measure(quick: bool) -> anyhow::Result<()> {
     let mut report = Report::begin("xrl");
     let folder = tempfile::tempdir()?;
-    let acl = Acl::from([(SECRET, Principal::all_powerful("bench"))]);
-    let _finder = Finder::bind(folder.path().join("finder"), acl).await?;
+    let mut acl = Acl::from(guard::principals());
+    acl.insert(SECRET, Principal::all_powerful("bench"));
+    let _finder = Finder::bind(folder.path().join("finder.sock"), acl).await?;
     let router = router(folder.path()).await?;
     let mine = Target::new("bench", vec![bench_service(Rc::new(Counter))]).named("here");
     let _registered = router.register(mine).await?;
@@ -180,14 +189,51 @@ async fn measure(quick: bool) -> anyhow::Result<()> {
             }
         }
     }
+    let through_guard = through_guard(&router, folder.path(), runs, quick).await?;
     drop(receiver);
     show(&rates, &mut report);
+    show_guard(&through_guard, &mut report);
     bars(&rates, &mut report);
     let plots: Vec<(String, Plot)> =
         sizes_of(&rates).into_iter().map(|s| (format!("-{s}"), plot(&rates, s))).collect();
     let plots: Vec<(&str, &Plot)> = plots.iter().map(|(suffix, plot)| (suffix.as_str(), plot)).collect();
     report.finish(&plots)?;
     Ok(())
+}
+
+/// Rates of calls with limited arguments, which a guard's process decodes, checks and passes on; run by run.
+async fn through_guard(
+    router: &XrlEndpoint,
+    folder: &Path,
+    runs: usize,
+    quick: bool,
+) -> anyhow::Result<Vec<f64>> {
+    let (guard, client) = guard::start(router, folder).await?;
+    let calls = if quick { LONG_SLOW / 5 } else { LONG_SLOW };
+    let mut rates = Vec::new();
+    for turn in 0..=runs {
+        let took = run(&client, calls, WINDOW, GUARDED_ARGUMENTS).await?;
+        if turn > 0 {
+            rates.push(calls as f64 / took.as_secs_f64());
+        }
+    }
+    drop(guard);
+    Ok(rates)
+}
+
+fn show_guard(rates: &[f64], report: &mut Report) {
+    let (mean, sd) = mean_sd(rates);
+    println!(
+        "calls with {GUARDED_ARGUMENTS} arguments through a guard: {} ± {} a second\n",
+        number(mean),
+        number(sd)
+    );
+    report.row(json!({
+        "family": "unix through a guard", "arguments": GUARDED_ARGUMENTS, "window": WINDOW,
+        "calls_per_s_mean": mean.round(), "calls_per_s_sd": sd.round(),
+        "calls_per_s_median": median(rates).round(), "runs": rates.len(),
+    }));
+    report.bar(Bar::higher("xrl.guard_calls_per_s", median(rates), "calls/s", 50_000.0));
 }
 
 fn sizes_of(rates: &Rates) -> Vec<u64> {

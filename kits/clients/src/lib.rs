@@ -32,6 +32,8 @@ pub use origin::Origin;
 pub use questions::{Question, Questions, Request};
 pub use route_rights::{GrantedRoutes, RouteRights};
 pub use snapshot::FirstSnapshot;
-pub use socket_rights::{GroupPattern, LinkGroup, LinkProtocol, PortRight, RightError, SocketRights};
+pub use socket_rights::{
+    GroupPattern, LinkGroup, LinkProtocol, PortRight, RightError, SocketPath, SocketRights,
+};
 pub use subscription::{SubscribedBatch, Subscription};
 pub use window::Window;

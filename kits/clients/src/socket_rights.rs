@@ -21,6 +21,10 @@ pub struct SocketRights {
     pub tcp_connect: Vec<PortRight>,
     /// UDP ports to bind.
     pub udp: Vec<PortRight>,
+    /// UDP ports to connect to, from any free port.
+    pub udp_connect: Vec<PortRight>,
+    /// Unix sockets of the host to connect to, by the component itself.
+    pub unix_connect: Vec<SocketPath>,
     /// IP protocols of raw sockets. Protocol 58 allows every type of ICMPv6.
     pub raw: Vec<u8>,
     /// Types of ICMPv6 for raw sockets with a filter (RFC 4443).
@@ -53,12 +57,12 @@ impl SocketRights {
             }
             resolved
         };
-        let [tcp_listen, tcp_connect, udp] = self.port_lists().map(resolve);
-        SocketRights { tcp_listen, tcp_connect, udp, ..self.clone() }
+        let [tcp_listen, tcp_connect, udp, udp_connect] = self.port_lists().map(resolve);
+        SocketRights { tcp_listen, tcp_connect, udp, udp_connect, ..self.clone() }
     }
 
-    fn port_lists(&self) -> [&[PortRight]; 3] {
-        [&self.tcp_listen, &self.tcp_connect, &self.udp]
+    fn port_lists(&self) -> [&[PortRight]; 4] {
+        [&self.tcp_listen, &self.tcp_connect, &self.udp, &self.udp_connect]
     }
 }
 
@@ -131,6 +135,35 @@ impl fmt::Display for PortRight {
     }
 }
 
+/// The path of a Unix socket: absolute, without `..`, at most 107 octets (unix(7)).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SocketPath(String);
+
+impl SocketPath {
+    /// Returns the path.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SocketPath {
+    type Err = RightError;
+
+    fn from_str(text: &str) -> Result<Self, RightError> {
+        let steps = text.strip_prefix('/').filter(|_| text.len() <= 107);
+        let is_plain = |step: &str| !matches!(step, "" | "." | "..") && !step.contains(char::is_control);
+        let is_path = steps.is_some_and(|steps| steps.split('/').all(is_plain));
+        let wrong = || RightError(format!("`{text}` is no path of a Unix socket, as /run/snmpd/agentx is"));
+        is_path.then(|| SocketPath(text.into())).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for SocketPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Multicast groups: one address, or all of a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupPattern(IpPrefix);
@@ -164,7 +197,9 @@ impl FromStr for GroupPattern {
 
 impl fmt::Display for GroupPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        let addr = self.0.addr();
+        let is_one = self.0.len() == if addr.is_ipv4() { 32 } else { 128 };
+        if is_one { addr.fmt(f) } else { self.0.fmt(f) }
     }
 }
 
@@ -284,7 +319,7 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(PortRight, GroupPattern, LinkProtocol, LinkGroup);
+as_text!(PortRight, SocketPath, GroupPattern, LinkProtocol, LinkGroup);
 
 #[cfg(test)]
 mod tests {
@@ -307,8 +342,14 @@ mod tests {
         for wrong in ["0", "65536", "-", "5-4", "0-5", "1-2-3", "config:", "config:a//b", "ssh"] {
             check::<PortRight>(wrong, None);
         }
-        check::<GroupPattern>("224.0.0.5", Some("224.0.0.5/32"));
-        for same in ["224.0.0.0/4", "232.0.0.0/8", "ff02::/16", "ff00::/8"] {
+        for same in ["/run/snmpd/agentx", "/a"] {
+            check::<SocketPath>(same, Some(same));
+        }
+        for wrong in ["", "/", "run/x", "/run/../x", "/run//x", "/run/x/", "/./x", "/a\0b"] {
+            check::<SocketPath>(wrong, None);
+        }
+        check::<GroupPattern>("224.0.0.5/32", Some("224.0.0.5"));
+        for same in ["224.0.0.5", "ff02::5", "224.0.0.0/4", "232.0.0.0/8", "ff02::/16", "ff00::/8"] {
             check::<GroupPattern>(same, Some(same));
         }
         for wrong in [

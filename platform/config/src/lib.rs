@@ -20,6 +20,7 @@
 //! * [`Schema::text`], [`Schema::set_lines`] and [`Schema::json`] write a tree,
 //! * [`Schema::compare`] returns the differences between two trees, [`Schema::change`] a component's share of the
 //!   differences, and [`Schema::cost`] their impact on a running router,
+//! * [`Schema::kept`] returns the part of a tree that somebody may read,
 //! * [`steps`] leads from a configuration to the next by the text of the differences,
 //! * [`package`] reads extensions of the router, [`metrics`] their metrics, [`upgrade`] finds the effects of a
 //!   different schema on a configuration.
@@ -33,6 +34,7 @@ mod entries;
 mod error;
 mod impact;
 mod index;
+mod kept;
 mod mark_changes;
 mod marks;
 pub mod metrics;

@@ -144,7 +144,7 @@ fn shown<'v>(index: &Index, id: Id, text: &'v str, secrets: Secrets) -> Cow<'v, 
 }
 
 /// The words of a key.
-pub(crate) fn key_words(key: &Key) -> impl Iterator<Item = &str> {
+pub(crate) fn key_words(key: &Key) -> impl Iterator<Item = &str> + Clone {
     key.split(SEPARATOR)
 }
 

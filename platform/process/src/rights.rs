@@ -6,7 +6,7 @@ mod words;
 pub use sluice_clients::{GrantedRoutes, Limit, Permitted, Plain, Rate, RouteRights, SocketRights};
 
 use serde::de::Error as _;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -37,6 +37,9 @@ pub struct Rights {
     /// The bounds of a package's process; a router's own component has bounds only if it names some.
     #[serde(default)]
     pub resources: Option<Resources>,
+    /// The files that the component keeps; without, the component writes no file.
+    #[serde(default)]
+    pub files: Option<FileRights>,
     /// True if the process keeps the right to configure the network; only the FEA has that.
     #[serde(default)]
     pub network_admin: bool,
@@ -67,6 +70,37 @@ impl Resources {
     /// Returns the bound on the memory in octets.
     pub fn memory(&self) -> u64 {
         u64::from(self.memory_mib) << 20
+    }
+}
+
+/// Files that a component keeps over its restarts, in a folder of its own: the working directory of its process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FileRights {
+    /// The most disk space in MiB, 1 to 65,536. A component with more is ended and started anew.
+    #[serde(deserialize_with = "quota_mib")]
+    pub quota_mib: u32,
+}
+
+impl Default for FileRights {
+    fn default() -> Self {
+        FileRights { quota_mib: 16 }
+    }
+}
+
+impl FileRights {
+    /// Returns the quota in octets.
+    pub fn quota(&self) -> u64 {
+        u64::from(self.quota_mib) << 20
+    }
+}
+
+fn quota_mib<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let quota = u32::deserialize(deserializer)?;
+    if (1..=65_536).contains(&quota) {
+        Ok(quota)
+    } else {
+        Err(D::Error::custom(format!("quota_mib is {quota}; expected 1 to 65536")))
     }
 }
 
@@ -181,6 +215,21 @@ mod tests {
         let more = rights("[resources]\nmemory_mib = 512\n").resources(true).expect("bounds");
         assert_eq!((more.memory(), more.processes), (512 << 20, 32));
         assert!(Rights::parse("class = \"x\"\n[resources]\nmemory = 1\n").is_err());
+    }
+
+    #[test]
+    fn files_have_a_quota() {
+        let files = |text: &str| Rights::parse(&format!("class = \"x\"\n{text}")).map(|rights| rights.files);
+        assert_eq!(files("").expect("valid"), None);
+        assert_eq!(files("[files]\n").expect("valid").map(|files| files.quota()), Some(16 << 20));
+        assert_eq!(
+            files("[files]\nquota_mib = 1\n").expect("valid").map(|files| files.quota()),
+            Some(1 << 20)
+        );
+        for wrong in ["0", "65537", "-1", "\"1 MiB\""] {
+            let error = files(&format!("[files]\nquota_mib = {wrong}\n")).expect_err("not valid").to_string();
+            assert!(error.contains("line 3"), "{error}");
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The layers of confinement that a host offers to a process, found by trying.
 
+use crate::view;
 use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
 use nix::sched::{CloneFlags, unshare};
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::path::PathBuf;
 
 /// The layers that the host offers.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -12,6 +14,8 @@ pub struct Host {
     pub users: bool,
     /// The way to an empty network namespace, if there is one.
     pub network: Option<NetworkNamespace>,
+    /// True if processes can have views of the host's files.
+    pub views: bool,
     /// The version of the kernel's Landlock interface, 0 without Landlock (landlock(7)). Versions above 6 count as 6.
     pub landlock: u32,
     /// True if the kernel filters system calls.
@@ -36,6 +40,8 @@ impl Host {
             landlock: landlock_version(),
             calls: can_filter_calls(),
             network: network(),
+            // In the namespaces of the step before.
+            views: view::enter(&view::HIDDEN.map(PathBuf::from), &[]).is_ok(),
         }
     }
 
@@ -55,6 +61,7 @@ impl Host {
             self.network.is_some(),
             "empty network namespaces: neither CAP_SYS_ADMIN nor user namespaces are there",
         );
+        unless(self.views, "views of the host's files: the kernel refuses mount namespaces or mounts");
         unless(self.landlock > 0, "Landlock: the kernel has none, or it is not among the kernel's `lsm=`");
         let scopes = self.landlock == 0 || self.landlock >= 6;
         unless(
@@ -132,9 +139,10 @@ mod tests {
 
     #[test]
     fn missing_layers_are_named() {
-        let all = Host { users: true, network: Some(NetworkNamespace::Privileged), landlock: 6, calls: true };
+        let network = Some(NetworkNamespace::Privileged);
+        let all = Host { users: true, network, views: true, landlock: 6, calls: true };
         assert!(all.missing().is_empty());
         assert_eq!(Host { landlock: 3, ..all }.missing().len(), 1);
-        assert_eq!(Host::default().missing().len(), 4);
+        assert_eq!(Host::default().missing().len(), 5);
     }
 }

@@ -3,6 +3,7 @@
 use crate::calls::{self, CallError};
 use crate::files;
 use crate::plan::{Limits, Network, Plan};
+use crate::view;
 use caps::{CapSet, Capability, CapsHashSet};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -73,7 +74,13 @@ pub fn launch(plan: &Plan, program: PathBuf, arguments: Vec<OsString>) -> Result
     }
     limit(&plan.limits)?;
     leave_network(plan.network)?;
-    // Opened with the launcher's rights: the process's user may not reach every file by its path.
+    if let Some(view) = &plan.view {
+        view::enter(&view.hidden, &view.kept).map_err(step("make a view of the files"))?;
+    }
+    // Entered and opened with the launcher's rights: the process's user may not reach every file by its path.
+    if let Some(folder) = &plan.folder {
+        std::env::set_current_dir(folder).map_err(step("enter the component's folder"))?;
+    }
     let prepared = plan.files.as_ref().map(files::prepare).transpose()?;
     become_user(plan)?;
     nix::sys::prctl::set_no_new_privs().map_err(step("give up new privileges"))?;

@@ -5,8 +5,8 @@
 //! confined. Each layer that the host cannot provide is missing in the [`Host`]'s description, and named for operators;
 //! a plan that the launcher cannot apply as a whole starts nothing.
 //!
-//! The layers: a user of its own ([`users`]), control groups ([`cgroup`]), an empty network namespace, no capabilities,
-//! files by Landlock ([`files`]), system calls by seccomp ([`calls`]). [`observed`] reads back from the kernel which of
+//! The layers: a user of its own ([`users`]), control groups ([`cgroup`]), an empty network namespace, a view of the host's
+//! files ([`view`]), no capabilities, files by Landlock ([`files`]), system calls by seccomp ([`calls`]). [`observed`] reads back from the kernel which of
 //! the layers hold. `docs/security.md` says which attack each layer stops.
 
 pub mod calls;
@@ -17,7 +17,8 @@ pub mod launch;
 pub mod observed;
 pub mod plan;
 pub mod users;
+pub mod view;
 
 pub use host::{Host, NetworkNamespace};
 pub use observed::Observed;
-pub use plan::{CallList, Files, Limits, Network, Plan};
+pub use plan::{CallList, Files, Limits, Network, Plan, View};

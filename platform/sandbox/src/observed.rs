@@ -23,15 +23,20 @@ pub struct Observed {
     pub filters: u32,
     /// True if the process is in the network namespace of the asking process; `None` if the kernel does not answer.
     pub shares_network: Option<bool>,
+    /// True if the process is in the mount namespace of the asking process; `None` if the kernel does not answer.
+    pub shares_mounts: Option<bool>,
 }
 
 impl Observed {
     /// Asks the kernel about a process; `None` if there is no such process.
     pub fn of(pid: u32) -> Option<Self> {
         let mut observed = Observed::parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?);
-        let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
-        observed.shares_network =
-            namespace(&pid.to_string()).zip(namespace("self")).map(|(its, own)| its == own);
+        let shares = |kind: &str| {
+            let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/{kind}")).ok();
+            namespace(&pid.to_string()).zip(namespace("self")).map(|(its, own)| its == own)
+        };
+        observed.shares_network = shares("net");
+        observed.shares_mounts = shares("mnt");
         Some(observed)
     }
 
@@ -54,6 +59,7 @@ impl Observed {
             no_new_privileges: number("NoNewPrivs", 0) == 1,
             filters: number("Seccomp_filters", 0),
             shares_network: None,
+            shares_mounts: None,
         }
     }
 
@@ -90,6 +96,9 @@ impl Observed {
         if plan.network != Network::Kept && self.shares_network == Some(true) {
             differences.push("is in the router's network namespace".into());
         }
+        if plan.view.is_some() && self.shares_mounts == Some(true) {
+            differences.push("sees the host's files".into());
+        }
         differences
     }
 }
@@ -105,7 +114,7 @@ pub fn names(mask: u64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::CallList;
+    use crate::plan::{CallList, View};
 
     const CONFINED: &str = "Name:\tsluice\nUid:\t78000\t78000\t78000\t78000\nGid:\t78000\t78000\t78000\t78000\n\
                             Groups:\t \nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\n\
@@ -115,6 +124,7 @@ mod tests {
         Plan {
             user: Some(78_000),
             network: Network::Empty,
+            view: Some(View::default()),
             calls: Some(CallList::Component),
             ..Plan::default()
         }
@@ -130,7 +140,8 @@ mod tests {
     fn every_difference_is_said() {
         let root = "Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nGroups:\t27 \nCapPrm:\t0000000000001000\n\
                     CapBnd:\t0000000000003000\nNoNewPrivs:\t0\nSeccomp_filters:\t0\n";
-        let observed = Observed { shares_network: Some(true), ..Observed::parse(root) };
+        let observed =
+            Observed { shares_network: Some(true), shares_mounts: Some(true), ..Observed::parse(root) };
         assert_eq!(
             observed.differences(&plan()),
             [
@@ -141,6 +152,7 @@ mod tests {
                 "may gain privileges by executing programs",
                 "has no filter of system calls",
                 "is in the router's network namespace",
+                "sees the host's files",
             ]
         );
         let network = Plan { capabilities: vec!["CAP_NET_ADMIN".into(), "CAP_NET_RAW".into()], ..plan() };

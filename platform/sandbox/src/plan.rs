@@ -13,6 +13,10 @@ pub struct Plan {
     pub capabilities: Vec<String>,
     /// The network namespace.
     pub network: Network,
+    /// The view of the host's files; `None` keeps the launcher's.
+    pub view: Option<View>,
+    /// The working directory; `None` keeps the launcher's.
+    pub folder: Option<PathBuf>,
     /// The accessible files; `None` leaves access to the files' permissions.
     pub files: Option<Files>,
     /// The system calls; `None` leaves all.
@@ -35,6 +39,16 @@ pub enum Network {
     EmptyInUserNamespace,
 }
 
+/// A view of the host's files in which folders are empty but for some paths.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct View {
+    /// The folders that are empty.
+    pub hidden: Vec<PathBuf>,
+    /// Files, folders and sockets that stay where they are.
+    pub kept: Vec<PathBuf>,
+}
+
 /// The files that a process may access. Paths that do not exist are skipped.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,6 +63,13 @@ pub struct Files {
     pub sockets: Vec<PathBuf>,
     /// True if the process sends signals, and connects to abstract Unix sockets, only within its confinement.
     pub is_scoped: bool,
+}
+
+impl Files {
+    /// Returns all accessible paths.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        [&self.read, &self.execute, &self.write, &self.sockets].into_iter().flatten().cloned().collect()
+    }
 }
 
 /// The system calls of a process ([`crate::calls`]).

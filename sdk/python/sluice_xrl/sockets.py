@@ -35,6 +35,12 @@ class Sockets:
         options = _options(interface, groups, ttl)
         return await self.open("OpenUdp", {"local": _address(local), "port": port, "options": options})
 
+    async def udp_to(self, remote: str, port: int, *, local: str = "", interface: str = "") -> socket.socket:
+        """A UDP socket connected to an address and port, from any free port."""
+        from_ = local or _any(remote)
+        request = {"local": _address(from_), "remote": _address(remote), "remote_port": port}
+        return await self.open("OpenUdp", {**request, "options": _options(interface)})
+
     async def tcp_listener(self, port: int, *, local: str = "0.0.0.0", interface: str = "") -> socket.socket:
         """A TCP socket that listens."""
         request = {"local": _address(local), "port": port, "options": _options(interface), "backlog": 16}
@@ -42,7 +48,7 @@ class Sockets:
 
     async def tcp(self, remote: str, port: int, *, local: str = "", interface: str = "") -> socket.socket:
         """A TCP socket for connecting to an address and port: `await loop.sock_connect(it, (remote, port))`."""
-        from_ = local or ("0.0.0.0" if ipaddress.ip_address(remote).version == 4 else "::")
+        from_ = local or _any(remote)
         request = {"local": _address(from_), "remote": _address(remote), "remote_port": port}
         return await self.open("OpenTcp", {**request, "options": _options(interface)})
 
@@ -73,6 +79,11 @@ def _fetch(path: str, token: bytes) -> socket.socket:
     found = socket.socket(fileno=descriptors[0])
     found.setblocking(False)
     return found
+
+
+def _any(remote: str) -> str:
+    """The address that stands for any of the family of another one."""
+    return "0.0.0.0" if ipaddress.ip_address(remote).version == 4 else "::"
 
 
 def _address(text: str) -> dict[str, bytes]:

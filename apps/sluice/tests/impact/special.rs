@@ -69,7 +69,11 @@ const GROUP: Special = entry(
     &["delete system user ann"],
 );
 const ROLE: Special = entry(
-    &["set system role reader call rib/rib.v1.Rib/GetRoutes", "set system role reader write protocols"],
+    &[
+        "set system role reader call rib/rib.v1.Rib/GetRoutes",
+        "set system role reader read protocols",
+        "set system role reader write protocols",
+    ],
     &["delete system role reader"],
 );
 

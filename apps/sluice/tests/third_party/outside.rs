@@ -1,4 +1,4 @@
-//! A component in Rust, written by the generator and built outside of the workspace.
+//! Components that the generators write: in Rust, built outside of the workspace, and in Python.
 
 use crate::router::{Router, has, text};
 use std::path::{Path, PathBuf};
@@ -36,9 +36,30 @@ fn a_generated_component_is_built_started_and_removed() {
         Command::new(crate::router::SLUICE).args(["package", "check"]).arg(&drifter).output().unwrap();
     assert!(checked.status.success(), "{}", text(&checked));
 
+    runs_and_goes(folder.path());
+}
+
+#[test]
+fn a_generated_program_in_python_runs() {
+    if !has("python3", "--version") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let packages = folder.path().join("packages");
+    let written = Command::new(crate::router::SLUICE)
+        .args(["new-protocol", "drifter", "--language", "python", "--into"])
+        .arg(&packages)
+        .output()
+        .unwrap();
+    assert!(written.status.success(), "{}", text(&written));
+    runs_and_goes(folder.path());
+}
+
+/// Starts a router with the generated package, changes the package's configuration, and removes it.
+fn runs_and_goes(folder: &Path) {
     let configuration =
         "interfaces { interface lo { enabled true; } }\nprotocols { drifter { route 203.0.113.0/24; } }\n";
-    let router = Router::start(folder.path(), configuration);
+    let router = Router::start(folder, configuration);
     router.until("it runs", || router.process("drifter", "state") == "running");
     let has = |prefix: &str| router.kernel().iter().any(|route| route.contains(prefix));
     router.until("its route is in the kernel", || has("203.0.113.0/24"));

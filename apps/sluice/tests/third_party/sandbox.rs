@@ -82,6 +82,36 @@ fn a_vandal_is_kept_in_its_sandbox() {
     assert_eq!(router.kernel(), ["192.0.2.0/24"]);
 }
 
+#[test]
+fn a_component_keeps_files_up_to_its_quota() {
+    if !has("python3", "--version") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let packages = folder.path().join("packages");
+    install(&packages, "keeper");
+    copy(&python().join("sluice_xrl"), &packages.join("keeper/sluice_xrl"));
+    let router = Router::start(folder.path(), "protocols { keeper; }\n");
+    let said = |text: &str| router.log().lines().any(|line| line.contains(text));
+    router.until("it writes its file", || said("attempt lives: 1 in "));
+    for other in ["/tmp/keeper", "../keeper-too", "../../users.json"] {
+        router.until("no other folder is its own", || said(&format!("attempt {other}: Permission denied")));
+    }
+    let words = text(&router.run_alone(&["rights", "show", packages.join("keeper").to_str().unwrap()]));
+    assert!(words.contains("keeper may keep files of 4 MiB in a folder of its own"), "{words}");
+    let restarted = router.run(&["restart", "keeper"]);
+    assert!(restarted.status.success(), "{}", text(&restarted));
+    router.until("the next process finds the file", || said("attempt lives: 2 in "));
+
+    let done = router.configure(&["set protocols keeper fill true", "commit"]);
+    assert!(done.status.success(), "{}", text(&done));
+    router.until("a file cannot be larger than the quota", || said("attempt a large file: File too large"));
+    router.until("it is ended at its quota", || said("its files have more than 4 MiB"));
+    router.until("it is started anew, and its file is there", || said("attempt lives: 3 in "));
+    let done = router.configure(&["delete protocols keeper", "commit"]);
+    assert!(done.status.success(), "{}", text(&done));
+}
+
 /// Describes the router to the component: files and folders of the router and of the host, processes, sockets.
 fn world(router: &Router, folder: &Path) -> Value {
     let run = folder.join("run");

@@ -18,6 +18,8 @@ pub enum SocketKind {
     TcpListen(u16),
     /// A TCP socket to connect to this port.
     TcpConnect(u16),
+    /// A UDP socket connected to this port.
+    UdpConnect(u16),
     /// A UDP socket bound to this port.
     Udp(u16),
     /// A UDP socket bound to a free port from the first to the second one.
@@ -44,6 +46,7 @@ impl fmt::Display for SocketKind {
         match self {
             SocketKind::TcpListen(port) => write!(f, "listen on TCP port {port}"),
             SocketKind::TcpConnect(port) => write!(f, "connect to TCP port {port}"),
+            SocketKind::UdpConnect(port) => write!(f, "connect to UDP port {port}"),
             SocketKind::Udp(port) => write!(f, "bind UDP port {port}"),
             SocketKind::UdpRange(first, last) => write!(f, "bind a UDP port from {first} to {last}"),
             SocketKind::Packet(protocol) => write!(f, "open packet sockets of {protocol}"),
@@ -97,6 +100,7 @@ impl SocketPolicy {
         let is_allowed = match kind {
             SocketKind::TcpListen(port) => covers(&rights.tcp_listen, port, port),
             SocketKind::TcpConnect(port) => covers(&rights.tcp_connect, port, port),
+            SocketKind::UdpConnect(port) => covers(&rights.udp_connect, port, port),
             SocketKind::Udp(port) => covers(&rights.udp, port, port),
             SocketKind::UdpRange(first, last) => covers(&rights.udp, first, last),
             SocketKind::Raw(ICMPV6) if !reception.icmpv6_types.is_empty() => {
@@ -133,6 +137,7 @@ mod tests {
             "bgp": {"tcp_listen": [179], "tcp_connect": [179, "1024-65535", "config:neighbor/*/port"]},
             "ospf": {"raw": [89]},
             "rip": {"udp": [520], "multicast": ["224.0.0.9", "ff02::/16"]},
+            "ntp": {"udp_connect": [123]},
             "bfd": {"udp": [3784, "49152-65535"]},
             "isis": {"packet": ["llc:fe"], "link_groups": ["01:80:c2:00:00:14"]},
             "ra": {"icmpv6": [133, 134]},
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn ports_protocols_and_groups() {
-        use SocketKind::{Raw, TcpConnect, TcpListen, Udp, UdpRange};
+        use SocketKind::{Raw, TcpConnect, TcpListen, Udp, UdpConnect, UdpRange};
         let none = || groups(&[]);
         check("bgp", TcpListen(179), none(), Ok(()));
         check("bgp", TcpListen(1024), none(), Err("bgp may not listen on TCP port 1024"));
@@ -173,7 +178,10 @@ mod tests {
         check("bfd", Udp(50000), none(), Ok(()));
         check("bfd", UdpRange(49151, 65535), none(), Err("bfd may not bind a UDP port from 49151 to 65535"));
         check("bfd", UdpRange(3784, 50000), none(), Err("bfd may not bind a UDP port from 3784 to 50000"));
-        check("ntp", Udp(123), none(), Err("ntp may not open sockets"));
+        check("ntp", UdpConnect(123), none(), Ok(()));
+        check("ntp", UdpConnect(53), none(), Err("ntp may not connect to UDP port 53"));
+        check("ntp", Udp(123), none(), Err("ntp may not bind UDP port 123"));
+        check("dns", UdpConnect(53), none(), Err("dns may not open sockets"));
     }
 
     #[test]

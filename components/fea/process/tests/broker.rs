@@ -237,6 +237,7 @@ fn other_sockets_need_their_rights() {
         let client = SocketsClient::new(&world.caller, "fea");
         world.allow(SocketRights {
             udp: vec!["49152-65535".parse().unwrap()],
+            udp_connect: vec!["123".parse().unwrap()],
             multicast: vec!["ff02::/16".parse().unwrap()],
             packet: vec!["llc:fe".parse().unwrap()],
             icmpv6: vec![133],
@@ -247,13 +248,25 @@ fn other_sockets_need_their_rights() {
             other => panic!("{other:?}"),
         };
         let local = Some(IpAddr::from(Ipv4Addr::LOCALHOST).into());
-        let range =
-            |port, last_port| pb::OpenUdpRequest { local: local.clone(), port, last_port, options: None };
+        let range = |port, last_port| pb::OpenUdpRequest {
+            local: local.clone(),
+            port,
+            last_port,
+            ..Default::default()
+        };
         let reply = client.open_udp(range(49152, 65535)).await.unwrap();
         let socket = std::net::UdpSocket::from(fetch(world.dir.path(), &reply.token).await.unwrap());
         assert!(socket.local_addr().unwrap().port() >= 49152);
         denied(client.open_udp(range(49151, 65535)).await, "from 49151 to 65535");
         denied(client.open_udp(range(49151, 0)).await, "bind UDP port 49151");
+        let to = |remote_port| pb::OpenUdpRequest { remote: local.clone(), remote_port, ..range(0, 0) };
+        let reply = client.open_udp(to(123)).await.unwrap();
+        let socket = std::net::UdpSocket::from(fetch(world.dir.path(), &reply.token).await.unwrap());
+        assert_eq!(socket.peer_addr().unwrap(), "127.0.0.1:123".parse().unwrap());
+        denied(client.open_udp(to(53)).await, "connect to UDP port 53");
+        for wrong in [pb::OpenUdpRequest { port: 123, ..to(123) }, to(0), to(65536)] {
+            assert!(matches!(client.open_udp(wrong).await, Err(XrlError::BadArguments(_))));
+        }
         assert!(matches!(
             client.open_udp(range(50001, 50000)).await,
             Err(XrlError::BadArguments(_) | XrlError::AccessDenied(_))
@@ -261,8 +274,12 @@ fn other_sockets_need_their_rights() {
         let any: IpAddr = std::net::Ipv6Addr::UNSPECIFIED.into();
         let group: IpAddr = "ff05::2".parse().unwrap();
         let options = pb::SocketOptions { multicast_groups: vec![group.into()], ..Default::default() };
-        let grouped =
-            pb::OpenUdpRequest { local: Some(any.into()), port: 50000, last_port: 0, options: Some(options) };
+        let grouped = pb::OpenUdpRequest {
+            local: Some(any.into()),
+            port: 50000,
+            options: Some(options),
+            ..Default::default()
+        };
         denied(client.open_udp(grouped).await, "may not join ff05::2");
         let icmpv6 = |icmpv6_types| pb::OpenRawRequest {
             family: pb_family(),

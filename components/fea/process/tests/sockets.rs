@@ -282,6 +282,27 @@ fn a_port_of_a_range_is_for_one_socket() {
 }
 
 #[test]
+fn a_connected_socket_speaks_with_one_peer() {
+    let Some(lab) = lab() else { return };
+    let udp = |local: &str| request(Kind::Udp { local: local.parse().unwrap(), last: None });
+    let connected = inside(&lab, "a", || {
+        let (local, remote) = ("0.0.0.0".parse().unwrap(), "10.0.0.2:1230".parse().unwrap());
+        request(Kind::UdpConnector { local, remote }).open().unwrap()
+    });
+    let address = socket2::SockRef::from(&connected).local_addr().unwrap().as_socket().unwrap();
+    assert_eq!(address.ip(), "10.0.0.1".parse::<IpAddr>().unwrap());
+    let (peer, other) =
+        inside(&lab, "b", || (udp("0.0.0.0:1230").open().unwrap(), udp("0.0.0.0:1231").open().unwrap()));
+    relay::send(&other, address, 0, b"a stranger").unwrap();
+    relay::send(&peer, address, 0, b"hello").unwrap();
+    assert!(wait_readable(&connected));
+    let mut buffer = vec![0; relay::PACKET];
+    assert_eq!(relay::receive(&connected, false, &mut buffer).unwrap().payload, b"hello");
+    let error = relay::receive(&connected, false, &mut buffer).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+}
+
+#[test]
 fn a_socket_stays_on_its_interface() {
     let Some(lab) = lab() else { return };
     let mut wanted = request(Kind::Udp { local: "0.0.0.0:520".parse().unwrap(), last: None });

@@ -1,4 +1,4 @@
-//! Roles of people: the calls that a role allows, and the statements of the configuration that its holders may change.
+//! Roles of people: the calls that a role allows, and the statements of the configuration that its holders may read and change.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -41,26 +41,31 @@ pub struct Role {
     pub calls: Vec<String>,
     /// Patterns of classes that the role may register.
     pub targets: Vec<String>,
+    /// The statements that the role may read.
+    pub reads: Statements,
     /// The statements that the role may change.
-    pub writes: Writes,
+    pub writes: Statements,
 }
 
-/// The statements that a role may change.
+/// A part of the configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Writes {
+pub enum Statements {
     /// Every statement.
     Everything,
     /// The statements at or below one of the paths; without a path none.
     Below(Vec<PathPattern>),
 }
 
-impl Writes {
-    /// Returns true if the statement at a path may change. A statement above a pattern may not: its change would also
-    /// change statements beside the pattern.
+impl Statements {
+    /// No statement.
+    pub const NONE: Statements = Statements::Below(Vec::new());
+
+    /// Returns true if the statement at a path belongs to the part. A statement above a pattern does not: statements beside
+    /// the pattern are below it too.
     pub fn allow(&self, path: &[&str]) -> bool {
         match self {
-            Writes::Everything => true,
-            Writes::Below(patterns) => patterns.iter().any(|pattern| is_at_or_below(path, pattern)),
+            Statements::Everything => true,
+            Statements::Below(patterns) => patterns.iter().any(|pattern| is_at_or_below(path, pattern)),
         }
     }
 }
@@ -74,12 +79,22 @@ fn is_at_or_below(path: &[&str], pattern: &[String]) -> bool {
 impl Role {
     /// The administrators' role: everything.
     pub fn admin() -> Self {
-        Role { calls: texts(&["*"]), targets: texts(&["*"]), writes: Writes::Everything }
+        Role {
+            calls: texts(&["*"]),
+            targets: texts(&["*"]),
+            reads: Statements::Everything,
+            writes: Statements::Everything,
+        }
     }
 
     /// The readers' role: everything that reads, but no secret.
     pub fn read_only() -> Self {
-        Role { calls: texts(&READING), targets: texts(&MONITORS), writes: Writes::Below(Vec::new()) }
+        Role {
+            calls: texts(&READING),
+            targets: texts(&MONITORS),
+            reads: Statements::Everything,
+            writes: Statements::NONE,
+        }
     }
 
     /// The operators' role: reads, clears, restarts components, and drains the router by the statements at `drains`.
@@ -87,12 +102,12 @@ impl Role {
         Role::own(texts(&OPERATING), drains)
     }
 
-    /// A role that reads, makes further calls, and changes the statements at or below paths.
+    /// A role that reads everything, makes further calls, and changes the statements at or below paths.
     pub fn own(calls: Vec<String>, writes: Vec<PathPattern>) -> Self {
         let reader = Role::read_only();
         let editing: &[&str] = if writes.is_empty() { &[] } else { &EDITING };
-        let calls = reader.calls.into_iter().chain(calls).chain(texts(editing)).collect();
-        Role { calls, targets: reader.targets, writes: Writes::Below(writes) }
+        let calls = reader.calls.iter().cloned().chain(calls).chain(texts(editing)).collect();
+        Role { calls, writes: Statements::Below(writes), ..reader }
     }
 }
 
@@ -110,13 +125,14 @@ mod tests {
         text.split(' ').map(ToString::to_string).collect()
     }
 
-    fn allows(writes: &Writes, path: &str) -> bool {
+    fn allows(writes: &Statements, path: &str) -> bool {
         writes.allow(&path.split(' ').collect::<Vec<_>>())
     }
 
     #[test]
     fn statements_at_and_below_a_path_may_change() {
-        let writes = Writes::Below(vec![pattern("protocols static"), pattern("instance * protocols bgp")]);
+        let writes =
+            Statements::Below(vec![pattern("protocols static"), pattern("instance * protocols bgp")]);
         assert!(allows(&writes, "protocols static"));
         assert!(allows(&writes, "protocols static route 192.0.2.0/24 discard"));
         assert!(allows(&writes, "instance red protocols bgp local-as"));
@@ -131,7 +147,7 @@ mod tests {
         assert!(!Role::read_only().writes.allow(&["system"]));
         assert!(Role::admin().writes.allow(&["system"]));
         // An empty pattern names no statement, not the whole configuration.
-        assert!(!Writes::Below(vec![Vec::new()]).allow(&["system"]));
+        assert!(!Statements::Below(vec![Vec::new()]).allow(&["system"]));
     }
 
     #[test]
@@ -151,7 +167,7 @@ mod tests {
             more in "[a-c]",
         ) {
             let pattern: Vec<_> = words.iter().take(length).cloned().collect();
-            let writes = Writes::Below(vec![pattern.clone()]);
+            let writes = Statements::Below(vec![pattern.clone()]);
             let path: Vec<&str> = words.iter().map(String::as_str).collect();
             prop_assert!(writes.allow(&path));
             let below: Vec<&str> = path.iter().copied().chain([more.as_str()]).collect();

@@ -55,7 +55,7 @@ use supervise::denials::{self, Denials};
 use supervise::handover::HandOvers;
 use supervise::processes::Processes;
 use supervise::service_manager::{self, ServiceManager};
-use supervise::{service, sole, state, watch};
+use supervise::{kept_files, service, sole, state, watch};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
@@ -236,6 +236,7 @@ async fn serve(
     process.adopt(adopted);
     process.want();
     tokio::task::spawn_local(watch::watch(Rc::clone(&process)));
+    tokio::task::spawn_local(kept_files::watch(Rc::clone(&process)));
     tokio::task::spawn_local(service_manager::follow(Rc::clone(&process)));
     tokio::task::spawn_local(denials::follow(Rc::clone(&process)));
     let unconfirmed = process.revisions.borrow().unconfirmed();
@@ -425,6 +426,8 @@ impl ManagerProcess {
                 warn!(event = "config.part-refused", class, %error, "does not take its configuration");
                 if let XrlError::Application { message, .. } = &error {
                     self.go_back(&class, message);
+                    // A commit that waits for the component names the component's reason, not the signal that ends the process.
+                    self.tell_commit(CommitInput::Failed(class.clone(), message.clone()));
                 }
                 self.driver.input(Input::ConfigureFailed(class, error.to_string()));
             }

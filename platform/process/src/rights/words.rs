@@ -25,11 +25,16 @@ impl Rights {
         each(&mut words, "listen on TCP port", &sockets.tcp_listen);
         each(&mut words, "connect to TCP port", &sockets.tcp_connect);
         each(&mut words, "use UDP port", &sockets.udp);
+        each(&mut words, "connect to UDP port", &sockets.udp_connect);
+        each(&mut words, "connect to the Unix socket", &sockets.unix_connect);
         each(&mut words, "open raw sockets of IP protocol", &sockets.raw);
         each(&mut words, "receive ICMPv6 messages of type", &sockets.icmpv6);
-        each(&mut words, "join multicast groups in", &sockets.multicast);
+        each(&mut words, "join multicast group", &sockets.multicast);
         each(&mut words, "open packet sockets of protocol", &sockets.packet);
         each(&mut words, "join link-layer group", &sockets.link_groups);
+        if let Some(files) = self.files {
+            words.push(format!("keep files of {} MiB in a folder of its own", files.quota_mib));
+        }
         if let Some(bounds) = self.resources {
             words.push(format!("use {} MiB of memory", bounds.memory_mib));
             words.push(format!("use {} % of a processor", bounds.processor_percent));
@@ -91,11 +96,7 @@ mod tests {
         let (more, less) = after.compared_with(&before);
         assert_eq!(
             more,
-            [
-                "call rib.v1.Rib/* of `rib`",
-                "announce routes to any prefix",
-                "join multicast groups in 224.0.0.9/32"
-            ]
+            ["call rib.v1.Rib/* of `rib`", "announce routes to any prefix", "join multicast group 224.0.0.9"]
         );
         assert_eq!(
             less,

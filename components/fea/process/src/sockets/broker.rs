@@ -52,6 +52,13 @@ pub enum Kind {
         /// The last of the ports of which one that nobody has is chosen; `None` for the port of `local`, which sockets may share.
         last: Option<u16>,
     },
+    /// UDP, connected.
+    UdpConnector {
+        /// The address to send from, with any free port.
+        local: IpAddr,
+        /// The remote address and port.
+        remote: SocketAddr,
+    },
     /// Raw IP.
     Raw {
         /// True if it is IPv4.
@@ -71,7 +78,7 @@ impl Kind {
     pub fn is_ipv4(&self) -> bool {
         match self {
             Kind::TcpListener { local, .. } | Kind::Udp { local, .. } => local.is_ipv4(),
-            Kind::TcpConnector { remote, .. } => remote.is_ipv4(),
+            Kind::TcpConnector { remote, .. } | Kind::UdpConnector { remote, .. } => remote.is_ipv4(),
             Kind::Raw { ipv4, .. } => *ipv4,
             Kind::Packet { .. } => false,
         }
@@ -84,6 +91,7 @@ impl SocketRequest {
         match &self.kind {
             Kind::TcpListener { local, .. } => SocketKind::TcpListen(local.port()),
             Kind::TcpConnector { remote, .. } => SocketKind::TcpConnect(remote.port()),
+            Kind::UdpConnector { remote, .. } => SocketKind::UdpConnect(remote.port()),
             Kind::Udp { local, last: None } => SocketKind::Udp(local.port()),
             Kind::Udp { local, last: Some(last) } => SocketKind::UdpRange(local.port(), *last),
             Kind::Packet { protocol } => SocketKind::Packet(*protocol),
@@ -96,7 +104,7 @@ impl SocketRequest {
         let ipv4 = self.kind.is_ipv4();
         let (kind, protocol) = match &self.kind {
             Kind::TcpListener { .. } | Kind::TcpConnector { .. } => (Type::STREAM, Protocol::TCP),
-            Kind::Udp { .. } => (Type::DGRAM, Protocol::UDP),
+            Kind::Udp { .. } | Kind::UdpConnector { .. } => (Type::DGRAM, Protocol::UDP),
             Kind::Raw { protocol, .. } => (Type::RAW, Protocol::from(i32::from(*protocol))),
             Kind::Packet { protocol } => return self.open_packet(*protocol),
         };
@@ -133,6 +141,11 @@ impl SocketRequest {
             Kind::Udp { local, last: Some(last) } => {
                 self.tell_more(&socket, ipv4)?;
                 bind_in_range(&socket, *local, *last, index)?;
+            }
+            Kind::UdpConnector { local, remote } => {
+                self.tell_more(&socket, ipv4)?;
+                socket.bind(&scoped(SocketAddr::new(*local, 0), index))?;
+                socket.connect(&scoped(*remote, index))?;
             }
             Kind::Raw { protocol, .. } => {
                 if !self.reception.icmpv6_types.is_empty() {

@@ -65,6 +65,17 @@ impl pb::Sockets for Served {
 
     async fn open_udp(&self, ctx: &CallContext, r: pb::OpenUdpRequest) -> Result<pb::OpenReply, XrlError> {
         let local = SocketAddr::new(convert::addr(r.local.as_ref()).map_err(bad)?, narrow("port", r.port)?);
+        if let Some(remote) = convert::optional_addr(r.remote.as_ref()).map_err(bad)? {
+            let remote = SocketAddr::new(remote, narrow("remote_port", r.remote_port)?);
+            let is_plain = local.port() == 0 && r.last_port == 0 && remote.port() > 0;
+            if !is_plain || local.is_ipv4() != remote.is_ipv4() {
+                return Err(bad(
+                    "a connected socket has a remote port, no local ports, and addresses of one family",
+                ));
+            }
+            let kind = Kind::UdpConnector { local: local.ip(), remote };
+            return self.0.open(ctx, request(kind, r.options)?).await;
+        }
         let last = if r.last_port == 0 { None } else { Some(narrow("last_port", r.last_port)?) };
         self.0.open(ctx, request(Kind::Udp { local, last }, r.options)?).await
     }

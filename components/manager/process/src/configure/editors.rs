@@ -5,7 +5,7 @@ use crate::commit::lockout::Connection;
 use crate::commit::transaction::{CommitRequest, Done, Refusal, Source};
 use sluice_config::{ConfigError, ConfigErrors, Schema, Secrets, Tree};
 use sluice_manager::editors::{Conflict, Editors, Mode};
-use sluice_manager::roles::Writes;
+use sluice_manager::roles::Statements;
 use sluice_process::clock;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -293,7 +293,7 @@ impl ManagerProcess {
     fn check_writes(&self, id: u64, after: &Tree) -> Result<(), EditError> {
         let Some(holder) = self.holder_of(id) else { return Ok(()) };
         let writes = self.people.writes_of(&holder.principal, holder.uid);
-        if writes == Writes::Everything {
+        if writes == Statements::Everything {
             return Ok(());
         }
         let comparison = self.model().schema.compare(&self.running_tree(), after);

@@ -319,6 +319,7 @@ impl Model {
             sockets: Default::default(),
             routes: Default::default(),
             resources: None,
+            files: None,
             network_admin: false,
         })
     }

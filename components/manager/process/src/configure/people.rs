@@ -4,7 +4,7 @@ use crate::configure::model::Model;
 use nix::unistd::{Gid, Group, User, geteuid, getgrouplist};
 use serde::Deserialize;
 use sluice_config::{Secrets, Tree, with_role_anywhere};
-use sluice_manager::roles::{PathPattern, Role, Writes};
+use sluice_manager::roles::{PathPattern, Role, Statements};
 use sluice_xrl::{Peer, Principal};
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -45,6 +45,8 @@ struct ConfiguredRole {
     name: String,
     #[serde(default)]
     call: Vec<String>,
+    #[serde(default)]
+    read: Vec<String>,
     #[serde(default)]
     write: Vec<String>,
 }
@@ -136,8 +138,11 @@ impl People {
             "admin" => Some(Role::admin()),
             own => {
                 let role = configured.role.iter().find(|role| role.name == own)?;
-                let words = |path: &String| path.split_whitespace().map(Into::into).collect();
-                Some(Role::own(role.call.clone(), role.write.iter().map(words).collect()))
+                let mut rights = Role::own(role.call.clone(), patterns(&role.write));
+                if !role.read.is_empty() {
+                    rights.reads = Statements::Below(patterns(&role.read));
+                }
+                Some(rights)
             }
         }
     }
@@ -154,14 +159,29 @@ impl People {
         })
     }
 
-    /// Returns the statements that a caller may change: a component's are those of its rights, all or none.
-    pub fn writes_of(&self, principal: &str, uid: Option<u32>) -> Writes {
-        match (person(principal), uid) {
-            (None, _) => Writes::Everything,
-            (Some(_), Some(uid)) => self.role_of(uid).map_or(Writes::Below(Vec::new()), |role| role.writes),
-            (Some(_), None) => Writes::Below(Vec::new()),
+    /// Returns the statements that a caller may change.
+    pub fn writes_of(&self, principal: &str, uid: Option<u32>) -> Statements {
+        self.part_of(principal, uid, |role| role.writes)
+    }
+
+    /// Returns the statements that a caller may read.
+    pub fn reads_of(&self, principal: &str, uid: Option<u32>) -> Statements {
+        self.part_of(principal, uid, |role| role.reads)
+    }
+
+    /// Returns a person's part of the configuration. A component's rights say whether it may make the call at all; such a
+    /// call concerns every statement.
+    fn part_of(&self, principal: &str, uid: Option<u32>, part: impl Fn(Role) -> Statements) -> Statements {
+        match person(principal) {
+            None => Statements::Everything,
+            Some(_) => uid.and_then(|uid| self.role_of(uid)).map_or(Statements::NONE, part),
         }
     }
+}
+
+/// Returns the words of each path.
+fn patterns(paths: &[String]) -> Vec<PathPattern> {
+    paths.iter().map(|path| path.split_whitespace().map(Into::into).collect()).collect()
 }
 
 /// Returns the person behind a principal; `None` for a component.

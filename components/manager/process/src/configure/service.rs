@@ -9,6 +9,7 @@ use crate::supervise::service::Served;
 use serde_json::json;
 use sluice_config::{ConfigError, Secrets, Tree};
 use sluice_manager::editors::{Editors, Mode};
+use sluice_manager::roles::Statements;
 use sluice_package::Signed;
 use sluice_process::Effect;
 use sluice_xrl::idl::manager::v1 as pb;
@@ -73,15 +74,20 @@ impl Served {
         }
     }
 
+    /// Returns the part of a configuration that the caller may read.
     fn tree(&self, ctx: &CallContext, which: Option<pb::Which>) -> Result<Tree, XrlError> {
-        match which.and_then(|w| w.which) {
+        let tree = match which.and_then(|w| w.which) {
             Some(pb::which::Which::Editor(id)) => {
                 self.check_holder(ctx, id)?;
-                self.candidate(id).map_err(refusal)
+                self.candidate(id).map_err(refusal)?
             }
-            Some(pb::which::Which::Back(back)) => self.revision_back(back).map_err(refusal),
-            None => Ok(self.running_tree()),
-        }
+            Some(pb::which::Which::Back(back)) => self.revision_back(back).map_err(refusal)?,
+            None => self.running_tree(),
+        };
+        Ok(match self.people.reads_of(&ctx.principal, ctx.uid) {
+            Statements::Everything => tree,
+            Statements::Below(paths) => self.model().schema.kept(&tree, &paths),
+        })
     }
 
     /// Returns the statements that an editor's commit would make, without secrets.

@@ -1,6 +1,6 @@
 //! The confinement of components' processes: which layers the host offers, and the plan for each component.
 
-use crate::supervise::state;
+use crate::supervise::{kept_files, state};
 use nix::unistd::{Gid, Uid, chown, geteuid};
 use serde::Serialize;
 use sluice_base::class_of;
@@ -9,7 +9,8 @@ use sluice_process::socket_folder;
 use sluice_sandbox::cgroup::{Bounds, Groups, GroupsError};
 use sluice_sandbox::files::{COMMON, SYSTEM};
 use sluice_sandbox::users::{self, Users};
-use sluice_sandbox::{CallList, Files, Host, Limits, Network, NetworkNamespace, Observed, Plan};
+use sluice_sandbox::view::HIDDEN;
+use sluice_sandbox::{CallList, Files, Host, Limits, Network, NetworkNamespace, Observed, Plan, View};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs;
@@ -27,6 +28,7 @@ const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// The confinement of a router's processes.
 pub struct Confinement {
     run_dir: PathBuf,
+    state_dir: PathBuf,
     /// The launcher: this executable.
     launcher: PathBuf,
     host: Host,
@@ -87,7 +89,8 @@ impl Confinement {
             Groups::prepare(&format!("sluice-{:x}-{:x}", folder.dev(), folder.ino()))
         });
         let users = RefCell::new(Users::open(state_dir, first_user));
-        let confinement = Confinement { run_dir: run_dir.into(), launcher, host, users, groups, cores };
+        let (run_dir, state_dir) = (run_dir.into(), state_dir.into());
+        let confinement = Confinement { run_dir, state_dir, launcher, host, users, groups, cores };
         for layer in confinement.missing() {
             warn!(event = "security.layer-missing", layer, "components run without {layer}");
         }
@@ -129,8 +132,8 @@ impl Confinement {
         self.host.users
     }
 
-    /// Returns the command that starts a component's program confined: the launcher with the plan. Makes the folder of
-    /// the component's sockets and the component's control group.
+    /// Returns the command that starts a component's program confined: the launcher with the plan. Makes the folders of
+    /// the component's sockets and files, and the component's control group.
     ///
     /// # Errors
     ///
@@ -144,6 +147,9 @@ impl Confinement {
     ) -> io::Result<Command> {
         let mut plan = self.plan(name, rights, program)?;
         self.make_socket_folder(name, plan.user)?;
+        if let Some(folder) = &plan.folder {
+            kept_files::make(folder, plan.user)?;
+        }
         // A component without bounds stays in the router's group: a group of its own would only cost time.
         if let (Ok(groups), Some(resources)) = (&self.groups, rights.resources(program.is_packaged)) {
             plan.groups = groups.make(name, &bounds(resources))?;
@@ -178,23 +184,34 @@ impl Confinement {
             false => CallList::Component,
         };
         let capabilities = if rights.network_admin { NETWORK_CAPABILITIES.as_slice() } else { &[] };
+        let limits = match resources {
+            None => Limits::default(),
+            Some(resources) => Limits {
+                open_files: Some(resources.open_files.into()),
+                address_space: (!is_bounded).then(|| resources.memory()),
+                processes: (!is_bounded).then_some(resources.processes.into()),
+                nice: (!is_bounded).then_some(10),
+                ..Limits::default()
+            },
+        };
+        let files = self.files(name, rights, program);
+        let has_view = self.host.views && program.is_packaged && !rights.network_admin;
+        let view = has_view.then(|| {
+            let mut kept = files.paths();
+            kept.push(self.run_dir.clone());
+            kept.extend(rights.sockets.unix_connect.iter().map(|socket| socket.as_str().into()));
+            View { hidden: HIDDEN.map(PathBuf::from).into(), kept }
+        });
         Ok(Plan {
             user: self.user(name)?,
             capabilities: capabilities.iter().map(|name| (*name).to_owned()).collect(),
             network,
-            files: (self.host.landlock > 0).then(|| self.files(name, rights, program)),
+            view,
+            folder: rights.files.map(|_| kept_files::folder(&self.state_dir, name)),
+            files: (self.host.landlock > 0).then_some(files),
             calls: self.host.calls.then_some(calls),
             groups: Vec::new(),
-            limits: match resources {
-                None => Limits::default(),
-                Some(resources) => Limits {
-                    open_files: Some(resources.open_files.into()),
-                    address_space: (!is_bounded).then(|| resources.memory()),
-                    processes: (!is_bounded).then_some(resources.processes.into()),
-                    file_size: None,
-                    nice: (!is_bounded).then_some(10),
-                },
-            },
+            limits: Limits { file_size: rights.files.map(|files| files.quota()), ..limits },
         })
     }
 
@@ -204,6 +221,7 @@ impl Confinement {
         files.write.push("/dev/null".into());
         files.write.extend(self.cores.clone());
         files.sockets.push(socket_folder(&self.run_dir, name));
+        files.write.extend(rights.files.map(|_| kept_files::folder(&self.state_dir, name)));
         files.execute.push(program.path.clone());
         if program.is_packaged {
             files.is_scoped = true;

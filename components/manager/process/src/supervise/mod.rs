@@ -6,6 +6,7 @@ pub mod degraded;
 pub mod denials;
 pub mod handover;
 pub mod inherited;
+pub mod kept_files;
 pub mod left_behind;
 pub mod processes;
 pub mod replace_error;
