@@ -46,6 +46,13 @@ pub fn serve(path: PathBuf) -> anyhow::Result<()> {
 
 /// A connection.
 pub async fn connect(path: &Path) -> anyhow::Result<BenchClient<Channel>> {
+    // The server's thread may not listen yet.
+    for _ in 0..500 {
+        if path.exists() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let path = path.to_owned();
     let channel = Endpoint::try_from("http://localhost")?
         .connect_with_connector(tower::service_fn(move |_: Uri| {
