@@ -1,6 +1,7 @@
-//! Kernel settings that are on or off (`/proc/sys/net`). Containers often mount the settings read-only. There a setting that has the
-//! wanted value already needs no write, so that whoever starts the container can choose the values.
+//! Kernel settings that are on or off (`/proc/sys/net`). Containers often mount the settings read-only, or AppArmor refuses writes.
+//! There a setting that has the wanted value already needs no write, so that whoever starts the container can choose the values.
 
+use caps::{CapSet, Capability};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -9,17 +10,21 @@ use std::os::unix::fs::FileExt;
 #[derive(Debug)]
 pub struct Switch {
     file: File,
-    is_read_only: bool,
+    /// The kernel's reason for a setting that can only be read.
+    refusal: Option<i32>,
 }
 
 impl Switch {
-    /// Opens a setting, read-only on a read-only file system.
+    /// Opens a setting; only for reading where a process with CAP_NET_ADMIN cannot write the setting.
     pub fn open(path: &str) -> io::Result<Self> {
-        let opened = File::options().read(true).write(true).open(path);
-        let is_read_only = opened.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EROFS));
-        let opened = if is_read_only { File::open(path) } else { opened };
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{path}: {e}"));
-        Ok(Switch { file: opened.map_err(named)?, is_read_only })
+        match File::options().read(true).write(true).open(path) {
+            Ok(file) => Ok(Switch { file, refusal: None }),
+            Err(e) if is_read_only(&e) => {
+                Ok(Switch { file: File::open(path).map_err(named)?, refusal: e.raw_os_error() })
+            }
+            Err(e) => Err(named(e)),
+        }
     }
 
     /// Returns true if the setting is on.
@@ -31,12 +36,23 @@ impl Switch {
 
     /// Sets the setting.
     pub fn set(&self, on: bool) -> io::Result<()> {
-        if self.is_read_only {
+        if let Some(refusal) = self.refusal {
             let is_set = self.is_on()? == on;
-            return if is_set { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EROFS)) };
+            return if is_set { Ok(()) } else { Err(io::Error::from_raw_os_error(refusal)) };
         }
         // The kernel ignores, without an error, what is not written at the beginning (`kernel.sysctl_writes_strict`).
         self.file.write_all_at(if on { b"1" } else { b"0" }, 0)
+    }
+}
+
+/// Returns true if the error is not for want of CAP_NET_ADMIN, which permits writes otherwise.
+fn is_read_only(error: &io::Error) -> bool {
+    match error.raw_os_error() {
+        Some(libc::EROFS) => true,
+        Some(libc::EACCES | libc::EPERM) => {
+            caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(false)
+        }
+        _ => false,
     }
 }
 
@@ -49,7 +65,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("switch-{}", std::process::id()));
         std::fs::write(&path, "1\n").unwrap();
         let writable = Switch::open(path.to_str().unwrap()).unwrap();
-        let read_only = Switch { file: File::open(&path).unwrap(), is_read_only: true };
+        let read_only = Switch { file: File::open(&path).unwrap(), refusal: Some(libc::EROFS) };
         std::fs::remove_file(&path).unwrap();
         assert!(read_only.is_on().unwrap() && read_only.set(true).is_ok());
         assert_eq!(read_only.set(false).unwrap_err().raw_os_error(), Some(libc::EROFS));
