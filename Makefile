@@ -15,7 +15,7 @@ help:
 	@echo "make test-extending, make test-hostile  parts of make test: a protocol of your own; packages that do evil"
 	@echo "make test-long  what takes longer: the Internet's table while processes die, campaigns, seeded bugs"
 	@echo "make dist       the executable that is installed: optimised as a whole, stripped (some minutes more than make build)"
-	@echo "make package    a tar file, a Debian package and the symbols: target/package (make test-package tries them in a fresh Debian)"
+	@echo "make package    a tar file, a Debian package, a container image and the symbols: target/package (make test-package tries them)"
 	@echo "make bench      all benchmarks, beside a peer in the same run: target/bench/*.json and *.svg"
 	@echo "make bench-bgp  BGP beside every other BGP daemon of this machine (an hour; BGP='--only S1 --scale 0.1' for less)"
 	@echo "                PROFILE=dist measures the executable that is installed, with every benchmark"
@@ -37,13 +37,14 @@ dist: setup
 	RUSTFLAGS="-L native=$(abspath target/static) --remap-path-prefix=$(CURDIR)=sluice --remap-path-prefix=$(HOME)/.cargo=cargo" \
 	    $(CARGO) build --profile dist --locked -p sluice
 
-# Tar file, symbols, Debian package: target/package.
+# Tar file, symbols, Debian package, container image: target/package.
 package: dist
 	dist/package target/dist/sluice target/package
 
-# Installs the packages in a fresh Debian, routes beside BIRD there, and removes them again.
+# Installs the packages in a fresh Debian, routes beside BIRD there, and removes them again. Runs the image as container runtimes do.
 test-package: package
 	dist/test-package target/package
+	dist/test-image target/package
 
 demo: build
 	@target/release/sluice-demo $(if $(TABLE),--table $(TABLE)) $(if $(KEEP),--keep)

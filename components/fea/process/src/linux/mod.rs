@@ -6,20 +6,20 @@
 pub mod leftovers;
 pub mod netlink;
 mod read;
+mod switch;
 
 use crate::linux::netlink::decode::{self, Message};
 use crate::linux::netlink::encode::Messages;
 use crate::linux::netlink::number::*;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
+use crate::linux::switch::Switch;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use sluice_base::Family;
 use sluice_fea::engine::{Capability, PROTOCOL, RouteReader};
 use sluice_fea::{Engine, EngineOp, Notice, Refusal, RefusalKind, Refused};
 use std::collections::VecDeque;
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileExt;
 
 /// Messages in a datagram. From 16 on the gain is had; more of them hold the kernel's lock for longer.
 const BATCH: usize = 128;
@@ -60,7 +60,7 @@ pub struct LinuxEngine {
     readiness: Epoll,
     dump: Option<Dump>,
     /// The switches for forwarding, by family: opened once, and so those of this namespace for ever.
-    forwarding: [fs::File; 2],
+    forwarding: [Switch; 2],
     messages: Messages,
     buffer: Vec<u8>,
     sequence: u32,
@@ -84,12 +84,13 @@ impl LinuxEngine {
         ] {
             monitor.join(group)?;
         }
-        fs::write("/proc/sys/net/ipv4/nexthop_compat_mode", "0")?;
+        let compat_mode = "/proc/sys/net/ipv4/nexthop_compat_mode";
+        let refused = |e: io::Error| io::Error::new(e.kind(), format!("{compat_mode} must be 0: {e}"));
+        Switch::open(compat_mode)?.set(false).map_err(refused)?;
         let (dumper, readiness) = (Socket::open()?, Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?);
         for socket in [&monitor, &dumper] {
             readiness.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
         }
-        let open = |path| fs::File::options().read(true).write(true).open(path);
         Ok(LinuxEngine {
             writer,
             configurer: Socket::open()?,
@@ -98,8 +99,8 @@ impl LinuxEngine {
             readiness,
             dump: None,
             forwarding: [
-                open("/proc/sys/net/ipv4/ip_forward")?,
-                open("/proc/sys/net/ipv6/conf/all/forwarding")?,
+                Switch::open("/proc/sys/net/ipv4/ip_forward")?,
+                Switch::open("/proc/sys/net/ipv6/conf/all/forwarding")?,
             ],
             messages: Messages::default(),
             buffer: vec![0; DATAGRAM],
@@ -147,24 +148,12 @@ impl LinuxEngine {
     }
 
     /// Returns the switch for forwarding of a family.
-    fn switch(&self, family: Family) -> &fs::File {
+    fn switch(&self, family: Family) -> &Switch {
         let [ipv4, ipv6] = &self.forwarding;
         match family {
             Family::Ipv4 => ipv4,
             Family::Ipv6 => ipv6,
         }
-    }
-
-    fn set_forwarding(&self, family: Family, enabled: bool) -> io::Result<()> {
-        // The kernel ignores, without an error, what is not written at the beginning (`kernel.sysctl_writes_strict`).
-        self.switch(family).write_all_at(if enabled { b"1" } else { b"0" }, 0)
-    }
-
-    /// Reads whether the host forwards packets of a family.
-    fn forwards(&self, family: Family) -> io::Result<bool> {
-        let mut digit = [0];
-        self.switch(family).read_exact_at(&mut digit, 0)?;
-        Ok(digit != *b"0")
     }
 
     fn poll_monitor(&mut self, notices: &mut Vec<Notice>) -> bool {
@@ -259,7 +248,7 @@ impl Engine for LinuxEngine {
             }
             if let EngineOp::SetForwarding { family, enabled } = op {
                 self.sequence = self.sequence.wrapping_add(1);
-                if let Err(e) = self.set_forwarding(*family, *enabled) {
+                if let Err(e) = self.switch(*family).set(*enabled) {
                     refused.push(Refused { index, refusal: refusal(op, &e, None) });
                 }
                 continue;
@@ -277,7 +266,7 @@ impl Engine for LinuxEngine {
         let fresh = self.dump.as_ref().is_some_and(|d| d.sequence == 0);
         if fresh {
             notices.push(Notice::SnapshotBegin);
-            let forwards = |family| Some(Notice::ForwardingIs(family, self.forwards(family).ok()?));
+            let forwards = |family| Some(Notice::ForwardingIs(family, self.switch(family).is_on().ok()?));
             notices.extend(Family::ALL.into_iter().filter_map(forwards));
             self.send_dump();
         }
