@@ -1,0 +1,154 @@
+//! Conditions of terms: a row and a function each. A condition becomes tests, of which one must hold.
+
+use super::{Compiler, ValueError, unknown};
+use crate::community::Pattern;
+use crate::error::{PolicyError, shown};
+use crate::prefix_list::PrefixRange;
+use crate::program::{CommunitySets, Fact, Test};
+use crate::source::Values;
+use crate::vocabulary::{Type, Variable, VariableId, find};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use sluice_base::IpPrefix;
+
+type Compile = fn(&mut Compiler<'_>, &Values) -> Result<Vec<Test>, PolicyError>;
+
+/// The conditions that are no variables, by name.
+pub const CONDITIONS: [(&str, Compile); 6] = [
+    ("prefix-list", prefix_list),
+    ("prefix", prefix),
+    ("as-path", as_path),
+    ("community", any_community),
+    ("community-all", all_communities),
+    ("route-present", route_present),
+];
+
+impl Compiler<'_> {
+    /// Compiles a condition.
+    pub(super) fn tests(&mut self, name: &str, values: &Values) -> Result<Vec<Test>, PolicyError> {
+        if values.0.is_empty() {
+            return Err(self.error("expected a value".into()));
+        }
+        if let Some((_, compile)) = CONDITIONS.iter().find(|(known, _)| *known == name) {
+            return compile(self, values);
+        }
+        let Some((number, variable)) = find(self.vocabulary, name) else {
+            let variables = self.vocabulary.iter().map(|variable| variable.name);
+            let known = CONDITIONS.iter().map(|(name, _)| *name).chain(variables);
+            return Err(self.error(unknown("condition", name, known)));
+        };
+        Ok(Vec::from([self.variable(number, variable, values)?]))
+    }
+
+    /// Reads each value, with arguments in place of parameters.
+    fn read<T>(
+        &self,
+        values: &Values,
+        read: impl Fn(&str) -> Result<T, ValueError>,
+    ) -> Result<Vec<T>, PolicyError> {
+        let one = |text: &String| read(self.value(text)?).map_err(|error| self.wrong(error));
+        values.0.iter().map(one).collect()
+    }
+
+    fn variable(
+        &mut self,
+        number: VariableId,
+        variable: &Variable,
+        values: &Values,
+    ) -> Result<Test, PolicyError> {
+        Ok(match variable.values {
+            Type::Number(most) => {
+                let ranges = self.read(values, |text| range(text, most))?;
+                Test::NumberIn(number, self.constant(|c| &mut c.ranges, ranges)?)
+            }
+            Type::Name(names) => {
+                let places = self.read(values, |text| name_of(text, names))?;
+                let ranges = places.into_iter().map(|place| (place, place)).collect();
+                Test::NumberIn(number, self.constant(|c| &mut c.ranges, ranges)?)
+            }
+            Type::Text => {
+                let mut texts = self.read(values, |text| Ok(text.to_string()))?;
+                texts.sort_unstable();
+                texts.dedup();
+                Test::TextIn(number, self.constant(|c| &mut c.text_sets, texts)?)
+            }
+            Type::Address => {
+                let entries = self.read(values, addresses)?;
+                Test::AddressIn(number, self.prefix_list(entries)?)
+            }
+        })
+    }
+
+    /// Returns the members of several sets of communities.
+    pub(super) fn members(&self, values: &Values) -> Result<Vec<Pattern>, PolicyError> {
+        let all = self.read(values, |name| self.lists.community(name).map(<[Pattern]>::to_vec))?;
+        Ok(all.concat())
+    }
+}
+
+fn prefix_list(compiler: &mut Compiler<'_>, values: &Values) -> Result<Vec<Test>, PolicyError> {
+    compiler.read(values, |name| compiler.lists.prefix_list(name).map(Test::PrefixIn))
+}
+
+fn prefix(compiler: &mut Compiler<'_>, values: &Values) -> Result<Vec<Test>, PolicyError> {
+    let entries =
+        compiler.read(values, |text| text.parse::<PrefixRange>().map_err(|e| ValueError(e.to_string())))?;
+    Ok(Vec::from([Test::PrefixIn(compiler.prefix_list(entries)?)]))
+}
+
+fn as_path(compiler: &mut Compiler<'_>, values: &Values) -> Result<Vec<Test>, PolicyError> {
+    let automata = compiler.read(values, |name| compiler.lists.as_path(name).cloned())?;
+    automata
+        .into_iter()
+        .map(|automaton| compiler.constant(|c| &mut c.automata, automaton).map(Test::PathIs))
+        .collect()
+}
+
+fn any_community(compiler: &mut Compiler<'_>, values: &Values) -> Result<Vec<Test>, PolicyError> {
+    let sets = CommunitySets::new(&compiler.members(values)?);
+    Ok(Vec::from([Test::AnyCommunity(compiler.constant(|c| &mut c.communities, sets)?)]))
+}
+
+fn all_communities(compiler: &mut Compiler<'_>, values: &Values) -> Result<Vec<Test>, PolicyError> {
+    let sets = CommunitySets::new(&compiler.members(values)?);
+    Ok(Vec::from([Test::AllCommunities(compiler.constant(|c| &mut c.communities, sets)?)]))
+}
+
+fn route_present(compiler: &mut Compiler<'_>, values: &Values) -> Result<Vec<Test>, PolicyError> {
+    let prefixes = compiler.read(values, |text| {
+        text.parse::<IpPrefix>().map_err(|reason| ValueError(format!("`{}`: {reason}", shown(text))))
+    })?;
+    let facts = prefixes.into_iter().map(Fact::RoutePresent);
+    facts.map(|fact| compiler.constant(|c| &mut c.facts, fact).map(Test::Fact)).collect()
+}
+
+/// Reads `100` or `100-199`.
+fn range(text: &str, most: u32) -> Result<(u32, u32), ValueError> {
+    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number <= most);
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = number(first).zip(number(last)).filter(|(first, last)| first <= last);
+    range.ok_or_else(|| {
+        ValueError(format!("`{}`: expected a number up to {most}, or a range such as 100-199", shown(text)))
+    })
+}
+
+/// Returns the place of a name.
+pub(super) fn name_of(text: &str, names: &[&str]) -> Result<u32, ValueError> {
+    let place = names.iter().position(|name| *name == text);
+    place
+        .map(|place| place as u32)
+        .ok_or_else(|| ValueError(format!("`{}`: expected {}", shown(text), names.join(", "))))
+}
+
+/// Reads an address, or a prefix of addresses.
+fn addresses(text: &str) -> Result<PrefixRange, ValueError> {
+    let host = |address: IpAddr| IpPrefix::new(address, if address.is_ipv4() { 32 } else { 128 });
+    let address = text.parse::<IpAddr>().ok().and_then(host);
+    let prefix = address.or_else(|| text.parse().ok());
+    let prefix =
+        prefix.ok_or_else(|| ValueError(format!("`{}`: expected an address or a prefix", shown(text))))?;
+    let longest = if prefix.addr().is_ipv4() { 32 } else { 128 };
+    Ok(PrefixRange { prefix, shortest: prefix.len(), longest })
+}

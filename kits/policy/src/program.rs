@@ -1,0 +1,304 @@
+//! Programs: policies as instructions. Each jump leads forward, so that the length of a program bounds its time.
+
+use crate::as_path::Automaton;
+use crate::community::{CommunitySet, Kind};
+use crate::prefix_list::{ListId, PrefixLists};
+use crate::vocabulary::{Reads, VariableId, Vocabulary};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+/// A place in the code.
+pub type Place = u32;
+/// The number of a constant in its table.
+pub type Index = u16;
+
+/// An instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Instruction {
+    /// A term begins.
+    Enter(Index),
+    /// Goes on behind this instruction if the answer to the test is `expected`, otherwise at `otherwise`.
+    Check {
+        /// The test.
+        test: Test,
+        /// The answer for going on.
+        expected: bool,
+        /// The place for the other answer.
+        otherwise: Place,
+    },
+    /// Changes the route.
+    Change(Change),
+    /// Goes on at another place.
+    Jump(Place),
+    /// Accepts the route.
+    Accept,
+    /// Rejects the route, for a reason in [`Constants::texts`] if there is one.
+    Reject(Option<Index>),
+}
+
+/// A question about a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Test {
+    /// Is the prefix in a prefix list?
+    PrefixIn(ListId),
+    /// Is a number in one of some ranges? False for a route without the number.
+    NumberIn(VariableId, Index),
+    /// Is a text one of some texts?
+    TextIn(VariableId, Index),
+    /// Is an address in a prefix list?
+    AddressIn(VariableId, ListId),
+    /// Does an expression describe the AS path?
+    PathIs(Index),
+    /// Has the route a community of a set?
+    AnyCommunity(Index),
+    /// Has the route communities for all members of a set?
+    AllCommunities(Index),
+    /// Does a fact hold?
+    Fact(Index),
+}
+
+/// A change of a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Sets a number.
+    Set(VariableId, u32),
+    /// Adds to a number, up to the largest one. A route without the number has 0.
+    Add(VariableId, u32),
+    /// Subtracts from a number, down to 0.
+    Subtract(VariableId, u32),
+    /// Adds the members of a set of communities.
+    AddCommunities(Index),
+    /// Removes the communities of a set.
+    DeleteCommunities(Index),
+    /// Replaces all communities of the set's kinds.
+    ReplaceCommunities(Index),
+    /// Puts AS numbers before the path: the first one comes first.
+    Prepend(Index),
+    /// Replaces the AS numbers in ranges by another one.
+    ReplaceAs(Index, u32),
+    /// Removes private AS numbers (RFC 6996).
+    RemovePrivateAs,
+    /// Sets the next hop.
+    NextHop(NextHop),
+}
+
+/// The next hop of an action.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NextHop {
+    /// This router.
+    Own,
+    /// The neighbor.
+    Peer,
+    /// The route's own, also where the protocol would set another next hop.
+    Unchanged,
+    /// An address.
+    Address(IpAddr),
+    /// None: packets are dropped.
+    Blackhole,
+}
+
+/// A fact: may change without a change of the route.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Fact {
+    /// The RIB has a route to a prefix.
+    RoutePresent(sluice_base::IpPrefix),
+}
+
+/// Communities of all kinds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CommunitySets {
+    standard: CommunitySet,
+    extended: CommunitySet,
+    large: CommunitySet,
+}
+
+impl CommunitySets {
+    /// Makes the sets of members of any kind.
+    pub fn new(members: &[crate::community::Pattern]) -> Self {
+        let of = |kind| CommunitySet::new(members.iter().filter(|member| member.kind == kind));
+        CommunitySets { standard: of(Kind::Standard), extended: of(Kind::Extended), large: of(Kind::Large) }
+    }
+
+    /// Returns the set of a kind.
+    pub fn of(&self, kind: Kind) -> &CommunitySet {
+        match kind {
+            Kind::Standard => &self.standard,
+            Kind::Extended => &self.extended,
+            Kind::Large => &self.large,
+        }
+    }
+
+    /// Returns true if no member has wildcards.
+    pub fn is_exact(&self) -> bool {
+        Kind::ALL.into_iter().all(|kind| self.of(kind).is_exact())
+    }
+}
+
+/// A term by its names, for people.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TermName {
+    /// The policy.
+    pub policy: String,
+    /// The term.
+    pub term: String,
+}
+
+/// Values for instructions.
+#[derive(Clone, Debug, Default)]
+pub struct Constants {
+    /// Ranges of numbers, from the first to the last.
+    pub ranges: Vec<Vec<(u32, u32)>>,
+    /// Sets of texts, sorted.
+    pub text_sets: Vec<Vec<String>>,
+    /// Reasons of rejections.
+    pub texts: Vec<String>,
+    /// Automata of AS-path expressions.
+    pub automata: Vec<Automaton>,
+    /// Sets of communities.
+    pub communities: Vec<CommunitySets>,
+    /// Sequences of AS numbers.
+    pub sequences: Vec<Vec<u32>>,
+    /// Facts.
+    pub facts: Vec<Fact>,
+    /// Terms.
+    pub terms: Vec<TermName>,
+    /// The prefix lists of all programs.
+    pub prefix_lists: Arc<PrefixLists>,
+}
+
+/// A verified program. Immutable: share it by reference.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) code: Vec<Instruction>,
+    pub(crate) constants: Constants,
+    vocabulary: Vocabulary,
+}
+
+/// An instruction with an invalid reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InvalidInstruction(pub Place);
+
+impl Program {
+    /// Makes a program if every instruction of `code` is valid: jumps lead forward and not beyond the end, constants exist,
+    /// variables have the type of the instruction, and changed variables are writable.
+    ///
+    /// # Errors
+    ///
+    /// If an instruction is not valid.
+    pub fn verified(
+        code: Vec<Instruction>,
+        constants: Constants,
+        vocabulary: Vocabulary,
+    ) -> Result<Self, InvalidInstruction> {
+        let program = Program { code, constants, vocabulary };
+        match (0..).zip(&program.code).find(|(place, instruction)| !program.is_valid(*place, **instruction)) {
+            Some((place, _)) => Err(InvalidInstruction(place)),
+            None => Ok(program),
+        }
+    }
+
+    fn is_valid(&self, place: Place, instruction: Instruction) -> bool {
+        let leads_forward = |target: Place| target > place && target as usize <= self.code.len();
+        match instruction {
+            Instruction::Enter(term) => usize::from(term) < self.constants.terms.len(),
+            Instruction::Check { test, otherwise, .. } => leads_forward(otherwise) && self.has(test),
+            Instruction::Change(change) => self.can(change),
+            Instruction::Jump(target) => leads_forward(target),
+            Instruction::Accept | Instruction::Reject(None) => true,
+            Instruction::Reject(Some(reason)) => usize::from(reason) < self.constants.texts.len(),
+        }
+    }
+
+    fn has(&self, test: Test) -> bool {
+        use crate::vocabulary::Type;
+        let constants = &self.constants;
+        let is = |variable: VariableId, fits: fn(Type) -> bool| {
+            self.vocabulary.get(usize::from(variable)).is_some_and(|variable| fits(variable.values))
+        };
+        let has_list = |list: ListId| usize::from(list) < constants.prefix_lists.len();
+        match test {
+            Test::PrefixIn(list) => has_list(list),
+            Test::NumberIn(variable, ranges) => {
+                is(variable, |t| matches!(t, Type::Number(_) | Type::Name(_)))
+                    && usize::from(ranges) < constants.ranges.len()
+            }
+            Test::TextIn(variable, texts) => {
+                is(variable, |t| t == Type::Text) && usize::from(texts) < constants.text_sets.len()
+            }
+            Test::AddressIn(variable, list) => is(variable, |t| t == Type::Address) && has_list(list),
+            Test::PathIs(automaton) => usize::from(automaton) < constants.automata.len(),
+            Test::AnyCommunity(set) | Test::AllCommunities(set) => {
+                usize::from(set) < constants.communities.len()
+            }
+            Test::Fact(fact) => usize::from(fact) < constants.facts.len(),
+        }
+    }
+
+    fn can(&self, change: Change) -> bool {
+        let constants = &self.constants;
+        let is_writable = |variable: VariableId, value: u32| {
+            let variable = self.vocabulary.get(usize::from(variable)).filter(|v| v.is_writable);
+            variable.is_some_and(|variable| variable.values.largest().is_some_and(|most| value <= most))
+        };
+        match change {
+            Change::Set(variable, value)
+            | Change::Add(variable, value)
+            | Change::Subtract(variable, value) => is_writable(variable, value),
+            Change::AddCommunities(set) | Change::ReplaceCommunities(set) => {
+                constants.communities.get(usize::from(set)).is_some_and(CommunitySets::is_exact)
+            }
+            Change::DeleteCommunities(set) => usize::from(set) < constants.communities.len(),
+            Change::Prepend(sequence) => usize::from(sequence) < constants.sequences.len(),
+            Change::ReplaceAs(ranges, _) => usize::from(ranges) < constants.ranges.len(),
+            Change::RemovePrivateAs | Change::NextHop(_) => true,
+        }
+    }
+
+    /// Returns the number of instructions.
+    pub fn len(&self) -> usize {
+        self.code.len()
+    }
+
+    /// Returns true if the program has no instruction.
+    pub fn is_empty(&self) -> bool {
+        self.code.is_empty()
+    }
+
+    /// Returns the terms, by the numbers in verdicts and steps.
+    pub fn terms(&self) -> &[TermName] {
+        &self.constants.terms
+    }
+
+    /// Returns the facts in the program's questions, by number.
+    pub fn facts(&self) -> &[Fact] {
+        &self.constants.facts
+    }
+
+    /// Returns the variables of the program.
+    pub fn vocabulary(&self) -> Vocabulary {
+        self.vocabulary
+    }
+
+    /// Returns the deciding part of a route. Unless the result is [`Reads::Prefix`], routes with the same attributes have the
+    /// same outcome.
+    pub fn reads(&self) -> Reads {
+        let tests = self.code.iter().filter_map(|instruction| match instruction {
+            Instruction::Check { test, .. } => Some(*test),
+            _ => None,
+        });
+        tests.map(|test| self.reads_of(test)).max().unwrap_or(Reads::Neighbor)
+    }
+
+    fn reads_of(&self, test: Test) -> Reads {
+        match test {
+            Test::PrefixIn(_) => Reads::Prefix,
+            Test::NumberIn(variable, _) | Test::TextIn(variable, _) | Test::AddressIn(variable, _) => {
+                self.vocabulary.get(usize::from(variable)).map_or(Reads::Prefix, |variable| variable.reads)
+            }
+            Test::PathIs(_) | Test::AnyCommunity(_) | Test::AllCommunities(_) => Reads::Attributes,
+            Test::Fact(_) => Reads::Neighbor,
+        }
+    }
+}
