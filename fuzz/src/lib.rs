@@ -19,6 +19,7 @@ pub mod kept;
 pub mod methods;
 mod mutate;
 pub mod netlink;
+pub mod policy;
 pub mod xrl;
 
 pub use mutate::Mutator;
@@ -140,6 +141,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "core-pattern", run: kept::core_pattern, seeds: kept::core_patterns },
     Target { name: "hand-over", run: handover::stream, seeds: handover::streams },
     Target { name: "netlink", run: netlink::datagram, seeds: netlink::datagrams },
+    Target { name: "policy-source", run: policy::source, seeds: policy::sources },
+    Target { name: "policy-texts", run: policy::texts, seeds: policy::entries },
+    Target { name: "policy-instructions", run: policy::instructions, seeds: policy::programs },
     Target { name: "mrt", run: files::mrt_trace, seeds: files::traces },
     Target { name: "mrt-records", run: files::mrt_records, seeds: files::record_traces },
     Target { name: "pcap", run: files::packets, seeds: files::captures },

@@ -167,7 +167,7 @@ fn the_configuration_gives_roles() {
             "configure",
             &format!("set system user {} role operator", READER.0),
             "set system role planner write \"protocols static\"",
-            "set system role planner call bgp/bgp.v1.Bgp/ResetNeighbor",
+            "set system role planner command \"clear bgp\"",
             &format!("set system user planning uid {planner}"),
             "set system user planning role planner",
             "commit",

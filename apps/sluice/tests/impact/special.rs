@@ -71,6 +71,7 @@ const GROUP: Special = entry(
 const ROLE: Special = entry(
     &[
         "set system role reader call rib/rib.v1.Rib/GetRoutes",
+        "set system role reader command \"clear bgp\"",
         "set system role reader read protocols",
         "set system role reader write protocols",
     ],

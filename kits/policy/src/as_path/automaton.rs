@@ -9,7 +9,9 @@ use smallvec::SmallVec;
 /// The most states of an automaton, and of the automaton with choices before.
 const MOST_STATES: usize = 4096;
 /// The most steps of an automaton: states times classes of AS numbers.
-const MOST_STEPS: usize = 1 << 18;
+const MOST_STEPS: usize = 1 << 17;
+/// The most states with choices in all states of an automaton together.
+const MOST_MEMBERS: usize = 1 << 16;
 /// The segment type of an unordered set of ASes (RFC 4271, section 4.3).
 const AS_SET: u8 = 1;
 
@@ -39,7 +41,7 @@ impl Automaton {
     ///
     /// # Errors
     ///
-    /// If the automaton would have more than 4,096 states, or more than 262,144 steps from a state by a class of AS numbers.
+    /// If the automaton would have more than 4,096 states, or more than 131,072 steps from a state by a class of AS numbers.
     pub fn new(expression: &Expression) -> Result<Self, TooManyStates> {
         let mut choices = Choices::default();
         let (start, end) = (choices.state()?, choices.state()?);
@@ -154,31 +156,31 @@ struct Choices {
 #[derive(Default)]
 struct State {
     /// States without a step in between.
-    free: Vec<usize>,
+    free: Vec<u16>,
     /// The number of a set, and the state behind an AS of the set.
-    steps: Vec<(usize, usize)>,
+    steps: Vec<(u16, u16)>,
 }
 
 impl Choices {
-    fn state(&mut self) -> Result<usize, TooManyStates> {
+    fn state(&mut self) -> Result<u16, TooManyStates> {
         if self.states.len() >= MOST_STATES {
             return Err(TooManyStates);
         }
         self.states.push(State::default());
-        Ok(self.states.len() - 1)
+        Ok((self.states.len() - 1) as u16)
     }
 
     /// Adds the ways of an expression from a state to another state.
-    fn add(&mut self, expression: &Expression, from: usize, to: usize) -> Result<(), TooManyStates> {
+    fn add(&mut self, expression: &Expression, from: u16, to: u16) -> Result<(), TooManyStates> {
         match expression {
-            Expression::Empty => self.states[from].free.push(to),
+            Expression::Empty => self.states[usize::from(from)].free.push(to),
             Expression::One(asns) => {
                 let known = self.sets.iter().position(|set| set == asns);
                 let set = known.unwrap_or_else(|| {
                     self.sets.push(asns.clone());
                     self.sets.len() - 1
-                });
-                self.states[from].steps.push((set, to));
+                }) as u16;
+                self.states[usize::from(from)].steps.push((set, to));
             }
             Expression::Sequence(all) => {
                 let mut from = from;
@@ -187,7 +189,7 @@ impl Choices {
                     self.add(part, from, next)?;
                     from = next;
                 }
-                self.states[from].free.push(to);
+                self.states[usize::from(from)].free.push(to);
             }
             Expression::Either(all) => all.iter().try_for_each(|part| self.add(part, from, to))?,
             Expression::Repeated(inner, repeat) => self.repeat(inner, *repeat, from, to)?,
@@ -199,8 +201,8 @@ impl Choices {
         &mut self,
         inner: &Expression,
         repeat: Repeat,
-        mut from: usize,
-        to: usize,
+        mut from: u16,
+        to: u16,
     ) -> Result<(), TooManyStates> {
         for _ in 0..repeat.least {
             let next = self.state()?;
@@ -210,46 +212,46 @@ impl Choices {
         match repeat.most {
             Some(most) => {
                 for _ in repeat.least..most {
-                    self.states[from].free.push(to);
+                    self.states[usize::from(from)].free.push(to);
                     let next = self.state()?;
                     self.add(inner, from, next)?;
                     from = next;
                 }
-                self.states[from].free.push(to);
+                self.states[usize::from(from)].free.push(to);
             }
             None => {
                 // A state of its own: what stands before must not be repeated too.
                 let (begin, end) = (self.state()?, self.state()?);
-                self.states[from].free.push(begin);
+                self.states[usize::from(from)].free.push(begin);
                 self.add(inner, begin, end)?;
-                self.states[end].free.push(begin);
-                self.states[begin].free.push(to);
+                self.states[usize::from(end)].free.push(begin);
+                self.states[usize::from(begin)].free.push(to);
             }
         }
         Ok(())
     }
 
     /// Adds the states without a step in between, and sorts all.
-    fn close(&self, states: &mut Vec<usize>) {
+    fn close(&self, states: &mut Vec<u16>) {
         let mut seen = alloc::vec![false; self.states.len()];
         let mut next = core::mem::take(states);
         while let Some(state) = next.pop() {
-            if !core::mem::replace(&mut seen[state], true) {
+            if !core::mem::replace(&mut seen[usize::from(state)], true) {
                 states.push(state);
-                next.extend(&self.states[state].free);
+                next.extend(&self.states[usize::from(state)].free);
             }
         }
         states.sort_unstable();
     }
 
     /// Makes the deterministic automaton: a state for each reachable set of states.
-    fn determine(&self, start: usize, end: usize, alphabet: &Alphabet) -> Result<Automaton, TooManyStates> {
+    fn determine(&self, start: u16, end: u16, alphabet: &Alphabet) -> Result<Automaton, TooManyStates> {
         let mut first = Vec::from([start]);
         self.close(&mut first);
         let mut numbers = BTreeMap::from([(first.clone(), START)]);
         let mut todo = Vec::from([first]);
         let (mut steps, mut accepts) = (Vec::new(), Vec::new());
-        let mut at = 0;
+        let (mut at, mut members) = (0, 0);
         while at < todo.len() {
             let states = todo[at].clone();
             accepts.push(states.contains(&end));
@@ -257,16 +259,19 @@ impl Choices {
                 return Err(TooManyStates);
             }
             for class in 0..alphabet.count {
-                let all = states.iter().flat_map(|state| &self.states[*state].steps);
-                let fitting = all.filter(|(set, _)| alphabet.members[*set][class]);
-                let mut next: Vec<usize> = fitting.map(|(_, to)| *to).collect();
+                let all = states.iter().flat_map(|state| &self.states[usize::from(*state)].steps);
+                let fitting = all.filter(|(set, _)| alphabet.members[usize::from(*set)][class]);
+                let mut next: Vec<u16> = fitting.map(|(_, to)| *to).collect();
                 self.close(&mut next);
                 let number = match numbers.get(&next) {
                     _ if next.is_empty() => NOWHERE,
                     Some(number) => *number,
-                    None if numbers.len() >= MOST_STATES => return Err(TooManyStates),
+                    None if numbers.len() >= MOST_STATES || members > MOST_MEMBERS => {
+                        return Err(TooManyStates);
+                    }
                     None => {
                         let number = numbers.len() as u16;
+                        members += next.len();
                         numbers.insert(next.clone(), number);
                         todo.push(next);
                         number

@@ -22,6 +22,30 @@ pub struct People {
     configured: RefCell<Configured>,
     /// The statements by which a router is drained.
     drains: RefCell<Vec<PathPattern>>,
+    /// The commands of components, and their calls.
+    commands: RefCell<Vec<CommandRow>>,
+}
+
+/// The commands of a component: the part of its `commands.toml` that roles need.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Commands {
+    command: Vec<CommandRow>,
+}
+
+/// A command and its call.
+#[derive(Deserialize)]
+struct CommandRow {
+    words: String,
+    call: Option<String>,
+}
+
+impl CommandRow {
+    /// Returns true if the command begins with words.
+    fn begins_with(&self, words: &str) -> bool {
+        let mut own = self.words.split_whitespace();
+        words.split_whitespace().all(|word| own.next() == Some(word))
+    }
 }
 
 /// The part of the configuration about people.
@@ -45,6 +69,8 @@ struct ConfiguredRole {
     name: String,
     #[serde(default)]
     call: Vec<String>,
+    #[serde(default)]
+    command: Vec<String>,
     #[serde(default)]
     read: Vec<String>,
     #[serde(default)]
@@ -108,6 +134,10 @@ impl People {
             words.collect()
         });
         self.drains.replace(drains.collect());
+        // The texts were checked when their packages were admitted.
+        let texts = model.packages.iter().filter_map(|package| package.commands.as_deref());
+        let commands = texts.flat_map(|text| toml::from_str::<Commands>(text).unwrap_or_default().command);
+        self.commands.replace(commands.collect());
         let part = model.schema.json(tree, &["system".to_owned()], Secrets::Hidden).unwrap_or_default();
         // The schema has checked every value; without the statement there is nobody.
         self.configured.replace(serde_json::from_value(part).unwrap_or_default());
@@ -138,7 +168,11 @@ impl People {
             "admin" => Some(Role::admin()),
             own => {
                 let role = configured.role.iter().find(|role| role.name == own)?;
-                let mut rights = Role::own(role.call.clone(), patterns(&role.write));
+                let known = self.commands.borrow();
+                let is_named = |row: &&CommandRow| role.command.iter().any(|words| row.begins_with(words));
+                let by_command = known.iter().filter(is_named).filter_map(|row| row.call.clone());
+                let calls = role.call.iter().cloned().chain(by_command).collect();
+                let mut rights = Role::own(calls, patterns(&role.write));
                 if !role.read.is_empty() {
                     rights.reads = Statements::Below(patterns(&role.read));
                 }
