@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 
 /// Guests of a single user at a listener.
-pub(crate) const OF_A_USER: usize = 64;
+const OF_A_USER: usize = 64;
 /// Guests of every user at a listener.
 const IN_ALL: usize = 1024;
 /// The longest time until a guest shows a secret or a key.

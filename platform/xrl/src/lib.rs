@@ -59,6 +59,7 @@ mod service;
 mod stream;
 mod target;
 pub mod text;
+mod turns;
 mod udp;
 mod watch;
 

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tokio::time::Instant;
 
-use crate::accounts::{MAX_CONNECTIONS, Membership};
+use crate::accounts::{MAX_CONNECTIONS, Membership, Owner};
 use crate::finder::denials::Denied;
 use crate::frame::{self, Bind, Frame, Kind};
 use crate::guests::{self, Guests, Place};
@@ -54,7 +54,7 @@ struct ServerConnection {
     context: CallContext,
     /// The place among the guests, until the caller has shown a secret or a key.
     guest: Option<Guest>,
-    /// The place in the account of the caller's principal; `None` for guests, for root and for the operator.
+    /// The place in the account of the caller's principal, or of its user's guests; `None` for root and the operator.
     membership: Option<Membership>,
     greeted: bool,
     closing: bool,
@@ -70,6 +70,10 @@ impl ServerConnection {
             Stream::Unix(_) => Family::Unix,
             Stream::Tcp(_) => Family::Tcp,
         };
+        let membership = match registry.is_trusted(uid) {
+            true => None,
+            false => registry.accounts.join(Owner::Guests(uid), connection),
+        };
         ServerConnection {
             stream: Rc::new(stream),
             registry,
@@ -81,7 +85,7 @@ impl ServerConnection {
             input: Input::small(guests::MAX_OCTETS),
             context: CallContext { connection, pid, uid, principal: nobody(), family, deadline: None },
             guest: Some(Guest { _place: place, until: Box::pin(tokio::time::sleep(guests::PATIENCE)) }),
-            membership: None,
+            membership,
             greeted: false,
             closing: false,
             hangup_watch: None,
@@ -114,7 +118,8 @@ impl ServerConnection {
         self.guest = None;
         self.input.widen();
         if !self.registry.is_trusted(self.context.uid) {
-            self.membership = self.registry.accounts.join(&principal, self.context.connection);
+            let owner = Owner::Principal(Rc::clone(&principal));
+            self.membership = self.registry.accounts.join(owner, self.context.connection);
             if self.membership.is_none() {
                 let limit = format!("more than {MAX_CONNECTIONS} connections");
                 self.refuse(Denied::Limit, &principal, &limit);
@@ -140,7 +145,7 @@ impl ServerConnection {
         } else {
             return;
         };
-        let principal = Rc::clone(membership.principal());
+        let principal = membership.principal();
         self.refuse(Denied::Limit, &principal, &error.to_string());
         self.close(&error);
     }
@@ -153,7 +158,7 @@ impl ServerConnection {
 
     /// Counts a violation of the protocol, and ends the connection.
     fn violation(&mut self, why: &XrlError) {
-        let principal = self.membership.as_ref().map(|membership| Rc::clone(membership.principal()));
+        let principal = self.membership.as_ref().map(Membership::principal);
         self.refuse(Denied::Frame, principal.as_deref().unwrap_or_default(), &why.to_string());
         self.close(why);
     }
@@ -238,7 +243,7 @@ impl ServerConnection {
         {
             return Ok(Poll::Ready(()));
         }
-        let mut turn = if self.guest.is_some() { Turn::of_many(guests::OF_A_USER) } else { Turn::begin() };
+        let mut turn = Turn::begin();
         while turn.goes_on() {
             let is_over = self.process(&mut turn);
             let flushed = self.shared.out.flush(&self.stream, cx)?;
@@ -414,14 +419,14 @@ thread_local! {
     static NEXT_CONNECTION: Cell<u64> = const { Cell::new(1) };
 }
 
-/// Connections that are accepted in a row, before other tasks of the process.
-const IN_A_ROW: u32 = 8;
+/// The time in which connections are accepted in a row, before other tasks of the process.
+const IN_A_ROW: Duration = Duration::from_millis(1);
 
 /// Accepts connections for as long as the task lives, each served by a task that ends with the accepting task.
 pub(crate) async fn serve(listener: Listener, registry: Rc<Registry>) {
     let mut connections = tokio::task::JoinSet::new();
     let guests = Rc::new(Guests::default());
-    let mut in_a_row = 0;
+    let mut since = Instant::now();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -436,10 +441,9 @@ pub(crate) async fn serve(listener: Listener, registry: Rc<Registry>) {
                         let subject = "connections without a secret or a key";
                         registry.refusals.note(Denied::Limit, "", subject, (pid, crowd));
                     }
-                    in_a_row += 1;
-                    if in_a_row == IN_A_ROW {
-                        in_a_row = 0;
+                    if since.elapsed() > IN_A_ROW {
                         tokio::task::yield_now().await;
+                        since = Instant::now();
                     }
                 }
                 Err(e) => {

@@ -76,10 +76,6 @@ pub(crate) struct Turn {
     reads: usize,
     /// Octets of frames since the last look at the clock.
     octets: usize,
-    /// Time after which the turn is over.
-    time: Duration,
-    /// Octets of frames between two looks at the clock.
-    look: usize,
 }
 
 impl Turn {
@@ -90,33 +86,26 @@ impl Turn {
     /// Octets of frames between two looks at the clock.
     const LOOK: usize = 512;
     /// Octets that a frame counts for at least: short calls may be expensive too.
-    const SHORT: usize = 64;
+    const SHORT: usize = 256;
 
     pub(crate) fn begin() -> Self {
-        Turn::of_many(1)
-    }
-
-    /// Begins a turn of a connection that shares its time with `connections` in all.
-    pub(crate) fn of_many(connections: usize) -> Self {
-        let parts = u32::try_from(connections.max(1)).unwrap_or(u32::MAX);
-        let (time, look) = (Self::TIME / parts, Self::LOOK / connections.max(1));
-        Turn { begin: Instant::now(), reads: 0, octets: 0, time, look }
+        Turn { begin: Instant::now(), reads: 0, octets: 0 }
     }
 
     /// Counts a handled frame of the given octets; returns true if there is time for one more.
     pub(crate) fn has_time_after(&mut self, octets: usize) -> bool {
         self.octets += octets.max(Self::SHORT);
-        if self.octets < self.look {
+        if self.octets < Self::LOOK {
             return true;
         }
         self.octets = 0;
-        self.begin.elapsed() < self.time
+        self.begin.elapsed() < Self::TIME
     }
 
     /// Returns true if there is time for one more read.
     pub(crate) fn goes_on(&mut self) -> bool {
         self.reads += 1;
-        self.reads <= Self::READS && (self.reads == 1 || self.begin.elapsed() < self.time)
+        self.reads <= Self::READS && (self.reads == 1 || self.begin.elapsed() < Self::TIME)
     }
 
     /// Schedules the task after the process has checked every socket. (A task that wakes itself would run before the

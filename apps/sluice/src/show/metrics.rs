@@ -197,7 +197,8 @@ fn of_component(one: &Declared, answers: &Answers) -> (Vec<Family>, Vec<Wrong>, 
         match answers.get(&metric.call) {
             Some(Some(Ok((answer, left_out)))) => {
                 let (mut samples, troubles) = samples(metric, answer);
-                excess += left_out.get(metric.rows.split('.').next().unwrap_or_default()).copied().unwrap_or(0);
+                excess +=
+                    left_out.get(metric.rows.split('.').next().unwrap_or_default()).copied().unwrap_or(0);
                 excess += samples.len().saturating_sub(left) as u64;
                 samples.truncate(left);
                 left -= samples.len();

@@ -24,10 +24,7 @@ const FLOODS: [(&str, &[(&str, &str)]); 5] = [
     ("calls", &[("limit", "more than 64 connections")]),
     ("slow", &[("limit", "more than 64 connections")]),
     ("frames", &[("limit", "unfinished frames"), ("limit", "16777220"), ("frame", "frame kind 99")]),
-    (
-        "registrations",
-        &[("limit", "more than 64 subscriptions"), ("limit", "octets of descriptors")],
-    ),
+    ("registrations", &[("limit", "more than 64 subscriptions"), ("limit", "octets of descriptors")]),
 ];
 
 /// The router, its neighbors, and what was measured before the first flood.
@@ -74,9 +71,9 @@ impl Run {
         self.measure(flood);
         self.router.until("the refusals are counted", || {
             let denials = self.denials();
-            refusals.iter().all(|(kind, subject)| {
-                denials.iter().any(|(k, s)| k == kind && s.contains(subject))
-            })
+            refusals
+                .iter()
+                .all(|(kind, subject)| denials.iter().any(|(k, s)| k == kind && s.contains(subject)))
         });
         commit(&self.router, &["set protocols flooder flood none"]);
         assert_eq!(pids(&self.router), self.pids, "{flood}: nobody was started anew");
@@ -86,7 +83,9 @@ impl Run {
     fn measure(&mut self, flood: &str) {
         let Latency { p50, p99 } = self.neighbors.sample(ROUTES);
         let mut longest = Duration::ZERO;
-        for words in [&["status"][..], &["show", "processes"], &["show", "routes"], &["show", "bgp", "summary"]] {
+        for words in
+            [&["status"][..], &["show", "processes"], &["show", "routes"], &["show", "bgp", "summary"]]
+        {
             let begin = Instant::now();
             let output = self.router.run(words);
             assert!(output.status.success(), "{flood}: {words:?}: {}", text(&output));
@@ -117,7 +116,11 @@ impl Run {
         println!("a million series: the metrics of all components after {:?}", begin.elapsed());
         let count = |start: &str| metrics.lines().filter(|line| line.starts_with(start)).count();
         assert_eq!(count("sluice_flooder_series{"), 10_000);
-        assert!(metrics.contains("sluice_series_left_out{component=\"flooder\"} 990000"), "{}", self.router.log());
+        assert!(
+            metrics.contains("sluice_series_left_out{component=\"flooder\"} 990000"),
+            "{}",
+            self.router.log()
+        );
         assert!(metrics.contains("flooder: 990000 series beyond the limit of 10000 are left out"));
         assert!(count("sluice_bgp_") > 0 && count("sluice_manager_") > 0);
         self.measure("a million series");

@@ -44,8 +44,7 @@ impl Neighbors {
     pub fn connect(router: &Router) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/third_party/latency.py");
         let mut command = router.lab.command("peers", "python3").unwrap();
-        let mut process =
-            command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut process = command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let orders = process.stdin.take().unwrap();
         let answers = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut neighbors = Neighbors { process, orders, answers };

@@ -99,7 +99,8 @@ impl Denials {
             *count = count.saturating_add(times);
             return;
         }
-        let count_of = |is_it: &dyn Fn(&Denial) -> bool| self.waiting.keys().filter(|known| is_it(known)).count();
+        let count_of =
+            |is_it: &dyn Fn(&Denial) -> bool| self.waiting.keys().filter(|known| is_it(known)).count();
         let is_full = self.waiting.len() >= MAX_KINDS
             || count_of(&|known| known.uid == denial.uid) >= MAX_OF_A_USER
             || (!denial.reporter.is_empty()

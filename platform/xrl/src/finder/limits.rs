@@ -58,9 +58,10 @@ impl Core {
         interfaces: &[InterfaceOffer],
     ) -> Result<(), XrlError> {
         let identity = self.identity(id);
-        let own = self.targets.iter().filter(|(name, target)| {
-            name.as_str() != instance && self.identity(target.owner) == identity
-        });
+        let own = self
+            .targets
+            .iter()
+            .filter(|(name, target)| name.as_str() != instance && self.identity(target.owner) == identity);
         let (count, described) =
             own.fold((0, 0), |(count, all), (_, target)| (count + 1, all + target.described()));
         if count >= MAX_TARGETS {
