@@ -29,8 +29,8 @@ const FLOODS: [(&str, &[(&str, &str)]); 5] = [
 
 /// The router, its neighbors, and what was measured before the first flood.
 struct Run {
-    router: Router,
     neighbors: Neighbors,
+    router: Router,
     pids: BTreeMap<&'static str, u64>,
     memory: BTreeMap<&'static str, u64>,
     before: Latency,

@@ -107,8 +107,7 @@ class Flood:
 
     def __init__(self, run_dir: str, secret: bytes) -> None:
         self.finder = Finder(run_dir, secret)
-        address = b"\x12\x06\x0a\x04\xc0\x00\x02\x01"
-        self.lookup = self.finder.resolve("rib", "rib.v1.Rib", "LookupRoute", address)
+        self.lookup = self.finder.resolve("rib", "rib.v1.Rib", "LookupRoute", LOOKUP)
         self.interfaces = self.finder.resolve("fea", "fea.v1.Interfaces", "GetInterfaces", b"")
         self.targets = [self.finder.target(), self.lookup, self.interfaces]
 
