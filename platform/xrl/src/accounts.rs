@@ -97,7 +97,7 @@ impl Membership {
 
     /// Ends this connection's turn.
     pub(crate) fn end_turn(&self) {
-        self.account.turns.end(self.connection, self.account.connections.get() == 1);
+        self.account.turns.end(self.connection, self.account.connections.get());
     }
 
     /// Counts this connection's buffer of an unfinished frame. Returns false if the account's buffers are larger than

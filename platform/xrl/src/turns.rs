@@ -3,8 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
+use std::time::Duration;
+
+use tokio::task::spawn_local;
 
 use crate::stream::Turn;
+
+/// Connections without a pause between their turns. A component has one or two to each process.
+const FEW: usize = 4;
+/// The pause between two turns of more connections: three times the length of a turn.
+const PAUSE: Duration = Duration::from_millis(3);
 
 /// The turns of some connections: one of them has a turn between two looks of the process at its sockets.
 #[derive(Default)]
@@ -51,19 +59,25 @@ impl Turns {
         false
     }
 
-    /// Ends a connection's turn. A connection that is `alone` may have its next turn at once.
-    pub(crate) fn end(self: &Arc<Self>, connection: u64, alone: bool) {
+    /// Ends a connection's turn. A connection that is alone among `connections` may have its next turn at once. Many
+    /// connections have a pause between two turns, so that a flood leaves processors to others.
+    pub(crate) fn end(self: &Arc<Self>, connection: u64, connections: usize) {
         let mut state = self.state();
         if state.next == Some(connection) {
             state.next = None;
         }
-        if alone {
+        if connections <= 1 || std::mem::replace(&mut state.is_over, true) {
             return;
         }
-        if !std::mem::replace(&mut state.is_over, true) {
-            drop(state);
-            Turn::wake_later(&Waker::from(Arc::clone(self)));
+        drop(state);
+        if connections <= FEW {
+            return Turn::wake_later(&Waker::from(Arc::clone(self)));
         }
+        let turns = Arc::clone(self);
+        spawn_local(async move {
+            tokio::time::sleep(PAUSE).await;
+            turns.wake();
+        });
     }
 
     /// Forgets a connection that has ended.
@@ -107,7 +121,7 @@ mod tests {
         // Outside of a runtime, the process looks at its sockets at once.
         let look = || Arc::clone(&turns).wake();
         let end = |connection| {
-            turns.end(connection, false);
+            turns.end(connection, 2);
             turns.state().is_over = true;
         };
         assert!(turns.begin(0, &cx));
@@ -137,7 +151,7 @@ mod tests {
         assert!(turns.begin(1, &cx));
         end(1);
         look();
-        turns.end(0, true);
+        turns.end(0, 1);
         assert!(turns.begin(0, &cx), "a connection that is alone does not wait");
     }
 }
