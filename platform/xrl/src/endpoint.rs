@@ -1,6 +1,6 @@
 //! A process's endpoint: its targets, its resolved methods, and its connections.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,12 +9,14 @@ use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::watch as signal;
 use tokio::task::{AbortHandle, spawn_local};
+use tokio::time::Instant;
 
 use crate::channel::{Channel, LocalMethod, Route};
 use crate::connection::Connection;
+use crate::dial::dial;
 use crate::finder::acl::Secret;
 use crate::finder::core::Subject;
 use crate::finder::denials::Denied;
@@ -22,21 +24,17 @@ use crate::finder::{self, random_key};
 use crate::frame::Key;
 use crate::idl::finder::v1 as wire;
 use crate::link::{self, LinkState, ask};
-use crate::registry::{ANY_INSTANCE, MethodEntry, Registry};
+use crate::registry::{self, ANY_INSTANCE, MethodEntry, Registry};
 use crate::seal::{Credential, Seal, Seals};
 use crate::server::{self, Listener};
 use crate::service::nobody;
-use crate::stream::Stream;
 use crate::target::{Target, offer};
 use crate::udp::{self, UdpCaller};
 use crate::watch::{LifeWatch, WatchState};
-use crate::{CallContext, Family, XrlError, kill, refusals};
+use crate::{Family, XrlError, kill, refusals};
 
 /// Calls that may be outstanding on a connection.
 pub const DEFAULT_WINDOW: usize = 256;
-
-/// The longest wait for an instance to register.
-const REGISTRATION: Duration = Duration::from_secs(3);
 
 /// The address of the Finder.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,6 +60,8 @@ pub struct EndpointOptions {
     pub window: usize,
     /// The longest wait of calls for the Finder.
     pub patience: Duration,
+    /// The longest frame of callers other than root and the operator, in octets.
+    pub max_frame: usize,
 }
 
 impl EndpointOptions {
@@ -78,6 +78,7 @@ impl EndpointOptions {
             listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
             window: DEFAULT_WINDOW,
             patience: Duration::from_secs(5),
+            max_frame: registry::MAX_FRAME,
         }
     }
 }
@@ -144,6 +145,8 @@ pub(crate) struct Inner {
     pub(crate) watches: RefCell<Vec<Weak<WatchState>>>,
     /// The name by which the Finder knows the process.
     pub(crate) principal: RefCell<Rc<str>>,
+    /// The time since which the process is connected to the Finder.
+    pub(crate) linked: Cell<Option<Instant>>,
     channels: RefCell<HashMap<ChannelKey, Weak<Channel>>>,
     connections: RefCell<HashMap<(Family, String), Rc<Connection>>>,
     udp: RefCell<HashMap<SocketAddr, Weak<UdpCaller>>>,
@@ -156,13 +159,16 @@ pub(crate) struct Inner {
 
 impl Inner {
     fn new(options: EndpointOptions, direct: Option<BTreeMap<String, PathBuf>>) -> Self {
+        let registry = Rc::new(Registry::default());
+        registry.max_frame.set(options.max_frame);
         Inner {
             options,
-            registry: Rc::default(),
+            registry,
             link: signal::Sender::new(LinkState::Down(XrlError::NoFinder)),
             targets: RefCell::default(),
             watches: RefCell::default(),
             principal: RefCell::new(nobody()),
+            linked: Cell::default(),
             channels: RefCell::default(),
             connections: RefCell::default(),
             udp: RefCell::default(),
@@ -263,49 +269,7 @@ impl XrlEndpoint {
             watches.push(Rc::downgrade(&state));
         }
         let _watching: wire::WatchReply = ask(&connection, "Watch", &state.request()).await?;
-        Ok(LifeWatch(state))
-    }
-
-    /// Returns the registered targets.
-    pub async fn targets(&self) -> Result<Vec<wire::TargetInfo>, XrlError> {
-        let connection = self.0.link().await?;
-        let reply: wire::ListTargetsReply =
-            ask(&connection, "ListTargets", &wire::ListTargetsRequest {}).await?;
-        Ok(reply.targets)
-    }
-
-    /// Has the Finder count a call that this process refused its caller, for a reason of its own: `subject` is what the
-    /// caller wanted.
-    pub fn report_refusal(&self, ctx: &CallContext, subject: &str) {
-        self.0.registry.refusals.note(Denied::Right, &ctx.principal, subject, (ctx.pid, ctx.uid));
-    }
-
-    /// Returns the principal that registered an instance. Waits up to 3 s for an instance that registers again with a
-    /// restarted Finder.
-    ///
-    /// # Errors
-    ///
-    /// [`XrlError::UnknownTarget`] for an instance that nobody registers.
-    pub async fn registrant(&self, instance: &str) -> Result<Rc<str>, XrlError> {
-        let until = tokio::time::Instant::now() + REGISTRATION;
-        loop {
-            match self.target(instance).await {
-                Err(XrlError::UnknownTarget(_) | XrlError::NoFinder)
-                    if tokio::time::Instant::now() < until =>
-                {
-                    tokio::time::sleep(REGISTRATION / 30).await;
-                }
-                found => return found.map(|target| target.principal.into()),
-            }
-        }
-    }
-
-    /// Returns a registered target by the name of its instance.
-    pub async fn target(&self, instance: &str) -> Result<wire::TargetInfo, XrlError> {
-        let connection = self.0.link().await?;
-        let request = wire::GetTargetRequest { instance: instance.to_owned() };
-        let reply: wire::GetTargetReply = ask(&connection, "GetTarget", &request).await?;
-        reply.target.ok_or_else(|| XrlError::UnknownTarget(instance.to_owned()))
+        Ok(LifeWatch { state, endpoint: Rc::downgrade(&self.0) })
     }
 
     /// The description of a target's interface: an encoded `FileDescriptorSet`.
@@ -400,7 +364,7 @@ impl Inner {
     }
 
     /// The connection to the Finder; waits for the connection if necessary.
-    async fn link(&self) -> Result<Rc<Connection>, XrlError> {
+    pub(crate) async fn link(&self) -> Result<Rc<Connection>, XrlError> {
         let mut changes = self.link.subscribe();
         let up = changes.wait_for(|state| state.connection().is_ok() || state.is_final());
         match tokio::time::timeout(self.options.patience, up).await {
@@ -427,6 +391,16 @@ impl Inner {
                 // The Finder forgets it at the latest when the process ends.
                 let _gone: Result<wire::UnregisterReply, _> = ask(&connection, "Unregister", &request).await;
             });
+        }
+    }
+
+    /// Ends a watch at the Finder, unless another one of this process has the same subject. Nobody waits for the answer.
+    pub(crate) fn unwatch(&self, state: &Rc<WatchState>) {
+        let mut watches = self.watches.borrow_mut();
+        watches.retain(|w| w.upgrade().is_some_and(|w| !Rc::ptr_eq(&w, state)));
+        let is_shared = watches.iter().filter_map(Weak::upgrade).any(|w| w.subject == state.subject);
+        if let (false, Ok(connection)) = (is_shared, self.current_link()) {
+            link::tell(&connection, "Unwatch", &state.request());
         }
     }
 
@@ -571,15 +545,6 @@ impl Inner {
 
 fn parse<T: std::str::FromStr>(address: &str) -> Result<T, XrlError> {
     address.parse().map_err(|_| XrlError::Protocol(format!("the Finder told the address `{address}`")))
-}
-
-pub(crate) async fn dial(family: Family, address: &str) -> io::Result<Stream> {
-    if family == Family::Unix {
-        return UnixStream::connect(address).await.map(Stream::Unix);
-    }
-    let stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    Ok(Stream::Tcp(stream))
 }
 
 impl Drop for Inner {

@@ -41,23 +41,26 @@ impl Guests {
     }
 
     /// Counts a connection that is served now. Ends the oldest guest of the same user if there are too many, or of the user with the
-    /// most. Root's connections are not counted.
-    pub(crate) fn enter(&self, user: User, connection: u64, task: AbortHandle) {
+    /// most, and returns that user. Root's connections are not counted.
+    pub(crate) fn enter(&self, user: User, connection: u64, task: AbortHandle) -> Option<User> {
         if user == Some(0) {
-            return;
+            return None;
         }
         let mut guests = self.0.borrow_mut();
         guests.entry(user).or_default().push_back((connection, task));
         let of_all: usize = guests.values().map(VecDeque::len).sum();
         let crowd = match guests.get(&user).is_some_and(|own| own.len() > OF_A_USER) {
-            true => guests.get_mut(&user),
-            false if of_all > IN_ALL => guests.values_mut().max_by_key(|own| own.len()),
+            true => Some(user),
+            false if of_all > IN_ALL => {
+                guests.iter().max_by_key(|(_, own)| own.len()).map(|(crowd, _)| *crowd)
+            }
             false => None,
-        };
-        if let Some((_, oldest)) = crowd.and_then(VecDeque::pop_front) {
+        }?;
+        if let Some((_, oldest)) = guests.get_mut(&crowd).and_then(VecDeque::pop_front) {
             oldest.abort();
         }
         guests.retain(|_, own| !own.is_empty());
+        Some(crowd)
     }
 }
 
@@ -89,7 +92,8 @@ mod tests {
         for connection in 0..=OF_A_USER as u64 {
             let task = tokio::spawn(std::future::pending::<()>());
             places.push(guests.place(Some(1), connection));
-            guests.enter(Some(1), connection, task.abort_handle());
+            let displaced = guests.enter(Some(1), connection, task.abort_handle());
+            assert_eq!(displaced.is_some(), connection == OF_A_USER as u64);
             tasks.push(task);
         }
         assert!(tasks.remove(0).await.is_err_and(|end| end.is_cancelled()));

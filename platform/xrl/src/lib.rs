@@ -32,10 +32,13 @@
 
 extern crate self as sluice_xrl;
 
+mod accounts;
 mod call;
 mod channel;
 mod connection;
 pub mod convert;
+mod dial;
+mod directory;
 mod endpoint;
 mod error;
 mod family;
@@ -56,9 +59,11 @@ mod service;
 mod stream;
 mod target;
 pub mod text;
+mod turns;
 mod udp;
 mod watch;
 
+pub use accounts::MAX_CONNECTIONS;
 pub use call::Call;
 pub use channel::Client;
 pub use endpoint::{DEFAULT_WINDOW, EndpointOptions, FinderAddress, TargetHandle, XrlEndpoint};

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use prost::Message;
 use tokio::task::spawn_local;
+use tokio::time::Instant;
 
 use crate::call::{Call, State};
 use crate::connection::Connection;
-use crate::endpoint::{DEFAULT_WINDOW, EndpointOptions, FinderAddress, Inner, dial};
+use crate::dial::dial;
+use crate::endpoint::{DEFAULT_WINDOW, EndpointOptions, FinderAddress, Inner};
 use crate::finder::TARGET;
 use crate::finder::life::LifeEvent;
 use crate::idl::finder::v1::{self as wire, event};
@@ -55,6 +57,14 @@ pub(crate) async fn ask<Req: Message, Rep: Message + Default>(
         XrlError::Disconnected(_) => XrlError::NoFinder,
         other => other,
     })
+}
+
+/// Calls a method of the Finder that answers at once, without waiting for the answer.
+pub(crate) fn tell<Req: Message>(connection: &Rc<Connection>, method: &str, request: &Req) {
+    let number = connection.bind(&format!("{TARGET}/finder.v1.Finder/{method}"), &Credential::none());
+    if let Ok(slot) = number.and_then(|number| connection.send(number, request, None)) {
+        connection.abandon(slot);
+    }
 }
 
 /// Keeps the connection for as long as the endpoint lives.
@@ -149,6 +159,7 @@ async fn introduce(
         });
     }
     let router = inner.upgrade().ok_or_else(lost)?;
+    router.linked.set(Some(Instant::now()));
     router.link.send_replace(LinkState::Up(Rc::clone(connection)));
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
+use crate::accounts::Accounts;
 use crate::finder::denials::Denied;
 use crate::frame::{Bind, KEY, Key};
 use crate::refusals::Refusals;
@@ -86,8 +87,11 @@ pub(crate) struct Bound {
     pub(crate) grant: Rc<Grant>,
 }
 
+/// The longest frame of a caller, in octets, unless the process says otherwise. Decoded, a frame can take 50 times as
+/// much memory.
+pub(crate) const MAX_FRAME: usize = 1 << 20;
+
 /// The methods of the process.
-#[derive(Default)]
 pub(crate) struct Registry {
     methods: RefCell<HashMap<String, Rc<MethodEntry>>>,
     /// The Finder's methods, which need no key.
@@ -100,26 +104,57 @@ pub(crate) struct Registry {
     revoked: RefCell<VecDeque<u64>>,
     /// What the Finder was not told of yet.
     pub(crate) refusals: Refusals,
+    /// Limits of the callers, by principal.
+    pub(crate) accounts: Rc<Accounts>,
+    /// The longest frame of a caller other than root and the operator, in octets.
+    pub(crate) max_frame: Cell<usize>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Registry {
+            methods: RefCell::default(),
+            open: None,
+            operator: Cell::default(),
+            grants: RefCell::default(),
+            revoked: RefCell::default(),
+            refusals: Refusals::default(),
+            accounts: Rc::default(),
+            max_frame: Cell::new(MAX_FRAME),
+        }
+    }
 }
 
 /// Methods without a key, and the callers with a secret.
 struct Open {
-    is_known: Box<dyn Fn(u64) -> bool>,
+    principal_of: Box<dyn Fn(u64) -> Option<Rc<str>>>,
     on_close: Box<dyn Fn(u64)>,
 }
 
 impl Registry {
-    /// Returns a registry of methods without keys. `is_known` returns true if the caller of a connection has shown a
-    /// secret, `on_close` is called at the end of a connection.
-    pub(crate) fn open(is_known: impl Fn(u64) -> bool + 'static, on_close: impl Fn(u64) + 'static) -> Self {
-        let open = Open { is_known: Box::new(is_known), on_close: Box::new(on_close) };
+    /// Returns a registry of methods without keys. `principal_of` returns the principal of a connection whose caller has
+    /// shown a secret, `on_close` is called at the end of a connection.
+    pub(crate) fn open(
+        principal_of: impl Fn(u64) -> Option<Rc<str>> + 'static,
+        on_close: impl Fn(u64) + 'static,
+    ) -> Self {
+        let open = Open { principal_of: Box::new(principal_of), on_close: Box::new(on_close) };
         Registry { open: Some(open), ..Registry::default() }
     }
 
-    /// Returns true if the caller of a connection has identified itself: to the Finder by a secret, to a target by a
-    /// key.
-    pub(crate) fn trusts(&self, connection: u64, has_key: impl Fn() -> bool) -> bool {
-        self.open.as_ref().map_or_else(has_key, |open| (open.is_known)(connection))
+    /// Returns the principal of a connection whose caller has identified itself: to the Finder by a secret, to a target
+    /// by a key.
+    pub(crate) fn principal_of(
+        &self,
+        connection: u64,
+        by_key: impl Fn() -> Option<Rc<str>>,
+    ) -> Option<Rc<str>> {
+        self.open.as_ref().map_or_else(by_key, |open| (open.principal_of)(connection))
+    }
+
+    /// Returns true for a user without limits: root, and the operator.
+    pub(crate) fn is_trusted(&self, uid: Option<u32>) -> bool {
+        uid.is_some_and(|uid| uid == 0 || Some(uid) == self.operator.get())
     }
 
     /// Lets a user call reading methods without a key.
@@ -205,8 +240,7 @@ impl Registry {
     /// Returns true for a call without a key, by root or the operator, of a method that only reads.
     fn may_read(&self, bind: &Bind<'_>, uid: Option<u32>) -> bool {
         let method = bind.path.rsplit('/').next().unwrap_or_default();
-        let is_operator = uid.is_some_and(|uid| uid == 0 || Some(uid) == self.operator.get());
-        is_operator && bind.key == NO_KEY && READING.iter().any(|word| method.starts_with(word))
+        self.is_trusted(uid) && bind.key == NO_KEY && READING.iter().any(|word| method.starts_with(word))
     }
 
     /// The method at `path`, for a caller of the same process with the Finder's permission.

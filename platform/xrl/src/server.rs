@@ -17,6 +17,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tokio::time::Instant;
 
+use crate::accounts::{MAX_CONNECTIONS, Membership, Owner};
+use crate::finder::denials::Denied;
 use crate::frame::{self, Bind, Frame, Kind};
 use crate::guests::{self, Guests, Place};
 use crate::registry::{Bound, Registry};
@@ -52,8 +54,8 @@ struct ServerConnection {
     context: CallContext,
     /// The place among the guests, until the caller has shown a secret or a key.
     guest: Option<Guest>,
-    /// Octets of replies that may wait for the caller.
-    max_replies: usize,
+    /// The place in the account of the caller's principal, or of its user's guests; `None` for root and the operator.
+    membership: Option<Membership>,
     greeted: bool,
     closing: bool,
     hangup_watch: Option<AbortHandle>,
@@ -68,6 +70,10 @@ impl ServerConnection {
             Stream::Unix(_) => Family::Unix,
             Stream::Tcp(_) => Family::Tcp,
         };
+        let membership = match registry.is_trusted(uid) {
+            true => None,
+            false => registry.accounts.join(Owner::Guests(uid), connection),
+        };
         ServerConnection {
             stream: Rc::new(stream),
             registry,
@@ -79,7 +85,7 @@ impl ServerConnection {
             input: Input::small(guests::MAX_OCTETS),
             context: CallContext { connection, pid, uid, principal: nobody(), family, deadline: None },
             guest: Some(Guest { _place: place, until: Box::pin(tokio::time::sleep(guests::PATIENCE)) }),
-            max_replies: guests::MAX_OCTETS,
+            membership,
             greeted: false,
             closing: false,
             hangup_watch: None,
@@ -88,22 +94,73 @@ impl ServerConnection {
     }
 
     fn full(&self) -> bool {
-        self.shared.running.borrow().len() >= MAX_RUNNING || self.shared.out.len() >= self.max_replies
+        let (running, replies) = match (&self.guest, &self.membership) {
+            (Some(_), _) => (MAX_RUNNING, guests::MAX_OCTETS),
+            (None, Some(membership)) => (membership.max_running(), membership.max_replies()),
+            (None, None) => (MAX_RUNNING, MAX_REPLIES),
+        };
+        self.shared.running.borrow().len() >= running || self.shared.out.len() >= replies
     }
 
-    /// Ends the guest status of a caller with a secret or a key; returns true for a remaining guest.
+    /// Ends the guest status of a caller with a secret or a key; returns true for a remaining guest. Closes the connection
+    /// if the caller's principal has too many.
     fn is_guest(&mut self) -> bool {
         if self.guest.is_none() {
             return false;
         }
-        let has_key = || self.bound.iter().flatten().any(Result::is_ok);
-        if !self.registry.trusts(self.context.connection, has_key) {
+        let by_key = || {
+            let mut bound = self.bound.iter().flatten().flatten();
+            bound.next().map(|bound| Rc::clone(&bound.grant.principal))
+        };
+        let Some(principal) = self.registry.principal_of(self.context.connection, by_key) else {
             return true;
-        }
+        };
         self.guest = None;
-        self.max_replies = MAX_REPLIES;
         self.input.widen();
+        if !self.registry.is_trusted(self.context.uid) {
+            let owner = Owner::Principal(Rc::clone(&principal));
+            self.membership = self.registry.accounts.join(owner, self.context.connection);
+            if self.membership.is_none() {
+                let limit = format!("more than {MAX_CONNECTIONS} connections");
+                self.refuse(Denied::Limit, &principal, &limit);
+                self.close(&XrlError::Busy(limit));
+            }
+        }
         false
+    }
+
+    /// Checks the frame that begins at the start of the input and is not complete yet.
+    fn check_unfinished(&mut self) {
+        let announced = frame::announced_size(self.input.data());
+        if announced > guests::MAX_OCTETS && self.is_guest() {
+            let why = format!("a frame of {announced} octets before a secret or a key");
+            return self.violation(&XrlError::Protocol(why));
+        }
+        let longest = self.registry.max_frame.get();
+        let Some(membership) = &mut self.membership else { return };
+        let error = if announced > longest {
+            XrlError::TooLarge { size: announced as u64, limit: longest as u64 }
+        } else if !membership.hold(self.input.excess(), longest) {
+            XrlError::Busy("too many octets of unfinished frames".to_owned())
+        } else {
+            return;
+        };
+        let principal = membership.principal();
+        self.refuse(Denied::Limit, &principal, &error.to_string());
+        self.close(&error);
+    }
+
+    /// Counts a refusal for the operator.
+    fn refuse(&self, denied: Denied, principal: &str, subject: &str) {
+        let from = (self.context.pid, self.context.uid);
+        self.registry.refusals.note(denied, principal, subject, from);
+    }
+
+    /// Counts a violation of the protocol, and ends the connection.
+    fn violation(&mut self, why: &XrlError) {
+        let principal = self.membership.as_ref().map(Membership::principal);
+        self.refuse(Denied::Frame, principal.as_deref().unwrap_or_default(), &why.to_string());
+        self.close(why);
     }
 
     /// Handles the available frames, until a limit is reached; returns true if the turn is over with frames left.
@@ -112,15 +169,11 @@ impl ServerConnection {
             let (frame, size) = match frame::decode(self.input.data()) {
                 Ok(Some(found)) => found,
                 Ok(None) => {
-                    let announced = frame::announced_size(self.input.data());
-                    if announced > guests::MAX_OCTETS && self.is_guest() {
-                        let why = format!("a frame of {announced} octets before a secret or a key");
-                        self.close(&XrlError::Protocol(why));
-                    }
+                    self.check_unfinished();
                     return false;
                 }
                 Err(e) => {
-                    self.close(&XrlError::Protocol(e.to_string()));
+                    self.violation(&XrlError::Protocol(e.to_string()));
                     return false;
                 }
             };
@@ -134,7 +187,8 @@ impl ServerConnection {
             self.input.consume(size);
             self.is_guest();
             match result {
-                Err(e) => self.close(&e),
+                Err(_) if self.closing => {}
+                Err(e) => self.violation(&e),
                 Ok(()) if turn.has_time_after(size) => {}
                 Ok(()) => return true,
             }
@@ -142,13 +196,10 @@ impl ServerConnection {
         false
     }
 
+    /// Ends the connection with a Close frame. The reason is no warning in the log, which callers could fill with it.
     fn close(&mut self, why: &XrlError) {
         let (connection, pid) = (self.context.connection, self.context.pid);
-        match self.guest {
-            // Anybody can be refused as often as he likes: that is nothing to fill the log with.
-            Some(_) => tracing::debug!(connection, pid, %why, "XRL connection refused"),
-            None => tracing::warn!(connection, pid, %why, "XRL connection refused"),
-        }
+        tracing::debug!(connection, pid, %why, "XRL connection refused");
         let mut out = self.shared.out.buf.borrow_mut();
         let start = frame::begin(&mut out, Kind::Close, 0, 0);
         why.encode(&mut out);
@@ -170,6 +221,18 @@ impl ServerConnection {
             });
             self.hangup_watch = Some(watch.abort_handle());
         }
+    }
+
+    /// Does a turn's work, if it is this connection's turn.
+    fn take_turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
+        if self.membership.as_ref().is_some_and(|membership| !membership.begin_turn(cx)) {
+            return Ok(Poll::Pending);
+        }
+        let worked = self.turn(cx);
+        if let Some(membership) = &self.membership {
+            membership.end_turn();
+        }
+        worked
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
@@ -210,7 +273,7 @@ impl Future for ServerConnection {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.turn(cx).unwrap_or(Poll::Ready(()))
+        self.take_turn(cx).unwrap_or(Poll::Ready(()))
     }
 }
 
@@ -356,19 +419,32 @@ thread_local! {
     static NEXT_CONNECTION: Cell<u64> = const { Cell::new(1) };
 }
 
+/// The time in which connections are accepted in a row, before other tasks of the process.
+const IN_A_ROW: Duration = Duration::from_millis(1);
+
 /// Accepts connections for as long as the task lives, each served by a task that ends with the accepting task.
 pub(crate) async fn serve(listener: Listener, registry: Rc<Registry>) {
     let mut connections = tokio::task::JoinSet::new();
     let guests = Rc::new(Guests::default());
+    let mut since = Instant::now();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(stream) => {
                     let id = NEXT_CONNECTION.get();
                     NEXT_CONNECTION.set(id + 1);
-                    let (_, uid) = stream.peer();
+                    let (pid, uid) = stream.peer();
                     let connection = ServerConnection::new(stream, Rc::clone(&registry), id, &guests);
-                    guests.enter(uid, id, connections.spawn_local(connection));
+                    if let Some(crowd) = guests.enter(uid, id, connections.spawn_local(connection)) {
+                        // The process is known if the displaced guest's user is the new guest's.
+                        let pid = pid.filter(|_| crowd == uid);
+                        let subject = "connections without a secret or a key";
+                        registry.refusals.note(Denied::Limit, "", subject, (pid, crowd));
+                    }
+                    if since.elapsed() > IN_A_ROW {
+                        tokio::task::yield_now().await;
+                        since = Instant::now();
+                    }
                 }
                 Err(e) => {
                     // Out of descriptors, mostly: others are closed meanwhile.

@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use prost::Message;
+use prost::encoding::{DecodeContext, decode_key, skip_field};
 use tokio::time::Instant;
 
 use crate::frame::{self, Kind};
@@ -21,6 +22,9 @@ use crate::{Family, XrlError};
 
 /// The depth of nested calls in a process, each on the stack of its caller; deeper handlers start as a task.
 const MAX_INLINE_DEPTH: u32 = 16;
+
+/// Fields of a call's arguments, the entries of a list included.
+const MAX_FIELDS: usize = 65_536;
 
 thread_local! {
     static INLINE_DEPTH: Cell<u32> = const { Cell::new(0) };
@@ -225,9 +229,9 @@ where
         out: &RefCell<Vec<u8>>,
     ) -> Option<PendingReply> {
         let deadline = ctx.deadline;
-        let begun = match Req::decode(arguments) {
+        let begun = match decode(arguments) {
             Ok(request) => self.begin(ctx, request),
-            Err(e) => Begun::Ready(Err(XrlError::BadArguments(e.to_string()))),
+            Err(e) => Begun::Ready(Err(e)),
         };
         match begun {
             Begun::Ready(result) => {
@@ -241,9 +245,9 @@ where
     }
 
     fn start_octets(&self, ctx: CallContext, arguments: &[u8]) -> Started<Vec<u8>> {
-        let request = match Req::decode(arguments) {
+        let request = match decode(arguments) {
             Ok(request) => request,
-            Err(e) => return Started::Ready(Err(XrlError::BadArguments(e.to_string()))),
+            Err(e) => return Started::Ready(Err(e)),
         };
         let deadline = ctx.deadline;
         match self.begin(ctx, request) {
@@ -268,6 +272,25 @@ where
             Begun::Pending(running) => Started::Pending(Box::pin(within(deadline, running))),
         }
     }
+}
+
+/// Decodes the arguments of a call with at most [`MAX_FIELDS`] fields: an empty message of two octets can take a hundred
+/// octets of memory.
+fn decode<Req: Message + Default>(arguments: &[u8]) -> Result<Req, XrlError> {
+    let wrong = |e: prost::DecodeError| XrlError::BadArguments(e.to_string());
+    // A field has two octets at least.
+    if arguments.len() > 2 * MAX_FIELDS {
+        let (mut rest, mut fields) = (arguments, 0);
+        while !rest.is_empty() {
+            let (tag, kind) = decode_key(&mut rest).map_err(wrong)?;
+            skip_field(kind, tag, &mut rest, DecodeContext::default()).map_err(wrong)?;
+            fields += 1;
+            if fields > MAX_FIELDS {
+                return Err(XrlError::BadArguments(format!("more than {MAX_FIELDS} fields")));
+            }
+        }
+    }
+    Req::decode(arguments).map_err(wrong)
 }
 
 /// Appends the Reply or Error frame of a call.

@@ -13,7 +13,7 @@ use crate::frame;
 /// Room for a single read.
 const INPUT: usize = 64 << 10;
 /// The largest size at which an empty buffer is kept after a large frame.
-const KEEP: usize = 1 << 20;
+const KEEP: usize = 256 << 10;
 
 /// A stream socket.
 pub(crate) enum Stream {
@@ -83,8 +83,10 @@ impl Turn {
     const READS: usize = 16;
     /// Time after which a turn is over, for expensive calls.
     const TIME: Duration = Duration::from_millis(1);
-    /// Octets of frames between two looks at the clock: expensive calls are long.
-    const LOOK: usize = 4096;
+    /// Octets of frames between two looks at the clock.
+    const LOOK: usize = 512;
+    /// Octets that a frame counts for at least: short calls may be expensive too.
+    const SHORT: usize = 256;
 
     pub(crate) fn begin() -> Self {
         Turn { begin: Instant::now(), reads: 0, octets: 0 }
@@ -92,7 +94,7 @@ impl Turn {
 
     /// Counts a handled frame of the given octets; returns true if there is time for one more.
     pub(crate) fn has_time_after(&mut self, octets: usize) -> bool {
-        self.octets += octets;
+        self.octets += octets.max(Self::SHORT);
         if self.octets < Self::LOOK {
             return true;
         }
@@ -108,8 +110,13 @@ impl Turn {
 
     /// Schedules the task after the process has checked every socket. (A task that wakes itself would run before the
     /// check, again and again, and new connections would wait for as long.)
-    pub(crate) fn end(self, cx: &mut Context<'_>) {
-        let later = std::pin::pin!(tokio::task::yield_now()).poll(cx);
+    pub(crate) fn end(self, cx: &Context<'_>) {
+        Self::wake_later(cx.waker());
+    }
+
+    /// Wakes a task after the process has checked every socket.
+    pub(crate) fn wake_later(waker: &Waker) {
+        let later = std::pin::pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(waker));
         debug_assert!(later.is_pending(), "the first poll of a yield is never its end");
     }
 }
@@ -131,6 +138,11 @@ impl Input {
     /// Returns a buffer of the given size for a peer without the right to send more.
     pub(crate) fn small(room: usize) -> Self {
         Input { buf: vec![0; room], start: 0, end: 0, room }
+    }
+
+    /// Octets of the buffer beyond the usual size: those of an unfinished frame.
+    pub(crate) fn excess(&self) -> usize {
+        if self.start == self.end { 0 } else { self.buf.len().saturating_sub(INPUT) }
     }
 
     /// Gives a small buffer the usual size.

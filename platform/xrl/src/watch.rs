@@ -2,34 +2,47 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use tokio::sync::Notify;
 
+use crate::endpoint::Inner;
 use crate::finder::core::Subject;
 use crate::finder::life::{Life, LifeEvent, LifeQueue};
 use crate::idl::finder::v1::WatchRequest;
 
 /// Reports the births and deaths of a class or an instance, beginning with the births of the live instances.
-pub struct LifeWatch(pub(crate) Rc<WatchState>);
+pub struct LifeWatch {
+    pub(crate) state: Rc<WatchState>,
+    pub(crate) endpoint: Weak<Inner>,
+}
 
 impl LifeWatch {
     /// Waits for the next event. `None` when the endpoint is gone.
     pub async fn next(&mut self) -> Option<LifeEvent> {
         loop {
-            if let Some(event) = self.0.queue.borrow_mut().pop() {
+            if let Some(event) = self.state.queue.borrow_mut().pop() {
                 return Some(event);
             }
-            if self.0.ended.get() {
+            if self.state.ended.get() {
                 return None;
             }
-            self.0.notify.notified().await;
+            self.state.notify.notified().await;
         }
     }
 
     /// Returns the next event, if any.
     pub fn try_next(&mut self) -> Option<LifeEvent> {
-        self.0.queue.borrow_mut().pop()
+        self.state.queue.borrow_mut().pop()
+    }
+}
+
+impl Drop for LifeWatch {
+    /// Ends the watch at the Finder, which bounds the watches of a process.
+    fn drop(&mut self) {
+        if let Some(endpoint) = self.endpoint.upgrade() {
+            endpoint.unwatch(&self.state);
+        }
     }
 }
 

@@ -12,17 +12,32 @@ use sluice_cli::metrics::{END, Family, Sample, samples};
 use sluice_config::metrics::{self, Call, EXPORTED, Metric, Type};
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{XrlEndpoint, XrlError, text};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// The manager's name, whose metrics are part of the executable.
 const MANAGER: &str = "manager";
 
+/// Limits on the metrics of a component: a package may be anybody's.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Series; the rest are counted.
+    series: usize,
+    /// Octets of an answer.
+    octets: usize,
+}
+
+/// Limits of a package.
+const OF_A_PACKAGE: Limits = Limits { series: 10_000, octets: 4 << 20 };
+/// Limits of a component of the router.
+const OF_THE_ROUTER: Limits = Limits { series: 1_000_000, octets: 16 << 20 };
+
 /// The metrics declared by a package.
 struct Declared {
     /// The component's name, or the package's for a package without a component.
     component: String,
+    limits: Limits,
     metrics: Vec<Metric>,
 }
 
@@ -32,8 +47,11 @@ struct Wrong {
     failure: Failure,
 }
 
+/// An answer, with the number of list entries that were left out, by the list's name.
+type Answer = (Value, BTreeMap<String, u64>);
+
 /// Answers by call; `None` for a component not meant to run.
-type Answers = BTreeMap<Call, Option<Result<Value, XrlError>>>;
+type Answers = BTreeMap<Call, Option<Result<Answer, XrlError>>>;
 
 /// Shows metrics of every component, or of the component `only`.
 pub async fn show(session: &Session, only: Option<&str>, out: &mut Output) -> Result<(), Failure> {
@@ -47,17 +65,32 @@ pub async fn show(session: &Session, only: Option<&str>, out: &mut Output) -> Re
             return Err(Failure::failed(format!("there is no component `{only}` that brings metrics")));
         }
     }
-    let calls: BTreeSet<&Call> = declared.iter().flat_map(|d| &d.metrics).map(|m| &m.call).collect();
+    let mut calls = BTreeMap::<Call, Limits>::new();
+    for (call, limits) in declared.iter().flat_map(|d| d.metrics.iter().map(|m| (&m.call, d.limits))) {
+        // Packages may use answers of the router's components, which have more.
+        let known = calls.entry(call.clone()).or_insert(limits);
+        *known = if known.series < limits.series { limits } else { *known };
+    }
     let mut answers = ask(&router, calls, session.flags.timeout).await;
     // Who was asked for by name is missed also if nobody wants it to run.
     if only.is_none() {
         forget_the_unwanted(&router, &mut answers, session.flags.timeout).await;
     }
     let mut families = vec![up(&declared, &answers)];
+    let mut left_out = Vec::new();
     for one in &declared {
-        let (found, wrong) = of_component(one, &answers);
+        let (found, wrong, excess) = of_component(one, &answers);
         families.extend(found);
         wrongs.extend(wrong);
+        if excess > 0 {
+            let labels = [("component".to_string(), one.component.clone())].into();
+            left_out.push(Sample { labels, value: excess.into() });
+            let text = format!("{excess} series beyond the limit of {} are left out", one.limits.series);
+            wrongs.push(Wrong { component: one.component.clone(), failure: Failure::failed(text) });
+        }
+    }
+    if !left_out.is_empty() {
+        families.insert(1, excess_family(left_out));
     }
     let has_any = families.iter().skip(1).any(|family| !family.samples.is_empty());
     if only.is_some() && !has_any && !wrongs.is_empty() {
@@ -71,12 +104,13 @@ pub async fn show(session: &Session, only: Option<&str>, out: &mut Output) -> Re
 async fn declared(session: &Session, wrongs: &mut Vec<Wrong>) -> Result<Vec<Declared>, Failure> {
     let reply = session.configuration().await?.get_packages(pb::GetPackagesRequest {}).await?;
     let taken = reply.packages.into_iter().filter(|p| p.refused.is_empty() && !p.metrics.is_empty());
-    let mut texts: Vec<(String, String)> = taken.map(|p| (p.name, p.metrics)).collect();
-    texts.push((MANAGER.into(), MANAGER_METRICS.into()));
+    let limits = |p: &pb::Package| if p.builtin { OF_THE_ROUTER } else { OF_A_PACKAGE };
+    let mut texts: Vec<_> = taken.map(|p| (limits(&p), p.name, p.metrics)).collect();
+    texts.push((OF_THE_ROUTER, MANAGER.into(), MANAGER_METRICS.into()));
     let mut all = Vec::new();
-    for (component, text) in texts {
+    for (limits, component, text) in texts {
         match metrics::parse(&component, &text) {
-            Ok(metrics) => all.push(Declared { component, metrics }),
+            Ok(metrics) => all.push(Declared { component, limits, metrics }),
             // The router took it: it is of another version than this program.
             Err(error) => wrongs.push(Wrong { component, failure: Failure::failed(error.to_string()) }),
         }
@@ -86,20 +120,21 @@ async fn declared(session: &Session, wrongs: &mut Vec<Wrong>) -> Result<Vec<Decl
 }
 
 /// Makes every call, and waits for every answer.
-async fn ask(router: &XrlEndpoint, calls: BTreeSet<&Call>, timeout: Duration) -> Answers {
-    let ask_one = |call: &Call| -> JoinHandle<Result<Value, XrlError>> {
+async fn ask(router: &XrlEndpoint, calls: BTreeMap<Call, Limits>, timeout: Duration) -> Answers {
+    let ask_one = |call: &Call, Limits { series, octets }: Limits| -> JoinHandle<Result<Answer, XrlError>> {
         let (router, call) = (router.clone(), call.clone());
         tokio::task::spawn_local(async move {
             let method = (call.target.as_str(), call.interface.as_str(), call.method.as_str());
             let fields: Vec<(String, String)> = call.with.clone().into_iter().collect();
-            let asking = text::call_plain(&router, method, &fields, timeout);
+            let asking = text::call_plain_bounded(&router, method, &fields, timeout, (series, octets));
             // What the method looks like is asked first, and may not be answered either.
             tokio::time::timeout(timeout, asking).await.unwrap_or(Err(XrlError::DeadlineExceeded))
         })
     };
-    let asked: Vec<_> = calls.into_iter().map(|call| (call.clone(), ask_one(call))).collect();
+    let ask_all = calls.into_iter().map(|(call, limits)| (ask_one(&call, limits), call));
+    let asked: Vec<_> = ask_all.collect();
     let mut answers = Answers::new();
-    for (call, task) in asked {
+    for (task, call) in asked {
         let answer = task.await.unwrap_or_else(|e| Err(XrlError::Protocol(e.to_string())));
         answers.insert(call, Some(answer));
     }
@@ -143,13 +178,30 @@ fn up(declared: &[Declared], answers: &Answers) -> Family {
     }
 }
 
-/// Returns a component's families and errors. A missing answer is reported once.
-fn of_component(one: &Declared, answers: &Answers) -> (Vec<Family>, Vec<Wrong>) {
+/// Returns the metric of series beyond a component's limit.
+fn excess_family(samples: Vec<Sample>) -> Family {
+    Family {
+        name: format!("{EXPORTED}series_left_out"),
+        kind: Type::Gauge,
+        help: "Series of a component beyond the limit, which are not shown.".into(),
+        unit: None,
+        samples,
+    }
+}
+
+/// Returns a component's families, its errors, and the number of series beyond its limit. A missing answer is reported once.
+fn of_component(one: &Declared, answers: &Answers) -> (Vec<Family>, Vec<Wrong>, u64) {
     let (mut families, mut said) = (Vec::new(), BTreeMap::new());
+    let (mut left, mut excess) = (one.limits.series, 0);
     for metric in &one.metrics {
         match answers.get(&metric.call) {
-            Some(Some(Ok(answer))) => {
-                let (samples, troubles) = samples(metric, answer);
+            Some(Some(Ok((answer, left_out)))) => {
+                let (mut samples, troubles) = samples(metric, answer);
+                excess +=
+                    left_out.get(metric.rows.split('.').next().unwrap_or_default()).copied().unwrap_or(0);
+                excess += samples.len().saturating_sub(left) as u64;
+                samples.truncate(left);
+                left -= samples.len();
                 for trouble in troubles {
                     let text = format!("{}: {trouble}", metric.name);
                     said.entry(text.clone()).or_insert_with(|| Failure::failed(text));
@@ -163,7 +215,7 @@ fn of_component(one: &Declared, answers: &Answers) -> (Vec<Family>, Vec<Wrong>) 
         }
     }
     let wrong = |failure| Wrong { component: one.component.clone(), failure };
-    (families, said.into_values().map(wrong).collect())
+    (families, said.into_values().map(wrong).collect(), excess)
 }
 
 fn print(families: &[Family], wrongs: &[Wrong], out: &mut Output) {

@@ -1,9 +1,11 @@
 //! Components of third parties: in Python on the client of this project, and in Go on the documents alone.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod floods;
 mod guard;
 mod hello;
 mod hostile;
+mod latency;
 mod live;
 mod origins;
 mod outside;

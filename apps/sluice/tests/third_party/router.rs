@@ -32,24 +32,41 @@ impl Router {
     /// Starts a router with the packages in `folder/packages` and the given configuration, and waits until the router
     /// is ready.
     pub fn start(folder: &Path, configuration: &str) -> Self {
-        Self::start_by(folder, configuration, |lab| lab.command("host", SLUICE).unwrap())
+        Self::start_by(folder, "", configuration, |lab| lab.command("host", SLUICE).unwrap())
     }
 
     /// Starts a router in the same way, with the host's control groups, which the lab's nodes do not see.
     pub fn start_with_control_groups(folder: &Path, configuration: &str) -> Self {
-        Self::start_by(folder, configuration, |lab| {
+        Self::start_among(folder, "", configuration, &[])
+    }
+
+    /// Starts a router in the same way, with neighbors (further nodes and links of the topology) and with variables in its
+    /// environment.
+    pub fn start_among(
+        folder: &Path,
+        neighbors: &str,
+        configuration: &str,
+        variables: &[(&str, &str)],
+    ) -> Self {
+        Self::start_by(folder, neighbors, configuration, |lab| {
             let mut shell = lab.command("host", "unshare").unwrap();
             shell.args(["--mount", "sh", "-c", MOUNT_CONTROL_GROUPS, SLUICE, SLUICE]);
+            shell.envs(variables.iter().copied());
             shell
         })
     }
 
-    fn start_by(folder: &Path, configuration: &str, command: impl FnOnce(&Lab) -> Command) -> Self {
+    fn start_by(
+        folder: &Path,
+        neighbors: &str,
+        configuration: &str,
+        command: impl FnOnce(&Lab) -> Command,
+    ) -> Self {
         // Components run as another user.
         std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let file = folder.join("router.conf");
         std::fs::write(&file, configuration).unwrap();
-        let topology: Topology = "[nodes.host]\n".parse().unwrap();
+        let topology: Topology = format!("[nodes.host]\n{neighbors}").parse().unwrap();
         let lab = Lab::up(&topology, LabOptions::unique("third-party")).unwrap();
         let mut router = Router { lab, folder: folder.into(), starts: 0 };
         let command = command(&router.lab);

@@ -4,7 +4,7 @@ use crate::process::FeaProcess;
 use sluice_base::{InterfaceEvent, InterfaceIndex};
 use sluice_xrl::idl::fea::v1 as pb;
 use sluice_xrl::{CallContext, LifeEvent, XrlError};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use tokio::sync::Notify;
@@ -51,7 +51,9 @@ impl Links {
 struct Subscriber {
     waiting: RefCell<BTreeMap<InterfaceIndex, InterfaceEvent>>,
     /// The snapshot waits to be sent, before what changed since.
-    snapshot: std::cell::Cell<bool>,
+    snapshot: Cell<bool>,
+    /// The target has subscribed again: another subscriber is on the list.
+    is_replaced: Cell<bool>,
     wake: Notify,
 }
 
@@ -93,8 +95,11 @@ impl Subscribers {
         }
         subscriber.snapshot.set(true);
         subscriber.wake.notify_one();
-        // Who subscribes again starts afresh; the earlier task ends because it is no longer the one on the list.
-        self.0.borrow_mut().insert(target.into(), Rc::clone(&subscriber));
+        // A target that subscribes again starts afresh, and its earlier task ends.
+        if let Some(earlier) = self.0.borrow_mut().insert(target.into(), Rc::clone(&subscriber)) {
+            earlier.is_replaced.set(true);
+            earlier.wake.notify_one();
+        }
         let (process, target) = (Rc::clone(process), target.to_string());
         tokio::task::spawn_local(async move {
             let serve = feed(&process, &target, &subscriber);
@@ -115,6 +120,9 @@ async fn feed(process: &Rc<FeaProcess>, target: &str, subscriber: &Rc<Subscriber
     let client = pb::InterfaceObserverClient::new(&process.frame.router, target);
     loop {
         subscriber.wake.notified().await;
+        if subscriber.is_replaced.get() {
+            return;
+        }
         let events = subscriber.take();
         if events.is_empty() {
             continue;

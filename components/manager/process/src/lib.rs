@@ -176,7 +176,12 @@ async fn serve(
     finder.set_people(Box::new(move |peer| asked.principal(peer)));
     let sockets = socket_folder(&options.run_dir, "manager");
     std::fs::create_dir_all(&sockets).map_err(state::cannot("make the folder", &sockets))?;
-    let router = XrlEndpoint::connect(EndpointOptions::new(&socket, own, sockets)).await?;
+    // People load whole configurations.
+    let options_of_own = EndpointOptions {
+        max_frame: sluice_xrl::frame::MAX_LENGTH,
+        ..EndpointOptions::new(&socket, own, sockets)
+    };
+    let router = XrlEndpoint::connect(options_of_own).await?;
     let process = Rc::new_cyclic(|me: &Weak<ManagerProcess>| {
         let effect = {
             let me = me.clone();

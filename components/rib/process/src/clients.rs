@@ -21,6 +21,9 @@ const SUBSCRIBED_BATCH: usize = 1024;
 /// Instances of a single principal that are clients.
 const MAX_CLIENTS: usize = 64;
 
+/// Subscriptions of a single principal. Each can hold a whole table of changes that its subscriber has not taken.
+const MAX_SUBSCRIPTIONS: usize = 64;
+
 /// The clients of the RIB.
 pub struct Clients {
     router: XrlEndpoint,
@@ -29,6 +32,8 @@ pub struct Clients {
     registrations: RefCell<Registrations<String>>,
     /// The principals of the subscriptions.
     subscriptions: RefCell<BTreeMap<SubscriptionId, Rc<str>>>,
+    /// The processes that registered origins, each watched by a task, and the number of the last registration by each.
+    programs: RefCell<BTreeMap<(OriginKey, u32), u64>>,
     next_watcher: Cell<u32>,
     wake: Notify,
 }
@@ -76,6 +81,7 @@ impl Clients {
             known: RefCell::default(),
             registrations: RefCell::default(),
             subscriptions: RefCell::default(),
+            programs: RefCell::default(),
             next_watcher: Cell::new(1),
             wake: Notify::new(),
         }
@@ -119,7 +125,9 @@ impl RibProcess {
             let principal = self.clients.router.registrant(name).await?;
             let of_principal = |c: &&Client| c.principal == principal;
             if self.clients.known.borrow().values().filter(of_principal).count() >= MAX_CLIENTS {
-                return Err(XrlError::Busy(format!("{principal} has {MAX_CLIENTS} clients here already")));
+                let limit = format!("more than {MAX_CLIENTS} clients");
+                self.clients.router.report_excess(ctx, &limit);
+                return Err(XrlError::Busy(limit));
             }
             self.add_client(name, principal);
         }
@@ -194,6 +202,17 @@ impl RibProcess {
         }
     }
 
+    /// Returns an error if the caller's principal has as many subscriptions as it may.
+    pub(crate) fn check_subscriptions(&self, ctx: &CallContext) -> Result<(), XrlError> {
+        let own = self.clients.subscriptions.borrow().values().filter(|p| **p == ctx.principal).count();
+        if own < MAX_SUBSCRIPTIONS {
+            return Ok(());
+        }
+        let limit = format!("more than {MAX_SUBSCRIPTIONS} subscriptions");
+        self.clients.router.report_excess(ctx, &limit);
+        Err(XrlError::Busy(limit))
+    }
+
     fn client_died(&self, name: &str, watcher: WatcherId) {
         self.clients.known.borrow_mut().remove(name);
         let owned = self.clients.registrations.borrow_mut().client_died(&name.to_string());
@@ -223,9 +242,16 @@ impl RibProcess {
         let registration =
             self.clients.registrations.borrow_mut().register(key.clone(), named, &ctx.principal);
         let Some(pid) = ctx.pid else { return };
+        let program = (key.clone(), pid);
+        // A process that registers again and again is watched once.
+        if self.clients.programs.borrow_mut().insert(program.clone(), registration).is_some() {
+            return;
+        }
         let me = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            if let Err(error) = sluice_process::process_end(pid).await {
+            let ended = sluice_process::process_end(pid).await;
+            let Some(registration) = me.clients.programs.borrow_mut().remove(&program) else { return };
+            if let Err(error) = ended {
                 return warn!(%error, pid, origin = key.1, "the end of the process is not watched; its routes stay if it names no target");
             }
             let is_newest = me.clients.registrations.borrow_mut().registration_ended(&key, registration);

@@ -208,6 +208,7 @@ impl pb::Rib for Served {
         request: pb::SubscribeRequest,
     ) -> Result<pb::SubscribeReply, XrlError> {
         self.client(ctx, &request.target).await?;
+        self.check_subscriptions(ctx)?;
         let family = family_id(request.family.into())?;
         let id = self.subscribe_family(table(request.table), family, request.origins, &request.target);
         let id = id.ok_or_else(|| no_tables(family))?;

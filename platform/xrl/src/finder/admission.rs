@@ -9,8 +9,11 @@ use super::denials::{Denial, Denied};
 use super::life::LifeQueue;
 use crate::XrlError;
 use crate::frame::Key;
-use crate::idl::finder::v1::RefusalReport;
+use crate::idl::finder::v1::{RefusalReport, ReportRefusalsRequest};
 use crate::registry::MAX_REVOKED;
+
+/// Characters of a denial's subject.
+const MAX_SUBJECT: usize = 4 * MAX_NAME;
 
 impl Client {
     fn tell_revoked(&mut self, grant: u64) {
@@ -100,7 +103,8 @@ impl Core {
         self.denials.take()
     }
 
-    pub(super) fn deny(&mut self, id: ClientId, denied: Denied, subject: String) {
+    pub(super) fn deny(&mut self, id: ClientId, denied: Denied, subject: &str) {
+        let subject = subject.chars().take(MAX_SUBJECT).collect();
         let Some(client) = self.clients.get(&id) else { return };
         let principal = self.acl.get(&client.identity).map(|g| g.principal.name.clone()).unwrap_or_default();
         let (pid, uid) = (client.pid, client.uid);
@@ -116,18 +120,33 @@ impl Core {
     ) -> Result<(), XrlError> {
         let (_, principal) = self.client(id)?;
         let reporter = principal.name.clone();
+        self.reported_by(&reporter, reports, others)
+    }
+
+    /// Takes the refusals of the Finder's own connections.
+    pub(crate) fn refused(&mut self, refused: ReportRefusalsRequest) {
+        // The numbers are the Finder's own.
+        let _all_known = self.reported_by("", refused.refusals, refused.others);
+    }
+
+    fn reported_by(
+        &mut self,
+        reporter: &str,
+        reports: Vec<RefusalReport>,
+        others: u64,
+    ) -> Result<(), XrlError> {
         for report in reports {
             let denied = Denied::reported(report.denied)
-                .ok_or_else(|| XrlError::BadArguments("denied: expected 4 to 6".to_owned()))?;
+                .ok_or_else(|| XrlError::BadArguments("denied: expected 4 to 8".to_owned()))?;
             let denial = Denial {
                 denied,
                 principal: report.claimed.chars().take(MAX_NAME).collect(),
                 pid: report.pid,
                 uid: report.uid.unwrap_or(u32::MAX),
-                subject: report.subject.chars().take(4 * MAX_NAME).collect(),
-                reporter: reporter.clone(),
+                subject: report.subject.chars().take(MAX_SUBJECT).collect(),
+                reporter: reporter.to_owned(),
             };
-            self.denials.note(denial, 1);
+            self.denials.note(denial, report.times.max(1));
         }
         self.denials.others(others);
         Ok(())

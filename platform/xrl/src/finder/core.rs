@@ -7,6 +7,7 @@ use super::acl::{Acl, Granted, Identity, Peer, draw_grant, guard_name};
 use super::actions::PeoplesActions;
 use super::denials::{Denials, Denied};
 use super::life::{Life, LifeEvent, LifeQueue};
+use super::limits::check_size;
 use crate::frame::Key;
 use crate::idl::finder::v1::{
     Endpoint, Event, InterfaceInfo, RegisterReply, RegisterRequest, ResolveReply, TargetInfo,
@@ -16,14 +17,8 @@ use crate::seal::{Holder, Seal};
 use crate::{XrlError, kill};
 use sluice_base::{class_of, instance_of};
 
-/// Targets of a single connection.
-const MAX_TARGETS: usize = 256;
-/// Watches of a single connection.
-const MAX_WATCHES: usize = 1024;
 /// Resolved names kept for a single connection; older names are declared invalid.
 const MAX_RESOLVED: usize = 4096;
-/// Methods of a single target.
-const MAX_METHODS: usize = 4096;
 /// Octets of a class, instance, interface or method name.
 pub(super) const MAX_NAME: usize = 128;
 
@@ -83,6 +78,13 @@ pub(super) struct TargetRecord {
     interfaces: Vec<InterfaceRecord>,
 }
 
+impl TargetRecord {
+    /// Octets of the descriptions of its interfaces.
+    pub(super) fn described(&self) -> usize {
+        self.interfaces.iter().map(|interface| interface.descriptors.len()).sum()
+    }
+}
+
 /// The Finder's state.
 #[derive(Default)]
 pub(crate) struct Core {
@@ -127,21 +129,17 @@ impl Core {
         };
         if class_of(name) != class_of(&request.class) || !principal.can_register(name) {
             let (why, name) = (format!("{} may not register {name}", principal.name), name.clone());
-            self.deny(id, Denied::Registration, name);
+            self.deny(id, Denied::Registration, &name);
             return Err(XrlError::AccessDenied(why));
         }
-        if self.targets.values().filter(|t| t.owner == id).count() >= MAX_TARGETS {
-            return Err(XrlError::Busy(format!("more than {MAX_TARGETS} targets")));
-        }
-        if request.interfaces.iter().map(|i| i.methods.len()).sum::<usize>() > MAX_METHODS {
-            return Err(XrlError::BadArguments(format!("interfaces: more than {MAX_METHODS} methods")));
-        }
+        check_size(&request)?;
         for interface in &request.interfaces {
             check_name("interface", &interface.name)?;
             interface.methods.iter().try_for_each(|m| check_name("method", &m.name))?;
         }
         let instance = self.free_name(&request)?;
         self.check_singleton(&request, &instance)?;
+        self.check_targets(id, &instance, &request.interfaces)?;
         if self.targets.contains_key(&instance) {
             self.remove_target(&instance);
         }
@@ -307,7 +305,7 @@ impl Core {
             let who = &principal.name;
             let subject = format!("{name}/{interface}/{method}");
             let why = format!("{who} may not call {subject}");
-            self.deny(id, Denied::Resolution, subject);
+            self.deny(id, Denied::Resolution, &subject);
             return Err(XrlError::AccessDenied(why));
         }
         let target = match principal.is_guarded(&life.class, interface, method) {
@@ -366,15 +364,14 @@ impl Core {
 
     pub(crate) fn watch(&mut self, id: ClientId, subject: Subject) -> Result<(), XrlError> {
         self.check(id)?;
+        let (Subject::Class(name) | Subject::Instance(name)) = &subject;
+        self.check_watches(id, name)?;
         let mut born: Vec<&TargetRecord> =
             self.targets.values().filter(|t| t.enabled && subject.covers(&t.life)).collect();
         born.sort_by_key(|t| t.order);
         let Some(client) = self.clients.get_mut(&id) else {
             return Ok(());
         };
-        if client.watches.len() >= MAX_WATCHES {
-            return Err(XrlError::Busy(format!("more than {MAX_WATCHES} watches")));
-        }
         for target in born {
             client.lives.push(LifeEvent::Birth(target.life.clone()));
             self.woken.push(id);

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 /// Different denials that wait to be read; further ones are counted together.
 const MAX_KINDS: usize = 256;
+/// Different denials of a single user that wait to be read: a user with many hides no other user.
+const MAX_OF_A_USER: usize = 64;
+/// Different denials that a single process other than the Finder reports: a process with many lies hides no other process.
+const MAX_OF_A_REPORTER: usize = 128;
 
 /// What was refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -20,6 +24,10 @@ pub enum Denied {
     Impostor,
     /// A call that the receiver's own rules do not allow the caller.
     Right,
+    /// More connections, registrations or octets than a principal may have at once.
+    Limit,
+    /// Octets that break the protocol.
+    Frame,
 }
 
 impl Denied {
@@ -32,13 +40,16 @@ impl Denied {
             Denied::Key => 4,
             Denied::Impostor => 5,
             Denied::Right => 6,
+            Denied::Limit => 7,
+            Denied::Frame => 8,
         }
     }
 
     /// Returns the denial that another process may report under a number: what only the Finder sees is not among
     /// them.
     pub(crate) fn reported(number: u32) -> Option<Self> {
-        [Denied::Key, Denied::Impostor, Denied::Right].into_iter().find(|denied| denied.number() == number)
+        let reported = [Denied::Key, Denied::Impostor, Denied::Right, Denied::Limit, Denied::Frame];
+        reported.into_iter().find(|denied| denied.number() == number)
     }
 
     /// Returns the denial's name, as in metrics and records.
@@ -50,6 +61,8 @@ impl Denied {
             Denied::Key => "key",
             Denied::Impostor => "impostor",
             Denied::Right => "right",
+            Denied::Limit => "limit",
+            Denied::Frame => "frame",
         }
     }
 }
@@ -82,12 +95,20 @@ pub(crate) struct Denials {
 
 impl Denials {
     pub(crate) fn note(&mut self, denial: Denial, times: u64) {
-        if self.waiting.len() >= MAX_KINDS && !self.waiting.contains_key(&denial) {
-            self.others = self.others.saturating_add(times);
+        if let Some(count) = self.waiting.get_mut(&denial) {
+            *count = count.saturating_add(times);
             return;
         }
-        let count = self.waiting.entry(denial).or_default();
-        *count = count.saturating_add(times);
+        let count_of =
+            |is_it: &dyn Fn(&Denial) -> bool| self.waiting.keys().filter(|known| is_it(known)).count();
+        let is_full = self.waiting.len() >= MAX_KINDS
+            || count_of(&|known| known.uid == denial.uid) >= MAX_OF_A_USER
+            || (!denial.reporter.is_empty()
+                && count_of(&|known| known.reporter == denial.reporter) >= MAX_OF_A_REPORTER);
+        if is_full {
+            return self.others(times);
+        }
+        self.waiting.insert(denial, times);
     }
 
     pub(crate) fn others(&mut self, times: u64) {
@@ -104,23 +125,38 @@ impl Denials {
 mod tests {
     use super::*;
 
+    fn denial(uid: u32, reporter: &str, n: u32) -> Denial {
+        Denial {
+            denied: Denied::Resolution,
+            principal: "evil".into(),
+            pid: 7,
+            uid,
+            subject: format!("bgp/bgp.v1.Bgp/Guess{n}"),
+            reporter: reporter.into(),
+        }
+    }
+
     #[test]
     fn a_flood_is_counted_in_bounded_memory() {
         let mut denials = Denials::default();
         for n in 0..10_000_u32 {
-            let denial = Denial {
-                denied: Denied::Resolution,
-                principal: "evil".into(),
-                pid: 7,
-                uid: 1000,
-                subject: format!("bgp/bgp.v1.Bgp/Guess{}", n % 1000),
-                reporter: String::new(),
-            };
-            denials.note(denial, 1);
+            denials.note(denial(1000 + n % 100, "", n % 1000), 1);
         }
         let (kinds, others) = denials.take();
         assert_eq!(kinds.len(), MAX_KINDS);
         assert_eq!(kinds.iter().map(|(_, count)| count).sum::<u64>() + others, 10_000);
         assert_eq!(denials.take(), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn a_user_or_a_reporter_with_many_denials_hides_no_other() {
+        let mut denials = Denials::default();
+        (0..1000).for_each(|n| denials.note(denial(1, "", n), 1));
+        (0..1000).for_each(|n| denials.note(denial(1000 + n, "liar", n), 1));
+        denials.note(denial(2, "rib", 0), 1);
+        let (kinds, others) = denials.take();
+        assert_eq!(kinds.len(), MAX_OF_A_USER + MAX_OF_A_REPORTER + 1);
+        assert!(kinds.contains(&(denial(2, "rib", 0), 1)));
+        assert_eq!(others, 2000 - (MAX_OF_A_USER + MAX_OF_A_REPORTER) as u64);
     }
 }

@@ -10,11 +10,13 @@ mod admission;
 pub(crate) mod core;
 pub mod denials;
 pub mod life;
+mod limits;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -61,14 +63,18 @@ impl Finder {
             people: RefCell::default(),
         });
         let (known, on_close) = (Rc::downgrade(&state), Rc::downgrade(&state));
-        let is_known = move |connection| {
-            known.upgrade().is_some_and(|state| state.core.borrow().check(connection).is_ok())
+        let principal_of = move |connection| {
+            let state = known.upgrade()?;
+            let core = state.core.borrow();
+            core.client(connection).ok().map(|(_, principal)| principal.name.as_str().into())
         };
-        let registry = Rc::new(Registry::open(is_known, move |connection| {
+        let registry = Rc::new(Registry::open(principal_of, move |connection| {
             if let Some(state) = on_close.upgrade() {
                 state.closed(connection);
             }
         }));
+        registry.max_frame.set(limits::MAX_FRAME);
+        registry.set_operator(std::fs::metadata(&path)?.uid());
         let service = finder_service(Rc::new(Served(Rc::downgrade(&state))));
         let seals = Rc::default();
         for method in service.methods {
@@ -129,7 +135,11 @@ impl Finder {
     /// Takes the refusals since the last call with the number of each, and the number of further refusals, which were
     /// counted together.
     pub fn take_denials(&self) -> (Vec<(Denial, u64)>, u64) {
-        self.state.core.borrow_mut().take_denials()
+        let mut core = self.state.core.borrow_mut();
+        if let Some(registry) = &*self.state.registry.borrow() {
+            core.refused(registry.refusals.take());
+        }
+        core.take_denials()
     }
 
     /// Revokes a secret: its owner loses every right, and receivers refuse the owner's keys.

@@ -7,11 +7,13 @@ use crate::idl::common::v1 as common;
 use crate::octets::Octets;
 use crate::{XrlEndpoint, XrlError};
 use prost::Message;
+use prost::encoding::{DecodeContext, decode_key, skip_field};
 use prost_reflect::{
     Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
 };
 use serde_json::{Map, Value as Json, json};
 use sluice_base::IpPrefix;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -25,14 +27,68 @@ pub async fn call_plain(
     fields: &[(String, String)],
     deadline: Duration,
 ) -> Result<Json, XrlError> {
+    let (described, reply) = call_described(router, (target, interface, method), fields, deadline).await?;
+    decoded(&described, &reply)
+}
+
+/// Calls a method as [`call_plain`] does, and decodes only the first `most` entries of each list of the reply. Returns the
+/// number of further entries by the list's name: a reply of 16 MiB can take 100 times as much memory as JSON.
+///
+/// # Errors
+/// As of [`call_plain`]; `TooLarge` for a reply that has more than `octets` octets with the first entries only.
+pub async fn call_plain_bounded(
+    router: &XrlEndpoint,
+    method: (&str, &str, &str),
+    fields: &[(String, String)],
+    deadline: Duration,
+    (most, octets): (usize, usize),
+) -> Result<(Json, BTreeMap<String, u64>), XrlError> {
+    let (described, reply) = call_described(router, method, fields, deadline).await?;
+    let (reply, further) = shorten(&reply, most)?;
+    if reply.len() > octets {
+        return Err(XrlError::TooLarge { size: reply.len() as u64, limit: octets as u64 });
+    }
+    let name = |number| described.output().get_field(number).map(|field| field.name().to_owned());
+    let further = further.into_iter().filter_map(|(number, count)| Some((name(number)?, count))).collect();
+    Ok((decoded(&described, &reply)?, further))
+}
+
+async fn call_described(
+    router: &XrlEndpoint,
+    (target, interface, method): (&str, &str, &str),
+    fields: &[(String, String)],
+    deadline: Duration,
+) -> Result<(MethodDescriptor, Vec<u8>), XrlError> {
     let described = describe(router, target, interface, method).await?;
     let request = request(&described.input(), fields)?;
     let path = format!("{interface}/{method}");
     let octets = Octets(request.encode_to_vec());
     let reply = router.call_octets(target, &path, None, Some(deadline), octets).await?;
-    let reply = DynamicMessage::decode(described.output(), &reply.0[..])
-        .map_err(|e| XrlError::Protocol(e.to_string()))?;
-    Ok(plain(&reply))
+    Ok((described, reply.0))
+}
+
+fn decoded(described: &MethodDescriptor, reply: &[u8]) -> Result<Json, XrlError> {
+    let reply = DynamicMessage::decode(described.output(), reply);
+    Ok(plain(&reply.map_err(|e| XrlError::Protocol(e.to_string()))?))
+}
+
+/// Returns a message with the first `most` values of each field only, and the number of further values by field.
+fn shorten(message: &[u8], most: usize) -> Result<(Vec<u8>, BTreeMap<u32, u64>), XrlError> {
+    let wrong = |e: prost::DecodeError| XrlError::Protocol(e.to_string());
+    let (mut kept, mut counts) = (Vec::new(), BTreeMap::<u32, u64>::new());
+    let mut rest = message;
+    while !rest.is_empty() {
+        let begin = rest;
+        let (tag, kind) = decode_key(&mut rest).map_err(wrong)?;
+        skip_field(kind, tag, &mut rest, DecodeContext::default()).map_err(wrong)?;
+        let count = counts.entry(tag).or_default();
+        *count += 1;
+        if *count <= most as u64 {
+            kept.extend_from_slice(&begin[..begin.len() - rest.len()]);
+        }
+    }
+    let further = counts.into_iter().map(|(tag, count)| (tag, count.saturating_sub(most as u64)));
+    Ok((kept, further.filter(|(_, count)| *count > 0).collect()))
 }
 
 /// The JSON Schema of printed replies of [`call_plain`]: numbers of 64 bits are strings.
@@ -181,5 +237,22 @@ fn field_schema(field: &FieldDescriptor) -> Json {
     match field.supports_presence() {
         true => json!({ "anyOf": [one, { "type": "null" }] }),
         false => one,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shorten;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn lists_are_shortened_and_counted() {
+        // Field 1: a list of messages; field 2: a number.
+        let message = [&[0x0a, 0x01, 0x05].repeat(5)[..], &[0x10, 0x07], &[0x0a, 0x00]].concat();
+        let (kept, further) = shorten(&message, 2).expect("the message is whole");
+        assert_eq!(kept, [0x0a, 0x01, 0x05, 0x0a, 0x01, 0x05, 0x10, 0x07]);
+        assert_eq!(further, BTreeMap::from([(1, 4)]));
+        assert_eq!(shorten(&message, 6), Ok((message, BTreeMap::new())));
+        assert!(shorten(&[0x0a, 0x05, 0x00], 6).is_err());
     }
 }

@@ -34,7 +34,12 @@ impl World {
 
     pub fn options(&self, secret: [u8; 16]) -> EndpointOptions {
         let patience = Duration::from_millis(300);
-        EndpointOptions { patience, ..EndpointOptions::new(self.socket(), secret, self.dir.path()) }
+        let max_frame = sluice_xrl::frame::MAX_LENGTH;
+        EndpointOptions {
+            patience,
+            max_frame,
+            ..EndpointOptions::new(self.socket(), secret, self.dir.path())
+        }
     }
 
     pub async fn router(&self) -> XrlEndpoint {

@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use tracing::error;
 
-/// The most octets shown of a reason.
+/// The most characters of a reason.
 const LONGEST: usize = 1000;
+/// The most reasons of a component.
+const MOST: usize = 16;
 
 /// The reasons for which the router is degraded.
 #[derive(Default)]
@@ -32,8 +34,9 @@ impl Degraded {
         Degraded { trouble: RefCell::new(trouble), back: Cell::new(back), ..Degraded::default() }
     }
 
-    /// Notes what a component says of itself.
+    /// Notes a component's report on itself, shortened: the component may be anybody's.
     pub fn reported(&self, class: &str, reasons: Vec<String>) {
+        let reasons: Vec<String> = reasons.iter().take(MOST).map(|reason| cut(reason)).collect();
         let mut components = self.components.borrow_mut();
         match reasons.is_empty() {
             true => drop(components.remove(class)),
@@ -59,9 +62,12 @@ impl Degraded {
     }
 }
 
+fn cut(reason: &str) -> String {
+    reason.chars().take(LONGEST).collect()
+}
+
 fn joined(reasons: &[String]) -> String {
-    let cut = |reason: &String| reason.chars().take(LONGEST).collect::<String>();
-    reasons.iter().map(cut).collect::<Vec<_>>().join("; ")
+    reasons.iter().map(|reason| cut(reason)).collect::<Vec<_>>().join("; ")
 }
 
 impl ManagerProcess {
@@ -136,6 +142,8 @@ mod tests {
         degraded.reported("bgp", vec!["cannot listen".into(), "x".repeat(5000)]);
         let said = degraded.of_component("bgp");
         assert!(said.starts_with("cannot listen; xxx") && said.len() < 2 * LONGEST, "{said}");
+        degraded.reported("bgp", vec!["y".into(); 1000]);
+        assert_eq!(degraded.of_component("bgp").matches('y').count(), MOST);
         degraded.reported("bgp", Vec::new());
         assert_eq!(degraded.of_component("bgp"), "");
         degraded.trouble.replace(Some("broken".into()));

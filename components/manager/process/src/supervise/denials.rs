@@ -15,6 +15,8 @@ use tracing::warn;
 const EVERY: Duration = Duration::from_secs(1);
 /// Kinds of refusals that are kept; further kinds are counted together.
 const MOST: usize = 256;
+/// Kinds of a single user's refusals that are kept: a user with many hides no other user.
+const MOST_OF_A_USER: usize = 64;
 
 /// Refusals since the manager's start.
 #[derive(Default)]
@@ -39,7 +41,8 @@ impl Denials {
             count.last_unix_ms = now_unix_ms;
             return false;
         }
-        if kinds.len() >= MOST {
+        let of_user = kinds.keys().filter(|known| known.uid == denial.uid).count();
+        if kinds.len() >= MOST || of_user >= MOST_OF_A_USER {
             self.others.set(self.others.get().saturating_add(times));
             return false;
         }
@@ -127,7 +130,7 @@ mod tests {
             denied: Denied::Key,
             principal: "evil".into(),
             pid: 7,
-            uid: 1000,
+            uid: 1000 + n as u32 % 10,
             subject: format!("bgp/bgp.v1.Bgp/Guess{n}"),
             reporter: "bgp".into(),
         };
@@ -138,5 +141,7 @@ mod tests {
         assert_eq!(listed.denials[0].times + listed.others, 3 + 2 * (1000 - MOST as u64));
         assert_eq!(listed.totals.iter().map(|t| t.times).sum::<u64>() + listed.others, 2001);
         assert_eq!((listed.denials[0].first_unix_ms, listed.denials[0].last_unix_ms), (5, 9));
+        let of_one = Denials::default();
+        assert_eq!((0..1000).filter(|n| of_one.count(&denial(10 * n), 1, 5)).count(), MOST_OF_A_USER);
     }
 }
