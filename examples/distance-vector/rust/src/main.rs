@@ -136,7 +136,8 @@ impl Process {
             ..Default::default()
         };
         let local = Some(IpAddr::from(Ipv4Addr::UNSPECIFIED).into());
-        let request = fea::OpenUdpRequest { local, port: PORT.into(), options: Some(options), last_port: 0 };
+        let options = Some(options);
+        let request = fea::OpenUdpRequest { local, port: PORT.into(), options, ..Default::default() };
         let socket = open_udp(&self.frame, request).await?;
         let mut ticks = tokio::time::interval(self.interval());
         let mut octets = [0; 2048];
