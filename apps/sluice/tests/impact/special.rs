@@ -86,6 +86,8 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("system/user/group", GROUP),
     ("system/role/name", ROLE),
     ("system/role/call", ROLE),
+    ("system/role/command", ROLE),
+    ("system/role/read", ROLE),
     ("system/role/write", ROLE),
     (
         "interfaces/interface/name",
