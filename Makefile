@@ -40,6 +40,7 @@ dist: setup
 # Tar file, symbols, Debian package, container image: target/package.
 package: dist
 	dist/package target/dist/sluice target/package
+	dist/image target/dist/sluice target/package
 
 # Installs the packages in a fresh Debian, routes beside BIRD there, and removes them again. Runs the image as container runtimes do.
 test-package: package
