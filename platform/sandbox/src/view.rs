@@ -9,7 +9,7 @@ use nix::sys::stat::Mode;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Folders in which programs of a host make sockets, or users keep files.
 pub const HIDDEN: [&str; 8] = ["/run", "/tmp", "/var", "/home", "/root", "/srv", "/mnt", "/media"];
@@ -38,10 +38,18 @@ pub fn enter(hidden: &[PathBuf], kept: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens the kept paths in hidden folders, before the folders are hidden. Paths below other kept paths come with those.
+/// Opens the kept paths in hidden folders, before the folders are hidden. A path that leads over links is kept under its
+/// own name and under the name without links, because both are hidden. Paths below other paths come with those.
 fn opened(hidden: &[PathBuf], kept: &[PathBuf]) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
-    let mut paths: Vec<PathBuf> = kept.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
-    paths.retain(|path| hidden.iter().any(|folder| path.starts_with(folder)));
+    let names = |path: &PathBuf| {
+        let plain = fs::canonicalize(path).ok()?;
+        Some([path.clone(), plain])
+    };
+    let is_named = |path: &PathBuf| {
+        let is_plain = path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
+        is_plain && hidden.iter().any(|folder| path.starts_with(folder))
+    };
+    let mut paths: Vec<PathBuf> = kept.iter().filter_map(names).flatten().filter(is_named).collect();
     outermost(&mut paths);
     let opened = paths.into_iter().map(|path| {
         let file = open(&path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
@@ -77,6 +85,23 @@ fn put_back(path: &Path, file: &OwnedFd) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_over_a_link_has_two_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::create_dir_all(target.join("inner")).expect("a folder");
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        let names = |path: PathBuf| {
+            let opened = opened(&[folder.path().into()], &[path]).expect("opened");
+            opened.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(link.join("inner")), [link.join("inner"), target.join("inner")]);
+        assert_eq!(names(target.clone()), [target.clone()]);
+        assert_eq!(names(link.join("../target/inner")), [target.join("inner")]);
+        assert_eq!(names("/usr".into()), [PathBuf::new(); 0]);
+        assert_eq!(names(target.join("missing")), [PathBuf::new(); 0]);
+    }
 
     #[test]
     fn paths_below_others_come_with_those() {
