@@ -70,10 +70,6 @@ pub struct StartOptions {
     pub first_user: u32,
 }
 
-/// The time for a process to end by itself after it has closed its connection: so many steps of so long.
-const PATIENCE_STEPS: u32 = 40;
-const PATIENCE_STEP: Duration = Duration::from_millis(50);
-
 /// The manager's process.
 pub struct ManagerProcess {
     options: StartOptions,
@@ -431,7 +427,7 @@ impl ManagerProcess {
                 }
                 self.tell_commit(CommitInput::Ready(class));
             }
-            Err(XrlError::Disconnected(_)) if self.ends_by_itself(&class).await => {}
+            Err(XrlError::Disconnected(_)) if self.processes.ends_soon(&class).await => {}
             Err(error) => {
                 warn!(event = "config.part-refused", class, %error, "does not take its configuration");
                 if let XrlError::Application { message, .. } = &error {
@@ -442,19 +438,6 @@ impl ManagerProcess {
                 self.driver.input(Input::ConfigureFailed(class, error.to_string()));
             }
         }
-    }
-
-    /// Waits a moment for the end of a process that has closed its connection. The exit status, and what the process writes
-    /// before its end, say more than a signal of the manager. Returns true if the process has ended.
-    async fn ends_by_itself(&self, class: &str) -> bool {
-        let pid = self.processes.pid(class);
-        for _ in 0..PATIENCE_STEPS {
-            if self.processes.pid(class) != pid {
-                return true;
-            }
-            tokio::time::sleep(PATIENCE_STEP).await;
-        }
-        false
     }
 
     async fn terminate(self: Rc<Self>, class: &str, end: End) {

@@ -304,6 +304,19 @@ impl Processes {
         found
     }
 
+    /// Waits up to 2 s for the end of a process that has closed its connection. The exit status, and what the process
+    /// writes before its end, say more than a signal of the manager. Returns true if the process has ended.
+    pub async fn ends_soon(&self, class: &str) -> bool {
+        let pid = self.pid(class);
+        for _ in 0..40 {
+            if self.pid(class) != pid {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        false
+    }
+
     /// Waits for the end of an adopted process, which is not a child of the manager.
     pub async fn wait_for_adopted(&self, class: &str) {
         let Some(recorded) = self.running.borrow().get(class).cloned() else { return };
