@@ -14,6 +14,7 @@ pub mod config;
 pub mod descriptors;
 pub mod files;
 pub mod graphs;
+pub mod guard;
 pub mod handover;
 pub mod kept;
 pub mod methods;
@@ -119,6 +120,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "xrl-packed-routes", run: xrl::packed, seeds: xrl::packed_batches },
     Target { name: "xrl-route-requests", run: xrl::route_requests, seeds: xrl::route_messages },
     Target { name: "xrl-methods", run: methods::bodies, seeds: methods::full_bodies },
+    Target { name: "guard-arguments", run: guard::arguments, seeds: guard::seeds },
     Target { name: "descriptor-request", run: descriptors::request, seeds: descriptors::requests },
     Target { name: "descriptor-answer", run: descriptors::answer, seeds: descriptors::answers },
     Target { name: "config-text", run: config::statements, seeds: config::configurations },

@@ -137,7 +137,7 @@ impl GuardProcess {
 }
 
 /// Returns decoded arguments in the form of the core.
-fn argument(value: Value) -> Argument {
+pub fn argument(value: Value) -> Argument {
     match value {
         Value::Null => Argument::Absent,
         Value::Bool(flag) => Argument::Flag(flag),
