@@ -92,6 +92,25 @@ pub struct NeighborConfig {
     /// True if announced routes are marked as about to be withdrawn (RFC 8326).
     #[serde(default)]
     pub graceful_shutdown: bool,
+    /// The names of the policies for the neighbor's routes, in order.
+    #[serde(default)]
+    pub import: Vec<String>,
+    /// The names of the policies for routes to the neighbor, in order.
+    #[serde(default)]
+    pub export: Vec<String>,
+    /// The decision on routes on which no policy decides; `None` for the default of [`NeighborConfig::default_policy`].
+    #[serde(default)]
+    pub default_policy: Option<DefaultPolicy>,
+}
+
+/// The decision on routes on which no policy decides.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DefaultPolicy {
+    /// Accept and announce.
+    Accept,
+    /// Neither accept nor announce.
+    Reject,
 }
 
 /// An address family of a neighbor.
@@ -189,7 +208,17 @@ impl NeighborConfig {
             enforce_first_as: true,
             relationship: None,
             graceful_shutdown: false,
+            import: Vec::new(),
+            export: Vec::new(),
+            default_policy: None,
         }
+    }
+
+    /// Returns the decision on routes on which no policy decides, in a router of `local_as`: an external neighbor without policy
+    /// gives and is given nothing (RFC 8212), unless its relationship is the policy.
+    pub fn default_policy(&self, local_as: Asn) -> DefaultPolicy {
+        let is_trusted = self.peer_as == local_as || self.relationship.is_some();
+        self.default_policy.unwrap_or(if is_trusted { DefaultPolicy::Accept } else { DefaultPolicy::Reject })
     }
 
     pub(super) fn session(&self, identity: &Identity) -> SessionConfig {
@@ -217,6 +246,9 @@ impl NeighborConfig {
             description: other.description.clone(),
             next_hop_self: other.next_hop_self,
             graceful_shutdown: other.graceful_shutdown,
+            import: other.import.clone(),
+            export: other.export.clone(),
+            default_policy: other.default_policy,
             ..self.clone()
         };
         alike != *other

@@ -24,7 +24,7 @@ mod questions;
 mod settings;
 mod view;
 
-pub use config::{Config, FamilyConfig, Identity, NeighborConfig, Touched};
+pub use config::{Config, DefaultPolicy, FamilyConfig, Identity, NeighborConfig, Touched};
 pub use control::Control;
 pub use handover::SpeakerState;
 pub use peer::Link;

@@ -1,6 +1,6 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
-use super::config::{Config, NeighborConfig};
+use super::config::{Config, DefaultPolicy, NeighborConfig};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -26,6 +26,9 @@ pub struct Settings {
     /// True if all neighbors are notified that announced routes are about to be withdrawn (RFC 8326).
     #[serde(default)]
     graceful_shutdown: bool,
+    /// The decision on routes on which no policy decides, for neighbors without one of their own.
+    #[serde(default)]
+    default_policy: Option<DefaultPolicy>,
     /// Prefixes that this router originates.
     #[serde(default, deserialize_with = "subnets")]
     network: Vec<IpPrefix>,
@@ -114,6 +117,7 @@ impl Settings {
     pub fn config(&self) -> Config {
         let neighbor = |neighbor: &NeighborConfig| NeighborConfig {
             graceful_shutdown: self.graceful_shutdown,
+            default_policy: neighbor.default_policy.or(self.default_policy),
             ..neighbor.clone()
         };
         Config { neighbors: self.neighbor.iter().map(neighbor).collect(), networks: self.network.clone() }
