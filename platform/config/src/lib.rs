@@ -34,6 +34,7 @@ mod entries;
 mod error;
 mod impact;
 mod index;
+mod insert;
 mod kept;
 mod mark_changes;
 mod marks;
