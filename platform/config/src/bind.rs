@@ -78,7 +78,7 @@ impl Schema {
     }
 
     /// Returns a fault of a tree read from `text` as an error with its place.
-    fn placed(&self, file: &str, text: &str, fault: Fault) -> ConfigError {
+    pub(crate) fn placed(&self, file: &str, text: &str, fault: Fault) -> ConfigError {
         let place = Binder::new(self, file, text).place_of(fault.path);
         let error = ConfigError::new(file, text, place, fault.message);
         match fault.expected {

@@ -46,6 +46,7 @@ mod pending_marks;
 mod places;
 #[cfg(test)]
 mod properties;
+mod refusal;
 mod role;
 mod schema;
 mod spot;
@@ -63,6 +64,7 @@ pub use compare::Comparison;
 pub use error::{ConfigError, ConfigErrors, Place, SchemaError, nearest};
 pub use impact::Impact;
 pub use node::{Node, NodeKind, Value};
+pub use refusal::ConfigText;
 pub use role::{Role, RolePlace, with_role, with_role_anywhere};
 pub use schema::{Module, Schema};
 pub use tree::Tree;

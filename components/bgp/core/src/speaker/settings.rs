@@ -1,12 +1,16 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
 use super::config::{Config, DefaultPolicy, NeighborConfig};
+use crate::policy::vocabulary::VOCABULARY;
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Deserializer};
 use sluice_base::{Asn, IpPrefix, RouterId};
+use sluice_policy::source::Policies;
+use sluice_policy::{PolicyError, PolicySet};
 
 /// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
 /// by one, [`Settings::check`] validates those that depend on each other.
@@ -34,6 +38,9 @@ pub struct Settings {
     network: Vec<IpPrefix>,
     #[serde(default)]
     neighbor: Vec<NeighborConfig>,
+    /// The policies of the router, also those of other protocols.
+    #[serde(default)]
+    pub policy: Policies,
 }
 
 /// The way in which tasks find their threads.
@@ -60,6 +67,29 @@ pub enum SettingsError {
     NoFamily(IpAddr),
     /// The SendHoldTime of a neighbor is not above its hold time (RFC 9687, section 6), in seconds.
     SendHoldTime(IpAddr, u16),
+    /// A policy is not valid.
+    Policy(PolicyError),
+    /// A neighbor is given a policy that does not exist, or that only policies can use.
+    NoPolicy(IpAddr, Direction, String),
+}
+
+/// The direction of routes between this router and a neighbor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the neighbor.
+    Import,
+    /// To the neighbor.
+    Export,
+}
+
+impl Direction {
+    /// Returns the name of the statement with the policies.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Import => "import",
+            Direction::Export => "export",
+        }
+    }
 }
 
 impl Display for SettingsError {
@@ -76,6 +106,10 @@ impl Display for SettingsError {
             SettingsError::SendHoldTime(address, hold_time) => {
                 write!(f, "neighbor {address}: send-hold-time must be more than hold-time ({hold_time})")
             }
+            SettingsError::Policy(error) => error.fmt(f),
+            SettingsError::NoPolicy(address, direction, reason) => {
+                write!(f, "neighbor {address} {}: {reason}", direction.name())
+            }
         }
     }
 }
@@ -91,7 +125,31 @@ impl Settings {
         if self.router_id.0 == 0 {
             return Err(SettingsError::NoRouterId);
         }
-        self.neighbor.iter().try_for_each(|neighbor| self.check_neighbor(neighbor))
+        self.neighbor.iter().try_for_each(|neighbor| self.check_neighbor(neighbor))?;
+        self.policies().map(drop)
+    }
+
+    /// Compiles the policies of the neighbors, and all other policies in BGP's words.
+    ///
+    /// # Errors
+    /// A policy is not valid, or a neighbor names a policy that it cannot use.
+    pub fn policies(&self) -> Result<PolicySet, SettingsError> {
+        let bindings = |neighbor: &NeighborConfig| {
+            let directions = [(Direction::Import, &neighbor.import), (Direction::Export, &neighbor.export)];
+            let address = neighbor.address;
+            directions.map(|(direction, names)| (address, direction, names.clone()))
+        };
+        let bindings: Vec<_> = self.neighbor.iter().flat_map(bindings).collect();
+        let used: BTreeSet<&str> =
+            bindings.iter().flat_map(|(.., names)| names).map(|name| &**name).collect();
+        let set = PolicySet::compile_used(&self.policy, VOCABULARY, |name| used.contains(name))
+            .map_err(SettingsError::Policy)?;
+        for (address, direction, names) in &bindings {
+            if let Some(reason) = names.iter().find_map(|name| set.find(name).err()) {
+                return Err(SettingsError::NoPolicy(*address, *direction, reason));
+            }
+        }
+        Ok(set)
     }
 
     fn check_neighbor(&self, neighbor: &NeighborConfig) -> Result<(), SettingsError> {

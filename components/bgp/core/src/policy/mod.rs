@@ -1,0 +1,3 @@
+//! Routing policy of BGP.
+
+pub mod vocabulary;
