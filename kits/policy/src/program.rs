@@ -102,7 +102,7 @@ pub enum NextHop {
 }
 
 /// A fact: may change without a change of the route.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fact {
     /// The RIB has a route to a prefix.
     RoutePresent(sluice_base::IpPrefix),

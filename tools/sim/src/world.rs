@@ -12,7 +12,7 @@ use crate::tcp::{Arrived, Connections};
 use sluice_base::{Asn, IpPrefix, Rng, Tags};
 use sluice_bgp::family::{Families, FamilyIndex};
 use sluice_bgp::session::State;
-use sluice_bgp::speaker::{Config, NeighborConfig, Output};
+use sluice_bgp::speaker::{Config, DefaultPolicy, NeighborConfig, Output};
 use sluice_machine::Outbox;
 use sluice_static::{RouteKind, StaticNextHop, StaticRoute};
 use std::net::IpAddr;
@@ -336,6 +336,7 @@ pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) 
     config.offer(Families::of(|family| settings.ipv6 || family == FamilyIndex::IPV4));
     config.next_hop_self = network.nodes[description.end(side) as usize].next_hop_self;
     config.relationship = description.neighbor_is(side);
+    config.default_policy = Some(DefaultPolicy::Accept);
     config
 }
 

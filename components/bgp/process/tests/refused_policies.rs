@@ -151,7 +151,7 @@ fn what_people_get_wrong_is_refused_with_line_and_remedy() {
             "exclude each other",
         ),
         ("tag $value; med +10;", "distance 7;", 22, "distance", "there is no action `distance`"),
-        ("tag $value; med +10;", "next-hop 10.0.0;", 22, "10.0.0", "one of self, peer, unchanged, blackhole"),
+        ("tag $value; med +10;", "next-hop 10.0.0;", 22, "10.0.0", "self | peer | unchanged | blackhole"),
     ] {
         assert_eq!(GOOD.matches(right).count(), 1, "{right}");
         let refused = check(&GOOD.replace(right, wrong)).expect_err(wrong);

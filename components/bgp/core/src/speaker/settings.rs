@@ -1,16 +1,14 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
-use super::config::{Config, DefaultPolicy, NeighborConfig};
-use crate::policy::vocabulary::VOCABULARY;
-use alloc::collections::BTreeSet;
+use super::config::{Config, NeighborConfig};
+use crate::policy::{BindError, DefaultPolicy, Policies};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Deserializer};
 use sluice_base::{Asn, IpPrefix, RouterId};
-use sluice_policy::source::Policies;
-use sluice_policy::{PolicyError, PolicySet};
+use sluice_policy::PolicyError;
 
 /// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
 /// by one, [`Settings::check`] validates those that depend on each other.
@@ -36,11 +34,11 @@ pub struct Settings {
     /// Prefixes that this router originates.
     #[serde(default, deserialize_with = "subnets")]
     network: Vec<IpPrefix>,
+    /// The shared subtree `policy`.
+    #[serde(default)]
+    policy: Policies,
     #[serde(default)]
     neighbor: Vec<NeighborConfig>,
-    /// The policies of the router, also those of other protocols.
-    #[serde(default)]
-    pub policy: Policies,
 }
 
 /// The way in which tasks find their threads.
@@ -125,31 +123,22 @@ impl Settings {
         if self.router_id.0 == 0 {
             return Err(SettingsError::NoRouterId);
         }
-        self.neighbor.iter().try_for_each(|neighbor| self.check_neighbor(neighbor))?;
-        self.policies().map(drop)
+        self.neighbor.iter().try_for_each(|neighbor| self.check_neighbor(neighbor))
     }
 
-    /// Compiles the policies of the neighbors, and all other policies in BGP's words.
-    ///
-    /// # Errors
-    /// A policy is not valid, or a neighbor names a policy that it cannot use.
-    pub fn policies(&self) -> Result<PolicySet, SettingsError> {
-        let bindings = |neighbor: &NeighborConfig| {
-            let directions = [(Direction::Import, &neighbor.import), (Direction::Export, &neighbor.export)];
-            let address = neighbor.address;
-            directions.map(|(direction, names)| (address, direction, names.clone()))
-        };
-        let bindings: Vec<_> = self.neighbor.iter().flat_map(bindings).collect();
-        let used: BTreeSet<&str> =
-            bindings.iter().flat_map(|(.., names)| names).map(|name| &**name).collect();
-        let set = PolicySet::compile_used(&self.policy, VOCABULARY, |name| used.contains(name))
-            .map_err(SettingsError::Policy)?;
-        for (address, direction, names) in &bindings {
-            if let Some(reason) = names.iter().find_map(|name| set.find(name).err()) {
-                return Err(SettingsError::NoPolicy(*address, *direction, reason));
+    fn check_policies(&self, neighbor: &NeighborConfig) -> Result<(), SettingsError> {
+        let address = neighbor.address;
+        for (direction, names) in
+            [(Direction::Import, &neighbor.import), (Direction::Export, &neighbor.export)]
+        {
+            for name in names {
+                self.policy.check(name).map_err(|error| match error {
+                    BindError::Policy(error) => SettingsError::Policy(error),
+                    BindError::Name(reason) => SettingsError::NoPolicy(address, direction, reason),
+                })?;
             }
         }
-        Ok(set)
+        Ok(())
     }
 
     fn check_neighbor(&self, neighbor: &NeighborConfig) -> Result<(), SettingsError> {
@@ -163,6 +152,7 @@ impl Settings {
         if neighbor.families().is_empty() {
             return Err(SettingsError::NoFamily(address));
         }
+        self.check_policies(neighbor)?;
         match neighbor.send_hold_time {
             Some(time) if time != 0 && time <= neighbor.hold_time => {
                 Err(SettingsError::SendHoldTime(address, neighbor.hold_time))
@@ -178,7 +168,11 @@ impl Settings {
             default_policy: neighbor.default_policy.or(self.default_policy),
             ..neighbor.clone()
         };
-        Config { neighbors: self.neighbor.iter().map(neighbor).collect(), networks: self.network.clone() }
+        Config {
+            neighbors: self.neighbor.iter().map(neighbor).collect(),
+            networks: self.network.clone(),
+            policies: self.policy.clone(),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use sluice_bgp::family::Families;
 use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
-use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
+use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::attribute::{Attributes, code};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
 use sluice_bgp::wire::{AFI_IPV6, Capability, FamilyKey, MessageType, Nlri, Open, Update, header};
@@ -147,6 +147,7 @@ impl<P: Net> Dut<P> {
                 passive: true,
                 relationship: p.relationship,
                 next_hop_self: p.next_hop_self,
+                default_policy: Some(DefaultPolicy::Accept),
                 ..NeighborConfig::new(p.address, Asn(p.asn))
             };
             config.offer(self.families);
