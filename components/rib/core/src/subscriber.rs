@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Provenance, RouteAction, RouteBatch, RouteUpdate};
+use sluice_base::{Distance, Provenance, RouteAction, RouteBatch, RouteUpdate};
 use sluice_machine::{Budget, Progress};
 use sluice_stage::{Batch, Branch, Change, DumpStage, Source, Stage, StageId, TableKey, Upstream};
 
@@ -36,6 +36,8 @@ pub struct SubscribedOrigin {
     pub name: String,
     /// The names of the kinds of the origin's routes: the first name is of kind 1.
     pub kinds: Vec<String>,
+    /// The distance of routes without a distance of their own.
+    pub distance: Distance,
 }
 
 /// Lets only routes of some origins through.
@@ -185,8 +187,11 @@ impl<P: TableKey> Subscriber<P> {
                     let index = *sets.entry((route.origin, route.set)).or_insert_with(|| {
                         let origin = *origin_indices.entry(route.origin).or_insert_with(|| {
                             let origin = shared.origin(route.origin);
-                            let (name, kinds) = (origin.name.clone(), origin.kinds.clone());
-                            origins.push(SubscribedOrigin { name, kinds });
+                            origins.push(SubscribedOrigin {
+                                name: origin.name.clone(),
+                                kinds: origin.kinds.clone(),
+                                distance: origin.distance,
+                            });
                             (origins.len() - 1) as u32
                         });
                         set_origins.push(origin);
