@@ -34,5 +34,5 @@ pub mod vocabulary;
 pub use compile::PolicySet;
 pub use draft::Draft;
 pub use error::PolicyError;
-pub use machine::{Decision, Edit, Route, Step, Verdict};
+pub use machine::{Answers, Changes, Decision, Edit, Route, Step, Verdict};
 pub use program::Program;
