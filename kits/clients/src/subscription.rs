@@ -2,6 +2,12 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use sluice_base::Tag;
+
+/// The tag of routes that the RIB sends to a subscriber of named origins, if the origin's routes come from outside of the network: from
+/// BGP. A protocol that announces the routes passes their tags on, so that BGP recognizes the routes if they come back. From the
+/// range of tags that RFC 1745 sets aside for routes out of BGP.
+pub const EXTERNAL_TAG: Tag = Tag(0xd000_0000);
 
 /// The relation of a subscriber to the RIB: one subscription to the routes of a table and family, over all lives of the RIB and over all
 /// sets of origins.
@@ -270,7 +276,10 @@ mod tests {
                     let ended = self.subscription.renew();
                     assert_eq!(ended, Some(self.number));
                     self.begins();
-                    assert_eq!(ended.map(|ended| self.subscription.batch(ended)), Some(SubscribedBatch::Stale));
+                    assert_eq!(
+                        ended.map(|ended| self.subscription.batch(ended)),
+                        Some(SubscribedBatch::Stale)
+                    );
                 }
                 Step::Stop => {
                     let (ended, gone) = self.subscription.stop();

@@ -1,8 +1,9 @@
 //! Subscribing to routes of other origins at the RIB: again after each start of the RIB and after each change of the origins, and
 //! without routes that are left over.
 
-use sluice_base::{Distance, FamilyId, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteSet, RouteUpdate,
-    TableId};
+use sluice_base::{
+    Distance, FamilyId, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteSet, RouteUpdate, TableId,
+};
 use sluice_clients::{SubscribedBatch, Subscription};
 use sluice_xrl::convert::family_id;
 use sluice_xrl::idl::rib::v1 as rib;
@@ -183,7 +184,10 @@ impl RibSubscription {
     ///
     /// # Errors
     /// The call is malformed.
-    pub async fn receive(&self, request: &rib::SubscribedRoutesRequest) -> Result<Vec<SubscribedChange>, XrlError> {
+    pub async fn receive(
+        &self,
+        request: &rib::SubscribedRoutesRequest,
+    ) -> Result<Vec<SubscribedChange>, XrlError> {
         let family = family_id(request.family.into())?;
         let place = FAMILIES.iter().position(|known| *known == family);
         let place = place.ok_or_else(|| {
@@ -232,7 +236,8 @@ fn changes<P: Prefix + Into<IpPrefix>>(
     let batch = decode_routes::<P>(&request.packed)?;
     let routes = batch.sets.into_iter().enumerate().map(|(index, set)| {
         let origin = request.set_origins.get(index).and_then(|place| request.origins.get(*place as usize));
-        let origin = origin.ok_or_else(|| XrlError::BadArguments(format!("set_origins: none for set {index}")))?;
+        let origin =
+            origin.ok_or_else(|| XrlError::BadArguments(format!("set_origins: none for set {index}")))?;
         Ok(Rc::new(SubscribedRoute {
             kind: set.kind.name(&origin.kinds).map(String::from),
             distance: set.distance.unwrap_or(Distance(u8::try_from(origin.distance).unwrap_or(u8::MAX))),

@@ -1,6 +1,7 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
 use super::config::{Config, DefaultPolicy, NeighborConfig};
+use super::redistribution::Redistribute;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -32,6 +33,9 @@ pub struct Settings {
     /// Prefixes that this router originates.
     #[serde(default, deserialize_with = "subnets")]
     network: Vec<IpPrefix>,
+    /// Origins of routes at the RIB that this router originates in BGP.
+    #[serde(default)]
+    pub redistribute: Vec<Redistribute>,
     #[serde(default)]
     neighbor: Vec<NeighborConfig>,
 }
