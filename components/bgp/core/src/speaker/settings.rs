@@ -1,6 +1,7 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
 use super::config::{Config, NeighborConfig};
+use super::redistribution::Redistribute;
 use crate::policy::{BindError, DefaultPolicy, Policies};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -37,6 +38,9 @@ pub struct Settings {
     /// The shared subtree `policy`.
     #[serde(default)]
     policy: Policies,
+    /// Origins of routes at the RIB that this router originates in BGP.
+    #[serde(default)]
+    pub redistribute: Vec<Redistribute>,
     #[serde(default)]
     neighbor: Vec<NeighborConfig>,
 }
