@@ -38,6 +38,9 @@ pub(crate) struct Def {
     /// The impact of a change; of a container without leaves, the impact of its creation and deletion.
     pub impact: Impact,
     pub is_secret: bool,
+    /// True for a block whose unwritten values may be inherited from another block, and for everything inside: defaults are the
+    /// component's to fill in, after inheritance.
+    pub inherits: bool,
     /// The leaf that a name without a value sets.
     pub flag: Option<Leaf>,
     pub is_mandatory: bool,
@@ -285,6 +288,7 @@ impl<'a> Walk<'a, '_> {
             role: None,
             impact: Impact::Soft,
             is_secret: false,
+            inherits: false,
             flag: None,
             is_mandatory: false,
             defaults: Vec::new(),
@@ -356,6 +360,7 @@ impl<'a> Walk<'a, '_> {
         self.handles.push(Handle::new(node));
         self.watch(node);
         let mut def = self.root();
+        def.inherits = self.defs[parent].inherits;
         def.name = node.name().into();
         def.module = node.module().name().into();
         let above = &self.defs[parent].path;
@@ -416,6 +421,7 @@ impl<'a> Walk<'a, '_> {
             match name.as_str() {
                 "impact" => impact = argument.parse().ok(),
                 "secret" => def.is_secret = true,
+                "inherits" => def.inherits = true,
                 "component" => {
                     let class: Arc<str> = argument.as_str().into();
                     let wrong = |reason| Err(SchemaError::Module { name: def.module.to_string(), reason });
