@@ -38,8 +38,9 @@ pub(crate) struct Def {
     /// The impact of a change; of a container without leaves, the impact of its creation and deletion.
     pub impact: Impact,
     pub is_secret: bool,
-    /// True for a block whose unwritten values may be inherited from another block, and for everything inside: defaults are the
-    /// component's to fill in, after inheritance.
+    /// The list beside this list whose entries have statements for entries of this list.
+    pub inherits_from: Option<Arc<str>>,
+    /// True for lists with inheritance and everything inside: defaults are the component's to fill in, after inheritance.
     pub inherits: bool,
     /// The leaf that a name without a value sets.
     pub flag: Option<Leaf>,
@@ -122,6 +123,33 @@ impl Index {
                     );
                     return Err(wrong(id, reason));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the lists with inheritance, and everything inside.
+    fn spread_inheritance(&mut self) -> Result<(), SchemaError> {
+        for parent in 0..self.defs.len() {
+            for child in self.defs[parent].children.clone() {
+                let Some(name) = self.defs[child].inherits_from.clone() else { continue };
+                let source = self.defs[parent].child(&name).filter(|list| self.defs[*list].keys().len() == 1);
+                let Some(source) = source.filter(|_| self.defs[child].child(&name).is_some()) else {
+                    let def = &self.defs[child];
+                    let reason = format!(
+                        "`{}` inherits from `{name}`, which has to be a list with one key beside it, and a leaf in it",
+                        def.path
+                    );
+                    return Err(SchemaError::Module { name: def.module.to_string(), reason });
+                };
+                self.defs[child].inherits = true;
+                self.defs[source].inherits = true;
+            }
+        }
+        // Children follow their parents.
+        for id in 0..self.defs.len() {
+            if self.defs[id].inherits {
+                self.defs[id].children.clone().into_iter().for_each(|child| self.defs[child].inherits = true);
             }
         }
         Ok(())
@@ -255,7 +283,8 @@ pub(crate) fn build(context: &Context, handles: &mut Vec<Handle>) -> Result<(Ind
         };
         defs[id].watched_unwritten = defs[id].children.iter().any(unwritten);
     }
-    let index = Index { defs, classes, shared, is_opaque };
+    let mut index = Index { defs, classes, shared, is_opaque };
+    index.spread_inheritance()?;
     index.check_components(&nodes)?;
     Ok((index, nodes))
 }
@@ -288,6 +317,7 @@ impl<'a> Walk<'a, '_> {
             role: None,
             impact: Impact::Soft,
             is_secret: false,
+            inherits_from: None,
             inherits: false,
             flag: None,
             is_mandatory: false,
@@ -360,7 +390,6 @@ impl<'a> Walk<'a, '_> {
         self.handles.push(Handle::new(node));
         self.watch(node);
         let mut def = self.root();
-        def.inherits = self.defs[parent].inherits;
         def.name = node.name().into();
         def.module = node.module().name().into();
         let above = &self.defs[parent].path;
@@ -421,7 +450,7 @@ impl<'a> Walk<'a, '_> {
             match name.as_str() {
                 "impact" => impact = argument.parse().ok(),
                 "secret" => def.is_secret = true,
-                "inherits" => def.inherits = true,
+                "inherits" => def.inherits_from = Some(argument.as_str().into()),
                 "component" => {
                     let class: Arc<str> = argument.as_str().into();
                     let wrong = |reason| Err(SchemaError::Module { name: def.module.to_string(), reason });
