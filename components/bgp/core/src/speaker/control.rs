@@ -8,18 +8,21 @@ use super::handover::SpeakerState;
 use super::peer::Link;
 use super::peers::Peers;
 use super::questions::{Questions, Reply};
+use super::redistribution::{Redistributed, RedistributedRoutes};
 use crate::endpoints::Endpoints;
 use crate::event::{ConnectError, Event, PeerEvent};
 use crate::hash::HashSeed;
 use crate::intake::Message;
+use crate::policy::vocabulary;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, State};
-use crate::shard::{Interest, Sent};
+use crate::shard::{Interest, OwnRoute, PeerIndex, Sent};
 use crate::table::{Order, Spread, Table, TableEvent};
 use crate::wire::notification::cease;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
@@ -75,6 +78,8 @@ pub enum Input {
     Invalid(IpPrefix),
     /// The RIB was restarted.
     RibRestarted,
+    /// Selected routes of redistributed origins changed at the RIB.
+    Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
     Reset(IpAddr, String),
     /// The operator wants a neighbour asked for all its routes (RFC 2918).
@@ -134,6 +139,9 @@ impl fmt::Display for RefreshRefusal {
 pub struct Control {
     pub(super) peers: Peers,
     pub(super) networks: BTreeSet<IpPrefix>,
+    /// The names of the policies for the networks.
+    pub(super) network_policy: Vec<String>,
+    pub(super) redistributed: RedistributedRoutes,
     questions4: Questions<Ipv4Prefix>,
     questions6: Questions<Ipv6Prefix>,
     spread: Spread,
@@ -157,6 +165,8 @@ impl Control {
         Control {
             peers: Peers::new(identity, rng, spread),
             networks: BTreeSet::new(),
+            network_policy: Vec::new(),
+            redistributed: RedistributedRoutes::default(),
             questions4: Questions::default(),
             questions6: Questions::default(),
             spread,
@@ -185,15 +195,16 @@ impl Control {
         self.peers.configure(now, config.neighbors, config.policies, out);
         let networks: BTreeSet<IpPrefix> = config.networks.into_iter().collect();
         let old = core::mem::replace(&mut self.networks, networks);
-        for prefix in old.symmetric_difference(&self.networks) {
-            let provenance = self.peers.draw_provenance();
-            let table = match prefix {
-                IpPrefix::V4(p) => self.spread.table(*p),
-                IpPrefix::V6(p) => self.spread.table(*p),
-            };
-            let wanted = self.networks.contains(prefix);
-            out.push(Output::Order(Some(table), Order::Originate(*prefix, wanted, provenance)));
+        let import = self.peers.bindings.source(&config.network_policy, self.peers.identity.local_as);
+        let name = Arc::from(vocabulary::NETWORK_PROTOCOL);
+        out.push(Output::Order(None, Order::SetSource(PeerIndex::LOCAL, name, import)));
+        self.network_policy = config.network_policy;
+        let changed: Vec<IpPrefix> = old.symmetric_difference(&self.networks).copied().collect();
+        for prefix in changed {
+            let route = self.networks.contains(&prefix).then_some(OwnRoute::NETWORK);
+            self.originate(PeerIndex::LOCAL, prefix, route, out);
         }
+        self.configure_redistribution(config.redistribute, out);
     }
 
     fn table_event(&mut self, now: Instant, table: usize, event: TableEvent, out: &mut Outbox<Output>) {
@@ -298,6 +309,8 @@ impl Control {
             neighbors: neighbors.collect(),
             networks: self.networks.iter().copied().collect(),
             policies: self.peers.bindings.policies.clone(),
+            network_policy: self.network_policy.clone(),
+            redistribute: self.redistributed.redistribute.clone(),
         }
     }
 
@@ -368,6 +381,7 @@ impl Machine for Control {
                 self.lost.clear();
                 out.push(Output::Order(None, Order::RibRestarted));
             }
+            Input::Redistributed(changes) => self.redistribute(changes, out),
             Input::Reset(address, text) => {
                 if let Some(&index) = peers.by_address.get(&address) {
                     peers.drive(now, index, session::Input::Reset { subcode: cease::RESET, text }, out);

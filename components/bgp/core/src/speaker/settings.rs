@@ -1,8 +1,10 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
 use super::config::{Config, NeighborConfig};
-use super::inheritance::{Group, Neighbor, Statements};
+use super::inheritance::{Group, Neighbor};
+use super::redistribution::Redistribute;
 use crate::policy::{BindError, DefaultPolicy, Policies};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -35,9 +37,15 @@ pub struct Settings {
     /// Prefixes that this router originates.
     #[serde(default, deserialize_with = "subnets")]
     network: Vec<IpPrefix>,
+    /// The names of the policies for the networks.
+    #[serde(default)]
+    network_policy: Vec<String>,
     /// The shared subtree `policy`.
     #[serde(default)]
     policy: Policies,
+    /// Origins of routes at the RIB that this router originates in BGP.
+    #[serde(default)]
+    pub redistribute: Vec<Redistribute>,
     #[serde(default)]
     group: Vec<Group>,
     #[serde(default)]
@@ -74,27 +82,8 @@ pub enum SettingsError {
     NoGroup(IpAddr, String),
     /// A policy is not valid.
     Policy(PolicyError),
-    /// A neighbor or group is given a policy that does not exist, or that only policies can use: the owner of the statement, and the
-    /// reason.
-    NoPolicy(Owner, Direction, String),
-}
-
-/// The owner of a statement.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Owner {
-    /// A neighbor.
-    Neighbor(IpAddr),
-    /// A group.
-    Group(String),
-}
-
-impl Display for Owner {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Owner::Neighbor(address) => write!(f, "neighbor {address}"),
-            Owner::Group(name) => write!(f, "group {name}"),
-        }
-    }
+    /// A statement names a policy that does not exist, or that only policies can use: the statement, and the reason.
+    NoPolicy(String, String),
 }
 
 /// The direction of routes between this router and a neighbor.
@@ -135,9 +124,7 @@ impl Display for SettingsError {
                 write!(f, "neighbor {address}: expected `peer-as` here or in the neighbor's group")
             }
             SettingsError::NoGroup(address, reason) => write!(f, "neighbor {address} group: {reason}"),
-            SettingsError::NoPolicy(owner, direction, reason) => {
-                write!(f, "{owner} {}: {reason}", direction.name())
-            }
+            SettingsError::NoPolicy(statement, reason) => write!(f, "{statement}: {reason}"),
         }
     }
 }
@@ -153,27 +140,40 @@ impl Settings {
         if self.router_id.0 == 0 {
             return Err(SettingsError::NoRouterId);
         }
-        for group in &self.group {
-            self.check_policies(&Owner::Group(group.name.clone()), &group.statements)?;
-        }
+        self.check_policies()?;
         self.neighbor.iter().try_for_each(|neighbor| {
-            self.check_policies(&Owner::Neighbor(neighbor.address), &neighbor.statements)?;
             self.check_group(neighbor)?;
             let config = self.joined(neighbor).ok_or(SettingsError::NoAs(neighbor.address))?;
             self.check_neighbor(&config)
         })
     }
 
-    fn check_policies(&self, owner: &Owner, statements: &Statements) -> Result<(), SettingsError> {
-        for direction in [Direction::Import, Direction::Export] {
-            for name in statements.policies(direction) {
-                self.policy.check(name).map_err(|error| match error {
-                    BindError::Policy(error) => SettingsError::Policy(error),
-                    BindError::Name(reason) => SettingsError::NoPolicy(owner.clone(), direction, reason),
-                })?;
+    /// Checks the names of policies in all statements.
+    fn check_policies(&self) -> Result<(), SettingsError> {
+        self.check_names("network-policy", &self.network_policy)?;
+        for entry in &self.redistribute {
+            self.check_names(&format!("redistribute {} policy", entry.origin), &entry.policy)?;
+        }
+        let groups = self.group.iter().map(|group| (format!("group {}", group.name), &group.statements));
+        let neighbors = self.neighbor.iter();
+        let neighbors =
+            neighbors.map(|neighbor| (format!("neighbor {}", neighbor.address), &neighbor.statements));
+        for (owner, statements) in groups.chain(neighbors) {
+            for direction in [Direction::Import, Direction::Export] {
+                let statement = format!("{owner} {}", direction.name());
+                self.check_names(&statement, statements.policies(direction))?;
             }
         }
         Ok(())
+    }
+
+    fn check_names(&self, statement: &str, names: &[String]) -> Result<(), SettingsError> {
+        names.iter().try_for_each(|name| {
+            self.policy.check(name).map_err(|error| match error {
+                BindError::Policy(error) => SettingsError::Policy(error),
+                BindError::Name(reason) => SettingsError::NoPolicy(statement.into(), reason),
+            })
+        })
     }
 
     fn check_group(&self, neighbor: &Neighbor) -> Result<(), SettingsError> {
@@ -225,6 +225,8 @@ impl Settings {
             neighbors: self.neighbor.iter().filter_map(|neighbor| self.joined(neighbor)).collect(),
             networks: self.network.clone(),
             policies: self.policy.clone(),
+            network_policy: self.network_policy.clone(),
+            redistribute: self.redistribute.clone(),
         }
     }
 }
