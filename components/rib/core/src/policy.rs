@@ -297,23 +297,23 @@ fn lists(source: &Policies) -> Policies {
 
 /// Refuses conditions and actions without a meaning in the RIB.
 fn check_words(statement: &Statement) -> Result<(), PolicyError> {
+    let all = || VOCABULARY.iter().map(|variable| variable.name);
+    let writable = VOCABULARY.iter().filter(|variable| variable.is_writable).map(|variable| variable.name);
+    let conditions: Vec<&str> = all().chain(CONDITIONS).collect();
+    let actions: Vec<&str> = writable.chain(ACTIONS).collect();
     for term in &statement.term {
-        let blocks: [(&str, &Named, &[&str]); 3] = [
-            ("from", &term.from, &CONDITIONS),
-            ("except", &term.except, &CONDITIONS),
-            ("then", &term.then, &ACTIONS),
+        let blocks: [(&str, &str, &Named, &[&str]); 3] = [
+            ("from", "condition", &term.from, &conditions),
+            ("except", "condition", &term.except, &conditions),
+            ("then", "action", &term.then, &actions),
         ];
-        for (block, named, known) in blocks {
-            let is_known =
-                |name: &str| known.contains(&name) || VOCABULARY.iter().any(|variable| variable.name == name);
-            if let Some(name) = named.keys().find(|name| !is_known(name)) {
+        for (block, what, named, known) in blocks {
+            if let Some(name) = named.keys().find(|name| !known.contains(&name.as_str())) {
                 let place = ["policy-statement", &statement.name, "term", &term.name, block, name];
-                let variables = VOCABULARY.iter().map(|variable| variable.name);
-                let known: Vec<&str> = variables.chain(known.iter().copied()).collect();
                 return Err(PolicyError {
                     place: place.map(ToOwned::to_owned).into(),
                     message: format!(
-                        "routes in the RIB have no `{name}`; expected one of {}",
+                        "the RIB's routes have no {what} `{name}`; expected one of {}",
                         known.join(", ")
                     ),
                 });
