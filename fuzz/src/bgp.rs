@@ -9,7 +9,7 @@ use sluice_bgp::family::Families;
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::session::{ConnectionId, Direction};
-use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Speaker};
+use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Speaker};
 use sluice_bgp::table::Spread;
 use sluice_bgp::wire::as_path::{Summary, Width};
 use sluice_bgp::wire::attribute::{Attributes, code, put_header};
@@ -121,11 +121,16 @@ pub fn session(octets: &[u8]) {
     let peers = [(IpAddr::from([10, 0, 0, 2]), 65002), (IpAddr::from([10, 0, 0, 3]), 65001)];
     let neighbors = peers.map(|(address, asn)| {
         let config = NeighborConfig::new(address, Asn(asn));
-        let mut config = NeighborConfig { passive: true, enforce_first_as: false, ..config };
+        let mut config = NeighborConfig {
+            passive: true,
+            enforce_first_as: false,
+            default_policy: Some(DefaultPolicy::Accept),
+            ..config
+        };
         config.offer(Families::ALL);
         config
     });
-    let config = Config { neighbors: neighbors.to_vec(), networks: vec![] };
+    let config = Config { neighbors: neighbors.to_vec(), ..Config::default() };
     let now = Instant::ZERO;
     speaker.handle(now, Input::Configure(config), &mut out);
     speaker.check(true);

@@ -30,7 +30,8 @@ fn topology(daemon: &str, config: &str) -> Topology {
 }
 
 fn sluice() -> Topology {
-    let mut config = "protocols bgp {\n  local-as 64500;\n  router-id 10.0.0.1;\n".to_owned();
+    let mut config =
+        "protocols bgp {\n  local-as 64500;\n  router-id 10.0.0.1;\n  default-policy accept;\n".to_owned();
     for n in 0..PEERS {
         let asn = 65001 + n;
         writeln!(config, "  neighbor 10.1.0.{} {{ peer-as {asn}; passive; ipv6-unicast enabled; }}", n + 2)

@@ -15,7 +15,7 @@ const TOPOLOGY: &str = "
 daemon = 'sluice'
 config = '''
 system { host-name left; }
-protocols { bgp { local-as 64500; router-id 10.0.0.1; neighbor 10.1.0.2 { peer-as 64501; passive; } } }
+protocols { bgp { local-as 64500; router-id 10.0.0.1; default-policy accept; neighbor 10.1.0.2 { peer-as 64501; passive; } } }
 '''
 ";
 

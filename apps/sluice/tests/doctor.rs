@@ -77,8 +77,7 @@ protocol device { }
 protocol bgp { local 127.0.0.1 as 64500; neighbor 127.0.0.9 as 64501; multihop; ipv4 { import all; export none; }; }
 ";
 
-const ROUTER: &str =
-    "protocols { bgp { local-as 64500; router-id 10.0.0.1; neighbor 127.0.0.9 { peer-as 64501; } } }\n";
+const ROUTER: &str = "protocols { bgp { local-as 64500; router-id 10.0.0.1; default-policy accept; neighbor 127.0.0.9 { peer-as 64501; } } }\n";
 
 #[test]
 fn another_routing_daemon_is_found() {

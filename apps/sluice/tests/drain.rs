@@ -11,7 +11,7 @@ use std::time::Duration;
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
 /// A router; `{OUT}` and `{IN}` are its subnets to the neighbors outside and inside, `{ID}` is its number.
-const ROUTER: &str = "protocols { bgp { local-as 65000; router-id 10.{ID}.0.1;
+const ROUTER: &str = "protocols { bgp { local-as 65000; router-id 10.{ID}.0.1; default-policy accept;
     neighbor {OUT}2 { peer-as 65101; connect-retry-time 1; }
     neighbor {IN}2 { peer-as 65000; connect-retry-time 1; next-hop-self; }
 } }";

@@ -25,7 +25,7 @@ fn topology() -> String {
              b_addresses = [\"10.{number}.0.2/24\"]\n"
         )
     };
-    let router = "[nodes.sluice]\ndaemon = \"sluice\"\nconfig = '''\nprotocols { bgp { local-as 64500; router-id 10.0.0.1;\n\
+    let router = "[nodes.sluice]\ndaemon = \"sluice\"\nconfig = '''\nprotocols { bgp { local-as 64500; router-id 10.0.0.1; default-policy accept;\n\
         neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; }\n\
         neighbor 10.2.0.2 { peer-as 64502; connect-retry-time 1; } } }\n'''\n";
     format!("{router}{}{}", feed("better", 1, ""), feed("longer", 2, "bgp_path.prepend(64502);"))

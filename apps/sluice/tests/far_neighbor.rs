@@ -32,6 +32,7 @@ protocols {
     bgp {
         local-as 64500;
         router-id 10.0.0.1;
+        default-policy accept;
         neighbor 10.2.0.2 { peer-as 64501; port 1790; multihop 2; ttl-security; connect-retry-time 1; }
     }
 }

@@ -66,6 +66,7 @@ impl Addresses {
     bgp {{
         local-as 64500;
         router-id 10.0.0.1;
+        default-policy accept;
         network {network};
         neighbor {bird} {{ peer-as 64501; connect-retry-time 1; }}
         neighbor {frr} {{ peer-as 64502; connect-retry-time 1; }}

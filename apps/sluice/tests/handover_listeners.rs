@@ -18,7 +18,7 @@ const PLACES: [&str; 6] = ["10.1.0.9", "10.1.0.1", "179", "fd00:1::9", "fd00:1::
 fn router(key: &str) -> String {
     format!(
         "protocols {{ bgp {{
-            local-as 64500; router-id 10.0.0.1;
+            local-as 64500; router-id 10.0.0.1; default-policy accept;
             neighbor 10.1.0.2 {{ peer-as 64501; passive; password {key}; }}
             neighbor fd00:1::2 {{ peer-as 64501; passive; }}
         }} }}"

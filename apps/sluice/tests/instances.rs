@@ -31,13 +31,13 @@ daemon = "sluice"
 config = '''
 protocols {
     static { route 192.0.2.0/24 { discard; } }
-    bgp { local-as 64500; router-id 10.0.0.1; neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; } }
+    bgp { local-as 64500; router-id 10.0.0.1; default-policy accept; neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; } }
 }
 instance red {
     table 100;
     protocols {
         static { route 192.0.2.0/24 { next-hop 10.2.0.2; } }
-        bgp { local-as 64510; router-id 10.0.0.2; neighbor 10.2.0.2 { peer-as 64502; connect-retry-time 1; } }
+        bgp { local-as 64510; router-id 10.0.0.2; default-policy accept; neighbor 10.2.0.2 { peer-as 64502; connect-retry-time 1; } }
     }
 }
 '''

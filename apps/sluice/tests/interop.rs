@@ -17,6 +17,7 @@ protocols {
     bgp {
         local-as 64500;
         router-id 10.0.0.1;
+        default-policy accept;
         network 192.0.2.0/24;
         neighbor 10.1.0.2 { peer-as 64501; password "between us"; ttl-security; passive; }
         neighbor 2001:db8:1::2 { peer-as 64501; password "between us"; ttl-security; connect-retry-time 1; }

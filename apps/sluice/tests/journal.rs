@@ -27,6 +27,7 @@ fn config(hold_time: u16) -> String {
             bgp {{
                 local-as 64500;
                 router-id 10.0.0.1;
+                default-policy accept;
                 neighbor 127.0.0.2 {{ peer-as 64501; connect-retry-time 1; hold-time {hold_time}; password {PASSWORD}; }}
             }}
             static {{ route 192.0.2.0/24 discard; }}

@@ -23,6 +23,7 @@ config = '''
 protocols bgp {{
     local-as 64500;
     router-id 10.0.0.1;
+    default-policy accept;
     neighbor {NEIGHBOR} {{ peer-as 64501; connect-retry-time 1; }}
 }}
 '''

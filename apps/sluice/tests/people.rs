@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
-const CONFIGURATION: &str = "protocols { static { route 192.0.2.0/24 { discard; } } bgp { local-as 65001; router-id 192.0.2.1; \
+const CONFIGURATION: &str = "protocols { static { route 192.0.2.0/24 { discard; } } bgp { local-as 65001; router-id 192.0.2.1; default-policy accept; \
                              neighbor 192.0.2.9 { peer-as 65002; password hunter2; } } }\n";
 /// Users that every Debian has: the first looks, the second administers, the third is nobody here.
 const READER: (&str, u32) = ("games", 5);

@@ -17,6 +17,7 @@ protocols {
     bgp {
         local-as 64500;
         router-id 10.0.0.1;
+        default-policy accept;
         neighbor 10.0.0.2 { peer-as 64501; connect-retry-time 1; ipv6-unicast { enabled true; } }
         neighbor 10.0.0.3 { peer-as 64502; connect-retry-time 1; ipv6-unicast { enabled true; } }
     }

@@ -130,7 +130,7 @@ fn topology(neighbor: &Neighbor) -> Topology {
         "[nodes.neighbor]\ndaemon = '{daemon}'{node}
 [nodes.sluice]
 daemon = 'sluice'
-config = 'protocols {{ bgp {{ local-as 64500; router-id 10.0.0.1; neighbor 10.1.0.2 {{ peer-as 64501; connect-retry-time 1; }} }} }}'
+config = 'protocols {{ bgp {{ local-as 64500; router-id 10.0.0.1; default-policy accept; neighbor 10.1.0.2 {{ peer-as 64501; connect-retry-time 1; }} }} }}'
 [[links]]
 a = 'sluice:neighbor'
 b = 'neighbor:sluice'

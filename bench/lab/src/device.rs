@@ -197,7 +197,10 @@ fn sluice(
     if !setting.installs {
         writeln!(text, "interfaces {{\n  forwarding {{\n    install-routes false;\n  }}\n}}")?;
     }
-    writeln!(text, "protocols {{\n  bgp {{\n    local-as {LOCAL_AS};\n    router-id {router_id};")?;
+    writeln!(
+        text,
+        "protocols {{\n  bgp {{\n    local-as {LOCAL_AS};\n    router-id {router_id};\n    default-policy accept;"
+    )?;
     if let Some(threads) = setting.threads {
         writeln!(text, "    threads {threads};")?;
     }

@@ -8,7 +8,7 @@ use sluice_base::{Asn, Instant, Ipv4Prefix, Prefix, RouterId};
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
-use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
+use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::{AFI_IPV4, Capability, Open, header};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::net::IpAddr;
@@ -43,10 +43,14 @@ impl Router {
             Identity { local_as: Asn(65000), router_id: RouterId(1), seed: 7, tables: 1, source: 1 };
         let peer = IpAddr::from([10, 0, 0, 2]);
         let connection = ConnectionId { direction: Direction::Incoming, number: 2 };
-        let neighbor =
-            NeighborConfig { passive: true, enforce_first_as: false, ..NeighborConfig::new(peer, PEER_AS) };
+        let neighbor = NeighborConfig {
+            passive: true,
+            enforce_first_as: false,
+            default_policy: Some(DefaultPolicy::Accept),
+            ..NeighborConfig::new(peer, PEER_AS)
+        };
         let mut router = Router { speaker: Speaker::new(identity), out: Outbox::new(), peer, connection };
-        let config = Config { neighbors: vec![neighbor], networks: vec![] };
+        let config = Config { neighbors: vec![neighbor], ..Config::default() };
         let Router { speaker, out, .. } = &mut router;
         speaker.handle(Instant::ZERO, Input::Configure(config), out);
         let endpoints = Endpoints::new(IpAddr::from([10, 0, 0, 1]));

@@ -19,6 +19,7 @@ pub mod as_path;
 pub mod community;
 mod compile;
 mod draft;
+pub mod edit;
 mod error;
 pub mod limits;
 mod machine;

@@ -24,6 +24,7 @@ protocols {
     bgp {
         local-as 64500;
         router-id 10.0.0.1;
+        default-policy accept;
         neighbor 10.1.0.2 { peer-as 64501; description \"feed 1\"; ipv6-unicast enabled; }
         neighbor 10.2.0.2 { peer-as 64503; description \"feed 2\"; ipv6-unicast enabled; }
         neighbor 10.3.0.2 { peer-as 64502; description \"customer\"; ipv6-unicast enabled; }

@@ -12,7 +12,7 @@ use crate::tcp::{Arrived, Connections};
 use sluice_base::{Asn, IpPrefix, Rng, Tags};
 use sluice_bgp::family::{Families, FamilyIndex};
 use sluice_bgp::session::State;
-use sluice_bgp::speaker::{Config, NeighborConfig, Output};
+use sluice_bgp::speaker::{Config, DefaultPolicy, NeighborConfig, Output};
 use sluice_machine::Outbox;
 use sluice_static::{RouteKind, StaticNextHop, StaticRoute};
 use std::net::IpAddr;
@@ -162,7 +162,7 @@ impl World {
             let node = &network.nodes[id];
             let neighbors =
                 links.iter().map(|(link, side)| neighbor(&network, *link, usize::from(*side), &settings));
-            let config = Config { neighbors: neighbors.collect(), networks: node.networks.clone() };
+            let config = Config { neighbors: neighbors.collect(), networks: node.networks.clone(), ..Config::default() };
             let clock = Clock::new(node.clock_offset, node.clock_ppm);
             let mut host = Host::new(id as u32, network::asn(node), clock, links);
             host.configuration.change(|bgp: &mut Config| *bgp = config);
@@ -336,6 +336,7 @@ pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) 
     config.offer(Families::of(|family| settings.ipv6 || family == FamilyIndex::IPV4));
     config.next_hop_self = network.nodes[description.end(side) as usize].next_hop_self;
     config.relationship = description.neighbor_is(side);
+    config.default_policy = Some(DefaultPolicy::Accept);
     config
 }
 

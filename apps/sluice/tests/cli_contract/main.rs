@@ -23,6 +23,7 @@ protocols {
     bgp {
         local-as 64500;
         router-id 10.0.0.1;
+        default-policy accept;
         network [ 203.0.113.0/24 2001:db8:1::/48 ];
         neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; ipv6-unicast enabled; password \"hunter2\"; }
     }
@@ -36,6 +37,7 @@ protocols {
     bgp {
         local-as 64501;
         router-id 10.0.0.2;
+        default-policy accept;
         network [ 198.51.100.0/24 2001:db8:3::/48 ];
         neighbor 10.1.0.1 { peer-as 64500; connect-retry-time 1; ipv6-unicast enabled; password \"hunter2\"; }
     }

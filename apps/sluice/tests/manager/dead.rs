@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 const BGP: &str = "protocols {
   static { route 10.1.0.0/16 discard; }
-  bgp { local-as 64500; router-id 10.0.0.1; neighbor 127.0.0.2 { peer-as 64501; } }
+  bgp { local-as 64500; router-id 10.0.0.1; default-policy accept; neighbor 127.0.0.2 { peer-as 64501; } }
 }\n";
 
 #[test]

@@ -57,12 +57,12 @@ fn a_session_that_brought_the_way_to_the_operator_is_not_cut() {
     let Some(mut router) = Router::up("protocols { static { } }\n") else { return };
     router.run(NETWORK);
     router.run("ip route del 10.9.0.0/16");
-    let neighbor = "protocols { bgp { local-as 65002; router-id 10.0.0.2; network [ 10.9.0.0/16 ]; \
+    let neighbor = "protocols { bgp { local-as 65002; router-id 10.0.0.2; default-policy accept; network [ 10.9.0.0/16 ]; \
                     neighbor 10.0.0.1 { peer-as 65001; connect-retry-time 1; } } }";
     router.0.write("/etc/sluice/peer.conf", neighbor).unwrap();
     let peer = "exec ip netns exec peer sluice start --config /etc/sluice/peer.conf --run-dir /run/peer --state-dir /var/lib/peer";
     router.0.start(peer).unwrap();
-    let own = "protocols { bgp { local-as 65001; router-id 10.0.0.1; \
+    let own = "protocols { bgp { local-as 65001; router-id 10.0.0.1; default-policy accept; \
                neighbor 10.0.0.2 { peer-as 65002; connect-retry-time 1; } neighbor 10.0.0.3 { peer-as 65003; } } }";
     router.0.write(FILE, own).unwrap();
     let manager = router.pid("manager");

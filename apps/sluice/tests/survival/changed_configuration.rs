@@ -13,6 +13,7 @@ protocols {
     bgp {
         local-as 64501;
         router-id 10.0.0.2;
+        default-policy accept;
         network 198.51.100.0/24;
         network 2001:db8:77::/48;
         neighbor 10.1.0.1 { peer-as 64500; ipv6-unicast enabled; connect-retry-time 1; }
@@ -34,7 +35,7 @@ b_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
 
 fn bgp(router_id: &str, hold_time: u32) -> String {
     format!(
-        "bgp {{ local-as 64500; router-id {router_id};
+        "bgp {{ local-as 64500; router-id {router_id}; default-policy accept;
              neighbor 10.1.0.2 {{ peer-as 64501; ipv6-unicast enabled; connect-retry-time 1; hold-time {hold_time}; }} }}"
     )
 }

@@ -20,6 +20,7 @@ files = { 'router.conf' = '''
 protocols bgp {
     local-as 64500;
     router-id 10.0.0.1;
+    default-policy accept;
     neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; }
 }
 ''' }

@@ -20,6 +20,7 @@ protocols {
     bgp {
         local-as 64500;
         router-id 10.0.0.1;
+        default-policy accept;
         neighbor 10.1.0.2 { peer-as 64501; ipv6-unicast enabled; connect-retry-time 1; }
         neighbor 10.2.0.2 { peer-as 64502; }
     }

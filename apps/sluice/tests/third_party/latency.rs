@@ -22,7 +22,7 @@ b_addresses = ['10.2.0.2/24']
 ";
 
 /// The router's side of the sessions.
-pub const SESSIONS: &str = "bgp { local-as 64500; router-id 10.1.0.1; \
+pub const SESSIONS: &str = "bgp { local-as 64500; router-id 10.1.0.1; default-policy accept; \
     neighbor 10.1.0.2 { peer-as 64501; passive; } neighbor 10.2.0.2 { peer-as 64502; passive; } }";
 
 /// Two neighbors with established sessions.

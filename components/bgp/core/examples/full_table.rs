@@ -18,7 +18,7 @@ use sluice_base::{
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
-use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
+use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{AFI_IPV4, Capability, FamilyKey, MessageType, Open, header};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
@@ -201,9 +201,10 @@ fn main() {
     let neighbors = (0..feeds + receivers).map(|n| NeighborConfig {
         passive: true,
         enforce_first_as: false,
+        default_policy: Some(DefaultPolicy::Accept),
         ..NeighborConfig::new(address(n), asn(n))
     });
-    let config = Config { neighbors: neighbors.collect(), networks: vec![] };
+    let config = Config { neighbors: neighbors.collect(), ..Config::default() };
     let mut bench = Bench {
         speaker: Speaker::new(identity),
         out: Outbox::new(),

@@ -41,7 +41,7 @@ fn changes_that_nobody_waits_for_are_gathered() {
         rib.coalesce_ms.set(300);
         let listener = TcpListener::bind((NEIGHBOR, 0)).await.unwrap();
         let config = serde_json::json!({
-            "local-as": 65001, "router-id": "10.0.0.1",
+            "local-as": 65001, "router-id": "10.0.0.1", "default-policy": "accept",
             "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "port": listener.local_addr().unwrap().port()}],
         });
         configure(process, config).await.unwrap();
@@ -183,7 +183,7 @@ fn a_rib_that_is_there_before_the_configuration_hears_of_backups() {
             neighbors.push(serde_json::json!({"address": address, "peer-as": 65002, "port": port}));
             listeners.push(listener);
         }
-        let config = serde_json::json!({"local-as": 65001, "router-id": "10.0.0.1", "neighbor": neighbors});
+        let config = serde_json::json!({"local-as": 65001, "router-id": "10.0.0.1", "default-policy": "accept", "neighbor": neighbors});
         configure(process, config).await.unwrap();
         let mut opened = vec![];
         for (listener, number) in listeners.iter().zip(1..) {
@@ -203,7 +203,7 @@ fn a_listener_that_could_not_be_opened_is_tried_again() {
         let Surroundings { process, fea, others, .. } = &surround(dir.path()).await;
         fea.refuses.set(true);
         let config = serde_json::json!({
-            "local-as": 65001, "router-id": "10.0.0.1",
+            "local-as": 65001, "router-id": "10.0.0.1", "default-policy": "accept",
             "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "passive": true}],
         });
         configure(process, config).await.unwrap();
@@ -258,7 +258,7 @@ fn a_neighbor_that_refuses_is_said_to_refuse() {
         let port = listener.local_addr().unwrap().port();
         drop(listener);
         let config = serde_json::json!({
-            "local-as": 65001, "router-id": "10.0.0.1",
+            "local-as": 65001, "router-id": "10.0.0.1", "default-policy": "accept",
             "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "port": port}],
         });
         configure(process, config).await.unwrap();
@@ -283,7 +283,7 @@ async fn scenario() {
     let port = listener.local_addr().unwrap().port();
     let config = |threads: u16, scheduling: &str| {
         serde_json::json!({
-            "local-as": 65001, "router-id": "10.0.0.1", "network": ["192.0.2.0/24"],
+            "local-as": 65001, "router-id": "10.0.0.1", "default-policy": "accept", "network": ["192.0.2.0/24"],
             "threads": threads, "scheduling": scheduling,
             "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "port": port}],
         })

@@ -23,7 +23,7 @@ use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::family::FamilyIndex;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
-use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Speaker};
+use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Speaker};
 use sluice_bgp::wire::attribute::{Attributes, code};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
 use sluice_bgp::wire::{HEADER_LEN, MessageType, Nlri, Update, header};
@@ -160,11 +160,16 @@ fn reference<P: IpNet>(trace: &Trace) -> ([Told; PEERS], usize) {
     let now = Instant::ZERO;
     let neighbors = (0..PEERS).map(|peer| {
         let config = NeighborConfig::new(address(peer).into(), Asn(asn(peer).into()));
-        let mut config = NeighborConfig { passive: true, enforce_first_as: false, ..config };
+        let mut config = NeighborConfig {
+            passive: true,
+            enforce_first_as: false,
+            default_policy: Some(DefaultPolicy::Accept),
+            ..config
+        };
         config.offer(P::families());
         config
     });
-    let config = Config { neighbors: neighbors.collect(), networks: vec![] };
+    let config = Config { neighbors: neighbors.collect(), ..Config::default() };
     speaker.handle(now, Input::Configure(config), &mut out);
     let id = |peer: usize| ConnectionId { direction: Direction::Incoming, number: peer as u32 };
     let endpoints = Endpoints { ipv6: Some(OWN_IPV6), ..Endpoints::new(Ipv4Addr::LOCALHOST.into()) };
@@ -249,7 +254,7 @@ async fn run<P: IpNet>(
         })
     });
     let config = serde_json::json!({
-        "local-as": 65001, "router-id": "0.0.0.1", "threads": plan.0, "scheduling": plan.1,
+        "local-as": 65001, "router-id": "0.0.0.1", "default-policy": "accept", "threads": plan.0, "scheduling": plan.1,
         "neighbor": neighbors.collect::<Vec<_>>(),
     });
     configure(&surroundings.process, config).await.unwrap();

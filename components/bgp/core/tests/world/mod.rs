@@ -11,7 +11,7 @@ use sluice_bgp::event::{Event, PeerEvent};
 use sluice_bgp::family::{ByFamily, FamilyIndex};
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
-use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
+use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -114,6 +114,7 @@ impl World {
             let asn = Asn(self.routers[other].asn);
             let mut config = NeighborConfig::new(address.parse().unwrap(), asn);
             config.offer(sluice_bgp::family::Families::ALL);
+            config.default_policy = Some(DefaultPolicy::Accept);
             change(&mut config);
             self.routers[this].config.neighbors.push(config);
         }

@@ -1,0 +1,90 @@
+//! Configured policies: their source and their programs.
+
+use super::vocabulary::VOCABULARY;
+use alloc::string::String;
+use alloc::sync::Arc;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sluice_policy::{PolicyError, PolicySet, Program, source};
+
+/// The decision on routes on which no policy decides.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DefaultPolicy {
+    /// Accept and announce.
+    Accept,
+    /// Neither accept nor announce.
+    Reject,
+}
+
+/// The reason why a neighbor cannot be given a policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BindError {
+    /// The policy is not valid for BGP.
+    Policy(PolicyError),
+    /// No policy of the name can be used; the text has the remedy.
+    Name(String),
+}
+
+/// All configured policies. A clone shares source and programs.
+#[derive(Clone, Debug, Default)]
+pub struct Policies {
+    source: Arc<source::Policies>,
+    programs: Arc<PolicySet>,
+}
+
+impl Policies {
+    /// Compiles the subtree `policy` of the configuration with BGP's variables. Policies in words of other protocols are left out.
+    ///
+    /// # Errors
+    ///
+    /// The first statement that is not valid.
+    pub fn compile(source: source::Policies) -> Result<Self, PolicyError> {
+        let programs = Arc::new(PolicySet::compile_used(&source, VOCABULARY, |_| false)?);
+        Ok(Policies { source: Arc::new(source), programs })
+    }
+
+    /// Returns the program of a policy without parameters.
+    pub fn program(&self, name: &str) -> Option<&Arc<Program>> {
+        self.programs.get(name)
+    }
+
+    /// Checks that a neighbor can be given a policy.
+    ///
+    /// # Errors
+    ///
+    /// There is no such policy, the policy has parameters, or it has conditions or actions of another protocol.
+    pub fn check(&self, name: &str) -> Result<(), BindError> {
+        let Err(reason) = self.programs.find(name) else { return Ok(()) };
+        match PolicySet::compile_used(&self.source, VOCABULARY, |used| used == name) {
+            Err(error) => Err(BindError::Policy(error)),
+            Ok(_) => Err(BindError::Name(reason)),
+        }
+    }
+
+    /// Returns the policies as configured.
+    pub fn source(&self) -> &source::Policies {
+        &self.source
+    }
+}
+
+/// Policies are equal if they are configured alike.
+impl PartialEq for Policies {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.source, &other.source) || self.source == other.source
+    }
+}
+
+impl Eq for Policies {}
+
+impl Serialize for Policies {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.source.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Policies {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let source = source::Policies::deserialize(deserializer)?;
+        Policies::compile(source).map_err(serde::de::Error::custom)
+    }
+}
