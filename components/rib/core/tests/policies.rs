@@ -240,7 +240,7 @@ fn a_policy_must_make_sense_in_the_rib() {
     };
     check(
         vec![policy("q", "", "accept")],
-        "policy policy-statement p: there is no such policy; there are: q",
+        "origin static import: there is no policy-statement `p`; there are: q",
     );
     let actions = "distance, metric, tag, accept, reject, next-term, next-policy, reason, call";
     let known =
@@ -270,7 +270,7 @@ fn a_policy_must_make_sense_in_the_rib() {
     let parameter = Statement { parameter: vec!["x".into()], ..policy("p", "tag $x", "reject") };
     check(
         vec![parameter.clone()],
-        "policy policy-statement p: it has parameters: a policy that calls it gives them values",
+        "origin static import: `p` has parameters; use a policy without parameters that calls `p`",
     );
     // Policies of other protocols beside are not looked at, and a policy with parameters can be called.
     let called = Statement { name: "q".into(), ..parameter };
