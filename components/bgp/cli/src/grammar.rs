@@ -55,7 +55,11 @@ fn show_neighbor() -> Command {
         .choice_of("community", Kind::Text, None, "with routes: only paths with it")
         .choice_of("as-path", Kind::Text, None, "with routes: only paths that match a regular expression")
         .choice_of("origin-as", Kind::Number, None, "with routes: only paths that end in this AS")
-        .flag("v6", Some('6'), "with routes: IPv6 instead of IPv4, where the neighbor's address does not say so")
+        .flag(
+            "v6",
+            Some('6'),
+            "with routes: IPv6 instead of IPv4, where the neighbor's address does not say so",
+        )
         .also("neighbors")
 }
 
@@ -130,7 +134,10 @@ mod tests {
         for (line, expected) in [
             ("show bgp ", "neighbor routes summary"),
             ("show bgp n", "neighbor"),
-            ("show bgp neighbor ", "<address> accepted advertised advertised-routes as-path community detail origin-as received received-routes rejected v6"),
+            (
+                "show bgp neighbor ",
+                "<address> accepted advertised advertised-routes as-path community detail origin-as received received-routes rejected v6",
+            ),
             ("show ip ", "bgp interface route"),
             (
                 "show bgp routes --",

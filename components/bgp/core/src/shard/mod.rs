@@ -414,15 +414,8 @@ impl<P: FamilyKey> Shard<P> {
     pub fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
         let index = usize::from(peer.0);
         while self.core.peers.len() <= index {
-            let unknown = PeerIn {
-                info,
-                generation: 0,
-                paths: 0,
-                stale: 0,
-                rejected: 0,
-                import: None,
-                is_full: false,
-            };
+            let unknown =
+                PeerIn { info, generation: 0, paths: 0, stale: 0, rejected: 0, import: None, is_full: false };
             self.core.peers.push(unknown);
         }
         self.core.peers[index].info = info;

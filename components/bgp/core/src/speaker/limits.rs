@@ -213,7 +213,8 @@ mod tests {
 
     #[test]
     fn bounds_are_judged_by_both_counts() {
-        let bounds = MaximumPrefixes { received: Some(100), accepted: Some(10), ..MaximumPrefixes::default() };
+        let bounds =
+            MaximumPrefixes { received: Some(100), accepted: Some(10), ..MaximumPrefixes::default() };
         let judge = |received, accepted| {
             let (exceeded, near) = bounds.judge(PrefixCount { received, accepted });
             (exceeded.map(|l| l.is_accepted), near.map(|l| l.is_accepted))
