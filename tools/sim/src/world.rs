@@ -9,7 +9,7 @@ use crate::queue::{Event, Queue};
 use crate::rewrite::Rewrite;
 use crate::scenario::Step;
 use crate::tcp::{Arrived, Connections};
-use sluice_base::{Asn, IpPrefix, Rng, Tags};
+use sluice_base::{Asn, IpPrefix, Metric, Rng, Tags};
 use sluice_bgp::family::{Families, FamilyIndex};
 use sluice_bgp::session::State;
 use sluice_bgp::speaker::{Config, DefaultPolicy, NeighborConfig, Output};
@@ -356,7 +356,13 @@ fn static_routes(network: &Network, node: u32, settings: &Settings) -> Vec<Stati
             let mut add = |prefix: IpPrefix, gateway: IpAddr| {
                 let hop = StaticNextHop { gateway: Some(gateway), interface: None, weight: 1 };
                 let kind = RouteKind::NextHops(vec![hop]);
-                routes.push(StaticRoute { prefix, kind, distance: None, tags: Tags::NONE });
+                routes.push(StaticRoute {
+                    prefix,
+                    kind,
+                    distance: None,
+                    metric: Metric(0),
+                    tags: Tags::NONE,
+                });
             };
             add(network::subnet_ipv4(outer).into(), network::ipv4(inner, 1 - side).into());
             if settings.ipv6 {
