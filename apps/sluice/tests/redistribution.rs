@@ -31,6 +31,10 @@ policy {
         term tagged { from { tag 7; } then { reject; reason "only for this router"; } }
         term costly { from { metric 20; } then { tag 8; } }
     }
+    policy-statement to-bgp {
+        term costly { from { protocol static; tag 8; } then { med 77; accept; } }
+        term other { then { med 7; } }
+    }
 }
 rib { origin static { import [ local ]; } }
 protocols {
@@ -42,7 +46,7 @@ protocols {
     }
     bgp {
         local-as 64500; router-id 10.0.0.1; default-policy accept;
-        redistribute static; redistribute connected;
+        redistribute static { policy to-bgp; } redistribute connected;
         neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; ipv6-unicast enabled; }
     }
 }
@@ -110,6 +114,13 @@ fn routes_of_other_protocols_go_into_bgp() {
     let reason = "only for this router (policy local, term tagged)";
     assert_eq!(rejected["rejected_by_policy"], reason, "{rejected}");
     assert_eq!(in_rib(&lab, "100.64.0.0/24", "static")["tags"][0], 8);
+
+    // The RIB's policy added the tag that BGP's policy asks for.
+    let med = |prefix: &str| {
+        let shown = lab.birdc("bird", &format!("show route {prefix} all"));
+        shown.lines().find_map(|line| Some(line.split_once("BGP.med: ")?.1.to_string()))
+    };
+    assert_eq!(["100.64.0.0/24", "198.51.100.0/24"].map(med), [Some("77".into()), Some("7".into())]);
 
     // A RIB that is killed costs the neighbor nothing: BGP keeps the routes until the next RIB has sent its own.
     let before = withdrawals(&lab);

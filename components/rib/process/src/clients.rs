@@ -296,7 +296,8 @@ impl RibProcess {
                 let complete_at = me.fib.complete_at(are_refreshed);
                 let is_complete = clock::now() >= complete_at;
                 let is_ready = me.driver.read(|rib| rib.ready_subscriptions::<P>().contains(&(table, id)));
-                if !is_ready && !(is_end_due && is_complete) {
+                let has_news = is_ready || (is_end_due && is_complete);
+                if !has_news {
                     tokio::select! {
                         () = wait => {}
                         () = tokio::time::sleep_until(clock::to_tokio(complete_at)), if is_end_due => {}
