@@ -3,11 +3,14 @@
 use crate::as_path::Automaton;
 use crate::community::{Community, Kind, communities};
 use crate::prefix_list::Matching;
-use crate::program::{Change, CommunitySets, Fact, Index, Instruction, NextHop, Program, Test};
-use crate::vocabulary::VariableId;
+use crate::program::{
+    Change, CommunitySets, Fact, Index, Instruction, NO_SLOT, NextHop, Place, Program, Slot, Test,
+};
+use crate::vocabulary::{Reads, VariableId};
 use core::cell::OnceCell;
 use core::net::IpAddr;
 use sluice_base::IpPrefix;
+use smallvec::SmallVec;
 
 /// A route in the view of a program.
 pub trait Route {
@@ -15,6 +18,12 @@ pub trait Route {
     fn prefix(&self) -> IpPrefix;
     /// Returns a number; `None` if the route has none.
     fn number(&self, variable: VariableId) -> Option<u32>;
+    /// Returns true if one of the route's numbers is in one of the ranges. Routes with several values of a variable, such as
+    /// tags, answer for each.
+    fn number_is_in(&self, variable: VariableId, ranges: &[(u32, u32)]) -> bool {
+        let number = self.number(variable);
+        number.is_some_and(|number| ranges.iter().any(|(first, last)| (*first..=*last).contains(&number)))
+    }
     /// Returns a text.
     fn text(&self, variable: VariableId) -> Option<&str>;
     /// Returns an address.
@@ -81,7 +90,123 @@ pub enum Step<'p> {
     Change(Edit<'p>),
 }
 
+/// The known answers of a program about one set of attributes. Routes that share the set share the answers.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    /// Two bits for each test on attributes: the lower one is set if the answer is known, the higher one if the answer is yes.
+    bits: SmallVec<[u64; 2]>,
+}
+
+/// Tests in a word of [`Answers`].
+const TESTS_IN_WORD: usize = 32;
+
+impl Answers {
+    /// Forgets all answers, and makes room for those of a program.
+    pub fn reset(&mut self, program: &Program) {
+        self.bits.clear();
+        self.bits.resize(program.slot_count().div_ceil(TESTS_IN_WORD), 0);
+    }
+
+    #[inline]
+    fn get(&self, slot: Slot) -> Option<bool> {
+        let place = usize::from(slot);
+        let bits = self.bits.get(place / TESTS_IN_WORD)? >> (2 * (place % TESTS_IN_WORD));
+        (bits & 1 == 1).then_some(bits & 2 == 2)
+    }
+
+    fn set(&mut self, slot: Slot, answer: bool) {
+        let place = usize::from(slot);
+        if let Some(word) = self.bits.get_mut(place / TESTS_IN_WORD) {
+            *word |= (1 | u64::from(answer) << 1) << (2 * (place % TESTS_IN_WORD));
+        }
+    }
+}
+
+/// The changes that a program makes to a route, by place. Routes with the same attributes and the same changes have the same
+/// outcome.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Changes {
+    places: SmallVec<[Place; 4]>,
+    /// The number of changes that the route has already.
+    made: usize,
+}
+
+impl Changes {
+    /// Returns the places of the changes, in order.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Forgets all changes.
+    pub fn clear(&mut self) {
+        self.places.clear();
+        self.made = 0;
+    }
+}
+
 impl Program {
+    /// Decides on a route, and notes the changes without making them, unless a later test depends on the changed route.
+    /// [`Program::make`] makes the remaining changes. `answers` are those about the route's attributes; new ones are added.
+    pub fn decide(&self, route: &mut impl Route, answers: &mut Answers, changes: &mut Changes) -> Verdict {
+        let lists = OnceCell::new();
+        let (mut place, mut term) = (0_usize, None);
+        while let Some(instruction) = self.code.get(place) {
+            let slot = self.slot(place);
+            place += 1;
+            match *instruction {
+                Instruction::Enter(number) => term = Some(number),
+                Instruction::Check { test, expected, otherwise } => {
+                    let known = if changes.places.is_empty() { answers.get(slot) } else { None };
+                    let answer = known.unwrap_or_else(|| self.look(route, test, slot, &lists, answers, changes));
+                    if answer != expected {
+                        place = otherwise as usize;
+                    }
+                }
+                Instruction::Change(_) => changes.places.push(place as Place - 1),
+                Instruction::Jump(target) => place = target as usize,
+                Instruction::Accept => return Verdict { decision: Decision::Accept, term },
+                Instruction::Reject(reason) => return Verdict { decision: Decision::Reject(reason), term },
+            }
+        }
+        Verdict { decision: Decision::Default, term: None }
+    }
+
+    /// Answers a test whose answer is not known, and remembers the answer if it is about the route as it came.
+    #[inline(never)]
+    fn look(
+        &self,
+        route: &mut impl Route,
+        test: Test,
+        slot: Slot,
+        lists: &OnceCell<Matching>,
+        answers: &mut Answers,
+        changes: &mut Changes,
+    ) -> bool {
+        if changes.places.is_empty() {
+            let answer = self.answer(route, test, lists);
+            if slot != NO_SLOT {
+                answers.set(slot, answer);
+            }
+            return answer;
+        }
+        if self.reads_of(test) == Reads::Attributes {
+            self.make(route, changes);
+        }
+        self.answer(route, test, lists)
+    }
+
+    /// Makes the changes of [`Program::decide`] that the route does not have yet.
+    pub fn make(&self, route: &mut impl Route, changes: &mut Changes) {
+        for place in &changes.places[changes.made..] {
+            if let Some(Instruction::Change(change)) = self.code.get(*place as usize)
+                && let Some(edit) = self.edit(route, *change)
+            {
+                route.change(edit);
+            }
+        }
+        changes.made = changes.places.len();
+    }
+
     /// Decides on a route, and changes the route.
     pub fn run(&self, route: &mut impl Route) -> Verdict {
         self.run_observed(route, |_, _| {})
@@ -124,17 +249,17 @@ impl Program {
         self.constants.texts.get(usize::from(reason)).map(|text| &**text)
     }
 
-    fn answer(&self, route: &impl Route, test: Test, lists: &OnceCell<Matching>) -> bool {
+    pub(crate) fn answer(&self, route: &impl Route, test: Test, lists: &OnceCell<Matching>) -> bool {
         let constants = &self.constants;
         match test {
             Test::PrefixIn(list) => {
                 let matching = lists.get_or_init(|| constants.prefix_lists.matching(route.prefix()));
                 matching.binary_search(&list).is_ok()
             }
-            Test::NumberIn(variable, ranges) => route.number(variable).is_some_and(|number| {
+            Test::NumberIn(variable, ranges) => {
                 let ranges = constants.ranges.get(usize::from(ranges));
-                ranges.is_some_and(|all| all.iter().any(|(first, last)| (*first..=*last).contains(&number)))
-            }),
+                ranges.is_some_and(|ranges| route.number_is_in(variable, ranges))
+            }
             Test::TextIn(variable, texts) => route.text(variable).is_some_and(|text| {
                 let texts = constants.text_sets.get(usize::from(texts));
                 texts.is_some_and(|all| all.binary_search_by(|known| (**known).cmp(text)).is_ok())

@@ -2,8 +2,10 @@
 
 use crate::as_path::Automaton;
 use crate::community::{CommunitySet, Kind};
+use crate::machine::Route;
 use crate::prefix_list::{ListId, PrefixLists};
 use crate::vocabulary::{Reads, VariableId, Vocabulary};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -39,7 +41,7 @@ pub enum Instruction {
 }
 
 /// A question about a route.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Test {
     /// Is the prefix in a prefix list?
     PrefixIn(ListId),
@@ -100,7 +102,7 @@ pub enum NextHop {
 }
 
 /// A fact: may change without a change of the route.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fact {
     /// The RIB has a route to a prefix.
     RoutePresent(sluice_base::IpPrefix),
@@ -172,13 +174,36 @@ pub struct Constants {
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(crate) code: Vec<Instruction>,
-    pub(crate) constants: Constants,
+    /// The number of each check's test among the tests on attributes, by place; [`NO_SLOT`] at other places.
+    slots: Vec<Slot>,
+    /// The number of different tests on attributes.
+    slot_count: Slot,
+    pub(crate) constants: Arc<Constants>,
     vocabulary: Vocabulary,
+    /// The source of the program: the policy with all called policies and lists. Empty for a program that was not compiled.
+    source: Arc<str>,
+    /// The answers to reachable tests on the neighbor, in order, of a program that is bound to a neighbor.
+    bound: Vec<bool>,
 }
+
+/// The number of a test among the tests on attributes of a program.
+pub(crate) type Slot = u16;
+/// The mark of a place without a test on attributes.
+pub(crate) const NO_SLOT: Slot = Slot::MAX;
 
 /// An instruction with an invalid reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InvalidInstruction(pub Place);
+
+/// Programs are equal if both have the same source and the same answers about their neighbors. Equal programs decide alike.
+impl PartialEq for Program {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same = Arc::ptr_eq(&self.constants, &other.constants) && self.code == other.code;
+        is_same || (!self.source.is_empty() && self.source == other.source && self.bound == other.bound)
+    }
+}
+
+impl Eq for Program {}
 
 impl Program {
     /// Makes a program if every instruction of `code` is valid: jumps lead forward and not beyond the end, constants exist,
@@ -192,11 +217,90 @@ impl Program {
         constants: Constants,
         vocabulary: Vocabulary,
     ) -> Result<Self, InvalidInstruction> {
-        let program = Program { code, constants, vocabulary };
+        Program::of_source(code, constants, vocabulary, Arc::from(""))
+    }
+
+    /// Makes a program as [`Program::verified`] does, of a known source.
+    pub(crate) fn of_source(
+        code: Vec<Instruction>,
+        constants: Constants,
+        vocabulary: Vocabulary,
+        source: Arc<str>,
+    ) -> Result<Self, InvalidInstruction> {
+        let constants = Arc::new(constants);
+        let (slots, bound) = (Vec::new(), Vec::new());
+        let mut program = Program { code, slots, slot_count: 0, constants, vocabulary, source, bound };
         match (0..).zip(&program.code).find(|(place, instruction)| !program.is_valid(*place, **instruction)) {
             Some((place, _)) => Err(InvalidInstruction(place)),
-            None => Ok(program),
+            None => {
+                program.number_tests();
+                Ok(program)
+            }
         }
+    }
+
+    /// Numbers the tests on attributes: equal tests have one number. More tests than numbers are answered without memory.
+    fn number_tests(&mut self) {
+        let mut numbers: BTreeMap<Test, Slot> = BTreeMap::new();
+        self.slots = Vec::with_capacity(self.code.len());
+        for instruction in &self.code {
+            let slot = match instruction {
+                Instruction::Check { test, .. } if self.reads_of(*test) == Reads::Attributes => {
+                    let next = Slot::try_from(numbers.len()).unwrap_or(NO_SLOT);
+                    *numbers.entry(*test).or_insert(next)
+                }
+                _ => NO_SLOT,
+            };
+            self.slots.push(slot);
+        }
+        self.slot_count = Slot::try_from(numbers.len()).unwrap_or(NO_SLOT);
+    }
+
+    /// Returns the number of the test on attributes at a place.
+    #[inline]
+    pub(crate) fn slot(&self, place: usize) -> Slot {
+        self.slots.get(place).copied().unwrap_or(NO_SLOT)
+    }
+
+    /// Returns the number of different tests on attributes.
+    pub(crate) fn slot_count(&self) -> usize {
+        self.slot_count.into()
+    }
+
+    /// Binds the program to a neighbor: tests on the neighbor and on facts are answered once, by a route with the neighbor's
+    /// variables and facts. The result decides as this program does for routes with these variables and facts. Programs that
+    /// are bound to neighbors with the same answers are equal.
+    pub fn bind(&self, neighbor: &impl Route) -> Program {
+        let mut reachable = alloc::vec![false; self.code.len() + 1];
+        reachable[0] = true;
+        let (mut code, mut bound) = (Vec::with_capacity(self.code.len()), Vec::new());
+        for (place, instruction) in self.code.iter().enumerate() {
+            let next = place + 1;
+            let instruction = match *instruction {
+                _ if !reachable[place] => Instruction::Jump(next as Place),
+                Instruction::Check { test, expected, otherwise } if self.reads_of(test) == Reads::Neighbor => {
+                    let answer = self.answer(neighbor, test, &core::cell::OnceCell::new());
+                    bound.push(answer);
+                    Instruction::Jump(if answer == expected { next as Place } else { otherwise })
+                }
+                instruction => instruction,
+            };
+            if reachable[place] {
+                match instruction {
+                    Instruction::Check { otherwise, .. } => {
+                        reachable[next] = true;
+                        reachable[otherwise as usize] = true;
+                    }
+                    Instruction::Jump(target) => reachable[target as usize] = true,
+                    Instruction::Enter(_) | Instruction::Change(_) => reachable[next] = true,
+                    Instruction::Accept | Instruction::Reject(_) => {}
+                }
+            }
+            code.push(instruction);
+        }
+        let mut program = Program { code, bound, ..self.clone() };
+        program.number_tests();
+        program
     }
 
     fn is_valid(&self, place: Place, instruction: Instruction) -> bool {
@@ -291,7 +395,7 @@ impl Program {
         tests.map(|test| self.reads_of(test)).max().unwrap_or(Reads::Neighbor)
     }
 
-    fn reads_of(&self, test: Test) -> Reads {
+    pub(crate) fn reads_of(&self, test: Test) -> Reads {
         match test {
             Test::PrefixIn(_) => Reads::Prefix,
             Test::NumberIn(variable, _) | Test::TextIn(variable, _) | Test::AddressIn(variable, _) => {

@@ -5,10 +5,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The whole subtree.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Policies {
     /// Named prefix lists.
@@ -22,7 +22,7 @@ pub struct Policies {
 }
 
 /// A prefix list.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrefixList {
     /// The name.
@@ -33,7 +33,7 @@ pub struct PrefixList {
 }
 
 /// An AS-path expression.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AsPath {
     /// The name.
@@ -43,7 +43,7 @@ pub struct AsPath {
 }
 
 /// A set of communities.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Community {
     /// The name.
@@ -54,7 +54,7 @@ pub struct Community {
 }
 
 /// A policy: terms in order.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
     /// The name.
@@ -68,7 +68,7 @@ pub struct Statement {
 }
 
 /// A term: actions for routes under conditions.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Term {
     /// The name.
@@ -91,9 +91,20 @@ pub type Named = BTreeMap<String, Values>;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Values(pub Vec<String>);
 
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
 impl<'de> Deserialize<'de> for Values {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValuesVisitor)
+        // Formats without names for their types have what `serialize` writes.
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(ValuesVisitor)
+        } else {
+            Vec::deserialize(deserializer).map(Values)
+        }
     }
 }
 

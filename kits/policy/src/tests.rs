@@ -3,7 +3,7 @@
 use crate::PolicySet;
 use crate::community::Kind;
 use crate::draft::Draft;
-use crate::machine::{Decision, Step};
+use crate::machine::{Answers, Changes, Decision, Step};
 use crate::program::{Constants, Instruction, NextHop, Program, Test};
 use crate::source::Policies;
 use crate::test_model::{Outcome, Path, VARIABLES, evaluate};
@@ -345,9 +345,49 @@ proptest! {
             {"name": "p", "term": terms},
             {"name": "helper", "parameter": ["value"], "term": helper},
         ]));
-        let (mut by_program, mut by_model) = (route.clone(), route);
+        let (mut by_program, mut by_model) = (route.clone(), route.clone());
         let got = outcome(&policies, &mut by_program);
         prop_assert_eq!(got, evaluate(&policies, "p", &mut by_model));
-        prop_assert_eq!(by_program, by_model);
+        prop_assert_eq!(&by_program, &by_model);
+
+        // Remembered answers, changes that are made later, and a neighbor that is known before change nothing.
+        let set = PolicySet::compile(&policies, VARIABLES).expect("valid");
+        let program = set.get("p").expect("the policy");
+        let bound = program.bind(&route);
+        let mut answers = Answers::default();
+        answers.reset(&bound);
+        for prefix in [route.prefix, "127.1.0.0/16".parse().expect("a prefix"), route.prefix] {
+            let (mut now, mut later) = (route.clone(), route.clone());
+            (now.prefix, later.prefix) = (prefix, prefix);
+            let mut changes = Changes::default();
+            let verdict = bound.decide(&mut later, &mut answers, &mut changes);
+            bound.make(&mut later, &mut changes);
+            prop_assert_eq!(verdict, program.run(&mut now));
+            prop_assert_eq!(later, now);
+        }
     }
+}
+
+/// The program of `p` among policies with one list each, bound to a neighbor in a group.
+fn bound(terms: Value, list: &str, group: &str) -> Program {
+    let source = json!({
+        "prefix-list": [{"name": "other", "prefix": ["10.0.0.0/8"]}, {"name": "list", "prefix": [list]}],
+        "policy-statement": [{"name": "p", "term": terms}],
+    });
+    let policies: Policies = serde_json::from_value(source).expect("policies");
+    let set = PolicySet::compile(&policies, VARIABLES).expect("valid");
+    let mut neighbor = route();
+    neighbor.texts.insert(4, group.into());
+    set.get("p").expect("the policy").bind(&neighbor)
+}
+
+#[test]
+fn programs_are_equal_if_they_decide_alike_for_their_neighbors() {
+    let unnamed = json!([{"name": "t", "from": {"prefix-list": ["list"]}, "then": {"accept": [null]}}]);
+    let named = json!([{"name": "t", "from": {"group": ["peers"]}, "then": {"accept": [null]}}]);
+    assert_eq!(bound(unnamed.clone(), "1.0.0.0/8", "peers"), bound(unnamed.clone(), "1.0.0.0/8", "customers"));
+    assert_ne!(bound(unnamed.clone(), "1.0.0.0/8", "peers"), bound(unnamed, "2.0.0.0/8", "peers"));
+    assert_ne!(bound(named.clone(), "1.0.0.0/8", "peers"), bound(named.clone(), "1.0.0.0/8", "customers"));
+    // Another list's change is no change.
+    assert_eq!(bound(named.clone(), "1.0.0.0/8", "peers"), bound(named, "2.0.0.0/8", "peers"));
 }

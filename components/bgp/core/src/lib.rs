@@ -17,6 +17,7 @@ pub mod intake;
 #[cfg(feature = "labels")]
 pub mod labels;
 mod octets;
+pub mod policy;
 pub mod reader;
 pub mod relationship;
 pub mod session;

@@ -1,5 +1,6 @@
 //! Conditions of terms: a row and a function each. A condition becomes tests, of which one must hold.
 
+use super::lists::Lists;
 use super::{Compiler, ValueError, unknown};
 use crate::community::Pattern;
 use crate::error::{PolicyError, shown};
@@ -52,6 +53,17 @@ impl Compiler<'_> {
         values.0.iter().map(one).collect()
     }
 
+    /// Adds named lists to the sources of the program.
+    fn note_source(
+        &mut self,
+        values: &Values,
+        source: impl Fn(&Lists, &str) -> String,
+    ) -> Result<(), PolicyError> {
+        let sources = self.read(values, |name| Ok(source(self.lists, name)))?;
+        self.sources.extend(sources);
+        Ok(())
+    }
+
     fn variable(
         &mut self,
         number: VariableId,
@@ -82,13 +94,15 @@ impl Compiler<'_> {
     }
 
     /// Returns the members of several sets of communities.
-    pub(super) fn members(&self, values: &Values) -> Result<Vec<Pattern>, PolicyError> {
+    pub(super) fn members(&mut self, values: &Values) -> Result<Vec<Pattern>, PolicyError> {
+        self.note_source(values, |lists, name| lists.source_of_community(name))?;
         let all = self.read(values, |name| self.lists.community(name).map(<[Pattern]>::to_vec))?;
         Ok(all.concat())
     }
 }
 
 fn prefix_list(compiler: &mut Compiler<'_>, values: &Values) -> Result<Vec<Test>, PolicyError> {
+    compiler.note_source(values, |lists, name| lists.source_of_prefix_list(name))?;
     compiler.read(values, |name| compiler.lists.prefix_list(name).map(Test::PrefixIn))
 }
 
@@ -99,6 +113,7 @@ fn prefix(compiler: &mut Compiler<'_>, values: &Values) -> Result<Vec<Test>, Pol
 }
 
 fn as_path(compiler: &mut Compiler<'_>, values: &Values) -> Result<Vec<Test>, PolicyError> {
+    compiler.note_source(values, |lists, name| lists.source_of_as_path(name))?;
     let automata = compiler.read(values, |name| compiler.lists.as_path(name).cloned())?;
     automata
         .into_iter()

@@ -13,13 +13,21 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Display;
+use core::hash::BuildHasher;
 use core::str::FromStr;
+use foldhash::quality::FixedState;
+
+/// Seeds of the two hashes of a prefix list: 128 bits, so that lists with different entries differ.
+const SEEDS: [u64; 2] = [0x5107_1ce0, 0x9e37_79b9];
 
 /// All named lists.
 #[derive(Default)]
 pub struct Lists {
     prefix_lists: BTreeMap<String, ListId>,
+    /// Hashes of the entries of prefix lists.
+    hashes: BTreeMap<String, [u64; 2]>,
     as_paths: BTreeMap<String, Automaton>,
+    expressions: BTreeMap<String, String>,
     communities: BTreeMap<String, Vec<Pattern>>,
 }
 
@@ -33,6 +41,8 @@ impl Lists {
             let number = prefix_lists.add(entries).filter(|number| usize::from(*number) < MOST_LISTS);
             let number = number.ok_or_else(|| too_many(&place, "prefix lists"))?;
             lists.prefix_lists.insert(list.name.clone(), number);
+            let hash = SEEDS.map(|seed| FixedState::with_seed(seed).hash_one(&list.prefix));
+            lists.hashes.insert(list.name.clone(), hash);
         }
         for path in &policies.as_path {
             let place = ["as-path", &path.name, "expression"];
@@ -42,6 +52,7 @@ impl Lists {
                 error(&place, format!("`{text}` needs more states than an expression may have: use smaller repetitions, or split it"))
             })?;
             lists.as_paths.insert(path.name.clone(), automaton);
+            lists.expressions.insert(path.name.clone(), path.expression.clone());
             if lists.as_paths.len() > MOST_LISTS {
                 return Err(too_many(&place, "expressions"));
             }
@@ -73,6 +84,21 @@ impl Lists {
     pub fn community(&self, name: &str) -> Result<&[Pattern], ValueError> {
         let members = self.communities.get(name).map(Vec::as_slice);
         members.ok_or_else(|| unknown_list("community", name, names(&self.communities)))
+    }
+
+    /// Returns a text that differs between prefix lists with different entries: a list may have a million.
+    pub fn source_of_prefix_list(&self, name: &str) -> String {
+        format!("prefix-list {name:?} {:x?}\n", self.hashes.get(name))
+    }
+
+    /// Returns a text that differs between different expressions.
+    pub fn source_of_as_path(&self, name: &str) -> String {
+        format!("as-path {name:?} {:?}\n", self.expressions.get(name))
+    }
+
+    /// Returns a text that differs between different sets of communities.
+    pub fn source_of_community(&self, name: &str) -> String {
+        format!("community {name:?} {:?}\n", self.communities.get(name))
     }
 }
 

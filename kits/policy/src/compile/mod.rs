@@ -11,7 +11,7 @@ use crate::program::{Constants, Index, Instruction, Place, Program, TermName, Te
 use crate::source::{Policies, Statement, Term, Values};
 use crate::vocabulary::Vocabulary;
 use alloc::borrow::ToOwned;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -39,14 +39,15 @@ impl PolicySet {
         for statement in policies.policy_statement.iter().filter(|statement| statement.parameter.is_empty()) {
             let mut compiler = Compiler::new(policies, &lists, vocabulary, &mut prefix_lists);
             compiler.statement(statement, BTreeMap::new(), &mut Vec::new())?;
-            compiled.push((statement.name.clone(), compiler.code, compiler.constants));
+            let source: Arc<str> = compiler.sources.into_iter().collect::<String>().into();
+            compiled.push((statement.name.clone(), compiler.code, compiler.constants, source));
         }
         // Every list has its number now.
         let prefix_lists = Arc::new(prefix_lists);
         let mut programs = BTreeMap::new();
-        for (name, code, mut constants) in compiled {
+        for (name, code, mut constants, source) in compiled {
             constants.prefix_lists = prefix_lists.clone();
-            let program = Program::verified(code, constants, vocabulary).map_err(|invalid| PolicyError {
+            let program = Program::of_source(code, constants, vocabulary, source).map_err(|invalid| PolicyError {
                 place: Vec::from(["policy-statement".to_owned(), name.clone()]),
                 message: format!(
                     "instruction {} of the compiled policy is not valid: this is a defect",
@@ -88,6 +89,8 @@ struct Compiler<'p> {
     arguments: Arguments,
     /// The place of the statement that is compiled, for errors.
     place: Vec<String>,
+    /// The sources of the program: compiled policies and used lists.
+    sources: BTreeSet<String>,
 }
 
 impl<'p> Compiler<'p> {
@@ -98,8 +101,8 @@ impl<'p> Compiler<'p> {
         prefix_lists: &'p mut PrefixLists,
     ) -> Self {
         let (code, constants) = (Vec::new(), Constants::default());
-        let (arguments, place) = (Arguments::new(), Vec::new());
-        Compiler { policies, lists, vocabulary, prefix_lists, code, constants, arguments, place }
+        let (arguments, place, sources) = (Arguments::new(), Vec::new(), BTreeSet::new());
+        Compiler { policies, lists, vocabulary, prefix_lists, code, constants, arguments, place, sources }
     }
 
     fn wrong(&self, error: ValueError) -> PolicyError {
@@ -119,6 +122,7 @@ impl<'p> Compiler<'p> {
     ) -> Result<(), PolicyError> {
         let outer = (core::mem::replace(&mut self.arguments, arguments), core::mem::take(&mut self.place));
         callers.push(statement.name.clone());
+        self.sources.insert(format!("{statement:?}\n"));
         let mut to_the_end = Vec::new();
         for term in &statement.term {
             self.place = Vec::from([

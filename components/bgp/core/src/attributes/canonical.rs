@@ -1,5 +1,6 @@
 //! The canonical octets of a set, and reading them again.
 
+use super::private::{self, Private};
 use super::scan::{ReceiveRules, Scan};
 use super::{DEFAULT_LOCAL_PREF, Origin, Reach, View};
 use crate::graceful_shutdown;
@@ -11,9 +12,9 @@ use core::num::NonZeroU32;
 use sluice_base::Asn;
 use smallvec::SmallVec;
 
-/// The attributes of a canonical set, by code.
+/// The attributes of a canonical set, by code, without private properties ([`private::Private`]).
 pub fn attributes(canonical: &[u8]) -> impl Iterator<Item = RawAttribute<'_>> {
-    Attributes::new(canonical, 0).flatten()
+    Attributes::new(private::split(canonical).1, 0).flatten()
 }
 
 /// The value of one attribute of a canonical set.
@@ -33,6 +34,7 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
         reach: added.only_to_customer.map_or(Reach::Everybody, |_| Reach::Customers),
         originator_id: None,
         cluster_list_length: 0,
+        weight: 0,
     };
     for attribute in &scan.stored {
         added.put_before(attribute.code, out);
@@ -82,6 +84,64 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
     }
     added.put_before(u8::MAX, out);
     view
+}
+
+/// Returns what the decision compares of a canonical set, in a router of `local_as`.
+pub fn view(canonical: &[u8], local_as: Asn) -> View {
+    let (_, mut view) = local(local_as);
+    view.origin = Origin::Incomplete;
+    view.weight = Private::of(canonical).weight;
+    for attribute in attributes(canonical) {
+        match (attribute.code, attribute.value) {
+            (code::ORIGIN, &[origin]) => view.origin = Origin::from_code(origin).unwrap_or(view.origin),
+            (code::AS_PATH, path) => {
+                let path = as_path::Summary::of(path, Width::Four, 0, local_as).unwrap_or_default();
+                view.neighbor_as = path.neighbor.unwrap_or(local_as);
+                view.path_length = u16::try_from(path.length).unwrap_or(u16::MAX);
+            }
+            (code::MULTI_EXIT_DISC, &[a, b, c, d]) => view.med = Some(u32::from_be_bytes([a, b, c, d])),
+            (code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d]),
+            (code::COMMUNITIES, communities) => view.reach = view.reach.min(Reach::of(communities)),
+            (code::ORIGINATOR_ID, &[a, b, c, d]) => {
+                view.originator_id = NonZeroU32::new(u32::from_be_bytes([a, b, c, d]));
+            }
+            // An attribute has less than 2^16 octets.
+            (code::CLUSTER_LIST, list) => view.cluster_list_length = (list.len() / 4) as u16,
+            (code::ONLY_TO_CUSTOMER, _) => view.reach = view.reach.min(Reach::Customers),
+            _ => {}
+        }
+    }
+    view
+}
+
+/// Appends a canonical set with an attribute replaced, added or, without a value, removed. A present attribute keeps its flags,
+/// a new one has `flags`.
+pub fn put_with(canonical: &[u8], flags: u8, code: u8, value: Option<&[u8]>, out: &mut Vec<u8>) {
+    let (_, public) = private::split(canonical);
+    out.extend_from_slice(&canonical[..canonical.len() - public.len()]);
+    let mut missing = value;
+    for attribute in attributes(canonical) {
+        if attribute.code >= code
+            && let Some(value) = missing.take()
+        {
+            let flags = if attribute.code == code { attribute.flags.0 } else { flags };
+            put_header(out, flags, code, value.len());
+            out.extend_from_slice(value);
+        }
+        if attribute.code != code {
+            attribute.put(out);
+        }
+    }
+    if let Some(value) = missing {
+        put_header(out, flags, code, value.len());
+        out.extend_from_slice(value);
+    }
+}
+
+/// Appends a canonical set with other private properties.
+pub fn put_with_private(canonical: &[u8], private: &Private, out: &mut Vec<u8>) {
+    private.put(out);
+    out.extend_from_slice(private::split(canonical).1);
 }
 
 /// Appends LARGE_COMMUNITY with each community once, in the order in which they came (RFC 8092, section 3).
@@ -151,6 +211,7 @@ pub fn local(local_as: Asn) -> (Vec<u8>, View) {
         reach: Reach::Everybody,
         originator_id: None,
         cluster_list_length: 0,
+        weight: 0,
     };
     (octets, view)
 }

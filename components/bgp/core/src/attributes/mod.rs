@@ -9,6 +9,7 @@
 //! [`Scan`] walks what a peer sent and judges it by RFC 7606; [`canonical`] writes the set.
 
 pub mod canonical;
+pub mod private;
 mod rules;
 mod scan;
 #[cfg(test)]
@@ -77,6 +78,8 @@ pub struct View {
     pub originator_id: Option<NonZeroU32>,
     /// The number of identifiers in CLUSTER_LIST; 0 if the route was not reflected.
     pub cluster_list_length: u16,
+    /// The weight that policy gave the route ([`private::Private`]).
+    pub weight: u16,
 }
 
 impl View {

@@ -349,6 +349,7 @@ fn the_set_is_canonical() {
         reach: Reach::Everybody,
         originator_id: None,
         cluster_list_length: 0,
+        weight: 0,
     };
     assert_eq!(set.view, expected);
 }

@@ -1,14 +1,19 @@
 //! A branch: a reader of the change queue with an Adj-RIB-Out, for an update group or for the RIB.
 //!
-//! The Adj-RIB-Out of a branch has, for every entry, the source of the advertised route: two octets. The export rules are a function of
+//! The Adj-RIB-Out of a branch has, for every entry, the source of the advertised route: two octets. The export view is a function of
 //! the best path, so that the source is enough to keep rule 1 (only advertised routes are withdrawn) and rule 2 (the advertised route is
 //! the present best path). Several changes of an entry become one while the branch waits.
 
-use super::Core;
 use super::adj_rib_out::AdjRibOut;
-use super::entry::{Path, PeerIndex};
-use super::sets::SetId;
+use super::entry::PeerIndex;
+use super::exporter::OutcomeId;
+use super::export_view::ExportView;
+use super::reexport::Reexport;
+use super::{Accepted, Core};
 use crate::wire::FamilyKey;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
 
@@ -45,8 +50,8 @@ impl Source {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub entry: u32,
-    /// The present route; `None` for a withdrawal.
-    pub set: Option<SetId>,
+    /// The outcome of the present route; `None` for a withdrawal.
+    pub outcome: Option<OutcomeId>,
     /// The source of the present route.
     pub source: Source,
     /// The source of the route advertised before.
@@ -72,6 +77,10 @@ pub(super) struct Branch {
     /// The branch's place in the change queue.
     pub cursor: u64,
     pub dump: Option<Dump>,
+    /// The walk over the entries after a change of the export view.
+    pub reexport: Option<Box<Reexport>>,
+    /// Entries whose outcome the change of the view changed, and that are not told yet.
+    pub due: VecDeque<u32>,
 }
 
 impl Branch {
@@ -83,7 +92,22 @@ impl Branch {
             advertised_by_source: Vec::new(),
             cursor: end,
             dump: Some(Dump { next: 0, again: false }),
+            reexport: None,
+            due: VecDeque::new(),
         }
+    }
+
+    /// The view is another: a walk finds the entries with another outcome. A walk that advertises everything again begins anew.
+    pub fn change_view(&mut self, old: Arc<ExportView>, entries: u32) {
+        match &self.dump {
+            Some(dump) if dump.again => self.advertise_again(),
+            _ => self.reexport.get_or_insert_default().begin(old, entries),
+        }
+    }
+
+    /// Returns true if a walk after a change of the view is on.
+    pub const fn is_reexporting(&self) -> bool {
+        self.reexport.is_some()
     }
 
     /// Advertises all present routes again.
@@ -116,30 +140,57 @@ impl Branch {
     }
 
     /// Returns true if all changes were advertised.
-    pub const fn is_idle(&self, end: u64) -> bool {
-        self.cursor == end && self.dump.is_none()
+    pub fn is_idle(&self, end: u64) -> bool {
+        self.cursor == end && self.dump.is_none() && self.due.is_empty()
     }
 
-    /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump. `export` returns true for exported paths. An
-    /// entry is taken at most once.
+    /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump and of those due. `export` returns the
+    /// outcome of an entry's best path; `None` if the path is not exported. An entry is taken at most once.
     #[inline(always)]
     pub fn gather<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
         limit: usize,
-        export: impl Fn(&Path) -> bool,
+        mut export: impl FnMut(u32, Accepted) -> Option<OutcomeId>,
         items: &mut Vec<Item>,
     ) {
         self.adj_rib_out.reach(core.entries.end());
         let to = core.queue.end().min(self.cursor + limit as u64);
         while self.cursor < to {
             if let Some((entry, provenance)) = core.queue.get(&core.entries, self.cursor) {
-                self.visit(core, entry, provenance, &export, items);
+                self.visit(core, entry, provenance, &mut export, items);
+                if let Some(walk) = &mut self.reexport {
+                    walk.told(entry);
+                }
             }
             self.cursor += 1;
         }
+        if !self.due.is_empty() {
+            self.gather_due(core, limit, &mut export, items);
+        }
         if self.dump.is_some() {
             self.gather_dump(core, limit, export, items);
+        }
+    }
+
+    /// Takes entries whose outcome changed with the view. An entry with a later change in the queue is told with that change.
+    #[inline(never)]
+    fn gather_due<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        limit: usize,
+        export: &mut impl FnMut(u32, Accepted) -> Option<OutcomeId>,
+        items: &mut Vec<Item>,
+    ) {
+        // An entry that was taken from the queue just now must not be taken twice.
+        if !items.is_empty() {
+            return;
+        }
+        for _ in 0..limit {
+            let Some(entry) = self.due.pop_front() else { break };
+            if !core.queue.is_pending(&core.entries, entry, self.cursor) {
+                self.visit(core, entry, Provenance::NONE, export, items);
+            }
         }
     }
 
@@ -149,7 +200,7 @@ impl Branch {
         &mut self,
         core: &Core<P>,
         limit: usize,
-        export: impl Fn(&Path) -> bool,
+        mut export: impl FnMut(u32, Accepted) -> Option<OutcomeId>,
         items: &mut Vec<Item>,
     ) {
         let Some(mut dump) = self.dump.take() else { return };
@@ -162,7 +213,7 @@ impl Branch {
             let known = self.advertised(entry) != Source::NONE;
             let vacant = core.entries.is_vacant(entry);
             if !vacant && (dump.again || !known) {
-                self.visit(core, entry, Provenance::NONE, &export, items);
+                self.visit(core, entry, Provenance::NONE, &mut export, items);
             }
         }
         dump.next = to;
@@ -175,11 +226,11 @@ impl Branch {
         core: &Core<P>,
         entry: u32,
         provenance: Provenance,
-        export: &impl Fn(&Path) -> bool,
+        export: &mut impl FnMut(u32, Accepted) -> Option<OutcomeId>,
         items: &mut Vec<Item>,
     ) {
-        let best = core.entries.best(entry).filter(|p| export(p));
-        let source = best.map_or(Source::NONE, |p| Source::of(p.peer));
+        let best = core.best(entry).and_then(|best| Some((best.peer, export(entry, best)?)));
+        let source = best.map_or(Source::NONE, |(peer, _)| Source::of(peer));
         let before = self.adj_rib_out.replace(entry, source);
         if (source, before) == (Source::NONE, Source::NONE) {
             return;
@@ -190,6 +241,6 @@ impl Branch {
         }
         self.advertised_count += u32::from(before == Source::NONE);
         self.advertised_count -= u32::from(source == Source::NONE);
-        items.push(Item { entry, set: best.map(|p| p.set), source, before, provenance });
+        items.push(Item { entry, outcome: best.map(|(_, outcome)| outcome), source, before, provenance });
     }
 }

@@ -3,7 +3,7 @@
 use super::PeerIn;
 use super::entry::{Path, PeerIndex};
 use super::resolver::{Resolution, Resolver};
-use super::sets::{SetId, Sets};
+use super::sets::{PathSet, SetId, Sets};
 use crate::attributes::Origin;
 use crate::wire::FamilyKey;
 use core::cmp::Reverse;
@@ -16,6 +16,8 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Elimination {
+    /// Import policy rejected the path (RFC 4271, section 9.1.1).
+    Rejected,
     /// The RIB has not answered the question about the next hop yet.
     NextHopWaits,
     /// The next hop cannot be reached (section 9.1.2.1).
@@ -24,6 +26,8 @@ pub enum Elimination {
     NextHopNotConnected,
     /// The router itself originates the prefix: a matter of local policy (section 9.1.1), and every router's default.
     Originated,
+    /// A competing path has a higher weight.
+    Weight,
     /// A competing path has a higher LOCAL_PREF.
     LocalPref,
     /// A competing path has a shorter AS path (section 9.1.2.2 a).
@@ -47,10 +51,12 @@ pub enum Elimination {
 impl fmt::Display for Elimination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Elimination::Rejected => "rejected by import policy",
             Elimination::NextHopWaits => "next hop not resolved yet",
             Elimination::NextHopUnreachable => "next hop unreachable",
             Elimination::NextHopNotConnected => "next hop not on the peer's link",
             Elimination::Originated => "originated here",
+            Elimination::Weight => "lower weight",
             Elimination::LocalPref => "lower local preference",
             Elimination::PathLength => "longer AS path",
             Elimination::Origin => "higher origin",
@@ -74,6 +80,8 @@ pub(super) struct Tables<'a, P: FamilyKey> {
 struct Candidate {
     index: usize,
     peer: PeerIndex,
+    set: SetId,
+    weight: u16,
     local_pref: u32,
     path_length: u16,
     origin: Origin,
@@ -85,13 +93,14 @@ struct Candidate {
 }
 
 impl<P: FamilyKey> Tables<'_, P> {
-    /// Returns the interior cost of a path that takes part in the decision, or the reason why the path does not.
+    /// Returns the set and the interior cost of a path that takes part in the decision, or the reason why the path does not.
     #[inline]
-    fn eligible(&self, path: &Path) -> Result<u32, Elimination> {
-        if path.peer == PeerIndex::LOCAL {
-            return Ok(0);
+    fn eligible(&self, path: &Path) -> Result<(SetId, u32), Elimination> {
+        let set = self.sets.accepted(path.attributes).ok_or(Elimination::Rejected)?;
+        if path.peer.is_own() {
+            return Ok((set, 0));
         }
-        match self.resolver.resolution(self.sets[path.set].hop) {
+        match self.resolver.resolution(self.sets[set].hop) {
             Resolution::Waiting => Err(Elimination::NextHopWaits),
             Resolution::Unreachable => Err(Elimination::NextHopUnreachable),
             Resolution::Reachable { connected: false, .. }
@@ -99,7 +108,7 @@ impl<P: FamilyKey> Tables<'_, P> {
             {
                 Err(Elimination::NextHopNotConnected)
             }
-            Resolution::Reachable { metric, .. } => Ok(metric.0),
+            Resolution::Reachable { metric, .. } => Ok((set, metric.0)),
         }
     }
 
@@ -107,13 +116,13 @@ impl<P: FamilyKey> Tables<'_, P> {
     /// eliminated before the MED step: otherwise paths eliminated by the replaced path's MED could win again. The best path itself is never
     /// such a `new`.
     #[inline(never)]
-    pub fn best_unchanged(&self, best: &Path, new: &Path, replaced: Option<SetId>) -> bool {
+    pub fn best_unchanged(&self, best: &Path, new: &Path, replaced: Option<PathSet>) -> bool {
         let loses = |path: Path| {
             let mut why = None;
             let won = self.decide_among(&[*best, path], |_, lost| why = Some(lost));
             why.filter(|_| won == Some(0))
         };
-        let did_not_matter = |set| loses(Path { set, ..*new }).is_some_and(|why| why < Elimination::Med);
+        let did_not_matter = |attributes| loses(Path { attributes, ..*new }).is_some_and(|why| why < Elimination::Med);
         loses(*new).is_some() && replaced.is_none_or(did_not_matter)
     }
 
@@ -129,10 +138,15 @@ impl<P: FamilyKey> Tables<'_, P> {
 
     /// Returns the best path among the paths with a different next hop than `best`; `None` without such a path.
     pub fn backup(&self, paths: &[Path], best: &Path) -> Option<Path> {
-        let hop = self.sets[best.set].hop;
-        let is_other = |path: &&Path| path.peer != PeerIndex::LOCAL && self.sets[path.set].hop != hop;
+        let hop = self.hop(best);
+        let is_other = |path: &&Path| !path.peer.is_own() && self.hop(path) != hop;
         let others: SmallVec<[Path; 12]> = paths.iter().filter(is_other).copied().collect();
         self.decide(&others, |_, _| {}).map(|index| others[index])
+    }
+
+    /// Returns the number of a path's next hop; `None` for a rejected path.
+    fn hop(&self, path: &Path) -> Option<u32> {
+        self.sets.accepted(path.attributes).map(|set| self.sets[set].hop)
     }
 
     #[inline(never)]
@@ -141,11 +155,13 @@ impl<P: FamilyKey> Tables<'_, P> {
         for (index, path) in paths.iter().enumerate() {
             match self.eligible(path) {
                 Err(why) => lost(index, why),
-                Ok(cost) => {
-                    let view = &self.sets[path.set].view;
+                Ok((set, cost)) => {
+                    let view = &self.sets[set].view;
                     field.push(Candidate {
                         index,
                         peer: path.peer,
+                        set,
+                        weight: view.weight,
                         local_pref: view.local_pref,
                         path_length: view.path_length,
                         origin: view.origin,
@@ -159,8 +175,9 @@ impl<P: FamilyKey> Tables<'_, P> {
             }
         }
         let info = |c: &Candidate| &self.peers[usize::from(c.peer.0)].info;
-        let view = |c: &Candidate| &self.sets[paths[c.index].set].view;
-        keep(&mut field, Elimination::Originated, &mut lost, |c| c.peer != PeerIndex::LOCAL);
+        let view = |c: &Candidate| &self.sets[c.set].view;
+        keep(&mut field, Elimination::Originated, &mut lost, |c| !c.peer.is_own());
+        keep(&mut field, Elimination::Weight, &mut lost, |c| Reverse(c.weight));
         keep(&mut field, Elimination::LocalPref, &mut lost, |c| Reverse(c.local_pref));
         keep(&mut field, Elimination::PathLength, &mut lost, |c| c.path_length);
         keep(&mut field, Elimination::Origin, &mut lost, |c| c.origin);
@@ -169,7 +186,8 @@ impl<P: FamilyKey> Tables<'_, P> {
         keep(&mut field, Elimination::InteriorCost, &mut lost, |c| c.cost);
         keep(&mut field, Elimination::RouterId, &mut lost, |c| view(c).compared_id(info(c).router_id));
         keep(&mut field, Elimination::ClusterList, &mut lost, |c| view(c).cluster_list_length);
-        keep(&mut field, Elimination::PeerAddress, &mut lost, |c| info(c).address);
+        // Sources of the router's own have no address of their own: the lowest number wins.
+        keep(&mut field, Elimination::PeerAddress, &mut lost, |c| (info(c).address, c.peer));
         field.first().map(|c| c.index)
     }
 }
@@ -262,6 +280,7 @@ mod tests {
                 reach: Reach::Everybody,
                 originator_id: originator.and_then(NonZeroU32::new),
                 cluster_list_length: clusters,
+                weight: 0,
             },
         )
     }

@@ -1,22 +1,32 @@
 //! A prefix and all its paths, side by side: a decision costs one look-up, not one per peer.
 
 use super::lists::{List, Lists};
-use super::sets::SetId;
+use super::sets::PathSet;
 use crate::slab::Slab;
 
-/// A peer's number in the shards of a router. 0 is the router itself, as the originator of its own networks.
+/// A peer's number in the shards of a router. The first numbers are sources of the router's own: 0 are its own networks, the others
+/// are protocols whose routes are redistributed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PeerIndex(pub u16);
 
 impl PeerIndex {
-    /// The router itself.
+    /// The router's own networks.
     pub const LOCAL: PeerIndex = PeerIndex(0);
+
+    /// The number of sources of the router's own: the first neighbor has this number.
+    pub const OWN_SOURCES: u16 = 16;
+
+    /// Returns true for a source of the router's own.
+    #[inline]
+    pub const fn is_own(self) -> bool {
+        self.0 < Self::OWN_SOURCES
+    }
 }
 
 /// A peer's route of a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Path {
-    pub set: SetId,
+    pub attributes: PathSet,
     pub peer: PeerIndex,
     /// The peer's generation when it announced this; an older one than the peer's is stale. A session would have to
     /// come up 65,536 times during one round of the deletion stage to deceive it.
@@ -48,7 +58,7 @@ const BACKUP_DUE: u8 = 2;
 const NO_BEST: u16 = u16::MAX;
 const MANY: u8 = u8::MAX;
 /// In places for paths that have none.
-pub(super) const NO_PATH: Path = Path { set: SetId(0), peer: PeerIndex::LOCAL, generation: 0 };
+pub(super) const NO_PATH: Path = Path { attributes: PathSet::from_bits(0), peer: PeerIndex::LOCAL, generation: 0 };
 
 impl<P> Entry<P> {
     /// Returns true if the entry is in the change queue.
@@ -82,12 +92,14 @@ impl<P> Entry<P> {
     #[inline]
     fn list(&self) -> List {
         let [first, second] = &self.few;
-        List { unit: first.set.0, order: first.generation as u8, len: second.set.0 }
+        let (unit, len) = (first.attributes.bits(), second.attributes.bits());
+        List { unit, order: first.generation as u8, len }
     }
 
     fn set_list(&mut self, list: List) {
         let [first, second] = &mut self.few;
-        (first.set.0, first.generation, second.set.0) = (list.unit, list.order.into(), list.len);
+        (first.attributes, first.generation) = (PathSet::from_bits(list.unit), list.order.into());
+        second.attributes = PathSet::from_bits(list.len);
         self.count = MANY;
     }
 }
@@ -245,7 +257,7 @@ mod tests {
                 let list = &mut known[id as usize];
                 let place = usize::from(position);
                 if adds {
-                    let path = Path { set: SetId(7), peer: PeerIndex(position), generation: 1 };
+                    let path = Path { attributes: PathSet::from_bits(7), peer: PeerIndex(position), generation: 1 };
                     list.push(path);
                     entries.push(id, path);
                 } else if place < list.len() {

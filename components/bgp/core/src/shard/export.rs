@@ -1,75 +1,59 @@
-//! The export rules: who may hear of a route, and what of it (RFC 4271, sections 5 and 9.1.3).
+//! The attributes of announced routes: what each kind of peer receives of a route (RFC 4271, sections 5 and 9.1.3).
 
-use super::Core;
-use super::entry::{Path, PeerIndex};
-use super::pack::{NextHopsFor, announcement_overhead};
-use crate::attributes::{Reach, canonical};
+use super::entry::PeerIndex;
+use super::export_view::ExportView;
+use super::pack::NextHopsFor;
+use super::{Accepted, Core};
+use crate::attributes::{View, canonical};
 use crate::graceful_shutdown;
+use crate::policy::{Edited, NextHopRule};
 use crate::relationship::Relationship;
+use crate::wire::FamilyKey;
 use crate::wire::as_path;
 use crate::wire::attribute::{Flags, RawAttribute, code, put_header};
 use crate::wire::multiprotocol::NextHop;
-use crate::wire::{FamilyKey, MAX_MESSAGE_LEN};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use sluice_base::{Asn, Prefix};
 
-/// The properties that peers of an update group share: they receive the same routes, apart from the next hop's address.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct GroupKey {
-    /// The peers are in this AS.
-    pub internal: bool,
-    /// AS numbers have 4 octets.
-    pub four_octet_as: bool,
-    /// The router's own next hop has a link-local address too (RFC 2545, section 3).
-    pub link_local: bool,
-    /// Internal peers are told this router as the next hop of what it learned outside.
-    pub next_hop_self: bool,
-    /// The role of external peers.
-    pub relationship: Option<Relationship>,
-    /// The peers are told that what they are told will go (RFC 8326).
-    pub graceful_shutdown: bool,
+/// The attributes of a route that is announced, before the rules of the session: a path's set, or what export policy made of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject<'a> {
+    /// The canonical octets.
+    pub octets: &'a [u8],
+    view: &'a View,
+    next_hop: Option<NextHop>,
+    peer: PeerIndex,
+    rule: NextHopRule,
+    /// True if export policy set MULTI_EXIT_DISC.
+    has_own_med: bool,
 }
 
-/// Octets of stored attributes that fit in a message with a prefix, whatever the export rules add to them (RFC 4271, section 9.2).
-const SURELY_FITS: usize = MAX_MESSAGE_LEN - 200;
-
-impl GroupKey {
-    /// Returns true if a group of this key is told `path`.
+impl<'a> Subject<'a> {
+    /// The attributes of a path as its set has them.
     #[inline(always)]
-    pub(super) fn exports<P: FamilyKey>(&self, core: &Core<P>, path: &Path) -> bool {
-        self.may_export(core, path) && self.fits(core, path)
-    }
-
-    /// Returns true if the rules allow a group of this key to be told `path`.
-    #[inline(always)]
-    pub(super) fn may_export<P: FamilyKey>(&self, core: &Core<P>, path: &Path) -> bool {
-        let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
+    pub fn of<P: FamilyKey>(core: &'a Core<P>, path: Accepted) -> Self {
         let set = &core.sets[path.set];
-        let reach = match self.relationship {
-            _ if self.internal => Reach::OwnAs,
-            // RFC 9234, section 5, egress 2; a neighbour without a relationship is told as if there were no marks.
-            None | Some(Relationship::Customer) => Reach::Customers,
-            Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody,
-        };
-        !(self.internal && from_inside) && set.view.reach >= reach
+        Subject {
+            octets: core.sets.octets(set),
+            view: &set.view,
+            next_hop: core.resolver.next_hop(set.hop).copied(),
+            peer: path.peer,
+            rule: NextHopRule::Session,
+            has_own_med: false,
+        }
     }
 
-    /// Returns true if `path` fits in a message, with a prefix of any length.
-    #[inline(always)]
-    pub(super) fn fits<P: FamilyKey>(&self, core: &Core<P>, path: &Path) -> bool {
-        let len = core.sets[path.set].stored.len();
-        // At most, all of it is AS_PATH, and goes to a speaker of 2-octet numbers as AS_PATH and AS4_PATH.
-        let most = if self.four_octet_as { len } else { len * 3 / 2 };
-        most <= SURELY_FITS || self.fits_exactly(core, path)
-    }
-
-    #[cold]
-    fn fits_exactly<P: FamilyKey>(&self, core: &Core<P>, path: &Path) -> bool {
-        let mut exported = Exported::default();
-        exported.make(core, path, self);
-        let prefix = 1 + usize::from(P::WIDTH / 8);
-        announcement_overhead::<P>(&exported) + exported.attributes.len() + prefix <= MAX_MESSAGE_LEN
+    /// The attributes of a peer's path that export policy changed.
+    pub fn changed(edited: &'a Edited, peer: PeerIndex) -> Self {
+        Subject {
+            octets: &edited.octets,
+            view: &edited.view,
+            next_hop: Some(edited.next_hop),
+            peer,
+            rule: edited.rule,
+            has_own_med: edited.sets_med,
+        }
     }
 }
 
@@ -92,17 +76,19 @@ pub(super) struct Exported {
 }
 
 impl Exported {
-    /// Makes the attributes of `path` for a group.
+    /// Makes the attributes of a route for peers with a view.
     #[inline(always)]
-    pub fn make<P: FamilyKey>(&mut self, core: &Core<P>, path: &Path, key: &GroupKey) {
-        let set = &core.sets[path.set];
-        let originated = path.peer == PeerIndex::LOCAL;
-        let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
-        let hop = core.resolver.next_hop(set.hop);
+    pub fn make<P: FamilyKey>(&mut self, core: &Core<P>, route: &Subject<'_>, key: &ExportView) {
+        let originated = route.peer.is_own();
+        let from_inside = core.peers[usize::from(route.peer.0)].info.internal;
+        let hop = route.next_hop.as_ref();
         // A link-local address says nothing to those on other links.
         let is_of_a_link = hop.is_some_and(|hop| hop.interface.is_some());
         self.is_own = !key.internal || originated || (key.next_hop_self && !from_inside) || is_of_a_link;
         self.is_third_party = !key.internal && !originated && !from_inside;
+        if route.rule != NextHopRule::Session {
+            self.obey::<P>(route, originated || is_of_a_link);
+        }
         self.next_hop.clear();
         if let Some(hop) = hop.filter(|_| !self.is_own || self.is_third_party) {
             put_address(hop, &mut self.next_hop);
@@ -119,26 +105,30 @@ impl Exported {
         let mut missing = [
             (code::NEXT_HOP, P::HAS_OWN_FIELDS),
             (code::LOCAL_PREF, key.internal),
-            (code::COMMUNITIES, key.graceful_shutdown),
+            (code::COMMUNITIES, key.graceful_shutdown && key.communities.standard),
             // RFC 9234, section 5, egress 1.
             (code::ONLY_TO_CUSTOMER, key.relationship.is_some_and(Relationship::marks_sent)),
         ]
         .into_iter()
         .fold(0_u64, |missing, (code, is_needed)| missing | u64::from(is_needed) << code);
         let mut as4_aggregator = None;
-        for attribute in canonical::attributes(core.sets.octets(set)) {
+        for attribute in canonical::attributes(route.octets) {
             let before = 1_u64.checked_shl(attribute.code.into()).map_or(u64::MAX, |bit| bit - 1);
             if missing & before != 0 {
-                self.put_missing(missing & before, core.local_as, set.view.local_pref, key);
+                self.put_missing(missing & before, core.local_as, route.view.local_pref, key);
             }
             // Nor is it missing if it is this one.
             missing &= !(before << 1 | 1);
             match attribute.code {
                 code::AS_PATH => self.put_path(attribute.value, core.local_as, key),
                 // RFC 4271, section 5.1.4: a neighbour's MED is not for other neighbours.
-                code::MULTI_EXIT_DISC if !key.internal && !originated => {}
+                code::MULTI_EXIT_DISC if !key.internal && !originated && !route.has_own_med => {}
                 code::LOCAL_PREF | code::ORIGINATOR_ID | code::CLUSTER_LIST if !key.internal => {}
-                code::LOCAL_PREF => self.put_local_pref(set.view.local_pref, key),
+                code::LOCAL_PREF => self.put_local_pref(route.view.local_pref, key),
+                code::COMMUNITIES if !key.communities.standard => {}
+                code::EXTENDED_COMMUNITIES | code::IPV6_EXTENDED_COMMUNITIES
+                    if !key.communities.extended => {}
+                code::LARGE_COMMUNITY if !key.communities.large => {}
                 code::COMMUNITIES if key.graceful_shutdown => {
                     graceful_shutdown::put_communities(Some(&attribute), &mut self.attributes);
                 }
@@ -155,11 +145,32 @@ impl Exported {
             }
         }
         if missing != 0 {
-            self.put_missing(missing, core.local_as, set.view.local_pref, key);
+            self.put_missing(missing, core.local_as, route.view.local_pref, key);
         }
         if !key.four_octet_as {
             self.put_as4(as4_aggregator);
         }
+    }
+
+    /// Applies the next hop that export policy asks for. `must_be_own` is true where the route has no other next hop for peers.
+    #[cold]
+    fn obey<P: FamilyKey>(&mut self, route: &Subject<'_>, must_be_own: bool) {
+        let is_of_family = |hop: &NextHop| hop.address.is_ipv4() == (<P::Hop as Prefix>::WIDTH == 32);
+        match route.rule {
+            // RFC 4271, section 5.1.3: no peer is told its own address as the next hop.
+            NextHopRule::Session | NextHopRule::Peer => {}
+            NextHopRule::Own => (self.is_own, self.is_third_party) = (true, false),
+            NextHopRule::Unchanged if must_be_own => {}
+            NextHopRule::Unchanged => self.is_own = false,
+            NextHopRule::Address(_) => self.is_own &= !route.next_hop.as_ref().is_some_and(is_of_family),
+        }
+    }
+
+    /// Returns true if peers receive the same octets of both.
+    pub fn is_like(&self, other: &Exported) -> bool {
+        let properties = |e: &Exported| (e.is_own, e.is_third_party);
+        (properties(self), &self.attributes, &self.next_hop)
+            == (properties(other), &other.attributes, &other.next_hop)
     }
 
     /// The octets of the next hop that a member of the group is told.
@@ -171,7 +182,7 @@ impl Exported {
     }
 
     /// Puts attributes that the set has not, lowest code first.
-    fn put_missing(&mut self, mut codes: u64, local_as: Asn, local_pref: u32, key: &GroupKey) {
+    fn put_missing(&mut self, mut codes: u64, local_as: Asn, local_pref: u32, key: &ExportView) {
         while codes != 0 {
             match codes.trailing_zeros() as u8 {
                 code::NEXT_HOP => {
@@ -187,13 +198,13 @@ impl Exported {
         }
     }
 
-    fn put_local_pref(&mut self, local_pref: u32, key: &GroupKey) {
+    fn put_local_pref(&mut self, local_pref: u32, key: &ExportView) {
         let local_pref = if key.graceful_shutdown { graceful_shutdown::LOCAL_PREF } else { local_pref };
         put_header(&mut self.attributes, Flags::TRANSITIVE, code::LOCAL_PREF, 4);
         self.attributes.extend_from_slice(&local_pref.to_be_bytes());
     }
 
-    fn put_path(&mut self, path: &[u8], local_as: Asn, key: &GroupKey) {
+    fn put_path(&mut self, path: &[u8], local_as: Asn, key: &ExportView) {
         if !key.four_octet_as {
             self.put_narrow_path(path, local_as, key);
         } else if key.internal {
@@ -208,7 +219,7 @@ impl Exported {
 
     /// For a 2-octet speaker; what it cannot read stays in `path`.
     #[cold]
-    fn put_narrow_path(&mut self, path: &[u8], local_as: Asn, key: &GroupKey) {
+    fn put_narrow_path(&mut self, path: &[u8], local_as: Asn, key: &ExportView) {
         self.path.clear();
         if key.internal {
             self.path.extend_from_slice(path);

@@ -8,16 +8,17 @@
 
 use super::Core;
 use super::branch::{Branch, Item, Source};
-use super::entry::{Path, PeerIndex};
-use super::export::GroupKey;
+use super::entry::PeerIndex;
+use super::export_view::ExportView;
+use super::exporter::Exporter;
 use super::pack::{Block, NextHopsFor, Packer, Sent};
+use super::reexport::Comparison;
 use super::rules::{Announced, Truth};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::RefCell;
 use sluice_base::Provenance;
 use sluice_stage::{Action, Batch, Change, CheckStage, Stage, Upstream, Violation};
 
@@ -49,7 +50,7 @@ struct Pending {
 }
 
 struct Group<P: FamilyKey> {
-    key: GroupKey,
+    view: Arc<ExportView>,
     branch: Branch,
     blocks: VecDeque<Pending>,
     /// The number of the first of `blocks`.
@@ -92,7 +93,7 @@ impl<P: FamilyKey> Group<P> {
 
     /// Returns true if all changes are packed and read: the group's Adj-RIB-Out is complete then.
     fn is_settled(&self, queue_end: u64) -> bool {
-        self.blocks.is_empty() && self.branch.is_idle(queue_end)
+        self.blocks.is_empty() && self.branch.is_idle(queue_end) && !self.branch.is_reexporting()
     }
 }
 
@@ -114,6 +115,10 @@ pub(super) struct Groups<P: FamilyKey> {
     places: Vec<u32>,
     packer: Packer,
     items: Vec<Item>,
+    /// The outcomes of the block in the making.
+    exporter: Exporter,
+    /// The outcomes of the slice of a walk after a change of a view.
+    comparison: Comparison,
     /// A small unused block, kept for reuse.
     spare: Option<Arc<Block>>,
     checking: bool,
@@ -126,6 +131,8 @@ impl<P: FamilyKey> Default for Groups<P> {
             places: Vec::new(),
             packer: Packer::default(),
             items: Vec::new(),
+            exporter: Exporter::default(),
+            comparison: Comparison::default(),
             spare: None,
             checking: false,
         }
@@ -173,11 +180,11 @@ impl<P: FamilyKey> Groups<P> {
     }
 
     /// Adds a member with an empty Adj-RIB-Out.
-    pub fn join(&mut self, peer: PeerIndex, key: GroupKey, queue_end: u64) {
+    pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>, queue_end: u64) {
         self.leave(peer);
         let check = self.checking.then(|| Box::new(CheckStage::new()));
         self.add(Group {
-            key,
+            view,
             branch: Branch::new(queue_end),
             blocks: VecDeque::new(),
             first: 0,
@@ -204,7 +211,7 @@ impl<P: FamilyKey> Groups<P> {
         let (leaving, staying): (Vec<Member>, Vec<Member>) = group.members.drain(..).partition(leaves);
         group.members = staying;
         let mut own = Group {
-            key: group.key,
+            view: group.view.clone(),
             branch: group.branch.clone(),
             blocks: group.blocks.clone(),
             first: group.first,
@@ -219,15 +226,56 @@ impl<P: FamilyKey> Groups<P> {
         Some(self.add(own))
     }
 
-    /// Advertises all routes to a member again: after a ROUTE-REFRESH (RFC 2918), or for a new kind of member, whose routes may have
-    /// different attributes.
-    pub fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>) {
+    /// Advertises all routes to a member again: after a ROUTE-REFRESH (RFC 2918), or because the member is told other next hops. The
+    /// member has the view `view` from now on, if there is one.
+    pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>) {
         let Some((index, _)) = self.find(peer) else { return };
         if let Some(own) = self.split(index, |m| m.peer == peer)
             && let Some(group) = &mut self.groups[own]
         {
             group.branch.advertise_again();
-            group.key = key.unwrap_or(group.key);
+            group.view = view.unwrap_or_else(|| group.view.clone());
+        }
+    }
+
+    /// Gives members other views. Members of one group with one new view stay together. Routes with another outcome under the new view are
+    /// advertised, after a walk in slices; `entries` is the number of entries.
+    pub fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)], entries: u32) {
+        let mut moves: BTreeMap<usize, Vec<(Arc<ExportView>, Vec<PeerIndex>)>> = BTreeMap::new();
+        for (peer, view) in views {
+            let Some((index, _)) = self.find(*peer) else { continue };
+            if self.groups[index].as_ref().is_some_and(|group| group.view == *view) {
+                continue;
+            }
+            let of_group = moves.entry(index).or_default();
+            match of_group.iter_mut().find(|(known, _)| known == view) {
+                Some((_, peers)) => peers.push(*peer),
+                None => of_group.push((view.clone(), Vec::from([*peer]))),
+            }
+        }
+        for (index, of_group) in moves {
+            for (view, peers) in of_group {
+                let leaves = |member: &Member| peers.contains(&member.peer);
+                if let Some(own) = self.split(index, leaves)
+                    && let Some(group) = &mut self.groups[own]
+                {
+                    let old = core::mem::replace(&mut group.view, view);
+                    group.branch.change_view(old, entries);
+                }
+            }
+        }
+    }
+
+    /// Returns true if a group has entries to compare after a change of its view.
+    pub fn is_reexporting(&self) -> bool {
+        self.groups.iter().flatten().any(|group| group.branch.is_reexporting())
+    }
+
+    /// Compares up to `limit` entries of a group whose view changed.
+    pub fn compare_slice(&mut self, core: &Core<P>, limit: usize) {
+        let mut groups = self.groups.iter_mut().flatten();
+        if let Some(group) = groups.find(|group| group.branch.is_reexporting()) {
+            group.branch.compare_slice(core, &group.view, limit, &mut self.comparison);
         }
     }
 
@@ -253,10 +301,10 @@ impl<P: FamilyKey> Groups<P> {
         }
     }
 
-    /// Returns the Adj-RIB-Out of a member: the key and the branch of the group.
-    pub fn adj_rib_out(&self, peer: PeerIndex) -> Option<(GroupKey, &Branch)> {
+    /// Returns the Adj-RIB-Out of a member: the view and the branch of the group.
+    pub fn adj_rib_out(&self, peer: PeerIndex) -> Option<(&Arc<ExportView>, &Branch)> {
         let (index, _) = self.find(peer)?;
-        self.groups[index].as_ref().map(|g| (g.key, &g.branch))
+        self.groups[index].as_ref().map(|g| (&g.view, &g.branch))
     }
 
     /// Fills `out` with UPDATEs for `peer`, up to about `limit` octets; `hop` has the next hops to advertise to the peer.
@@ -324,20 +372,13 @@ impl<P: FamilyKey> Groups<P> {
     fn produce(&mut self, core: &Core<P>, index: usize) {
         let Some(group) = &mut self.groups[index] else { return };
         self.items.clear();
-        let key = group.key;
-        let too_large = RefCell::new(Vec::new());
-        let exports = |path: &Path| {
-            let may_export = key.may_export(core, path);
-            let fits = !may_export || key.fits(core, path);
-            if !fits {
-                too_large.borrow_mut().push(Source::of(path.peer));
-            }
-            may_export && fits
-        };
-        group.branch.gather(core, BLOCK_CHANGES, exports, &mut self.items);
-        let too_large = too_large.into_inner();
+        self.exporter.clear();
+        let (view, exporter) = (&*group.view, &mut self.exporter);
+        let export = |entry, best| exporter.export(core, view, entry, best);
+        group.branch.gather(core, BLOCK_CHANGES, export, &mut self.items);
+        let too_large = core::mem::take(&mut self.exporter.too_large);
         if let Some(check) = &mut group.check {
-            run_check(check, core, key, &self.items);
+            run_check(check, core, &group.view, &self.items);
         }
         if self.items.is_empty() && too_large.is_empty() {
             return;
@@ -347,21 +388,20 @@ impl<P: FamilyKey> Groups<P> {
             |source: Source| source.peer().is_some_and(|p| places.get(usize::from(p.0)) == Some(&number));
         let mut block = self.spare.take().unwrap_or_default();
         if let Some(block) = Arc::get_mut(&mut block) {
-            self.packer.pack(core, &key, &self.items, is_member, block);
+            self.packer.pack(core, &group.view, &self.exporter, &self.items, is_member, block);
             block.too_large = too_large;
         }
         let unread = group.members.len();
         group.blocks.push_back(Pending { block, unread });
     }
 
-    /// Merges a settled group into a settled group of the same key.
+    /// Merges a settled group into a settled group of an equal view.
     fn merge(&mut self, index: usize, queue_end: u64) {
-        let settled = |g: &Group<P>, key: GroupKey| g.key == key && g.is_settled(queue_end);
-        let Some(key) = self.groups[index].as_ref().filter(|g| settled(g, g.key)).map(|g| g.key) else {
-            return;
-        };
-        let other =
-            |(i, g): (usize, &Option<Group<P>>)| i != index && g.as_ref().is_some_and(|g| settled(g, key));
+        let Some(group) = self.groups[index].as_ref().filter(|g| g.is_settled(queue_end)) else { return };
+        let view = &group.view;
+        let is_equal = |g: &Group<P>| Arc::ptr_eq(&g.view, view) || g.view == *view;
+        let settled = |g: &Group<P>| g.is_settled(queue_end) && is_equal(g);
+        let other = |(i, g): (usize, &Option<Group<P>>)| i != index && g.as_ref().is_some_and(settled);
         let Some(other) = self.groups.iter().enumerate().position(other) else { return };
         // Into the lower place, so that there are no more places to look at than groups.
         let (target, index) = (other.min(index), other.max(index));
@@ -380,15 +420,17 @@ impl<P: FamilyKey> Groups<P> {
     pub fn assume_advertised(&mut self, core: &Core<P>) {
         let mut told: Vec<Group<P>> = Vec::new();
         for group in self.groups.drain(..).flatten() {
-            match told.iter_mut().find(|known| known.key == group.key) {
+            match told.iter_mut().find(|known| known.view == group.view) {
                 Some(known) => known.members.extend(group.members),
                 None => told.push(group),
             }
         }
         for mut group in told {
-            let key = group.key;
+            let (view, exporter) = (&*group.view, &mut self.exporter);
             while !group.branch.is_idle(core.queue.end()) {
-                group.branch.gather(core, BLOCK_CHANGES, |path| key.exports(core, path), &mut self.items);
+                exporter.clear();
+                let export = |entry, best| exporter.export(core, view, entry, best);
+                group.branch.gather(core, BLOCK_CHANGES, export, &mut self.items);
                 self.items.clear();
             }
             group.members.iter_mut().for_each(|m| m.end_of_rib = true);
@@ -403,11 +445,11 @@ impl<P: FamilyKey> Groups<P> {
         self.groups.iter_mut().flatten().map(|g| &mut g.branch.cursor)
     }
 
-    /// Returns a view of each group for operators: key, members, pending blocks, and the distance to the end of the queue.
-    pub fn plumbing(&self) -> impl Iterator<Item = (GroupKey, Vec<PeerIndex>, usize, u64, bool)> {
+    /// Returns a view of each group for operators: export view, members, pending blocks, and the distance to the end of the queue.
+    pub fn plumbing(&self) -> impl Iterator<Item = (Arc<ExportView>, Vec<PeerIndex>, usize, u64, bool)> {
         self.groups.iter().flatten().map(|g| {
             let members = g.members.iter().map(|m| m.peer).collect();
-            (g.key, members, g.blocks.len(), g.branch.cursor, g.check.is_some())
+            (g.view.clone(), members, g.blocks.len(), g.branch.cursor, g.check.is_some())
         })
     }
 }
@@ -417,7 +459,7 @@ impl<P: FamilyKey> Groups<P> {
 fn run_check<P: FamilyKey>(
     check: &mut CheckStage<Announced<P>>,
     core: &Core<P>,
-    key: GroupKey,
+    view: &ExportView,
     items: &[Item],
 ) {
     let told = |source: Source| source.peer().map(|_| source);
@@ -432,6 +474,6 @@ fn run_check<P: FamilyKey>(
         let provenance: Provenance = item.provenance;
         batch.push(Change { key: core.entries[item.entry].prefix, action, provenance });
     }
-    let truth = Truth { core, key };
+    let truth = Truth { core, view };
     check.process(&mut batch, Upstream::new(&truth, &[]), &mut Batch::new());
 }

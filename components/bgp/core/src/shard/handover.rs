@@ -2,7 +2,7 @@
 
 use super::resolver::Resolution;
 use super::rib::RibBranch;
-use super::{PeerIndex, Shard};
+use super::Shard;
 use crate::attributes::View;
 use crate::hash::HashSeed;
 use crate::wire::FamilyKey;
@@ -11,7 +11,6 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::hash::Hash;
 use serde::{Deserialize, Serialize};
-use sluice_base::Prefix;
 
 /// The seed of fingerprints: both sides must have the same.
 const FINGERPRINT: HashSeed = HashSeed(0);
@@ -19,7 +18,7 @@ const FINGERPRINT: HashSeed = HashSeed(0);
 /// A part of a shard.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ShardPart<P> {
-    /// Attribute sets of this part: next hop, what the decision compares, canonical octets.
+    /// Attribute sets of this part, as they came: next hop, what the decision compares, canonical octets.
     pub sets: Vec<(NextHop, View, Vec<u8>)>,
     /// Paths by peer: prefix and set.
     pub paths: Vec<(u16, Vec<(P, u32)>)>,
@@ -60,12 +59,12 @@ impl<P: FamilyKey + Hash> Shard<P> {
         let mut by_peer: BTreeMap<u16, Vec<(P, u32)>> = BTreeMap::new();
         for entry in (from..to).filter(|id| !core.entries.is_vacant(*id)) {
             let is_fresh = |p: &&super::Path| p.generation == core.peers[usize::from(p.peer.0)].generation;
-            let others = core.entries.paths(entry).iter().filter(|p| p.peer != PeerIndex::LOCAL);
+            let others = core.entries.paths(entry).iter().filter(|p| !p.peer.is_own());
             for path in others.filter(is_fresh) {
-                let number = *sets.entry(path.set).or_insert_with(|| {
-                    let set = &core.sets[path.set];
-                    let hop = core.resolver.next_hop(set.hop).copied();
-                    let hop = hop.unwrap_or(NextHop::new(P::Hop::default_route().addr().into()));
+                let received = core.sets.received(path.attributes);
+                let number = *sets.entry(received).or_insert_with(|| {
+                    let set = &core.sets[received];
+                    let hop = core.next_hop_of(set.hop);
                     part.sets.push((hop, set.view, core.sets.octets(set).to_vec()));
                     (part.sets.len() - 1) as u32
                 });
@@ -98,10 +97,12 @@ impl<P: FamilyKey + Hash> Shard<P> {
             all.decided += u64::from(best.is_some());
             let prefix = FINGERPRINT.prefix(&core.entries[entry].prefix);
             for path in core.entries.paths(entry) {
-                let set = &core.sets[path.set];
-                let hop = core.resolver.next_hop(set.hop).copied();
-                let hop = hop.unwrap_or(NextHop::new(P::Hop::default_route().addr().into()));
-                let attributes = FINGERPRINT.attributes(core.sets.octets(set), &hop);
+                let hash = |set| {
+                    let set = &core.sets[set];
+                    FINGERPRINT.attributes(core.sets.octets(set), &core.next_hop_of(set.hop))
+                };
+                let accepted = core.sets.accepted(path.attributes).map_or(0, hash);
+                let attributes = hash(core.sets.received(path.attributes)) ^ accepted.rotate_left(7);
                 let place = u64::from(path.peer.0) << 1 | u64::from(best == Some(path.peer));
                 // Multiplied, so that no exchange between paths leaves the sum as it is.
                 let hash = (prefix ^ attributes.rotate_left(17)).wrapping_add(place);

@@ -4,7 +4,7 @@
 //! look-up: its entry says so. Pages by length, as attributes have them (`crate::octets`), would keep all the room that lists have outgrown.
 
 use super::entry::{NO_PATH, Path};
-use super::sets::SetId;
+use super::sets::PathSet;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -181,9 +181,9 @@ impl Lists {
     fn link(&mut self, block: u32, order: u8) {
         let next = core::mem::replace(&mut self.free[usize::from(order)], block);
         let links = self.links(block);
-        (links[0].set, links[1].set) = (SetId(next), SetId(NONE));
+        (links[0].attributes, links[1].attributes) = (PathSet::from_bits(next), PathSet::from_bits(NONE));
         if next != NONE {
-            self.links(next)[1].set = SetId(block);
+            self.links(next)[1].attributes = PathSet::from_bits(block);
         }
         let (chunk, first) = split(block);
         self.chunks[chunk].free[first] = order;
@@ -192,13 +192,13 @@ impl Lists {
     /// A block is not free any more.
     fn unlink(&mut self, block: u32, order: u8) {
         let links = self.links(block);
-        let (next, before) = (links[0].set, links[1].set);
-        match before.0 {
-            NONE => self.free[usize::from(order)] = next.0,
-            before => self.links(before)[0].set = next,
+        let (next, before) = (links[0].attributes, links[1].attributes);
+        match before.bits() {
+            NONE => self.free[usize::from(order)] = next.bits(),
+            before => self.links(before)[0].attributes = next,
         }
-        if next.0 != NONE {
-            self.links(next.0)[1].set = before;
+        if next.bits() != NONE {
+            self.links(next.bits())[1].attributes = before;
         }
         let (chunk, first) = split(block);
         self.chunks[chunk].free[first] = NOT_FREE;
@@ -212,7 +212,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn path(n: u32) -> Path {
-        Path { set: SetId(n), peer: PeerIndex(n as u16), generation: 7 }
+        Path { attributes: PathSet::from_bits(n), peer: PeerIndex(n as u16), generation: 7 }
     }
 
     impl Lists {
@@ -224,10 +224,10 @@ mod tests {
                 let (mut block, mut before) = (first, NONE);
                 while block != NONE {
                     let links = self.get(List { unit: block, order: 0, len: 2 });
-                    assert_eq!(links[1].set.0, before);
+                    assert_eq!(links[1].attributes.bits(), before);
                     assert!(!blocks.contains(&(block ^ (1 << order), order)));
                     blocks.push((block, order));
-                    (before, block) = (block, links[0].set.0);
+                    (before, block) = (block, links[0].attributes.bits());
                 }
             }
             assert_eq!(blocks.len(), said);

@@ -1,19 +1,19 @@
 //! A shard: one complete pipeline for the prefixes of one family that hash to it (XORP, section 5.1).
 //!
 //! ```text
-//! PeerIn -> [Deletion] -> Next-hop resolver -> Decision -> Fan-out -> groups -> [Check] -> PeerOut
+//! PeerIn -> [Deletion] -> Import policy -> Next-hop resolver -> Decision -> Fan-out -> groups -> [Check] -> PeerOut
 //!                                                              \----> RIB branch
 //! ```
 //!
 //! All alternatives of a prefix lie together in one [`entry::Entry`], so that the stages up to the decision are steps over
-//! one entry and not objects in a row; an import policy will be one more step, between PeerIn and the resolver, an export
-//! policy one in the groups' branches. The stage rules hold between these steps as between objects (see
+//! one entry and not objects in a row. Export policy is a step in the groups' branches. The stage rules hold between these steps as between objects (see
 //! [`rules`]). A shard shares nothing with others and is driven by one thread.
 //!
 //! * *PeerIn* is a peer's slice of the entries (the Adj-RIB-In); paths of earlier sessions are stale, marked by the
 //!   generation in the path.
 //! * *Deletion* is one walk over the entries that drops stale paths in slices, however many sessions went down. A route that
 //!   is announced again before the walk gets there replaces the stale path in place.
+//! * *Import policy*: see [`import`], and [`refilter`] for a policy that changes.
 //! * *Resolver* and *decision*: see [`resolver`] and [`decision`].
 //! * *Fan-out*: see [`queue`] and [`branch`].
 //!
@@ -27,11 +27,16 @@ mod branch;
 mod decision;
 mod entry;
 mod export;
+mod export_view;
+mod exporter;
 mod groups;
 mod handover;
+mod import;
 mod lists;
 mod pack;
 mod queue;
+mod reexport;
+mod refilter;
 mod resolver;
 mod rib;
 pub mod rules;
@@ -40,7 +45,7 @@ mod view;
 
 pub use decision::Elimination;
 pub use entry::PeerIndex;
-pub use export::GroupKey;
+pub use export_view::{ExportView, SentCommunities};
 pub use groups::Filled;
 pub use handover::{Fingerprint, ShardPart};
 pub use pack::{NextHopsFor, Sent};
@@ -52,18 +57,22 @@ use crate::attributes::canonical;
 use crate::batch::{Batch, BatchSet, Change};
 use crate::hash::HashSeed;
 use crate::index::{Index, half};
+use crate::policy::BoundPolicy;
 use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use backup::Backups;
 use core::net::IpAddr;
 use decision::Tables;
 use entry::{Entries, Path};
 use groups::Groups;
+use import::Imports;
 use queue::Queue;
+use refilter::Refilter;
 use resolver::Resolver;
 use rib::RibBranch;
-use sets::{SetId, Sets};
+use sets::{PathSet, SetId, Sets};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{Asn, Prefix, Provenance, RouteBatch, RouterId};
 use sluice_machine::{Budget, Outbox, Progress};
@@ -84,8 +93,17 @@ pub struct PeerInfo {
     pub direct: bool,
 }
 
+/// The best path of a prefix: import policy accepted the path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::shard) struct Accepted {
+    /// The peer that announced the path.
+    pub peer: PeerIndex,
+    /// The attributes after import policy.
+    pub set: SetId,
+}
+
 /// The shard's state of a peer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PeerIn {
     pub info: PeerInfo,
     generation: u16,
@@ -93,6 +111,10 @@ pub(crate) struct PeerIn {
     paths: u32,
     /// The number of stale paths.
     stale: u32,
+    /// The number of paths that import policy rejected, stale paths included.
+    rejected: u32,
+    /// The policy for the peer's routes; `None` if every route is accepted unchanged.
+    import: Option<Arc<BoundPolicy>>,
 }
 
 /// The state that the steps of the pipeline share.
@@ -128,14 +150,30 @@ impl<P: FamilyKey> Core<P> {
         Tables { sets: &self.sets, resolver: &self.resolver, peers: &self.peers }
     }
 
-    /// Decides an entry, and queues the entry if the best route changed from `old` (peer and set). The backup may change without the best
-    /// route.
+    /// Returns the best path of an entry.
     #[inline]
-    fn decide(&mut self, id: u32, old: Option<(PeerIndex, SetId)>, provenance: Provenance) {
+    fn best(&self, id: u32) -> Option<Accepted> {
+        let path = self.entries.best(id)?;
+        Some(Accepted { peer: path.peer, set: self.sets.accepted(path.attributes)? })
+    }
+
+    /// Returns the name of the protocol that a peer's routes come from.
+    fn protocol(&self, _: PeerIndex) -> &str {
+        "bgp"
+    }
+
+    /// Returns a next hop; the unspecified address for a number that is no next hop's.
+    fn next_hop_of(&self, hop: u32) -> NextHop {
+        let unspecified = || NextHop::new(P::Hop::default_route().addr().into());
+        self.resolver.next_hop(hop).copied().unwrap_or_else(unspecified)
+    }
+
+    /// Decides an entry, and queues the entry if the best route changed from `old`. The backup may change without the best route.
+    #[inline]
+    fn decide(&mut self, id: u32, old: Option<Accepted>, provenance: Provenance) {
         let best = self.tables().decide(self.entries.paths(id), |_, _| {});
         self.entries.set_best(id, best);
-        let new = self.entries.best(id).map(|p| (p.peer, p.set));
-        if new != old {
+        if self.best(id) != old {
             self.queue.push(&mut self.entries, id, provenance);
         }
         if self.entries.paths(id).len() > 1 {
@@ -164,6 +202,31 @@ impl<P: FamilyKey> Core<P> {
         }
     }
 
+    #[inline]
+    fn release_path(&mut self, attributes: PathSet, out: &mut Outbox<Interest<P::Hop>>) {
+        for hop in self.sets.release_path(attributes) {
+            self.resolver.release(hop, out);
+        }
+    }
+
+    /// Notes at the resolver, and in the peer's counts, that a path of an entry has other attributes.
+    fn note_replaced(&mut self, id: u32, peer: PeerIndex, before: PathSet, after: PathSet) {
+        let hop = |sets: &Sets, attributes| sets.accepted(attributes).map(|set| sets[set].hop);
+        let (hop_before, hop) = (hop(&self.sets, before), hop(&self.sets, after));
+        if hop_before == hop {
+            return;
+        }
+        let known = &mut self.peers[usize::from(peer.0)];
+        match hop_before {
+            Some(hop) => self.resolver.remove_path(hop),
+            None => known.rejected -= 1,
+        }
+        match hop {
+            Some(hop) => self.resolver.add_path(hop, id, peer),
+            None => known.rejected += 1,
+        }
+    }
+
     fn remove_path(
         &mut self,
         id: u32,
@@ -171,18 +234,21 @@ impl<P: FamilyKey> Core<P> {
         provenance: Provenance,
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
-        let old = self.entries.best(id).map(|p| (p.peer, p.set));
+        let old = self.best(id);
         let path = self.entries.swap_remove(id, position);
         let peer = &mut self.peers[usize::from(path.peer.0)];
         peer.paths -= 1;
         peer.stale -= u32::from(path.generation != peer.generation);
-        self.resolver.remove_path(self.sets[path.set].hop);
+        match self.sets.accepted(path.attributes) {
+            Some(set) => self.resolver.remove_path(self.sets[set].hop),
+            None => peer.rejected -= 1,
+        }
         // It may have been the backup of the path that is left.
         if self.entries.paths(id).len() == 1 {
             self.mark_backup_due(id);
         }
         self.decide(id, old, provenance);
-        self.release(path.set, out);
+        self.release_path(path.attributes, out);
     }
 
     fn withdraw(
@@ -199,13 +265,13 @@ impl<P: FamilyKey> Core<P> {
         }
     }
 
-    /// Puts a path of `set` at `prefix`. The caller keeps a separate reference to the set.
+    /// Puts a path with these attributes at `prefix`. The caller keeps a separate reference to the attributes.
     #[inline(always)]
     fn announce(
         &mut self,
         peer: PeerIndex,
         prefix: P,
-        set: SetId,
+        attributes: PathSet,
         provenance: Provenance,
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
@@ -219,49 +285,47 @@ impl<P: FamilyKey> Core<P> {
                 id
             }
         };
+        let old = self.best(id);
         let known = &mut self.peers[usize::from(peer.0)];
         let generation = known.generation;
-        let old = self.entries.best(id).map(|p| (p.peer, p.set));
-        let hop = self.sets[set].hop;
         let before = match self.entries.position(id, peer) {
             None => {
-                self.entries.push(id, Path { set, peer, generation });
+                self.entries.push(id, Path { attributes, peer, generation });
                 known.paths += 1;
-                self.sets.retain(set);
-                self.resolver.add_path(hop, id, peer);
+                self.sets.retain_path(attributes);
+                match self.sets.accepted(attributes) {
+                    Some(set) => self.resolver.add_path(self.sets[set].hop, id, peer),
+                    None => known.rejected += 1,
+                }
                 None
             }
             Some(position) => {
                 let path = &mut self.entries.paths_mut(id)[position];
-                let before = core::mem::replace(&mut path.set, set);
+                let before = core::mem::replace(&mut path.attributes, attributes);
                 let was_stale = core::mem::replace(&mut path.generation, generation) != generation;
                 known.stale -= u32::from(was_stale);
-                if before == set && !was_stale {
+                if before == attributes && !was_stale {
                     return;
                 }
-                self.sets.retain(set);
-                let hop_before = self.sets[before].hop;
-                if hop_before != hop {
-                    self.resolver.remove_path(hop_before);
-                    self.resolver.add_path(hop, id, peer);
-                }
+                self.sets.retain_path(attributes);
+                self.note_replaced(id, peer, before, attributes);
                 Some(before)
             }
         };
         // Among many paths most that come are not the best: two are compared then, not all.
-        if self.best_unchanged(id, Path { set, peer, generation }, before) {
+        if self.best_unchanged(id, Path { attributes, peer, generation }, before) {
             self.mark_backup_due(id);
         } else {
             self.decide(id, old, provenance);
         }
         if let Some(before) = before {
-            self.release(before, out);
+            self.release_path(before, out);
         }
     }
 
     /// Returns true if the best path of an entry stays the best beside a new path.
     #[inline]
-    fn best_unchanged(&self, id: u32, new: Path, replaced: Option<SetId>) -> bool {
+    fn best_unchanged(&self, id: u32, new: Path, replaced: Option<PathSet>) -> bool {
         self.entries.paths(id).len() > 1
             && self.entries.best(id).is_some_and(|best| self.tables().best_unchanged(best, &new, replaced))
     }
@@ -292,6 +356,9 @@ pub struct Shard<P: FamilyKey> {
     groups: Groups<P>,
     rib: RibBranch,
     deletion: Deletion,
+    refilter: Refilter,
+    /// The results of import policy for the present batch.
+    imports: Imports,
     /// The sets of the present batch, by index in the batch.
     interned: Vec<Option<SetId>>,
     slice: Vec<u32>,
@@ -316,6 +383,8 @@ impl<P: FamilyKey> Shard<P> {
             core,
             groups: Groups::default(),
             deletion: Deletion::default(),
+            refilter: Refilter::default(),
+            imports: Imports::default(),
             interned: Vec::new(),
             slice: Vec::new(),
         };
@@ -328,7 +397,8 @@ impl<P: FamilyKey> Shard<P> {
     pub fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
         let index = usize::from(peer.0);
         while self.core.peers.len() <= index {
-            self.core.peers.push(PeerIn { info, generation: 0, paths: 0, stale: 0 });
+            let unknown = PeerIn { info, generation: 0, paths: 0, stale: 0, rejected: 0, import: None };
+            self.core.peers.push(unknown);
         }
         self.core.peers[index].info = info;
     }
@@ -345,6 +415,7 @@ impl<P: FamilyKey> Shard<P> {
             peer.stale = peer.paths;
             self.deletion.is_on = true;
         }
+        self.refilter.end(peer);
         is_lost.then_some(address)
     }
 
@@ -356,9 +427,8 @@ impl<P: FamilyKey> Shard<P> {
     /// Takes a batch of `peer`'s changes.
     pub fn apply(&mut self, peer: PeerIndex, batch: &Batch<P>, out: &mut Outbox<Interest<P::Hop>>) {
         let core = &mut self.core;
-        if usize::from(peer.0) >= core.peers.len() {
-            return;
-        }
+        let Some(known) = core.peers.get(usize::from(peer.0)) else { return };
+        let policy = known.import.clone();
         self.interned.clear();
         self.interned.resize(batch.sets().len(), None);
         let mut events = batch.events().iter().copied();
@@ -380,8 +450,13 @@ impl<P: FamilyKey> Shard<P> {
                 let set = &batch.sets()[index];
                 core.intern(set, batch.octets(set), out)
             });
-            core.announce(peer, change.prefix, set, provenance, out);
+            let attributes = match &policy {
+                None => PathSet::as_received(set),
+                Some(policy) => core.import(policy, peer, change.prefix, set, &mut self.imports, out),
+            };
+            core.announce(peer, change.prefix, attributes, provenance, out);
         }
+        core.end_imports(&mut self.imports, out);
         for set in self.interned.drain(..).flatten() {
             core.release(set, out);
         }
@@ -409,7 +484,7 @@ impl<P: FamilyKey> Shard<P> {
             let hop = self.core.resolver.acquire_own(next_hop);
             self.core.sets.insert(hash, &octets, hop, view)
         });
-        self.core.announce(PeerIndex::LOCAL, prefix, set, provenance, out);
+        self.core.announce(PeerIndex::LOCAL, prefix, PathSet::as_received(set), provenance, out);
         self.core.release(set, out);
     }
 
@@ -443,7 +518,10 @@ impl<P: FamilyKey> Shard<P> {
     /// Returns true if there is background work.
     #[inline]
     pub fn has_work(&self) -> bool {
-        self.deletion.is_on || self.core.resolver.has_work()
+        self.deletion.is_on
+            || self.refilter.is_on()
+            || self.core.resolver.has_work()
+            || self.groups.is_reexporting()
     }
 
     /// Does background work: decides entries with changed next hops again, and deletes stale paths.
@@ -453,7 +531,7 @@ impl<P: FamilyKey> Shard<P> {
         if let Some(provenance) = self.core.resolver.slice(limit, &mut self.slice) {
             for id in self.slice.drain(..) {
                 if !self.core.entries.is_vacant(id) {
-                    let old = self.core.entries.best(id).map(|p| (p.peer, p.set));
+                    let old = self.core.best(id);
                     self.core.decide(id, old, provenance);
                 }
             }
@@ -466,6 +544,15 @@ impl<P: FamilyKey> Shard<P> {
             return Progress::More;
         }
         self.deletion.is_on = false;
+        if self.refilter.is_on() {
+            self.refilter_slice(limit, out);
+            self.compact();
+            return Progress::More;
+        }
+        if self.groups.is_reexporting() {
+            self.groups.compare_slice(&self.core, limit);
+            return Progress::More;
+        }
         self.squeeze_log();
         Progress::Done
     }
@@ -521,13 +608,14 @@ impl<P: FamilyKey> Shard<P> {
         let core = &self.core;
         log.sort_unstable();
         log.dedup();
-        log.retain(|id| core.entries.paths(*id).iter().any(|p| core.sets[p.set].hop == hop));
+        let leads_there = |p: &Path| core.sets.accepted(p.attributes).is_some_and(|set| core.sets[set].hop == hop);
+        log.retain(|id| core.entries.paths(*id).iter().any(leads_there));
         self.core.resolver.squeezed(hop, log);
     }
 
-    /// Begins to advertise all routes for the peer's update group key to the peer.
-    pub fn join(&mut self, peer: PeerIndex, key: GroupKey) {
-        self.groups.join(peer, key, self.core.queue.end());
+    /// Begins to advertise all routes to the peer that the peer's export view lets through.
+    pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
+        self.groups.join(peer, view, self.core.queue.end());
     }
 
     /// Ends advertisements to the peer.
@@ -536,9 +624,14 @@ impl<P: FamilyKey> Shard<P> {
         self.trim();
     }
 
-    /// Advertises all routes to the peer again, under the new `key` if there is one: a key of the same `internal`.
-    pub fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>) {
-        self.groups.refresh(peer, key);
+    /// Advertises all routes to the peer again, under the new `view` if there is one: a view of the same `internal`.
+    pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>) {
+        self.groups.refresh(peer, view);
+    }
+
+    /// Gives peers other export views, of the same `internal`: routes with another outcome are advertised.
+    pub fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]) {
+        self.groups.set_views(views, self.core.entries.end());
     }
 
     /// Returns true if [`Shard::fill`] has UPDATEs for the peer.

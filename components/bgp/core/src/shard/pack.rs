@@ -6,9 +6,11 @@
 //! became the best one must, if it was told another before, be told a withdrawal instead: `Kind::Replace` marks
 //! the messages where that is so.
 
-use super::Core;
 use super::branch::{Item, Source};
-use super::export::{Exported, GroupKey};
+use super::export::Exported;
+use super::export_view::ExportView;
+use super::exporter::{Exporter, OutcomeId};
+use super::{Accepted, Core};
 use crate::wire::attribute::{Flags, code};
 use crate::wire::{FamilyKey, MAX_MESSAGE_LEN, MessageType, header};
 use alloc::vec::Vec;
@@ -216,7 +218,7 @@ pub(super) struct Packer {
 }
 
 /// The properties that routes of one message share, as a number that says where the message comes among the others: withdrawals first,
-/// since they make room at the other end; then by set, source and kind.
+/// since they make room at the other end; then by outcome, source and kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rank(u64);
 
@@ -225,13 +227,13 @@ impl Rank {
     #[inline]
     fn of(item: &Item, is_member: impl Fn(Source) -> bool) -> Self {
         let watched = |source: Source| if is_member(source) { source } else { Source::NONE };
-        let Some(set) = item.set else {
+        let Some(outcome) = item.outcome else {
             return Rank(u64::from(watched(item.before).bits()) << 2);
         };
         let source = watched(item.source);
         let replaces = source != Source::NONE && item.before != Source::NONE && item.before != item.source;
         let kind = if replaces { Kind::Replace } else { Kind::Announce };
-        Rank(1 << 63 | u64::from(set.0) << 24 | u64::from(source.bits()) << 2 | kind as u64)
+        Rank(1 << 63 | u64::from(outcome.0) << 24 | u64::from(source.bits()) << 2 | kind as u64)
     }
 
     const fn source(self) -> Source {
@@ -281,7 +283,8 @@ impl Packer {
     pub fn pack<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
-        key: &GroupKey,
+        view: &ExportView,
+        exporter: &Exporter,
         items: &[Item],
         is_member: impl Fn(Source) -> bool,
         block: &mut Block,
@@ -301,8 +304,8 @@ impl Packer {
             let mut run = Run { core, items, order, source: rank.source(), kind: rank.kind() };
             if run.kind == Kind::Withdraw {
                 withdraw(&mut self.draft, &mut run);
-            } else if let Some(best) = core.entries.best(items[first as usize].entry) {
-                self.exported.make(core, best, key);
+            } else if let Some((best, outcome)) = subject_of(core, &items[first as usize]) {
+                self.exported.make(core, &exporter.subject(core, outcome, best), view);
                 announce(&mut self.draft, &self.exported, &mut run);
             }
         }
@@ -311,6 +314,11 @@ impl Packer {
         block.messages.clear();
         block.messages.extend_from_slice(&self.draft.messages);
     }
+}
+
+/// Returns the path and the outcome of an announcement.
+fn subject_of<P: FamilyKey>(core: &Core<P>, item: &Item) -> Option<(Accepted, OutcomeId)> {
+    core.best(item.entry).zip(item.outcome)
 }
 
 #[inline(never)]

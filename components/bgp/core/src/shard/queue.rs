@@ -55,6 +55,13 @@ impl Queue {
         (entries[change.entry].queued == place as u32).then_some((change.entry, provenance))
     }
 
+    /// Returns true if a reader whose next place is `cursor` has yet to read the latest change of an entry.
+    pub fn is_pending<P>(&self, entries: &Entries<P>, id: u32, cursor: u64) -> bool {
+        let entry = &entries[id];
+        // Places of the queue are at most 2^31 apart, so that their low bits tell their order.
+        entry.is_queued() && entry.queued.wrapping_sub(cursor as u32) < 1 << 31
+    }
+
     /// Drops what every reader has passed: all before `place`. `free` is told the entries that are in the queue no more.
     pub fn trim<P>(&mut self, entries: &mut Entries<P>, place: u64, mut free: impl FnMut(u32)) {
         while self.start < place {

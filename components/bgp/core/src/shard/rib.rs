@@ -1,14 +1,16 @@
 //! The RIB's branch: best routes for the routing information base, in batches as large as it can take.
 
-use super::Core;
 use super::branch::{Branch, Item, Source};
-use super::entry::{Path, PeerIndex};
+use super::exporter::OutcomeId;
+use super::sets::SetId;
+use super::{Accepted, Core};
+use crate::attributes::private::{self, Private};
 use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sluice_base::{
     Address, Distance, Forwarding, Metric, NextHop, Provenance, RouteAction, RouteBatch, RouteKind, RouteSet,
-    RouteUpdate, Tags,
+    RouteUpdate, Tag,
 };
 
 /// The kinds of BGP's routes at the RIB, in the order of their numbers: learned from neighbors of other autonomous systems, and of
@@ -24,16 +26,20 @@ const LOOKS: usize = 16;
 pub(super) struct RibBranch {
     pub branch: Branch,
     items: Vec<Item>,
-    sets: BTreeMap<(u32, u32, bool, Option<u32>), u32>,
+    sets: BTreeMap<SetKey, u32>,
     /// The walk over the entries whose backups are due: the next one.
     walk: Option<u32>,
     /// True if a walk has yet to tell the backups of all entries: the RIB knows none.
     all_due: bool,
 }
 
-/// The RIB gets every best path but the router's own networks: those it has from who made them.
-fn exports(path: &Path) -> bool {
-    path.peer != PeerIndex::LOCAL
+/// The properties of a path that routes of one set at the RIB share: next hop, MULTI_EXIT_DISC, true for internal peers, the backup's
+/// next hop, and the attribute set of a path with private properties.
+type SetKey = (u32, u32, bool, Option<u32>, Option<SetId>);
+
+/// Returns the outcome of a path for the RIB, which gets every best path but the router's own: those it has from their protocols.
+fn export(_: u32, path: Accepted) -> Option<OutcomeId> {
+    (!path.peer.is_own()).then_some(OutcomeId::unchanged(path.set))
 }
 
 impl RibBranch {
@@ -53,20 +59,20 @@ impl RibBranch {
     }
 
     /// Returns true if all that happened was told; the queue ends at `end`.
-    pub const fn is_idle(&self, end: u64) -> bool {
+    pub fn is_idle(&self, end: u64) -> bool {
         self.branch.is_idle(end) && self.walk.is_none()
     }
 
     /// Adds up to about `limit` changes to `batch`: best paths, or, if there are none to tell, backups.
     pub fn fill<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
         let mut items = core::mem::take(&mut self.items);
-        self.branch.gather(core, limit, exports, &mut items);
+        self.branch.gather(core, limit, export, &mut items);
         self.sets.clear();
         if items.is_empty() {
             self.tell_backups(core, limit, batch);
         }
         for item in items.drain(..) {
-            let action = match core.entries.best(item.entry).filter(|_| item.set.is_some()) {
+            let action = match core.best(item.entry).filter(|_| item.outcome.is_some()) {
                 None => RouteAction::Delete,
                 Some(path) => RouteAction::Set(self.set(core, path, None, batch)),
             };
@@ -91,10 +97,12 @@ impl RibBranch {
             let is_due = is_due || self.all_due && core.entries.paths(entry).len() > 1;
             if is_due
                 && self.branch.advertised(entry) != Source::NONE
-                && let Some(best) = core.entries.best(entry).filter(|path| exports(path)).copied()
+                && let Some(best) = core.best(entry).filter(|path| export(entry, *path).is_some())
+                && let Some(path) = core.entries.best(entry)
             {
-                let backup = core.tables().backup(core.entries.paths(entry), &best);
-                let set = self.set(core, &best, backup.as_ref(), batch);
+                let backup = core.tables().backup(core.entries.paths(entry), path);
+                let backup = backup.and_then(|path| core.sets.accepted(path.attributes));
+                let set = self.set(core, best, backup, batch);
                 batch.updates.push(RouteUpdate {
                     prefix: core.entries[entry].prefix,
                     action: RouteAction::Set(set),
@@ -110,15 +118,17 @@ impl RibBranch {
     fn set<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
-        path: &Path,
-        backup: Option<&Path>,
+        path: Accepted,
+        backup: Option<SetId>,
         batch: &mut RouteBatch<P>,
     ) -> u32 {
         let set = &core.sets[path.set];
         let internal = core.peers[usize::from(path.peer.0)].info.internal;
         let med = set.view.med.unwrap_or(0);
-        let spare = backup.map(|path| core.sets[path.set].hop);
-        *self.sets.entry((set.hop, med, internal, spare)).or_insert_with(|| {
+        let spare = backup.map(|set| core.sets[set].hop);
+        let octets = core.sets.octets(set);
+        let private = (!private::split(octets).0.is_empty()).then_some(path.set);
+        *self.sets.entry((set.hop, med, internal, spare, private)).or_insert_with(|| {
             let hop = |id: u32| {
                 let hop = core.resolver.next_hop(id)?;
                 Some(NextHop { interface: hop.interface, ..NextHop::via(Address::Ip(hop.address)) })
@@ -130,8 +140,11 @@ impl RibBranch {
             };
             let (distance, kind) =
                 if internal { (Distance::IBGP, INTERNAL) } else { (Distance::EBGP, EXTERNAL) };
-            let (metric, distance) = (Metric(med), Some(distance));
-            batch.sets.push(RouteSet { forwarding, metric, distance, kind, tags: Tags::NONE });
+            let Private { tags, rib_distance, is_blackhole, .. } = Private::of(octets);
+            let forwarding = if is_blackhole { Forwarding::Discard } else { forwarding };
+            let (metric, distance) = (Metric(med), Some(rib_distance.map_or(distance, Distance)));
+            let tags = tags.into_iter().map(Tag).collect();
+            batch.sets.push(RouteSet { forwarding, metric, distance, kind, tags });
             (batch.sets.len() - 1) as u32
         })
     }

@@ -6,7 +6,8 @@
 
 use super::Core;
 use super::branch::Source;
-use super::export::GroupKey;
+use super::export_view::ExportView;
+use super::exporter::Exporter;
 use crate::wire::FamilyKey;
 use core::marker::PhantomData;
 use sluice_stage::{Source as Head, Table};
@@ -26,14 +27,14 @@ pub type AdvertisedSource = Source;
 /// The Adj-RIB-Out that a group should have, by the shard's entries.
 pub(super) struct Truth<'a, P: FamilyKey> {
     pub core: &'a Core<P>,
-    pub key: GroupKey,
+    pub view: &'a ExportView,
 }
 
 impl<P: FamilyKey> Head<Announced<P>> for Truth<'_, P> {
     fn lookup(&self, prefix: P) -> Option<Source> {
         let id = self.core.find(prefix)?;
-        let best = self.core.entries.best(id)?;
-        self.key.exports(self.core, best).then(|| Source::of(best.peer))
+        let best = self.core.best(id)?;
+        Exporter::default().export(self.core, self.view, id, best).map(|_| Source::of(best.peer))
     }
 
     fn next_after(&self, prefix: Option<P>) -> Option<(P, Source)> {

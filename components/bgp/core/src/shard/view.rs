@@ -2,14 +2,16 @@
 
 use super::entry::PeerIndex;
 use super::export::Exported;
-use super::{Elimination, GroupKey, NextHopsFor, Resolution, Shard};
+use super::exporter::Exporter;
+use super::sets::SetId;
+use super::{Elimination, ExportView, NextHopsFor, Resolution, Shard};
 use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
 use crate::family::FamilyIndex;
 use crate::wire::FamilyKey;
 use crate::wire::attribute::code;
 use crate::wire::multiprotocol::NextHop;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use sluice_base::Prefix;
 
 /// A path of a prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,8 +28,21 @@ pub struct PathView {
     pub resolution: Resolution,
     /// The values that the decision compares.
     pub view: View,
+    /// The route as it came, where import policy changed it.
+    pub received: Option<ReceivedView>,
     /// The attributes, canonical: for [`crate::attributes::canonical::attributes`]. Of an advertised route those that are sent, without the
     /// next hop.
+    pub attributes: Vec<u8>,
+}
+
+/// A route as it came, before import policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReceivedView {
+    /// The next hop.
+    pub next_hop: NextHop,
+    /// The values that the decision would compare.
+    pub view: View,
+    /// The canonical attributes.
     pub attributes: Vec<u8>,
 }
 
@@ -43,8 +58,8 @@ pub struct RouteView<P> {
 /// An update group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupView {
-    /// The properties that its members share.
-    pub key: GroupKey,
+    /// The export view of its members.
+    pub view: Arc<ExportView>,
     /// Its members.
     pub members: Vec<PeerIndex>,
     /// Blocks that not all members have read.
@@ -68,6 +83,10 @@ pub struct ShardView {
     pub stale: u64,
     /// Best routes that the RIB was told.
     pub in_rib: u32,
+    /// Pairs of an attribute set that came and the result of import policy.
+    pub imported_pairs: usize,
+    /// Paths that import policy rejected.
+    pub rejected: u64,
 }
 
 impl core::iter::Sum for ShardView {
@@ -78,6 +97,8 @@ impl core::iter::Sum for ShardView {
             queued: a.queued + b.queued,
             stale: a.stale + b.stale,
             in_rib: a.in_rib + b.in_rib,
+            imported_pairs: a.imported_pairs + b.imported_pairs,
+            rejected: a.rejected + b.rejected,
         })
     }
 }
@@ -91,12 +112,19 @@ impl<P: FamilyKey> Shard<P> {
             queued: self.core.queue.len(),
             stale: self.core.peers.iter().map(|p| u64::from(p.stale)).sum(),
             in_rib: self.rib.branch.advertised_count(),
+            imported_pairs: self.core.sets.pair_count(),
+            rejected: self.core.peers.iter().map(|p| u64::from(p.rejected)).sum(),
         }
     }
 
     /// The number of prefixes that `peer` has announced and not withdrawn.
     pub fn received(&self, peer: PeerIndex) -> u32 {
         self.core.peers.get(usize::from(peer.0)).map_or(0, |p| p.paths - p.stale)
+    }
+
+    /// Returns the number of prefixes of `peer` that import policy rejects, routes of earlier sessions included.
+    pub fn rejected(&self, peer: PeerIndex) -> u32 {
+        self.core.peers.get(usize::from(peer.0)).map_or(0, |p| p.rejected)
     }
 
     /// The number of prefixes that `peer` was told: those of its update group less its own, which are never echoed to it. Exact
@@ -110,8 +138,8 @@ impl<P: FamilyKey> Shard<P> {
     /// The update groups.
     pub fn groups(&self) -> Vec<GroupView> {
         let end = self.core.queue.end();
-        let view = |(key, members, blocks, cursor, checked)| GroupView {
-            key,
+        let view = |(view, members, blocks, cursor, checked)| GroupView {
+            view,
             members,
             blocks,
             behind: end - cursor,
@@ -140,11 +168,13 @@ impl<P: FamilyKey> Shard<P> {
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> Option<RouteView<P>> {
         let id = self.core.find(prefix).filter(|_| self.is_advertised(peer, prefix))?;
-        let (key, _) = self.groups.adj_rib_out(peer)?;
-        let key = GroupKey { four_octet_as: true, ..key };
-        let best = self.core.entries.best(id).filter(|path| key.exports(&self.core, path))?;
+        let (view, _) = self.groups.adj_rib_out(peer)?;
+        let view = ExportView { four_octet_as: true, ..(**view).clone() };
+        let best = self.core.best(id)?;
+        let mut exporter = Exporter::default();
+        let outcome = exporter.export(&self.core, &view, id, best)?;
         let mut exported = Exported::default();
-        exported.make(&self.core, best, &key);
+        exported.make(&self.core, &exporter.subject(&self.core, outcome, best), &view);
         let next_hop =
             (FamilyIndex::of::<P>().row().next_hop)(exported.next_hop_towards::<P>(hops), 0).ok()?;
         let mut path = self.route_at(id)?.paths.into_iter().find(|path| path.peer == best.peer)?;
@@ -172,22 +202,34 @@ impl<P: FamilyKey> Shard<P> {
             .iter()
             .zip(reasons)
             .map(|(path, lost)| {
-                let set = &self.core.sets[path.set];
+                let sets = &self.core.sets;
                 let peer = &self.core.peers[usize::from(path.peer.0)];
-                let unspecified = NextHop::new(P::Hop::default_route().addr().into());
+                let (came, accepted) = (sets.received(path.attributes), sets.accepted(path.attributes));
+                let used = accepted.unwrap_or(came);
+                let ReceivedView { next_hop, view, attributes } = self.set_view(used);
                 PathView {
                     peer: path.peer,
                     stale: path.generation != peer.generation,
                     lost,
-                    next_hop: *self.core.resolver.next_hop(set.hop).unwrap_or(&unspecified),
-                    resolution: self.core.resolver.resolution(set.hop),
-                    view: set.view,
-                    attributes: self.core.sets.octets(set).to_vec(),
+                    next_hop,
+                    resolution: self.core.resolver.resolution(sets[used].hop),
+                    view,
+                    received: (used != came).then(|| self.set_view(came)),
+                    attributes,
                 }
             })
             .collect();
         paths.sort_by_key(|p| (p.lost.is_some(), p.peer));
         Some(RouteView { prefix: self.core.entries[id].prefix, paths })
+    }
+
+    fn set_view(&self, set: SetId) -> ReceivedView {
+        let set = &self.core.sets[set];
+        ReceivedView {
+            next_hop: self.core.next_hop_of(set.hop),
+            view: set.view,
+            attributes: self.core.sets.octets(set).to_vec(),
+        }
     }
 
     /// Up to `limit` routes that `wanted` says yes to, from place `from` on, looking at no more than 16 times as many places;
@@ -230,8 +272,11 @@ impl<P: FamilyKey> Shard<P> {
         for id in from..stop {
             let paths = self.core.entries.paths(id);
             let prefix = self.core.entries[id].prefix;
-            let octets = |set| self.core.sets.octets(&self.core.sets[set]);
-            let mut attributes = paths.iter().map(|path| (path.peer, path.set.0, octets(path.set)));
+            let sets = &self.core.sets;
+            let mut attributes = paths.iter().map(|path| {
+                let set = sets.accepted(path.attributes).unwrap_or(sets.received(path.attributes));
+                (path.peer, set.0, sets.octets(&sets[set]))
+            });
             if !paths.is_empty() && wanted(prefix, &mut attributes) {
                 found.push(prefix);
             }

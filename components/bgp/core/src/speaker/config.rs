@@ -1,6 +1,9 @@
 //! What a router's BGP is told to be. Every value has been validated by the schema.
 
+use super::bindings::policies_differ;
 use crate::family::{Families, FamilyIndex};
+use crate::policy::{DefaultPolicy, Policies};
+use crate::shard::SentCommunities;
 use crate::relationship::Relationship;
 use crate::session::SessionConfig;
 use alloc::collections::BTreeMap;
@@ -92,6 +95,12 @@ pub struct NeighborConfig {
     /// True if announced routes are marked as about to be withdrawn (RFC 8326).
     #[serde(default)]
     pub graceful_shutdown: bool,
+    /// The name of the neighbor's group, for policies.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// The kinds of communities that the neighbor is sent.
+    #[serde(default)]
+    pub send_community: SentCommunities,
     /// The names of the policies for the neighbor's routes, in order.
     #[serde(default)]
     pub import: Vec<String>,
@@ -101,16 +110,6 @@ pub struct NeighborConfig {
     /// The decision on routes on which no policy decides; `None` for the default of [`NeighborConfig::default_policy`].
     #[serde(default)]
     pub default_policy: Option<DefaultPolicy>,
-}
-
-/// The decision on routes on which no policy decides.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DefaultPolicy {
-    /// Accept and announce.
-    Accept,
-    /// Neither accept nor announce.
-    Reject,
 }
 
 /// An address family of a neighbor.
@@ -208,6 +207,8 @@ impl NeighborConfig {
             enforce_first_as: true,
             relationship: None,
             graceful_shutdown: false,
+            group: None,
+            send_community: SentCommunities::ALL,
             import: Vec::new(),
             export: Vec::new(),
             default_policy: None,
@@ -246,6 +247,8 @@ impl NeighborConfig {
             description: other.description.clone(),
             next_hop_self: other.next_hop_self,
             graceful_shutdown: other.graceful_shutdown,
+            group: other.group.clone(),
+            send_community: other.send_community,
             import: other.import.clone(),
             export: other.export.clone(),
             default_policy: other.default_policy,
@@ -255,13 +258,16 @@ impl NeighborConfig {
     }
 }
 
-/// Neighbours and networks.
+/// Neighbours, networks and policies.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Config {
     /// The neighbours; each address once.
     pub neighbors: Vec<NeighborConfig>,
     /// Prefixes that this router originates.
     pub networks: Vec<IpPrefix>,
+    /// Policies that neighbors name.
+    #[serde(default)]
+    pub policies: Policies,
 }
 
 /// Whom a change of configuration touches, by address.
@@ -298,6 +304,7 @@ impl NeighborConfig {
     fn tells_otherwise(&self, new: &NeighborConfig, local_as: Asn) -> bool {
         let has_choice = new.peer_as == local_as || new.multihop.is_none();
         self.graceful_shutdown != new.graceful_shutdown
+            || self.send_community != new.send_community
             || (has_choice && self.next_hop_self != new.next_hop_self)
     }
 
@@ -322,7 +329,14 @@ impl Config {
         let (before, after) = (by_address(self), by_address(new));
         let mut touched = Touched::default();
         for (address, neighbor) in &after {
-            match before.get(address).map(|old| old.reconfigured(neighbor, local_as)) {
+            let has_other_policies = |old: &NeighborConfig| {
+                policies_differ((old, &self.policies), (neighbor, &new.policies), local_as)
+            };
+            let reconfigured = before.get(address).map(|old| match old.reconfigured(neighbor, local_as) {
+                Reconfigured::Kept if neighbor.enabled && has_other_policies(old) => Reconfigured::Refiltered,
+                reconfigured => reconfigured,
+            });
+            match reconfigured {
                 None if !neighbor.enabled => {}
                 None | Some(Reconfigured::Started) => touched.started.push(*address),
                 Some(Reconfigured::Reset | Reconfigured::Stopped) => touched.reset.push(*address),
@@ -364,7 +378,7 @@ mod tests {
         let before = NeighborConfig::new(address, Asn(1));
         let mut after = before.clone();
         change(&mut after);
-        let config = |n: NeighborConfig| Config { neighbors: vec![n], networks: vec![] };
+        let config = |n: NeighborConfig| Config { neighbors: vec![n], ..Config::default() };
         let touched = config(before).touched(&config(after), local_as);
         let count = |all: &[IpAddr]| all.len();
         let Touched { reset, refiltered, started, stopped } = &touched;
@@ -379,6 +393,11 @@ mod tests {
         check(|n| n.next_hop_self = true, "0 1 0 0");
         check_in(Asn(2), |n| n.next_hop_self = true, "0 1 0 0");
         check_in(Asn(2), |n| n.graceful_shutdown = true, "0 1 0 0");
+        check(|n| n.default_policy = Some(DefaultPolicy::Reject), "0 1 0 0");
+        check(|n| n.default_policy = Some(DefaultPolicy::Accept), "0 0 0 0");
+        check_in(Asn(2), |n| n.default_policy = Some(DefaultPolicy::Reject), "0 0 0 0");
+        check(|n| n.import = vec!["unknown".into()], "0 1 0 0");
+        check(|n| n.send_community.large = false, "0 1 0 0");
         check(|n| n.hold_time = 9, "1 0 0 0");
         check(|n| n.send_hold_time = Some(600), "0 0 0 0");
         check(|n| (n.hold_time, n.next_hop_self) = (9, true), "1 0 0 0");

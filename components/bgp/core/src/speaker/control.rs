@@ -182,7 +182,7 @@ impl Control {
     }
 
     pub(super) fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
-        self.peers.configure(now, config.neighbors, out);
+        self.peers.configure(now, config.neighbors, config.policies, out);
         let networks: BTreeSet<IpPrefix> = config.networks.into_iter().collect();
         let old = core::mem::replace(&mut self.networks, networks);
         for prefix in old.symmetric_difference(&self.networks) {
@@ -294,7 +294,11 @@ impl Control {
     /// All that is configured.
     pub fn config(&self) -> Config {
         let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
-        Config { neighbors: neighbors.collect(), networks: self.networks.iter().copied().collect() }
+        Config {
+            neighbors: neighbors.collect(),
+            networks: self.networks.iter().copied().collect(),
+            policies: self.peers.bindings.policies.clone(),
+        }
     }
 
     /// Returns the obstacle to asking a neighbor for its routes (RFC 2918); `None` if there is none.
@@ -421,7 +425,7 @@ mod tests {
         let mut out = Outbox::new();
         let address = |n: u32| IpAddr::from(Ipv4Addr::from(0x0a00_0100 + n));
         let neighbor = |n| NeighborConfig { passive: true, ..NeighborConfig::new(address(n), Asn(2)) };
-        let config = Config { neighbors: (0..neighbors).map(neighbor).collect(), networks: Vec::new() };
+        let config = Config { neighbors: (0..neighbors).map(neighbor).collect(), ..Config::default() };
         control.handle(now, Input::Configure(config), &mut out);
         for n in 0..neighbors {
             let id = ConnectionId { direction: Direction::Incoming, number: n };

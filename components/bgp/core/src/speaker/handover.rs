@@ -65,6 +65,7 @@ impl Control {
             config: Config {
                 neighbors: neighbors.collect(),
                 networks: self.networks.iter().copied().collect(),
+                policies: peers.bindings.policies.clone(),
             },
             peers: states.collect(),
             life: peers.life,
@@ -77,6 +78,7 @@ impl Control {
         (self.started, self.all_announced) = (state.started, state.all_announced);
         self.look_at = (!state.all_announced).then_some(now);
         self.peers.life = state.life;
+        self.peers.bindings.policies = state.config.policies.clone();
         for peer in state.peers {
             let config = state.config.neighbors.iter().find(|n| n.address == peer.address);
             if let Some(config) = config {
@@ -107,8 +109,7 @@ impl Peers {
     fn import(&mut self, now: Instant, state: PeerState, peer: Peer, out: &mut Outbox<Output>) {
         let (index, address) = (PeerIndex(state.index), state.address);
         let place = usize::from(state.index);
-        // Number 0 is the router itself.
-        if place == 0 || place > Self::MOST_NEIGHBORS {
+        if index.is_own() || place > Self::MOST_NEIGHBORS {
             return;
         }
         if self.peers.len() <= place {
@@ -130,10 +131,13 @@ impl Peers {
             peer.last_update = now;
             let info = peer.info(&negotiated);
             let (spread, source) = (self.spread, self.identity.source);
-            if let Some((mut link, outlet)) = peer.up(index, life, connection, &negotiated, spread, source) {
+            let bindings = &mut self.bindings;
+            if let Some((mut link, import, outlet)) =
+                peer.up(index, life, connection, &negotiated, spread, source, bindings)
+            {
                 link.reading.reader.counters = state.read[0];
                 link.writer = Writer::resumed(index, spread.tables(), state.sent[0]);
-                out.push(Output::Order(None, Order::PeerUp { peer: index, life, info }));
+                out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
                 out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                 out.push(Output::Up(address, connection, Box::new(link)));
             }
@@ -158,7 +162,7 @@ impl Peers {
         act: impl Fn(&mut session::Session, &mut Outbox<session::Output>),
     ) {
         let mut session_out = Outbox::new();
-        for place in 1..self.peers.len() {
+        for place in usize::from(PeerIndex::OWN_SOURCES)..self.peers.len() {
             if let Some(peer) = &mut self.peers[place] {
                 act(&mut peer.session, &mut session_out);
             }

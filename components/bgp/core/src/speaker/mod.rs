@@ -14,6 +14,7 @@
 //! Pressure goes backwards: the driver pulls octets ([`Speaker::fill`]) and route batches ([`Speaker::rib_batch`]) when who
 //! takes them can. Nothing that waits to be pulled grows.
 
+mod bindings;
 mod config;
 pub mod control;
 mod handover;
@@ -24,7 +25,7 @@ mod questions;
 mod settings;
 mod view;
 
-pub use config::{Config, DefaultPolicy, FamilyConfig, Identity, NeighborConfig, Touched};
+pub use config::{Config, FamilyConfig, Identity, NeighborConfig, Touched};
 pub use control::Control;
 pub use handover::SpeakerState;
 pub use peer::Link;
@@ -36,6 +37,7 @@ use crate::endpoints::Endpoints;
 use crate::event::Event;
 use crate::family::{ByFamily, FamilyIndex};
 use crate::intake::{Intake, Taken};
+pub use crate::policy::DefaultPolicy;
 use crate::session::ConnectionId;
 use crate::shard::{Interest, PeerIndex};
 use crate::table::{self, Sharded, Table, TableEvent, TablePart, Tables};

@@ -5,9 +5,10 @@ use super::control::Output;
 use super::peer::Peer;
 use super::peers::{Peers, event};
 use crate::event::PeerEvent;
+use crate::policy::Policies;
 use crate::session;
 use crate::shard::PeerIndex;
-use crate::table::Order;
+use crate::table::{Order, PeerPolicies};
 use crate::wire::notification::cease;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -18,8 +19,15 @@ use sluice_base::Instant;
 use sluice_machine::Outbox;
 
 impl Peers {
-    /// These neighbours are configured, and no others.
-    pub fn configure(&mut self, now: Instant, neighbors: Vec<NeighborConfig>, out: &mut Outbox<Output>) {
+    /// Configures these neighbors, and no others, with these policies.
+    pub fn configure(
+        &mut self,
+        now: Instant,
+        neighbors: Vec<NeighborConfig>,
+        policies: Policies,
+        out: &mut Outbox<Output>,
+    ) {
+        self.bindings.policies = policies;
         let wanted: BTreeSet<IpAddr> = neighbors.iter().map(|n| n.address).collect();
         let gone: Vec<IpAddr> = self.by_address.keys().filter(|a| !wanted.contains(a)).copied().collect();
         for address in gone {
@@ -33,6 +41,21 @@ impl Peers {
                 Some(&index) => self.reconfigure(now, index, neighbor, out),
                 None => self.add(now, neighbor, out),
             }
+        }
+        self.set_policies(out);
+    }
+
+    /// Gives the tables the policies of neighbors whose sessions are up, where the tables know others.
+    fn set_policies(&mut self, out: &mut Outbox<Output>) {
+        let mut changed = Vec::new();
+        for &peer in self.by_address.values() {
+            let known = self.peers.get_mut(usize::from(peer.0)).and_then(|p| p.as_deref_mut());
+            if let Some((import, export)) = known.and_then(|known| known.changed_policies(&mut self.bindings)) {
+                changed.push(PeerPolicies { peer, import, export });
+            }
+        }
+        if !changed.is_empty() {
+            out.push(Output::Order(None, Order::SetPolicies(changed.into())));
         }
     }
 
@@ -72,15 +95,11 @@ impl Peers {
         peer.session.configure(now, peer.config.session(&identity));
         self.note_deadline(index);
         match what {
-            Reconfigured::Kept => {}
+            // Other policies are given to the tables for all neighbors together.
+            Reconfigured::Kept | Reconfigured::Refiltered => {}
             Reconfigured::Reset => {
                 let input = session::Input::Reset { subcode: cease::CONFIGURATION, text: String::new() };
                 self.drive(now, index, input, out);
-            }
-            Reconfigured::Refiltered => {
-                if let Some(outlet) = self.peer_mut(index).and_then(|peer| peer.current_outlet()) {
-                    out.push(Output::Order(None, Order::Reopen(index, Box::new(outlet))));
-                }
             }
             Reconfigured::Stopped => self.stop(now, index, cease::SHUTDOWN, out),
             Reconfigured::Started => self.drive(now, index, session::Input::Start, out),

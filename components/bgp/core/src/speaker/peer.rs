@@ -1,5 +1,6 @@
 //! A neighbor: session, connections, and counts of messages read and written.
 
+use super::bindings::Bindings;
 use super::config::{Identity, NeighborConfig};
 use crate::attributes::ReceiveRules;
 use crate::endpoints::Endpoints;
@@ -7,8 +8,8 @@ use crate::family::{ByFamily, Families};
 use crate::intake::Reading;
 use crate::reader::{Reader, ReaderCounters};
 use crate::session::{ConnectionId, Negotiated, Session};
-use crate::shard::{GroupKey, PeerIndex, PeerInfo, Sent};
-use crate::table::{PeerExport, SessionEpoch, Spread};
+use crate::shard::{ExportView, PeerIndex, PeerInfo, Sent};
+use crate::table::{ImportPolicies, PeerExport, SessionEpoch, Spread};
 use crate::writer::Writer;
 use sluice_base::{Duration, Instant, Provenance};
 use smallvec::SmallVec;
@@ -44,6 +45,8 @@ pub(super) struct Peer {
     /// True if the neighbor is no longer configured. The entry stays until the tables have removed the neighbor's routes.
     pub retired: bool,
     connections: SmallVec<[(ConnectionId, Endpoints); 2]>,
+    /// The policies of the established session that the tables know.
+    policies: Option<(ImportPolicies, PeerExport)>,
     /// Counts of messages read and written, in this session and earlier sessions.
     pub read: ReaderCounters,
     pub sent: Sent,
@@ -63,6 +66,7 @@ impl Peer {
             last_update: Instant::ZERO,
             retired: false,
             connections: SmallVec::new(),
+            policies: None,
             read: ReaderCounters::default(),
             sent: Sent::default(),
             read_before: ReaderCounters::default(),
@@ -93,8 +97,8 @@ impl Peer {
         }
     }
 
-    /// Notes an established session. Returns the carriers of the session's routes and the export to the neighbor. `source` is the router's
-    /// number in provenance ids.
+    /// Notes an established session. Returns the carriers of the session's routes, the policies for the neighbor's routes, and the export
+    /// to the neighbor. `source` is the router's number in provenance ids.
     pub fn up(
         &mut self,
         peer: PeerIndex,
@@ -103,8 +107,11 @@ impl Peer {
         negotiated: &Negotiated,
         spread: Spread,
         source: u16,
-    ) -> Option<(Link, PeerExport)> {
-        let outlet = self.outlet(id, negotiated)?;
+        bindings: &mut Bindings,
+    ) -> Option<(Link, ImportPolicies, PeerExport)> {
+        let outlet = self.outlet(id, negotiated, bindings)?;
+        let import = bindings.import(&self.config, self.session.config().local_as);
+        self.policies = Some((import.clone(), outlet.clone()));
         let endpoints = self.endpoints(id)?;
         let config = self.session.config();
         let rules = ReceiveRules {
@@ -128,7 +135,7 @@ impl Peer {
             reader: Reader::new(rules, spread),
             provenance: Provenance::new(source, first),
         };
-        Some((Link { reading, writer: Writer::new(peer, spread.tables()) }, outlet))
+        Some((Link { reading, writer: Writer::new(peer, spread.tables()) }, import, outlet))
     }
 
     /// Returns the time at which the neighbor counts as having announced all routes, if no UPDATE arrives before: at once after End-of-RIB
@@ -140,43 +147,61 @@ impl Peer {
         Some(if is_ended { Instant::ZERO } else { self.last_update + quiet })
     }
 
-    fn outlet(&self, id: ConnectionId, negotiated: &Negotiated) -> Option<PeerExport> {
+    fn outlet(
+        &self,
+        id: ConnectionId,
+        negotiated: &Negotiated,
+        bindings: &mut Bindings,
+    ) -> Option<PeerExport> {
         let endpoints = self.endpoints(id)?;
         let (config, internal) = (&self.config, self.session.config().is_internal());
         let next_hops = ByFamily::from_fn(|family| (family.row().own_next_hop)(&endpoints));
-        let key = GroupKey {
-            internal,
-            four_octet_as: negotiated.four_octet_as,
-            link_local: false,
-            next_hop_self: internal && config.next_hop_self,
-            relationship: config.relationship.filter(|_| !internal),
-            graceful_shutdown: config.graceful_shutdown,
-        };
+        let views = ByFamily::from_fn(|family| {
+            let view = ExportView {
+                internal,
+                four_octet_as: negotiated.four_octet_as,
+                link_local: next_hops[family].len() == 32,
+                next_hop_self: internal && config.next_hop_self,
+                relationship: config.relationship.filter(|_| !internal),
+                graceful_shutdown: config.graceful_shutdown,
+                communities: config.send_community,
+                policy: bindings.export(config, self.session.config().local_as, family),
+            };
+            bindings.view(view)
+        });
         let is_direct = !internal && config.multihop.is_none();
         let subnet = endpoints.subnet.filter(|_| is_direct && !config.next_hop_self);
         Some(PeerExport {
             families: negotiated.families.and(Families::of(|family| !next_hops[family].is_empty())),
-            keys: ByFamily::from_fn(|family| GroupKey { link_local: next_hops[family].len() == 32, ..key }),
+            views,
             next_hops,
             shared: subnet.map(|subnet| (subnet, config.address)),
         })
     }
 
-    /// Returns the export of routes to the neighbor under the present configuration, if the session is established.
-    pub fn current_outlet(&self) -> Option<PeerExport> {
-        self.outlet(self.session.established()?, self.session.negotiated()?)
+    /// Returns the policies under the present configuration, if the session is established and the tables know others.
+    pub fn changed_policies(&mut self, bindings: &mut Bindings) -> Option<(ImportPolicies, PeerExport)> {
+        let export = self.outlet(self.session.established()?, self.session.negotiated()?, bindings)?;
+        let import = bindings.import(&self.config, self.session.config().local_as);
+        let policies = Some((import, export));
+        if self.policies == policies {
+            return None;
+        }
+        self.policies.clone_from(&policies);
+        policies
     }
 
     /// Returns negotiated families without advertisements to the neighbor: this router has no next hop for these families.
     pub fn untold(&self) -> Families {
         let agreed = self.session.negotiated().map(|n| n.families).unwrap_or_default();
-        self.current_outlet().map_or(Families::default(), |outlet| agreed.without(outlet.families))
+        self.policies.as_ref().map_or(Families::default(), |(_, outlet)| agreed.without(outlet.families))
     }
 
     pub fn down(&mut self) -> Option<SessionEpoch> {
         (self.read_before, self.sent_before) = (self.read(), self.sent());
         (self.read, self.sent) = (ReaderCounters::default(), Sent::default());
         self.end_of_rib = ByFamily::default();
+        self.policies = None;
         self.life.take()
     }
 

@@ -1,5 +1,6 @@
 //! Neighbours and their sessions, and what the tables are told of them.
 
+use super::bindings::Bindings;
 use super::config::{Identity, NeighborConfig};
 use super::control::{Input, Output};
 use super::peer::Peer;
@@ -35,6 +36,8 @@ pub(super) struct Peers {
     pub free: BTreeSet<PeerIndex>,
     /// The next deadline of each session that has one, earliest first.
     deadlines: BTreeSet<(Instant, PeerIndex)>,
+    /// The policies of neighbors.
+    pub bindings: Bindings,
     session_out: Outbox<session::Output>,
 }
 
@@ -45,14 +48,15 @@ impl Peers {
             provenance: Provenance::new(identity.source, 0),
             identity,
             rng,
-            // Number 0 is the router itself.
-            peers: Vec::from([None]),
+            // The first numbers are sources of the router's own.
+            peers: core::iter::repeat_with(|| None).take(PeerIndex::OWN_SOURCES.into()).collect(),
             by_address: BTreeMap::new(),
             spread,
             life: 0,
             leaving: BTreeMap::new(),
             free: BTreeSet::new(),
             deadlines: BTreeSet::new(),
+            bindings: Bindings::default(),
             session_out: Outbox::new(),
         }
     }
@@ -227,14 +231,15 @@ impl Peers {
                     peer.last_update = now;
                     let (life, spread, source) = (self.life, self.spread, self.identity.source);
                     let info = peer.info(&negotiated);
-                    let Some((mut link, outlet)) =
-                        peer.up(index, life, connection, &negotiated, spread, source)
+                    let bindings = &mut self.bindings;
+                    let Some((mut link, import, outlet)) =
+                        peer.up(index, life, connection, &negotiated, spread, source, bindings)
                     else {
                         continue;
                     };
                     let untold = negotiated.families.without(outlet.families);
                     link.writer.sent.updates += untold.iter().count() as u64;
-                    out.push(Output::Order(None, Order::PeerUp { peer: index, life, info }));
+                    out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
                     out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                     out.push(Output::Up(address, connection, Box::new(link)));
                     out.push(event(address, PeerEvent::Up));

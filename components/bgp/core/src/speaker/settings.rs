@@ -1,6 +1,7 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
-use super::config::{Config, DefaultPolicy, NeighborConfig};
+use super::config::{Config, NeighborConfig};
+use crate::policy::{DefaultPolicy, Policies};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -32,6 +33,9 @@ pub struct Settings {
     /// Prefixes that this router originates.
     #[serde(default, deserialize_with = "subnets")]
     network: Vec<IpPrefix>,
+    /// The shared subtree `policy`.
+    #[serde(default)]
+    policy: Policies,
     #[serde(default)]
     neighbor: Vec<NeighborConfig>,
 }
@@ -120,7 +124,11 @@ impl Settings {
             default_policy: neighbor.default_policy.or(self.default_policy),
             ..neighbor.clone()
         };
-        Config { neighbors: self.neighbor.iter().map(neighbor).collect(), networks: self.network.clone() }
+        Config {
+            neighbors: self.neighbor.iter().map(neighbor).collect(),
+            networks: self.network.clone(),
+            policies: self.policy.clone(),
+        }
     }
 }
 

@@ -76,6 +76,8 @@ pub struct NeighborView {
 pub struct PrefixCounts {
     /// The prefixes received from the neighbor.
     pub received: ByFamily<u32>,
+    /// The prefixes received from the neighbor that import policy rejects.
+    pub rejected: ByFamily<u32>,
     /// The prefixes sent to the neighbor's update group.
     pub sent: ByFamily<u32>,
 }
@@ -111,6 +113,7 @@ impl Table {
     pub fn counts(&self, peer: PeerIndex) -> PrefixCounts {
         PrefixCounts {
             received: ByFamily::from_fn(|family| self.received(family, peer)),
+            rejected: ByFamily::from_fn(|family| self.rejected(family, peer)),
             sent: ByFamily::from_fn(|family| self.advertised(family, peer)),
         }
     }
@@ -121,6 +124,7 @@ impl core::iter::Sum for PrefixCounts {
         let add = |a: ByFamily<u32>, b: ByFamily<u32>| ByFamily::from_fn(|family| a[family] + b[family]);
         counts.fold(PrefixCounts::default(), |a, b| PrefixCounts {
             received: add(a.received, b.received),
+            rejected: add(a.rejected, b.rejected),
             sent: add(a.sent, b.sent),
         })
     }

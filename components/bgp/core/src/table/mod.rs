@@ -18,10 +18,12 @@ pub use view::{NextHops, Tables};
 use crate::batch::{Batch, Batches};
 use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::hash::HashSeed;
-use crate::shard::{Interest, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
+use crate::policy::BoundPolicy;
+use crate::shard::{ExportView, Interest, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use shards::{FamilyShard, Filling, Shards};
@@ -43,11 +45,13 @@ pub enum Order {
         life: SessionEpoch,
         /// The properties of the peer that the decision needs.
         info: PeerInfo,
+        /// The policies for the peer's routes.
+        import: ImportPolicies,
     },
-    /// The peer is to be told all routes that a peer of its kind may have.
+    /// The peer is to be told all routes that its export view lets through.
     Open(PeerIndex, Box<PeerExport>),
-    /// The peer is told everything once more, as one of another kind.
-    Reopen(PeerIndex, Box<PeerExport>),
+    /// The policies of peers whose sessions are up, from now on: routes with another outcome are decided on again, and advertised.
+    SetPolicies(Arc<[PeerPolicies]>),
     /// The peer is told everything of a family once more.
     Refresh(PeerIndex, FamilyIndex),
     /// The session of this number is down.
@@ -66,6 +70,20 @@ pub enum Order {
     AnnounceBackups,
     /// Checking stages go before every PeerOut, or are taken out.
     Check(bool),
+}
+
+/// The import policies of a peer, by family; `None` to accept every route unchanged.
+pub type ImportPolicies = ByFamily<Option<Arc<BoundPolicy>>>;
+
+/// The policies of a peer.
+#[derive(Clone, Debug)]
+pub struct PeerPolicies {
+    /// The peer.
+    pub peer: PeerIndex,
+    /// The policies for the peer's routes.
+    pub import: ImportPolicies,
+    /// The export of routes to the peer.
+    pub export: PeerExport,
 }
 
 /// An answer of the RIB, with a number by which a table says later that it had seen it.
@@ -198,8 +216,11 @@ impl Table {
     /// Does what it is told.
     pub fn order(&mut self, order: Order, out: &mut Outbox<TableEvent>) {
         match order {
-            Order::PeerUp { peer, life, info } => {
-                self.each(|_, shard| shard.peer_up(peer, info));
+            Order::PeerUp { peer, life, info, import } => {
+                self.each(|family, shard| {
+                    shard.peer_up(peer, info);
+                    shard.set_import(peer, import[family].clone());
+                });
                 let place = usize::from(peer.0);
                 if self.peers.len() <= place {
                     self.peers.resize_with(place + 1, || None);
@@ -209,15 +230,12 @@ impl Table {
             Order::Open(peer, outlet) => {
                 self.each(|family, shard| {
                     if outlet.families.has(family) {
-                        shard.join(peer, outlet.keys[family]);
+                        shard.join(peer, outlet.views[family].clone());
                     }
                 });
                 self.set_outlet(peer, outlet);
             }
-            Order::Reopen(peer, outlet) => {
-                self.each(|family, shard| shard.refresh(peer, Some(outlet.keys[family])));
-                self.set_outlet(peer, outlet);
-            }
+            Order::SetPolicies(policies) => self.set_policies(&policies),
             Order::Refresh(peer, family) => self.shards.all_mut()[family].refresh(peer, None),
             Order::PeerDown(peer, life) => {
                 self.each(|_, shard| {
@@ -260,6 +278,27 @@ impl Table {
 
     fn each(&mut self, mut act: impl FnMut(FamilyIndex, &mut dyn FamilyShard)) {
         self.shards.all_mut().into_pairs().for_each(|(family, shard)| act(family, shard));
+    }
+
+    /// Sets the policies of peers. A peer that is told other next hops is told everything again: views do not know them.
+    fn set_policies(&mut self, policies: &[PeerPolicies]) {
+        let mut views: ByFamily<Vec<(PeerIndex, Arc<ExportView>)>> = ByFamily::default();
+        for PeerPolicies { peer, import, export } in policies {
+            self.each(|family, shard| shard.set_import(*peer, import[family].clone()));
+            let Some(known) = self.peer_mut(*peer) else { continue };
+            let before = known.outlet.replace(Box::new(export.clone()));
+            let has_other_hops = before.is_none_or(|before| {
+                (&before.next_hops, before.shared) != (&export.next_hops, export.shared)
+            });
+            for (family, view) in export.views.clone().into_pairs() {
+                if has_other_hops {
+                    self.shards.all_mut()[family].refresh(*peer, Some(view));
+                } else {
+                    views[family].push((*peer, view));
+                }
+            }
+        }
+        self.each(|family, shard| shard.set_views(&views[family]));
     }
 
     fn originate<P: Sharded>(&mut self, prefix: P, wanted: bool, provenance: Provenance) {

@@ -2,7 +2,8 @@
 
 use crate::endpoints::OwnNextHop;
 use crate::family::{ByFamily, Families, FamilyIndex};
-use crate::shard::{GroupKey, NextHopsFor};
+use crate::shard::{ExportView, NextHopsFor};
+use alloc::sync::Arc;
 use crate::wire::FamilyKey;
 use core::net::IpAddr;
 use sluice_base::{IpPrefix, Prefix};
@@ -17,8 +18,8 @@ pub struct PeerExport {
     /// The subnet that the router shares with the peer, and the peer's address: there the peer reaches the next hops of other external
     /// neighbors itself, and is told these (RFC 4271, section 5.1.3). `None` if it is told this router for all.
     pub shared: Option<(IpPrefix, IpAddr)>,
-    /// The update groups that the peer belongs to, by family.
-    pub keys: ByFamily<GroupKey>,
+    /// The export views of the peer, by family.
+    pub views: ByFamily<Arc<ExportView>>,
 }
 
 impl PeerExport {

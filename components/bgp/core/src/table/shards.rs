@@ -7,8 +7,10 @@ use super::{PeerExport, Sharded, TableEvent, TablePart};
 use crate::batch::Batches;
 use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::hash::HashSeed;
-use crate::shard::{Filled, Fingerprint, GroupKey, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent};
+use crate::policy::BoundPolicy;
+use crate::shard::{ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent};
 use crate::shard::{Shard, ShardView};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, RouterId};
@@ -36,8 +38,10 @@ pub(super) struct Filling<'a> {
 pub(super) trait FamilyShard {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo);
     fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr>;
-    fn join(&mut self, peer: PeerIndex, key: GroupKey);
-    fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>);
+    fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>);
+    fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>);
+    fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>);
+    fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]);
     /// Takes the family's part of what was read.
     fn apply(&mut self, peer: PeerIndex, batches: &Batches);
     fn rib_restarted(&mut self);
@@ -61,6 +65,7 @@ pub(super) trait FamilyShard {
     fn fingerprint(&self) -> Fingerprint;
     fn view(&self) -> ShardView;
     fn received(&self, peer: PeerIndex) -> u32;
+    fn rejected(&self, peer: PeerIndex) -> u32;
     fn advertised(&self, peer: PeerIndex) -> u32;
 }
 
@@ -71,11 +76,17 @@ impl<P: Sharded> FamilyShard for Part<P> {
     fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr> {
         self.shard.peer_down(peer)
     }
-    fn join(&mut self, peer: PeerIndex, key: GroupKey) {
-        self.shard.join(peer, key);
+    fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>) {
+        self.shard.set_import(peer, policy);
     }
-    fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>) {
-        self.shard.refresh(peer, key);
+    fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
+        self.shard.join(peer, view);
+    }
+    fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>) {
+        self.shard.refresh(peer, view);
+    }
+    fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]) {
+        self.shard.set_views(views);
     }
     fn apply(&mut self, peer: PeerIndex, batches: &Batches) {
         let batch = P::batch(batches);
@@ -148,6 +159,9 @@ impl<P: Sharded> FamilyShard for Part<P> {
     }
     fn received(&self, peer: PeerIndex) -> u32 {
         self.shard.received(peer)
+    }
+    fn rejected(&self, peer: PeerIndex) -> u32 {
+        self.shard.rejected(peer)
     }
     fn advertised(&self, peer: PeerIndex) -> u32 {
         self.shard.advertised(peer)

@@ -37,6 +37,11 @@ impl Table {
         self.shards.get(family).received(peer)
     }
 
+    /// Returns the number of prefixes of a family and of `peer` that import policy rejects.
+    pub fn rejected(&self, family: FamilyIndex, peer: PeerIndex) -> u32 {
+        self.shards.get(family).rejected(peer)
+    }
+
     /// Returns the number of prefixes of a family that `peer` was told; see [`crate::shard::Shard::advertised`].
     pub fn advertised(&self, family: FamilyIndex, peer: PeerIndex) -> u32 {
         self.shards.get(family).advertised(peer)
@@ -102,6 +107,11 @@ impl<'t> Tables<'t> {
     /// The number of prefixes of a family that `peer` has announced and not withdrawn.
     pub fn received<P: Sharded>(self, peer: PeerIndex) -> u32 {
         self.shards::<P>().map(|s| s.received(peer)).sum()
+    }
+
+    /// The number of prefixes of a family and of `peer` that import policy rejects.
+    pub fn rejected<P: Sharded>(self, peer: PeerIndex) -> u32 {
+        self.shards::<P>().map(|s| s.rejected(peer)).sum()
     }
 
     /// The number of prefixes of a family that `peer` was told; see [`crate::shard::Shard::advertised`].

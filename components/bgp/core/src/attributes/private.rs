@@ -1,0 +1,139 @@
+//! Properties of a route that policy writes and no neighbor receives: weight, tags, distance at the RIB, and others.
+//!
+//! They are one attribute before all others of a canonical set, so that sets differ where these properties differ. The
+//! attribute's flags octet has a bit that canonical attributes from outside never have ([`put_header`] clears unused flags).
+//! A set without such properties has no such attribute.
+//!
+//! [`put_header`]: crate::wire::attribute::put_header
+
+use alloc::vec::Vec;
+use smallvec::SmallVec;
+
+/// The flags octet and the code of the attribute (code 0 is reserved by IANA).
+const HEADER: [u8; 2] = [0x01, 0];
+/// Octets before the properties: flags, code, length.
+const HEADER_LEN: usize = 3;
+
+/// Kinds of properties: kind, length, value.
+mod kind {
+    pub const WEIGHT: u8 = 1;
+    pub const TAG: u8 = 2;
+    pub const RIB_DISTANCE: u8 = 3;
+    pub const BLACKHOLE: u8 = 4;
+    pub const METRIC: u8 = 5;
+}
+
+/// Tags of a route, at most.
+pub const MOST_TAGS: usize = 16;
+
+/// The properties of a route that no neighbor receives.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Private {
+    /// The first criterion of the decision; the highest weight wins.
+    pub weight: u16,
+    /// Marks for policies, here and at the RIB (XORP, section 5.1: the tag list).
+    pub tags: SmallVec<[u32; 2]>,
+    /// The distance of the route at the RIB, if not BGP's own.
+    pub rib_distance: Option<u8>,
+    /// True if packets to the prefix are dropped.
+    pub is_blackhole: bool,
+    /// The metric of a redistributed route.
+    pub metric: Option<u32>,
+}
+
+impl Private {
+    /// Returns the private properties of a canonical set.
+    pub fn of(canonical: &[u8]) -> Self {
+        let mut private = Private::default();
+        let mut rest = split(canonical).0;
+        while let [kind, len, after @ ..] = rest
+            && let Some((value, behind)) = after.split_at_checked(usize::from(*len))
+        {
+            match (*kind, value) {
+                (kind::WEIGHT, &[a, b]) => private.weight = u16::from_be_bytes([a, b]),
+                (kind::TAG, &[a, b, c, d]) => private.tags.push(u32::from_be_bytes([a, b, c, d])),
+                (kind::RIB_DISTANCE, &[distance]) => private.rib_distance = Some(distance),
+                (kind::BLACKHOLE, _) => private.is_blackhole = true,
+                (kind::METRIC, &[a, b, c, d]) => private.metric = Some(u32::from_be_bytes([a, b, c, d])),
+                _ => {}
+            }
+            rest = behind;
+        }
+        private
+    }
+
+    /// Appends the attribute, or nothing without properties. To be called before any other attribute is appended. Tags beyond
+    /// [`MOST_TAGS`] are left out.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        if *self == Private::default() {
+            return;
+        }
+        let begin = out.len() + HEADER_LEN;
+        out.extend_from_slice(&HEADER);
+        out.push(0);
+        if self.weight > 0 {
+            put_property(kind::WEIGHT, &self.weight.to_be_bytes(), out);
+        }
+        for tag in self.tags.iter().take(MOST_TAGS) {
+            put_property(kind::TAG, &tag.to_be_bytes(), out);
+        }
+        if let Some(distance) = self.rib_distance {
+            put_property(kind::RIB_DISTANCE, &[distance], out);
+        }
+        if self.is_blackhole {
+            put_property(kind::BLACKHOLE, &[], out);
+        }
+        if let Some(metric) = self.metric {
+            put_property(kind::METRIC, &metric.to_be_bytes(), out);
+        }
+        // At most 4 + 16 * 6 + 3 + 2 + 6 octets.
+        out[begin - 1] = (out.len() - begin) as u8;
+    }
+}
+
+fn put_property(kind: u8, value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&[kind, value.len() as u8]);
+    out.extend_from_slice(value);
+}
+
+/// Returns the private properties of a canonical set as octets, and the set's attributes.
+#[inline]
+pub fn split(canonical: &[u8]) -> (&[u8], &[u8]) {
+    match canonical {
+        [first, code, len, rest @ ..] if [*first, *code] == HEADER => {
+            rest.split_at_checked(usize::from(*len)).unwrap_or_default()
+        }
+        _ => (&[], canonical),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn properties_are_read_as_written(
+            weight in any::<u16>(),
+            tags in prop::collection::vec(any::<u32>(), 0..MOST_TAGS),
+            rib_distance in prop::option::of(any::<u8>()),
+            is_blackhole in any::<bool>(),
+            metric in prop::option::of(any::<u32>()),
+        ) {
+            let private = Private { weight, tags: tags.into(), rib_distance, is_blackhole, metric };
+            let mut octets = Vec::new();
+            private.put(&mut octets);
+            prop_assert_eq!(octets.is_empty(), private == Private::default());
+            octets.extend_from_slice(&[0x40, 1, 1, 0]);
+            prop_assert_eq!(Private::of(&octets), private);
+            prop_assert_eq!(split(&octets).1, &[0x40, 1, 1, 0][..]);
+        }
+
+        #[test]
+        fn any_octets_are_read(octets in prop::collection::vec(any::<u8>(), 0..40)) {
+            let octets = [&HEADER[..], &octets].concat();
+            Private::of(&octets);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A policy bound to a neighbor and a direction.
+
+use super::policies::{DefaultPolicy, Policies};
+use super::route::PolicyRoute;
+use super::vocabulary;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Prefix};
+use sluice_policy::community::Kind;
+use sluice_policy::program::{Fact, Index};
+use sluice_policy::vocabulary::{Reads, VariableId};
+use sluice_policy::{Answers, Changes, Decision, Edit, Program, Route};
+use smallvec::SmallVec;
+
+/// The properties of a neighbor that policies ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Neighbor<'a> {
+    /// The neighbor's address.
+    pub address: IpAddr,
+    /// The neighbor's AS.
+    pub asn: Asn,
+    /// The name of the neighbor's group.
+    pub group: Option<&'a str>,
+    /// The place of the address family's name in [`vocabulary::FAMILIES`].
+    pub family: u32,
+    /// The facts that hold.
+    pub facts: &'a BTreeSet<Fact>,
+}
+
+/// A neighbor as a route without attributes: the answers to questions about the neighbor.
+impl Route for Neighbor<'_> {
+    fn prefix(&self) -> IpPrefix {
+        Ipv4Prefix::default_route().into()
+    }
+
+    fn number(&self, variable: VariableId) -> Option<u32> {
+        match variable {
+            vocabulary::NEIGHBOR_AS => Some(self.asn.0),
+            vocabulary::FAMILY => Some(self.family),
+            _ => None,
+        }
+    }
+
+    fn text(&self, variable: VariableId) -> Option<&str> {
+        self.group.filter(|_| variable == vocabulary::GROUP)
+    }
+
+    fn address(&self, variable: VariableId) -> Option<IpAddr> {
+        (variable == vocabulary::NEIGHBOR).then_some(self.address)
+    }
+
+    fn as_path(&self) -> &[u8] {
+        &[]
+    }
+
+    fn communities(&self, _: Kind) -> &[u8] {
+        &[]
+    }
+
+    fn holds(&self, fact: &Fact) -> bool {
+        self.facts.contains(fact)
+    }
+
+    fn change(&mut self, _: Edit<'_>) {}
+}
+
+/// The policies of a neighbor and a direction, in order, and the decision where none decides. Immutable, and shared by all
+/// neighbors and tables for which it is equal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BoundPolicy {
+    programs: Vec<Program>,
+    default: DefaultPolicy,
+    /// True if routes with the same attributes may have different outcomes.
+    reads_prefix: bool,
+}
+
+/// The decision of a bound policy on a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// True if the route is accepted.
+    pub is_accepted: bool,
+    /// The number of the deciding program, and of the deciding term in it; `None` if no term decided.
+    pub term: Option<(usize, Index)>,
+    /// The reason of a rejection, in the deciding program.
+    pub reason: Option<Index>,
+}
+
+/// Known answers about one set of attributes, and the changes of the latest decision.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    answers: Answers,
+    /// By program.
+    changes: SmallVec<[Changes; 1]>,
+}
+
+/// The changes of a decision: pairs of a program's number and a place, packed.
+pub type Trace = SmallVec<[u32; 6]>;
+
+/// Bits of a place in a [`Trace`]: places are below the most instructions of a program.
+const PLACE_BITS: u32 = 18;
+
+impl BoundPolicy {
+    /// Binds policies to a neighbor. Names of policies that do not exist are left out: the configuration was checked. Returns
+    /// `None` for a policy that accepts every route unchanged.
+    pub fn bind(
+        policies: &Policies,
+        names: &[String],
+        default: DefaultPolicy,
+        neighbor: &Neighbor<'_>,
+    ) -> Option<Arc<Self>> {
+        let programs = names.iter().filter_map(|name| policies.program(name));
+        let programs: Vec<Program> = programs.map(|program| program.bind(neighbor)).collect();
+        let accepts_all = programs.is_empty() && default == DefaultPolicy::Accept;
+        let reads_prefix = programs.iter().any(|program| program.reads() == Reads::Prefix);
+        (!accepts_all).then(|| Arc::new(BoundPolicy { programs, default, reads_prefix }))
+    }
+
+    /// Returns the policy that rejects every route.
+    pub fn reject_all() -> Arc<Self> {
+        Arc::new(BoundPolicy { programs: Vec::new(), default: DefaultPolicy::Reject, reads_prefix: false })
+    }
+
+    /// Returns the programs, in order.
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// Returns true if routes with the same attributes may have different outcomes.
+    pub fn reads_prefix(&self) -> bool {
+        self.reads_prefix
+    }
+
+    /// Returns true if no policy is bound: the default decides.
+    pub fn is_default(&self) -> bool {
+        self.programs.is_empty()
+    }
+
+    /// Decides on a route. [`BoundPolicy::make`] makes the changes. `memory` has the answers about the route's attributes.
+    pub fn decide(&self, route: &mut PolicyRoute<'_>, memory: &mut Memory) -> Outcome {
+        memory.changes.resize_with(self.programs.len(), Changes::default);
+        memory.changes.iter_mut().for_each(Changes::clear);
+        let mut is_changed = false;
+        for (number, program) in self.programs.iter().enumerate() {
+            // Only answers of the first program about unchanged routes are worth remembering: chains are short.
+            let mut others = Answers::default();
+            let answers = if number == 0 { &mut memory.answers } else { &mut others };
+            if is_changed {
+                self.make_before(number, route, &mut memory.changes);
+            }
+            let verdict = program.decide(route, answers, &mut memory.changes[number]);
+            is_changed |= !memory.changes[number].places().is_empty();
+            let term = verdict.term.map(|term| (number, term));
+            match verdict.decision {
+                Decision::Accept => return Outcome { is_accepted: true, term, reason: None },
+                Decision::Reject(reason) => return Outcome { is_accepted: false, term, reason },
+                Decision::Default => {}
+            }
+        }
+        Outcome { is_accepted: self.default == DefaultPolicy::Accept, term: None, reason: None }
+    }
+
+    #[inline(never)]
+    fn make_before(&self, number: usize, route: &mut PolicyRoute<'_>, changes: &mut [Changes]) {
+        for (program, changes) in self.programs[..number].iter().zip(changes) {
+            program.make(route, changes);
+        }
+    }
+
+    /// Makes the changes of the latest decision that the route does not have yet.
+    pub fn make(&self, route: &mut PolicyRoute<'_>, memory: &mut Memory) {
+        for (program, changes) in self.programs.iter().zip(&mut memory.changes) {
+            program.make(route, changes);
+        }
+    }
+}
+
+impl Memory {
+    /// Makes an empty memory for routes with one set of attributes under `policy`.
+    pub fn new(policy: &BoundPolicy) -> Self {
+        let mut memory = Memory::default();
+        memory.reset(policy);
+        memory
+    }
+
+    /// Forgets all, for routes with another set of attributes.
+    pub fn reset(&mut self, policy: &BoundPolicy) {
+        if let Some(first) = policy.programs.first() {
+            self.answers.reset(first);
+        }
+    }
+
+    /// Returns true if the latest decision changes nothing.
+    pub fn changes_nothing(&self) -> bool {
+        self.changes.iter().all(|changes| changes.places().is_empty())
+    }
+
+    /// Returns the changes of the latest decision. Routes with the same attributes and the same changes become the same.
+    pub fn trace(&self) -> Trace {
+        let each = self.changes.iter().enumerate();
+        each.flat_map(|(number, changes)| {
+            changes.places().iter().map(move |place| (number as u32) << PLACE_BITS | place)
+        })
+        .collect()
+    }
+}

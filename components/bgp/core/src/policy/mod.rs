@@ -1,0 +1,14 @@
+//! Routing policy in BGP (RFC 4271, sections 9.1.1 and 9.1.3; RFC 8212).
+//!
+//! Policies are configured by name ([`Policies`]), and bound to a neighbor and a direction ([`BoundPolicy`]): what they ask about
+//! the neighbor is answered once, so that neighbors about whom the policies ask nothing share one bound policy. A bound policy
+//! decides on a [`PolicyRoute`], which is read and changed in the canonical octets of its attributes.
+
+mod bound;
+mod policies;
+mod route;
+pub mod vocabulary;
+
+pub use bound::{BoundPolicy, Memory, Neighbor, Outcome, Trace};
+pub use policies::{DefaultPolicy, Policies};
+pub use route::{Context, Edited, NextHopRule, PolicyRoute, RouteType};

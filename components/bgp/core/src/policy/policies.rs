@@ -1,0 +1,67 @@
+//! Configured policies: their source and their programs.
+
+use super::vocabulary::VOCABULARY;
+use alloc::sync::Arc;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sluice_policy::{PolicyError, PolicySet, Program, source};
+
+/// The decision on routes on which no policy decides.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DefaultPolicy {
+    /// Accept and announce.
+    Accept,
+    /// Neither accept nor announce.
+    Reject,
+}
+
+/// All configured policies. A clone shares source and programs.
+#[derive(Clone, Debug, Default)]
+pub struct Policies {
+    source: Arc<source::Policies>,
+    programs: Arc<PolicySet>,
+}
+
+impl Policies {
+    /// Compiles the subtree `policy` of the configuration with BGP's variables.
+    ///
+    /// # Errors
+    ///
+    /// The first statement that is not valid.
+    pub fn compile(source: source::Policies) -> Result<Self, PolicyError> {
+        let programs = Arc::new(PolicySet::compile(&source, VOCABULARY)?);
+        Ok(Policies { source: Arc::new(source), programs })
+    }
+
+    /// Returns the program of a policy without parameters.
+    pub fn program(&self, name: &str) -> Option<&Arc<Program>> {
+        self.programs.get(name)
+    }
+
+    /// Returns the policies as configured.
+    pub fn source(&self) -> &source::Policies {
+        &self.source
+    }
+}
+
+/// Policies are equal if they are configured alike.
+impl PartialEq for Policies {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.source, &other.source) || self.source == other.source
+    }
+}
+
+impl Eq for Policies {}
+
+impl Serialize for Policies {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.source.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Policies {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let source = source::Policies::deserialize(deserializer)?;
+        Policies::compile(source).map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,94 @@
+//! The variables of BGP's routes: a row each.
+
+use sluice_policy::vocabulary::{Reads, Type, Variable, VariableId, Vocabulary};
+
+/// Names of the values of `family`, by the family's number.
+pub const FAMILIES: &[&str] = &["ipv4", "ipv6"];
+/// Names of the values of `origin` (RFC 4271, section 5.1.1).
+pub const ORIGINS: &[&str] = &["igp", "egp", "incomplete"];
+/// Names of the values of `route-type`.
+pub const ROUTE_TYPES: &[&str] = &["external", "internal", "local"];
+/// Names of the values of `validation` (RFC 6811): routes have no other than the first, as long as nothing validates.
+pub const VALIDATIONS: &[&str] = &["unknown", "valid", "invalid", "not-found"];
+
+/// LOCAL_PREF.
+pub const LOCAL_PREFERENCE: VariableId = 0;
+/// MULTI_EXIT_DISC.
+pub const MED: VariableId = 1;
+/// ORIGIN.
+pub const ORIGIN: VariableId = 2;
+/// The weight.
+pub const WEIGHT: VariableId = 3;
+/// The tags.
+pub const TAG: VariableId = 4;
+/// The distance at the RIB.
+pub const RIB_DISTANCE: VariableId = 5;
+/// The length of the AS path.
+pub const AS_PATH_LENGTH: VariableId = 6;
+/// The last AS of the path.
+pub const ORIGIN_AS: VariableId = 7;
+/// The first AS of the path.
+pub const PATH_NEIGHBOR_AS: VariableId = 8;
+/// The next hop.
+pub const NEXT_HOP: VariableId = 9;
+/// The neighbor's address.
+pub const NEIGHBOR: VariableId = 10;
+/// The neighbor's AS.
+pub const NEIGHBOR_AS: VariableId = 11;
+/// The neighbor's group.
+pub const GROUP: VariableId = 12;
+/// The address family.
+pub const FAMILY: VariableId = 13;
+/// The protocol that a route comes from.
+pub const PROTOCOL: VariableId = 14;
+/// The source of a route.
+pub const ROUTE_TYPE: VariableId = 15;
+/// The metric of a redistributed route.
+pub const METRIC: VariableId = 16;
+/// The length of the prefix.
+pub const PREFIX_LENGTH: VariableId = 17;
+/// The validation state.
+pub const VALIDATION: VariableId = 18;
+
+const fn row(name: &'static str, values: Type, is_writable: bool, reads: Reads) -> Variable {
+    Variable { name, values, is_writable, reads }
+}
+
+/// BGP's variables, by number.
+pub const VOCABULARY: Vocabulary = &[
+    row("local-preference", Type::Number(u32::MAX), true, Reads::Attributes),
+    row("med", Type::Number(u32::MAX), true, Reads::Attributes),
+    row("origin", Type::Name(ORIGINS), true, Reads::Attributes),
+    row("weight", Type::Number(u16::MAX as u32), true, Reads::Attributes),
+    row("tag", Type::Number(u32::MAX), true, Reads::Attributes),
+    row("rib-distance", Type::Number(u8::MAX as u32), true, Reads::Attributes),
+    row("as-path-length", Type::Number(u16::MAX as u32), false, Reads::Attributes),
+    row("origin-as", Type::Number(u32::MAX), false, Reads::Attributes),
+    row("path-neighbor-as", Type::Number(u32::MAX), false, Reads::Attributes),
+    row("next-hop", Type::Address, false, Reads::Attributes),
+    row("neighbor", Type::Address, false, Reads::Neighbor),
+    row("neighbor-as", Type::Number(u32::MAX), false, Reads::Neighbor),
+    row("group", Type::Text, false, Reads::Neighbor),
+    row("family", Type::Name(FAMILIES), false, Reads::Neighbor),
+    row("protocol", Type::Text, false, Reads::Attributes),
+    row("route-type", Type::Name(ROUTE_TYPES), false, Reads::Attributes),
+    row("metric", Type::Number(u32::MAX), false, Reads::Attributes),
+    row("prefix-length", Type::Number(128), false, Reads::Prefix),
+    row("validation", Type::Name(VALIDATIONS), false, Reads::Attributes),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_policy::vocabulary::find;
+
+    #[test]
+    fn numbers_are_places() {
+        let named = [("local-preference", LOCAL_PREFERENCE), ("rib-distance", RIB_DISTANCE), ("next-hop", NEXT_HOP)];
+        let more = [("family", FAMILY), ("protocol", PROTOCOL), ("metric", METRIC), ("validation", VALIDATION)];
+        for (name, number) in named.into_iter().chain(more) {
+            assert_eq!(find(VOCABULARY, name).map(|(number, _)| number), Some(number), "{name}");
+        }
+        assert_eq!(VOCABULARY.len(), usize::from(VALIDATION) + 1);
+    }
+}

@@ -1,0 +1,196 @@
+//! Export policy: what becomes of best paths under an export view (RFC 4271, section 9.1.3), for one block or slice.
+//!
+//! Without a policy the outcome of a path is its attribute set. With one it is the changed attributes, equal results once: routes of
+//! several sets that policy makes equal are packed into the same UPDATEs, and routes of one set with several outcomes are not.
+
+use super::branch::Source;
+use super::entry::PeerIndex;
+use super::export::{Exported, Subject};
+use super::export_view::ExportView;
+use super::import::policy_prefix;
+use super::pack::announcement_overhead;
+use super::sets::SetId;
+use super::{Accepted, Core};
+use crate::policy::{BoundPolicy, Edited, Memory, PolicyRoute, Trace};
+use crate::wire::{FamilyKey, MAX_MESSAGE_LEN};
+use alloc::vec::Vec;
+use core::hash::BuildHasher;
+use foldhash::fast::FixedState;
+use hashbrown::{HashMap, HashTable};
+use smallvec::SmallVec;
+
+/// Octets of stored attributes that fit in a message with a prefix, whatever the export rules add to them (RFC 4271, section 9.2).
+const SURELY_FITS: usize = MAX_MESSAGE_LEN - 200;
+
+/// The number of an outcome: an attribute set, or changed attributes of an exporter.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct OutcomeId(pub u32);
+
+/// The bit of an [`OutcomeId`] that is not a set's. There are fewer than 2^31 sets.
+const CHANGED: u32 = 1 << 31;
+
+impl OutcomeId {
+    /// The outcome of a path whose attributes are announced as the set has them.
+    pub const fn unchanged(set: SetId) -> Self {
+        OutcomeId(set.0)
+    }
+}
+
+/// Outcomes of the routes of one set and one source.
+#[derive(Debug, Default)]
+struct Row {
+    memory: Memory,
+    /// By the changes that policy makes.
+    outcomes: SmallVec<[(Trace, OutcomeId); 1]>,
+    is_rejected: bool,
+}
+
+/// The outcomes of best paths under one view.
+#[derive(Debug, Default)]
+pub(super) struct Exporter {
+    rows: Vec<Row>,
+    by_set: HashMap<(SetId, PeerIndex), usize, FixedState>,
+    last: Option<((SetId, PeerIndex), usize)>,
+    changed: Vec<Edited>,
+    by_content: HashTable<u32>,
+    /// The sources of routes that do not fit in a message.
+    pub too_large: Vec<Source>,
+}
+
+impl Exporter {
+    /// Forgets all outcomes, for another view, or because sets may be others now.
+    pub fn clear(&mut self) {
+        self.too_large.clear();
+        if self.rows.is_empty() {
+            return;
+        }
+        self.rows.clear();
+        self.by_set.clear();
+        self.last = None;
+        self.changed.clear();
+        self.by_content.clear();
+    }
+
+    /// Returns the outcome of the best path of an entry; `None` if peers with this view are told no route.
+    #[inline(always)]
+    pub fn export<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        view: &ExportView,
+        entry: u32,
+        best: Accepted,
+    ) -> Option<OutcomeId> {
+        if !view.may_export(core, best) {
+            return None;
+        }
+        let outcome = match &view.policy {
+            None => OutcomeId::unchanged(best.set),
+            Some(policy) => self.decide(core, policy, entry, best)?,
+        };
+        let len = self.subject(core, outcome, best).octets.len();
+        // At most, all of it is AS_PATH, and goes to a speaker of 2-octet numbers as AS_PATH and AS4_PATH.
+        let most = if view.four_octet_as { len } else { len * 3 / 2 };
+        if most <= SURELY_FITS || self.fits_exactly(core, view, outcome, best) {
+            return Some(outcome);
+        }
+        self.too_large.push(Source::of(best.peer));
+        None
+    }
+
+    #[cold]
+    fn fits_exactly<P: FamilyKey>(
+        &self,
+        core: &Core<P>,
+        view: &ExportView,
+        outcome: OutcomeId,
+        best: Accepted,
+    ) -> bool {
+        let mut exported = Exported::default();
+        exported.make(core, &self.subject(core, outcome, best), view);
+        let prefix = 1 + usize::from(P::WIDTH / 8);
+        announcement_overhead::<P>(&exported) + exported.attributes.len() + prefix <= MAX_MESSAGE_LEN
+    }
+
+    /// Returns the attributes of an outcome for a path.
+    #[inline(always)]
+    pub fn subject<'s, P: FamilyKey>(
+        &'s self,
+        core: &'s Core<P>,
+        outcome: OutcomeId,
+        path: Accepted,
+    ) -> Subject<'s> {
+        match self.changed.get((outcome.0 ^ CHANGED) as usize) {
+            Some(changed) if outcome.0 & CHANGED != 0 => Subject::changed(changed, path.peer),
+            _ => Subject::of(core, path),
+        }
+    }
+
+    #[inline(never)]
+    fn decide<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        policy: &BoundPolicy,
+        entry: u32,
+        best: Accepted,
+    ) -> Option<OutcomeId> {
+        let key = (best.set, best.peer);
+        let place = match self.last {
+            Some((last, place)) if last == key => place,
+            _ => self.find(policy, key),
+        };
+        self.last = Some((key, place));
+        let row = &mut self.rows[place];
+        if !policy.reads_prefix() {
+            if row.is_rejected {
+                return None;
+            }
+            if let Some((_, outcome)) = row.outcomes.first() {
+                return Some(*outcome);
+            }
+        }
+        let set = &core.sets[best.set];
+        let prefix = policy_prefix(core.entries[entry].prefix);
+        let (octets, hop) = (core.sets.octets(set), core.next_hop_of(set.hop));
+        let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
+        if !policy.decide(&mut route, &mut row.memory).is_accepted {
+            row.is_rejected = true;
+            return None;
+        }
+        let trace = row.memory.trace();
+        if let Some((_, known)) = row.outcomes.iter().find(|(made, _)| *made == trace) {
+            return Some(*known);
+        }
+        let outcome = if trace.is_empty() {
+            OutcomeId::unchanged(best.set)
+        } else {
+            policy.make(&mut route, &mut row.memory);
+            self.intern(route.edited())
+        };
+        self.rows[place].outcomes.push((trace, outcome));
+        Some(outcome)
+    }
+
+    fn find(&mut self, policy: &BoundPolicy, key: (SetId, PeerIndex)) -> usize {
+        let next = self.rows.len();
+        let place = *self.by_set.entry(key).or_insert(next);
+        if place == next {
+            self.rows.push(Row { memory: Memory::new(policy), ..Row::default() });
+        }
+        place
+    }
+
+    /// Returns the outcome with changed attributes: equal ones have one number.
+    fn intern(&mut self, edited: Edited) -> OutcomeId {
+        let hasher = FixedState::with_seed(0);
+        let hash_of = |edited: &Edited| hasher.hash_one((&edited.octets, &edited.next_hop, edited.rule));
+        let (hash, changed) = (hash_of(&edited), &self.changed);
+        if let Some(known) = self.by_content.find(hash, |id| changed[*id as usize] == edited) {
+            return OutcomeId(*known | CHANGED);
+        }
+        let id = self.changed.len() as u32;
+        self.changed.push(edited);
+        let changed = &self.changed;
+        self.by_content.insert_unique(hash, id, |id| hash_of(&changed[*id as usize]));
+        OutcomeId(id | CHANGED)
+    }
+}

@@ -1,0 +1,103 @@
+//! The policies of neighbors, bound and interned: neighbors with equal policies share one value.
+
+use super::config::NeighborConfig;
+use crate::family::{ByFamily, FamilyIndex};
+use crate::policy::{BoundPolicy, Neighbor, Policies};
+use crate::shard::ExportView;
+use crate::table::ImportPolicies;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use sluice_base::Asn;
+use sluice_policy::program::Fact;
+
+/// Values in use, of which equal ones are one.
+#[derive(Debug)]
+struct Interned<T>(Vec<Weak<T>>);
+
+impl<T> Default for Interned<T> {
+    fn default() -> Self {
+        Interned(Vec::new())
+    }
+}
+
+impl<T: PartialEq> Interned<T> {
+    /// Returns the known value that is equal to `value`, or else `value`.
+    fn intern(&mut self, value: Arc<T>) -> Arc<T> {
+        let known = self.0.iter().filter_map(Weak::upgrade).find(|known| *known == value);
+        known.unwrap_or_else(|| {
+            self.0.retain(|known| known.strong_count() > 0);
+            self.0.push(Arc::downgrade(&value));
+            value
+        })
+    }
+}
+
+/// The configured policies, the facts that they ask for, and what is bound of them.
+#[derive(Debug, Default)]
+pub(super) struct Bindings {
+    pub policies: Policies,
+    pub facts: BTreeSet<Fact>,
+    bound: Interned<BoundPolicy>,
+    views: Interned<ExportView>,
+}
+
+impl Bindings {
+    /// Returns the policies for routes of a neighbor of a router of `local_as`.
+    pub fn import(&mut self, config: &NeighborConfig, local_as: Asn) -> ImportPolicies {
+        ByFamily::from_fn(|family| self.bind(config, &config.import, local_as, family))
+    }
+
+    /// Returns the policy for routes to a neighbor of a router of `local_as`.
+    pub fn export(
+        &mut self,
+        config: &NeighborConfig,
+        local_as: Asn,
+        family: FamilyIndex,
+    ) -> Option<Arc<BoundPolicy>> {
+        self.bind(config, &config.export, local_as, family)
+    }
+
+    /// Returns the view that is equal to `view`.
+    pub fn view(&mut self, view: ExportView) -> Arc<ExportView> {
+        self.views.intern(Arc::new(view))
+    }
+
+    fn bind(
+        &mut self,
+        config: &NeighborConfig,
+        names: &[String],
+        local_as: Asn,
+        family: FamilyIndex,
+    ) -> Option<Arc<BoundPolicy>> {
+        let neighbor = Neighbor {
+            address: config.address,
+            asn: config.peer_as,
+            group: config.group.as_deref(),
+            family: usize::from(family) as u32,
+            facts: &self.facts,
+        };
+        let bound = BoundPolicy::bind(&self.policies, names, config.default_policy(local_as), &neighbor)?;
+        Some(self.bound.intern(bound))
+    }
+}
+
+/// Returns true if a neighbor's policies decide otherwise under `new` than under `old`.
+pub(super) fn policies_differ(
+    (old, old_policies): (&NeighborConfig, &Policies),
+    (new, new_policies): (&NeighborConfig, &Policies),
+    local_as: Asn,
+) -> bool {
+    let named = |config: &NeighborConfig| config.import.is_empty() && config.export.is_empty();
+    let default = |config: &NeighborConfig| config.default_policy(local_as);
+    if named(old) && named(new) {
+        return default(old) != default(new);
+    }
+    let bind = |config: &NeighborConfig, policies: &Policies| {
+        let mut bindings = Bindings { policies: policies.clone(), ..Bindings::default() };
+        let import = bindings.import(config, local_as);
+        (import, ByFamily::from_fn(|family| bindings.export(config, local_as, family)))
+    };
+    bind(old, old_policies) != bind(new, new_policies)
+}
