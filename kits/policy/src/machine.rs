@@ -157,7 +157,8 @@ impl Program {
                 Instruction::Enter(number) => term = Some(number),
                 Instruction::Check { test, expected, otherwise } => {
                     let known = if changes.places.is_empty() { answers.get(slot) } else { None };
-                    let answer = known.unwrap_or_else(|| self.look(route, test, slot, &lists, answers, changes));
+                    let answer =
+                        known.unwrap_or_else(|| self.look(route, test, slot, &lists, answers, changes));
                     if answer != expected {
                         place = otherwise as usize;
                     }

@@ -278,7 +278,9 @@ impl Program {
             let next = place + 1;
             let instruction = match *instruction {
                 _ if !reachable[place] => Instruction::Jump(next as Place),
-                Instruction::Check { test, expected, otherwise } if self.reads_of(test) == Reads::Neighbor => {
+                Instruction::Check { test, expected, otherwise }
+                    if self.reads_of(test) == Reads::Neighbor =>
+                {
                     let answer = self.answer(neighbor, test, &core::cell::OnceCell::new());
                     bound.push(answer);
                     Instruction::Jump(if answer == expected { next as Place } else { otherwise })

@@ -385,7 +385,10 @@ fn bound(terms: Value, list: &str, group: &str) -> Program {
 fn programs_are_equal_if_they_decide_alike_for_their_neighbors() {
     let unnamed = json!([{"name": "t", "from": {"prefix-list": ["list"]}, "then": {"accept": [null]}}]);
     let named = json!([{"name": "t", "from": {"group": ["peers"]}, "then": {"accept": [null]}}]);
-    assert_eq!(bound(unnamed.clone(), "1.0.0.0/8", "peers"), bound(unnamed.clone(), "1.0.0.0/8", "customers"));
+    assert_eq!(
+        bound(unnamed.clone(), "1.0.0.0/8", "peers"),
+        bound(unnamed.clone(), "1.0.0.0/8", "customers")
+    );
     assert_ne!(bound(unnamed.clone(), "1.0.0.0/8", "peers"), bound(unnamed, "2.0.0.0/8", "peers"));
     assert_ne!(bound(named.clone(), "1.0.0.0/8", "peers"), bound(named.clone(), "1.0.0.0/8", "customers"));
     // Another list's change is no change.

@@ -46,12 +46,25 @@ impl Daemon {
 
     /// Returns the daemon's configuration with all pairs.
     pub fn config(self, pairs: &[Pair]) -> String {
-        let mut text = pairs.iter().map(|pair| &*pair.theirs).collect::<String>();
+        let mut text = String::new();
+        for pair in pairs {
+            text += &self.with_own_rules(pair);
+        }
         match self {
             Daemon::Frr => frr(self.router(), pairs, &mut text),
             Daemon::Bird => bird(self.router(), pairs, &mut text),
         }
         text
+    }
+
+    /// Returns a policy with a rule before its own that Sluice and FRR have without a policy (RFC 8326, section 4.3).
+    fn with_own_rules(self, pair: &Pair) -> String {
+        let begin = format!("filter {} {{\n", pair.symbol());
+        let rule = "    if (65535, 0) ~ bgp_community then bgp_local_pref = 0;\n";
+        match self {
+            Daemon::Frr => pair.theirs.clone(),
+            Daemon::Bird => pair.theirs.replace(&begin, &format!("{begin}{rule}")),
+        }
     }
 }
 
@@ -96,7 +109,8 @@ fn view(router: Router, name: &str, neighbors: &[(Role, u8, Option<String>)], te
 fn bird(router: Router, pairs: &[Pair], text: &mut String) {
     let head = format!(
         "router id {};\nprotocol device {{ }}\nprotocol direct {{ ipv4; }}\nipv4 table export;\n\
-         template bgp peer {{ passive; error wait time 1, 2; }}\n",
+         template bgp peer {{ passive; error wait time 1, 2; }}\n\
+         filter shut_down {{ if (65535, 0) ~ bgp_community then bgp_local_pref = 0; accept; }}\n",
         router.address(Role::Feeder)
     );
     text.insert_str(0, &head);
@@ -110,7 +124,7 @@ fn bird(router: Router, pairs: &[Pair], text: &mut String) {
         )
         .unwrap();
     };
-    session("export", Role::Feeder, Place::Export, 0, "import all; export none;");
+    session("export", Role::Feeder, Place::Export, 0, "import filter shut_down; export none;");
     for (number, pair) in pairs.iter().enumerate() {
         for role in Role::RECEIVERS {
             let filters = format!("import none; export filter {};", pair.symbol());

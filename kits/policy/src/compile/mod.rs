@@ -47,13 +47,14 @@ impl PolicySet {
         let mut programs = BTreeMap::new();
         for (name, code, mut constants, source) in compiled {
             constants.prefix_lists = prefix_lists.clone();
-            let program = Program::of_source(code, constants, vocabulary, source).map_err(|invalid| PolicyError {
-                place: Vec::from(["policy-statement".to_owned(), name.clone()]),
-                message: format!(
-                    "instruction {} of the compiled policy is not valid: this is a defect",
-                    invalid.0
-                ),
-            })?;
+            let program =
+                Program::of_source(code, constants, vocabulary, source).map_err(|invalid| PolicyError {
+                    place: Vec::from(["policy-statement".to_owned(), name.clone()]),
+                    message: format!(
+                        "instruction {} of the compiled policy is not valid: this is a defect",
+                        invalid.0
+                    ),
+                })?;
             programs.insert(name, Arc::new(program));
         }
         Ok(PolicySet { programs })

@@ -165,7 +165,9 @@ impl<'a> PolicyRoute<'a> {
             variable::TAG => {
                 self.change_private(|private| private.tags = SmallVec::from_slice(&[number]));
             }
-            variable::RIB_DISTANCE => self.change_private(|private| private.rib_distance = Some(number as u8)),
+            variable::RIB_DISTANCE => {
+                self.change_private(|private| private.rib_distance = Some(number as u8))
+            }
             _ => {}
         }
     }
@@ -177,7 +179,11 @@ impl<'a> PolicyRoute<'a> {
     ) {
         for kind in Kind::ALL {
             if let Some(value) = change(kind, self.communities(kind), sets) {
-                self.put(OPTIONAL_TRANSITIVE, code_of(kind), Some(&value).filter(|v| !v.is_empty()).map(|v| &v[..]));
+                self.put(
+                    OPTIONAL_TRANSITIVE,
+                    code_of(kind),
+                    Some(&value).filter(|v| !v.is_empty()).map(|v| &v[..]),
+                );
             }
         }
     }
@@ -335,11 +341,15 @@ mod tests {
             &octets,
         );
         let codes: Vec<u8> = canonical::attributes(&edited.octets).map(|a| a.code).collect();
-        let in_order = [code::ORIGIN, code::AS_PATH, code::MULTI_EXIT_DISC, code::LOCAL_PREF, code::COMMUNITIES];
+        let in_order =
+            [code::ORIGIN, code::AS_PATH, code::MULTI_EXIT_DISC, code::LOCAL_PREF, code::COMMUNITIES];
         assert_eq!(codes[..5], in_order);
         assert_eq!(codes[5..], [code::LARGE_COMMUNITY]);
         let view = edited.view;
-        assert_eq!((view.local_pref, view.med, view.origin, view.path_length), (200, Some(5), Origin::Egp, 2));
+        assert_eq!(
+            (view.local_pref, view.med, view.origin, view.path_length),
+            (200, Some(5), Origin::Egp, 2)
+        );
         assert_eq!((view.neighbor_as, view.weight), (Asn(1), 7));
         assert_eq!(Private::of(&edited.octets).tags[..], [9]);
         // And back to the octets that it began with, but for what cannot be unset.

@@ -84,8 +84,10 @@ mod tests {
 
     #[test]
     fn numbers_are_places() {
-        let named = [("local-preference", LOCAL_PREFERENCE), ("rib-distance", RIB_DISTANCE), ("next-hop", NEXT_HOP)];
-        let more = [("family", FAMILY), ("protocol", PROTOCOL), ("metric", METRIC), ("validation", VALIDATION)];
+        let named =
+            [("local-preference", LOCAL_PREFERENCE), ("rib-distance", RIB_DISTANCE), ("next-hop", NEXT_HOP)];
+        let more =
+            [("family", FAMILY), ("protocol", PROTOCOL), ("metric", METRIC), ("validation", VALIDATION)];
         for (name, number) in named.into_iter().chain(more) {
             assert_eq!(find(VOCABULARY, name).map(|(number, _)| number), Some(number), "{name}");
         }

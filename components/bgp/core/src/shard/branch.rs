@@ -6,8 +6,8 @@
 
 use super::adj_rib_out::AdjRibOut;
 use super::entry::PeerIndex;
-use super::exporter::OutcomeId;
 use super::export_view::ExportView;
+use super::exporter::OutcomeId;
 use super::reexport::Reexport;
 use super::{Accepted, Core};
 use crate::wire::FamilyKey;

@@ -122,7 +122,8 @@ impl<P: FamilyKey> Tables<'_, P> {
             let won = self.decide_among(&[*best, path], |_, lost| why = Some(lost));
             why.filter(|_| won == Some(0))
         };
-        let did_not_matter = |attributes| loses(Path { attributes, ..*new }).is_some_and(|why| why < Elimination::Med);
+        let did_not_matter =
+            |attributes| loses(Path { attributes, ..*new }).is_some_and(|why| why < Elimination::Med);
         loses(*new).is_some() && replaced.is_none_or(did_not_matter)
     }
 

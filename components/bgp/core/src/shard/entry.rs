@@ -58,7 +58,8 @@ const BACKUP_DUE: u8 = 2;
 const NO_BEST: u16 = u16::MAX;
 const MANY: u8 = u8::MAX;
 /// In places for paths that have none.
-pub(super) const NO_PATH: Path = Path { attributes: PathSet::from_bits(0), peer: PeerIndex::LOCAL, generation: 0 };
+pub(super) const NO_PATH: Path =
+    Path { attributes: PathSet::from_bits(0), peer: PeerIndex::LOCAL, generation: 0 };
 
 impl<P> Entry<P> {
     /// Returns true if the entry is in the change queue.

@@ -126,8 +126,8 @@ impl Exported {
                 code::LOCAL_PREF | code::ORIGINATOR_ID | code::CLUSTER_LIST if !key.internal => {}
                 code::LOCAL_PREF => self.put_local_pref(route.view.local_pref, key),
                 code::COMMUNITIES if !key.communities.standard => {}
-                code::EXTENDED_COMMUNITIES | code::IPV6_EXTENDED_COMMUNITIES
-                    if !key.communities.extended => {}
+                code::EXTENDED_COMMUNITIES | code::IPV6_EXTENDED_COMMUNITIES if !key.communities.extended => {
+                }
                 code::LARGE_COMMUNITY if !key.communities.large => {}
                 code::COMMUNITIES if key.graceful_shutdown => {
                     graceful_shutdown::put_communities(Some(&attribute), &mut self.attributes);

@@ -1,8 +1,8 @@
 //! A shard's paths on their way to another process, which makes the same decisions of them and tells nobody again.
 
+use super::Shard;
 use super::resolver::Resolution;
 use super::rib::RibBranch;
-use super::Shard;
 use crate::attributes::View;
 use crate::hash::HashSeed;
 use crate::wire::FamilyKey;

@@ -62,7 +62,11 @@ impl Imports {
     /// Forgets all results. `release` is called with each reference.
     pub fn clear(&mut self, mut release: impl FnMut(PathSet)) {
         for row in &mut self.rows[..self.used] {
-            row.accepted.drain(..).map(|(_, attributes)| attributes).chain(row.rejected.take()).for_each(&mut release);
+            row.accepted
+                .drain(..)
+                .map(|(_, attributes)| attributes)
+                .chain(row.rejected.take())
+                .for_each(&mut release);
         }
         self.used = 0;
         self.last = None;

@@ -608,7 +608,8 @@ impl<P: FamilyKey> Shard<P> {
         let core = &self.core;
         log.sort_unstable();
         log.dedup();
-        let leads_there = |p: &Path| core.sets.accepted(p.attributes).is_some_and(|set| core.sets[set].hop == hop);
+        let leads_there =
+            |p: &Path| core.sets.accepted(p.attributes).is_some_and(|set| core.sets[set].hop == hop);
         log.retain(|id| core.entries.paths(*id).iter().any(leads_there));
         self.core.resolver.squeezed(hop, log);
     }

@@ -175,8 +175,7 @@ mod tests {
         walk.begin(second.clone(), 110);
         let parts: Vec<_> =
             walk.parts.iter().map(|(range, view)| (range.clone(), view.next_hop_self)).collect();
-        let expected =
-            [(40..70, false), (70..71, true), (71..100, false), (0..40, true), (100..110, true)];
+        let expected = [(40..70, false), (70..71, true), (71..100, false), (0..40, true), (100..110, true)];
         assert_eq!(parts, expected);
         assert!(walk.fresh.is_empty() && !walk.is_done());
     }

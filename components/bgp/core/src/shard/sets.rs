@@ -9,9 +9,9 @@ use crate::index::{Index, half};
 use crate::octets::{Octets, Stored};
 use crate::slab::Slab;
 use alloc::boxed::Box;
+use core::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use core::hash::BuildHasher;
 use smallvec::SmallVec;
 
 /// The number of an attribute set in its shard.

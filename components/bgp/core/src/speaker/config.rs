@@ -3,9 +3,9 @@
 use super::bindings::policies_differ;
 use crate::family::{Families, FamilyIndex};
 use crate::policy::{DefaultPolicy, Policies};
-use crate::shard::SentCommunities;
 use crate::relationship::Relationship;
 use crate::session::SessionConfig;
+use crate::shard::SentCommunities;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;

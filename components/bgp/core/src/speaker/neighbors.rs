@@ -50,7 +50,8 @@ impl Peers {
         let mut changed = Vec::new();
         for &peer in self.by_address.values() {
             let known = self.peers.get_mut(usize::from(peer.0)).and_then(|p| p.as_deref_mut());
-            if let Some((import, export)) = known.and_then(|known| known.changed_policies(&mut self.bindings)) {
+            if let Some((import, export)) = known.and_then(|known| known.changed_policies(&mut self.bindings))
+            {
                 changed.push(PeerPolicies { peer, import, export });
             }
         }

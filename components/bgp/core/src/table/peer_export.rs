@@ -3,8 +3,8 @@
 use crate::endpoints::OwnNextHop;
 use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::shard::{ExportView, NextHopsFor};
-use alloc::sync::Arc;
 use crate::wire::FamilyKey;
+use alloc::sync::Arc;
 use core::net::IpAddr;
 use sluice_base::{IpPrefix, Prefix};
 
