@@ -108,7 +108,7 @@ fn view(router: Router, name: &str, neighbors: &[(Role, u8, Option<String>)], te
 /// A table of BIRD for each pair at import, and one for all at export.
 fn bird(router: Router, pairs: &[Pair], text: &mut String) {
     let head = format!(
-        "router id {};\nprotocol device {{ }}\nprotocol direct {{ ipv4; }}\nipv4 table export;\n\
+        "router id {};\nprotocol device {{ }}\nprotocol direct {{ ipv4; }}\nipv4 table outward;\n\
          template bgp peer {{ passive; error wait time 1, 2; }}\n\
          filter shut_down {{ if (65535, 0) ~ bgp_community then bgp_local_pref = 0; accept; }}\n",
         router.address(Role::Feeder)
@@ -124,11 +124,11 @@ fn bird(router: Router, pairs: &[Pair], text: &mut String) {
         )
         .unwrap();
     };
-    session("export", Role::Feeder, Place::Export, 0, "import filter shut_down; export none;");
+    session("outward", Role::Feeder, Place::Export, 0, "import filter shut_down; export none;");
     for (number, pair) in pairs.iter().enumerate() {
         for role in Role::RECEIVERS {
             let filters = format!("import none; export filter {};", pair.symbol());
-            session("export", role, Place::Export, number, &filters);
+            session("outward", role, Place::Export, number, &filters);
         }
     }
     for (number, pair) in pairs.iter().enumerate() {
