@@ -130,7 +130,7 @@ pub fn session(octets: &[u8]) {
         config.offer(Families::ALL);
         config
     });
-    let config = Config { neighbors: neighbors.to_vec(), networks: vec![] };
+    let config = Config { neighbors: neighbors.to_vec(), ..Config::default() };
     let now = Instant::ZERO;
     speaker.handle(now, Input::Configure(config), &mut out);
     speaker.check(true);

@@ -23,14 +23,27 @@ macro_rules! shipped {
     };
 }
 
+/// A component's check of its part of a configuration, if the row names one.
+macro_rules! checked {
+    (none) => {
+        None
+    };
+    ($check:path) => {
+        Some($check)
+    };
+}
+
 macro_rules! builtin {
     ($class:literal) => {
-        builtin!($class, none, none, none)
+        builtin!($class, none, none, none, none)
     };
     ($class:literal, module) => {
-        builtin!($class, module, none, none)
+        builtin!($class, module, none, none, none)
     };
     ($class:literal, $module:ident, $commands:ident, $metrics:ident) => {
+        builtin!($class, $module, $commands, $metrics, none)
+    };
+    ($class:literal, $module:ident, $commands:ident, $metrics:ident, $($check:tt)+) => {
         Builtin {
             class: $class,
             rights: include_str!(concat!("../../../components/", $class, "/rights.toml")),
@@ -38,6 +51,7 @@ macro_rules! builtin {
             commands: shipped!($class, $commands),
             metrics: shipped!($class, $metrics),
             help: include_str!(concat!("../../../components/", $class, "/README.md")),
+            check: checked!($($check)+),
         }
     };
 }
@@ -51,7 +65,7 @@ pub const MANAGER_METRICS: &str = include_str!("../../../components/manager/metr
 pub const BUILTINS: &[Builtin] = &[
     builtin!("fea", module, none, metrics),
     builtin!("rib", none, none, metrics),
-    builtin!("bgp", module, commands, metrics),
+    builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
     builtin!("static", module, none, metrics),
     builtin!("guard"),
 ];

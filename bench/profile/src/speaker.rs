@@ -50,7 +50,7 @@ impl Router {
             ..NeighborConfig::new(peer, PEER_AS)
         };
         let mut router = Router { speaker: Speaker::new(identity), out: Outbox::new(), peer, connection };
-        let config = Config { neighbors: vec![neighbor], networks: vec![] };
+        let config = Config { neighbors: vec![neighbor], ..Config::default() };
         let Router { speaker, out, .. } = &mut router;
         speaker.handle(Instant::ZERO, Input::Configure(config), out);
         let endpoints = Endpoints::new(IpAddr::from([10, 0, 0, 1]));

@@ -186,7 +186,7 @@ impl Driven {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 1, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
             let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
-            table.order(Order::PeerUp { peer: peer(number), life: LIFE, info }, &mut out);
+            table.order(Order::PeerUp { peer: peer(number), life: LIFE, info, import: ByFamily::default() }, &mut out);
             table.order(Order::Open(peer(number), Box::new(outlet(scene.ipv6))), &mut out);
         }
         let (cost, told) = (TableCost::default(), vec![0; peers]);
@@ -265,6 +265,6 @@ fn outlet(ipv6: bool) -> PeerExport {
         families: Families::of(|family| ipv6 || family == FamilyIndex::IPV4),
         next_hops: ByFamily::new([SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())]),
         shared: None,
-        keys: ByFamily::from_fn(|_| EXTERNAL),
+        views: ByFamily::from_fn(|_| EXTERNAL.into()),
     }
 }

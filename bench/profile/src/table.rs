@@ -8,21 +8,23 @@ use sluice_bgp::batch::Batches;
 use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
-use sluice_bgp::shard::{GroupKey, Interest, PeerIndex, PeerInfo, Sent};
+use sluice_bgp::shard::{ExportView, Interest, PeerIndex, PeerInfo, SentCommunities, Sent};
 use sluice_bgp::table::{Order, PeerExport, SessionEpoch, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
 use sluice_machine::{Budget, Outbox, Progress};
 use smallvec::SmallVec;
 use std::net::Ipv4Addr;
 
-/// The update group of an external peer with 4-octet AS numbers.
-pub const EXTERNAL: GroupKey = GroupKey {
+/// The view of an external peer with 4-octet AS numbers.
+pub const EXTERNAL: ExportView = ExportView {
     internal: false,
     four_octet_as: true,
     link_local: false,
     next_hop_self: false,
     relationship: None,
     graceful_shutdown: false,
+    communities: SentCommunities::ALL,
+    policy: None,
 };
 
 /// The router's AS.
@@ -61,7 +63,7 @@ pub struct Session {
 }
 
 /// The sending peer.
-const SENDER: PeerIndex = PeerIndex(1);
+const SENDER: PeerIndex = PeerIndex(PeerIndex::OWN_SOURCES);
 /// Every session is its peer's first.
 const LIFE: SessionEpoch = 1;
 
@@ -75,12 +77,12 @@ impl Session {
         let mut tables: Vec<Table> =
             (0..way.tables).map(|_| Table::new(LOCAL_AS, RouterId(1), spread.seed())).collect();
         let mut out = Outbox::new();
-        let receivers: Vec<PeerIndex> = (0..receivers).map(|n| PeerIndex(n as u16 + 2)).collect();
+        let receivers: Vec<PeerIndex> = (0..receivers).map(|n| PeerIndex(SENDER.0 + 1 + n as u16)).collect();
         for (number, peer) in std::iter::once(&SENDER).chain(&receivers).enumerate() {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
             let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
-            let up = Order::PeerUp { peer: *peer, life: LIFE, info };
+            let up = Order::PeerUp { peer: *peer, life: LIFE, info, import: ByFamily::default() };
             tables.iter_mut().for_each(|table| table.order(up.clone(), &mut out));
         }
         Session {
@@ -171,7 +173,7 @@ impl Session {
                 families: Families::only(FamilyIndex::IPV4),
                 next_hops: ByFamily::new([SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()]),
                 shared: None,
-                keys: ByFamily::from_fn(|_| EXTERNAL),
+                views: ByFamily::from_fn(|_| EXTERNAL.into()),
             };
             self.order(&Order::Open(peer, Box::new(outlet)));
         }

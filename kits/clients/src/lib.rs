@@ -35,5 +35,5 @@ pub use snapshot::FirstSnapshot;
 pub use socket_rights::{
     GroupPattern, LinkGroup, LinkProtocol, PortRight, RightError, SocketPath, SocketRights,
 };
-pub use subscription::{SubscribedBatch, Subscription};
+pub use subscription::{EXTERNAL_TAG, SubscribedBatch, Subscription};
 pub use window::Window;

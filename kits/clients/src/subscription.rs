@@ -2,12 +2,21 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use sluice_base::Tag;
 
-/// The relation of a subscriber to the RIB: one subscription to the routes of a table and family, over all lives of the RIB.
+/// The tag of routes that the RIB sends to a subscriber of named origins, if the origin's routes come from outside of the network: from
+/// BGP. A protocol that announces the routes passes their tags on, so that BGP recognizes the routes if they come back. From the
+/// range of tags that RFC 1745 sets aside for routes out of BGP.
+pub const EXTERNAL_TAG: Tag = Tag(0xd000_0000);
+
+/// The relation of a subscriber to the RIB: one subscription to the routes of a table and family, over all lives of the RIB and over all
+/// sets of origins.
 ///
-/// A RIB first sends the present routes and then changes. A new life of the RIB knows no subscribers: the subscriber subscribes again and
-/// keeps the routes of the earlier life until the new life has sent its present routes. Routes that were not sent again are gone then.
-/// `K` is the key of a route. A subscriber without a copy of the routes does not call [`Subscription::set`].
+/// A RIB first sends the present routes and then changes. A new life of the RIB knows no subscribers, and a subscription to other origins
+/// begins like one at a new RIB: the subscriber subscribes again and keeps the earlier routes until the present routes are complete.
+/// Routes that were not sent again are gone then. Subscriptions have numbers; a batch of an earlier subscription is stale.
+/// `K` is the key of a route. A subscriber without a copy of the routes does not call [`Subscription::set`]. Memory: a key and four octets
+/// for each route of the subscription.
 #[derive(Clone, Debug)]
 pub struct Subscription<K> {
     phase: Phase,
@@ -19,7 +28,7 @@ pub struct Subscription<K> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// No RIB, or a RIB that refused.
+    /// No RIB, a RIB that refused, or no wish for routes.
     Disconnected,
     /// The RIB was asked. The first batch may arrive before the answer.
     Requested,
@@ -51,6 +60,40 @@ impl<K: Ord + Copy> Subscription<K> {
     pub fn rib_started(&mut self) {
         self.phase = Phase::Requested;
         self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// Notes routes that an earlier process of the subscriber had. They are gone unless the first subscription sends them again.
+    pub fn resume(&mut self, keys: impl IntoIterator<Item = K>) {
+        let generation = self.generation;
+        self.routes.extend(keys.into_iter().map(|key| (key, generation)));
+    }
+
+    /// Begins another subscription at the present RIB, as for other origins. Returns the number of the subscription to end, if there
+    /// is one. The subscriber is to subscribe, and keeps its routes meanwhile.
+    pub fn renew(&mut self) -> Option<u64> {
+        let number = self.number();
+        self.rib_started();
+        number
+    }
+
+    /// Ends the wish for routes. Returns the number of the subscription to end, if there is one, and all routes: they are gone.
+    pub fn stop(&mut self) -> (Option<u64>, Vec<K>) {
+        let number = self.number();
+        self.phase = Phase::Disconnected;
+        (number, core::mem::take(&mut self.routes).into_keys().collect())
+    }
+
+    /// Returns the number of the present subscription.
+    fn number(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Initial(number) | Phase::Following(number) => Some(number),
+            Phase::Disconnected | Phase::Requested => None,
+        }
+    }
+
+    /// Returns true while the RIB's answer is awaited: it is not known yet to which subscription a batch belongs.
+    pub fn is_requested(&self) -> bool {
+        self.phase == Phase::Requested
     }
 
     /// Notes the death of the RIB, or the refusal of a subscription. The routes stay.
@@ -107,6 +150,7 @@ impl<K: Ord + Copy> Subscription<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
     use proptest::prelude::*;
 
     #[test]
@@ -128,59 +172,142 @@ mod tests {
         assert!(subscription.batch(7) == SubscribedBatch::Stale && !subscription.is_complete());
     }
 
+    #[test]
+    fn a_renewed_subscription_ends_the_one_before() {
+        let mut subscription = Subscription::<u8>::default();
+        assert_eq!(subscription.renew(), None, "there is none to end");
+        subscription.accepted(3);
+        subscription.set(1);
+        subscription.end_of_initial(3);
+        assert_eq!(subscription.renew(), Some(3));
+        assert!(subscription.is_requested());
+        subscription.accepted(4);
+        assert_eq!(subscription.batch(3), SubscribedBatch::Stale);
+        assert_eq!(subscription.end_of_initial(3), []);
+        assert_eq!(subscription.end_of_initial(4), [1]);
+        subscription.set(2);
+        assert_eq!(subscription.stop(), (Some(4), Vec::from([2])));
+        assert_eq!(subscription.stop(), (None, Vec::new()));
+    }
+
     /// An event in the life of a subscriber.
     #[derive(Clone, Debug)]
     enum Step {
         Set(u8),
         Delete(u8),
-        /// The RIB restarts and has these routes.
-        Restart(Vec<u8>),
+        /// The RIB restarts and has these routes; before that, it dies after so many of its present routes.
+        Restart(Vec<u8>, usize),
+        /// The subscriber subscribes again at the same RIB, which sends these routes.
+        Renew(Vec<u8>),
+        /// The subscriber wants no routes.
+        Stop,
+        /// The subscriber's next process begins with the routes of the present one.
+        Resume,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let routes = || prop::collection::vec(0u8..8, 0..6);
+        prop_oneof![
+            4 => (0u8..8).prop_map(Step::Set),
+            3 => (0u8..8).prop_map(Step::Delete),
+            1 => (routes(), 0usize..6).prop_map(|(routes, sent)| Step::Restart(routes, sent)),
+            1 => routes().prop_map(Step::Renew),
+            1 => Just(Step::Stop),
+            1 => Just(Step::Resume),
+        ]
+    }
+
+    /// A subscriber with a copy of the routes, and the RIB.
+    #[derive(Default)]
+    struct Pair {
+        subscription: Subscription<u8>,
+        rib: BTreeSet<u8>,
+        copy: BTreeSet<u8>,
+        /// The number of the newest subscription.
+        number: u64,
+    }
+
+    impl Pair {
+        fn sends(&mut self, key: u8, kind: SubscribedBatch) {
+            assert_eq!(self.subscription.batch(self.number), kind);
+            self.subscription.set(key);
+            self.copy.insert(key);
+        }
+
+        /// The RIB answers with another subscription and sends its present routes.
+        fn begins(&mut self) {
+            self.number += 1;
+            for key in self.rib.clone() {
+                self.sends(key, SubscribedBatch::Initial);
+            }
+            self.subscription.accepted(self.number);
+            for key in self.subscription.end_of_initial(self.number) {
+                assert!(self.copy.remove(&key), "{key} is gone twice");
+            }
+            assert!(self.subscription.is_complete());
+        }
+
+        fn act(&mut self, step: Step) {
+            match step {
+                Step::Set(key) => {
+                    self.rib.insert(key);
+                    self.sends(key, SubscribedBatch::Change);
+                }
+                Step::Delete(key) => {
+                    self.rib.remove(&key);
+                    self.subscription.delete(key);
+                    self.copy.remove(&key);
+                }
+                Step::Restart(routes, sent) => {
+                    self.rib = routes.into_iter().collect();
+                    self.subscription.rib_died();
+                    self.subscription.rib_started();
+                    self.number += 1;
+                    for key in self.rib.clone().into_iter().take(sent) {
+                        self.sends(key, SubscribedBatch::Initial);
+                    }
+                    self.subscription.rib_died();
+                    assert!(!self.subscription.is_complete());
+                    self.subscription.rib_started();
+                    self.begins();
+                }
+                Step::Renew(routes) => {
+                    self.rib = routes.into_iter().collect();
+                    let ended = self.subscription.renew();
+                    assert_eq!(ended, Some(self.number));
+                    self.begins();
+                    assert_eq!(
+                        ended.map(|ended| self.subscription.batch(ended)),
+                        Some(SubscribedBatch::Stale)
+                    );
+                }
+                Step::Stop => {
+                    let (ended, gone) = self.subscription.stop();
+                    assert_eq!((ended, gone.into_iter().collect()), (Some(self.number), self.copy.clone()));
+                    self.copy.clear();
+                    self.subscription.renew();
+                    self.begins();
+                }
+                Step::Resume => {
+                    self.subscription = Subscription::default();
+                    self.subscription.resume(self.copy.iter().copied());
+                    self.subscription.rib_started();
+                    self.begins();
+                }
+            }
+        }
     }
 
     proptest! {
-        /// Whatever happens, the subscriber has the RIB's routes in the end, and hears of each route that went with a life of the RIB.
+        /// Whatever happens, the subscriber has the RIB's routes in the end, and learns of each route that went with a subscription.
         #[test]
-        fn a_copy_follows_the_rib(steps in prop::collection::vec(prop_oneof![
-            4 => (0u8..8).prop_map(Step::Set),
-            3 => (0u8..8).prop_map(Step::Delete),
-            1 => prop::collection::vec(0u8..8, 0..6).prop_map(Step::Restart),
-        ], 0..40)) {
-            let mut subscription = Subscription::<u8>::default();
-            let (mut rib, mut copy) = (alloc::collections::BTreeSet::new(), alloc::collections::BTreeSet::new());
-            subscription.rib_started();
-            subscription.accepted(1);
-            subscription.end_of_initial(1);
-            let mut life = 1;
+        fn a_copy_follows_the_rib(steps in prop::collection::vec(step(), 0..40)) {
+            let mut pair = Pair::default();
+            pair.subscription.rib_started();
+            pair.begins();
             for step in steps {
-                match step {
-                    Step::Set(key) => {
-                        rib.insert(key);
-                        prop_assert_eq!(subscription.batch(life), SubscribedBatch::Change);
-                        subscription.set(key);
-                        copy.insert(key);
-                    }
-                    Step::Delete(key) => {
-                        rib.remove(&key);
-                        subscription.delete(key);
-                        copy.remove(&key);
-                    }
-                    Step::Restart(routes) => {
-                        life += 1;
-                        rib = routes.into_iter().collect();
-                        subscription.rib_died();
-                        subscription.rib_started();
-                        for key in &rib {
-                            prop_assert_eq!(subscription.batch(life), SubscribedBatch::Initial);
-                            subscription.set(*key);
-                            copy.insert(*key);
-                        }
-                        subscription.accepted(life);
-                        for key in subscription.end_of_initial(life) {
-                            prop_assert!(copy.remove(&key));
-                        }
-                    }
-                }
-                prop_assert_eq!(&copy, &rib);
+                pair.act(step);
+                prop_assert_eq!(&pair.copy, &pair.rib);
             }
         }
     }

@@ -394,3 +394,36 @@ fn programs_are_equal_if_they_decide_alike_for_their_neighbors() {
     // Another list's change is no change.
     assert_eq!(bound(named.clone(), "1.0.0.0/8", "peers"), bound(named, "2.0.0.0/8", "peers"));
 }
+
+#[test]
+fn policies_of_other_protocols_are_left_out() {
+    let statements = json!([
+        {"name": "ours", "term": [{"name": "t", "from": {"preference": "1"}, "then": {"accept": [null]}}]},
+        {"name": "theirs", "term": [{"name": "t", "from": {"distance": "1"}, "then": {"accept": [null]}}]},
+        {"name": "calls", "term": [{"name": "t", "then": {"call": "theirs"}}]},
+        {"name": "changes", "term": [{"name": "t", "then": {"distance": "7"}}]},
+        {"name": "called", "parameter": ["x"], "term": [{"name": "t", "then": {"preference": "$x"}}]},
+    ]);
+    let policies = policies(statements);
+    let compiled = |used: &str| PolicySet::compile_used(&policies, VARIABLES, |name| name == used);
+    let set = compiled("ours").expect("valid");
+    assert_eq!(set.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["ours"]);
+    let error = |used: &str| compiled(used).expect_err(used).to_string();
+    assert!(
+        error("theirs")
+            .starts_with("policy policy-statement theirs term t from distance: there is no condition")
+    );
+    assert!(
+        error("calls")
+            .starts_with("policy policy-statement theirs term t from distance: there is no condition")
+    );
+    assert!(
+        error("changes")
+            .starts_with("policy policy-statement changes term t then distance: there is no action")
+    );
+    assert!(PolicySet::compile(&policies, VARIABLES).is_err());
+    assert!(set.find("ours").is_ok());
+    let found = |name: &str| set.find(name).expect_err(name);
+    assert_eq!(found("our"), "there is no policy-statement `our`; did you mean `ours`?");
+    assert!(found("called").contains("has parameters"));
+}

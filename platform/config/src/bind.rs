@@ -78,7 +78,7 @@ impl Schema {
     }
 
     /// Returns a fault of a tree read from `text` as an error with its place.
-    fn placed(&self, file: &str, text: &str, fault: Fault) -> ConfigError {
+    pub(crate) fn placed(&self, file: &str, text: &str, fault: Fault) -> ConfigError {
         let place = Binder::new(self, file, text).place_of(fault.path);
         let error = ConfigError::new(file, text, place, fault.message);
         match fault.expected {
@@ -355,7 +355,12 @@ impl<'a> Binder<'a> {
         match self.schema.yang.canonical(id, &word.text) {
             Ok((text, form)) => Ok(Leaf { text: text.into(), form }),
             Err(reason) => {
-                let words = match translated(reason.to_string().lines().next().unwrap_or_default()) {
+                let reason = translated(reason.to_string().lines().next().unwrap_or_default());
+                // A module's own message may say the expected text better than the type's name.
+                let own = reason.as_deref().and_then(|reason| reason.strip_prefix("expected "));
+                let expected = own.filter(|_| !def.is_secret).unwrap_or(&def.expects).to_owned();
+                let words = match reason {
+                    _ if own.is_some() => String::new(),
                     _ if def.is_secret => ": it does not fit".into(),
                     Some(reason) => format!(": {reason}"),
                     None => String::new(),
@@ -366,7 +371,7 @@ impl<'a> Binder<'a> {
                     // The line shows it.
                     wrong.source_line = "".into();
                 }
-                Err(wrong.expecting(&def.expects))
+                Err(wrong.expecting(expected))
             }
         }
     }

@@ -1,9 +1,10 @@
-//! One statement changes a tree: `set`, `delete`, `rename` and `copy`.
+//! One statement changes a tree: `set`, `delete`, `rename`, `copy`, `insert` and others.
 
 use crate::bind::{Binder, HIDDEN};
 use crate::entries::Entries;
 use crate::error::{ConfigError, Place, nearest};
 use crate::index::{Id, Kind, ROOT};
+use crate::insert::INSERT;
 use crate::marks::{ACTIVATE, ANNOTATE, DEACTIVATE};
 use crate::schema::Schema;
 use crate::text::{self, Word};
@@ -15,7 +16,7 @@ const FILE: &str = "statement";
 
 impl Schema {
     /// Returns a tree after a statement: `set PATH [VALUE...]`, `delete PATH [VALUE...]`, `rename PATH KEY to KEY`,
-    /// `copy PATH KEY to KEY`, `deactivate PATH`, `activate PATH` or `annotate PATH TEXT`. Values are checked;
+    /// `copy PATH KEY to KEY`, `insert PATH KEY before|after KEY`, `deactivate PATH`, `activate PATH` or `annotate PATH TEXT`. Values are checked;
     /// [`Schema::validate`] checks the whole tree. A new statement replaces statements excluded by its presence. A
     /// leaf-list gets the values in addition to its present values; `delete` removes the named values, or every value.
     /// Deleting an absent statement is an error.
@@ -34,6 +35,7 @@ impl Schema {
             }
             ("set", path) => binder.statement(path, None, ROOT, Arc::make_mut(&mut tree.root)),
             ("delete", path) => self.delete(&mut binder, &mut tree, path),
+            (INSERT, path) => binder.insert(verb, path, ROOT, Arc::make_mut(&mut tree.root)),
             (DEACTIVATE, path) => self.deactivate(&mut binder, &mut tree, path),
             (ACTIVATE, path) => self.activate(&mut binder, &mut tree, path),
             (ANNOTATE, [path @ .., text]) => self.annotate(&mut binder, &mut tree, path, text),
@@ -53,7 +55,7 @@ impl Schema {
                 .expecting(VERBS)
                 .hinting(nearest(
                     &verb.text,
-                    ["set", "delete", "rename", "copy", ACTIVATE, DEACTIVATE, ANNOTATE].into_iter(),
+                    ["set", "delete", "rename", "copy", INSERT, ACTIVATE, DEACTIVATE, ANNOTATE].into_iter(),
                 ))),
         }?;
         if !binder.pending.is_empty() {
@@ -99,7 +101,7 @@ impl Schema {
 }
 
 /// The verbs of statements.
-const VERBS: &str = "`set`, `delete`, `rename`, `copy`, `deactivate`, `activate` or `annotate`";
+const VERBS: &str = "`set`, `delete`, `rename`, `copy`, `insert`, `deactivate`, `activate` or `annotate`";
 
 impl Binder<'_> {
     /// Takes out what a path of names and keys leads to.
@@ -245,6 +247,8 @@ impl Binder<'_> {
         }
         entries.entry(&new_key, || Arc::new(inner));
         if !keeps {
+            // In an order that has a meaning, the entry keeps its place.
+            entries.move_beside(&new_key, &key, true);
             entries.remove(&key);
         }
         Ok(())

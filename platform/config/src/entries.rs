@@ -41,7 +41,22 @@ impl<V> Listed<V> {
     fn remove(&mut self, key: &str) {
         let Some(at) = self.places.remove(key) else { return };
         self.row.remove(at);
-        for (place, (key, _)) in self.row.iter().enumerate().skip(at) {
+        self.number(at);
+    }
+
+    fn move_beside(&mut self, key: &str, there: &str, is_after: bool) {
+        let (Some(from), Some(to)) = (self.places.get(key).copied(), self.places.get(there).copied()) else {
+            return;
+        };
+        let entry = self.row.remove(from);
+        let to = to - usize::from(from < to) + usize::from(is_after);
+        self.row.insert(to, entry);
+        self.number(from.min(to));
+    }
+
+    /// Notes the places of the entries from `first` on.
+    fn number(&mut self, first: usize) {
+        for (place, (key, _)) in self.row.iter().enumerate().skip(first) {
             self.places.insert(key.clone(), place);
         }
     }
@@ -269,6 +284,19 @@ impl<V: Clone> Entries<V> {
             _ => {}
         }
         is_there
+    }
+
+    /// Moves an entry before or behind another one. Returns false, and changes nothing, if there is no such entry, or the
+    /// operator's order has no meaning.
+    pub fn move_beside(&mut self, key: &str, there: &str, is_after: bool) -> bool {
+        let is_possible = key != there && self.get(key).is_some() && self.get(there).is_some();
+        match self {
+            Entries::Listed(all) if is_possible => {
+                Arc::make_mut(all).move_beside(key, there, is_after);
+                true
+            }
+            _ => false,
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &V)> {

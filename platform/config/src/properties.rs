@@ -3,6 +3,7 @@
 use crate::steps::Outline;
 use crate::{Module, Node, NodeKind, Schema, Secrets, Tree};
 use proptest::prelude::*;
+use serde_json::json;
 use sluice_part::Part;
 use yang5::data::{Data, DataFormat, DataPrinterFlags};
 
@@ -218,7 +219,14 @@ proptest! {
                     let found = told(schema, class, whole(&before), Some(&before), &after);
                     prop_assert_eq!(found.whole(), expected.whole(), "{}", class);
                     let filled = schema.with_defaults(&after).unwrap();
-                    let filled = schema.json(&filled, path, Secrets::Shown).unwrap();
+                    let shared = schema.json(&filled, &["policy".to_owned()], Secrets::Shown).unwrap();
+                    let mut filled = schema.json(&filled, path, Secrets::Shown).unwrap();
+                    let uses = schema.index[schema.place(class).unwrap().1].uses.iter();
+                    if let (Some(whole), Some(shared)) = (filled.as_object_mut(), shared.as_object()) {
+                        let has_some = |name: &&str| *name == "policy" && !shared.is_empty();
+                        let used = uses.map(|(name, _)| &**name).filter(has_some);
+                        whole.extend(used.map(|name| (name.to_owned(), json!(shared))));
+                    }
                     if schema.configured(&after).iter().any(|c| c == class) {
                         prop_assert_eq!(sorted(expected.whole()), sorted(filled), "{}", class);
                     }

@@ -20,9 +20,10 @@ pub struct Module {
 }
 
 /// The modules used by every further module.
-const PLATFORM: [Module; 2] = [
+const PLATFORM: [Module; 3] = [
     Module { name: "sluice-extensions", text: include_str!("../yang/sluice-extensions.yang") },
     Module { name: "sluice-router", text: include_str!("../yang/sluice-router.yang") },
+    Module { name: "sluice-policy", text: include_str!("../yang/sluice-policy.yang") },
 ];
 
 /// The modules of the router, and the extensions for the manager. libyang requires use by a single

@@ -80,7 +80,7 @@ fn refusals_say_where_and_what() {
     };
     check(
         "protocls { }",
-        "r.conf:1:1: unknown statement `protocls`; expected one of instance, protocols, system; did you mean `protocols`?",
+        "r.conf:1:1: unknown statement `protocls`; expected one of instance, policy, protocols, system; did you mean `protocols`?",
     );
     check(
         "protocols {\n  example {\n    local-as 65001;\n    pasive;\n  }\n}",
@@ -197,7 +197,7 @@ fn statements_change_a_tree() {
     check("set", "statement:1:1: `set` needs a path");
     check(
         "sett protocols",
-        "statement:1:1: `sett` changes nothing; expected `set`, `delete`, `rename`, `copy`, `deactivate`, `activate` or `annotate`; did you mean `set`?",
+        "statement:1:1: `sett` changes nothing; expected `set`, `delete`, `rename`, `copy`, `insert`, `deactivate`, `activate` or `annotate`; did you mean `set`?",
     );
     check(
         "set protocols example { passive; }",

@@ -2,7 +2,8 @@
 //!
 //! A component's own process code is short because the shared parts are here: the event loop and the clock ([`Driver`],
 //! [`clock`]), the life of the process ([`Frame`], [`run`]), its permissions ([`rights`]), its log and its events
-//! ([`events`]), latency profiling ([`Profile`]), talking to the RIB as an origin ([`RibOrigin`]), its part of the
+//! ([`events`]), latency profiling ([`Profile`]), talking to the RIB as an origin ([`RibOrigin`]) and
+//! as a subscriber ([`RibSubscription`]), its part of the
 //! configuration ([`part`]), handing over to the next process of its class ([`handover`]), calls under way
 //! ([`UnderWay`]), sockets and descriptors from the FEA's broker ([`open_udp`], [`descriptor`]).
 
@@ -18,6 +19,7 @@ mod process_end;
 mod profile;
 mod program;
 mod rib_origin;
+mod rib_subscription;
 pub mod rights;
 mod run_options;
 mod snapshot;
@@ -35,6 +37,7 @@ pub use process_end::process_end;
 pub use profile::{Point, Profile};
 pub use program::program;
 pub use rib_origin::{RibChange, RibOrigin, RibOriginSettings};
+pub use rib_subscription::{RibSubscription, SubscribedChange, SubscribedRoute};
 pub use run_options::{RunOptions, socket_folder};
 pub use sluice_part as part;
 pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};

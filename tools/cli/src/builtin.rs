@@ -217,6 +217,16 @@ pub fn configuration() -> Grammar {
             true,
             "the path of the entry, `to`, and the key of the copy",
         ),
+        command(
+            "insert",
+            "Moves an entry of a list whose order has a meaning: PATH KEY before KEY, or PATH KEY after KEY",
+        )
+        .argument(
+            "path",
+            Kind::Statement,
+            true,
+            "the path of the entry, `before` or `after`, and the key of the entry there",
+        ),
         at(
             command("deactivate", "Keeps a statement in the file and out of force, marked `inactive:`"),
             Kind::Statement,

@@ -162,7 +162,7 @@ impl World {
             let node = &network.nodes[id];
             let neighbors =
                 links.iter().map(|(link, side)| neighbor(&network, *link, usize::from(*side), &settings));
-            let config = Config { neighbors: neighbors.collect(), networks: node.networks.clone() };
+            let config = Config { neighbors: neighbors.collect(), networks: node.networks.clone(), ..Config::default() };
             let clock = Clock::new(node.clock_offset, node.clock_ppm);
             let mut host = Host::new(id as u32, network::asn(node), clock, links);
             host.configuration.change(|bgp: &mut Config| *bgp = config);

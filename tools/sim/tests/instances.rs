@@ -28,7 +28,7 @@ fn split(world: &mut World) {
     let second = config.neighbors.split_off(1);
     host.configuration.change(|bgp: &mut Config| *bgp = config);
     let mut red = Configuration::default();
-    red.change(|bgp: &mut Config| *bgp = Config { neighbors: second, networks: Vec::new() });
+    red.change(|bgp: &mut Config| *bgp = Config { neighbors: second, ..Config::default() });
     red.change(|routes: &mut Vec<StaticRoute>| {
         let prefix = "203.0.113.0/24".parse().unwrap();
         let kind = RouteKind::Discard;

@@ -165,7 +165,14 @@ impl Editing {
             verb @ ("set" | "delete" | "deactivate" | "activate" | "annotate") => {
                 self.edit(session, verb, values.all("path")).await?;
             }
-            verb @ ("rename" | "copy") => self.double(session, verb, values.all("path")).await?,
+            verb @ ("rename" | "copy") => {
+                let form = "an entry and a new key: PATH KEY to KEY";
+                self.rearrange(session, verb, &["to"], form, values.all("path")).await?;
+            }
+            verb @ "insert" => {
+                let form = "an entry and a place: PATH KEY before KEY, or PATH KEY after KEY";
+                self.rearrange(session, verb, &["before", "after"], form, values.all("path")).await?;
+            }
             "edit" => self.enter(session, values.all("path")).await?,
             "up" => drop(self.blocks.pop()),
             "top" => self.top(),
@@ -235,12 +242,18 @@ impl Editing {
         }
     }
 
-    /// Renames or copies an entry of a list.
-    async fn double(&self, session: &Session, verb: &str, words: &[String]) -> Result<(), Failure> {
-        let to = words.iter().rposition(|word| word == "to").filter(|at| *at > 0 && at + 1 < words.len());
-        let to = to.ok_or_else(|| {
-            Failure::usage(format!("`{verb}` needs an entry and a new key: `{verb} PATH KEY to KEY`"))
-        })?;
+    /// Renames, copies or moves an entry of a list: one of the words `between` stands before the last key.
+    async fn rearrange(
+        &self,
+        session: &Session,
+        verb: &str,
+        between: &[&str],
+        form: &str,
+        words: &[String],
+    ) -> Result<(), Failure> {
+        let to = words.iter().rposition(|word| between.contains(&word.as_str()));
+        let to = to.filter(|at| *at > 0 && at + 1 < words.len());
+        let to = to.ok_or_else(|| Failure::usage(format!("`{verb}` needs {form}")))?;
         let path = self.whole(session, &words[..to]).await?;
         let words: Vec<String> = path.iter().chain(&words[to..]).map(|word| quoted(word)).collect();
         let statements = vec![format!("{verb} {}", words.join(" "))];

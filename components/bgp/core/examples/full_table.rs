@@ -204,7 +204,7 @@ fn main() {
         default_policy: Some(DefaultPolicy::Accept),
         ..NeighborConfig::new(address(n), asn(n))
     });
-    let config = Config { neighbors: neighbors.collect(), networks: vec![] };
+    let config = Config { neighbors: neighbors.collect(), ..Config::default() };
     let mut bench = Bench {
         speaker: Speaker::new(identity),
         out: Outbox::new(),

@@ -5,7 +5,7 @@
 #[allow(dead_code)] // each test uses a part of it
 mod dut;
 
-use dut::{Dut, LOCAL_AS, Net, OWN_ID, Route, ScriptedPeer};
+use dut::{Dut, LOCAL_AS, Net, OWN_ID, Route, ScriptedPeer, TestPolicy};
 use proptest::prelude::*;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::family::FamilyIndex;
@@ -91,9 +91,12 @@ fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
     }
     let mut field: Vec<Candidate<'_, P>> = vec![];
     for peer in &dut.peers {
-        let Some(route) = peer.announced.get(&prefix).and_then(|r| received(peer, r)) else { continue };
+        let Some(mut route) = peer.announced.get(&prefix).and_then(|r| received(peer, r)) else { continue };
+        if route.path.contains(&LOCAL_AS) || !peer.import.apply(dut.parameter, prefix, &mut route) {
+            continue;
+        }
         let Some(Some((cost, connected))) = dut.reach.get(&route.next_hop) else { continue };
-        if (!peer.internal() && !connected) || route.path.contains(&LOCAL_AS) {
+        if !peer.internal() && !connected {
             continue;
         }
         // RFC 4456, section 8.
@@ -128,7 +131,12 @@ fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
 }
 
 /// What `peer` should have been told of a best route.
-fn exported<P: Net>(best: &Candidate<'_, P>, peer: &ScriptedPeer<P>) -> Option<Route> {
+fn exported<P: Net>(
+    dut: &Dut<P>,
+    prefix: P,
+    best: &Candidate<'_, P>,
+    peer: &ScriptedPeer<P>,
+) -> Option<Route> {
     let from = best.peer;
     let from_inside = from.is_some_and(|p| p.internal());
     let itself = from.is_some_and(|p| p.address == peer.address);
@@ -142,6 +150,13 @@ fn exported<P: Net>(best: &Candidate<'_, P>, peer: &ScriptedPeer<P>) -> Option<R
     if up && route.only_to_customer.is_some() {
         return None;
     }
+    let (med, next_hop) = (route.med, route.next_hop);
+    if !peer.export.apply(dut.parameter, prefix, &mut route) {
+        return None;
+    }
+    let has_own_med = route.med != med || (peer.export == TestPolicy::PrependLow && med == Some(7 + dut.parameter));
+    let has_own_hop = peer.export == TestPolicy::NextHop;
+    assert!(has_own_hop || next_hop == route.next_hop);
     if matches!(relationship, Some(Relationship::Peer | Relationship::Customer)) {
         route.only_to_customer.get_or_insert(LOCAL_AS);
     }
@@ -155,11 +170,11 @@ fn exported<P: Net>(best: &Candidate<'_, P>, peer: &ScriptedPeer<P>) -> Option<R
         let is_third_party = from.is_some_and(|p| !p.internal() && peer.on_subnet)
             && is_near(route.next_hop)
             && route.next_hop != peer.address;
-        if !is_third_party {
+        if !is_third_party && !has_own_hop {
             route.next_hop = P::host_addr(1);
         }
         route.reflected = None;
-        if from.is_some() {
+        if from.is_some() && !has_own_med {
             route.med = None;
         }
     }
@@ -178,7 +193,7 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
         }
         for (peer, told) in dut.peers.iter().zip(&mut told) {
             if peer.connection.is_some()
-                && let Some(route) = exported(&best, peer)
+                && let Some(route) = exported(dut, prefix, &best, peer)
             {
                 told.insert(prefix, route);
             }
@@ -214,6 +229,9 @@ enum Op {
     Rib(usize),
     Refresh(usize),
     Relate(usize, Option<Relationship>),
+    Import(usize, TestPolicy),
+    Export(usize, TestPolicy),
+    Redefine(u32),
 }
 
 #[derive(Clone, Debug)]
@@ -238,6 +256,10 @@ const HOPS: &[u8] = &[4, 5, 10, 20, 21, 22];
 
 fn hop() -> impl Strategy<Value = u8> {
     prop::sample::select(HOPS)
+}
+
+fn policy() -> impl Strategy<Value = TestPolicy> {
+    prop::sample::select(&TestPolicy::ALL[..])
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -280,8 +302,11 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => (peer.clone(), 1usize..200).prop_map(|(peer, limit)| Op::Transmit { peer, limit }),
         2 => (1usize..20).prop_map(Op::Rib),
         1 => peer.clone().prop_map(Op::Refresh),
-        2 => (peer, prop::option::weighted(0.8, prop::sample::select(RELATIONSHIPS)))
+        2 => (peer.clone(), prop::option::weighted(0.8, prop::sample::select(RELATIONSHIPS)))
             .prop_map(|(peer, relationship)| Op::Relate(peer, relationship)),
+        2 => (peer.clone(), policy()).prop_map(|(peer, policy)| Op::Import(peer, policy)),
+        2 => (peer, policy()).prop_map(|(peer, policy)| Op::Export(peer, policy)),
+        1 => (0u32..3).prop_map(Op::Redefine),
     ];
     prop::collection::vec(op, 1..120)
 }
@@ -371,6 +396,18 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
         }
         Op::Relate(peer, relationship) => {
             dut.peers[*peer].relationship = *relationship;
+            dut.configure();
+        }
+        Op::Import(peer, policy) => {
+            dut.peers[*peer].import = *policy;
+            dut.configure();
+        }
+        Op::Export(peer, policy) => {
+            dut.peers[*peer].export = *policy;
+            dut.configure();
+        }
+        Op::Redefine(parameter) => {
+            dut.parameter = *parameter;
             dut.configure();
         }
         _ => {}

@@ -9,6 +9,7 @@ use sluice_base::{Asn, Duration, Instant, Ipv4Prefix};
 use sluice_bgp::event::PeerEvent;
 use sluice_bgp::family::{Families, FamilyIndex};
 use sluice_bgp::session::State;
+use sluice_bgp::shard::PeerIndex;
 use sluice_bgp::speaker::control::RefreshRefusal;
 use sluice_bgp::wire::{AFI_IPV6, Capability, header};
 use sluice_bgp::writer::put_end_of_rib;
@@ -201,8 +202,11 @@ fn work_for_one_neighbor_looks_at_no_other() {
 #[test]
 fn numbers_of_neighbors_that_are_gone_are_given_to_others() {
     let mut router = Router::new(&[65002, 65003, 65004], 1);
-    let index =
-        |router: &Router, peer: usize| router.speaker.neighbor(router.peers[peer].address).map(|v| v.index.0);
+    // The first numbers are sources of the router's own.
+    let index = |router: &Router, peer: usize| {
+        let view = router.speaker.neighbor(router.peers[peer].address);
+        view.map(|v| v.index.0 - PeerIndex::OWN_SOURCES + 1)
+    };
     let numbers: Vec<_> = (0..3).map(|peer| index(&router, peer)).collect();
     assert_eq!(numbers, [Some(1), Some(2), Some(3)]);
     router.up(1);

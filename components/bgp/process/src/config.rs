@@ -17,6 +17,14 @@ pub fn settings(tree: serde_json::Value) -> Result<Settings, ConfigError> {
     Ok(settings)
 }
 
+/// Checks a configuration tree where BGP does not run.
+///
+/// # Errors
+/// The reason of the refusal. The text begins with the path of the statement, if there is one.
+pub fn check(tree: serde_json::Value) -> Result<(), String> {
+    settings(tree).map(drop).map_err(|error| error.to_string())
+}
+
 /// Returns the threads that a configuration asks for: by default as many as the machine runs at once.
 pub fn plan(settings: &Settings) -> Plan {
     let default_threads = || std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
@@ -60,6 +68,7 @@ mod tests {
         let schema = sluice_config::Schema::of(&[module]).expect("bgp.yang is good");
         let text =
             "protocols { bgp { local-as 65001; router-id 10.0.0.1; network [ 192.0.2.0/24 2001:db8::/32 ];
+            redistribute static { policy [ second first ]; } redistribute connected;
             neighbor 10.0.0.2 { peer-as 65002; hold-time 9; passive; relationship provider; ipv6-unicast { enabled; } }
             neighbor 2001:db8::2 { peer-as 65001; enabled false; description \"a note\"; } } }";
         let document = schema.read("test", text).expect("the text is good");
@@ -75,6 +84,12 @@ mod tests {
             (false, "a note", false)
         );
         assert_eq!((b.port, b.hold_time, settings.config().networks.len()), (179, 90, 2));
+        let origins: Vec<_> =
+            settings.redistribute.iter().map(|r| (&*r.origin, r.policy.join(" "))).collect();
+        assert_eq!(origins, [("connected", String::new()), ("static", "second first".into())]);
+        let own = "protocols { bgp { local-as 1; router-id 1.1.1.1; redistribute bgp; } }";
+        let refused = schema.read("test", own).expect_err("it has its own routes").to_string();
+        assert!(refused.contains("expected another origin, such as static"), "{refused}");
         let impact = |leaf: &str| schema.impact(&format!("protocols/bgp/{leaf}"));
         assert_eq!(impact("local-as"), Some(sluice_config::Impact::Restart));
         assert_eq!(impact("graceful-shutdown"), Some(sluice_config::Impact::Refilter));

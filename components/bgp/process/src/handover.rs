@@ -261,6 +261,8 @@ impl BgpProcess {
         let next = incoming.map(|((_, id), _)| id.number.wrapping_add(1)).max();
         self.accepted.set(next.unwrap_or(0));
         self.identity.replace(Some(identity));
+        self.redistribution.resume(control.redistributed());
+        self.set_redistribution(settings);
         self.set_core(control, tables, config::plan(settings)).map_err(HandOverError::component)?;
         self.handover.waiting.replace(Some(Waiting { connections, outputs }));
         Ok(())

@@ -11,6 +11,7 @@ mod executor;
 mod ffi;
 mod handover;
 mod notices;
+mod redistribution;
 mod rib;
 mod service;
 mod tables;
@@ -33,11 +34,11 @@ use sluice_clients::{InterfaceTable, Question};
 use sluice_process::part::Planned;
 use sluice_process::{
     Component, Driver, EffectKind, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RibChange,
-    RibOrigin, RibOriginSettings, RunOptions, Sink, Source, Tasks, clock,
+    RibOrigin, RibOriginSettings, RibSubscription, RunOptions, Sink, Source, Tasks, clock,
 };
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::interface_observer_service;
-use sluice_xrl::idl::rib::v1::{interest_holder_service, origin_owner_service};
+use sluice_xrl::idl::rib::v1::{interest_holder_service, origin_owner_service, route_subscriber_service};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
@@ -70,6 +71,7 @@ pub struct BgpProcess {
     identity: RefCell<Option<Identity>>,
     origin: Rc<RibOrigin>,
     rib: RibSide,
+    redistribution: Rc<RibSubscription>,
     sockets: Sockets,
     listening: Listening,
     listings: tables::listing::Listings,
@@ -118,6 +120,7 @@ impl BgpProcess {
             origin: RibOrigin::new(&frame.router, settings),
             entering: frame.profile.point("route_enters_bgp", "Entering BGP"),
             rib: RibSide::new(&frame),
+            redistribution: RibSubscription::new(&frame.router, frame.table),
             sockets: Sockets::new(&frame),
             listening: Listening::default(),
             listings: tables::listing::Listings::default(),
@@ -468,7 +471,7 @@ impl BgpProcess {
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 3;
+    const STATE: u32 = 4;
 
     type Settings = Settings;
 
@@ -480,6 +483,7 @@ impl Component for BgpProcess {
             interface_observer_service(Rc::new(Served(Rc::clone(self)))),
             interest_holder_service(Rc::new(Served(Rc::clone(self)))),
             origin_owner_service(Rc::new(Served(Rc::clone(self)))),
+            route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
@@ -494,9 +498,13 @@ impl Component for BgpProcess {
             RibChange::Died => me.rib.rib_died(),
         };
         let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
+        let (redistribution, me) = (Rc::clone(&self.redistribution), Rc::clone(&self));
         self.activate();
         let tasks = [
-            tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), changed)),
+            tokio::task::spawn_local(origin.keep_registered(router.clone(), instance.clone(), changed)),
+            tokio::task::spawn_local(redistribution.keep(router, instance.clone(), move |removed| {
+                me.redistribute(removed);
+            })),
             tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(rib::pump(Rc::clone(&self))),
             tokio::task::spawn_local(rib::refresh(Rc::clone(&self))),
@@ -525,7 +533,8 @@ impl Component for BgpProcess {
             let family = if ipv4 { "IPv4" } else { "IPv6" };
             Some(format!("neighbors cannot connect over {family}: {}", self.listening.problem(ipv4)?))
         };
-        [true, false].into_iter().filter_map(problem).chain(self.origin.problem()).collect()
+        let listening = [true, false].into_iter().filter_map(problem);
+        listening.chain(self.origin.problem()).chain(self.redistribution.problem()).collect()
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
@@ -555,6 +564,7 @@ impl Component for BgpProcess {
         }
         self.collect_all();
         self.input(Input::Configure(settings.config()));
+        self.set_redistribution(&settings);
         self.rib.announced();
         transport::listeners::refresh(&self).await;
         Ok(())

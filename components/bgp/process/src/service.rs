@@ -272,10 +272,10 @@ impl BgpProcess {
                 self.read(|control| control.neighbor_address(*peer)).flatten().map(|a| a.to_string())
             };
             plumbing.groups.extend(groups.into_iter().map(|g| pb::UpdateGroup {
-                internal: g.key.internal,
-                four_octet_as: g.key.four_octet_as,
-                link_local: g.key.link_local,
-                next_hop_self: g.key.next_hop_self,
+                internal: g.view.internal,
+                four_octet_as: g.view.four_octet_as,
+                link_local: g.view.link_local,
+                next_hop_self: g.view.next_hop_self,
                 members: g.members.iter().filter_map(name).collect(),
                 blocks: u32::try_from(g.blocks).unwrap_or(u32::MAX),
                 behind: g.behind,

@@ -4,11 +4,15 @@
 mod fake;
 
 use fake::{FakeRib, Neighbor, Surroundings, configure, prefix, surround, surround_with, until};
-use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
+use sluice_base::{
+    FamilyId, Forwarding, IpPrefix, Ipv4Prefix, Prefix, Provenance, RouteAction, RouteBatch, RouteSet,
+    RouteUpdate,
+};
 use sluice_bgp::wire::MessageType;
 use sluice_bgp_process::idl::bgp::v1 as bgp;
 use sluice_process::Component;
 use sluice_xrl::XrlEndpoint;
+use sluice_xrl::idl::rib::v1 as rib;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -57,6 +61,108 @@ fn changes_that_nobody_waits_for_are_gathered() {
         neighbor.announce(20_000).await;
         until(&rib.changed, || rib.routes.borrow().len() == 20_000).await;
         Rc::clone(process).shutdown(false).await;
+    });
+}
+
+/// A RIB that sends routes of `static` to its subscriber.
+struct Redistributing<'s> {
+    subscriber: rib::RouteSubscriberClient,
+    bgp: bgp::BgpClient,
+    rib: &'s FakeRib,
+}
+
+impl Redistributing<'_> {
+    /// Sends changes of IPv4 routes: the number of the prefix, and whether there is a route.
+    async fn send(&self, subscription: u64, changes: &[(u32, bool)], dump_done: bool) {
+        let update = |(n, is_set): &(u32, bool)| RouteUpdate {
+            prefix: prefix(*n),
+            action: if *is_set { RouteAction::Set(0) } else { RouteAction::Delete },
+            provenance: Provenance::NONE,
+        };
+        let sets = vec![RouteSet::plain(Forwarding::Discard)];
+        let batch = RouteBatch { sets, updates: changes.iter().map(update).collect() };
+        let origin = rib::SubscribedOrigin { name: "static".into(), distance: 1, ..Default::default() };
+        let request = rib::SubscribedRoutesRequest {
+            subscription,
+            family: FamilyId::IPV4.0.into(),
+            packed: sluice_xrl::routes::encode_routes(&batch),
+            dump_done,
+            origins: vec![origin],
+            set_origins: vec![0],
+        };
+        self.subscriber.subscribed_routes(request).await.unwrap();
+    }
+
+    /// Waits until BGP originates exactly these IPv4 prefixes.
+    async fn originates(&self, expected: &[u32]) {
+        let expected: Vec<String> = expected.iter().map(|n| prefix(*n).to_string()).collect();
+        loop {
+            let request =
+                bgp::GetRoutesRequest { family: FamilyId::IPV4.0.into(), limit: 100, ..Default::default() };
+            let routes = self.bgp.get_routes(request).await.unwrap().routes;
+            let nets = routes.into_iter().map(|route| route.net.unwrap());
+            let found: Vec<String> = nets.map(|net| IpPrefix::try_from(&net).unwrap().to_string()).collect();
+            if found == expected {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until the live subscriptions are those with these numbers.
+    async fn subscribed(&self, numbers: &[usize]) {
+        let live = || {
+            let all = self.rib.subscriptions.borrow();
+            (1..=all.len()).filter(|n| all[n - 1].is_some()).collect::<Vec<_>>()
+        };
+        until(&self.rib.changed, || live() == numbers).await;
+    }
+}
+
+#[test]
+fn redistributed_routes_follow_the_rib() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let mut surroundings = surround(dir.path()).await;
+        let (process, rib) = (Rc::clone(&surroundings.process), Rc::clone(&surroundings.rib));
+        let others = surroundings.others.clone();
+        let redistributing = Redistributing {
+            subscriber: rib::RouteSubscriberClient::new(&others, "bgp"),
+            bgp: bgp::BgpClient::new(&others, "bgp"),
+            rib: &rib,
+        };
+        let r = &redistributing;
+        let configured = |origins: &[&str]| {
+            let origins: Vec<_> =
+                origins.iter().map(|o| serde_json::json!({"origin": o, "policy": ["p"]})).collect();
+            serde_json::json!({"local-as": 65001, "router-id": "10.0.0.1", "redistribute": origins})
+        };
+        let refused = configure(&process, configured(&["bgp"])).await.unwrap_err();
+        assert!(refused.contains("expected another origin"), "{refused}");
+        configure(&process, configured(&["static"])).await.unwrap();
+        r.subscribed(&[1, 2]).await;
+        r.send(1, &[(1, true), (2, true)], true).await;
+        r.originates(&[1, 2]).await;
+        r.send(1, &[(1, false), (3, true)], false).await;
+        r.originates(&[2, 3]).await;
+        // The next RIB has a route less, and another one.
+        surroundings.restart_rib().await;
+        until(&rib.changed, || rib.subscriptions.borrow().len() == 4).await;
+        r.send(3, &[(3, true), (4, true)], false).await;
+        r.originates(&[2, 3, 4]).await;
+        r.send(3, &[], true).await;
+        r.originates(&[3, 4]).await;
+        // Other origins: another subscription, and routes of the ended one are late.
+        *rib.subscriptions.borrow_mut() = vec![None, None, Some((1, vec![])), Some((2, vec![]))];
+        configure(&process, configured(&["connected", "static"])).await.unwrap();
+        r.subscribed(&[5, 6]).await;
+        r.send(3, &[(9, true)], false).await;
+        r.send(5, &[(4, true), (5, true)], true).await;
+        r.originates(&[4, 5]).await;
+        configure(&process, configured(&[])).await.unwrap();
+        r.originates(&[]).await;
+        r.subscribed(&[]).await;
+        Rc::clone(&process).shutdown(false).await;
     });
 }
 

@@ -169,7 +169,7 @@ fn reference<P: IpNet>(trace: &Trace) -> ([Told; PEERS], usize) {
         config.offer(P::families());
         config
     });
-    let config = Config { neighbors: neighbors.collect(), networks: vec![] };
+    let config = Config { neighbors: neighbors.collect(), ..Config::default() };
     speaker.handle(now, Input::Configure(config), &mut out);
     let id = |peer: usize| ConnectionId { direction: Direction::Incoming, number: peer as u32 };
     let endpoints = Endpoints { ipv6: Some(OWN_IPV6), ..Endpoints::new(Ipv4Addr::LOCALHOST.into()) };

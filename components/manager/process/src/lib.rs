@@ -584,5 +584,5 @@ fn check_file(source: &ConfigSource, model: &Model) -> Result<(), StartError> {
     let path = source.file.display().to_string();
     let text = std::fs::read_to_string(&source.file)
         .map_err(|source| StartError::Read { path: path.clone(), source })?;
-    model.schema.read_all(&path, &text).map(|_| ()).map_err(|e| model.explain(e))
+    model.read(&path, &text).map(|_| ()).map_err(|e| model.explain(e))
 }

@@ -6,8 +6,9 @@ use crate::handover::{self, RoutesPart};
 use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
+use crate::policy::RibPolicies;
 use crate::set::SetId;
-use crate::subscriber::SubscriptionId;
+use crate::subscriber::{Subscriber, SubscriptionId};
 use crate::table::Table;
 use crate::view::{self, PageQuery, RouteView, Summary};
 use alloc::collections::BTreeMap;
@@ -39,6 +40,13 @@ pub(crate) trait AnyFamily: Any + Send {
         budget: &mut Budget,
         provenance: Provenance,
     ) -> (Progress, Option<(OriginId, u64)>);
+
+    /// Starts to apply an origin's policies again.
+    fn start_refilter(&mut self, origin: OriginId);
+    /// Sets the policies of subscribers, and sends routes again where a policy changed.
+    fn set_subscriber_policies(&mut self, policies: &RibPolicies);
+    /// Starts to apply the policies of subscribers again.
+    fn refilter_subscribers(&mut self);
 
     fn begin_fib(&mut self, shared: &Shared);
     fn has_fib_work(&self, shared: &Shared) -> bool;
@@ -108,6 +116,18 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
         provenance: Provenance,
     ) -> (Progress, Option<(OriginId, u64)>) {
         FamilyRib::run_slice(self, shared, budget, provenance)
+    }
+
+    fn start_refilter(&mut self, origin: OriginId) {
+        FamilyRib::start_refilter(self, origin);
+    }
+
+    fn set_subscriber_policies(&mut self, policies: &RibPolicies) {
+        self.subscribers.iter_mut().for_each(|subscriber| subscriber.set_policies(policies));
+    }
+
+    fn refilter_subscribers(&mut self) {
+        self.subscribers.iter_mut().for_each(Subscriber::refilter);
     }
 
     fn begin_fib(&mut self, shared: &Shared) {

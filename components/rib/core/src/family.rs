@@ -9,14 +9,18 @@ use crate::group::Groups;
 use crate::interest::{Interests, Scope, WatcherId};
 use crate::origin::{Origin, OriginId};
 use crate::outcome::{Downstream, Open, Used};
+use crate::policy::{Chain, Outcome, Surroundings};
 use crate::set::{SetId, Sets};
 use crate::subscriber::Subscriber;
+use crate::walk::{Refilter, Sweep};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use sluice_base::{Address, Distance, FamilyId, GroupId, Metric, Provenance};
+use sluice_base::{
+    Address, Distance, FamilyId, GroupId, InterfaceIndex, IpPrefix, Metric, Provenance, TableId,
+};
 use sluice_machine::{Budget, Progress};
 use sluice_stage::{
     Batch, Branch, Cursor, LiveStage, PrefixTable, Source, StageId, Table as StageTable, TableKey,
@@ -49,6 +53,10 @@ impl<P: TableKey> StageTable for RibTable<P> {
 
 /// The parts of a table that its families share.
 pub struct Shared {
+    /// The table's number.
+    pub table: TableId,
+    /// The names of interfaces, for policies.
+    pub interface_names: BTreeMap<InterfaceIndex, String>,
     /// Origins by number.
     pub origins: Vec<Origin>,
     /// Announced sets.
@@ -79,16 +87,39 @@ impl Shared {
         self.sets.slot(path.set).set.distance.unwrap_or(self.origin(path.origin).distance)
     }
 
+    /// Applies policies to a route of an origin.
+    pub(crate) fn decide_policy(
+        &self,
+        chain: &Chain,
+        origin: OriginId,
+        prefix: IpPrefix,
+        set: SetId,
+    ) -> Outcome {
+        let owner = self.origin(origin);
+        let surroundings = Surroundings {
+            origin: &owner.name,
+            kinds: &owner.kinds,
+            distance: owner.distance,
+            table: self.table,
+            interface_names: &self.interface_names,
+        };
+        chain.decide(surroundings, prefix, &self.sets.slot(set).set)
+    }
+
     /// The order of alternatives, best first.
     fn rank(&self, path: &Path) -> (Distance, Metric, OriginId) {
         (self.distance(path), self.sets.slot(path.set).set.metric, path.origin)
     }
 
     fn is_usable(&self, path: &Path) -> bool {
-        self.distance(path) < Distance::UNUSABLE && self.groups.is_resolved(self.sets.slot(path.set).group)
+        let slot = self.sets.slot(path.set);
+        self.distance(path) < Distance::UNUSABLE
+            && slot.rejection().is_none()
+            && self.groups.is_resolved(slot.group)
     }
 
-    fn release(&mut self, set: SetId) {
+    /// Removes a user of a set.
+    pub(crate) fn release(&mut self, set: SetId) {
         self.gone.extend(self.sets.release(&mut self.groups, set));
     }
 
@@ -132,15 +163,8 @@ pub struct FamilyRib<P: TableKey> {
     /// A background pass that decides every entry again, and true if a second pass must follow.
     pass: Option<Cursor<P>>,
     pass_again: bool,
-    sweeps: Vec<Sweep<P>>,
-}
-
-/// A background walk that removes an origin's stale routes.
-struct Sweep<P> {
-    origin: OriginId,
-    cursor: Cursor<P>,
-    removed: u64,
-    provenance: Provenance,
+    pub(crate) sweeps: Vec<Sweep<P>>,
+    pub(crate) refilters: Vec<Refilter<P>>,
 }
 
 /// The largest number of refusals kept with their reasons.
@@ -163,6 +187,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
             pass: None,
             pass_again: false,
             sweeps: Vec::new(),
+            refilters: Vec::new(),
         }
     }
 }
@@ -257,6 +282,18 @@ impl<P: TableKey> FamilyRib<P> {
     ) {
         let generation = shared.origin(origin).generation;
         let new = set.map(|set| Path::new(origin, set, provenance, generation));
+        self.change_path(shared, origin, prefix, new, provenance);
+    }
+
+    /// Sets (`Some`) or removes an origin's path of a prefix. The path's set is retained as needed.
+    pub(crate) fn change_path(
+        &mut self,
+        shared: &mut Shared,
+        origin: OriginId,
+        prefix: P,
+        new: Option<Path>,
+        provenance: Provenance,
+    ) {
         let has_listeners = self.has_listeners();
         let mut is_first = false;
         let entry = match new {
@@ -276,7 +313,7 @@ impl<P: TableKey> FamilyRib<P> {
         if entry.is_in_batch() {
             // A key occurs once in a batch: what is there goes down first.
             self.flush_selected(shared);
-            return self.change(shared, origin, prefix, set, provenance);
+            return self.change_path(shared, origin, prefix, new, provenance);
         }
         let used_before = if is_first { Used::default() } else { Used::of(entry) };
         let told = entry.take_told(&shared.sets);
@@ -316,6 +353,9 @@ impl<P: TableKey> FamilyRib<P> {
         let owner = &mut shared.origins[number];
         if before.is_some_and(|p| p.generation != owner.generation) {
             owner.stale = owner.stale.saturating_sub(1);
+        }
+        if after.is_some_and(|p| p.generation != owner.generation) {
+            owner.stale += 1;
         }
         match (before, after) {
             (None, Some(_)) => {
@@ -378,18 +418,6 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// Starts to remove an origin's stale routes in the background.
-    pub(crate) fn start_sweep(&mut self, origin: OriginId, provenance: Provenance) {
-        if !self.sweeps.iter().any(|s| s.origin == origin && s.cursor == Cursor::Start) {
-            self.sweeps.push(Sweep { origin, cursor: Cursor::Start, removed: 0, provenance });
-        }
-    }
-
-    /// Returns true while a sweep of an origin is in progress.
-    pub(crate) fn is_sweeping(&self, origin: OriginId) -> bool {
-        self.sweeps.iter().any(|s| s.origin == origin)
-    }
-
     /// A slice of background work. The second value names an origin whose sweep ended, and the number of swept routes.
     pub(crate) fn run_slice(
         &mut self,
@@ -408,6 +436,9 @@ impl<P: TableKey> FamilyRib<P> {
                 }
             };
         }
+        if self.refilter_slice(shared, budget) {
+            return (Progress::More, None);
+        }
         if let Some(cursor) = self.pass.take() {
             let chunk: SmallVec<[P; 64]> =
                 self.entries.iter_after(cursor).take(budget.0 as usize).map(|(p, _)| p).collect();
@@ -423,30 +454,6 @@ impl<P: TableKey> FamilyRib<P> {
             return (Progress::More, None);
         }
         (self.dump_slice(shared, budget), None)
-    }
-
-    fn sweep_slice(&mut self, shared: &mut Shared, sweep: &mut Sweep<P>, budget: &mut Budget) -> bool {
-        let generation = shared.origin(sweep.origin).generation;
-        let mut last = None;
-        let mut stale: SmallVec<[P; 64]> = SmallVec::new();
-        for (prefix, entry) in self.entries.iter_after(sweep.cursor).take(budget.0 as usize) {
-            last = Some(prefix);
-            if entry.paths().iter().any(|p| p.origin == sweep.origin && p.generation != generation) {
-                stale.push(prefix);
-            }
-            budget.spend(1);
-        }
-        for prefix in &stale {
-            self.change(shared, sweep.origin, *prefix, None, sweep.provenance);
-        }
-        sweep.removed += stale.len() as u64;
-        match last {
-            Some(last) => {
-                sweep.cursor = Cursor::After(last);
-                false
-            }
-            None => true,
-        }
     }
 
     /// Background work of the stages that selected routes pass, and the first dumps of subscribers.

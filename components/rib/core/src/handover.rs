@@ -150,8 +150,9 @@ pub(crate) fn export_family<P: TableKey>(
         last = Some(prefix);
         for path in entry.paths().iter().filter(|p| !shared.origin(p.origin).connected) {
             let (batch, sets) = batches.entry(path.origin).or_default();
-            let index = *sets.entry(path.set).or_insert_with(|| {
-                batch.sets.push(shared.sets.slot(path.set).set.clone());
+            let announced = shared.sets.source(path.set);
+            let index = *sets.entry(announced).or_insert_with(|| {
+                batch.sets.push(shared.sets.slot(announced).set.clone());
                 (batch.sets.len() - 1) as u32
             });
             let action = RouteAction::Set(index);

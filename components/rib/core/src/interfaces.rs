@@ -1,6 +1,7 @@
 //! Interfaces, and their own routes: the connected origin.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use sluice_base::{Address, Interface, InterfaceEvent, InterfaceIndex, IpPrefix};
@@ -62,6 +63,11 @@ impl Interfaces {
             }
         }
         subnets
+    }
+
+    /// Returns the names of all interfaces.
+    pub fn names(&self) -> BTreeMap<InterfaceIndex, String> {
+        self.known.iter().map(|interface| (interface.index, interface.name.clone())).collect()
     }
 
     /// An interface's name, for messages to people.

@@ -18,6 +18,8 @@
 //!   message for the group's routes.
 //! * A process that dies leaves its routes stale. A route that it does not announce again within the grace time, or
 //!   before its end of refresh, is swept in the background.
+//! * Policies ([`policy`]) filter an origin's routes as they come and a subscriber's as they go. A route that a policy
+//!   changed or rejected has a set derived from the announced set; changed policies are applied again in the background.
 //! * The forwarding engine's changes are pulled: a changed prefix is queued once, however often it changes before the
 //!   engine accepts more. A slow engine therefore costs a few octets a prefix and sees no intermediate route. For an
 //!   engine that accepts no routes, no prefix is queued.
@@ -34,11 +36,13 @@ pub mod family;
 mod fib;
 pub mod group;
 pub mod handover;
+mod import;
 pub mod interest;
 pub mod interfaces;
 pub mod machine;
 pub mod origin;
 mod outcome;
+pub mod policy;
 mod queue;
 pub mod registrations;
 pub mod request;
@@ -47,12 +51,15 @@ pub mod rights;
 pub mod set;
 mod share;
 pub mod subscriber;
+mod sweep;
 pub mod table;
 pub mod view;
+mod walk;
 
 pub use event::Event;
 pub use interest::{Scope, WatcherId};
 pub use machine::{Input, OriginSettings, Output, Rib};
 pub use origin::OriginId;
+pub use policy::RibPolicies;
 pub use sluice_stage::TableKey;
 pub use subscriber::SubscriptionId;

@@ -7,10 +7,12 @@ use crate::handover::{State, StatePart};
 use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
+use crate::policy::{RibPolicies, SubscriberPolicy};
 use crate::subscriber::{SubscribedBatch, Subscriber, SubscriptionId};
 use crate::table::Table;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
@@ -100,6 +102,7 @@ pub struct Rib {
     provenance: Provenance,
     events: Vec<Event>,
     next_subscription: u64,
+    policies: Arc<RibPolicies>,
 }
 
 impl Rib {
@@ -121,7 +124,8 @@ impl Rib {
             timers: Timers::default(),
             provenance: Provenance::new(source, 0),
             events: Vec::new(),
-            next_subscription: 1,
+            next_subscription: (seed & !u64::from(u32::MAX)) | 1,
+            policies: Arc::default(),
         }
     }
 
@@ -145,6 +149,7 @@ impl Rib {
             let provenance = self.next_provenance();
             let mut table = Table::new(id, self.seed, &self.engine_families);
             table.set_engine(self.has_engine);
+            table.set_policies(&self.policies);
             // Interfaces belong to the main table; routes of the others resolve through them too.
             table.interfaces_changed(&self.interfaces, provenance, &mut self.events);
             self.tables.insert(id, table);
@@ -182,15 +187,37 @@ impl Rib {
         if has_consumers { Duration::ZERO } else { GATHER }
     }
 
-    /// Subscribes to the routes of origins (none named: every origin). Existing routes and changes are pulled with
-    /// [`Rib::take_subscribed`].
-    pub fn subscribe<P: TableKey>(&mut self, table: TableId, origins: Vec<String>) -> SubscriptionId {
+    /// The configured policies.
+    pub fn policies(&self) -> &RibPolicies {
+        &self.policies
+    }
+
+    /// Sets the configured policies. Routes that they decide differently change in the background.
+    pub(crate) fn set_policies(&mut self, policies: RibPolicies) {
+        self.policies = Arc::new(policies);
+        self.tables.values_mut().for_each(|table| table.set_policies(&self.policies));
+    }
+
+    /// Subscribes to the routes of origins (none named: every origin) that a policy lets through. Existing routes and changes are pulled
+    /// with [`Rib::take_subscribed`].
+    pub(crate) fn subscribe_through<P: TableKey>(
+        &mut self,
+        table: TableId,
+        origins: Vec<String>,
+        policy: Option<SubscriberPolicy>,
+    ) -> SubscriptionId {
         let id = SubscriptionId(self.next_subscription);
         self.next_subscription += 1;
         let (family, shared) = self.table_mut(table).split::<P>();
-        let subscriber = Subscriber::new(id, origins, shared);
+        let subscriber = Subscriber::new(id, origins, policy, shared);
         family.subscribers.push(subscriber);
         id
+    }
+
+    /// Subscribes to the routes of origins (none named: every origin). Existing routes and changes are pulled with
+    /// [`Rib::take_subscribed`].
+    pub fn subscribe<P: TableKey>(&mut self, table: TableId, origins: Vec<String>) -> SubscriptionId {
+        self.subscribe_through::<P>(table, origins, None)
     }
 
     /// Returns the stages that the selected routes of a table's family pass.

@@ -1,6 +1,8 @@
 //! Origins: the owners of routes. An origin is a name registered at run time, with its distance and grace time.
 
+use crate::policy::Chain;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::{Distance, Duration};
 
@@ -25,6 +27,8 @@ pub struct Origin {
     pub kinds: Vec<String>,
     /// The life of the process with the fresh routes; a route of a different generation is stale.
     pub generation: u8,
+    /// The policies that the origin's routes pass.
+    pub import: Option<Arc<Chain>>,
     /// True while the origin's process is alive.
     pub alive: bool,
     /// True if the origin is removed once its routes are swept.

@@ -3,6 +3,7 @@
 use crate::family::RibTable;
 use crate::interest::{Scope, WatcherId};
 use crate::machine::{Output, Rib};
+use crate::policy::{RibPolicies, SubscriberPolicy};
 use crate::subscriber::{SubscribedBatch, SubscriptionId};
 use crate::view::AnyInterest;
 use alloc::boxed::Box;
@@ -31,6 +32,18 @@ impl<P: TableKey> Request<Rib> for UpdateRoutes<P> {
 
     fn make(self, rib: &mut Rib, _now: Instant, out: &mut Outbox<Output>) {
         rib.update(self.table, self.origin, self.batch, out);
+    }
+}
+
+/// Sets the configured policies. Routes that they decide differently change in the background.
+#[derive(Clone, Debug)]
+pub struct SetPolicies(pub RibPolicies);
+
+impl Request<Rib> for SetPolicies {
+    type Answer = ();
+
+    fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) {
+        rib.set_policies(self.0);
     }
 }
 
@@ -113,13 +126,19 @@ impl Request<Rib> for RegisterInterest {
 pub struct Subscribe<P> {
     table: TableId,
     origins: Vec<String>,
+    policy: Option<SubscriberPolicy>,
     family: PhantomData<P>,
 }
 
 impl<P> Subscribe<P> {
     /// Subscribes to the routes of the given origins of a table; without a name, to every origin.
     pub const fn new(table: TableId, origins: Vec<String>) -> Self {
-        Subscribe { table, origins, family: PhantomData }
+        Subscribe { table, origins, policy: None, family: PhantomData }
+    }
+
+    /// Lets through what a policy accepts, with the policy's changes; see [`RibPolicies::for_subscriber`].
+    pub fn through(self, policy: SubscriberPolicy) -> Self {
+        Subscribe { policy: Some(policy), ..self }
     }
 }
 
@@ -127,7 +146,7 @@ impl<P: TableKey> Request<Rib> for Subscribe<P> {
     type Answer = SubscriptionId;
 
     fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> SubscriptionId {
-        rib.subscribe::<P>(self.table, self.origins)
+        rib.subscribe_through::<P>(self.table, self.origins, self.policy)
     }
 }
 

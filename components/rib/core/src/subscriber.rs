@@ -1,14 +1,17 @@
 //! Redistribution: a branch off the selected_routes for each subscriber to routes of different origins. The subscriber
-//! first receives the existing routes (in the background), then every change.
+//! first receives the existing routes (in the background), then every change. A policy may reject routes on their way, and change
+//! them; after a change of the policy the background sends all routes once more.
 
 use crate::family::{RibRoute, RibTable, Shared};
 use crate::origin::OriginId;
+use crate::policy::{Outcome, RibPolicies, SubscriberPolicy};
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Provenance, RouteAction, RouteBatch, RouteUpdate};
+use sluice_base::{AnyPrefix, Distance, Provenance, RouteAction, RouteBatch, RouteUpdate};
+use sluice_clients::EXTERNAL_TAG;
 use sluice_machine::{Budget, Progress};
 use sluice_stage::{Batch, Branch, Change, DumpStage, Source, Stage, StageId, TableKey, Upstream};
 
@@ -36,6 +39,8 @@ pub struct SubscribedOrigin {
     pub name: String,
     /// The names of the kinds of the origin's routes: the first name is of kind 1.
     pub kinds: Vec<String>,
+    /// The distance of routes without a distance of their own.
+    pub distance: Distance,
 }
 
 /// Lets only routes of some origins through.
@@ -83,6 +88,11 @@ pub struct Subscriber<P: TableKey> {
     filter: StageId,
     pending: BTreeMap<P, (Option<RibRoute>, Provenance)>,
     dump: Dump,
+    policy: Option<SubscriberPolicy>,
+    /// The prefixes whose routes a policy let through.
+    passed: BTreeSet<P>,
+    /// The last key of the walk that sends all routes after a change of the policy; `Some(None)`: the walk begins.
+    refilter: Option<Option<P>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,14 +107,28 @@ enum Dump {
 const DUMP_PAUSE: usize = 65_536;
 
 impl<P: TableKey> Subscriber<P> {
-    /// A subscriber to routes of the named origins (none named: every origin).
-    pub(crate) fn new(id: SubscriptionId, origins: Vec<String>, shared: &Shared) -> Self {
+    /// A subscriber to routes of the named origins (none named: every origin) that a policy lets through.
+    pub(crate) fn new(
+        id: SubscriptionId,
+        origins: Vec<String>,
+        policy: Option<SubscriberPolicy>,
+        shared: &Shared,
+    ) -> Self {
         let mut branch: Branch<RibTable<P>> = Branch::new();
         branch.plumb_last(Box::new(DumpStage::new()));
         let filter =
             branch.plumb_last(Box::new(OriginFilter { allowed: Vec::new(), all: origins.is_empty() }));
-        let mut subscriber =
-            Subscriber { id, origins, branch, filter, pending: BTreeMap::new(), dump: Dump::Running };
+        let mut subscriber = Subscriber {
+            id,
+            origins,
+            branch,
+            filter,
+            pending: BTreeMap::new(),
+            dump: Dump::Running,
+            policy,
+            passed: BTreeSet::new(),
+            refilter: None,
+        };
         subscriber.note_origins(shared);
         subscriber
     }
@@ -135,17 +159,91 @@ impl<P: TableKey> Subscriber<P> {
 
     fn queue(&mut self, shared: &mut Shared, batch: &mut Batch<RibTable<P>>) {
         for change in batch.drain() {
-            let route = change.action.after().copied();
-            if let Some(route) = route {
-                shared.sets.retain(route.set);
-            }
-            if let Some((Some(old), _)) = self.pending.insert(change.key, (route, change.provenance)) {
-                shared.gone.extend(shared.sets.release(&mut shared.groups, old.set));
-            }
+            let route = change.action.after().and_then(|route| self.pass(shared, change.key, *route));
+            self.enqueue(shared, change.key, route, change.provenance);
         }
     }
 
-    /// A slice of the first dump.
+    /// Applies the policy. The returned route's set has an additional user.
+    fn pass(&self, shared: &mut Shared, prefix: P, route: RibRoute) -> Option<RibRoute> {
+        let Some(policy) = &self.policy else {
+            shared.sets.retain(route.set);
+            return Some(route);
+        };
+        let outcome = match AnyPrefix::of(prefix).ip() {
+            Some(prefix) => shared.decide_policy(policy.chain.as_deref()?, route.origin, prefix, route.set),
+            None => Outcome::Unchanged,
+        };
+        if matches!(outcome, Outcome::Rejected(_)) {
+            return None;
+        }
+        Some(RibRoute { set: shared.sets.derive(&mut shared.groups, route.set, outcome), ..route })
+    }
+
+    fn enqueue(&mut self, shared: &mut Shared, prefix: P, route: Option<RibRoute>, provenance: Provenance) {
+        if self.policy.is_some() {
+            let is_change = if route.is_some() {
+                self.passed.insert(prefix);
+                true
+            } else {
+                self.passed.remove(&prefix)
+            };
+            if !is_change {
+                return; // the policy never let it through
+            }
+        }
+        if let Some((Some(old), _)) = self.pending.insert(prefix, (route, provenance)) {
+            shared.release(old.set);
+        }
+    }
+
+    /// Sets the policy from changed policies. A policy that is not there any more lets nothing through.
+    pub(crate) fn set_policies(&mut self, policies: &RibPolicies) {
+        let Some(policy) = &mut self.policy else { return };
+        let name = core::mem::take(&mut policy.name);
+        let chain = policies.for_subscriber(&name).ok().and_then(|found| found.chain);
+        let is_changed = policy.chain != chain;
+        *policy = SubscriberPolicy { name, chain };
+        if is_changed {
+            self.refilter();
+        }
+    }
+
+    /// Starts to send all routes once more, through the policy.
+    pub(crate) fn refilter(&mut self) {
+        if self.policy.is_some() {
+            self.refilter = Some(None);
+        }
+    }
+
+    /// A slice of the walk after a change of the policy.
+    fn refilter_slice(
+        &mut self,
+        source: &dyn Source<RibTable<P>>,
+        shared: &mut Shared,
+        budget: &mut Budget,
+    ) -> Progress {
+        while let Some(last) = self.refilter {
+            if self.pending.len() >= DUMP_PAUSE {
+                return Progress::Done;
+            }
+            let Some((prefix, _)) = source.next_after(last) else {
+                self.refilter = None;
+                break;
+            };
+            self.refilter = Some(Some(prefix));
+            if let Some(route) = self.branch.lookup(source, prefix) {
+                let route = self.pass(shared, prefix, route);
+                self.enqueue(shared, prefix, route, Provenance::NONE);
+            }
+            if !budget.spend(1) {
+                return Progress::More;
+            }
+        }
+        Progress::Done
+    }
+
+    /// A slice of the first dump, or of the walk after a change of the policy.
     pub(crate) fn run_slice(
         &mut self,
         source: &dyn Source<RibTable<P>>,
@@ -153,7 +251,7 @@ impl<P: TableKey> Subscriber<P> {
         budget: &mut Budget,
     ) -> Progress {
         if self.dump != Dump::Running || self.pending.len() >= DUMP_PAUSE {
-            return Progress::Done;
+            return self.refilter_slice(source, shared, budget);
         }
         let mut out = Batch::new();
         let progress = self.branch.run_slice(source, budget, &mut out);
@@ -185,15 +283,22 @@ impl<P: TableKey> Subscriber<P> {
                     let index = *sets.entry((route.origin, route.set)).or_insert_with(|| {
                         let origin = *origin_indices.entry(route.origin).or_insert_with(|| {
                             let origin = shared.origin(route.origin);
-                            let (name, kinds) = (origin.name.clone(), origin.kinds.clone());
-                            origins.push(SubscribedOrigin { name, kinds });
+                            origins.push(SubscribedOrigin {
+                                name: origin.name.clone(),
+                                kinds: origin.kinds.clone(),
+                                distance: origin.distance,
+                            });
                             (origins.len() - 1) as u32
                         });
                         set_origins.push(origin);
-                        routes.sets.push(shared.sets.slot(route.set).set.clone());
+                        let mut set = shared.sets.slot(route.set).set.clone();
+                        if !self.origins.is_empty() && shared.origin(route.origin).external {
+                            set.tags = set.tags.as_slice().iter().copied().chain([EXTERNAL_TAG]).collect();
+                        }
+                        routes.sets.push(set);
                         (routes.sets.len() - 1) as u32
                     });
-                    shared.gone.extend(shared.sets.release(&mut shared.groups, route.set));
+                    shared.release(route.set);
                     RouteAction::Set(index)
                 }
             };
@@ -210,7 +315,7 @@ impl<P: TableKey> Subscriber<P> {
     pub(crate) fn close(&mut self, shared: &mut Shared) {
         for (_, (route, _)) in core::mem::take(&mut self.pending) {
             if let Some(route) = route {
-                shared.gone.extend(shared.sets.release(&mut shared.groups, route.set));
+                shared.release(route.set);
             }
         }
     }

@@ -5,15 +5,18 @@ use crate::event::Event;
 use crate::family::{FamilyRib, Shared};
 use crate::fib::is_routable;
 use crate::group::Groups;
+use crate::import::Import;
 use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::machine::OriginSettings;
 use crate::origin::{Origin, OriginId};
+use crate::policy::RibPolicies;
 use crate::resolve::Gateways;
 use crate::set::{SetId, Sets};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
@@ -41,12 +44,16 @@ pub struct Table {
     no_gateways: BTreeSet<Address>,
     /// Gateways that an origin declared unusable: the origin's routes with further next hops use these.
     pub(crate) unusable: BTreeSet<(OriginId, Address)>,
+    /// The configured policies.
+    pub(crate) policies: Arc<RibPolicies>,
 }
 
 impl Table {
     /// Makes an empty table. `seed` makes hashes unpredictable; an engine forwards the routes of `engine_families`.
     pub fn new(id: TableId, seed: u64, engine_families: &[FamilyId]) -> Self {
         let shared = Shared {
+            table: id,
+            interface_names: BTreeMap::new(),
             origins: Vec::new(),
             sets: Sets::new(seed),
             groups: Groups::default(),
@@ -62,6 +69,7 @@ impl Table {
             connected: BTreeMap::new(),
             no_gateways: BTreeSet::new(),
             unusable: BTreeSet::new(),
+            policies: Arc::default(),
         };
         table.split::<Ipv4Prefix>();
         table.split::<Ipv6Prefix>();
@@ -132,6 +140,7 @@ impl Table {
             connected: settings.name == CONNECTED,
             grace: settings.grace,
             kinds: settings.kinds.clone(),
+            import: self.policies.import(&settings.name).cloned(),
             generation: 0,
             alive: true,
             leaving: false,
@@ -164,6 +173,7 @@ impl Table {
             self.resolve_group(interfaces, group);
         }
         let (family, shared) = self.split::<P>();
+        let mut import = Import::of(shared, origin);
         let mut provenance = Provenance::NONE;
         for update in batch.updates {
             provenance = update.provenance;
@@ -178,7 +188,17 @@ impl Table {
                     }
                 },
             };
-            family.change(shared, origin, update.prefix, set, provenance);
+            match (&mut import, set) {
+                (Some(import), Some(announced)) => {
+                    let set = import.filter(shared, update.prefix, announced);
+                    family.change(shared, origin, update.prefix, Some(set), provenance);
+                    shared.release(set);
+                }
+                _ => family.change(shared, origin, update.prefix, set, provenance),
+            }
+        }
+        if let Some(import) = import {
+            import.end(shared);
         }
         for set in sets {
             shared.gone.extend(shared.sets.release(&mut shared.groups, set));
@@ -231,6 +251,11 @@ impl Table {
         };
         let Some(origin) = self.origin_id(CONNECTED).or_else(|| self.register(&settings)) else { return };
         self.set_no_gateways(interfaces.no_gateways());
+        let names = interfaces.names();
+        if self.shared.interface_names != names {
+            self.shared.interface_names = names;
+            self.refilter_all();
+        }
         let now = interfaces.connected();
         let before = core::mem::replace(&mut self.connected, now.clone());
         let (mut v4, mut v6) = (RouteBatch::default(), RouteBatch::default());
@@ -397,6 +422,35 @@ impl Table {
     /// An origin's name.
     pub fn origin_name(&self, id: OriginId) -> &str {
         &self.shared.origin(id).name
+    }
+
+    /// Sets the policies of origins and subscribers, and starts to apply those that changed.
+    pub(crate) fn set_policies(&mut self, policies: &Arc<RibPolicies>) {
+        self.policies = Arc::clone(policies);
+        let mut changed: SmallVec<[OriginId; 4]> = SmallVec::new();
+        for (number, origin) in self.shared.origins.iter_mut().enumerate() {
+            let import = policies.import(&origin.name).cloned();
+            if origin.import != import {
+                origin.import = import;
+                changed.push(OriginId(number as u16));
+            }
+        }
+        let (families, _) = self.families();
+        for family in families {
+            changed.iter().for_each(|origin| family.start_refilter(*origin));
+            family.set_subscriber_policies(policies);
+        }
+    }
+
+    /// Starts to apply all policies again: a name of an interface changed.
+    pub(crate) fn refilter_all(&mut self) {
+        let origins = self.shared.origins.iter().enumerate().filter(|(_, origin)| origin.import.is_some());
+        let origins: SmallVec<[OriginId; 4]> = origins.map(|(number, _)| OriginId(number as u16)).collect();
+        let (families, _) = self.families();
+        for family in families {
+            origins.iter().for_each(|origin| family.start_refilter(*origin));
+            family.refilter_subscribers();
+        }
     }
 
     /// Names of origins without a living process whose routes are gone.

@@ -62,6 +62,8 @@ pub struct RouteView {
     pub resolved: Option<Forwarding<Address>>,
     /// The engine's reason for refusing the route.
     pub rejected: Option<String>,
+    /// The reason of a policy that rejected the route.
+    pub rejected_by_policy: Option<String>,
 }
 
 /// Which routes a page shows.
@@ -122,6 +124,7 @@ pub(crate) fn show<P: TableKey>(
         announced: slot.set.forwarding.clone(),
         resolved: shared.groups.group(slot.group).resolved.clone(),
         rejected: if selected { family.rejection(prefix).map(Into::into) } else { None },
+        rejected_by_policy: slot.rejection().map(Into::into),
     }
 }
 

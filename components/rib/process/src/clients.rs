@@ -337,5 +337,5 @@ impl RibProcess {
 }
 
 fn subscribed_origin(origin: SubscribedOrigin) -> pb::SubscribedOrigin {
-    pb::SubscribedOrigin { name: origin.name, kinds: origin.kinds }
+    pb::SubscribedOrigin { name: origin.name, kinds: origin.kinds, distance: origin.distance.0.into() }
 }

@@ -26,9 +26,9 @@ pub const CHANGES: [(&str, Compile); 7] = [
     ("next-hop", next_hop),
 ];
 /// The actions that end a term.
-const ENDS: [&str; 4] = ["accept", "reject", "next-term", "next-policy"];
+pub const ENDS: [&str; 4] = ["accept", "reject", "next-term", "next-policy"];
 /// Further actions.
-const OTHERS: [&str; 2] = ["reason", "call"];
+pub const OTHERS: [&str; 2] = ["reason", "call"];
 
 impl Compiler<'_> {
     /// Compiles the actions of a term. Returns the jumps that lead to the end of the policy.
@@ -67,24 +67,25 @@ impl Compiler<'_> {
         }
     }
 
-    fn check_names(&self, then: &Named) -> Result<(), PolicyError> {
+    fn check_names(&mut self, then: &Named) -> Result<(), PolicyError> {
         let writable =
             self.vocabulary.iter().filter(|variable| variable.is_writable).map(|variable| variable.name);
         let changes = CHANGES.iter().map(|(name, _)| *name);
         let known = changes.chain(ENDS).chain(OTHERS).chain(writable);
         if let Some(name) = then.keys().find(|name| !known.clone().any(|known| known == *name)) {
-            let is_read_only = find(self.vocabulary, name).is_some();
-            return Err(self.error(match is_read_only {
+            let message = match find(self.vocabulary, name).is_some() {
                 true => format!("`{name}` can be asked for in `from`, and cannot be changed"),
                 false => unknown("action", name, known),
-            }));
+            };
+            return self.within("then", name, |me| Err(me.error(message)));
         }
         let ends: Vec<&str> = ENDS.into_iter().filter(|end| then.contains_key(*end)).collect();
         if ends.len() > 1 {
-            return Err(self.error(format!("a term ends in one way, not in {}", ends.join(" and "))));
+            let message = format!("a term ends in one way, not in {}", ends.join(" and "));
+            return self.within("then", ends[1], |me| Err(me.error(message)));
         }
         if then.contains_key("reason") && !then.contains_key("reject") {
-            return Err(self.error("a reason is for `reject`".into()));
+            return self.within("then", "reason", |me| Err(me.error("a reason is for `reject`".into())));
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod actions;
 mod conditions;
 mod lists;
+mod words;
 
 use crate::error::{PolicyError, nearest, shown};
 use crate::limits::{DEEPEST_CALL, MOST_INSTRUCTIONS, MOST_TERMS};
@@ -22,6 +23,8 @@ use lists::Lists;
 #[derive(Clone, Debug, Default)]
 pub struct PolicySet {
     programs: BTreeMap<String, Arc<Program>>,
+    /// The names of the policies with parameters, which only policies can use.
+    called: BTreeSet<String>,
 }
 
 impl PolicySet {
@@ -33,10 +36,28 @@ impl PolicySet {
     /// The first error, with its place. A name that policies use and nobody has defined, a text that is no prefix, expression
     /// or community, and a limit that is exceeded ([`crate::limits`]) are errors.
     pub fn compile(policies: &Policies, vocabulary: Vocabulary) -> Result<Self, PolicyError> {
+        PolicySet::compile_used(policies, vocabulary, |_| true)
+    }
+
+    /// Compiles the policies that a protocol uses, and the others in the protocol's words. Other policies may have conditions and
+    /// actions of other protocols, and are left out then.
+    ///
+    /// # Errors
+    ///
+    /// As of [`PolicySet::compile`].
+    pub fn compile_used(
+        policies: &Policies,
+        vocabulary: Vocabulary,
+        is_used: impl Fn(&str) -> bool,
+    ) -> Result<Self, PolicyError> {
         let mut prefix_lists = PrefixLists::default();
         let lists = Lists::read(policies, &mut prefix_lists)?;
         let mut compiled = Vec::new();
-        for statement in policies.policy_statement.iter().filter(|statement| statement.parameter.is_empty()) {
+        let (called, roots): (Vec<&Statement>, Vec<&Statement>) =
+            policies.policy_statement.iter().partition(|statement| !statement.parameter.is_empty());
+        let is_wanted =
+            |root: &&Statement| is_used(&root.name) || words::is_known(policies, root, vocabulary);
+        for statement in roots.into_iter().filter(is_wanted) {
             let mut compiler = Compiler::new(policies, &lists, vocabulary, &mut prefix_lists);
             compiler.statement(statement, BTreeMap::new(), &mut Vec::new())?;
             let source: Arc<str> = compiler.sources.into_iter().collect::<String>().into();
@@ -57,7 +78,22 @@ impl PolicySet {
                 })?;
             programs.insert(name, Arc::new(program));
         }
-        Ok(PolicySet { programs })
+        let called = called.into_iter().map(|statement| statement.name.clone()).collect();
+        Ok(PolicySet { programs, called })
+    }
+
+    /// Returns the program of a policy that the configuration names.
+    ///
+    /// # Errors
+    ///
+    /// There is no such policy, or the policy has parameters.
+    pub fn find(&self, name: &str) -> Result<&Arc<Program>, String> {
+        self.programs.get(name).ok_or_else(|| match self.called.contains(name) {
+            true => {
+                format!("`{}` has parameters; use a policy without parameters that calls `{0}`", shown(name))
+            }
+            false => unknown("policy-statement", name, self.programs.keys().map(|name| &**name)),
+        })
     }
 
     /// Returns the program of a policy.

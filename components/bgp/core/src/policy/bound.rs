@@ -103,16 +103,18 @@ pub type Trace = SmallVec<[u32; 6]>;
 const PLACE_BITS: u32 = 18;
 
 impl BoundPolicy {
-    /// Binds policies to a neighbor. Names of policies that do not exist are left out: the configuration was checked. Returns
-    /// `None` for a policy that accepts every route unchanged.
+    /// Binds policies to a neighbor. Returns `None` for a policy that accepts every route unchanged, and one that rejects every
+    /// route if a policy does not exist: the configuration was not checked.
     pub fn bind(
         policies: &Policies,
         names: &[String],
         default: DefaultPolicy,
         neighbor: &Neighbor<'_>,
     ) -> Option<Arc<Self>> {
-        let programs = names.iter().filter_map(|name| policies.program(name));
-        let programs: Vec<Program> = programs.map(|program| program.bind(neighbor)).collect();
+        let programs = names.iter().map(|name| policies.program(name).map(|program| program.bind(neighbor)));
+        let Some(programs) = programs.collect::<Option<Vec<Program>>>() else {
+            return Some(BoundPolicy::reject_all());
+        };
         let accepts_all = programs.is_empty() && default == DefaultPolicy::Accept;
         let reads_prefix = programs.iter().any(|program| program.reads() == Reads::Prefix);
         (!accepts_all).then(|| Arc::new(BoundPolicy { programs, default, reads_prefix }))

@@ -10,5 +10,5 @@ mod route;
 pub mod vocabulary;
 
 pub use bound::{BoundPolicy, Memory, Neighbor, Outcome, Trace};
-pub use policies::{DefaultPolicy, Policies};
+pub use policies::{BindError, DefaultPolicy, Policies};
 pub use route::{Context, Edited, NextHopRule, PolicyRoute, RouteType};

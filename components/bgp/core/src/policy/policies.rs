@@ -1,6 +1,7 @@
 //! Configured policies: their source and their programs.
 
 use super::vocabulary::VOCABULARY;
+use alloc::string::String;
 use alloc::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sluice_policy::{PolicyError, PolicySet, Program, source};
@@ -15,6 +16,15 @@ pub enum DefaultPolicy {
     Reject,
 }
 
+/// The reason why a neighbor cannot be given a policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BindError {
+    /// The policy is not valid for BGP.
+    Policy(PolicyError),
+    /// No policy of the name can be used; the text has the remedy.
+    Name(String),
+}
+
 /// All configured policies. A clone shares source and programs.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
@@ -23,19 +33,32 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Compiles the subtree `policy` of the configuration with BGP's variables.
+    /// Compiles the subtree `policy` of the configuration with BGP's variables. Policies in words of other protocols are left out.
     ///
     /// # Errors
     ///
     /// The first statement that is not valid.
     pub fn compile(source: source::Policies) -> Result<Self, PolicyError> {
-        let programs = Arc::new(PolicySet::compile(&source, VOCABULARY)?);
+        let programs = Arc::new(PolicySet::compile_used(&source, VOCABULARY, |_| false)?);
         Ok(Policies { source: Arc::new(source), programs })
     }
 
     /// Returns the program of a policy without parameters.
     pub fn program(&self, name: &str) -> Option<&Arc<Program>> {
         self.programs.get(name)
+    }
+
+    /// Checks that a neighbor can be given a policy.
+    ///
+    /// # Errors
+    ///
+    /// There is no such policy, the policy has parameters, or it has conditions or actions of another protocol.
+    pub fn check(&self, name: &str) -> Result<(), BindError> {
+        let Err(reason) = self.programs.find(name) else { return Ok(()) };
+        match PolicySet::compile_used(&self.source, VOCABULARY, |used| used == name) {
+            Err(error) => Err(BindError::Policy(error)),
+            Ok(_) => Err(BindError::Name(reason)),
+        }
     }
 
     /// Returns the policies as configured.

@@ -12,7 +12,7 @@ use super::reexport::Reexport;
 use super::{Accepted, Core};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
@@ -80,7 +80,7 @@ pub(super) struct Branch {
     /// The walk over the entries after a change of the export view.
     pub reexport: Option<Box<Reexport>>,
     /// Entries whose outcome the change of the view changed, and that are not told yet.
-    pub due: VecDeque<u32>,
+    pub due: BTreeSet<u32>,
 }
 
 impl Branch {
@@ -93,7 +93,7 @@ impl Branch {
             cursor: end,
             dump: Some(Dump { next: 0, again: false }),
             reexport: None,
-            due: VecDeque::new(),
+            due: BTreeSet::new(),
         }
     }
 
@@ -159,9 +159,6 @@ impl Branch {
         while self.cursor < to {
             if let Some((entry, provenance)) = core.queue.get(&core.entries, self.cursor) {
                 self.visit(core, entry, provenance, &mut export, items);
-                if let Some(walk) = &mut self.reexport {
-                    walk.told(entry);
-                }
             }
             self.cursor += 1;
         }
@@ -187,7 +184,7 @@ impl Branch {
             return;
         }
         for _ in 0..limit {
-            let Some(entry) = self.due.pop_front() else { break };
+            let Some(entry) = self.due.pop_first() else { break };
             if !core.queue.is_pending(&core.entries, entry, self.cursor) {
                 self.visit(core, entry, Provenance::NONE, export, items);
             }
@@ -229,6 +226,9 @@ impl Branch {
         export: &mut impl FnMut(u32, Accepted) -> Option<OutcomeId>,
         items: &mut Vec<Item>,
     ) {
+        if let Some(walk) = &mut self.reexport {
+            walk.told(entry);
+        }
         let best = core.best(entry).and_then(|best| Some((best.peer, export(entry, best)?)));
         let source = best.map_or(Source::NONE, |(peer, _)| Source::of(peer));
         let before = self.adj_rib_out.replace(entry, source);

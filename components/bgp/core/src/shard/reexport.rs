@@ -133,7 +133,7 @@ impl Branch {
                 if !is_other {
                     let was_told = self.advertised(entry) != Source::NONE;
                     if comparison.differs(core, entry, was_told, &old, view) {
-                        self.due.push_back(entry);
+                        self.due.insert(entry);
                     }
                 }
             }

@@ -8,6 +8,7 @@ use super::handover::SpeakerState;
 use super::peer::Link;
 use super::peers::Peers;
 use super::questions::{Questions, Reply};
+use super::redistribution::{Redistributed, RedistributedRoutes};
 use crate::endpoints::Endpoints;
 use crate::event::{ConnectError, Event, PeerEvent};
 use crate::hash::HashSeed;
@@ -75,6 +76,8 @@ pub enum Input {
     Invalid(IpPrefix),
     /// The RIB was restarted.
     RibRestarted,
+    /// Selected routes of redistributed origins changed at the RIB.
+    Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
     Reset(IpAddr, String),
     /// The operator wants a neighbour asked for all its routes (RFC 2918).
@@ -134,6 +137,7 @@ impl fmt::Display for RefreshRefusal {
 pub struct Control {
     pub(super) peers: Peers,
     pub(super) networks: BTreeSet<IpPrefix>,
+    pub(super) redistributed: RedistributedRoutes,
     questions4: Questions<Ipv4Prefix>,
     questions6: Questions<Ipv6Prefix>,
     spread: Spread,
@@ -157,6 +161,7 @@ impl Control {
         Control {
             peers: Peers::new(identity, rng, spread),
             networks: BTreeSet::new(),
+            redistributed: RedistributedRoutes::default(),
             questions4: Questions::default(),
             questions6: Questions::default(),
             spread,
@@ -185,14 +190,11 @@ impl Control {
         self.peers.configure(now, config.neighbors, config.policies, out);
         let networks: BTreeSet<IpPrefix> = config.networks.into_iter().collect();
         let old = core::mem::replace(&mut self.networks, networks);
-        for prefix in old.symmetric_difference(&self.networks) {
-            let provenance = self.peers.draw_provenance();
-            let table = match prefix {
-                IpPrefix::V4(p) => self.spread.table(*p),
-                IpPrefix::V6(p) => self.spread.table(*p),
-            };
-            let wanted = self.networks.contains(prefix);
-            out.push(Output::Order(Some(table), Order::Originate(*prefix, wanted, provenance)));
+        let changed = old.symmetric_difference(&self.networks).copied();
+        let changed: Vec<IpPrefix> =
+            changed.filter(|prefix| !self.redistributed.originates(*prefix)).collect();
+        for prefix in changed {
+            self.originate(prefix, self.networks.contains(&prefix), out);
         }
     }
 
@@ -368,6 +370,7 @@ impl Machine for Control {
                 self.lost.clear();
                 out.push(Output::Order(None, Order::RibRestarted));
             }
+            Input::Redistributed(changes) => self.redistribute(changes, out),
             Input::Reset(address, text) => {
                 if let Some(&index) = peers.by_address.get(&address) {
                     peers.drive(now, index, session::Input::Reset { subcode: cease::RESET, text }, out);

@@ -4,6 +4,7 @@ use super::config::{Config, Identity};
 use super::control::{Control, Output};
 use super::peer::Peer;
 use super::peers::Peers;
+use super::redistribution::Redistributed;
 use crate::endpoints::Endpoints;
 use crate::family::ByFamily;
 use crate::reader::ReaderCounters;
@@ -25,6 +26,7 @@ pub struct SpeakerState {
     pub identity: Identity,
     /// The configuration.
     pub config: Config,
+    redistributed: Vec<Redistributed>,
     peers: Vec<PeerState>,
     life: SessionEpoch,
     started: Instant,
@@ -67,6 +69,7 @@ impl Control {
                 networks: self.networks.iter().copied().collect(),
                 policies: peers.bindings.policies.clone(),
             },
+            redistributed: self.redistributed.export(),
             peers: states.collect(),
             life: peers.life,
             started: self.started,
@@ -87,6 +90,7 @@ impl Control {
             }
         }
         self.configure(now, state.config, out);
+        self.redistribute(state.redistributed, out);
     }
 }
 

@@ -22,6 +22,7 @@ mod neighbors;
 mod peer;
 mod peers;
 mod questions;
+mod redistribution;
 mod settings;
 mod view;
 
@@ -29,6 +30,7 @@ pub use config::{Config, FamilyConfig, Identity, NeighborConfig, Touched};
 pub use control::Control;
 pub use handover::SpeakerState;
 pub use peer::Link;
+pub use redistribution::{Redistribute, Redistributed, RedistributedRoute};
 pub use settings::{Scheduling, Settings, SettingsError};
 pub use view::{NeighborView, PrefixCounts, Summary};
 
@@ -72,6 +74,8 @@ pub enum Input {
     Invalid(IpPrefix),
     /// The RIB was restarted.
     RibRestarted,
+    /// Selected routes of redistributed origins changed at the RIB.
+    Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
     Reset(IpAddr, String),
     /// The operator wants a neighbour asked for all its routes (RFC 2918).
@@ -388,6 +392,7 @@ impl Machine for Speaker {
                 self.rib_offered = ByFamily::default();
                 Do::RibRestarted
             }
+            Input::Redistributed(changes) => Do::Redistributed(changes),
             Input::Reset(address, text) => Do::Reset(address, text),
             Input::Refresh(address) => Do::Refresh(address),
         };

@@ -1,13 +1,15 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
 use super::config::{Config, NeighborConfig};
-use crate::policy::{DefaultPolicy, Policies};
+use super::redistribution::Redistribute;
+use crate::policy::{BindError, DefaultPolicy, Policies};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Deserializer};
 use sluice_base::{Asn, IpPrefix, RouterId};
+use sluice_policy::PolicyError;
 
 /// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
 /// by one, [`Settings::check`] validates those that depend on each other.
@@ -36,6 +38,9 @@ pub struct Settings {
     /// The shared subtree `policy`.
     #[serde(default)]
     policy: Policies,
+    /// Origins of routes at the RIB that this router originates in BGP.
+    #[serde(default)]
+    pub redistribute: Vec<Redistribute>,
     #[serde(default)]
     neighbor: Vec<NeighborConfig>,
 }
@@ -64,6 +69,29 @@ pub enum SettingsError {
     NoFamily(IpAddr),
     /// The SendHoldTime of a neighbor is not above its hold time (RFC 9687, section 6), in seconds.
     SendHoldTime(IpAddr, u16),
+    /// A policy is not valid.
+    Policy(PolicyError),
+    /// A neighbor is given a policy that does not exist, or that only policies can use.
+    NoPolicy(IpAddr, Direction, String),
+}
+
+/// The direction of routes between this router and a neighbor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the neighbor.
+    Import,
+    /// To the neighbor.
+    Export,
+}
+
+impl Direction {
+    /// Returns the name of the statement with the policies.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Import => "import",
+            Direction::Export => "export",
+        }
+    }
 }
 
 impl Display for SettingsError {
@@ -79,6 +107,10 @@ impl Display for SettingsError {
             SettingsError::NoFamily(address) => write!(f, "neighbor {address}: no family is enabled"),
             SettingsError::SendHoldTime(address, hold_time) => {
                 write!(f, "neighbor {address}: send-hold-time must be more than hold-time ({hold_time})")
+            }
+            SettingsError::Policy(error) => error.fmt(f),
+            SettingsError::NoPolicy(address, direction, reason) => {
+                write!(f, "neighbor {address} {}: {reason}", direction.name())
             }
         }
     }
@@ -98,6 +130,21 @@ impl Settings {
         self.neighbor.iter().try_for_each(|neighbor| self.check_neighbor(neighbor))
     }
 
+    fn check_policies(&self, neighbor: &NeighborConfig) -> Result<(), SettingsError> {
+        let address = neighbor.address;
+        for (direction, names) in
+            [(Direction::Import, &neighbor.import), (Direction::Export, &neighbor.export)]
+        {
+            for name in names {
+                self.policy.check(name).map_err(|error| match error {
+                    BindError::Policy(error) => SettingsError::Policy(error),
+                    BindError::Name(reason) => SettingsError::NoPolicy(address, direction, reason),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     fn check_neighbor(&self, neighbor: &NeighborConfig) -> Result<(), SettingsError> {
         let address = neighbor.address;
         if neighbor.local_address.is_some_and(|local| local.is_ipv4() != address.is_ipv4()) {
@@ -109,6 +156,7 @@ impl Settings {
         if neighbor.families().is_empty() {
             return Err(SettingsError::NoFamily(address));
         }
+        self.check_policies(neighbor)?;
         match neighbor.send_hold_time {
             Some(time) if time != 0 && time <= neighbor.hold_time => {
                 Err(SettingsError::SendHoldTime(address, neighbor.hold_time))

@@ -1,9 +1,11 @@
 //! A router under test with scripted peers around it, all in virtual time: peers speak octets, the RIB is a table.
 
 mod net;
+mod policy;
 mod route;
 
 pub use net::Net;
+pub use policy::{TestPolicy, policies};
 use route::withdrawal;
 pub use route::{Route, announcement};
 
@@ -42,6 +44,9 @@ pub struct ScriptedPeer<P> {
     pub next_hop_self: bool,
     /// What it is to the router, as that is told.
     pub relationship: Option<Relationship>,
+    /// The policies for its routes, and for routes to it.
+    pub import: TestPolicy,
+    pub export: TestPolicy,
     pub connection: Option<ConnectionId>,
     /// What it announced in this session and not withdrew.
     pub announced: BTreeMap<P, Route>,
@@ -91,6 +96,8 @@ pub struct Dut<P: Net> {
     pub rib_ready: bool,
     /// Families that peers are configured with.
     pub families: Families,
+    /// The parameter of the configured policies ([`policies`]).
+    pub parameter: u32,
     out: Outbox<Output>,
     next_connection: u32,
 }
@@ -108,6 +115,8 @@ impl<P: Net> Dut<P> {
             four_octet_as: true,
             next_hop_self: false,
             relationship: None,
+            import: TestPolicy::default(),
+            export: TestPolicy::default(),
             connection: None,
             announced: BTreeMap::new(),
             told: BTreeMap::new(),
@@ -133,6 +142,7 @@ impl<P: Net> Dut<P> {
             registered: BTreeSet::new(),
             rib_ready: false,
             families: P::families(),
+            parameter: 0,
             out: Outbox::new(),
             next_connection: 0,
         };
@@ -148,6 +158,8 @@ impl<P: Net> Dut<P> {
                 relationship: p.relationship,
                 next_hop_self: p.next_hop_self,
                 default_policy: Some(DefaultPolicy::Accept),
+                import: p.import.names(),
+                export: p.export.names(),
                 ..NeighborConfig::new(p.address, Asn(p.asn))
             };
             config.offer(self.families);
@@ -156,6 +168,7 @@ impl<P: Net> Dut<P> {
         Config {
             neighbors: self.peers.iter().map(neighbor).collect(),
             networks: self.networks.iter().filter_map(|p| p.as_ip()).collect(),
+            policies: policies::<P>(self.parameter),
         }
     }
 

@@ -202,6 +202,8 @@ pub struct FakeRib {
     pub has_origin: Cell<bool>,
     /// Refuses to register origins.
     pub refuses: Cell<bool>,
+    /// The subscriptions in the order of their numbers, from 1: family and origins; `None` for an ended one.
+    pub subscriptions: RefCell<Vec<Option<(i32, Vec<String>)>>>,
     /// True if it answers questions about next hops.
     pub answers: Cell<bool>,
     pub changed: Notify,
@@ -319,17 +321,22 @@ impl rib::Rib for Served<FakeRib> {
     async fn subscribe(
         &self,
         _: &CallContext,
-        _: rib::SubscribeRequest,
+        request: rib::SubscribeRequest,
     ) -> Result<rib::SubscribeReply, XrlError> {
-        not_here()
+        let mut subscriptions = self.0.subscriptions.borrow_mut();
+        subscriptions.push(Some((request.family, request.origins)));
+        self.0.changed.notify_one();
+        Ok(rib::SubscribeReply { subscription: subscriptions.len() as u64 })
     }
 
     async fn unsubscribe(
         &self,
         _: &CallContext,
-        _: rib::UnsubscribeRequest,
+        request: rib::UnsubscribeRequest,
     ) -> Result<rib::UnsubscribeReply, XrlError> {
-        not_here()
+        self.0.subscriptions.borrow_mut()[request.subscription as usize - 1] = None;
+        self.0.changed.notify_one();
+        Ok(rib::UnsubscribeReply {})
     }
 
     async fn lookup_route(

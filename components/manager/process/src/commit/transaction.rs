@@ -3,9 +3,9 @@
 use crate::ManagerProcess;
 use crate::commit::lockout;
 use crate::commit::store::ToStore;
-use crate::configure::editors::{CandidateId, EditError};
+use crate::configure::editors::{CandidateId, EditError, ToCommit};
 use crate::revisions::{Unconfirmed, Via, now_unix_ms};
-use sluice_config::{Comparison, ConfigError, Impact, Tree};
+use sluice_config::{Comparison, ConfigError, ConfigText, Impact, Schema, Tree};
 use sluice_manager::commit::{Commit, Input, Output, Plan};
 use sluice_manager::component::Phase;
 use sluice_manager::{End, Reason};
@@ -65,6 +65,8 @@ pub struct Request {
     pub confirm_within: Option<Duration>,
     /// The configuration file's text, if the configuration comes from the file.
     pub of_file: Option<String>,
+    /// The text that the configuration was read from, for the places of errors; absent if the configuration was edited.
+    pub written: Option<Rc<ConfigText>>,
     /// The number of the candidate.
     pub candidate: Option<CandidateId>,
 }
@@ -100,6 +102,21 @@ pub struct UnderWay {
     before: Tree,
     after: Tree,
     inputs: UnboundedSender<Input<Effect>>,
+    /// The first component that refused its share.
+    refused: Option<ComponentRefusal>,
+}
+
+/// A component that refuses its share, and the component's own words.
+struct ComponentRefusal {
+    component: String,
+    reason: Reason,
+}
+
+/// The reason why a transaction changed nothing.
+struct Refused {
+    reason: Reason,
+    /// The component that refused its share, if the reason is that.
+    by: Option<ComponentRefusal>,
 }
 
 /// A change of the whole router, and the components with a share in the change.
@@ -133,9 +150,9 @@ impl ManagerProcess {
     async fn check_now(self: &Rc<Self>, id: u64) -> Result<(Done, Vec<String>), EditError> {
         let _turn = self.turn.lock().await;
         let started = Instant::now();
-        let (after, ..) = self.to_commit(id)?;
-        let (changes, effects) = self.effects(&after).await?;
-        let warnings = self.warnings(id, &after, Some(&effects)).await?;
+        let ToCommit { tree: after, written, .. } = self.to_commit(id)?;
+        let (changes, effects) = self.effects(&after, written.as_deref()).await?;
+        let warnings = self.warnings(id, &after, written.as_deref(), Some(&effects)).await?;
         let revision = self.running.borrow().revision;
         Ok((Done { revision, effects, changes, took: started.elapsed() }, warnings))
     }
@@ -144,10 +161,11 @@ impl ManagerProcess {
     async fn effects(
         self: &Rc<Self>,
         after: &Tree,
+        written: Option<&ConfigText>,
     ) -> Result<(usize, BTreeMap<String, Vec<Effect>>), Refusal> {
-        let (comparison, shares) = self.compare(after)?;
+        let (comparison, shares) = self.compare(after, written)?;
         let carried = self.carry_through(shares.plan.clone(), after.clone(), None).await;
-        let mut effects = carried.map_err(Refusal::Failed)?;
+        let mut effects = carried.map_err(|refused| self.placed(refused, after, written))?;
         self.add_own(&shares, &mut effects);
         Ok((comparison.len(), effects))
     }
@@ -158,6 +176,7 @@ impl ManagerProcess {
         self: &Rc<Self>,
         id: u64,
         after: &Tree,
+        written: Option<&ConfigText>,
         known: Option<&BTreeMap<String, Vec<Effect>>>,
     ) -> Result<Vec<String>, Refusal> {
         let Some(connection) = self.connection(id) else { return Ok(Vec::new()) };
@@ -167,7 +186,7 @@ impl ManagerProcess {
         if connection.is_by_protocol(schema, &before) {
             let asked = match known {
                 Some(_) => BTreeMap::new(),
-                None => self.effects(after).await?.1,
+                None => self.effects(after, written).await?.1,
             };
             found.extend(lockout::of_effects(schema, &before, known.unwrap_or(&asked), &connection));
         }
@@ -184,18 +203,19 @@ impl ManagerProcess {
             via,
             confirm_within,
             of_file: None,
+            written: None,
             candidate: None,
         };
         match source {
             Source::Editor(id) => {
-                let (after, candidate, user) = self.to_commit(id)?;
+                let ToCommit { tree: after, candidate, written, user } = self.to_commit(id)?;
                 if confirm_within.is_none() {
-                    let warnings = self.warnings(id, &after, None).await?;
+                    let warnings = self.warnings(id, &after, written.as_deref(), None).await?;
                     if !warnings.is_empty() {
                         return Err(EditError::NeedsConfirmation(warnings.join("; ")));
                     }
                 }
-                Ok(Request { user, candidate: Some(candidate), ..own(after, Via::Commit) })
+                Ok(Request { user, written, candidate: Some(candidate), ..own(after, Via::Commit) })
             }
             Source::File => {
                 // A copy that is being written is not somebody's change.
@@ -204,10 +224,11 @@ impl ManagerProcess {
                 let shown = file.display().to_string();
                 let text = std::fs::read_to_string(file)
                     .map_err(|e| EditError::Failed(format!("cannot read {shown}: {e}")))?;
-                let read = self.model().schema.read_all(&shown, &text);
+                let read = self.model().read(&shown, &text);
                 let after =
                     read.map_err(|errors| EditError::InvalidFile(Box::new(errors.without_lines())))?;
-                Ok(Request { of_file: Some(text), ..own(after, Via::File) })
+                let written = Some(Rc::new(ConfigText { file: shown, text: text.clone() }));
+                Ok(Request { of_file: Some(text), written, ..own(after, Via::File) })
             }
             Source::Unconfirmed(open) if !self.is_unconfirmed(open.revision) => {
                 Err(EditError::Failed("it was confirmed meanwhile".into()))
@@ -223,7 +244,8 @@ impl ManagerProcess {
 
     async fn commit_now(self: &Rc<Self>, request: Request) -> Result<Done, Refusal> {
         let started = Instant::now();
-        let (comparison, shares) = self.compare(&request.after)?;
+        let written = request.written.as_deref();
+        let (comparison, shares) = self.compare(&request.after, written)?;
         if comparison.is_empty() || request.confirm_within.is_some() {
             self.store_what_runs().await.map_err(|error| Refusal::Failed(error.to_string()))?;
         }
@@ -237,9 +259,10 @@ impl ManagerProcess {
         let after = request.after.clone();
         let to_store = ToStore { request: &request, comparison: &comparison };
         let carried = self.carry_through(shares.plan.clone(), after, Some(to_store)).await;
-        let mut effects = carried.map_err(|reason| {
+        let mut effects = carried.map_err(|refused| {
+            let reason = &refused.reason;
             warn!(event = "config.refused", user = request.user, reason, "a commit was refused");
-            Refusal::Failed(reason)
+            self.placed(refused, &request.after, written)
         })?;
         self.add_own(&shares, &mut effects);
         if !shares.gone.is_empty() {
@@ -270,7 +293,19 @@ impl ManagerProcess {
         Ok(Done { revision, effects, changes: comparison.len(), took })
     }
 
-    fn compare(&self, after: &Tree) -> Result<(Comparison, Shares), Refusal> {
+    /// Returns a component's refusal, with its place in the text that the configuration was read from, or else in the text as shown.
+    fn placed(&self, refused: Refused, after: &Tree, written: Option<&ConfigText>) -> Refusal {
+        match refused.by {
+            Some(ComponentRefusal { component, reason }) => {
+                let model = self.model();
+                let written = written_or_shown(&model.schema, after, written);
+                Refusal::Invalid(Box::new(model.schema.refusal(&component, &written, &reason)))
+            }
+            None => Refusal::Failed(refused.reason),
+        }
+    }
+
+    fn compare(&self, after: &Tree, written: Option<&ConfigText>) -> Result<(Comparison, Shares), Refusal> {
         let before = self.running.borrow().tree.clone();
         let model = self.model();
         let schema = &model.schema;
@@ -282,6 +317,9 @@ impl ManagerProcess {
         for class in runs {
             let cost = schema.cost(&class, &before, after);
             if !ran.contains(&class) {
+                // The component does not run yet, and cannot be asked.
+                let written = || written_or_shown(schema, after, written);
+                model.check(&class, after, written).map_err(|e| Refusal::Invalid(Box::new(e)))?;
                 shares.plan.started.push(class);
             } else if cost.is_none() && self.model().change(&class, Some(&before), after).is_none() {
                 // It has no share.
@@ -320,14 +358,14 @@ impl ManagerProcess {
         plan: Plan,
         after: Tree,
         to_store: Option<ToStore<'_>>,
-    ) -> Result<BTreeMap<String, Vec<Effect>>, Reason> {
+    ) -> Result<BTreeMap<String, Vec<Effect>>, Refused> {
         let (inputs, mut answers) = unbounded_channel();
         let mut out = Vec::new();
         let commit = Commit::begin(plan, to_store.is_none(), &mut out);
         let before = self.running.borrow().tree.clone();
         self.transactions.set(self.transactions.get() + 1);
         let number = self.transactions.get();
-        let under_way = UnderWay { commit, number, before, after, inputs: inputs.clone() };
+        let under_way = UnderWay { commit, number, before, after, inputs: inputs.clone(), refused: None };
         self.under_way.replace(Some(under_way));
         let mut outcome = None;
         while outcome.is_none() {
@@ -352,11 +390,15 @@ impl ManagerProcess {
                 && let Some(answer) = answers.recv().await
                 && let Some(under_way) = self.under_way.borrow_mut().as_mut()
             {
+                if let Input::Prepared(component, Err(reason)) = &answer {
+                    let refused = ComponentRefusal { component: component.clone(), reason: reason.clone() };
+                    under_way.refused.get_or_insert(refused);
+                }
                 under_way.commit.handle(answer, &mut out);
             }
         }
-        self.under_way.take();
-        outcome.unwrap_or_else(|| Err("it came to no end".into()))
+        let by = self.under_way.take().and_then(|under_way| under_way.refused);
+        outcome.unwrap_or_else(|| Err("it came to no end".into())).map_err(|reason| Refused { reason, by })
     }
 
     /// Something happened that the commit under way may wait for.
@@ -375,7 +417,7 @@ impl ManagerProcess {
 
     fn do_for_commit(self: &Rc<Self>, output: Output<Effect>) {
         let under_way = self.under_way.borrow();
-        let Some(UnderWay { commit, number, before, after, inputs }) = under_way.as_ref() else { return };
+        let Some(UnderWay { commit, number, before, after, inputs, .. }) = under_way.as_ref() else { return };
         let (me, number, inputs) = (Rc::clone(self), *number, inputs.clone());
         match output {
             Output::Prepare(class) => {
@@ -548,6 +590,11 @@ async fn to_the_end<T: 'static>(
 ) -> Result<T, EditError> {
     let done = tokio::task::spawn_local(work).await;
     done.unwrap_or_else(|_| Err(Refusal::Failed("it came to no end".into()).into()))
+}
+
+/// Returns the text that a configuration was read from, or else the text of the candidate as shown.
+fn written_or_shown(schema: &Schema, tree: &Tree, written: Option<&ConfigText>) -> ConfigText {
+    written.cloned().unwrap_or_else(|| schema.written("candidate", tree))
 }
 
 /// Returns a step's name: the action and its target.

@@ -3,7 +3,7 @@
 use crate::ManagerProcess;
 use crate::commit::lockout::Connection;
 use crate::commit::transaction::{CommitRequest, Done, Refusal, Source};
-use sluice_config::{ConfigError, ConfigErrors, Schema, Secrets, Tree};
+use sluice_config::{ConfigError, ConfigErrors, ConfigText, Schema, Secrets, Tree};
 use sluice_manager::editors::{Conflict, Editors, Mode};
 use sluice_manager::roles::Statements;
 use sluice_process::clock;
@@ -71,11 +71,25 @@ struct Candidate {
     /// The running configuration that the changes are relative to.
     base: Tree,
     tree: Tree,
+    /// The text that the whole candidate was read from, unless the candidate changed since.
+    written: Option<Rc<ConfigText>>,
+}
+
+/// A configuration to commit for an editor.
+pub struct ToCommit {
+    /// The configuration.
+    pub tree: Tree,
+    /// The number of the candidate.
+    pub candidate: CandidateId,
+    /// The text that the configuration was read from as a whole, if so.
+    pub written: Option<Rc<ConfigText>>,
+    /// The editor's user.
+    pub user: String,
 }
 
 impl Candidate {
     fn new(id: CandidateId, running: &Tree) -> Self {
-        Candidate { id, base: running.clone(), tree: running.clone() }
+        Candidate { id, base: running.clone(), tree: running.clone(), written: None }
     }
 
     /// Moves the changes onto the configuration that runs now. Where the changes and the running configuration's changes since `base`
@@ -101,7 +115,7 @@ impl Candidate {
                 tree = next;
             }
         }
-        *self = Candidate { id: self.id, base: running.clone(), tree };
+        *self = Candidate { id: self.id, base: running.clone(), tree, written: None };
         Ok(())
     }
 }
@@ -208,17 +222,21 @@ impl Editing {
 
     /// Stores the candidate of an editor after a statement.
     fn set(&self, id: u64, tree: Tree) {
+        let put = |candidate: &mut Candidate| {
+            candidate.tree = tree;
+            candidate.written = None;
+        };
         match self.own.borrow_mut().get_mut(&id) {
-            Some(own) => own.tree = tree,
-            None => self.shared.borrow_mut().tree = tree,
+            Some(own) => put(own),
+            None => put(&mut self.shared.borrow_mut()),
         }
     }
 
     /// Stores a whole configuration as the candidate of an editor. Its changes are the differences from the running
     /// configuration.
-    fn replace(&self, running: &Tree, id: u64, tree: Tree) {
+    fn replace(&self, running: &Tree, id: u64, tree: Tree, written: Option<Rc<ConfigText>>) {
         let put = |candidate: &mut Candidate| {
-            *candidate = Candidate { id: candidate.id, base: running.clone(), tree }
+            *candidate = Candidate { id: candidate.id, base: running.clone(), tree, written }
         };
         match self.own.borrow_mut().get_mut(&id) {
             Some(own) => put(own),
@@ -229,18 +247,13 @@ impl Editing {
     /// Returns `running` with an editor's candidate committed. The error names the paths changed both by a private
     /// candidate and by commits made since the candidate began. The result holds as long as `running` does: the caller
     /// has the turn to commit, and keeps the turn until [`Editing::committed`].
-    fn to_commit(
-        &self,
-        schema: &Schema,
-        running: &Tree,
-        id: u64,
-    ) -> Result<(Tree, CandidateId), Vec<String>> {
+    fn to_commit(&self, schema: &Schema, running: &Tree, id: u64) -> Result<Candidate, Vec<String>> {
         if let Some(own) = self.own.borrow_mut().get_mut(&id) {
             own.rebase(schema, running, false)?;
-            return Ok((own.tree.clone(), own.id));
+            return Ok(own.clone());
         }
-        let tree = self.shared_candidate(schema, running);
-        Ok((tree, self.shared.borrow().id))
+        self.shared_candidate(schema, running);
+        Ok(self.shared.borrow().clone())
     }
 
     /// Notes that a candidate runs, as returned by [`Editing::to_commit`]. Statements received during the commit stay
@@ -332,11 +345,17 @@ impl ManagerProcess {
         Ok(())
     }
 
-    /// Puts a whole configuration in the place of an editor's candidate.
-    pub fn replace_candidate(&self, id: u64, tree: Tree) -> Result<(), EditError> {
+    /// Puts a whole configuration in the place of an editor's candidate. `written` is the text that the configuration was read from, if
+    /// the editor has the text.
+    pub fn replace_candidate(
+        &self,
+        id: u64,
+        tree: Tree,
+        written: Option<Rc<ConfigText>>,
+    ) -> Result<(), EditError> {
         self.renew_editor(id)?;
         self.editing.editors.borrow().may_change(Some(id))?;
-        self.editing.replace(&self.running_tree(), id, tree);
+        self.editing.replace(&self.running_tree(), id, tree, written);
         Ok(())
     }
 
@@ -349,14 +368,13 @@ impl ManagerProcess {
         Ok(())
     }
 
-    /// Returns the configuration to commit for an editor, the number of its candidate, and the editor's user. The
-    /// caller has the turn to commit.
-    pub fn to_commit(&self, id: u64) -> Result<(Tree, CandidateId, String), EditError> {
+    /// Returns the configuration to commit for an editor. The caller has the turn to commit.
+    pub fn to_commit(&self, id: u64) -> Result<ToCommit, EditError> {
         self.renew_editor(id)?;
         self.editing.editors.borrow().may_change(Some(id))?;
         let user = self.editing.editors.borrow_mut().renew(clock::now(), id)?.user.clone();
         let found = self.editing.to_commit(&self.model().schema, &self.running_tree(), id);
-        let (after, candidate) = found.map_err(|both| {
+        let candidate = found.map_err(|both| {
             let (shown, more) = both.split_at(both.len().min(CONFLICTS));
             let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
             EditError::Conflict(format!(
@@ -365,8 +383,9 @@ impl ManagerProcess {
                 shown.join("; ")
             ))
         })?;
-        self.check_writes(id, &after)?;
-        Ok((after, candidate, user))
+        let Candidate { id: candidate, tree, written, .. } = candidate;
+        self.check_writes(id, &tree)?;
+        Ok(ToCommit { tree, candidate, written, user })
     }
 
     /// Returns the connection of an editor connected over the network, with the kernel's current way to the client.
@@ -516,7 +535,7 @@ mod tests {
                 while under_way.is_none() && let Some(editor) = waiting.pop_front() {
                     let expected = models[model_of(editor)].onto(&says, !is_private(editor));
                     match (editing.to_commit(&schema, &running, editor as u64), expected) {
-                        (Ok((after, candidate)), Some(expected)) => {
+                        (Ok(Candidate { id: candidate, tree: after, .. }), Some(expected)) => {
                             models[model_of(editor)] = expected.clone();
                             under_way = Some((editor, after, candidate, expected.tree));
                         }

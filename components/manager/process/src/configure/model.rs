@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use sluice_base::{class_of, component_name, instance_of};
 use sluice_config::package::{self, Package, Refused};
-use sluice_config::{ConfigErrors, Schema, SchemaError, Tree};
+use sluice_config::{ConfigError, ConfigErrors, ConfigText, Schema, SchemaError, Tree};
 use sluice_manager::Spec;
 use sluice_package::{Signed, Trust};
 use sluice_process::part::{Change, Edit};
@@ -34,7 +34,13 @@ pub struct Builtin {
     pub metrics: Option<&'static str>,
     /// The text of its `README.md`.
     pub help: &'static str,
+    /// The component's check of its whole part of a configuration, for a component whose values depend on each other.
+    pub check: Option<Check>,
 }
+
+/// A component's check of its part where the component does not run. An error is the component's reason, as the component would
+/// refuse the part.
+pub type Check = fn(serde_json::Value) -> Result<(), String>;
 
 /// The sources of configuration and schema.
 #[derive(Clone, Debug)]
@@ -183,6 +189,8 @@ pub struct Model {
     /// What the signatures of installed packages say, by the package's name.
     pub signed: BTreeMap<String, Signed>,
     rights: BTreeMap<String, Rights>,
+    /// Checks of the executable's components, by class.
+    checks: BTreeMap<&'static str, Check>,
     /// The schema as JSON, rendered on first use: the schema never changes.
     json: OnceCell<String>,
 }
@@ -245,7 +253,31 @@ impl Model {
             rights.remove(&why.name);
         }
         refused.extend(more);
-        Ok(Model { schema, packages, refused, signed, rights, json: OnceCell::new() })
+        let checks =
+            source.builtins.iter().filter_map(|builtin| Some((builtin.class, builtin.check?))).collect();
+        Ok(Model { schema, packages, refused, signed, rights, checks, json: OnceCell::new() })
+    }
+
+    /// Reads and validates a configuration text, and has the executable's components check their parts.
+    pub fn read(&self, file: &str, text: &str) -> Result<Tree, ConfigErrors> {
+        let tree = self.schema.read_all(file, text)?;
+        let written = ConfigText { file: file.into(), text: text.into() };
+        for component in self.schema.configured(&tree) {
+            self.check(&component, &tree, || written.clone())?;
+        }
+        Ok(tree)
+    }
+
+    /// Has a component of the executable check its part of a configuration, as the component would when asked.
+    pub fn check(
+        &self,
+        component: &str,
+        tree: &Tree,
+        written: impl FnOnce() -> ConfigText,
+    ) -> Result<(), ConfigError> {
+        let Some(check) = self.checks.get(class_of(component)) else { return Ok(()) };
+        let part = self.schema.part(component, tree).unwrap_or_default();
+        check(part).map_err(|reason| self.schema.refusal(component, &written(), &reason))
     }
 
     /// Returns a configuration error together with the refused packages: their statements are unknown.
@@ -436,6 +468,7 @@ mod tests {
             commands: None,
             metrics: None,
             help: "The FEA",
+            check: None,
         },
         Builtin {
             class: "bgp",
@@ -444,6 +477,7 @@ mod tests {
             commands: None,
             metrics: None,
             help: "BGP",
+            check: None,
         },
     ];
 

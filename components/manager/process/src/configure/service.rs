@@ -7,7 +7,7 @@ use crate::configure::people;
 use crate::revisions::now_unix_ms;
 use crate::supervise::service::Served;
 use serde_json::json;
-use sluice_config::{ConfigError, Secrets, Tree};
+use sluice_config::{ConfigError, ConfigText, Secrets, Tree};
 use sluice_manager::editors::{Editors, Mode};
 use sluice_manager::roles::Statements;
 use sluice_package::Signed;
@@ -189,7 +189,10 @@ impl pb::Configuration for Served {
         match request.mode() {
             pb::LoadMode::Merge => self.merge_into_candidate(request.editor, &request.file, &request.text),
             pb::LoadMode::Replace => match self.model().schema.read(&request.file, &request.text) {
-                Ok(tree) => self.replace_candidate(request.editor, tree),
+                Ok(tree) => {
+                    let written = ConfigText { file: request.file, text: request.text };
+                    self.replace_candidate(request.editor, tree, Some(Rc::new(written)))
+                }
                 Err(error) => Err(error.into()),
             },
         }
@@ -273,7 +276,7 @@ impl pb::Configuration for Served {
     ) -> Result<pb::RollbackReply, XrlError> {
         self.check_holder(ctx, request.editor)?;
         let tree = self.revision_back(request.back).map_err(refusal)?;
-        self.replace_candidate(request.editor, tree).map_err(refusal)?;
+        self.replace_candidate(request.editor, tree, None).map_err(refusal)?;
         Ok(pb::RollbackReply {})
     }
 

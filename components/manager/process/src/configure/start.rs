@@ -56,7 +56,7 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
                 _ => start,
             }
         }
-        (Ok(text), newest) => match (model.schema.read_all(&path, &text), newest) {
+        (Ok(text), newest) => match (model.read(&path, &text), newest) {
             (Ok(tree), newest) => of_file(tree, &text, newest, revisions, model),
             (Err(error), Some(start)) => {
                 let packages: Vec<&str> = model.refused.iter().map(|r| r.name.as_str()).collect();

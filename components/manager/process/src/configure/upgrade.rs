@@ -95,6 +95,7 @@ mod tests {
         commands: None,
         metrics: None,
         help: "Static routes",
+        check: None,
     }];
 
     fn source(state_dir: &Path) -> ConfigSource {

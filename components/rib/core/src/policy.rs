@@ -1,0 +1,324 @@
+//! Policies in the RIB: for routes of an origin on their way into the table, and for routes on their way to a subscriber.
+//!
+//! A policy rejects a route, changes its distance and metric, or adds tags. It changes no next hops and creates no routes.
+
+use alloc::borrow::{Cow, ToOwned};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use sluice_base::{Address, Distance, InterfaceIndex, IpPrefix, Metric, NextHop, RouteSet, TableId, Tag};
+use sluice_policy::community::Kind;
+use sluice_policy::program::{Fact, Index};
+use sluice_policy::source::{Named, Policies, Statement};
+use sluice_policy::vocabulary::{Reads, Type, Variable, VariableId, Vocabulary};
+use sluice_policy::{Decision, Edit, PolicyError, PolicySet, Program, Route, Verdict};
+
+const DISTANCE: VariableId = 0;
+const METRIC: VariableId = 1;
+const TAG: VariableId = 2;
+const PROTOCOL: VariableId = 3;
+const ROUTE_TYPE: VariableId = 4;
+const NEXT_HOP: VariableId = 5;
+const INTERFACE: VariableId = 6;
+const PREFIX_LENGTH: VariableId = 7;
+const FAMILY: VariableId = 8;
+const TABLE: VariableId = 9;
+
+/// The variables of the RIB's routes. A route has a set of tags: a condition holds if one of the tags fits, and an action adds a tag.
+pub const VOCABULARY: Vocabulary = &[
+    variable("distance", Type::Number(u8::MAX as u32), true, Reads::Attributes),
+    variable("metric", Type::Number(u32::MAX), true, Reads::Attributes),
+    variable("tag", Type::Number(u32::MAX), true, Reads::Attributes),
+    variable("protocol", Type::Text, false, Reads::Attributes),
+    variable("route-type", Type::Text, false, Reads::Attributes),
+    variable("next-hop", Type::Address, false, Reads::Attributes),
+    variable("interface", Type::Text, false, Reads::Attributes),
+    variable("prefix-length", Type::Number(128), false, Reads::Prefix),
+    variable("family", Type::Name(&["ipv4", "ipv6"]), false, Reads::Attributes),
+    variable("table", Type::Number(u32::MAX), false, Reads::Attributes),
+];
+
+/// The conditions that are no variables and have an answer in the RIB.
+const CONDITIONS: [&str; 2] = ["prefix", "prefix-list"];
+/// The actions that are no changes of variables and have an effect in the RIB.
+const ACTIONS: [&str; 6] = ["accept", "reject", "next-term", "next-policy", "reason", "call"];
+
+const fn variable(name: &'static str, values: Type, is_writable: bool, reads: Reads) -> Variable {
+    Variable { name, values, is_writable, reads }
+}
+
+/// The outcome of policies for a route.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// The route is accepted as it is.
+    Unchanged,
+    /// The route is accepted with these properties.
+    Changed(RouteSet),
+    /// The route is rejected, for this reason.
+    Rejected(Arc<str>),
+}
+
+/// Policies in order: the first one that accepts or rejects a route decides. A route on which none decides is accepted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chain(Vec<(String, Arc<Program>)>);
+
+impl Chain {
+    /// Returns true if routes with the same set can have different outcomes.
+    pub(crate) fn reads_prefix(&self) -> bool {
+        self.0.iter().any(|(_, program)| program.reads() == Reads::Prefix)
+    }
+
+    /// Decides on a route with the properties `set`.
+    pub(crate) fn decide(&self, surroundings: Surroundings<'_>, prefix: IpPrefix, set: &RouteSet) -> Outcome {
+        let mut candidate = Candidate { surroundings, prefix, set: Cow::Borrowed(set) };
+        for (name, program) in &self.0 {
+            match program.run(&mut candidate) {
+                Verdict { decision: Decision::Accept, .. } => break,
+                Verdict { decision: Decision::Default, .. } => {}
+                Verdict { decision: Decision::Reject(reason), term } => {
+                    return Outcome::Rejected(explained(name, program, term, reason));
+                }
+            }
+        }
+        match candidate.set {
+            Cow::Owned(changed) if changed != *set => Outcome::Changed(changed),
+            _ => Outcome::Unchanged,
+        }
+    }
+}
+
+/// Returns the reason of a rejection: the configured one, with the policy and the term.
+fn explained(policy: &str, program: &Program, term: Option<Index>, reason: Option<Index>) -> Arc<str> {
+    let term = term.and_then(|term| program.terms().get(usize::from(term)));
+    let place = term.map_or(format!("policy {policy}"), |t| format!("policy {}, term {}", t.policy, t.term));
+    match reason.and_then(|reason| program.reason(reason)) {
+        Some(reason) => format!("{reason} ({place})").into(),
+        None => place.into(),
+    }
+}
+
+/// The surroundings of a route: properties of its origin, its table and the host.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    /// The name of the origin.
+    pub(crate) origin: &'a str,
+    /// The names of the origin's kinds of routes.
+    pub(crate) kinds: &'a [String],
+    /// The distance of routes without a distance of their own.
+    pub(crate) distance: Distance,
+    /// The table.
+    pub(crate) table: TableId,
+    /// The names of interfaces.
+    pub(crate) interface_names: &'a BTreeMap<InterfaceIndex, String>,
+}
+
+/// A route in the view of a program.
+struct Candidate<'a> {
+    surroundings: Surroundings<'a>,
+    prefix: IpPrefix,
+    set: Cow<'a, RouteSet>,
+}
+
+impl Candidate<'_> {
+    fn next_hops(&self) -> &[NextHop<Address>] {
+        self.set.forwarding.next_hops()
+    }
+}
+
+impl Route for Candidate<'_> {
+    fn prefix(&self) -> IpPrefix {
+        self.prefix
+    }
+
+    fn number(&self, variable: VariableId) -> Option<u32> {
+        match variable {
+            DISTANCE => Some(self.set.distance.unwrap_or(self.surroundings.distance).0.into()),
+            METRIC => Some(self.set.metric.0),
+            TAG => self.set.tags.as_slice().first().map(|tag| tag.0),
+            PREFIX_LENGTH => Some(self.prefix.len().into()),
+            FAMILY => Some(matches!(self.prefix, IpPrefix::V6(_)).into()),
+            TABLE => Some(self.surroundings.table.0),
+            _ => None,
+        }
+    }
+
+    fn number_is_in(&self, variable: VariableId, ranges: &[(u32, u32)]) -> bool {
+        let is_in = |number: u32| ranges.iter().any(|(first, last)| (*first..=*last).contains(&number));
+        match variable {
+            TAG => self.set.tags.as_slice().iter().any(|tag| is_in(tag.0)),
+            variable => self.number(variable).is_some_and(is_in),
+        }
+    }
+
+    fn text(&self, variable: VariableId) -> Option<&str> {
+        match variable {
+            PROTOCOL => Some(self.surroundings.origin),
+            ROUTE_TYPE => self.set.kind.name(self.surroundings.kinds),
+            INTERFACE => {
+                let interface = self.next_hops().iter().find_map(|hop| hop.interface)?;
+                self.surroundings.interface_names.get(&interface).map(String::as_str)
+            }
+            _ => None,
+        }
+    }
+
+    fn address(&self, variable: VariableId) -> Option<IpAddr> {
+        let gateway = || self.next_hops().iter().find_map(|hop| hop.gateway)?.ip();
+        if variable == NEXT_HOP { gateway() } else { None }
+    }
+
+    fn as_path(&self) -> &[u8] {
+        &[]
+    }
+
+    fn communities(&self, _: Kind) -> &[u8] {
+        &[]
+    }
+
+    fn holds(&self, _: &Fact) -> bool {
+        false
+    }
+
+    fn change(&mut self, edit: Edit<'_>) {
+        // Policies with other changes are refused when they are compiled.
+        let Edit::Number(variable, number) = edit else { return };
+        match variable {
+            DISTANCE => self.set.to_mut().distance = Some(Distance(u8::try_from(number).unwrap_or(u8::MAX))),
+            METRIC => self.set.to_mut().metric = Metric(number),
+            TAG => {
+                let tags = self.set.tags.as_slice().iter().copied().chain([Tag(number)]).collect();
+                self.set.to_mut().tags = tags;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The policies of the configuration, and the origins whose routes pass some of them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RibPolicies {
+    source: Policies,
+    imports: BTreeMap<String, Arc<Chain>>,
+}
+
+/// The policies of a subscription.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubscriberPolicy {
+    /// The name of the policy.
+    pub(crate) name: String,
+    /// The policy; `None` if the configuration has no such policy any more.
+    pub(crate) chain: Option<Arc<Chain>>,
+}
+
+impl RibPolicies {
+    /// Compiles the policies that `imports` names for origins. Other policies may be of other protocols, and are not looked at.
+    ///
+    /// # Errors
+    /// A named policy does not exist, is not correct, or asks for what routes in the RIB do not have.
+    pub fn compile(source: Policies, imports: BTreeMap<String, Vec<String>>) -> Result<Self, PolicyError> {
+        let names: Vec<&str> = imports.values().flatten().map(|name| &**name).collect();
+        let programs = compile(&source, &names)?;
+        let chain = |names: Vec<String>| {
+            let program = |name: String| programs.get(&name).map(|program| (name, Arc::clone(program)));
+            Arc::new(Chain(names.into_iter().filter_map(program).collect()))
+        };
+        let imports = imports.into_iter().filter(|(_, names)| !names.is_empty());
+        let imports = imports.map(|(origin, names)| (origin, chain(names))).collect();
+        Ok(RibPolicies { source, imports })
+    }
+
+    /// Returns the policies of an origin.
+    pub(crate) fn import(&self, origin: &str) -> Option<&Arc<Chain>> {
+        self.imports.get(origin)
+    }
+
+    /// Compiles a policy for a subscription.
+    ///
+    /// # Errors
+    /// As [`RibPolicies::compile`].
+    pub fn for_subscriber(&self, name: &str) -> Result<SubscriberPolicy, PolicyError> {
+        let programs = compile(&self.source, &[name])?;
+        let chain =
+            programs.get(name).map(|program| Arc::new(Chain([(name.to_owned(), program.clone())].into())));
+        Ok(SubscriberPolicy { name: name.to_owned(), chain })
+    }
+}
+
+/// Compiles the named policies with the policies that they call.
+fn compile(source: &Policies, names: &[&str]) -> Result<PolicySet, PolicyError> {
+    if names.is_empty() {
+        return Ok(PolicySet::default());
+    }
+    let find = |name: &str| source.policy_statement.iter().find(|statement| statement.name == name);
+    for name in names {
+        let message = match find(name) {
+            Some(statement) if statement.parameter.is_empty() => continue,
+            Some(_) => "it has parameters: a policy that calls it gives them values".to_string(),
+            None => {
+                let known: Vec<&str> =
+                    source.policy_statement.iter().map(|statement| &*statement.name).take(10).collect();
+                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+                format!("there is no such policy; there are: {known}")
+            }
+        };
+        return Err(PolicyError {
+            place: ["policy-statement".to_owned(), (*name).to_owned()].into(),
+            message,
+        });
+    }
+    let mut needed: BTreeSet<&str> = BTreeSet::new();
+    let mut open: Vec<&str> = names.to_vec();
+    while let Some(name) = open.pop() {
+        // A call of a policy that does not exist is refused below, with its place.
+        let Some(statement) = find(name) else { continue };
+        if needed.insert(&statement.name) {
+            check_words(statement)?;
+            let calls = statement.term.iter().filter_map(|term| term.then.get("call"));
+            open.extend(calls.flat_map(|call| &call.0).filter_map(|call| call.split_whitespace().next()));
+        }
+    }
+    let is_needed = |statement: &&Statement| needed.contains(&*statement.name);
+    let statements = source.policy_statement.iter().filter(is_needed).cloned().collect();
+    PolicySet::compile(&Policies { policy_statement: statements, ..lists(source) }, VOCABULARY)
+}
+
+/// Returns the policies without statements.
+fn lists(source: &Policies) -> Policies {
+    Policies {
+        prefix_list: source.prefix_list.clone(),
+        as_path: source.as_path.clone(),
+        community: source.community.clone(),
+        policy_statement: Vec::new(),
+    }
+}
+
+/// Refuses conditions and actions without a meaning in the RIB.
+fn check_words(statement: &Statement) -> Result<(), PolicyError> {
+    for term in &statement.term {
+        let blocks: [(&str, &Named, &[&str]); 3] = [
+            ("from", &term.from, &CONDITIONS),
+            ("except", &term.except, &CONDITIONS),
+            ("then", &term.then, &ACTIONS),
+        ];
+        for (block, named, known) in blocks {
+            let is_known =
+                |name: &str| known.contains(&name) || VOCABULARY.iter().any(|variable| variable.name == name);
+            if let Some(name) = named.keys().find(|name| !is_known(name)) {
+                let place = ["policy-statement", &statement.name, "term", &term.name, block, name];
+                let variables = VOCABULARY.iter().map(|variable| variable.name);
+                let known: Vec<&str> = variables.chain(known.iter().copied()).collect();
+                return Err(PolicyError {
+                    place: place.map(ToOwned::to_owned).into(),
+                    message: format!(
+                        "routes in the RIB have no `{name}`; expected one of {}",
+                        known.join(", ")
+                    ),
+                });
+            }
+        }
+    }
+    Ok(())
+}

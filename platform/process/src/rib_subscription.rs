@@ -1,0 +1,257 @@
+//! Subscribing to routes of other origins at the RIB: again after each start of the RIB and after each change of the origins, and
+//! without routes that are left over.
+
+use sluice_base::{
+    Distance, FamilyId, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteSet, RouteUpdate, TableId,
+};
+use sluice_clients::{SubscribedBatch, Subscription};
+use sluice_xrl::convert::family_id;
+use sluice_xrl::idl::rib::v1 as rib;
+use sluice_xrl::routes::decode_routes;
+use sluice_xrl::{LifeEvent, XrlEndpoint, XrlError};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tracing::{debug, warn};
+
+/// The families of a subscription, in the order of the subscriptions.
+const FAMILIES: [FamilyId; 2] = [FamilyId::IPV4, FamilyId::IPV6];
+
+/// The time after which a refused subscription is requested again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// A change of a subscribed route.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubscribedChange {
+    /// The prefix.
+    pub prefix: IpPrefix,
+    /// The prefix's route now; `None`: no subscribed origin has the selected route.
+    pub route: Option<Rc<SubscribedRoute>>,
+}
+
+/// A subscribed route without its prefix.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubscribedRoute {
+    /// The name of the route's origin.
+    pub origin: String,
+    /// The name of the route's kind within its origin.
+    pub kind: Option<String>,
+    /// The route's distance: its own, or its origin's.
+    pub distance: Distance,
+    /// The route as its origin announced it.
+    pub set: RouteSet,
+}
+
+/// A subscription to routes of both families. The process serves `rib.v1.RouteSubscriber` and gives each call to
+/// [`RibSubscription::receive`].
+pub struct RibSubscription {
+    client: rib::RibClient,
+    table: TableId,
+    origins: RefCell<Vec<String>>,
+    subscriptions: RefCell<[Subscription<IpPrefix>; 2]>,
+    /// True while a RIB lives.
+    has_rib: Cell<bool>,
+    refusal: RefCell<Option<String>>,
+    origins_changed: Notify,
+    answered: Notify,
+}
+
+impl RibSubscription {
+    /// A subscription to no origin; run [`RibSubscription::keep`] as a task.
+    pub fn new(router: &XrlEndpoint, table: TableId) -> Rc<Self> {
+        Rc::new(RibSubscription {
+            client: rib::RibClient::new(router, "rib"),
+            table,
+            origins: RefCell::default(),
+            subscriptions: RefCell::default(),
+            has_rib: Cell::new(false),
+            refusal: RefCell::new(None),
+            origins_changed: Notify::new(),
+            answered: Notify::new(),
+        })
+    }
+
+    /// Sets the names of the subscribed origins; none: no routes are wanted.
+    pub fn set_origins(&self, mut origins: Vec<String>) {
+        origins.sort_unstable();
+        origins.dedup();
+        if self.origins.replace(origins.clone()) != origins {
+            self.origins_changed.notify_one();
+        }
+    }
+
+    /// Notes the routes that an earlier process had. They are gone unless the RIB sends them again.
+    pub fn resume(&self, prefixes: impl IntoIterator<Item = IpPrefix>) {
+        let mut subscriptions = self.subscriptions.borrow_mut();
+        for prefix in prefixes {
+            subscriptions[place(prefix)].resume([prefix]);
+        }
+    }
+
+    /// Returns the reason why the RIB sends no routes, if it refused the subscription: for [`crate::Component::degraded`].
+    pub fn problem(&self) -> Option<String> {
+        let refusal = self.refusal.borrow();
+        let origins = self.origins.borrow().join(", ");
+        refusal.as_ref().map(|error| format!("the RIB does not send the routes of {origins}: {error}"))
+    }
+
+    /// Subscribes `instance` at each RIB that starts and after each change of the origins. Calls `removed` with the routes that are gone
+    /// because no origin is subscribed to any more. Never ends.
+    pub async fn keep(
+        self: Rc<Self>,
+        router: XrlEndpoint,
+        instance: String,
+        removed: impl Fn(Vec<SubscribedChange>),
+    ) {
+        let Ok(mut lives) = router.watch_class("rib").await else {
+            return warn!("the Finder does not announce the RIB; no routes of other origins arrive");
+        };
+        loop {
+            let is_refused = self.refusal.borrow().is_some();
+            tokio::select! {
+                event = lives.next() => {
+                    let Some(event) = event else { return };
+                    self.rib_changed(matches!(event, LifeEvent::Birth(_)));
+                }
+                () = self.origins_changed.notified() => {}
+                () = tokio::time::sleep(RETRY), if is_refused => {}
+            }
+            let origins = self.origins.borrow().clone();
+            if origins.is_empty() {
+                removed(self.stop().await);
+            } else if self.has_rib.get() {
+                self.subscribe(&instance, &origins).await;
+            }
+        }
+    }
+
+    fn rib_changed(&self, lives: bool) {
+        self.has_rib.set(lives);
+        self.refusal.take();
+        self.subscriptions.borrow_mut().iter_mut().for_each(Subscription::rib_died);
+        self.answered.notify_waiters();
+    }
+
+    /// Subscribes to the routes of each family, in place of the present subscriptions.
+    async fn subscribe(&self, instance: &str, origins: &[String]) {
+        self.refusal.take();
+        for (place, family) in FAMILIES.into_iter().enumerate() {
+            let ended = self.subscriptions.borrow_mut()[place].renew();
+            self.unsubscribe(ended).await;
+            let request = rib::SubscribeRequest {
+                target: instance.into(),
+                table: self.table.0,
+                family: family.0.into(),
+                origins: origins.to_vec(),
+                ..Default::default()
+            };
+            let answer = self.client.subscribe(request).await;
+            let subscription = &mut self.subscriptions.borrow_mut()[place];
+            match answer {
+                Ok(reply) => subscription.accepted(reply.subscription),
+                Err(error) => {
+                    subscription.rib_died();
+                    warn!(event = "rib.subscription.refused", %error, "the RIB does not send routes of other origins; asked again soon");
+                    self.refusal.replace(Some(error.to_string()));
+                }
+            }
+            self.answered.notify_waiters();
+        }
+    }
+
+    /// Ends the subscriptions. Returns the routes, which are gone.
+    async fn stop(&self) -> Vec<SubscribedChange> {
+        self.refusal.take();
+        let mut gone = Vec::new();
+        for place in 0..FAMILIES.len() {
+            let (ended, prefixes) = self.subscriptions.borrow_mut()[place].stop();
+            gone.extend(prefixes.into_iter().map(removal));
+            self.unsubscribe(ended).await;
+        }
+        self.answered.notify_waiters();
+        gone
+    }
+
+    async fn unsubscribe(&self, subscription: Option<u64>) {
+        let Some(subscription) = subscription else { return };
+        if let Err(error) = self.client.unsubscribe(rib::UnsubscribeRequest { subscription }).await {
+            debug!(%error, "a subscription ends with the RIB");
+        }
+    }
+
+    /// Handles a call of `rib.v1.RouteSubscriber`: returns the changes in it, in order. A call of an earlier subscription has none.
+    ///
+    /// # Errors
+    /// The call is malformed.
+    pub async fn receive(
+        &self,
+        request: &rib::SubscribedRoutesRequest,
+    ) -> Result<Vec<SubscribedChange>, XrlError> {
+        let family = family_id(request.family.into())?;
+        let place = FAMILIES.iter().position(|known| *known == family);
+        let place = place.ok_or_else(|| {
+            XrlError::BadArguments(format!("family: {family} is not subscribed to; expected ipv4 or ipv6"))
+        })?;
+        // Until the RIB has answered, it is not known which subscription the routes belong to.
+        while self.subscriptions.borrow()[place].is_requested() {
+            self.answered.notified().await;
+        }
+        if self.subscriptions.borrow_mut()[place].batch(request.subscription) == SubscribedBatch::Stale {
+            return Ok(Vec::new());
+        }
+        let mut changes = match family {
+            FamilyId::IPV6 => changes::<Ipv6Prefix>(request)?,
+            _ => changes::<Ipv4Prefix>(request)?,
+        };
+        let subscription = &mut self.subscriptions.borrow_mut()[place];
+        for change in &changes {
+            match change.route {
+                Some(_) => subscription.set(change.prefix),
+                None => subscription.delete(change.prefix),
+            }
+        }
+        if request.dump_done {
+            changes.extend(subscription.end_of_initial(request.subscription).into_iter().map(removal));
+        }
+        Ok(changes)
+    }
+}
+
+const fn removal(prefix: IpPrefix) -> SubscribedChange {
+    SubscribedChange { prefix, route: None }
+}
+
+const fn place(prefix: IpPrefix) -> usize {
+    match prefix {
+        IpPrefix::V4(_) => 0,
+        IpPrefix::V6(_) => 1,
+    }
+}
+
+/// Returns the changes of a call.
+fn changes<P: Prefix + Into<IpPrefix>>(
+    request: &rib::SubscribedRoutesRequest,
+) -> Result<Vec<SubscribedChange>, XrlError> {
+    let batch = decode_routes::<P>(&request.packed)?;
+    let routes = batch.sets.into_iter().enumerate().map(|(index, set)| {
+        let origin = request.set_origins.get(index).and_then(|place| request.origins.get(*place as usize));
+        let origin =
+            origin.ok_or_else(|| XrlError::BadArguments(format!("set_origins: none for set {index}")))?;
+        Ok(Rc::new(SubscribedRoute {
+            kind: set.kind.name(&origin.kinds).map(String::from),
+            distance: set.distance.unwrap_or(Distance(u8::try_from(origin.distance).unwrap_or(u8::MAX))),
+            origin: origin.name.clone(),
+            set,
+        }))
+    });
+    let routes: Vec<Rc<SubscribedRoute>> = routes.collect::<Result<_, XrlError>>()?;
+    let change = |update: RouteUpdate<P>| {
+        let route = match update.action {
+            RouteAction::Delete => None,
+            RouteAction::Set(index) => routes.get(index as usize).cloned(),
+        };
+        SubscribedChange { prefix: update.prefix.into(), route }
+    };
+    Ok(batch.updates.into_iter().map(change).collect())
+}
