@@ -85,8 +85,10 @@ fn received<P>(peer: &ScriptedPeer<P>, route: &Route) -> Option<Route> {
 
 /// RFC 4271, section 9.1.2, word by word.
 fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
-    let own = Route::new(vec![], P::host_addr(1));
-    if dut.networks.contains(&prefix) {
+    let mut own = Route::new(vec![], P::host_addr(1));
+    if dut.networks.contains(&prefix) && dut.network_policy.apply(dut.parameter, prefix, &mut own) {
+        // Whatever policy says, neighbors reach own networks through this router.
+        own.next_hop = P::host_addr(1);
         return Some(Candidate { peer: None, route: own, cost: 0 });
     }
     let mut field: Vec<Candidate<'_, P>> = vec![];
@@ -232,6 +234,7 @@ enum Op {
     Import(usize, TestPolicy),
     Export(usize, TestPolicy),
     Redefine(u32),
+    NetworkPolicy(TestPolicy),
 }
 
 #[derive(Clone, Debug)]
@@ -307,6 +310,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => (peer.clone(), policy()).prop_map(|(peer, policy)| Op::Import(peer, policy)),
         2 => (peer, policy()).prop_map(|(peer, policy)| Op::Export(peer, policy)),
         1 => (0u32..3).prop_map(Op::Redefine),
+        1 => policy().prop_map(Op::NetworkPolicy),
     ];
     prop::collection::vec(op, 1..120)
 }
@@ -404,6 +408,10 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
         }
         Op::Export(peer, policy) => {
             dut.peers[*peer].export = *policy;
+            dut.configure();
+        }
+        Op::NetworkPolicy(policy) => {
+            dut.network_policy = *policy;
             dut.configure();
         }
         Op::Redefine(parameter) => {

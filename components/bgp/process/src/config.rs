@@ -67,7 +67,8 @@ mod tests {
         let module = sluice_config::Module { name: "sluice-bgp", text: include_str!("../../bgp.yang") };
         let schema = sluice_config::Schema::of(&[module]).expect("bgp.yang is good");
         let text =
-            "protocols { bgp { local-as 65001; router-id 10.0.0.1; network [ 192.0.2.0/24 2001:db8::/32 ];
+            "policy { policy-statement first { term t { then { accept; } } } policy-statement second { term t { then { accept; } } } }
+            protocols { bgp { local-as 65001; router-id 10.0.0.1; network [ 192.0.2.0/24 2001:db8::/32 ];
             redistribute static { policy [ second first ]; } redistribute connected;
             neighbor 10.0.0.2 { peer-as 65002; hold-time 9; passive; relationship provider; ipv6-unicast { enabled; } }
             neighbor 2001:db8::2 { peer-as 65001; enabled false; description \"a note\"; } } }";

@@ -135,7 +135,9 @@ fn redistributed_routes_follow_the_rib() {
         let configured = |origins: &[&str]| {
             let origins: Vec<_> =
                 origins.iter().map(|o| serde_json::json!({"origin": o, "policy": ["p"]})).collect();
-            serde_json::json!({"local-as": 65001, "router-id": "10.0.0.1", "redistribute": origins})
+            let terms = serde_json::json!([{"name": "all", "then": {"accept": [null]}}]);
+            let policy = serde_json::json!({"policy-statement": [{"name": "p", "term": terms}]});
+            serde_json::json!({"local-as": 65001, "router-id": "10.0.0.1", "redistribute": origins, "policy": policy})
         };
         let refused = configure(&process, configured(&["bgp"])).await.unwrap_err();
         assert!(refused.contains("expected another origin"), "{refused}");

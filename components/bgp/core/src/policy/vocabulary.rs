@@ -11,6 +11,9 @@ pub const ROUTE_TYPES: &[&str] = &["external", "internal", "local"];
 /// Names of the values of `validation` (RFC 6811): routes have no other than the first, as long as nothing validates.
 pub const VALIDATIONS: &[&str] = &["unknown", "valid", "invalid", "not-found"];
 
+/// The value of `protocol` of the router's own networks.
+pub const NETWORK_PROTOCOL: &str = "network";
+
 /// LOCAL_PREF.
 pub const LOCAL_PREFERENCE: VariableId = 0;
 /// MULTI_EXIT_DISC.

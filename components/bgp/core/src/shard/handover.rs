@@ -103,7 +103,9 @@ impl<P: FamilyKey + Hash> Shard<P> {
                 };
                 let accepted = core.sets.accepted(path.attributes).map_or(0, hash);
                 let attributes = hash(core.sets.received(path.attributes)) ^ accepted.rotate_left(7);
-                let place = u64::from(path.peer.0) << 1 | u64::from(best == Some(path.peer));
+                // Numbers of own sources may be others in the other process.
+                let peer = if path.peer.is_own() { 0 } else { path.peer.0 };
+                let place = u64::from(peer) << 1 | u64::from(best == Some(path.peer));
                 // Multiplied, so that no exchange between paths leaves the sum as it is.
                 let hash = (prefix ^ attributes.rotate_left(17)).wrapping_add(place);
                 all.paths += 1;

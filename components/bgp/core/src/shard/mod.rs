@@ -33,6 +33,7 @@ mod groups;
 mod handover;
 mod import;
 mod lists;
+mod own;
 mod pack;
 mod queue;
 mod reexport;
@@ -48,12 +49,12 @@ pub use entry::PeerIndex;
 pub use export_view::{ExportView, SentCommunities};
 pub use groups::Filled;
 pub use handover::{Fingerprint, ShardPart};
+pub use own::OwnRoute;
 pub use pack::{NextHopsFor, Sent};
 pub use resolver::{Interest, Resolution};
 pub use rib::RIB_KINDS;
 pub use view::{GroupView, PathView, RouteView, ShardView};
 
-use crate::attributes::canonical;
 use crate::batch::{Batch, BatchSet, Change};
 use crate::hash::HashSeed;
 use crate::index::{Index, half};
@@ -127,6 +128,8 @@ pub(crate) struct Core<P: FamilyKey> {
     sets: Sets,
     resolver: Resolver<P::Hop>,
     peers: Vec<PeerIn>,
+    /// The names of the sources of the router's own, by number.
+    sources: Vec<Arc<str>>,
     queue: Queue,
     backups: Backups,
 }
@@ -155,11 +158,6 @@ impl<P: FamilyKey> Core<P> {
     fn best(&self, id: u32) -> Option<Accepted> {
         let path = self.entries.best(id)?;
         Some(Accepted { peer: path.peer, set: self.sets.accepted(path.attributes)? })
-    }
-
-    /// Returns the name of the protocol that a peer's routes come from.
-    fn protocol(&self, _: PeerIndex) -> &str {
-        "bgp"
     }
 
     /// Returns a next hop; the unspecified address for a number that is no next hop's.
@@ -375,6 +373,7 @@ impl<P: FamilyKey> Shard<P> {
             sets: Sets::default(),
             resolver: Resolver::default(),
             peers: Vec::new(),
+            sources: Vec::new(),
             queue: Queue::default(),
             backups: Backups::default(),
         };
@@ -389,7 +388,9 @@ impl<P: FamilyKey> Shard<P> {
             slice: Vec::new(),
         };
         let address = P::Hop::default_route().addr().into();
-        shard.peer_up(PeerIndex::LOCAL, PeerInfo { router_id, address, internal: false, direct: false });
+        // All sources of the router's own are known from the beginning.
+        let last = PeerIndex(PeerIndex::OWN_SOURCES - 1);
+        shard.peer_up(last, PeerInfo { router_id, address, internal: false, direct: false });
         shard
     }
 
@@ -461,31 +462,6 @@ impl<P: FamilyKey> Shard<P> {
             core.release(set, out);
         }
         self.compact();
-    }
-
-    /// Originates `prefix`, or ends the origination.
-    pub fn originate(
-        &mut self,
-        prefix: P,
-        wanted: bool,
-        provenance: Provenance,
-        out: &mut Outbox<Interest<P::Hop>>,
-    ) {
-        if !wanted {
-            return self.core.withdraw(PeerIndex::LOCAL, prefix, provenance, out);
-        }
-        let (octets, view) = canonical::local(self.core.local_as);
-        let next_hop = NextHop::new(P::Hop::default_route().addr().into());
-        let hash = self.core.seed.attributes(&octets, &next_hop);
-        // The next hop is this router and nobody is asked about it: its set is found, or made with a hop that is let go.
-        let resolver = &self.core.resolver;
-        let found = self.core.sets.find(hash, &octets, |hop| resolver.next_hop(hop) == Some(&next_hop));
-        let set = found.unwrap_or_else(|| {
-            let hop = self.core.resolver.acquire_own(next_hop);
-            self.core.sets.insert(hash, &octets, hop, view)
-        });
-        self.core.announce(PeerIndex::LOCAL, prefix, PathSet::as_received(set), provenance, out);
-        self.core.release(set, out);
     }
 
     /// Takes the RIB's answer about next hops. Concerned entries are decided again in slices.

@@ -157,7 +157,11 @@ impl<P: IpKey> Resolver<P> {
 
     /// The next hop of the router's own networks: nobody is asked, it is the router.
     pub fn acquire_own(&mut self, next_hop: NextHop) -> u32 {
-        self.store(next_hop, ON_LINK)
+        let Some(&id) = self.by_address.get(&next_hop) else { return self.store(next_hop, ON_LINK) };
+        if let Some(hop) = self.hop_mut(id) {
+            hop.sets += 1;
+        }
+        id
     }
 
     fn store(&mut self, next_hop: NextHop, resolution: Resolution) -> u32 {

@@ -2,13 +2,14 @@
 
 use super::config::NeighborConfig;
 use crate::family::{ByFamily, FamilyIndex};
-use crate::policy::{BoundPolicy, Neighbor, Policies};
+use crate::policy::{BoundPolicy, DefaultPolicy, Neighbor, Policies};
 use crate::shard::ExportView;
 use crate::table::ImportPolicies;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
 use sluice_base::Asn;
 use sluice_policy::program::Fact;
 
@@ -57,6 +58,21 @@ impl Bindings {
         family: FamilyIndex,
     ) -> Option<Arc<BoundPolicy>> {
         self.bind(config, &config.export, local_as, family)
+    }
+
+    /// Returns the policies for routes of a source of the router's own: a route on which none decides is accepted.
+    pub fn source(&mut self, names: &[String], local_as: Asn) -> ImportPolicies {
+        ByFamily::from_fn(|family| {
+            let neighbor = Neighbor {
+                address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+                asn: local_as,
+                group: None,
+                family: usize::from(family) as u32,
+                facts: &self.facts,
+            };
+            let bound = BoundPolicy::bind(&self.policies, names, DefaultPolicy::Accept, &neighbor)?;
+            Some(self.bound.intern(bound))
+        })
     }
 
     /// Returns the view that is equal to `view`.

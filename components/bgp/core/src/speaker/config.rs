@@ -1,6 +1,7 @@
 //! What a router's BGP is told to be. Every value has been validated by the schema.
 
 use super::bindings::policies_differ;
+use super::redistribution::Redistribute;
 use crate::family::{Families, FamilyIndex};
 use crate::policy::{DefaultPolicy, Policies};
 use crate::relationship::Relationship;
@@ -268,6 +269,12 @@ pub struct Config {
     /// Policies that neighbors name.
     #[serde(default)]
     pub policies: Policies,
+    /// The names of the policies for the networks, in order.
+    #[serde(default)]
+    pub network_policy: Vec<String>,
+    /// Origins of routes at the RIB that this router originates.
+    #[serde(default)]
+    pub redistribute: Vec<Redistribute>,
 }
 
 /// Whom a change of configuration touches, by address.

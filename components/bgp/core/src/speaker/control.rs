@@ -15,12 +15,14 @@ use crate::hash::HashSeed;
 use crate::intake::Message;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, State};
-use crate::shard::{Interest, Sent};
+use crate::policy::vocabulary;
+use crate::shard::{Interest, OwnRoute, PeerIndex, Sent};
 use crate::table::{Order, Spread, Table, TableEvent};
 use crate::wire::notification::cease;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
@@ -137,6 +139,8 @@ impl fmt::Display for RefreshRefusal {
 pub struct Control {
     pub(super) peers: Peers,
     pub(super) networks: BTreeSet<IpPrefix>,
+    /// The names of the policies for the networks.
+    pub(super) network_policy: Vec<String>,
     pub(super) redistributed: RedistributedRoutes,
     questions4: Questions<Ipv4Prefix>,
     questions6: Questions<Ipv6Prefix>,
@@ -161,6 +165,7 @@ impl Control {
         Control {
             peers: Peers::new(identity, rng, spread),
             networks: BTreeSet::new(),
+            network_policy: Vec::new(),
             redistributed: RedistributedRoutes::default(),
             questions4: Questions::default(),
             questions6: Questions::default(),
@@ -190,12 +195,16 @@ impl Control {
         self.peers.configure(now, config.neighbors, config.policies, out);
         let networks: BTreeSet<IpPrefix> = config.networks.into_iter().collect();
         let old = core::mem::replace(&mut self.networks, networks);
-        let changed = old.symmetric_difference(&self.networks).copied();
-        let changed: Vec<IpPrefix> =
-            changed.filter(|prefix| !self.redistributed.originates(*prefix)).collect();
+        let import = self.peers.bindings.source(&config.network_policy, self.peers.identity.local_as);
+        let name = Arc::from(vocabulary::NETWORK_PROTOCOL);
+        out.push(Output::Order(None, Order::SetSource(PeerIndex::LOCAL, name, import)));
+        self.network_policy = config.network_policy;
+        let changed: Vec<IpPrefix> = old.symmetric_difference(&self.networks).copied().collect();
         for prefix in changed {
-            self.originate(prefix, self.networks.contains(&prefix), out);
+            let route = self.networks.contains(&prefix).then_some(OwnRoute::NETWORK);
+            self.originate(PeerIndex::LOCAL, prefix, route, out);
         }
+        self.configure_redistribution(config.redistribute, out);
     }
 
     fn table_event(&mut self, now: Instant, table: usize, event: TableEvent, out: &mut Outbox<Output>) {
@@ -300,6 +309,8 @@ impl Control {
             neighbors: neighbors.collect(),
             networks: self.networks.iter().copied().collect(),
             policies: self.peers.bindings.policies.clone(),
+            network_policy: self.network_policy.clone(),
+            redistribute: self.redistributed.redistribute.clone(),
         }
     }
 

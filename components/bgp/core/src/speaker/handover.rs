@@ -64,11 +64,7 @@ impl Control {
         });
         SpeakerState {
             identity: peers.identity.clone(),
-            config: Config {
-                neighbors: neighbors.collect(),
-                networks: self.networks.iter().copied().collect(),
-                policies: peers.bindings.policies.clone(),
-            },
+            config: Config { neighbors: neighbors.collect(), ..self.config() },
             redistributed: self.redistributed.export(),
             peers: states.collect(),
             life: peers.life,

@@ -1,13 +1,18 @@
 //! Redistribution into BGP: the selected routes of other origins at the RIB, which this router originates.
 //!
-//! The RIB selects one route a prefix, so that at most one origin has a prefix here. BGP's own routes never arrive: their origin
+//! Each origin is a source of the router's own, with policies of its own. The RIB selects one route a prefix, so that at most one origin has
+//! a prefix here. BGP's own routes never arrive: their origin
 //! cannot be configured. Routes that BGP gave to another protocol can come back under that protocol's name; such routes
 //! carry [`EXTERNAL_TAG`] and are not originated, because BGP would otherwise announce the routes of others as its own.
 
 use super::control::{Control, Output};
-use crate::table::Order;
+use crate::attributes::Origin;
+use crate::shard::{OwnRoute, PeerIndex};
+use crate::table::{Order, Origination};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::de::Error;
@@ -69,35 +74,45 @@ pub struct RedistributedRoute {
 }
 
 impl RedistributedRoute {
+    /// Returns the route as BGP originates it.
+    fn own(&self) -> OwnRoute {
+        OwnRoute {
+            origin: Origin::Incomplete,
+            metric: Some(self.metric.0),
+            tags: self.tags.as_slice().iter().map(|tag| tag.0).collect(),
+        }
+    }
+
     /// Returns true unless the route came out of BGP, or another origin of external routes, before.
     fn may_be_originated(&self) -> bool {
         !self.tags.as_slice().contains(&EXTERNAL_TAG)
     }
 }
 
-/// The redistributed routes, by prefix.
+/// The redistributed routes, by prefix, and the numbers of their origins among the sources of the router's own.
 #[derive(Debug, Default)]
-pub(super) struct RedistributedRoutes(BTreeMap<IpPrefix, RedistributedRoute>);
+pub(super) struct RedistributedRoutes {
+    routes: BTreeMap<IpPrefix, RedistributedRoute>,
+    sources: BTreeMap<String, PeerIndex>,
+    /// The configuration.
+    pub redistribute: Vec<Redistribute>,
+}
 
 impl RedistributedRoutes {
-    /// Applies a change. Returns true if the prefix has a route now that BGP may originate.
-    fn apply(&mut self, Redistributed { prefix, route }: Redistributed) -> bool {
-        let is_originated = route.as_ref().is_some_and(RedistributedRoute::may_be_originated);
-        match route {
-            Some(route) => self.0.insert(prefix, route),
-            None => self.0.remove(&prefix),
-        };
-        is_originated
+    /// Returns the source of a route that BGP may originate.
+    fn source(&self, route: &RedistributedRoute) -> Option<PeerIndex> {
+        self.sources.get(&route.origin).copied().filter(|_| route.may_be_originated())
     }
 
-    /// Returns true if BGP originates a prefix because of its redistributed route.
-    pub(super) fn originates(&self, prefix: IpPrefix) -> bool {
-        self.0.get(&prefix).is_some_and(RedistributedRoute::may_be_originated)
+    /// Returns the lowest number that no origin has; `None` if there are too many origins.
+    fn free_source(&self) -> Option<PeerIndex> {
+        let mut numbers = (1..PeerIndex::OWN_SOURCES).map(PeerIndex);
+        numbers.find(|number| !self.sources.values().any(|used| used == number))
     }
 
     /// Returns the routes as changes from none.
     pub(super) fn export(&self) -> Vec<Redistributed> {
-        let all = self.0.iter();
+        let all = self.routes.iter();
         all.map(|(prefix, route)| Redistributed { prefix: *prefix, route: Some(route.clone()) }).collect()
     }
 }
@@ -105,34 +120,76 @@ impl RedistributedRoutes {
 impl Control {
     /// Iterates over the prefixes of the redistributed routes.
     pub fn redistributed(&self) -> impl Iterator<Item = IpPrefix> {
-        self.redistributed.0.keys().copied()
+        self.redistributed.routes.keys().copied()
+    }
+
+    /// Configures origins and their policies: routes of origins that are not configured any more are withdrawn.
+    pub(super) fn configure_redistribution(&mut self, config: Vec<Redistribute>, out: &mut Outbox<Output>) {
+        let is_configured = |origin: &String| config.iter().any(|entry| entry.origin == *origin);
+        let known: Vec<String> = self.redistributed.sources.keys().cloned().collect();
+        for origin in known.into_iter().filter(|origin| !is_configured(origin)) {
+            for (prefix, source, _) in self.routes_of(&origin) {
+                self.originate(source, prefix, None, out);
+            }
+            self.redistributed.sources.remove(&origin);
+        }
+        for entry in &config {
+            let known = self.redistributed.sources.get(&entry.origin).copied();
+            let Some(source) = known.or_else(|| self.redistributed.free_source()) else { continue };
+            self.redistributed.sources.insert(entry.origin.clone(), source);
+            let identity = &self.peers.identity;
+            let import = self.peers.bindings.source(&entry.policy, identity.local_as);
+            out.push(Output::Order(None, Order::SetSource(source, Arc::from(&*entry.origin), import)));
+            if known.is_none() {
+                for (prefix, source, route) in self.routes_of(&entry.origin) {
+                    self.originate(source, prefix, Some(route), out);
+                }
+            }
+        }
+        self.redistributed.redistribute = config;
+    }
+
+    /// Returns the routes of an origin that BGP originates.
+    fn routes_of(&self, origin: &str) -> Vec<(IpPrefix, PeerIndex, OwnRoute)> {
+        let all = self.redistributed.routes.iter().filter(|(_, route)| route.origin == origin);
+        all.filter_map(|(prefix, route)| Some((*prefix, self.redistributed.source(route)?, route.own())))
+            .collect()
     }
 
     /// Originates redistributed routes, and ends the origination of routes that are gone.
     pub(super) fn redistribute(&mut self, changes: Vec<Redistributed>, out: &mut Outbox<Output>) {
-        for change in changes {
-            let prefix = change.prefix;
-            let was_originated = self.originates(prefix);
-            let is_originated = self.redistributed.apply(change) || self.networks.contains(&prefix);
-            if was_originated != is_originated {
-                self.originate(prefix, is_originated, out);
+        for Redistributed { prefix, route } in changes {
+            let before = match route.clone() {
+                Some(route) => self.redistributed.routes.insert(prefix, route),
+                None => self.redistributed.routes.remove(&prefix),
+            };
+            let source = |route: &RedistributedRoute| self.redistributed.source(route);
+            let old = before.as_ref().and_then(source);
+            let new = route.as_ref().and_then(|route| Some((source(route)?, route.own())));
+            if let Some(old) = old.filter(|old| new.as_ref().is_none_or(|(new, _)| new != old)) {
+                self.originate(old, prefix, None, out);
+            }
+            if let Some((source, route)) = new {
+                self.originate(source, prefix, Some(route), out);
             }
         }
     }
 
-    /// Returns true if BGP originates a prefix.
-    pub(super) fn originates(&self, prefix: IpPrefix) -> bool {
-        self.networks.contains(&prefix) || self.redistributed.originates(prefix)
-    }
-
-    /// Orders the prefix's table to originate the prefix, or to end that.
-    pub(super) fn originate(&mut self, prefix: IpPrefix, wanted: bool, out: &mut Outbox<Output>) {
+    /// Orders the prefix's table to originate a route of a source, or to end that.
+    pub(super) fn originate(
+        &mut self,
+        source: PeerIndex,
+        prefix: IpPrefix,
+        route: Option<OwnRoute>,
+        out: &mut Outbox<Output>,
+    ) {
         let provenance = self.peers.draw_provenance();
         let table = match prefix {
             IpPrefix::V4(prefix) => self.spread().table(prefix),
             IpPrefix::V6(prefix) => self.spread().table(prefix),
         };
-        out.push(Output::Order(Some(table), Order::Originate(prefix, wanted, provenance)));
+        let origination = Box::new(Origination { source, prefix, route, provenance });
+        out.push(Output::Order(Some(table), Order::Originate(origination)));
     }
 }
 
@@ -203,14 +260,17 @@ mod tests {
         #[test]
         fn networks_and_redistributed_routes_are_originated(steps in prop::collection::vec(step(), 0..20)) {
             let (mut control, mut out) = (control(), Outbox::new());
-            let (mut networks, mut routes) = (BTreeSet::new(), BTreeSet::new());
+            let (mut networks, mut routes) = (BTreeSet::<IpPrefix>::new(), BTreeSet::new());
+            let mut is_configured = false;
             let mut originated = BTreeSet::new();
             for step in steps {
                 let input = match step {
                     Step::Networks(new) => {
                         networks = new.into_iter().map(prefix).collect();
                         let networks = networks.iter().copied().collect();
-                        Input::Configure(Config { networks, ..Config::default() })
+                        let redistribute = vec![Redistribute { origin: "static".into(), policy: vec![] }];
+                        is_configured = true;
+                        Input::Configure(Config { networks, redistribute, ..Config::default() })
                     }
                     Step::Routes(changes) => {
                         let changes = changes.into_iter().map(|(n, change)| {
@@ -230,12 +290,18 @@ mod tests {
                 };
                 control.handle(Instant::ZERO, input, &mut out);
                 for output in out.drain() {
-                    if let Output::Order(Some(_), Order::Originate(prefix, wanted, _)) = output {
-                        let is_new = if wanted { originated.insert(prefix) } else { originated.remove(&prefix) };
-                        prop_assert!(is_new, "{prefix} is ordered twice");
+                    if let Output::Order(Some(_), Order::Originate(change)) = output {
+                        let key = (change.source.0, change.prefix);
+                        if change.route.is_some() {
+                            originated.insert(key);
+                        } else {
+                            prop_assert!(originated.remove(&key), "{key:?} is withdrawn and was not there");
+                        }
                     }
                 }
-                let expected: BTreeSet<IpPrefix> = networks.union(&routes).copied().collect();
+                let redistributed = routes.iter().filter(|_| is_configured).map(|prefix| (1, *prefix));
+                let expected: BTreeSet<(u16, IpPrefix)> =
+                    networks.iter().map(|prefix| (0, *prefix)).chain(redistributed).collect();
                 prop_assert_eq!(&originated, &expected);
             }
         }

@@ -3,6 +3,7 @@
 use super::config::{Config, NeighborConfig};
 use super::redistribution::Redistribute;
 use crate::policy::{BindError, DefaultPolicy, Policies};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -35,6 +36,9 @@ pub struct Settings {
     /// Prefixes that this router originates.
     #[serde(default, deserialize_with = "subnets")]
     network: Vec<IpPrefix>,
+    /// The names of the policies for the networks.
+    #[serde(default)]
+    network_policy: Vec<String>,
     /// The shared subtree `policy`.
     #[serde(default)]
     policy: Policies,
@@ -73,6 +77,8 @@ pub enum SettingsError {
     Policy(PolicyError),
     /// A neighbor is given a policy that does not exist, or that only policies can use.
     NoPolicy(IpAddr, Direction, String),
+    /// Networks or redistributed routes are given such a policy: the statement, and the reason.
+    NoSourcePolicy(String, String),
 }
 
 /// The direction of routes between this router and a neighbor.
@@ -112,6 +118,7 @@ impl Display for SettingsError {
             SettingsError::NoPolicy(address, direction, reason) => {
                 write!(f, "neighbor {address} {}: {reason}", direction.name())
             }
+            SettingsError::NoSourcePolicy(statement, reason) => write!(f, "{statement}: {reason}"),
         }
     }
 }
@@ -127,7 +134,24 @@ impl Settings {
         if self.router_id.0 == 0 {
             return Err(SettingsError::NoRouterId);
         }
+        self.check_sources()?;
         self.neighbor.iter().try_for_each(|neighbor| self.check_neighbor(neighbor))
+    }
+
+    /// Checks the policies of networks and of redistributed routes.
+    fn check_sources(&self) -> Result<(), SettingsError> {
+        let networks = self.network_policy.iter().map(|name| ("network-policy".into(), name));
+        let redistributed = self.redistribute.iter().flat_map(|entry| {
+            let statement = format!("redistribute {} policy", entry.origin);
+            entry.policy.iter().map(move |name| (statement.clone(), name))
+        });
+        for (statement, name) in networks.chain(redistributed) {
+            self.policy.check(name).map_err(|error| match error {
+                BindError::Policy(error) => SettingsError::Policy(error),
+                BindError::Name(reason) => SettingsError::NoSourcePolicy(statement, reason),
+            })?;
+        }
+        Ok(())
     }
 
     fn check_policies(&self, neighbor: &NeighborConfig) -> Result<(), SettingsError> {
@@ -176,6 +200,8 @@ impl Settings {
             neighbors: self.neighbor.iter().map(neighbor).collect(),
             networks: self.network.clone(),
             policies: self.policy.clone(),
+            network_policy: self.network_policy.clone(),
+            redistribute: self.redistribute.clone(),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::batch::{Batch, Batches};
 use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::hash::HashSeed;
 use crate::policy::BoundPolicy;
-use crate::shard::{ExportView, Interest, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
+use crate::shard::{ExportView, Interest, OwnRoute, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -57,7 +57,9 @@ pub enum Order {
     /// The session of this number is down.
     PeerDown(PeerIndex, SessionEpoch),
     /// The router originates a prefix, or no longer does.
-    Originate(IpPrefix, bool, Provenance),
+    Originate(Box<Origination>),
+    /// A source of the router's own has this name, and these policies for its routes, from now on.
+    SetSource(PeerIndex, Arc<str>, ImportPolicies),
     /// The RIB's answer about IPv4 next hops.
     AnswerIpv4(Versioned<Ipv4Prefix>, Provenance),
     /// The RIB's answer about IPv6 next hops.
@@ -70,6 +72,19 @@ pub enum Order {
     AnnounceBackups,
     /// Checking stages go before every PeerOut, or are taken out.
     Check(bool),
+}
+
+/// A change of what the router originates.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origination {
+    /// The source of the router's own ([`PeerIndex::is_own`]).
+    pub source: PeerIndex,
+    /// The prefix.
+    pub prefix: IpPrefix,
+    /// The source's route of the prefix; `None` if the source has none any more.
+    pub route: Option<OwnRoute>,
+    /// The event behind the change.
+    pub provenance: Provenance,
 }
 
 /// The import policies of a peer, by family; `None` to accept every route unchanged.
@@ -248,12 +263,14 @@ impl Table {
                 }
                 self.leaving.insert(peer, life);
             }
-            Order::Originate(IpPrefix::V4(prefix), wanted, provenance) => {
-                self.originate(prefix, wanted, provenance);
-            }
-            Order::Originate(IpPrefix::V6(prefix), wanted, provenance) => {
-                self.originate(prefix, wanted, provenance);
-            }
+            Order::Originate(origination) => match origination.prefix {
+                IpPrefix::V4(prefix) => self.originate(prefix, &origination),
+                IpPrefix::V6(prefix) => self.originate(prefix, &origination),
+            },
+            Order::SetSource(source, name, import) => self.each(|family, shard| {
+                shard.set_source(source, name.clone());
+                shard.set_import(source, import[family].clone());
+            }),
             Order::AnswerIpv4(answer, provenance) => {
                 self.answer::<Ipv4Prefix>(&answer, provenance);
                 #[cfg(feature = "labels")]
@@ -301,9 +318,10 @@ impl Table {
         self.each(|family, shard| shard.set_views(&views[family]));
     }
 
-    fn originate<P: Sharded>(&mut self, prefix: P, wanted: bool, provenance: Provenance) {
+    fn originate<P: Sharded>(&mut self, prefix: P, origination: &Origination) {
+        let Origination { source, route, provenance, .. } = origination;
         let (shard, interests) = P::shard_mut(self);
-        shard.originate(prefix, wanted, provenance, interests);
+        shard.originate(*source, prefix, route.as_ref(), *provenance, interests);
     }
 
     /// Takes the RIB's answer to the shards of a family.

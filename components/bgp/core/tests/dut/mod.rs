@@ -98,6 +98,8 @@ pub struct Dut<P: Net> {
     pub families: Families,
     /// The parameter of the configured policies ([`policies`]).
     pub parameter: u32,
+    /// The policy for the networks.
+    pub network_policy: TestPolicy,
     out: Outbox<Output>,
     next_connection: u32,
 }
@@ -143,6 +145,7 @@ impl<P: Net> Dut<P> {
             rib_ready: false,
             families: P::families(),
             parameter: 0,
+            network_policy: TestPolicy::default(),
             out: Outbox::new(),
             next_connection: 0,
         };
@@ -169,6 +172,8 @@ impl<P: Net> Dut<P> {
             neighbors: self.peers.iter().map(neighbor).collect(),
             networks: self.networks.iter().filter_map(|p| p.as_ip()).collect(),
             policies: policies::<P>(self.parameter),
+            network_policy: self.network_policy.names(),
+            redistribute: vec![],
         }
     }
 

@@ -1,0 +1,110 @@
+//! Routes of the router's own: its networks, and routes of other protocols that are redistributed.
+
+use super::entry::PeerIndex;
+use super::resolver::Interest;
+use super::sets::PathSet;
+use super::{Core, Shard};
+use crate::attributes::private::Private;
+use crate::attributes::{Origin, canonical};
+use crate::policy::vocabulary::NETWORK_PROTOCOL;
+use crate::wire::FamilyKey;
+use crate::wire::attribute::{Flags, code};
+use crate::wire::multiprotocol::NextHop;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use sluice_base::{Asn, Prefix, Provenance};
+use sluice_machine::Outbox;
+
+/// A route that the router originates.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnRoute {
+    /// ORIGIN: IGP for networks, INCOMPLETE for redistributed routes (RFC 4271, section 5.1.1).
+    pub origin: Origin,
+    /// The metric in the other protocol; a metric above 0 is announced as MULTI_EXIT_DISC.
+    pub metric: Option<u32>,
+    /// The tags in the other protocol.
+    pub tags: Vec<u32>,
+}
+
+impl OwnRoute {
+    /// A network of the configuration.
+    pub const NETWORK: OwnRoute = OwnRoute { origin: Origin::Igp, metric: None, tags: Vec::new() };
+
+    /// Returns the canonical octets in a router of `local_as`.
+    fn octets(&self, local_as: Asn) -> Vec<u8> {
+        let private =
+            Private { tags: self.tags.iter().copied().collect(), metric: self.metric, ..Private::default() };
+        let (local, _) = canonical::local(local_as);
+        let mut octets = Vec::new();
+        canonical::put_with_private(&local, &private, &mut octets);
+        if self.origin == Origin::Incomplete {
+            octets = replaced(&octets, Flags::TRANSITIVE, code::ORIGIN, &[2]);
+        }
+        if let Some(med) = self.metric.filter(|metric| *metric > 0) {
+            octets = replaced(&octets, Flags::OPTIONAL, code::MULTI_EXIT_DISC, &med.to_be_bytes());
+        }
+        octets
+    }
+}
+
+fn replaced(canonical: &[u8], flags: u8, code: u8, value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(canonical.len() + value.len() + 3);
+    canonical::put_with(canonical, flags, code, Some(value), &mut out);
+    out
+}
+
+impl<P: FamilyKey> Core<P> {
+    /// Returns the name of the protocol that a peer's routes come from.
+    pub(super) fn protocol(&self, peer: PeerIndex) -> &str {
+        match self.sources.get(usize::from(peer.0)) {
+            Some(name) => name,
+            None if peer.is_own() => NETWORK_PROTOCOL,
+            None => "bgp",
+        }
+    }
+}
+
+impl<P: FamilyKey> Shard<P> {
+    /// Names a source of the router's own, for policies.
+    pub fn set_source(&mut self, source: PeerIndex, name: Arc<str>) {
+        let sources = &mut self.core.sources;
+        let place = usize::from(source.0);
+        if source.is_own() {
+            while sources.len() <= place {
+                sources.push(Arc::from(NETWORK_PROTOCOL));
+            }
+            sources[place] = name;
+        }
+    }
+
+    /// Originates a route of `source`, or ends the origination.
+    pub fn originate(
+        &mut self,
+        source: PeerIndex,
+        prefix: P,
+        route: Option<&OwnRoute>,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P::Hop>>,
+    ) {
+        let core = &mut self.core;
+        let Some(route) = route else { return core.withdraw(source, prefix, provenance, out) };
+        let octets = route.octets(core.local_as);
+        let next_hop = NextHop::new(P::Hop::default_route().addr().into());
+        let hash = core.seed.attributes(&octets, &next_hop);
+        // The next hop is this router and nobody is asked about it: its set is found, or made with a hop that is let go.
+        let resolver = &core.resolver;
+        let found = core.sets.find(hash, &octets, |hop| resolver.next_hop(hop) == Some(&next_hop));
+        let set = found.unwrap_or_else(|| {
+            let hop = core.resolver.acquire_own(next_hop);
+            let view = canonical::view(&octets, core.local_as);
+            core.sets.insert(hash, &octets, hop, view)
+        });
+        let attributes = match core.peers[usize::from(source.0)].import.clone() {
+            None => PathSet::as_received(set),
+            Some(policy) => core.import(&policy, source, prefix, set, &mut self.imports, out),
+        };
+        core.announce(source, prefix, attributes, provenance, out);
+        core.end_imports(&mut self.imports, out);
+        core.release(set, out);
+    }
+}
