@@ -42,6 +42,7 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "show summary" => routes::summary(session, out).await?,
         "show targets" => targets::show(session, out).await?,
         "show configuration" => configuration::show(session, values, out).await?,
+        "show configuration effective" => configuration::effective(session, values, out).await?,
         "show revisions" => platform::revisions(session, out).await?,
         "show packages" => platform::packages(session, values.text("name"), out).await?,
         "show metrics" => metrics::show(session, values.text("component"), out).await?,

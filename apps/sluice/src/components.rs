@@ -64,7 +64,7 @@ pub const MANAGER_METRICS: &str = include_str!("../../../components/manager/metr
 /// The components offered to the manager.
 pub const BUILTINS: &[Builtin] = &[
     builtin!("fea", module, none, metrics),
-    builtin!("rib", none, none, metrics),
+    builtin!("rib", module, none, metrics, sluice_rib_process::configuration::check),
     builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
     builtin!("static", module, none, metrics),
     builtin!("guard"),

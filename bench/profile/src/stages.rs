@@ -186,7 +186,10 @@ impl Driven {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 1, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
             let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
-            table.order(Order::PeerUp { peer: peer(number), life: LIFE, info, import: ByFamily::default() }, &mut out);
+            table.order(
+                Order::PeerUp { peer: peer(number), life: LIFE, info, import: ByFamily::default() },
+                &mut out,
+            );
             table.order(Order::Open(peer(number), Box::new(outlet(scene.ipv6))), &mut out);
         }
         let (cost, told) = (TableCost::default(), vec![0; peers]);

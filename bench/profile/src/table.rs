@@ -8,7 +8,7 @@ use sluice_bgp::batch::Batches;
 use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
-use sluice_bgp::shard::{ExportView, Interest, PeerIndex, PeerInfo, SentCommunities, Sent};
+use sluice_bgp::shard::{ExportView, Interest, PeerIndex, PeerInfo, Sent, SentCommunities};
 use sluice_bgp::table::{Order, PeerExport, SessionEpoch, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
 use sluice_machine::{Budget, Outbox, Progress};

@@ -1,5 +1,7 @@
 //! Errors of policies: the place in the configuration, and the remedy.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -30,6 +32,19 @@ impl core::error::Error for PolicyError {}
 pub(crate) fn shown(text: &str) -> &str {
     let end = text.char_indices().nth(LONGEST_SHOWN).map_or(text.len(), |(at, _)| at);
     &text[..end]
+}
+
+/// Returns the message about an unknown name, with the most similar known one.
+pub fn unknown<'n>(what: &str, name: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
+    let name = shown(name);
+    match nearest(name, known.clone()) {
+        Some(similar) => format!("there is no {what} `{name}`; did you mean `{similar}`?"),
+        None => {
+            let first: Vec<&str> = known.take(10).collect();
+            let known = if first.is_empty() { "none".to_owned() } else { first.join(", ") };
+            format!("there is no {what} `{name}`; there are: {known}")
+        }
+    }
 }
 
 /// Returns the most similar known name, within an edit distance of 2.

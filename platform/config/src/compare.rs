@@ -239,11 +239,12 @@ impl<'a> Finder<'a> {
         changed.into_iter().for_each(|child| self.default_leaves(child));
     }
 
-    /// Collects the leaves of an object absent from a side. A leaf equal to its default is no difference.
+    /// Collects the leaves of an object absent from a side. A leaf equal to its default is no difference, unless the absent leaf may be
+    /// inherited.
     fn item_leaves(&mut self, id: Id, item: &Item) {
         match item {
             Item::Leaf(leaf) => {
-                if self.index[id].defaults.first() != Some(leaf) {
+                if self.index[id].inherits || self.index[id].defaults.first() != Some(leaf) {
                     self.leaves.insert(id);
                 }
             }

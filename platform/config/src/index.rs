@@ -38,6 +38,10 @@ pub(crate) struct Def {
     /// The impact of a change; of a container without leaves, the impact of its creation and deletion.
     pub impact: Impact,
     pub is_secret: bool,
+    /// The list beside this list whose entries have statements for entries of this list.
+    pub inherits_from: Option<Arc<str>>,
+    /// True for lists with inheritance and everything inside: defaults are the component's to fill in, after inheritance.
+    pub inherits: bool,
     /// The leaf that a name without a value sets.
     pub flag: Option<Leaf>,
     pub is_mandatory: bool,
@@ -119,6 +123,33 @@ impl Index {
                     );
                     return Err(wrong(id, reason));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the lists with inheritance, and everything inside.
+    fn spread_inheritance(&mut self) -> Result<(), SchemaError> {
+        for parent in 0..self.defs.len() {
+            for child in self.defs[parent].children.clone() {
+                let Some(name) = self.defs[child].inherits_from.clone() else { continue };
+                let source = self.defs[parent].child(&name).filter(|list| self.defs[*list].keys().len() == 1);
+                let Some(source) = source.filter(|_| self.defs[child].child(&name).is_some()) else {
+                    let def = &self.defs[child];
+                    let reason = format!(
+                        "`{}` inherits from `{name}`, which has to be a list with one key beside it, and a leaf in it",
+                        def.path
+                    );
+                    return Err(SchemaError::Module { name: def.module.to_string(), reason });
+                };
+                self.defs[child].inherits = true;
+                self.defs[source].inherits = true;
+            }
+        }
+        // Children follow their parents.
+        for id in 0..self.defs.len() {
+            if self.defs[id].inherits {
+                self.defs[id].children.clone().into_iter().for_each(|child| self.defs[child].inherits = true);
             }
         }
         Ok(())
@@ -252,7 +283,8 @@ pub(crate) fn build(context: &Context, handles: &mut Vec<Handle>) -> Result<(Ind
         };
         defs[id].watched_unwritten = defs[id].children.iter().any(unwritten);
     }
-    let index = Index { defs, classes, shared, is_opaque };
+    let mut index = Index { defs, classes, shared, is_opaque };
+    index.spread_inheritance()?;
     index.check_components(&nodes)?;
     Ok((index, nodes))
 }
@@ -285,6 +317,8 @@ impl<'a> Walk<'a, '_> {
             role: None,
             impact: Impact::Soft,
             is_secret: false,
+            inherits_from: None,
+            inherits: false,
             flag: None,
             is_mandatory: false,
             defaults: Vec::new(),
@@ -416,6 +450,7 @@ impl<'a> Walk<'a, '_> {
             match name.as_str() {
                 "impact" => impact = argument.parse().ok(),
                 "secret" => def.is_secret = true,
+                "inherits" => def.inherits_from = Some(argument.as_str().into()),
                 "component" => {
                     let class: Arc<str> = argument.as_str().into();
                     let wrong = |reason| Err(SchemaError::Module { name: def.module.to_string(), reason });

@@ -30,6 +30,7 @@ mod change;
 mod comments;
 mod compare;
 mod edit;
+mod effective;
 mod entries;
 mod error;
 mod impact;

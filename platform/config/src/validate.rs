@@ -11,6 +11,7 @@ use crate::index::{Case, Id, Index, Kind, ROOT};
 use crate::schema::{Schema, words_of};
 use crate::tree::{Block, Form, Item, Leaf, Tree};
 use crate::write::{Json, Secrets, key_words};
+use crate::yang::is_filled_in;
 use std::sync::Arc;
 use yang5::data::{DataFormat, DataParserFlags, DataTree, DataValidationFlags};
 
@@ -76,6 +77,9 @@ impl Schema {
     fn take(&self, def: Id, node: &yang5::data::DataNodeRef<'_>, block: &mut Block) {
         let Some(id) = self.index[def].child(node.schema().name()) else { return };
         let own = &self.index[id];
+        if own.inherits && is_filled_in(node) {
+            return;
+        }
         let value = || {
             let text = node.value_canonical().unwrap_or_default();
             let (text, form) = self.yang.canonical(id, &text).unwrap_or((text.into(), Form::Text));

@@ -451,9 +451,12 @@ impl Json<'_> {
         }
     }
 
-    /// Returns the default of a member.
+    /// Returns the default of a member; `None` for a member that may be inherited.
     pub fn default(&self, id: Id) -> Option<Value> {
         let def = &self.index[id];
+        if def.inherits {
+            return None;
+        }
         if def.is_plain_container() {
             let filled = self.block(id, &Block::default());
             return filled.as_object().is_some_and(|members| !members.is_empty()).then_some(filled);

@@ -6,6 +6,7 @@ use crate::tree::Form;
 use std::ffi::{CStr, CString, c_char};
 use thiserror::Error;
 use yang5::context::Context;
+use yang5::data::DataNodeRef;
 use yang5::ffi;
 use yang5::schema::{DataValueType, SchemaLeafType, SchemaNode, SchemaNodeKind};
 
@@ -299,6 +300,14 @@ pub(crate) fn dependencies(node: &SchemaNode<'_>) -> Option<Vec<usize>> {
         }
     }
     Some(found)
+}
+
+/// Returns true for a value that libyang has filled in, and false for a written value that equals the default.
+pub(crate) fn is_filled_in(node: &DataNodeRef<'_>) -> bool {
+    /// `LYD_DEFAULT` of libyang's `tree_data.h`, which the binding leaves out.
+    const DEFAULT: u32 = 1;
+    // SAFETY: the node lives as long as its tree, which it borrows.
+    unsafe { (*node.as_raw()).flags & DEFAULT != 0 }
 }
 
 /// Returns true if a node's presence hangs on a condition.

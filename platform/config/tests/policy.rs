@@ -179,3 +179,51 @@ fn values_are_checked_where_they_are_written() {
     let json = schema.json(&rejects, &path("policy policy-statement p term t then"), Secrets::Shown).unwrap();
     assert_eq!(json, json!({"reject": [null]}));
 }
+
+#[test]
+fn effective_statements_name_their_source() {
+    let schema = schema();
+    let text = "protocols { bgp { local-as 1; router-id 10.0.0.1;
+        group customers { peer-as 7; hold-time 30; import [ b a ]; password hush; ipv6-unicast { enabled; } }
+        neighbor 10.0.0.2 { group customers; hold-time 90; description \"a b\"; }
+        neighbor 10.0.0.3 { peer-as 8; } } }";
+    let tree = schema.read("t", text).unwrap();
+    let neighbor = schema.effective_text(&tree, &path("protocols bgp neighbor 10.0.0.2")).unwrap();
+    let expected = "\
+group customers;
+peer-as 7;  # group customers
+description \"a b\";
+enabled true;  # default
+port 179;  # default
+passive false;  # default
+hold-time 90;
+connect-retry-time 30;  # default
+password <hidden>;  # group customers
+ttl-security false;  # default
+next-hop-self false;  # default
+enforce-first-as true;  # default
+import [ b a ];  # group customers
+ipv6-unicast {
+    enabled true;  # group customers
+}
+send-community {
+    standard true;  # default
+    extended true;  # default
+    large true;  # default
+}
+";
+    assert_eq!(neighbor, expected);
+    let whole = schema.effective_text(&tree, &[]).unwrap();
+    assert!(whole.contains("        neighbor 10.0.0.2 {\n            group customers;\n            peer-as 7;  # group customers\n"), "{whole}");
+    assert!(whole.contains("        scheduling dynamic;  # default\n"), "{whole}");
+    let json = schema.effective_json(&tree, &path("protocols bgp neighbor 10.0.0.3")).unwrap();
+    assert_eq!(
+        json[0],
+        json!({"path": "protocols bgp neighbor 10.0.0.3 peer-as", "values": ["8"], "from": "own"})
+    );
+    // The component gets what is written.
+    let part = schema.part("bgp", &tree).unwrap();
+    assert_eq!(part["neighbor"][1], json!({"address": "10.0.0.3", "peer-as": 8}));
+    let after = edit(&schema, &tree, &["set protocols bgp neighbor 10.0.0.3 hold-time 90"]);
+    assert_eq!(schema.cost("bgp", &tree, &after), Some(Impact::Reset));
+}

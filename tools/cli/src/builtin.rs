@@ -92,6 +92,10 @@ fn shows() -> Vec<Command> {
         routes.spelled("show ipv6 route", &["v6"], HELP),
         interfaces.spelled("show ip interface brief", &[], HELP),
         configuration.spelled("show running-config", &[], HELP),
+        part_of(command(
+            "show configuration effective",
+            "What holds: written and inherited statements and defaults, and where each comes from",
+        )),
     ];
     all.extend([routes, interfaces, configuration]);
     all.extend([

@@ -9,7 +9,7 @@ use crate::queue::{Event, Queue};
 use crate::rewrite::Rewrite;
 use crate::scenario::Step;
 use crate::tcp::{Arrived, Connections};
-use sluice_base::{Asn, IpPrefix, Rng, Tags};
+use sluice_base::{Asn, IpPrefix, Metric, Rng, Tags};
 use sluice_bgp::family::{Families, FamilyIndex};
 use sluice_bgp::session::State;
 use sluice_bgp::speaker::{Config, DefaultPolicy, NeighborConfig, Output};
@@ -162,7 +162,11 @@ impl World {
             let node = &network.nodes[id];
             let neighbors =
                 links.iter().map(|(link, side)| neighbor(&network, *link, usize::from(*side), &settings));
-            let config = Config { neighbors: neighbors.collect(), networks: node.networks.clone(), ..Config::default() };
+            let config = Config {
+                neighbors: neighbors.collect(),
+                networks: node.networks.clone(),
+                ..Config::default()
+            };
             let clock = Clock::new(node.clock_offset, node.clock_ppm);
             let mut host = Host::new(id as u32, network::asn(node), clock, links);
             host.configuration.change(|bgp: &mut Config| *bgp = config);
@@ -352,7 +356,13 @@ fn static_routes(network: &Network, node: u32, settings: &Settings) -> Vec<Stati
             let mut add = |prefix: IpPrefix, gateway: IpAddr| {
                 let hop = StaticNextHop { gateway: Some(gateway), interface: None, weight: 1 };
                 let kind = RouteKind::NextHops(vec![hop]);
-                routes.push(StaticRoute { prefix, kind, distance: None, tags: Tags::NONE });
+                routes.push(StaticRoute {
+                    prefix,
+                    kind,
+                    distance: None,
+                    metric: Metric(0),
+                    tags: Tags::NONE,
+                });
             };
             add(network::subnet_ipv4(outer).into(), network::ipv4(inner, 1 - side).into());
             if settings.ipv6 {

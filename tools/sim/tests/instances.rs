@@ -1,7 +1,7 @@
 //! A router with two instances of BGP and of static routes, each in a table of its own.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
-use sluice_base::{IpPrefix, TableId};
+use sluice_base::{IpPrefix, Metric, TableId};
 use sluice_bgp::speaker::Config;
 use sluice_sim::host::{BgpProcess, Configuration, ProcessId};
 use sluice_sim::network::{Link, Network, Node};
@@ -32,7 +32,7 @@ fn split(world: &mut World) {
     red.change(|routes: &mut Vec<StaticRoute>| {
         let prefix = "203.0.113.0/24".parse().unwrap();
         let kind = RouteKind::Discard;
-        routes.push(StaticRoute { prefix, kind, distance: None, tags: Vec::new().into() });
+        routes.push(StaticRoute { prefix, kind, distance: None, metric: Metric(0), tags: Vec::new().into() });
     });
     let names: Vec<String> =
         host.add_instance(&["static", "bgp"], red).unwrap().into_iter().map(ProcessId::name).collect();

@@ -14,6 +14,14 @@ pub async fn show(session: &Session, values: &Values, out: &mut Output) -> Resul
     print(session, self::back(back), path, out).await
 }
 
+/// `show configuration effective [PATH]`.
+pub async fn effective(session: &Session, values: &Values, out: &mut Output) -> Result<(), Failure> {
+    let schema = session.schema().await?;
+    let path = statement::whole(&schema, values.all("path")).map_err(Failure::usage)?;
+    let form = if out.is_json() { pb::Form::EffectiveJson } else { pb::Form::Effective };
+    print_as(session, back(0), path, form, out).await
+}
+
 /// A revision counted from the running configuration.
 pub fn back(back: u32) -> pb::Which {
     pb::Which { which: Some(pb::which::Which::Back(back)) }
@@ -31,12 +39,22 @@ pub async fn print(
     path: Vec<String>,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let client = session.configuration().await?;
     let form = match (out.is_json(), out.as_statements()) {
         (true, _) => pb::Form::Json,
         (false, true) => pb::Form::Set,
         (false, false) => pb::Form::Text,
     };
+    print_as(session, which, path, form, out).await
+}
+
+async fn print_as(
+    session: &Session,
+    which: pb::Which,
+    path: Vec<String>,
+    form: pb::Form,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let client = session.configuration().await?;
     let mut offset = 0;
     let mut ends_line = true;
     loop {

@@ -156,7 +156,8 @@ fn exported<P: Net>(
     if !peer.export.apply(dut.parameter, prefix, &mut route) {
         return None;
     }
-    let has_own_med = route.med != med || (peer.export == TestPolicy::PrependLow && med == Some(7 + dut.parameter));
+    let has_own_med =
+        route.med != med || (peer.export == TestPolicy::PrependLow && med == Some(7 + dut.parameter));
     let has_own_hop = peer.export == TestPolicy::NextHop;
     assert!(has_own_hop || next_hop == route.next_hop);
     if matches!(relationship, Some(Relationship::Peer | Relationship::Customer)) {

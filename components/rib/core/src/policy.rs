@@ -5,9 +5,10 @@
 use alloc::borrow::{Cow, ToOwned};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use core::net::IpAddr;
 use sluice_base::{Address, Distance, InterfaceIndex, IpPrefix, Metric, NextHop, RouteSet, TableId, Tag};
 use sluice_policy::community::Kind;
@@ -218,16 +219,21 @@ impl RibPolicies {
     ///
     /// # Errors
     /// A named policy does not exist, is not correct, or asks for what routes in the RIB do not have.
-    pub fn compile(source: Policies, imports: BTreeMap<String, Vec<String>>) -> Result<Self, PolicyError> {
+    pub fn compile(source: Policies, imports: BTreeMap<String, Vec<String>>) -> Result<Self, ImportError> {
+        for (origin, name) in
+            imports.iter().flat_map(|(origin, names)| names.iter().map(move |name| (origin, name)))
+        {
+            check_name(&source, name).map_err(|error| ImportError { origin: origin.clone(), error })?;
+        }
+        let mut chains = BTreeMap::new();
         let names: Vec<&str> = imports.values().flatten().map(|name| &**name).collect();
-        let programs = compile(&source, &names)?;
-        let chain = |names: Vec<String>| {
+        let programs = compile(&source, &names)
+            .map_err(|error| ImportError { origin: String::new(), error: PolicyUseError::Policy(error) })?;
+        for (origin, names) in imports.into_iter().filter(|(_, names)| !names.is_empty()) {
             let program = |name: String| programs.get(&name).map(|program| (name, Arc::clone(program)));
-            Arc::new(Chain(names.into_iter().filter_map(program).collect()))
-        };
-        let imports = imports.into_iter().filter(|(_, names)| !names.is_empty());
-        let imports = imports.map(|(origin, names)| (origin, chain(names))).collect();
-        Ok(RibPolicies { source, imports })
+            chains.insert(origin, Arc::new(Chain(names.into_iter().filter_map(program).collect())));
+        }
+        Ok(RibPolicies { source, imports: chains })
     }
 
     /// Returns the policies of an origin.
@@ -239,12 +245,65 @@ impl RibPolicies {
     ///
     /// # Errors
     /// As [`RibPolicies::compile`].
-    pub fn for_subscriber(&self, name: &str) -> Result<SubscriberPolicy, PolicyError> {
-        let programs = compile(&self.source, &[name])?;
+    pub fn for_subscriber(&self, name: &str) -> Result<SubscriberPolicy, PolicyUseError> {
+        check_name(&self.source, name)?;
+        let programs = compile(&self.source, &[name]).map_err(PolicyUseError::Policy)?;
         let chain =
             programs.get(name).map(|program| Arc::new(Chain([(name.to_owned(), program.clone())].into())));
         Ok(SubscriberPolicy { name: name.to_owned(), chain })
     }
+}
+
+/// The reason why the RIB cannot use a policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PolicyUseError {
+    /// There is no policy of the name without parameters; the text has the remedy.
+    Name(String),
+    /// The policy is not valid for the RIB.
+    Policy(PolicyError),
+}
+
+impl fmt::Display for PolicyUseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PolicyUseError::Name(reason) => f.write_str(reason),
+            PolicyUseError::Policy(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for PolicyUseError {}
+
+/// The reason why an origin cannot have a policy. The text begins with the path of the statement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImportError {
+    origin: String,
+    error: PolicyUseError,
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.error {
+            PolicyUseError::Name(reason) => write!(f, "origin {} import: {reason}", self.origin),
+            PolicyUseError::Policy(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for ImportError {}
+
+/// Checks that there is a policy of a name without parameters.
+fn check_name(source: &Policies, name: &str) -> Result<(), PolicyUseError> {
+    let names = Policies {
+        policy_statement: source.policy_statement.iter().map(without_terms).collect(),
+        ..Policies::default()
+    };
+    let found = PolicySet::compile(&names, VOCABULARY).map_err(PolicyUseError::Policy)?;
+    found.find(name).map(drop).map_err(PolicyUseError::Name)
+}
+
+fn without_terms(statement: &Statement) -> Statement {
+    Statement { name: statement.name.clone(), parameter: statement.parameter.clone(), term: Vec::new() }
 }
 
 /// Compiles the named policies with the policies that they call.
@@ -253,22 +312,6 @@ fn compile(source: &Policies, names: &[&str]) -> Result<PolicySet, PolicyError> 
         return Ok(PolicySet::default());
     }
     let find = |name: &str| source.policy_statement.iter().find(|statement| statement.name == name);
-    for name in names {
-        let message = match find(name) {
-            Some(statement) if statement.parameter.is_empty() => continue,
-            Some(_) => "it has parameters: a policy that calls it gives them values".to_string(),
-            None => {
-                let known: Vec<&str> =
-                    source.policy_statement.iter().map(|statement| &*statement.name).take(10).collect();
-                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-                format!("there is no such policy; there are: {known}")
-            }
-        };
-        return Err(PolicyError {
-            place: ["policy-statement".to_owned(), (*name).to_owned()].into(),
-            message,
-        });
-    }
     let mut needed: BTreeSet<&str> = BTreeSet::new();
     let mut open: Vec<&str> = names.to_vec();
     while let Some(name) = open.pop() {
@@ -297,23 +340,23 @@ fn lists(source: &Policies) -> Policies {
 
 /// Refuses conditions and actions without a meaning in the RIB.
 fn check_words(statement: &Statement) -> Result<(), PolicyError> {
+    let all = || VOCABULARY.iter().map(|variable| variable.name);
+    let writable = VOCABULARY.iter().filter(|variable| variable.is_writable).map(|variable| variable.name);
+    let conditions: Vec<&str> = all().chain(CONDITIONS).collect();
+    let actions: Vec<&str> = writable.chain(ACTIONS).collect();
     for term in &statement.term {
-        let blocks: [(&str, &Named, &[&str]); 3] = [
-            ("from", &term.from, &CONDITIONS),
-            ("except", &term.except, &CONDITIONS),
-            ("then", &term.then, &ACTIONS),
+        let blocks: [(&str, &str, &Named, &[&str]); 3] = [
+            ("from", "condition", &term.from, &conditions),
+            ("except", "condition", &term.except, &conditions),
+            ("then", "action", &term.then, &actions),
         ];
-        for (block, named, known) in blocks {
-            let is_known =
-                |name: &str| known.contains(&name) || VOCABULARY.iter().any(|variable| variable.name == name);
-            if let Some(name) = named.keys().find(|name| !is_known(name)) {
+        for (block, what, named, known) in blocks {
+            if let Some(name) = named.keys().find(|name| !known.contains(&name.as_str())) {
                 let place = ["policy-statement", &statement.name, "term", &term.name, block, name];
-                let variables = VOCABULARY.iter().map(|variable| variable.name);
-                let known: Vec<&str> = variables.chain(known.iter().copied()).collect();
                 return Err(PolicyError {
                     place: place.map(ToOwned::to_owned).into(),
                     message: format!(
-                        "routes in the RIB have no `{name}`; expected one of {}",
+                        "the RIB's routes have no {what} `{name}`; expected one of {}",
                         known.join(", ")
                     ),
                 });

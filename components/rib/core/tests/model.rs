@@ -5,12 +5,15 @@
 mod bench;
 
 use bench::label::LabelAddress;
+use bench::policies::{compiled, policies, policy};
 use bench::{Bench, Label, Net};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
-use sluice_base::{Address, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Address, AnyPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_machine::{Outbox, Request};
 use sluice_rib::Input;
 use sluice_rib::family::{RibRoute, RibTable};
+use sluice_rib::request::Subscribe;
 use sluice_stage::{Batch, Stage, Upstream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -59,6 +62,102 @@ enum Op {
         guarded: bool,
     },
     Unfilter,
+    /// An origin gets another policy; after some slices of background work the origin sends a route.
+    Import {
+        origin: usize,
+        policy: Policy,
+        slices: usize,
+        prefix: u8,
+        gateway: u8,
+    },
+    /// The subscriber's policy changes.
+    Subscribed(Policy),
+}
+
+/// A policy of an origin or a subscriber.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Policy {
+    /// Routes pass.
+    Absent,
+    /// All routes are rejected.
+    RejectAll,
+    /// Long prefixes are rejected.
+    RejectLong,
+    /// The routes of a list of prefixes are rejected.
+    RejectListed,
+    /// The routes of a list of prefixes have another distance.
+    Distance(u8),
+    /// All routes have another distance.
+    DistanceOfAll(u8),
+}
+
+/// The shortest long prefix.
+const LONG: u8 = 20;
+
+impl Policy {
+    /// Returns condition and actions.
+    fn text(self) -> (&'static str, String) {
+        match self {
+            Policy::Absent => ("", "accept".into()),
+            Policy::RejectAll => ("", "reject".into()),
+            Policy::RejectLong => ("prefix-length 20-128", "reject".into()),
+            Policy::RejectListed => ("prefix-list list", "reject".into()),
+            Policy::Distance(distance) => ("prefix-list list", format!("distance {distance}")),
+            Policy::DistanceOfAll(distance) => ("", format!("distance {distance}; tag 7")),
+        }
+    }
+
+    /// Returns the distance of a route that would have `distance` without the policy; `None` if the route is rejected.
+    fn distance<P: Plan>(self, prefix: P, distance: u8) -> Option<u8> {
+        // Policies are about IP prefixes.
+        if AnyPrefix::of(prefix).ip().is_none() {
+            return Some(distance);
+        }
+        let is_listed = listed::<P>().contains(&prefix);
+        match self {
+            Policy::RejectAll => None,
+            Policy::RejectLong if prefix.len() >= LONG => None,
+            Policy::RejectListed if is_listed => None,
+            Policy::Distance(distance) if is_listed => Some(distance),
+            Policy::DistanceOfAll(distance) => Some(distance),
+            _ => Some(distance),
+        }
+    }
+}
+
+/// The prefixes of the list in policies.
+fn listed<P: Plan>() -> BTreeSet<P> {
+    (0..24).step_by(3).map(nth).collect()
+}
+
+fn any_policy() -> impl Strategy<Value = Policy> {
+    let distance = || prop::sample::select(vec![1, 5, 150, 250, 255]);
+    prop_oneof![
+        Just(Policy::Absent),
+        Just(Policy::RejectAll),
+        Just(Policy::RejectLong),
+        Just(Policy::RejectListed),
+        distance().prop_map(Policy::Distance),
+        distance().prop_map(Policy::DistanceOfAll),
+    ]
+}
+
+/// Compiles the policies of origins and of the subscriber.
+fn all_policies<P: Plan>(imports: &[Policy; 4], subscriber: Policy) -> sluice_rib::RibPolicies {
+    let list = match AnyPrefix::of(nth::<P>(0)).ip() {
+        Some(_) => listed::<P>().iter().map(ToString::to_string).collect(),
+        None => Vec::new(),
+    };
+    let origins = ORIGINS.iter().zip(imports).filter(|(_, import)| **import != Policy::Absent);
+    let named = |((name, _, _), import): (&(&'static str, u8, bool), &Policy)| (*name, *import);
+    let origins: Vec<(&str, Policy)> = origins.map(named).collect();
+    let all = origins.iter().copied().chain([("subscriber", subscriber)]);
+    let statements = all.map(|(name, import)| {
+        let (from, then) = import.text();
+        policy(name, from, &then)
+    });
+    let imports: Vec<(&str, &str)> = origins.iter().map(|(name, _)| (*name, *name)).collect();
+    compiled(policies(statements.collect(), list), &imports)
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -77,6 +176,10 @@ fn op() -> impl Strategy<Value = Op> {
         3 => any::<u8>().prop_map(|addr| Op::Ask { addr }),
         1 => any::<bool>().prop_map(|guarded| Op::Filter { guarded }),
         1 => Just(Op::Unfilter),
+        3 => (origin(), any_policy(), 0usize..5, any::<u8>(), any::<u8>()).prop_map(
+            |(origin, policy, slices, prefix, gateway)| Op::Import { origin, policy, slices, prefix, gateway }
+        ),
+        1 => any_policy().prop_map(Op::Subscribed),
     ]
 }
 
@@ -204,11 +307,25 @@ struct Model<P> {
     down: [bool; 3],
     /// The prefixes whose routes a stage drops on their way to the engine.
     dropped: BTreeSet<P>,
+    imports: [Policy; 4],
+    subscriber: Policy,
 }
 
 impl<P: Plan> Model<P> {
     fn new() -> Self {
-        Model { routes: BTreeMap::new(), stale: BTreeMap::new(), down: [false; 3], dropped: BTreeSet::new() }
+        Model {
+            routes: BTreeMap::new(),
+            stale: BTreeMap::new(),
+            down: [false; 3],
+            dropped: BTreeSet::new(),
+            imports: [Policy::Absent; 4],
+            subscriber: Policy::Absent,
+        }
+    }
+
+    /// Returns the distance of an origin's route after the origin's policy; `None` if the route is not used.
+    fn distance(&self, origin: usize, prefix: P) -> Option<u8> {
+        self.imports[origin].distance(prefix, ORIGINS[origin].1).filter(|distance| *distance < 255)
     }
 
     fn connected(&self, addr: Address) -> Option<u32> {
@@ -227,8 +344,9 @@ impl<P: Plan> Model<P> {
             .iter()
             .filter(|((o, p), _)| *p == prefix && !(internal_only && ORIGINS[*o].2))
             .filter(|(_, gw)| self.resolve(**gw, &mut Vec::new()).is_some())
-            .min_by_key(|((o, _), _)| ORIGINS[*o].1)
-            .map(|((o, _), gw)| (*o, *gw))
+            .filter_map(|((o, p), gw)| Some((self.distance(*o, *p)?, *o, *gw)))
+            .min_by_key(|(distance, _, _)| *distance)
+            .map(|(_, o, gw)| (o, gw))
     }
 
     fn resolve(&self, gw: Address, path: &mut Vec<Address>) -> Option<String> {
@@ -251,8 +369,8 @@ impl<P: Plan> Model<P> {
             let usable = |(o, next): &(usize, Address)| !ORIGINS[*o].2 && !path.contains(next);
             let mut candidates: Vec<(usize, Address)> =
                 self.routes.iter().filter(|((_, p), _)| *p == prefix).map(|((o, _), g)| (*o, *g)).collect();
-            candidates.retain(|(o, _)| !ORIGINS[*o].2);
-            candidates.sort_by_key(|(o, _)| ORIGINS[*o].1);
+            candidates.retain(|(o, _)| !ORIGINS[*o].2 && self.distance(*o, prefix).is_some());
+            candidates.sort_by_key(|(o, _)| self.distance(*o, prefix));
             // Merge picks the best that resolves at all; ext-int skips it if it leads back here.
             let picked = candidates.iter().find(|(_, g)| self.resolves_alone(*g));
             if let Some(c) = picked
@@ -294,7 +412,8 @@ impl<P: Plan> Model<P> {
     /// The routes that a subscriber receives.
     fn selected(&self) -> BTreeMap<P, String> {
         let selected = |p| Some((p, self.best(false, p)?.1.to_string()));
-        self.prefixes().difference(&self.dropped).copied().filter_map(selected).collect()
+        let passed = |p: &P| self.subscriber.distance(*p, 0).is_some();
+        self.prefixes().difference(&self.dropped).copied().filter(passed).filter_map(selected).collect()
     }
 
     fn set(&mut self, origin: usize, prefix: P, gateway: Address) {
@@ -315,7 +434,12 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, has_listen
         true => gateway::<P>(n),
         false => gateway::<P>(n % NEAR_GATEWAYS),
     };
-    let subscriber = has_listeners.then(|| b.rib.subscribe::<P>(TableId::MAIN, Vec::new()));
+    b.set_policies(all_policies::<P>(&m.imports, m.subscriber), 0);
+    let subscriber = has_listeners.then(|| {
+        let policy = b.rib.policies().for_subscriber("subscriber").unwrap();
+        let subscribe = Subscribe::<P>::new(TableId::MAIN, Vec::new()).through(policy);
+        subscribe.make(&mut b.rib, sluice_base::Instant::ZERO, &mut Outbox::new())
+    });
     let mut heard = BTreeMap::new();
     let mut gone = false;
     let mut filter = None;
@@ -378,6 +502,18 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, has_listen
                     b.unplumb::<P>(stage);
                 }
                 m.dropped.clear();
+            }
+            Op::Import { origin, policy, slices, prefix: n, gateway: g } => {
+                m.imports[origin] = policy;
+                b.set_policies(all_policies::<P>(&m.imports, m.subscriber), slices);
+                let gw = allowed(origin, g);
+                b.changes::<P>(ORIGINS[origin].0, &[(nth(n), Some(&gw.to_string()))]);
+                m.set(origin, nth(n), gw);
+            }
+            Op::Subscribed(policy) => {
+                m.subscriber = policy;
+                b.set_policies(all_policies::<P>(&m.imports, policy), 0);
+                b.idle();
             }
             Op::Ask { addr } => {
                 let a = if addr < 128 { gateway::<P>(addr) } else { P::near(addr % 2, addr) };

@@ -2,6 +2,7 @@
 
 use crate::RibProcess;
 use sluice_base::{FamilyId, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_rib::policy::SubscriberPolicy;
 use sluice_rib::registrations::{OriginKey, Registrations};
 use sluice_rib::request::{Subscribe, TakeSubscribed};
 use sluice_rib::rights::{Refusal, RoutePolicy};
@@ -12,11 +13,16 @@ use sluice_xrl::{CallContext, LifeEvent, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
 
 /// Routes for a subscriber in a single call.
 const SUBSCRIBED_BATCH: usize = 1024;
+
+/// The time after which routes are sent again to a subscriber that did not answer. The routes may have arrived: to take them twice has no
+/// effect.
+const RESEND: Duration = Duration::from_secs(1);
 
 /// Instances of a single principal that are clients.
 const MAX_CLIENTS: usize = 64;
@@ -276,6 +282,7 @@ impl RibProcess {
         client: &str,
     ) {
         let Some(Client { subscriber, principal, .. }) = self.clients.by_name(client) else { return };
+        let client = client.to_string();
         self.clients.subscriptions.borrow_mut().insert(id, principal);
         let me = Rc::clone(self);
         tokio::task::spawn_local(async move {
@@ -299,7 +306,7 @@ impl RibProcess {
                     origins: batch.origins.into_iter().map(subscribed_origin).collect(),
                     set_origins: batch.set_origins,
                 };
-                if subscriber.subscribed_routes(request).await.is_err() {
+                if !me.send_subscribed(&client, id, &subscriber, request).await {
                     me.driver.input(Input::Unsubscribe(id));
                     break;
                 }
@@ -309,31 +316,72 @@ impl RibProcess {
         self.clients.wake();
     }
 
+    /// Sends routes, again and again while the subscriber lives and does not answer. Returns false if the subscription is over.
+    async fn send_subscribed(
+        &self,
+        client: &str,
+        id: SubscriptionId,
+        subscriber: &RouteSubscriberClient,
+        request: pb::SubscribedRoutesRequest,
+    ) -> bool {
+        loop {
+            match subscriber.subscribed_routes(request.clone()).await {
+                Ok(_) => return true,
+                Err(XrlError::DeadlineExceeded | XrlError::Disconnected(_) | XrlError::NoFinder) => {
+                    tokio::time::sleep(RESEND).await;
+                    let is_wanted = self.driver.read(|rib| rib.has_subscription(id));
+                    if !is_wanted || self.clients.by_name(client).is_none() {
+                        return false;
+                    }
+                }
+                Err(error) => {
+                    debug!(%error, client, "a subscriber did not take routes; its subscription ends");
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Returns the policy of a name for a subscription, as soon as there is a configuration.
+    pub(crate) async fn subscriber_policy(&self, name: &str) -> Result<SubscriberPolicy, XrlError> {
+        self.policy().await;
+        let policy = self.driver.read(|rib| rib.policies().for_subscriber(name));
+        policy.map_err(|error| XrlError::BadArguments(format!("policy: {error}")))
+    }
+
     /// Subscribes to routes of a family; `None` if the process has no tables of the family.
     pub(crate) fn subscribe_family(
         self: &Rc<Self>,
-        table: TableId,
         family: FamilyId,
-        origins: Vec<String>,
+        wish: Wish,
         client: &str,
     ) -> Option<SubscriptionId> {
         match family {
-            FamilyId::IPV4 => Some(self.subscribe_to::<Ipv4Prefix>(table, origins, client)),
-            FamilyId::IPV6 => Some(self.subscribe_to::<Ipv6Prefix>(table, origins, client)),
+            FamilyId::IPV4 => Some(self.subscribe_to::<Ipv4Prefix>(wish, client)),
+            FamilyId::IPV6 => Some(self.subscribe_to::<Ipv6Prefix>(wish, client)),
             _ => None,
         }
     }
 
-    fn subscribe_to<P: TableKey>(
-        self: &Rc<Self>,
-        table: TableId,
-        origins: Vec<String>,
-        client: &str,
-    ) -> SubscriptionId {
-        let id = self.driver.request(Subscribe::<P>::new(table, origins));
-        self.start_subscription::<P>(table, id, client);
+    fn subscribe_to<P: TableKey>(self: &Rc<Self>, wish: Wish, client: &str) -> SubscriptionId {
+        let subscribe = Subscribe::<P>::new(wish.table, wish.origins);
+        let id = self.driver.request(match wish.policy {
+            Some(policy) => subscribe.through(policy),
+            None => subscribe,
+        });
+        self.start_subscription::<P>(wish.table, id, client);
         id
     }
+}
+
+/// The routes that a subscriber wants.
+pub struct Wish {
+    /// The table.
+    pub table: TableId,
+    /// The names of the origins; none: all.
+    pub origins: Vec<String>,
+    /// The policy that the routes pass.
+    pub policy: Option<SubscriberPolicy>,
 }
 
 fn subscribed_origin(origin: SubscribedOrigin) -> pb::SubscribedOrigin {

@@ -23,6 +23,7 @@ pub fn route(view: RouteView) -> pb::Route {
         resolution: view.resolved.as_ref().map(Into::into),
         provenance: view.provenance.bits(),
         rejected: view.rejected.unwrap_or_default(),
+        rejected_by_policy: view.rejected_by_policy.unwrap_or_default(),
     }
 }
 

@@ -4,13 +4,14 @@
 //! forwarding engine ([`fib`]) and a pump for each subscriber ([`clients`]). No decision about a route is made here.
 
 mod clients;
-mod configuration;
+pub mod configuration;
 mod convert;
 mod fib;
 mod handover;
 mod service;
 
 use clients::Clients;
+use configuration::RibSettings;
 use fib::FibPump;
 use service::Served;
 use sluice_base::{AnyPrefix, Provenance, TableId};
@@ -19,6 +20,7 @@ use sluice_process::{
     Component, Driver, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RunOptions, Sink, Source,
     Tasks,
 };
+use sluice_rib::request::SetPolicies;
 use sluice_rib::rights::RoutePolicy;
 use sluice_rib::{Input, Output, Rib};
 use sluice_xrl::Service;
@@ -87,8 +89,8 @@ impl RibProcess {
         self.pass_on();
     }
 
-    fn set_policy(&self, policy: RoutePolicy) {
-        self.policy.send_replace(Some(Rc::new(policy)));
+    fn set_rights(&self, rights: RoutePolicy) {
+        self.policy.send_replace(Some(Rc::new(rights)));
     }
 
     /// Returns who may announce which routes, as soon as the configuration says it.
@@ -147,7 +149,7 @@ impl Component for RibProcess {
     const CLASS: &'static str = "rib";
     const STATE: u32 = 2;
 
-    type Settings = RoutePolicy;
+    type Settings = RibSettings;
 
     type Error = configuration::ConfigurationError;
 
@@ -181,18 +183,26 @@ impl Component for RibProcess {
         }
     }
 
-    async fn take_over(self: Rc<Self>, policy: RoutePolicy, from: &mut Source) -> Result<(), HandOverError> {
+    async fn take_over(
+        self: Rc<Self>,
+        settings: RibSettings,
+        from: &mut Source,
+    ) -> Result<(), HandOverError> {
+        // The routes pass the policies as they come.
+        self.driver.request(SetPolicies(settings.policies));
         self.take_over_from(from).await?;
-        self.set_policy(policy);
+        self.set_rights(settings.rights);
         Ok(())
     }
 
-    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<RoutePolicy>, Self::Error> {
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<RibSettings>, Self::Error> {
         configuration::read(&planned.whole()).map(Prepared::quiet)
     }
 
-    async fn apply(self: Rc<Self>, policy: RoutePolicy) -> Result<(), Self::Error> {
-        self.set_policy(policy);
+    async fn apply(self: Rc<Self>, settings: RibSettings) -> Result<(), Self::Error> {
+        self.driver.request(SetPolicies(settings.policies));
+        self.set_rights(settings.rights);
+        self.pass_on();
         Ok(())
     }
 }

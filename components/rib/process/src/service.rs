@@ -1,5 +1,6 @@
 //! The interfaces that the RIB serves.
 
+use crate::clients::Wish;
 use crate::{RibProcess, convert};
 use sluice_base::{
     Address, AnyPrefix, Distance, Duration, FamilyId, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix,
@@ -210,7 +211,12 @@ impl pb::Rib for Served {
         self.client(ctx, &request.target).await?;
         self.check_subscriptions(ctx)?;
         let family = family_id(request.family.into())?;
-        let id = self.subscribe_family(table(request.table), family, request.origins, &request.target);
+        let policy = match request.policy.is_empty() {
+            true => None,
+            false => Some(self.subscriber_policy(&request.policy).await?),
+        };
+        let wish = Wish { table: table(request.table), origins: request.origins, policy };
+        let id = self.subscribe_family(family, wish, &request.target);
         let id = id.ok_or_else(|| no_tables(family))?;
         Ok(pb::SubscribeReply { subscription: id.0 })
     }

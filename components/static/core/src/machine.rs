@@ -158,10 +158,16 @@ mod tests {
     use alloc::format;
     use alloc::string::String;
     use alloc::vec;
-    use sluice_base::{Interface, InterfaceIndex, Tags};
+    use sluice_base::{Interface, InterfaceIndex, Metric, Tags};
 
     fn route(prefix: &str, kind: RouteKind) -> StaticRoute {
-        StaticRoute { prefix: prefix.parse().unwrap(), kind, distance: None, tags: Tags::NONE }
+        StaticRoute {
+            prefix: prefix.parse().unwrap(),
+            kind,
+            distance: None,
+            metric: Metric(0),
+            tags: Tags::NONE,
+        }
     }
 
     fn hop(gateway: Option<&str>, interface: Option<&str>, weight: u8) -> StaticNextHop {

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Address, Distance, Forwarding, InterfaceIndex, IpPrefix, NextHop, RouteSet, Tags};
+use sluice_base::{Address, Distance, Forwarding, InterfaceIndex, IpPrefix, Metric, NextHop, RouteSet, Tags};
 
 /// A configured next hop.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -37,6 +37,8 @@ pub struct StaticRoute {
     pub kind: RouteKind,
     /// A distance other than the default of static routes, as for a route of last resort.
     pub distance: Option<Distance>,
+    /// The cost, for policy and redistribution.
+    pub metric: Metric,
     /// For policy.
     pub tags: Tags,
 }
@@ -56,6 +58,11 @@ impl StaticRoute {
                 Some(NextHop { weight: hop.weight.max(1), ..NextHop::new(gateway, interface) })
             }))?,
         };
-        Some(RouteSet { distance: self.distance, tags: self.tags.clone(), ..RouteSet::plain(forwarding) })
+        Some(RouteSet {
+            distance: self.distance,
+            metric: self.metric,
+            tags: self.tags.clone(),
+            ..RouteSet::plain(forwarding)
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use sluice_base::prefix::PrefixError;
-use sluice_base::{Distance, IpPrefix, Tag};
+use sluice_base::{Distance, IpPrefix, Metric, Tag};
 use sluice_process::part::{Change, Edit};
 use sluice_static::{Input, RouteKind, StaticNextHop, StaticRoute};
 use std::net::IpAddr;
@@ -12,6 +12,8 @@ use thiserror::Error;
 struct Route {
     prefix: String,
     distance: Option<u8>,
+    #[serde(default)]
+    metric: u32,
     #[serde(default)]
     tag: u32,
     #[serde(default, rename = "next-hop")]
@@ -107,6 +109,7 @@ fn route(r: Route) -> Result<StaticRoute, ConfigError> {
         prefix,
         kind,
         distance: r.distance.map(Distance),
+        metric: Metric(r.metric),
         tags: Some(r.tag).filter(|tag| *tag != 0).map(Tag).into_iter().collect(),
     })
 }
@@ -135,7 +138,7 @@ mod tests {
             ),
             entry(
                 "2001:db8::/32",
-                serde_json::json!({"prefix": "2001:db8::/32", "interface": ["eth0"], "tag": 7}),
+                serde_json::json!({"prefix": "2001:db8::/32", "interface": ["eth0"], "tag": 7, "metric": 20}),
             ),
             entry("192.0.2.0/24", serde_json::json!({"prefix": "192.0.2.0/24", "discard": [null]})),
         ];
@@ -144,6 +147,7 @@ mod tests {
         };
         assert_eq!(routes[0].prefix.to_string(), "10.0.0.0/8");
         assert_eq!((routes[0].distance, routes[1].tags.as_slice()), (Some(Distance(200)), &[Tag(7)][..]));
+        assert_eq!((routes[0].metric, routes[1].metric), (Metric(0), Metric(20)));
         assert_eq!(routes[2].kind, RouteKind::Discard);
         let mut edits = vec![edits[2].clone()];
         edits.push(Edit {

@@ -5,7 +5,7 @@ mod conditions;
 mod lists;
 mod words;
 
-use crate::error::{PolicyError, nearest, shown};
+use crate::error::{PolicyError, shown, unknown};
 use crate::limits::{DEEPEST_CALL, MOST_INSTRUCTIONS, MOST_TERMS};
 use crate::prefix_list::{ListId, PrefixLists, PrefixRange};
 use crate::program::{Constants, Index, Instruction, Place, Program, TermName, Test};
@@ -326,18 +326,5 @@ impl<'p> Compiler<'p> {
         let number = Index::try_from(table.len());
         table.push(value);
         number.map_err(|_| self.error("the policy is too large".into()))
-    }
-}
-
-/// Returns the message about an unknown name, with the most similar known one.
-fn unknown<'n>(what: &str, name: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
-    let name = shown(name);
-    match nearest(name, known.clone()) {
-        Some(similar) => format!("there is no {what} `{name}`; did you mean `{similar}`?"),
-        None => {
-            let first: Vec<&str> = known.take(10).collect();
-            let known = if first.is_empty() { "none".to_owned() } else { first.join(", ") };
-            format!("there is no {what} `{name}`; there are: {known}")
-        }
     }
 }

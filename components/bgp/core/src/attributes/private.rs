@@ -96,6 +96,12 @@ fn put_property(kind: u8, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
+/// Returns true if a canonical set has private properties.
+#[inline]
+pub fn is_in(canonical: &[u8]) -> bool {
+    canonical.starts_with(&HEADER)
+}
+
 /// Returns the private properties of a canonical set as octets, and the set's attributes.
 #[inline]
 pub fn split(canonical: &[u8]) -> (&[u8], &[u8]) {

@@ -83,11 +83,13 @@ impl Exporter {
         if !view.may_export(core, best) {
             return None;
         }
-        let outcome = match &view.policy {
-            None => OutcomeId::unchanged(best.set),
-            Some(policy) => self.decide(core, policy, entry, best)?,
+        let (outcome, len) = match &view.policy {
+            None => (OutcomeId::unchanged(best.set), core.sets[best.set].stored.len()),
+            Some(policy) => {
+                let outcome = self.decide(core, policy, entry, best)?;
+                (outcome, self.subject(core, outcome, best).octets.len())
+            }
         };
-        let len = self.subject(core, outcome, best).octets.len();
         // At most, all of it is AS_PATH, and goes to a speaker of 2-octet numbers as AS_PATH and AS4_PATH.
         let most = if view.four_octet_as { len } else { len * 3 / 2 };
         if most <= SURELY_FITS || self.fits_exactly(core, view, outcome, best) {

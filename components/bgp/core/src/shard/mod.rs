@@ -154,7 +154,7 @@ impl<P: FamilyKey> Core<P> {
     }
 
     /// Returns the best path of an entry.
-    #[inline]
+    #[inline(always)]
     fn best(&self, id: u32) -> Option<Accepted> {
         let path = self.entries.best(id)?;
         Some(Accepted { peer: path.peer, set: self.sets.accepted(path.attributes)? })
@@ -200,9 +200,17 @@ impl<P: FamilyKey> Core<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn release_path(&mut self, attributes: PathSet, out: &mut Outbox<Interest<P::Hop>>) {
-        for hop in self.sets.release_path(attributes) {
+        match attributes.plain() {
+            Some(set) => self.release(set, out),
+            None => self.release_pair(attributes, out),
+        }
+    }
+
+    #[inline(never)]
+    fn release_pair(&mut self, attributes: PathSet, out: &mut Outbox<Interest<P::Hop>>) {
+        for hop in self.sets.release_pair(attributes) {
             self.resolver.release(hop, out);
         }
     }

@@ -4,7 +4,7 @@ use super::branch::{Branch, Item, Source};
 use super::exporter::OutcomeId;
 use super::sets::SetId;
 use super::{Accepted, Core};
-use crate::attributes::private::{self, Private};
+use crate::attributes::private::Private;
 use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -126,8 +126,7 @@ impl RibBranch {
         let internal = core.peers[usize::from(path.peer.0)].info.internal;
         let med = set.view.med.unwrap_or(0);
         let spare = backup.map(|set| core.sets[set].hop);
-        let octets = core.sets.octets(set);
-        let private = (!private::split(octets).0.is_empty()).then_some(path.set);
+        let private = core.sets.has_private(path.set).then_some(path.set);
         *self.sets.entry((set.hop, med, internal, spare, private)).or_insert_with(|| {
             let hop = |id: u32| {
                 let hop = core.resolver.next_hop(id)?;
@@ -140,7 +139,8 @@ impl RibBranch {
             };
             let (distance, kind) =
                 if internal { (Distance::IBGP, INTERNAL) } else { (Distance::EBGP, EXTERNAL) };
-            let Private { tags, rib_distance, is_blackhole, .. } = Private::of(octets);
+            let private = private.map(|_| Private::of(core.sets.octets(set))).unwrap_or_default();
+            let Private { tags, rib_distance, is_blackhole, .. } = private;
             let forwarding = if is_blackhole { Forwarding::Discard } else { forwarding };
             let (metric, distance) = (Metric(med), Some(rib_distance.map_or(distance, Distance)));
             let tags = tags.into_iter().map(Tag).collect();

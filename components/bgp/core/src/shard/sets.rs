@@ -4,7 +4,7 @@
 //! the set that policy made of it. Both are sets like all others, so that equal results are one set, whatever they were made of:
 //! the decision, the packing of UPDATEs and comparisons see results only.
 
-use crate::attributes::View;
+use crate::attributes::{View, private};
 use crate::index::{Index, half};
 use crate::octets::{Octets, Stored};
 use crate::slab::Slab;
@@ -41,8 +41,14 @@ impl PathSet {
         PathSet(bits)
     }
 
+    /// Returns the set of a path that policy left as it came.
+    #[inline(always)]
+    pub const fn plain(self) -> Option<SetId> {
+        if self.0 & PAIR == 0 { Some(SetId(self.0)) } else { None }
+    }
+
     /// Returns the number of the pair; `None` for a set.
-    #[inline]
+    #[inline(always)]
     const fn pair(self) -> Option<u32> {
         if self.0 & PAIR == 0 { None } else { Some(self.0 & !PAIR) }
     }
@@ -84,6 +90,8 @@ pub(super) struct Sets {
     index: Index,
     /// Made with the first pair: routers without policy have none.
     pairs: Option<Box<Pairs>>,
+    /// Sets with private properties.
+    private_count: usize,
 }
 
 fn pair_hash(received: SetId, accepted: Option<SetId>) -> u64 {
@@ -106,6 +114,7 @@ impl Sets {
     /// Stores a new set, with one reference.
     pub fn insert(&mut self, hash: u64, octets: &[u8], hop: u32, view: View) -> SetId {
         let stored = self.octets.insert(octets);
+        self.private_count += usize::from(private::is_in(octets));
         let hash = half(hash);
         let id = self.slots.insert(Set { stored, hash, references: 1, hop, view });
         let slots = &self.slots;
@@ -124,8 +133,11 @@ impl Sets {
         if set.references > 0 {
             return None;
         }
-        let (hash, hop) = (set.hash, set.hop);
-        self.octets.remove(set.stored);
+        let (hash, hop, stored) = (set.hash, set.hop, set.stored);
+        if self.private_count > 0 {
+            self.private_count -= usize::from(private::is_in(self.octets.get(stored)));
+        }
+        self.octets.remove(stored);
         self.index.remove(hash, id.0);
         self.slots.remove(id.0);
         Some(hop)
@@ -143,12 +155,17 @@ impl Sets {
     }
 
     /// Returns the set that a path has after import policy; `None` for a rejected path.
-    #[inline]
+    #[inline(always)]
     pub fn accepted(&self, attributes: PathSet) -> Option<SetId> {
         match attributes.pair() {
             None => Some(SetId(attributes.0)),
-            Some(number) => self.pair(number).and_then(|pair| pair.accepted),
+            Some(number) => self.result(number),
         }
+    }
+
+    #[inline(never)]
+    fn result(&self, number: u32) -> Option<SetId> {
+        self.pair(number).and_then(|pair| pair.accepted)
     }
 
     /// Returns the attributes of a path with these two sets, with a reference for the caller.
@@ -182,18 +199,12 @@ impl Sets {
         }
     }
 
-    /// Releases a reference to the attributes of a path. Returns the next hops of removed sets.
-    #[inline]
-    pub fn release_path(&mut self, attributes: PathSet) -> FreedHops {
-        match attributes.pair() {
-            None => self.release(SetId(attributes.0)).into_iter().collect(),
-            Some(number) => self.release_pair(number),
-        }
-    }
-
+    /// Releases a reference to a pair. Returns the next hops of removed sets.
     #[inline(never)]
-    fn release_pair(&mut self, number: u32) -> FreedHops {
-        let Some(pairs) = &mut self.pairs else { return FreedHops::new() };
+    pub fn release_pair(&mut self, attributes: PathSet) -> FreedHops {
+        let (Some(number), Some(pairs)) = (attributes.pair(), &mut self.pairs) else {
+            return self.release(SetId(attributes.0)).into_iter().collect();
+        };
         let pair = &mut pairs.slots[number];
         pair.references -= 1;
         let Pair { received, accepted, references } = *pair;
@@ -210,6 +221,12 @@ impl Sets {
     /// Returns the canonical octets of a set.
     pub fn octets(&self, set: &Set) -> &[u8] {
         self.octets.get(set.stored)
+    }
+
+    /// Returns true if a set has private properties. Costs nothing as long as no set has any.
+    #[inline]
+    pub fn has_private(&self, id: SetId) -> bool {
+        self.private_count > 0 && private::is_in(self.octets(&self[id]))
     }
 
     /// Returns the number of sets.
@@ -259,12 +276,12 @@ mod tests {
         assert_eq!((sets.received(rejected), sets.accepted(rejected)), (came, None));
         // The caller's references.
         assert!(sets.release(came).is_none() && sets.release(made).is_none());
-        assert!(sets.release_path(pair).is_empty() && sets.release_path(unchanged).is_empty());
-        assert_eq!(sets.release_path(pair)[..], [8]);
+        assert!(sets.release_pair(pair).is_empty() && sets.release_pair(unchanged).is_empty());
+        assert_eq!(sets.release_pair(pair)[..], [8]);
         assert_eq!((sets.pair_count(), sets.len()), (1, 1));
         sets.retain_path(rejected);
-        assert!(sets.release_path(rejected).is_empty());
-        assert_eq!(sets.release_path(rejected)[..], [7]);
+        assert!(sets.release_pair(rejected).is_empty());
+        assert_eq!(sets.release_pair(rejected)[..], [7]);
         assert_eq!((sets.pair_count(), sets.len()), (0, 0));
     }
 }

@@ -18,6 +18,7 @@ mod bindings;
 mod config;
 pub mod control;
 mod handover;
+mod inheritance;
 mod neighbors;
 mod peer;
 mod peers;

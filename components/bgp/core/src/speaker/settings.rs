@@ -1,6 +1,7 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
 use super::config::{Config, NeighborConfig};
+use super::inheritance::{Group, Neighbor};
 use super::redistribution::Redistribute;
 use crate::policy::{BindError, DefaultPolicy, Policies};
 use alloc::format;
@@ -46,7 +47,9 @@ pub struct Settings {
     #[serde(default)]
     pub redistribute: Vec<Redistribute>,
     #[serde(default)]
-    neighbor: Vec<NeighborConfig>,
+    group: Vec<Group>,
+    #[serde(default)]
+    neighbor: Vec<Neighbor>,
 }
 
 /// The way in which tasks find their threads.
@@ -73,12 +76,14 @@ pub enum SettingsError {
     NoFamily(IpAddr),
     /// The SendHoldTime of a neighbor is not above its hold time (RFC 9687, section 6), in seconds.
     SendHoldTime(IpAddr, u16),
+    /// A neighbor has no AS, of its own or of its group.
+    NoAs(IpAddr),
+    /// A neighbor names a group that does not exist; the text names those that do.
+    NoGroup(IpAddr, String),
     /// A policy is not valid.
     Policy(PolicyError),
-    /// A neighbor is given a policy that does not exist, or that only policies can use.
-    NoPolicy(IpAddr, Direction, String),
-    /// Networks or redistributed routes are given such a policy: the statement, and the reason.
-    NoSourcePolicy(String, String),
+    /// A statement names a policy that does not exist, or that only policies can use: the statement, and the reason.
+    NoPolicy(String, String),
 }
 
 /// The direction of routes between this router and a neighbor.
@@ -115,10 +120,11 @@ impl Display for SettingsError {
                 write!(f, "neighbor {address}: send-hold-time must be more than hold-time ({hold_time})")
             }
             SettingsError::Policy(error) => error.fmt(f),
-            SettingsError::NoPolicy(address, direction, reason) => {
-                write!(f, "neighbor {address} {}: {reason}", direction.name())
+            SettingsError::NoAs(address) => {
+                write!(f, "neighbor {address}: expected `peer-as` here or in the neighbor's group")
             }
-            SettingsError::NoSourcePolicy(statement, reason) => write!(f, "{statement}: {reason}"),
+            SettingsError::NoGroup(address, reason) => write!(f, "neighbor {address} group: {reason}"),
+            SettingsError::NoPolicy(statement, reason) => write!(f, "{statement}: {reason}"),
         }
     }
 }
@@ -134,39 +140,64 @@ impl Settings {
         if self.router_id.0 == 0 {
             return Err(SettingsError::NoRouterId);
         }
-        self.check_sources()?;
-        self.neighbor.iter().try_for_each(|neighbor| self.check_neighbor(neighbor))
+        self.check_policies()?;
+        self.neighbor.iter().try_for_each(|neighbor| {
+            self.check_group(neighbor)?;
+            let config = self.joined(neighbor).ok_or(SettingsError::NoAs(neighbor.address))?;
+            self.check_neighbor(&config)
+        })
     }
 
-    /// Checks the policies of networks and of redistributed routes.
-    fn check_sources(&self) -> Result<(), SettingsError> {
-        let networks = self.network_policy.iter().map(|name| ("network-policy".into(), name));
-        let redistributed = self.redistribute.iter().flat_map(|entry| {
-            let statement = format!("redistribute {} policy", entry.origin);
-            entry.policy.iter().map(move |name| (statement.clone(), name))
-        });
-        for (statement, name) in networks.chain(redistributed) {
-            self.policy.check(name).map_err(|error| match error {
-                BindError::Policy(error) => SettingsError::Policy(error),
-                BindError::Name(reason) => SettingsError::NoSourcePolicy(statement, reason),
-            })?;
+    /// Checks the names of policies in all statements.
+    fn check_policies(&self) -> Result<(), SettingsError> {
+        self.check_names("network-policy", &self.network_policy)?;
+        for entry in &self.redistribute {
+            self.check_names(&format!("redistribute {} policy", entry.origin), &entry.policy)?;
         }
-        Ok(())
-    }
-
-    fn check_policies(&self, neighbor: &NeighborConfig) -> Result<(), SettingsError> {
-        let address = neighbor.address;
-        for (direction, names) in
-            [(Direction::Import, &neighbor.import), (Direction::Export, &neighbor.export)]
-        {
-            for name in names {
-                self.policy.check(name).map_err(|error| match error {
-                    BindError::Policy(error) => SettingsError::Policy(error),
-                    BindError::Name(reason) => SettingsError::NoPolicy(address, direction, reason),
-                })?;
+        let groups = self.group.iter().map(|group| (format!("group {}", group.name), &group.statements));
+        let neighbors = self.neighbor.iter();
+        let neighbors =
+            neighbors.map(|neighbor| (format!("neighbor {}", neighbor.address), &neighbor.statements));
+        for (owner, statements) in groups.chain(neighbors) {
+            for direction in [Direction::Import, Direction::Export] {
+                let statement = format!("{owner} {}", direction.name());
+                self.check_names(&statement, statements.policies(direction))?;
             }
         }
         Ok(())
+    }
+
+    fn check_names(&self, statement: &str, names: &[String]) -> Result<(), SettingsError> {
+        names.iter().try_for_each(|name| {
+            self.policy.check(name).map_err(|error| match error {
+                BindError::Policy(error) => SettingsError::Policy(error),
+                BindError::Name(reason) => SettingsError::NoPolicy(statement.into(), reason),
+            })
+        })
+    }
+
+    fn check_group(&self, neighbor: &Neighbor) -> Result<(), SettingsError> {
+        let Some(name) = &neighbor.group else { return Ok(()) };
+        let names = self.group.iter().map(|group| &*group.name);
+        if names.clone().any(|known| known == name) {
+            return Ok(());
+        }
+        Err(SettingsError::NoGroup(neighbor.address, sluice_policy::unknown("group", name, names)))
+    }
+
+    /// Returns a neighbor's configuration, with the statements of the neighbor's group; `None` for a neighbor without an AS.
+    fn joined(&self, neighbor: &Neighbor) -> Option<NeighborConfig> {
+        let mut statements = neighbor.statements.clone();
+        let name = neighbor.group.as_ref();
+        if let Some(group) = self.group.iter().find(|group| Some(&group.name) == name) {
+            statements = statements.inherit(&group.statements);
+        }
+        let config = statements.config(neighbor.address, neighbor.group.clone())?;
+        Some(NeighborConfig {
+            graceful_shutdown: self.graceful_shutdown,
+            default_policy: config.default_policy.or(self.default_policy),
+            ..config
+        })
     }
 
     fn check_neighbor(&self, neighbor: &NeighborConfig) -> Result<(), SettingsError> {
@@ -180,7 +211,6 @@ impl Settings {
         if neighbor.families().is_empty() {
             return Err(SettingsError::NoFamily(address));
         }
-        self.check_policies(neighbor)?;
         match neighbor.send_hold_time {
             Some(time) if time != 0 && time <= neighbor.hold_time => {
                 Err(SettingsError::SendHoldTime(address, neighbor.hold_time))
@@ -191,13 +221,8 @@ impl Settings {
 
     /// Returns the neighbors and networks.
     pub fn config(&self) -> Config {
-        let neighbor = |neighbor: &NeighborConfig| NeighborConfig {
-            graceful_shutdown: self.graceful_shutdown,
-            default_policy: neighbor.default_policy.or(self.default_policy),
-            ..neighbor.clone()
-        };
         Config {
-            neighbors: self.neighbor.iter().map(neighbor).collect(),
+            neighbors: self.neighbor.iter().filter_map(|neighbor| self.joined(neighbor)).collect(),
             networks: self.network.clone(),
             policies: self.policy.clone(),
             network_policy: self.network_policy.clone(),

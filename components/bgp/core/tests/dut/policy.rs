@@ -83,7 +83,8 @@ fn low(parameter: u32) -> u32 {
 /// The configured policies, which differ by `parameter`.
 pub fn policies<P: Net>(parameter: u32) -> Policies {
     // Keys that are no prefixes are in no list.
-    let prefix = |n| P::nth(n).as_ip().unwrap_or(Ipv4Prefix::from_parts(n << 8, 32).unwrap().into()).to_string();
+    let prefix =
+        |n| P::nth(n).as_ip().unwrap_or(Ipv4Prefix::from_parts(n << 8, 32).unwrap().into()).to_string();
     let prefixes: Vec<String> = (0..low(parameter)).map(prefix).collect();
     let policy = |name: TestPolicy, terms: Value| json!({"name": format!("{name:?}"), "term": terms});
     let accept = json!([null]);

@@ -508,10 +508,12 @@ mod tests {
             rights.value.map(|value| value["bgp"]["tcp_connect"].to_string())
         };
         let (plain, other, port) = (tree(""), tree("passive;"), tree("port 3000;"));
-        assert_eq!(edits(None, &plain).as_deref(), Some(r#"["179","179"]"#));
+        assert_eq!(edits(None, &plain).as_deref(), Some(r#"["179"]"#));
         assert_eq!(edits(Some(&plain), &other), None);
         assert_eq!(edits(Some(&plain), &port).as_deref(), Some(r#"["179","3000"]"#));
-        assert_eq!(edits(Some(&port), &plain).as_deref(), Some(r#"["179","179"]"#));
+        assert_eq!(edits(Some(&port), &plain).as_deref(), Some(r#"["179"]"#));
+        let group = tree("} group x { port 3002;");
+        assert_eq!(edits(Some(&port), &group).as_deref(), Some(r#"["179","3002"]"#));
         assert_eq!(
             edits(Some(&port), &Tree::empty()).as_deref(),
             Some("null"),

@@ -126,6 +126,8 @@ impl Served {
                 lines.iter().map(|line| format!("{line}\n")).collect()
             }
             pb::Form::Json => schema.json(tree, path, Secrets::Hidden)?.to_string(),
+            pb::Form::Effective => schema.effective_text(tree, path)?,
+            pb::Form::EffectiveJson => schema.effective_json(tree, path)?.to_string(),
         };
         let text: Rc<str> = text.into();
         let shown = Shown { tree: tree.clone(), path: path.to_vec(), form, text: text.clone() };

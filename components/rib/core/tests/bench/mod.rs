@@ -9,12 +9,15 @@ use sluice_base::{
     RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
+use sluice_rib::RibPolicies;
 use sluice_rib::TableKey;
 use sluice_rib::family::RibTable;
-use sluice_rib::request::{PlumbStage, UnplumbStage, UpdateRoutes};
+use sluice_rib::request::{PlumbStage, SetPolicies, UnplumbStage, UpdateRoutes};
 use sluice_rib::{Input, OriginSettings, Output, Rib, Scope, SubscriptionId, WatcherId};
 use sluice_stage::{Stage, StageId};
 use std::collections::BTreeMap;
+
+pub mod policies;
 
 #[path = "../../../../../testkit/families/label.rs"]
 pub mod label;
@@ -227,6 +230,16 @@ impl Bench {
         let unplumb = UnplumbStage::<P>::new(TableId::MAIN, stage);
         assert!(unplumb.make(&mut self.rib, self.now, &mut Outbox::new()));
         self.idle();
+    }
+
+    /// Sets the policies, and lets only so many slices of background work follow.
+    pub fn set_policies(&mut self, policies: RibPolicies, slices: usize) {
+        let mut out = Outbox::new();
+        SetPolicies(policies).make(&mut self.rib, self.now, &mut out);
+        for _ in 0..slices {
+            self.rib.run_slice(self.now, Budget(3), &mut out);
+        }
+        self.outputs.extend(out.drain());
     }
 
     pub fn input(&mut self, input: Input) {

@@ -1,0 +1,154 @@
+//! Policies that change while routes flow: what is sent, to whom, and what is not asked for.
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so
+
+#[allow(dead_code)] // each test uses a part of it
+mod dut;
+
+use dut::{Dut, LOCAL_AS, Net, Route, TestPolicy};
+use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::shard::Elimination;
+use sluice_bgp::speaker::{DefaultPolicy, Input};
+use sluice_bgp::wire::MessageType;
+
+/// Prefixes that policies of the tests call low.
+const LOW: u64 = 8;
+const MANY: u32 = 5000;
+
+/// A router with a feed, an external and an internal receiver, which have all routes.
+fn router<P: Net>() -> Dut<P> {
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS], 2);
+    dut.set_reach(P::host_addr(2), Some((0, true)));
+    dut.set_reach(P::host_addr(22), Some((0, true)));
+    (0..3).for_each(|peer| dut.up(peer));
+    let all: Vec<P> = (0..MANY).map(P::nth).collect();
+    for chunk in all.chunks(400) {
+        dut.announce(0, chunk, &Route::new(vec![65002, 7], P::host_addr(2)));
+    }
+    dut.settle();
+    dut
+}
+
+/// Prefixes announced and withdrawn to the two receivers so far.
+fn sent<P: Net>(dut: &Dut<P>) -> [(u64, u64); 2] {
+    [1, 2].map(|peer| {
+        let view = dut.speaker.neighbor(dut.peers[peer].address).unwrap();
+        (view.writer.announced, view.writer.withdrawn)
+    })
+}
+
+/// Configures the router, and returns what the receivers were sent since.
+fn change<P: Net>(dut: &mut Dut<P>, change: impl FnOnce(&mut Dut<P>)) -> [(u64, u64); 2] {
+    let before = sent(dut);
+    change(dut);
+    dut.configure();
+    dut.settle();
+    let after = sent(dut);
+    [0, 1].map(|n| (after[n].0 - before[n].0, after[n].1 - before[n].1))
+}
+
+fn only_changed_routes_are_sent<P: Net>() {
+    let mut dut = router::<P>();
+    assert_eq!(sent(&dut), [(MANY.into(), 0); 2]);
+    let received = dut.peers[0].wire.len();
+    let export = |policy: TestPolicy| move |dut: &mut Dut<P>| dut.peers[1].export = policy;
+    let import = |policy: TestPolicy| move |dut: &mut Dut<P>| dut.peers[0].import = policy;
+    assert_eq!(change(&mut dut, export(TestPolicy::PrependLow)), [(LOW, 0), (0, 0)]);
+    // The same again changes nothing, and another parameter changes what it names.
+    assert_eq!(change(&mut dut, export(TestPolicy::PrependLow)), [(0, 0); 2]);
+    assert_eq!(change(&mut dut, |dut| dut.parameter = 1), [(LOW + 1, 0), (0, 0)]);
+    assert_eq!(change(&mut dut, |dut| dut.parameter = 0), [(LOW + 1, 0), (0, 0)]);
+    assert_eq!(change(&mut dut, export(TestPolicy::RejectLow)), [(0, LOW), (0, 0)]);
+    assert_eq!(change(&mut dut, export(TestPolicy::AcceptAll)), [(LOW, 0), (0, 0)]);
+    // Policies that change what is not there change nothing.
+    assert_eq!(change(&mut dut, export(TestPolicy::PreferPath)), [(0, 0); 2]);
+    assert_eq!(change(&mut dut, import(TestPolicy::PrependLow)), [(LOW, 0); 2]);
+    assert_eq!(change(&mut dut, import(TestPolicy::RejectLow)), [(0, LOW); 2]);
+    let rejected = dut.speaker.tables().rejected::<P>(dut.speaker.neighbor(dut.peers[0].address).unwrap().index);
+    assert_eq!(u64::from(rejected), LOW);
+    let route = dut.speaker.tables().route(P::nth(0)).unwrap();
+    assert_eq!(route.paths[0].lost, Some(Elimination::Rejected), "what came is kept");
+    assert_eq!(change(&mut dut, import(TestPolicy::AcceptAll)), [(LOW, 0); 2]);
+    assert_eq!(change(&mut dut, import(TestPolicy::Nothing)), [(0, MANY.into()); 2]);
+    assert_eq!(change(&mut dut, import(TestPolicy::AcceptAll)), [(MANY.into(), 0); 2]);
+    // The feed was asked for nothing.
+    let asked = dut.peers[0].messages.iter().filter(|kind| **kind == MessageType::RouteRefresh);
+    assert_eq!((asked.count(), dut.peers[0].wire.len()), (0, received));
+    assert_eq!(dut.speaker.tables().violations::<P>(), []);
+}
+
+#[test]
+fn only_changed_routes_are_sent_ipv4() {
+    only_changed_routes_are_sent::<Ipv4Prefix>();
+}
+
+#[test]
+fn only_changed_routes_are_sent_ipv6() {
+    only_changed_routes_are_sent::<Ipv6Prefix>();
+}
+
+/// A change of an internal neighbor's next hop reaches the neighbor with a walk that finds every route.
+#[test]
+fn a_walk_is_not_begun_anew_by_fresh_changes_and_second_policies() {
+    let mut dut = router::<Ipv4Prefix>();
+    dut.peers[1].export = TestPolicy::PrependLow;
+    dut.configure();
+    let before = sent(&dut);
+    // The walk is on; a route changes, and so does the policy.
+    dut.slice(1000);
+    let fresh = Route { origin: 2, ..Route::new(vec![65002, 7], Ipv4Prefix::host_addr(2)) };
+    dut.announce(0, &[Ipv4Prefix::nth(4000)], &fresh);
+    dut.transmit(1, 100_000);
+    dut.parameter = 1;
+    dut.configure();
+    dut.settle();
+    let after = sent(&dut);
+    // Each low route once or, where it was sent before the second change, twice; and the fresh one.
+    let announced = after[0].0 - before[0].0;
+    assert!((LOW + 2..=2 * LOW + 2).contains(&announced), "{announced}");
+    assert_eq!(after[1].0 - before[1].0, 1);
+    let path = |n| dut.peers[1].told[&Ipv4Prefix::nth(n)].path.clone();
+    assert!((0..9).all(|n| path(n)[1] == 64999) && path(9)[1] == 65002);
+}
+
+#[test]
+fn customers_that_a_policy_does_not_name_are_one_group() {
+    let asns: Vec<u32> = std::iter::once(65002).chain(64000..64050).collect();
+    let mut dut: Dut<Ipv4Prefix> = Dut::new(&asns, 1);
+    dut.set_reach(Ipv4Prefix::host_addr(2), Some((0, true)));
+    dut.peers[1..].iter_mut().for_each(|peer| peer.export = TestPolicy::PrependLow);
+    dut.configure();
+    (0..asns.len()).for_each(|peer| dut.up(peer));
+    dut.announce(0, &[Ipv4Prefix::nth(0)], &Route::new(vec![65002], Ipv4Prefix::host_addr(2)));
+    dut.settle();
+    let members = |dut: &Dut<Ipv4Prefix>| {
+        let mut all: Vec<usize> =
+            dut.speaker.tables().groups::<Ipv4Prefix>().iter().map(|group| group.members.len()).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(members(&dut), [1, 50]);
+    // They stay together through a change of the policy, and while it is walked.
+    dut.parameter = 1;
+    dut.configure();
+    assert_eq!(members(&dut), [1, 50]);
+    dut.settle();
+    assert_eq!(members(&dut), [1, 50]);
+    assert!(dut.peers[1..].iter().all(|peer| peer.told[&Ipv4Prefix::nth(0)].path[1] == 64999));
+}
+
+#[test]
+fn an_external_neighbor_without_a_policy_exchanges_nothing() {
+    let mut dut = router::<Ipv4Prefix>();
+    let mut config = dut.config();
+    config.neighbors.iter_mut().for_each(|neighbor| neighbor.default_policy = None);
+    dut.input(Input::Configure(config.clone()));
+    dut.settle();
+    assert!(dut.rib.is_empty(), "nothing of an external neighbor is accepted");
+    assert!(dut.peers.iter().all(|peer| peer.told.is_empty()));
+    // An import policy alone lets routes in; the internal neighbor is told without a policy.
+    config.neighbors[0].default_policy = Some(DefaultPolicy::Accept);
+    dut.input(Input::Configure(config));
+    dut.settle();
+    assert_eq!(dut.rib.len(), MANY as usize);
+    assert_eq!((dut.peers[1].told.len(), dut.peers[2].told.len()), (0, MANY as usize));
+}
