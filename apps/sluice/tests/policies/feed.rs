@@ -13,9 +13,9 @@ use sluice_bgpsim::trace::Trace;
 use sluice_bgpsim::workload::Families;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-const TRACE: &str = "data/bgp/updates/rrc01.updates.20241001.0055.gz";
+const TRACE: &str = "data/bgp/updates/rrc15.updates.20100227.1600.gz";
 /// The announced and withdrawn prefixes of the trace, unless the whole trace is announced.
-const FEW: usize = 3000;
+const FEW: usize = 8000;
 /// A next hop in the subnet [`crate::network::HOPS`].
 const OTHER_HOP: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 5);
 

@@ -29,6 +29,8 @@ pub struct Peer {
     output: Vec<u8>,
     /// The routes that the router has announced and not withdrawn.
     pub routes: Routes,
+    /// True after the End-of-RIB marker.
+    pub is_complete: bool,
 }
 
 impl Peer {
@@ -70,7 +72,15 @@ impl Peer {
         socket.write_all(&keepalive)?;
         socket.set_nonblocking(true)?;
         let view = View { router, width: role.width() };
-        Ok(Peer { address, socket, view, input: vec![], output: vec![], routes: Routes::new() })
+        Ok(Peer {
+            address,
+            socket,
+            view,
+            input: vec![],
+            output: vec![],
+            routes: Routes::new(),
+            is_complete: false,
+        })
     }
 
     /// Announces a feed.
@@ -117,6 +127,7 @@ impl Peer {
 
     fn update(&mut self, body: &[u8], words: &mut Words) {
         let update = Update::decode(body).unwrap();
+        self.is_complete |= update.is_empty();
         for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET) {
             self.routes.remove(&prefix.unwrap());
         }

@@ -15,12 +15,19 @@ use std::time::{Duration, Instant};
 const OURS: Router = Router { node: "sluice", number: 2 };
 /// The pause between two looks at all sockets.
 const PAUSE: Duration = Duration::from_millis(2);
-/// The time without a route after which the other daemon, whose policies never change, has sent everything.
-const QUIET: Duration = Duration::from_secs(2);
+/// The time in which a daemon at rest uses less than a fiftieth of a processor.
+const REST: Duration = Duration::from_secs(1);
+/// The longest time for the other daemon to read and to write all tables.
+const LONG_PATIENCE: Duration = Duration::from_secs(120);
+/// The time without a route after which equal tables count: nothing more comes.
+const QUIET: Duration = Duration::from_millis(60);
 /// The longest time for Sluice to filter all routes again.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The differences that are shown of a receiver.
 const SHOWN: usize = 3;
+
+/// The receivers with differences after which no further pair is tried.
+const ENOUGH: usize = 20;
 
 /// The received routes by place, pair and role.
 type Expected = BTreeMap<(Place, usize, Role), Routes>;
@@ -34,7 +41,7 @@ pub fn run(daemon: Daemon) {
     let failures = bench_lab::inside(&lab.lab, "peers", || {
         let mut words = Words::default();
         let begin = Instant::now();
-        let expected = expect(daemon, &pairs, &trace, &mut words);
+        let expected = expect(&lab, daemon, &pairs, &trace, &mut words);
         println!("{}: {} pairs, {:.1} s", daemon.name(), pairs.len(), begin.elapsed().as_secs_f64());
         Ok(Comparison::new(&lab, daemon, &trace, words).run(&pairs, &expected))
     });
@@ -62,9 +69,36 @@ fn topology(daemon: Daemon, pairs: &[Pair]) -> String {
     text
 }
 
+/// Receivers at which FRR is known to differ: `docs/policy-proof.md` has the reasons.
+const KNOWN: &[(&str, Place, Role)] = &[
+    ("med-added", Place::Export, Role::External),
+    ("med-added", Place::Export, Role::TwoOctets),
+    ("path-replaced", Place::Export, Role::Internal),
+];
+
+const EVERYTHING: &str = "policy-statement everything { term all { then { accept; } } }";
+/// Rules that FRR has without a policy, after the route-maps at import: a route with BLACKHOLE gets NO_EXPORT (RFC 7999,
+/// section 3.2), and a route with GRACEFUL_SHUTDOWN gets LOCAL_PREF 0 (RFC 8326, section 4.3), which Sluice sets before
+/// the policies. Our policies at import are followed by these rules at the receivers.
+const RULES_OF_FRR: &str = "
+community frr-blackhole { member blackhole; }
+community frr-inside { member no-export; }
+community frr-shutdown { member graceful-shutdown; }
+policy-statement frr-before {
+    term shutdown { from { community frr-shutdown; } then { local-preference 100; } }
+}
+policy-statement frr-after {
+    term blackhole { from { community frr-blackhole; } then { community-add frr-inside; } }
+    term shutdown { from { community frr-shutdown; } then { local-preference 0; } }
+}
+policy-statement frr-outside {
+    term blackhole { from { community frr-blackhole; } then { reject; } }
+}
+";
+
 /// Our configuration: without a policy nothing is accepted from or announced to any neighbor.
 fn config(pairs: &[Pair]) -> String {
-    let mut text = "policy {\npolicy-statement everything { term all { then { accept; } } }\n".to_owned();
+    let mut text = format!("policy {{\n{EVERYTHING}{RULES_OF_FRR}");
     pairs.iter().for_each(|pair| text += &pair.ours);
     writeln!(
         text,
@@ -73,50 +107,65 @@ fn config(pairs: &[Pair]) -> String {
     )
     .unwrap();
     for role in Role::ALL {
-        let direction = if role == Role::Feeder { "import" } else { "export" };
         let (peer, asn) = (OURS.peer(role, 1), role.asn());
+        let direction = if role == Role::Feeder { "import" } else { "export" };
         writeln!(text, "neighbor {peer} {{ peer-as {asn}; passive; {direction} everything; }}").unwrap();
     }
     text + "} }\n"
 }
 
-/// Connects all neighbors of the daemon, and returns the routes that each receives.
-fn expect(daemon: Daemon, pairs: &[Pair], trace: &Trace<'_>, words: &mut Words) -> Expected {
+/// Connects all neighbors of the daemon, and returns the routes that each receives: whole tables, because the receivers
+/// connect when the daemon has nothing to do any more, and read up to the End-of-RIB marker.
+fn expect(lab: &RouterLab, daemon: Daemon, pairs: &[Pair], trace: &Trace<'_>, words: &mut Words) -> Expected {
     let router = daemon.router();
+    let numbers = (0..pairs.len()).map(|pair| Place::Import.number(pair)).chain([Place::Export.number(0)]);
+    let feeders = numbers.map(|number| {
+        let mut feeder = Peer::connect(router, Role::Feeder, number);
+        feeder.announce(&feed::feed(trace, router.peer(Role::Feeder, number)));
+        feeder
+    });
+    let mut feeders: Vec<Peer> = feeders.collect();
+    while !feeders.iter().all(Peer::is_sent) {
+        for feeder in &mut feeders {
+            feeder.pump(words);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    await_rest(lab, daemon);
     let mut receivers = BTreeMap::new();
-    let mut feeders = vec![];
     for place in Place::ALL {
         for pair in 0..pairs.len() {
-            let number = place.number(pair);
-            if place == Place::Import || pair == 0 {
-                feeders
-                    .push((Peer::connect(router, Role::Feeder, number), router.peer(Role::Feeder, number)));
-            }
             for role in Role::RECEIVERS {
-                receivers.insert((place, pair, role), Peer::connect(router, role, number));
+                receivers.insert((place, pair, role), Peer::connect(router, role, place.number(pair)));
             }
         }
     }
-    for (feeder, address) in &mut feeders {
-        feeder.announce(&feed::feed(trace, *address));
-    }
-    let mut last = Instant::now();
-    while last.elapsed() < QUIET {
-        let mut is_busy = false;
-        for (feeder, _) in &mut feeders {
-            feeder.pump(words);
-            is_busy |= !feeder.is_sent();
-        }
+    let begin = Instant::now();
+    while !receivers.values().all(|receiver| receiver.is_complete) {
+        assert!(begin.elapsed() < LONG_PATIENCE, "{} does not end its tables", daemon.name());
         for receiver in receivers.values_mut() {
-            is_busy |= receiver.pump(words);
+            receiver.pump(words);
         }
-        if is_busy {
-            last = Instant::now();
-        } else {
-            std::thread::sleep(PAUSE);
-        }
+        std::thread::sleep(PAUSE);
     }
     receivers.into_iter().map(|(key, receiver)| (key, receiver.routes)).collect()
+}
+
+/// Waits until the daemon has not used the processor for some time.
+fn await_rest(lab: &RouterLab, daemon: Daemon) {
+    let used =
+        || bench_lab::of_node(&lab.lab, daemon.name()).iter().map(|process| process.cpu_s).sum::<f64>();
+    let begin = Instant::now();
+    let mut before = used();
+    loop {
+        std::thread::sleep(REST);
+        let now = used();
+        if now - before < REST.as_secs_f64() / 50.0 {
+            return;
+        }
+        before = now;
+        assert!(begin.elapsed() < LONG_PATIENCE, "{} does not come to rest", daemon.name());
+    }
 }
 
 /// Our side of the comparison.
@@ -142,33 +191,52 @@ impl<'l> Comparison<'l> {
         let (mut routes, begin) = (0, Instant::now());
         for place in Place::ALL {
             for (number, pair) in pairs.iter().enumerate() {
+                if failures.len() >= ENOUGH {
+                    break;
+                }
                 self.bind(place, &pair.name);
                 let of = |role| &expected[&(place, number, role)];
-                self.await_equality(of);
+                self.await_equality(&pair.name, place, of);
                 for role in Role::RECEIVERS {
                     routes += of(role).len();
                     let differences = self.differences(role, of(role));
-                    if !differences.is_empty() {
-                        failures.push(format!("{} at {place:?}, {role:?}:\n{differences}", pair.name));
+                    let receiver = format!("{} at {place:?}, {role:?}", pair.name);
+                    match (KNOWN.contains(&(&pair.name, place, role)), differences.is_empty()) {
+                        (false, false) => failures.push(format!("{receiver}:\n{differences}")),
+                        (true, true) => {
+                            failures.push(format!("{receiver}: no difference is left; say so in KNOWN"))
+                        }
+                        _ => {}
                     }
                 }
             }
-            self.bind(place, "everything");
         }
         println!("{routes} routes compared, {:.1} s", begin.elapsed().as_secs_f64());
         failures
     }
 
-    /// Commits a policy.
+    /// Commits a policy at a place, and at the other places what accepts everything.
     fn bind(&self, place: Place, policy: &str) {
-        let (roles, direction) = match place {
-            Place::Import => (&[Role::Feeder][..], "import"),
-            Place::Export => (&Role::RECEIVERS[..], "export"),
-        };
         let mut statements = vec!["configure".to_owned()];
-        for role in roles {
-            let leaf = format!("protocols bgp neighbor {} {direction}", OURS.peer(*role, 1));
-            statements.extend([format!("delete {leaf}"), format!("set {leaf} {policy}")]);
+        for role in Role::ALL {
+            let (own_place, direction) = match role {
+                Role::Feeder => (Place::Import, "import"),
+                _ => (Place::Export, "export"),
+            };
+            let policies = match self.daemon {
+                Daemon::Frr if place == Place::Import && role == Role::Feeder => {
+                    format!("frr-before {policy}")
+                }
+                _ if own_place == place => policy.to_owned(),
+                Daemon::Bird => "everything".to_owned(),
+                Daemon::Frr if matches!(role, Role::Feeder | Role::Internal) => {
+                    "frr-after everything".to_owned()
+                }
+                Daemon::Frr => "frr-outside everything".to_owned(),
+            };
+            let leaf = format!("protocols bgp neighbor {} {direction}", OURS.peer(role, 1));
+            statements.push(format!("delete {leaf}"));
+            statements.extend(policies.split(' ').map(|policy| format!("set {leaf} {policy}")));
         }
         statements.push("commit".into());
         let words: Vec<&str> = statements.iter().map(|statement| &**statement).collect();
@@ -177,19 +245,25 @@ impl<'l> Comparison<'l> {
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&text));
     }
 
-    fn await_equality<'e>(&mut self, expected: impl Fn(Role) -> &'e Routes) {
-        let begin = Instant::now();
-        loop {
+    /// Waits until all receivers have the expected routes, apart from those that are known to differ; a few seconds if they
+    /// never have.
+    fn await_equality<'e>(&mut self, pair: &str, place: Place, expected: impl Fn(Role) -> &'e Routes) {
+        let is_known = |role| KNOWN.contains(&(pair, place, role));
+        let (begin, mut last) = (Instant::now(), Instant::now());
+        while begin.elapsed() < PATIENCE {
             self.feeder.pump(&mut self.words);
             let mut any = !self.feeder.is_sent();
             for receiver in self.receivers.values_mut() {
                 any |= receiver.pump(&mut self.words);
             }
             if any {
+                last = Instant::now();
                 continue;
             }
-            let is_equal = self.receivers.iter().all(|(role, receiver)| receiver.routes == *expected(*role));
-            if is_equal || begin.elapsed() > PATIENCE {
+            let mut receivers = self.receivers.iter();
+            let is_equal =
+                receivers.all(|(role, receiver)| is_known(*role) || receiver.routes == *expected(*role));
+            if is_equal && last.elapsed() > QUIET {
                 return;
             }
             std::thread::sleep(PAUSE);
