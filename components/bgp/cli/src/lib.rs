@@ -6,7 +6,7 @@ mod sessions;
 
 sluice_xrl::include_idl!();
 
-use routes::RoutesArgs;
+use routes::{Part, RoutesArgs};
 use sluice_console::{Call, ComponentCommands, Failure, Output};
 
 /// BGP's commands.
@@ -55,13 +55,21 @@ async fn neighbor(
 ) -> Result<(), Failure> {
     let address = call.values.text("address").unwrap_or_default();
     let has = |words: [&str; 2]| words.iter().any(|word| call.values.has(word));
-    let received = has(["received", "received-routes"]);
-    let advertised = has(["advertised", "advertised-routes"]);
-    match (received || advertised, address) {
-        (true, "") => Err(Failure::usage("whose routes: `show bgp neighbor ADDRESS received|advertised`")),
-        (true, address) => {
-            routes::routes(client, RoutesArgs::of_neighbor(call.values, address, received), out).await
+    let parts = [
+        (Part::Received, ["received", "received-routes"]),
+        (Part::Accepted, ["accepted", "accepted"]),
+        (Part::Rejected, ["rejected", "rejected"]),
+        (Part::Advertised, ["advertised", "advertised-routes"]),
+    ];
+    let part = parts.into_iter().find(|(_, words)| has(*words)).map(|(part, _)| part);
+    match (part, address) {
+        (Some(_), "") => {
+            let usage = "whose routes: `show bgp neighbor ADDRESS received|accepted|rejected|advertised`";
+            Err(Failure::usage(usage))
         }
-        (false, address) => sessions::neighbors(client, address.into(), out).await,
+        (Some(part), address) => {
+            routes::routes(client, RoutesArgs::of_neighbor(call.values, address, part), out).await
+        }
+        (None, address) => sessions::neighbors(client, address.into(), out).await,
     }
 }

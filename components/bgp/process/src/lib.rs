@@ -266,7 +266,10 @@ impl BgpProcess {
                 warn!(event = event.id(), neighbor = %event.peer, "{event}");
             }
             PeerEvent::NoNextHop(_) => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
-            PeerEvent::TooManyNeighbors | PeerEvent::TooLarge => {
+            PeerEvent::TooManyNeighbors
+            | PeerEvent::TooLarge
+            | PeerEvent::MaximumPrefixes(..)
+            | PeerEvent::NoPolicy { .. } => {
                 warn!(event = event.id(), neighbor = %event.peer, "{event}")
             }
         }
