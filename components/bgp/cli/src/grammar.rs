@@ -37,8 +37,19 @@ pub fn commands() -> Vec<Command> {
         summary,
         neighbor,
         routes,
+        explain(),
         command("clear bgp all", "Closes all sessions and opens them again"),
     ]
+}
+
+fn explain() -> Command {
+    command(
+        "explain",
+        "Why a prefix has the route that it has, from the wire to the kernel, and who is sent it",
+    )
+    .argument("prefix", Kind::Place, true, "the prefix")
+    .choice_of("from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
+    .choice_of("to", Kind::Addr, Some(neighbors()), "only what this neighbor is sent")
 }
 
 fn show_neighbor() -> Command {

@@ -1,5 +1,6 @@
 //! BGP's commands of the command line. Commands of one call and a table are in `components/bgp/commands.toml`.
 
+mod explain;
 mod grammar;
 mod routes;
 mod sessions;
@@ -18,16 +19,31 @@ pub const COMMANDS: ComponentCommands = ComponentCommands {
         ("clear ip bgp *", "clear bgp all"),
         ("clear ip bgp ...", "clear bgp neighbor"),
     ],
-    examples: &[(
-        "show bgp routes",
-        &[
-            ("sluice show bgp routes 192.0.2.0/24", "All paths of a prefix, and why each is not the best."),
-            (
-                "sluice show bgp routes advertised-to 192.0.2.2 '|' count",
-                "How many lines a neighbor was told.",
-            ),
-        ],
-    )],
+    examples: &[
+        (
+            "explain",
+            &[
+                (
+                    "sluice explain 192.0.2.0/24",
+                    "Why the prefix has the route that it has, and who is sent it.",
+                ),
+                ("sluice explain 192.0.2.0/24 from 10.0.0.2 to 10.0.0.3", "From one neighbor to another."),
+            ],
+        ),
+        (
+            "show bgp routes",
+            &[
+                (
+                    "sluice show bgp routes 192.0.2.0/24",
+                    "All paths of a prefix, and why each is not the best.",
+                ),
+                (
+                    "sluice show bgp routes advertised-to 192.0.2.2 '|' count",
+                    "How many lines a neighbor was told.",
+                ),
+            ],
+        ),
+    ],
     bundled: &["show bgp summary", "show bgp groups"],
     descriptors: idl::DESCRIPTORS,
 };
@@ -43,6 +59,7 @@ async fn run(id: &str, call: Call<'_>, out: &mut Output) -> Result<(), Failure> 
         "show bgp summary" => sessions::summary(&client, out).await,
         "show bgp neighbor" => neighbor(&client, &call, out).await,
         "show bgp routes" => routes::routes(&client, RoutesArgs::from_values(call.values), out).await,
+        "explain" => explain::run(&client, &call, out).await,
         "clear bgp all" => sessions::clear_all(&client, out).await,
         id => Err(Failure::usage(format!("`{id}` has no meaning here"))),
     }

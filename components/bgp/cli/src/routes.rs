@@ -75,14 +75,14 @@ impl RoutesArgs {
     }
 }
 
-fn path_json(p: &pb::Path) -> Value {
+pub fn path_json(p: &pb::Path) -> Value {
     json!({
         "neighbor": p.neighbor, "best": p.best, "reason": p.reason, "stale": p.stale, "next_hop": p.next_hop,
         "resolution": p.resolution, "interior_cost": p.interior_cost, "as_path": p.as_path, "origin": p.origin,
         "med": p.med, "local_pref": p.local_pref, "communities": p.communities,
         "large_communities": p.large_communities, "extended_communities": p.extended_communities,
         "atomic_aggregate": p.atomic_aggregate, "aggregator": p.aggregator, "weight": p.weight, "tags": p.tags,
-        "rib_distance": p.rib_distance, "blackhole": p.blackhole,
+        "rib_distance": p.rib_distance, "blackhole": p.blackhole, "rejected_by": p.rejected_by,
         "received": p.received.as_ref().map(|came| json!({
             "next_hop": came.next_hop, "as_path": came.as_path, "origin": came.origin, "med": came.med,
             "local_pref": came.local_pref, "communities": came.communities,
@@ -142,7 +142,8 @@ fn detail(route: &pb::Route) -> String {
         let standing = match (p.best, p.reason.is_empty()) {
             (true, _) => "best".to_string(),
             (false, true) => "not the best".to_string(),
-            (false, false) => format!("not the best: {}", p.reason),
+            (false, false) if p.rejected_by.is_empty() => format!("not the best: {}", p.reason),
+            (false, false) => format!("rejected on import: {}", p.rejected_by),
         };
         let stale = if p.stale { ", stale" } else { "" };
         text.push_str(&format!("  from {from} ({standing}{stale})\n"));
@@ -172,7 +173,7 @@ fn detail(route: &pb::Route) -> String {
 }
 
 /// Appends the attributes that paths have by name.
-fn attributes(p: &pb::Path, indent: &str, text: &mut String) {
+pub fn attributes(p: &pb::Path, indent: &str, text: &mut String) {
     let as_path = if p.as_path.is_empty() { "empty" } else { &p.as_path };
     text.push_str(&format!("{indent}AS path {as_path}, origin {}", p.origin));
     let weight = Some(p.weight).filter(|weight| *weight > 0);

@@ -8,6 +8,7 @@
 pub mod config;
 pub mod error;
 mod executor;
+mod explain;
 mod ffi;
 mod handover;
 mod notices;

@@ -203,6 +203,7 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
         med: view.view.med,
         local_pref: Some(view.view.local_pref).filter(|_| !is_sent),
         received: view.received.map(|came| Box::new(received(came))),
+        rejected_by: view.rejected_by.map_or(String::new(), |by| by.to_string()),
         ..pb::Path::default()
     };
     put_attributes(&view.attributes, &view.view, &mut path);
@@ -401,6 +402,18 @@ impl pb::Bgp for Served {
         match family {
             Family::Ipv4 => self.routes::<Ipv4Prefix>(&request).await,
             Family::Ipv6 => self.routes::<Ipv6Prefix>(&request).await,
+        }
+    }
+
+    async fn explain(
+        &self,
+        _ctx: &CallContext,
+        request: pb::ExplainRequest,
+    ) -> Result<pb::ExplainReply, XrlError> {
+        let net = request.net.as_ref().ok_or_else(|| XrlError::BadArguments("a prefix is missing".into()))?;
+        match IpPrefix::try_from(net)?.family() {
+            Family::Ipv4 => BgpProcess::explain::<Ipv4Prefix>(self, &request).await,
+            Family::Ipv6 => BgpProcess::explain::<Ipv6Prefix>(self, &request).await,
         }
     }
 

@@ -26,6 +26,7 @@ mod backup;
 mod branch;
 mod decision;
 mod entry;
+mod explain;
 mod export;
 mod export_view;
 mod exporter;
@@ -46,6 +47,7 @@ mod view;
 
 pub use decision::Elimination;
 pub use entry::PeerIndex;
+pub use explain::{ExportVerdict, NotSent};
 pub use export_view::{ExportView, SentCommunities};
 pub use groups::Filled;
 pub use handover::{Fingerprint, ShardPart};
