@@ -123,7 +123,7 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     let model = Model::load(&options.source)?;
     if !Revisions::exist(&options.source.state_dir) {
         // Only the file can say what is to run: nothing is made before it is known to be valid.
-        check_file(&options.source, &model)?;
+        read_file(&options.source, &model)?;
     }
     check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
