@@ -123,7 +123,7 @@ fn routes_of_other_protocols_go_into_bgp() {
     assert_eq!(["100.64.0.0/24", "198.51.100.0/24"].map(med), [Some("77".into()), Some("7".into())]);
 
     // A RIB that is killed costs the neighbor nothing: BGP keeps the routes until the next RIB has sent its own.
-    let before = withdrawals(&lab);
+    let mut before = withdrawals(&lab);
     kill(&lab, "rib");
     lab.until("the RIB has its routes", |l| in_rib(l, "198.51.100.0/24", "static")["selected"] == true);
     // Something that comes after all of them.
@@ -131,6 +131,20 @@ fn routes_of_other_protocols_go_into_bgp() {
     let more = [&all[..], &["198.51.101.0/24"]].concat();
     until_at_bird(&lab, "BIRD has one more", &more);
     assert_eq!(withdrawals(&lab), before, "none was withdrawn meanwhile");
+
+    // Nor does a process that hands over to the next one.
+    for (component, prefix) in
+        [("rib", "198.51.110.0/24"), ("bgp", "198.51.111.0/24"), ("static", "198.51.112.0/24")]
+    {
+        let done = lab.cli(&["restart", component]);
+        assert!(done.status.success(), "{component}: {}", String::from_utf8_lossy(&done.stdout));
+        commit(&lab, &format!("set protocols static route {prefix} discard"));
+        until_at_bird(&lab, "BIRD has one more", &[&more[..], &[prefix]].concat());
+        assert_eq!(withdrawals(&lab), before, "{component} restarted unnoticed");
+        commit(&lab, &format!("delete protocols static route {prefix}"));
+        until_at_bird(&lab, "BIRD has one less", &more);
+        before = withdrawals(&lab);
+    }
 
     // What goes while there is no RIB is not left over.
     let pid = lab.pid("rib").unwrap();
