@@ -15,11 +15,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The silence that ends a phase.
+/// The silence at the end of a phase.
 const SETTLE: Duration = Duration::from_millis(1500);
 /// Between the start of a router and the first connection.
 const REST: Duration = Duration::from_secs(1);
-/// The longest time that a router may work after the receivers have every route.
+/// The longest work of a router after the receivers have every route.
 const UNREST: Duration = Duration::from_secs(120);
 /// Processor time of timers and polls within [`SETTLE`], in seconds.
 const IDLE_S: f64 = 0.025;
@@ -29,11 +29,11 @@ const IDLE_S: f64 = 0.025;
 pub enum Case {
     /// No policy, one receiver.
     Plain,
-    /// A policy that accepts everything, one receiver.
+    /// An accepting policy, one receiver.
     AcceptAll,
     /// 50 terms at import, one receiver.
     Import,
-    /// 50 terms at import, and then all routes are filtered again.
+    /// 50 terms at import, and then a new policy.
     Refilter,
     /// No policy, ten receivers.
     PlainToTen,
@@ -157,8 +157,8 @@ fn at_rest(lab: &Lab, device: Device) -> Result<f64> {
     }
 }
 
-/// Has the router filter all routes of the feed again. Sluice gets another policy of the same meaning, BIRD is told to apply its
-/// filter again. No attribute of a route changes, so that nothing is announced.
+/// Applies a policy to all routes of the feed again: another policy of the same meaning in Sluice, the same filter in BIRD. No
+/// attribute of a route changes, and no route is announced.
 fn filter_again(lab: &Lab, device: Device, sluice: &Path) -> Result<()> {
     if device == Device::Bird {
         let socket = lab.dir(device.node()).join("bird.ctl").display().to_string();

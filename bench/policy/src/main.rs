@@ -1,9 +1,9 @@
 //! Policies beside BIRD 2's filters of the same meaning, with the same feed by the same client: a policy of 50 terms with a
-//! prefix list of 10,000 entries, 500 communities and 5 AS-path expressions over the full table, at import and at export, a policy
-//! that accepts everything, and a new policy for all routes. `make bench-policy`, as root.
+//! prefix list of 10,000 entries, 500 communities and 5 AS-path expressions over the full table, at import and at export, an empty
+//! policy, and a new policy for all routes. `make bench-policy`, as root.
 //!
 //! The cost of a policy is the processor time with the policy less the processor time without, each up to the router's rest.
-//! Every router accepts and announces every route, so that both have the same work besides the policy.
+//! Every policy accepts every route, so that both routers have the same work besides the policy.
 
 mod cell;
 mod network;
@@ -18,18 +18,18 @@ use network::{FEED, FIRST_AS};
 use policy::{COMMUNITIES, Lists, community};
 use serde_json::json;
 use sluice_base::{Asn, IpPrefix};
-use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgpsim::message::Voice;
 use sluice_bgpsim::order::{Mix, Order};
 use sluice_bgpsim::scenario::Scenario;
 use sluice_bgpsim::table::{Size, Table};
+use sluice_bgpsim::wire::attribute::{code, put_header};
 use sluice_bgpsim::workload::{ANY_NUMBER, Cast, Families, Spread, Workload};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 const DEVICES: [Device; 2] = [Device::Sluice, Device::Bird];
-/// The least processor time of a policy that a ratio makes sense of, in seconds: less is noise.
+/// The least processor time of a policy for a ratio, in seconds.
 const LEAST_S: f64 = 0.02;
 
 /// Policies beside filters of BIRD 2.
@@ -140,7 +140,7 @@ fn scaled(table: Table, scale: f64) -> Table {
     table.thinned(Size { v4: part(v4), v6: part(v6) })
 }
 
-/// Gives every second group of routes three communities, of which policies name all.
+/// Adds three of the policies' communities to every second group of routes.
 fn with_communities(mut table: Table) -> Table {
     for (number, group) in table.groups.iter_mut().enumerate().filter(|(number, _)| number % 2 == 0) {
         let rest = &mut group.attributes.rest;

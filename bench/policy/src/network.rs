@@ -1,4 +1,4 @@
-//! The lab: a router, one neighbor that announces the table, and neighbors that receive.
+//! The lab: a router, an announcing neighbor, and receivers.
 
 use crate::policy::Lists;
 use anyhow::Result;
@@ -12,11 +12,11 @@ use std::path::Path;
 
 /// The node of the neighbors.
 pub const PEERS: &str = "peers";
-/// The neighbor that announces.
+/// The announcing neighbor.
 pub const FEED: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 /// The router.
 pub const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
-/// The AS of the neighbor that announces; the receivers have the next ones.
+/// The AS of the announcing neighbor; receivers have the next numbers.
 pub const FIRST_AS: u32 = 65001;
 
 /// The policies of a router.
@@ -26,7 +26,7 @@ pub struct Policies {
     pub import: Option<&'static str>,
     /// The names of the policies at export; receivers take turns.
     pub export: &'static [&'static str],
-    /// True if BIRD keeps received routes, which `reload in` needs without ROUTE-REFRESH. Sluice always can.
+    /// True if BIRD keeps received routes for `reload in`; without them, BIRD sends ROUTE-REFRESH.
     pub keeps: bool,
 }
 
@@ -50,7 +50,7 @@ pub fn up(device: Device, lists: &Lists, policies: Policies, receivers: usize, s
     Ok(Lab::up(&topology, options)?)
 }
 
-/// Returns all neighbors; the one that announces comes first.
+/// Returns all neighbors, the announcing neighbor first.
 pub fn peers(receivers: usize) -> Vec<Peer> {
     let peer = |n: usize| {
         let (role, number) = if n == 0 { (Role::Sender, 0) } else { (Role::Receiver, n - 1) };
