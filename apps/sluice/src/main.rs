@@ -94,6 +94,11 @@ enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Works with policies.
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
     /// Works with packages of third parties.
     Package {
         #[command(subcommand)]
@@ -253,6 +258,20 @@ enum ConfigCommand {
     },
 }
 
+#[derive(Subcommand)]
+enum PolicyCommand {
+    /// Tries a policy on a route, or on the routes of a trace in MRT: which terms apply, what each changes, and who decides.
+    ///
+    /// A route is a prefix with properties: `10.1.0.0/16 as-path "65010 65020" community 65000:100 med 5`. The policies are those of
+    /// the running router, or with --config those of a file; no router is needed then.
+    Test {
+        #[command(flatten)]
+        args: configuration::policy_test::PolicyTestArgs,
+        #[command(flatten)]
+        place: Where,
+    },
+}
+
 fn source(file: PathBuf, packages_dir: PathBuf, state_dir: PathBuf) -> ConfigSource {
     let trust_dir = packages_dir.with_file_name("trust");
     ConfigSource { file, builtins: components::BUILTINS, packages_dir, trust_dir, state_dir }
@@ -318,6 +337,9 @@ fn run_tool(command: Command) -> ExitCode {
         Command::Config { command: ConfigCommand::UpgradeCheck { args, place } } => {
             return configuration::upgrade_check::run(args, &place)
                 .unwrap_or_else(|failure| output::fail(&failure, place.json));
+        }
+        Command::Policy { command: PolicyCommand::Test { args, place } } => {
+            (configuration::policy_test::run(args, &place), place.json)
         }
         Command::Package { command } => return packages::run(command),
         Command::NewProtocol { args } => (packages::new_protocol::new_protocol(&args), args.json),

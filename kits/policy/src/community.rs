@@ -197,6 +197,25 @@ impl fmt::Display for Pattern {
     }
 }
 
+/// Returns the text of a community: the text of its [`Pattern`], or hexadecimal digits for an extended community of another type.
+pub fn text_of(kind: Kind, community: Community) -> String {
+    let part = |width: u8, shift: u8| {
+        let value = (community >> shift) as u32 & (u32::MAX >> (32 - width));
+        (width, value, value)
+    };
+    let (code, subtype) = (part(8, 56), part(8, 48));
+    let fields = match kind {
+        Kind::Standard => [NONE, NONE, part(16, 16), part(16, 0)],
+        Kind::Large => [NONE, part(32, 64), part(32, 32), part(32, 0)],
+        Kind::Extended if !SUBTYPES.iter().any(|(_, known)| u32::from(*known) == subtype.1) || code.1 > 2 => {
+            return format!("0x{community:016x}");
+        }
+        Kind::Extended if code.1 == 0 => [code, subtype, part(16, 32), part(32, 0)],
+        Kind::Extended => [code, subtype, part(32, 16), part(16, 0)],
+    };
+    format!("{}", Pattern { kind, fields })
+}
+
 /// A set of communities of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CommunitySet {
@@ -308,6 +327,8 @@ mod tests {
             put(pattern.kind, number(octets), &mut out);
             assert_eq!(out, octets);
             assert_eq!(communities(pattern.kind, &out).collect::<Vec<_>>(), [number(octets)]);
+            let again: Pattern = text_of(pattern.kind, number(octets)).parse().expect("its text");
+            assert_eq!((again.kind, again.exact()), (pattern.kind, pattern.exact()));
         };
         check("1:2", &[0, 1, 0, 2]);
         check("no-export", &[0xff, 0xff, 0xff, 1]);
@@ -316,6 +337,7 @@ mod tests {
         check("rt:1:2", &[0, 2, 0, 1, 0, 0, 0, 2]);
         check("soo:192.0.2.1:2", &[1, 3, 192, 0, 2, 1, 0, 2]);
         check("rt:65536:2", &[2, 2, 0, 1, 0, 0, 0, 2]);
+        assert_eq!(text_of(Kind::Extended, 0x0306_0000_0000_0001), "0x0306000000000001");
     }
 
     #[test]

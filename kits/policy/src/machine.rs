@@ -82,7 +82,7 @@ pub enum Decision {
 /// An observation while a program runs, to explain a verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step<'p> {
-    /// A term begins.
+    /// A term begins, or goes on behind a call: its number is below those of the called terms then.
     Enter(Index),
     /// A test was answered. After an unexpected answer, the term does not apply to the route.
     Test(Test, bool),

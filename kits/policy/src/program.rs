@@ -19,7 +19,7 @@ pub type Index = u16;
 /// An instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Instruction {
-    /// A term begins.
+    /// A term begins, or goes on behind a call.
     Enter(Index),
     /// Goes on behind this instruction if the answer to the test is `expected`, otherwise at `otherwise`.
     Check {

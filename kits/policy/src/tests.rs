@@ -119,6 +119,19 @@ fn calls_have_arguments() {
 }
 
 #[test]
+fn a_decision_behind_a_call_is_the_calling_terms() {
+    let policies = policies(json!([
+        {"name": "p", "term": [{"name": "calls", "then": {"call": "q", "accept": [null]}}]},
+        {"name": "q", "term": [{"name": "called", "then": {"metric": 5}}]},
+    ]));
+    let set = PolicySet::compile(&policies, VARIABLES).expect("valid");
+    let program = set.get("p").expect("the policy");
+    let verdict = program.run(&mut route());
+    let term = verdict.term.map(|term| program.terms()[usize::from(term)].term.clone());
+    assert_eq!((verdict.decision, term.as_deref()), (Decision::Accept, Some("calls")));
+}
+
+#[test]
 fn paths_are_edited() {
     let edited = |then: Value, path: &[u32]| {
         let mut draft = route();

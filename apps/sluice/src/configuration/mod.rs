@@ -3,4 +3,5 @@
 pub mod configure;
 pub mod drain;
 pub mod one_shot;
+pub mod policy_test;
 pub mod upgrade_check;

@@ -40,6 +40,19 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "sluice-policy-test",
+        &[
+            (
+                "sluice policy test from-customer 10.1.0.0/16 as-path '65010 65020' as neighbor 192.0.2.1",
+                "What the running router does with a route of a neighbor, step by step.",
+            ),
+            (
+                "sluice policy test --config new.conf from-customer rib.mrt compare from-customer-v2",
+                "What two policies of a file do with all routes of a trace, and where they differ.",
+            ),
+        ],
+    ),
+    (
         "sluice-show-metrics",
         &[
             (

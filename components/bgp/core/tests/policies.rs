@@ -63,7 +63,8 @@ fn only_changed_routes_are_sent<P: Net>() {
     assert_eq!(change(&mut dut, export(TestPolicy::PreferPath)), [(0, 0); 2]);
     assert_eq!(change(&mut dut, import(TestPolicy::PrependLow)), [(LOW, 0); 2]);
     assert_eq!(change(&mut dut, import(TestPolicy::RejectLow)), [(0, LOW); 2]);
-    let rejected = dut.speaker.tables().rejected::<P>(dut.speaker.neighbor(dut.peers[0].address).unwrap().index);
+    let rejected =
+        dut.speaker.tables().rejected::<P>(dut.speaker.neighbor(dut.peers[0].address).unwrap().index);
     assert_eq!(u64::from(rejected), LOW);
     let route = dut.speaker.tables().route(P::nth(0)).unwrap();
     assert_eq!(route.paths[0].lost, Some(Elimination::Rejected), "what came is kept");

@@ -33,7 +33,7 @@ use configure::service::Shown;
 use configure::start::{self, Start};
 use revisions::Revisions;
 use sluice_base::{class_of, component_of};
-use sluice_config::Tree;
+use sluice_config::{Secrets, Tree};
 use sluice_manager::commit::Input as CommitInput;
 use sluice_manager::component::Phase;
 use sluice_manager::event::Severity;
@@ -576,13 +576,25 @@ fn random_secret() -> std::io::Result<[u8; 16]> {
 /// The file, the lines and their errors; and the refused packages, whose statements are unknown then.
 pub fn check(source: &ConfigSource) -> Result<Vec<sluice_config::package::Refused>, StartError> {
     let model = Model::load(source)?;
-    check_file(source, &model)?;
+    read_file(source, &model)?;
     Ok(model.refused)
 }
 
-fn check_file(source: &ConfigSource, model: &Model) -> Result<(), StartError> {
+/// Reads and checks a configuration file. Returns the configuration in JSON, without secrets.
+///
+/// # Errors
+///
+/// As of [`check`].
+pub fn read_configuration(source: &ConfigSource) -> Result<serde_json::Value, StartError> {
+    let model = Model::load(source)?;
+    let tree = read_file(source, &model)?;
+    let json = model.schema.json(&tree, &[], Secrets::Hidden);
+    json.map_err(|error| model.explain(error.into()))
+}
+
+fn read_file(source: &ConfigSource, model: &Model) -> Result<Tree, StartError> {
     let path = source.file.display().to_string();
     let text = std::fs::read_to_string(&source.file)
         .map_err(|source| StartError::Read { path: path.clone(), source })?;
-    model.read(&path, &text).map(|_| ()).map_err(|e| model.explain(e))
+    model.read(&path, &text).map_err(|e| model.explain(e))
 }

@@ -31,9 +31,10 @@ pub const ENDS: [&str; 4] = ["accept", "reject", "next-term", "next-policy"];
 pub const OTHERS: [&str; 2] = ["reason", "call"];
 
 impl Compiler<'_> {
-    /// Compiles the actions of a term. Returns the jumps that lead to the end of the policy.
+    /// Compiles the actions of the term of this number. Returns the jumps that lead to the end of the policy.
     pub(super) fn actions(
         &mut self,
+        term: Index,
         then: &Named,
         callers: &mut Vec<String>,
     ) -> Result<Vec<Place>, PolicyError> {
@@ -52,6 +53,8 @@ impl Compiler<'_> {
         }
         for text in then.get("call").map(|values| &values.0[..]).unwrap_or_default() {
             self.within("then", "call", |me| me.call(text, callers))?;
+            // Back from the called terms, so that a decision is this term's.
+            self.emit(Instruction::Enter(term))?;
         }
         if then.contains_key("accept") {
             self.emit(Instruction::Accept)?;

@@ -203,7 +203,7 @@ impl<'p> Compiler<'p> {
                 to_the_next.push(self.emit(Instruction::Check { test, expected: false, otherwise: 0 })?);
             }
         }
-        let to_the_end = self.actions(&term.then, callers)?;
+        let to_the_end = self.actions(number, &term.then, callers)?;
         self.lead_here(&to_the_next);
         Ok(to_the_end)
     }
