@@ -125,7 +125,7 @@ fn user(schema: &[Node], row: &Value) -> Option<User> {
     while let Some(word) = words.next() {
         let found = children.iter().find(|child| child.name == word)?;
         if let NodeKind::List { keys } = &found.kind {
-            keys.iter().for_each(|_| drop(words.next()));
+            let _keys: Vec<&str> = words.by_ref().take(keys.len()).collect();
         }
         (children, node) = (&found.children, Some(found));
     }

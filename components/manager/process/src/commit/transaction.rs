@@ -316,14 +316,18 @@ impl ManagerProcess {
         shares.gone.extend(ran.iter().filter(|class| !runs.contains(class)).cloned());
         for class in runs {
             let cost = schema.cost(&class, &before, after);
-            if !ran.contains(&class) {
-                // The component does not run yet, and cannot be asked.
+            // A component that does not run cannot be asked.
+            let check = || {
                 let written = || written_or_shown(schema, after, written);
-                model.check(&class, after, written).map_err(|e| Refusal::Invalid(Box::new(e)))?;
+                model.check(&class, after, written).map_err(|e| Refusal::Invalid(Box::new(e)))
+            };
+            if !ran.contains(&class) {
+                check()?;
                 shares.plan.started.push(class);
             } else if cost.is_none() && self.model().change(&class, Some(&before), after).is_none() {
                 // It has no share.
             } else if self.phase(&class) != Some(Phase::Ready) {
+                check()?;
                 shares.absent.push(class);
             } else if cost == Some(Impact::Restart) {
                 shares.plan.restarted.push(class);
