@@ -171,6 +171,7 @@ impl Session {
         for peer in self.receivers.clone() {
             let outlet = PeerExport {
                 families: Families::only(FamilyIndex::IPV4),
+                counted: Families::default(),
                 next_hops: ByFamily::new([SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()]),
                 shared: None,
                 views: ByFamily::from_fn(|_| EXTERNAL.into()),

@@ -86,14 +86,18 @@ impl FibOwner {
         self.phase == Phase::Synchronized
     }
 
+    /// Returns the time from which the RIB has the routes of all origins that announce any, given what is known now.
+    pub fn complete_at(&self, are_origins_refreshed: bool) -> Instant {
+        self.started + if are_origins_refreshed { Self::SETTLE } else { Self::GRACE }
+    }
+
     /// Decides when the resync ends. `is_drained`: the FEA has answered every batch and none is left to send;
     /// `are_origins_refreshed`: at least one origin is registered, and each has announced all of its routes.
     pub fn resync_end(&self, now: Instant, is_drained: bool, are_origins_refreshed: bool) -> ResyncEnd {
         if self.phase != Phase::Resyncing || !is_drained {
             return ResyncEnd::Waits;
         }
-        let wait = if are_origins_refreshed { Self::SETTLE } else { Self::GRACE };
-        let end = self.started + wait;
+        let end = self.complete_at(are_origins_refreshed);
         if self.declines_routes || now >= end { ResyncEnd::Now } else { ResyncEnd::At(end) }
     }
 

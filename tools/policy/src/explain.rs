@@ -163,6 +163,8 @@ pub struct Explanation {
     pub before: BTreeMap<&'static str, String>,
     /// The properties of the route after.
     pub after: BTreeMap<&'static str, String>,
+    /// The canonical octets of the route after.
+    pub octets: Vec<u8>,
 }
 
 impl Explanation {
@@ -189,6 +191,7 @@ impl Explanation {
             reason,
             before,
             after: route.properties(),
+            octets: route.into_octets(),
         }
     }
 

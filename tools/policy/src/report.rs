@@ -129,7 +129,7 @@ impl RouteReport<'_> {
 }
 
 /// Writes the terms that a route came to, and the decision.
-fn explain(name: &str, explanation: &Explanation, default: Option<DefaultPolicy>, out: &mut String) {
+pub fn explain(name: &str, explanation: &Explanation, default: Option<DefaultPolicy>, out: &mut String) {
     let mut line = |text: String| {
         out.push_str(&text);
         out.push('\n');
@@ -155,7 +155,8 @@ fn term_json(term: &Term) -> Value {
     json!({ "policy": term.policy, "term": term.name })
 }
 
-fn explanation_json(name: &str, explanation: &Explanation) -> Value {
+/// Returns the terms that a route came to, and the decision, in JSON.
+pub fn explanation_json(name: &str, explanation: &Explanation) -> Value {
     let terms = explanation.passages.iter().map(|passage| {
         let term = &explanation.terms[passage.term];
         let conditions = passage.answers.iter().map(|(answer, value)| {

@@ -84,6 +84,11 @@ const CHANGEABLE: [&str; 7] =
     ["local-preference", "med", "origin", "next-hop", "weight", "tag", "rib-distance"];
 
 impl Running<'_> {
+    /// Returns the canonical octets of the attributes.
+    pub fn into_octets(self) -> Vec<u8> {
+        self.route.edited().octets
+    }
+
     /// Returns the properties that policies can change, with their values as people write them.
     pub fn properties(&self) -> BTreeMap<&'static str, String> {
         let values = CHANGEABLE.into_iter().filter_map(|name| Some((name, self.property(name)?)));

@@ -156,6 +156,33 @@ impl Trial {
         neighbor.default_policy(self.local_as)
     }
 
+    /// Runs policies in order on a route that a neighbor sent or is to be sent, until one decides. Names of policies that do not
+    /// exist are left out.
+    pub fn chain(
+        &self,
+        names: &[String],
+        neighbor: IpAddr,
+        mut subject: Subject,
+    ) -> Vec<(String, Explanation)> {
+        if let Ok(neighbor) = self.neighbor(neighbor) {
+            subject.neighbor = Some(neighbor.address);
+            subject.neighbor_as = Some(neighbor.peer_as.0);
+            subject.group = neighbor.group.clone();
+        }
+        let mut all = Vec::new();
+        for name in names {
+            let Ok(program) = self.program(name) else { continue };
+            let explanation = Explanation::of(self.policies.source(), program, &subject, self.local_as);
+            subject.octets.clone_from(&explanation.octets);
+            let has_decided = explanation.is_accepted.is_some();
+            all.push((name.clone(), explanation));
+            if has_decided {
+                break;
+            }
+        }
+        all
+    }
+
     /// Answers a question; `trace` is the content of the file that the question names, if the question names a file.
     ///
     /// # Errors

@@ -8,14 +8,34 @@ mutations! {
     "family.rs" {
         "rib-decision-ignores-distance": "(self.distance(path), self.sets.slot(path.set).set.metric, path.origin)" => "(Distance(0), self.sets.slot(path.set).set.metric, path.origin)";
         "rib-decision-ignores-metric": "(self.distance(path), self.sets.slot(path.set).set.metric, path.origin)" => "(self.distance(path), Metric(0), path.origin)";
-        "rib-unusable-distance-used": "self.distance(path) < Distance::UNUSABLE && " => "";
-        "rib-unresolved-used": " && self.groups.is_resolved(self.sets.slot(path.set).group)" => "";
+        "rib-unusable-distance-used": "self.distance(path) < Distance::UNUSABLE\n            && " => "";
+        "rib-rejected-used": "&& slot.rejection().is_none()\n" => "";
+        "rib-unresolved-used": "&& self.groups.is_resolved(slot.group)" => "";
+        "rib-stale-route-counts-as-fresh": "owner.stale += 1;" => "";
         "rib-external-resolves": "if !self.origin(path.origin).external && better(picked.internal)" => "if better(picked.internal)";
+        "rib-pass-not-repeated": "Some(_) => self.pass_again = true," => "Some(_) => {}";
+        "rib-internal-count-kept": "*count -= 1;" => "";
+    }
+    "sweep.rs" {
         "rib-sweep-takes-fresh-routes": "p.origin == sweep.origin && p.generation != generation" => "p.origin == sweep.origin";
         "rib-sweep-takes-other-origins": "p.origin == sweep.origin && p.generation != generation" => "p.generation != generation";
         "rib-sweep-stops-early": "                sweep.cursor = Cursor::After(last);\n                false" => "                sweep.cursor = Cursor::After(last);\n                true";
-        "rib-pass-not-repeated": "Some(_) => self.pass_again = true," => "Some(_) => {}";
-        "rib-internal-count-kept": "*count -= 1;" => "";
+    }
+    "import.rs" {
+        "rib-policy-of-a-policys-outcome": "shared.sets.source(path.set)" => "path.set";
+        "rib-refilter-stops-early": "            self.refilters.push(refilter);\n        }\n        true" => "        }\n        true";
+        "rib-refilter-refreshes": "path.provenance, path.generation);" => "path.provenance, shared.origin(path.origin).generation);";
+        "rib-answer-for-every-prefix": "(!chain.reads_prefix()).then(BTreeMap::new)" => "Some(BTreeMap::new())";
+    }
+    "policy.rs" {
+        "rib-policy-replaces-tags": ".chain([Tag(number)])" => ".take(0).chain([Tag(number)])";
+        "rib-first-tag-decides": "self.set.tags.as_slice().iter().any(" => "self.set.tags.as_slice().iter().take(1).any(";
+        "rib-second-policy-overrules": "Verdict { decision: Decision::Accept, .. } => break," => "Verdict { decision: Decision::Accept, .. } => {}";
+    }
+    "subscriber.rs" {
+        "rib-subscriber-told-of-unknown": "self.passed.remove(&prefix)\n" => "self.passed.remove(&prefix) || true\n";
+        "rib-subscriber-policy-change-unseen": "if is_changed {" => "if false && is_changed {";
+        "rib-external-route-unmarked": "shared.origin(route.origin).external {" => "shared.origin(route.origin).connected {";
     }
     "outcome.rs" {
         "rib-resolution-not-told-of-change": "self.internal_changed.push(prefix);" => "";

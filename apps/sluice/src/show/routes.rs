@@ -158,8 +158,12 @@ fn rib_line(r: &rib::Route, names: &Names) -> String {
         format!("unresolved ({})", hops(r.forwarding.as_ref(), names))
     };
     let refused = if r.rejected.is_empty() { String::new() } else { format!("  refused: {}", r.rejected) };
+    let rejected = match r.rejected_by_policy.as_str() {
+        "" => String::new(),
+        reason => format!("  rejected: {reason}"),
+    };
     format!(
-        "{mark} {:<24} {:<10} {:>3}/{:<8} {to}{refused}",
+        "{mark} {:<24} {:<10} {:>3}/{:<8} {to}{refused}{rejected}",
         output::net(r.net.as_ref()),
         r.origin,
         r.distance,
@@ -175,6 +179,7 @@ fn rib_json(r: &rib::Route, names: &Names) -> Value {
         "forwarding": hops_json(r.resolution.as_ref(), names),
         "provenance": r.provenance,
         "rejected": (!r.rejected.is_empty()).then(|| r.rejected.clone()),
+        "rejected_by_policy": (!r.rejected_by_policy.is_empty()).then(|| r.rejected_by_policy.clone()),
     })
 }
 

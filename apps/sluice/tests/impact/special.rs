@@ -78,6 +78,31 @@ const ROLE: Special = entry(
     &["delete system role reader"],
 );
 
+const STATICS: &[&str] = &["203.0.113.0/24", "198.51.100.0/24"];
+
+/// A policy of the RIB that rejects all static routes.
+const IMPORT: Special = Special {
+    statements: Some((
+        &["set policy policy-statement strict term all then reject", "set rib origin static import strict"],
+        &["delete rib", "delete policy"],
+    )),
+    kernel: STATICS,
+    ..PLAIN
+};
+
+/// Static routes go into BGP, through a policy.
+const REDISTRIBUTE: Special = Special {
+    statements: Some((
+        &[
+            "set policy policy-statement all term all then accept",
+            "set protocols bgp redistribute static policy all",
+        ],
+        &["delete protocols bgp redistribute static", "delete policy"],
+    )),
+    told: STATICS,
+    ..PLAIN
+};
+
 /// By path, without keys.
 pub const SPECIAL: &[(&str, Special)] = &[
     ("system/user/name", USER),
@@ -117,7 +142,12 @@ pub const SPECIAL: &[(&str, Special)] = &[
         },
     ),
     ("protocols/static/route/distance", Special { value: Some("7"), may: ROUTE, ..PLAIN }),
+    ("protocols/static/route/metric", Special { may: ROUTE, ..PLAIN }),
     ("protocols/static/route/tag", Special { may: ROUTE, ..PLAIN }),
+    ("rib/origin/name", IMPORT),
+    ("rib/origin/import", IMPORT),
+    ("protocols/bgp/redistribute/origin", REDISTRIBUTE),
+    ("protocols/bgp/redistribute/policy", REDISTRIBUTE),
     (
         "protocols/static/route/next-hop/gateway",
         Special {

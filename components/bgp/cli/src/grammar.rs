@@ -37,19 +37,40 @@ pub fn commands() -> Vec<Command> {
         summary,
         neighbor,
         routes,
+        explain(),
         command("clear bgp all", "Closes all sessions and opens them again"),
     ]
+}
+
+fn explain() -> Command {
+    command(
+        "explain",
+        "Why a prefix has the route that it has, from the wire to the kernel, and who is sent it",
+    )
+    .argument("prefix", Kind::Place, true, "the prefix")
+    .choice_of("from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
+    .choice_of("to", Kind::Addr, Some(neighbors()), "only what this neighbor is sent")
 }
 
 fn show_neighbor() -> Command {
     command("show bgp neighbor", "All that is known of one neighbor, or of all")
         .argument("address", Kind::Addr, false, "its address")
         .live(neighbors())
-        .flag("received", None, "the routes that it has announced")
+        .flag("received", None, "the routes that it has announced, as they came")
+        .flag("accepted", None, "the routes that import policy accepts, as policy made them")
+        .flag("rejected", None, "the routes that import policy rejects, as they came")
         .flag("advertised", None, "the routes that it was told, with the attributes as sent")
         .flag("received-routes", None, "the same as `received`")
         .flag("advertised-routes", None, "the same as `advertised`")
-        .flag("detail", None, "with `received` or `advertised`: all attributes")
+        .flag("detail", None, "with routes: all attributes")
+        .choice_of("community", Kind::Text, None, "with routes: only paths with it")
+        .choice_of("as-path", Kind::Text, None, "with routes: only paths that match a regular expression")
+        .choice_of("origin-as", Kind::Number, None, "with routes: only paths that end in this AS")
+        .flag(
+            "v6",
+            Some('6'),
+            "with routes: IPv6 instead of IPv4, where the neighbor's address does not say so",
+        )
         .also("neighbors")
 }
 
@@ -124,7 +145,10 @@ mod tests {
         for (line, expected) in [
             ("show bgp ", "neighbor routes summary"),
             ("show bgp n", "neighbor"),
-            ("show bgp neighbor ", "<address> advertised advertised-routes detail received received-routes"),
+            (
+                "show bgp neighbor ",
+                "<address> accepted advertised advertised-routes as-path community detail origin-as received received-routes rejected v6",
+            ),
             ("show ip ", "bgp interface route"),
             (
                 "show bgp routes --",

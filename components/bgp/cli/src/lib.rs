@@ -1,12 +1,13 @@
 //! BGP's commands of the command line. Commands of one call and a table are in `components/bgp/commands.toml`.
 
+mod explain;
 mod grammar;
 mod routes;
 mod sessions;
 
 sluice_xrl::include_idl!();
 
-use routes::RoutesArgs;
+use routes::{Part, RoutesArgs};
 use sluice_console::{Call, ComponentCommands, Failure, Output};
 
 /// BGP's commands.
@@ -18,16 +19,31 @@ pub const COMMANDS: ComponentCommands = ComponentCommands {
         ("clear ip bgp *", "clear bgp all"),
         ("clear ip bgp ...", "clear bgp neighbor"),
     ],
-    examples: &[(
-        "show bgp routes",
-        &[
-            ("sluice show bgp routes 192.0.2.0/24", "All paths of a prefix, and why each is not the best."),
-            (
-                "sluice show bgp routes advertised-to 192.0.2.2 '|' count",
-                "How many lines a neighbor was told.",
-            ),
-        ],
-    )],
+    examples: &[
+        (
+            "explain",
+            &[
+                (
+                    "sluice explain 192.0.2.0/24",
+                    "Why the prefix has the route that it has, and who is sent it.",
+                ),
+                ("sluice explain 192.0.2.0/24 from 10.0.0.2 to 10.0.0.3", "From one neighbor to another."),
+            ],
+        ),
+        (
+            "show bgp routes",
+            &[
+                (
+                    "sluice show bgp routes 192.0.2.0/24",
+                    "All paths of a prefix, and why each is not the best.",
+                ),
+                (
+                    "sluice show bgp routes advertised-to 192.0.2.2 '|' count",
+                    "How many lines a neighbor was told.",
+                ),
+            ],
+        ),
+    ],
     bundled: &["show bgp summary", "show bgp groups"],
     descriptors: idl::DESCRIPTORS,
 };
@@ -43,6 +59,7 @@ async fn run(id: &str, call: Call<'_>, out: &mut Output) -> Result<(), Failure> 
         "show bgp summary" => sessions::summary(&client, out).await,
         "show bgp neighbor" => neighbor(&client, &call, out).await,
         "show bgp routes" => routes::routes(&client, RoutesArgs::from_values(call.values), out).await,
+        "explain" => explain::run(&client, &call, out).await,
         "clear bgp all" => sessions::clear_all(&client, out).await,
         id => Err(Failure::usage(format!("`{id}` has no meaning here"))),
     }
@@ -55,13 +72,21 @@ async fn neighbor(
 ) -> Result<(), Failure> {
     let address = call.values.text("address").unwrap_or_default();
     let has = |words: [&str; 2]| words.iter().any(|word| call.values.has(word));
-    let received = has(["received", "received-routes"]);
-    let advertised = has(["advertised", "advertised-routes"]);
-    match (received || advertised, address) {
-        (true, "") => Err(Failure::usage("whose routes: `show bgp neighbor ADDRESS received|advertised`")),
-        (true, address) => {
-            routes::routes(client, RoutesArgs::of_neighbor(call.values, address, received), out).await
+    let parts = [
+        (Part::Received, ["received", "received-routes"]),
+        (Part::Accepted, ["accepted", "accepted"]),
+        (Part::Rejected, ["rejected", "rejected"]),
+        (Part::Advertised, ["advertised", "advertised-routes"]),
+    ];
+    let part = parts.into_iter().find(|(_, words)| has(*words)).map(|(part, _)| part);
+    match (part, address) {
+        (Some(_), "") => {
+            let usage = "whose routes: `show bgp neighbor ADDRESS received|accepted|rejected|advertised`";
+            Err(Failure::usage(usage))
         }
-        (false, address) => sessions::neighbors(client, address.into(), out).await,
+        (Some(part), address) => {
+            routes::routes(client, RoutesArgs::of_neighbor(call.values, address, part), out).await
+        }
+        (None, address) => sessions::neighbors(client, address.into(), out).await,
     }
 }

@@ -11,6 +11,19 @@ use sluice_xrl::idl::common::v1 as common;
 const FIRST_PAGE: u32 = 100;
 const PAGE: u32 = 1000;
 
+/// The routes between this router and a neighbor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// As they came, before import policy.
+    Received,
+    /// As import policy made them.
+    Accepted,
+    /// As they came, and import policy rejected them.
+    Rejected,
+    /// As they are sent.
+    Advertised,
+}
+
 /// The requested part of BGP's routes, and the form of the output.
 pub struct RoutesArgs {
     place: Option<String>,
@@ -42,26 +55,39 @@ impl RoutesArgs {
         }
     }
 
-    /// Requests the routes received from a neighbor (`received`), or advertised to the neighbor.
-    pub fn of_neighbor(values: &Values, address: &str, received: bool) -> Self {
+    /// Requests the routes between this router and a neighbor.
+    pub fn of_neighbor(values: &Values, address: &str, part: Part) -> Self {
         let mut args = Self::from_values(values);
         let of = address.to_string();
-        match received {
-            true => args.request.received_from = of,
-            false => args.request.advertised_to = of,
+        match part {
+            Part::Advertised => args.request.advertised_to = of,
+            _ => args.request.received_from = of,
         }
-        args.v6 = address.contains(':');
+        args.request.as_received = matches!(part, Part::Received | Part::Rejected);
+        args.request.verdict = match part {
+            Part::Accepted => pb::Verdict::Accepted,
+            Part::Rejected => pb::Verdict::Rejected,
+            Part::Received | Part::Advertised => pb::Verdict::Any,
+        }
+        .into();
+        args.v6 = address.contains(':') || args.v6;
         args
     }
 }
 
-fn path_json(p: &pb::Path) -> Value {
+pub fn path_json(p: &pb::Path) -> Value {
     json!({
         "neighbor": p.neighbor, "best": p.best, "reason": p.reason, "stale": p.stale, "next_hop": p.next_hop,
         "resolution": p.resolution, "interior_cost": p.interior_cost, "as_path": p.as_path, "origin": p.origin,
         "med": p.med, "local_pref": p.local_pref, "communities": p.communities,
         "large_communities": p.large_communities, "extended_communities": p.extended_communities,
-        "atomic_aggregate": p.atomic_aggregate, "aggregator": p.aggregator,
+        "atomic_aggregate": p.atomic_aggregate, "aggregator": p.aggregator, "weight": p.weight, "tags": p.tags,
+        "rib_distance": p.rib_distance, "blackhole": p.blackhole, "rejected_by": p.rejected_by,
+        "received": p.received.as_ref().map(|came| json!({
+            "next_hop": came.next_hop, "as_path": came.as_path, "origin": came.origin, "med": came.med,
+            "local_pref": came.local_pref, "communities": came.communities,
+            "large_communities": came.large_communities, "extended_communities": came.extended_communities,
+        })),
     })
 }
 
@@ -116,7 +142,8 @@ fn detail(route: &pb::Route) -> String {
         let standing = match (p.best, p.reason.is_empty()) {
             (true, _) => "best".to_string(),
             (false, true) => "not the best".to_string(),
-            (false, false) => format!("not the best: {}", p.reason),
+            (false, false) if p.rejected_by.is_empty() => format!("not the best: {}", p.reason),
+            (false, false) => format!("rejected on import: {}", p.rejected_by),
         };
         let stale = if p.stale { ", stale" } else { "" };
         text.push_str(&format!("  from {from} ({standing}{stale})\n"));
@@ -124,21 +151,10 @@ fn detail(route: &pb::Route) -> String {
             "    next hop {} ({}, interior cost {})\n",
             p.next_hop, p.resolution, p.interior_cost
         ));
-        let as_path = if p.as_path.is_empty() { "empty" } else { &p.as_path };
-        text.push_str(&format!("    AS path {as_path}, origin {}", p.origin));
-        for (name, number) in [("local preference", p.local_pref), ("MED", p.med)] {
-            if let Some(number) = number {
-                text.push_str(&format!(", {name} {number}"));
-            }
-        }
-        text.push('\n');
-        let lists = [
-            ("communities", &p.communities),
-            ("large communities", &p.large_communities),
-            ("extended communities", &p.extended_communities),
-        ];
-        for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
-            text.push_str(&format!("    {name} {}\n", list.join(" ")));
+        attributes(p, "    ", &mut text);
+        if let Some(came) = &p.received {
+            text.push_str(&format!("    as received, next hop {}\n", came.next_hop));
+            attributes(came, "      ", &mut text);
         }
         if !p.aggregator.is_empty() {
             let atomic = if p.atomic_aggregate { ", atomic" } else { "" };
@@ -154,6 +170,35 @@ fn detail(route: &pb::Route) -> String {
         }
     }
     text
+}
+
+/// Appends the attributes that paths have by name.
+pub fn attributes(p: &pb::Path, indent: &str, text: &mut String) {
+    let as_path = if p.as_path.is_empty() { "empty" } else { &p.as_path };
+    text.push_str(&format!("{indent}AS path {as_path}, origin {}", p.origin));
+    let weight = Some(p.weight).filter(|weight| *weight > 0);
+    let numbers = [
+        ("weight", weight),
+        ("local preference", p.local_pref),
+        ("MED", p.med),
+        ("distance at the RIB", p.rib_distance),
+    ];
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            text.push_str(&format!(", {name} {number}"));
+        }
+    }
+    text.push_str(if p.blackhole { ", packets are dropped\n" } else { "\n" });
+    let tags: Vec<String> = p.tags.iter().map(ToString::to_string).collect();
+    let lists = [
+        ("communities", &p.communities),
+        ("large communities", &p.large_communities),
+        ("extended communities", &p.extended_communities),
+        ("tags", &tags),
+    ];
+    for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        text.push_str(&format!("{indent}{name} {}\n", list.join(" ")));
+    }
 }
 
 /// Prints routes in the order of their prefixes, page by page.

@@ -72,7 +72,7 @@ pub async fn summary(client: &pb::BgpClient, out: &mut Output) -> Result<(), Fai
     }
     out.line("");
     let mut table =
-        Table::new(&["neighbor", "as", "state", "for", "received", "sent", "description", "last error"]);
+        Table::new(&["neighbor", "as", "state", "for", "received", "sent", "description", "notes"]);
     for n in &neighbors {
         table.row(vec![
             n.address.clone(),
@@ -82,7 +82,7 @@ pub async fn summary(client: &pb::BgpClient, out: &mut Output) -> Result<(), Fai
             counts(n, |f| f.prefixes_received),
             counts(n, |f| f.prefixes_sent),
             n.description.clone(),
-            n.reason.clone(),
+            if n.reason.is_empty() { n.without_policy.clone() } else { n.reason.clone() },
         ]);
     }
     out.table(&table, "no neighbors");
@@ -104,7 +104,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
         .map(|f| {
             json!({
                 "family": family(f.family), "negotiated": f.negotiated, "prefixes_received": f.prefixes_received,
-                "prefixes_sent": f.prefixes_sent, "end_of_rib": f.end_of_rib,
+                "prefixes_rejected": f.prefixes_rejected, "prefixes_sent": f.prefixes_sent, "end_of_rib": f.end_of_rib,
                 "problem": f.problem,
             })
         })
@@ -118,7 +118,8 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
         "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
         "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
         "attribute_discards": n.attribute_discards, "loops": n.loops, "leaks": n.leaks,
-        "too_large": n.too_large,
+        "too_large": n.too_large, "without_policy": n.without_policy, "group": n.group, "import": n.import,
+        "export": n.export,
     })
 }
 
@@ -141,6 +142,14 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
         if !n.reason.is_empty() {
             out.line(&format!("  not up: {}", n.reason));
         }
+        if !n.without_policy.is_empty() {
+            out.line(&format!("  {}", n.without_policy));
+        }
+        for (direction, names) in [("import", &n.import), ("export", &n.export)] {
+            if !names.is_empty() {
+                out.line(&format!("  {direction} policy {}", names.join(" ")));
+            }
+        }
         if !n.capabilities.is_empty() {
             out.line(&format!("  capabilities: {}", n.capabilities.join(", ")));
         }
@@ -150,9 +159,14 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
         for f in n.families.iter().filter(|f| f.negotiated) {
             let end = if f.end_of_rib { "told all its routes" } else { "still telling its routes" };
             out.line(&format!(
-                "  {}: {} received, {} sent, {end}",
+                "  {}: {} received{}, {} sent, {end}",
                 family(f.family),
                 f.prefixes_received,
+                if f.prefixes_rejected > 0 {
+                    format!(" ({} rejected by import policy)", f.prefixes_rejected)
+                } else {
+                    String::new()
+                },
                 f.prefixes_sent
             ));
             if !f.problem.is_empty() {

@@ -166,6 +166,54 @@ pub enum PeerEvent {
     TooManyNeighbors,
     /// A route is not announced to it, for the first time in this session: its attributes do not fit in a message.
     TooLarge,
+    /// The neighbor's prefixes of a family come near a configured bound, or exceed it.
+    MaximumPrefixes(FamilyIndex, LimitReached),
+    /// The neighbor is external and has no policy for its routes, for routes to it, or for both (RFC 8212).
+    NoPolicy {
+        /// Nothing is accepted.
+        import: bool,
+        /// Nothing is announced.
+        export: bool,
+    },
+}
+
+/// A bound on prefixes, and the count that comes near or exceeds the bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LimitReached {
+    /// The configured bound.
+    pub bound: u32,
+    /// The prefixes.
+    pub count: u32,
+    /// True for prefixes that import policy accepted, false for all that the neighbor announced.
+    pub is_accepted: bool,
+}
+
+impl fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.is_accepted { "accepted" } else { "received" };
+        let relation = if self.count > self.bound { "more than" } else { "near" };
+        write!(f, "{} prefixes {what}, {relation} the configured maximum of {}", self.count, self.bound)
+    }
+}
+
+/// Describes a neighbor without policies, with the remedy.
+pub struct WithoutPolicy {
+    /// Nothing is accepted.
+    pub import: bool,
+    /// Nothing is announced.
+    pub export: bool,
+}
+
+impl fmt::Display for WithoutPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.import, self.export) {
+            (true, true) => "no import and no export policy: nothing is accepted and nothing is announced",
+            (true, false) => "no import policy: nothing is accepted",
+            (false, true) => "no export policy: nothing is announced",
+            (false, false) => return Ok(()),
+        })?;
+        f.write_str(" (RFC 8212); configure `import` and `export`, or `default-policy accept`")
+    }
 }
 
 impl Event {
@@ -180,6 +228,8 @@ impl Event {
             PeerEvent::Malformed { .. } | PeerEvent::MoreMalformed { .. } => "bgp.update.malformed",
             PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
             PeerEvent::TooLarge => "bgp.route.too-large",
+            PeerEvent::MaximumPrefixes(..) => "bgp.neighbor.maximum-prefixes",
+            PeerEvent::NoPolicy { .. } => "bgp.neighbor.no-policy",
         }
     }
 }
@@ -208,6 +258,10 @@ impl fmt::Display for Event {
             PeerEvent::TooLarge => f.write_str(
                 "a route is not announced: too large for a message; `show bgp neighbor` counts the others",
             ),
+            PeerEvent::MaximumPrefixes(family, reached) => write!(f, "{family}: {reached}"),
+            PeerEvent::NoPolicy { import, export } => {
+                WithoutPolicy { import: *import, export: *export }.fmt(f)
+            }
         }
     }
 }

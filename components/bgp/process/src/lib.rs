@@ -8,6 +8,7 @@
 pub mod config;
 pub mod error;
 mod executor;
+mod explain;
 mod ffi;
 mod handover;
 mod notices;
@@ -266,7 +267,10 @@ impl BgpProcess {
                 warn!(event = event.id(), neighbor = %event.peer, "{event}");
             }
             PeerEvent::NoNextHop(_) => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
-            PeerEvent::TooManyNeighbors | PeerEvent::TooLarge => {
+            PeerEvent::TooManyNeighbors
+            | PeerEvent::TooLarge
+            | PeerEvent::MaximumPrefixes(..)
+            | PeerEvent::NoPolicy { .. } => {
                 warn!(event = event.id(), neighbor = %event.peer, "{event}")
             }
         }

@@ -4,10 +4,12 @@ use crate::idl::bgp::v1 as pb;
 use crate::tables::table::TableMessage;
 use crate::{BgpProcess, Served};
 use sluice_base::{Family, Instant, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix};
-use sluice_bgp::attributes::canonical;
+use sluice_bgp::attributes::private::Private;
+use sluice_bgp::attributes::{View, canonical};
+use sluice_bgp::event::WithoutPolicy;
 use sluice_bgp::family::{ByFamily, FamilyIndex};
 use sluice_bgp::session::{MessageCounters, State, Timer};
-use sluice_bgp::shard::{PathView, PeerIndex, Resolution};
+use sluice_bgp::shard::{PathView, PeerIndex, ReceivedView, Resolution};
 use sluice_bgp::speaker::control::{Control, Input};
 use sluice_bgp::speaker::{NeighborView, PrefixCounts};
 use sluice_bgp::table::{NextHops, Order, Sharded, Table};
@@ -122,6 +124,7 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
         family: common::Family::from(family).into(),
         negotiated: negotiated.has(family),
         prefixes_received: view.prefixes.received[family].into(),
+        prefixes_rejected: view.prefixes.rejected[family].into(),
         prefixes_sent: view.prefixes.sent[family].into(),
         end_of_rib: view.end_of_rib[family],
         problem: if view.untold.has(family) {
@@ -164,6 +167,11 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
         leaks: view.reader.leaks,
         reason,
         too_large: view.writer.too_large,
+        without_policy: WithoutPolicy { import: view.without_policy.0, export: view.without_policy.1 }
+            .to_string(),
+        group: view.config.group.unwrap_or_default(),
+        import: view.config.import,
+        export: view.config.export,
     }
 }
 
@@ -194,14 +202,37 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
         origin: view.view.origin.to_string(),
         med: view.view.med,
         local_pref: Some(view.view.local_pref).filter(|_| !is_sent),
+        received: view.received.map(|came| Box::new(received(came))),
+        rejected_by: view.rejected_by.map_or(String::new(), |by| by.to_string()),
         ..pb::Path::default()
     };
-    for attribute in canonical::attributes(&view.attributes) {
+    put_attributes(&view.attributes, &view.view, &mut path);
+    path
+}
+
+/// A path as it came, before import policy.
+fn received(came: ReceivedView) -> pb::Path {
+    let mut path = pb::Path {
+        next_hop: came.next_hop.address.to_string(),
+        origin: came.view.origin.to_string(),
+        med: came.view.med,
+        ..pb::Path::default()
+    };
+    put_attributes(&came.attributes, &came.view, &mut path);
+    path
+}
+
+/// Fills in what the canonical octets of a set say.
+fn put_attributes(canonical: &[u8], view: &View, path: &mut pb::Path) {
+    let Private { weight, tags, rib_distance, is_blackhole, .. } = Private::of(canonical);
+    (path.weight, path.tags) = (weight.into(), tags.into_vec());
+    (path.rib_distance, path.blackhole) = (rib_distance.map(u32::from), is_blackhole);
+    for attribute in canonical::attributes(canonical) {
         let value = attribute.value;
         let half = |octets: &[u8]| octets.iter().fold(0u32, |n, octet| n << 8 | u32::from(*octet));
         match attribute.code {
             code::ORIGIN | code::MULTI_EXIT_DISC => {}
-            code::LOCAL_PREF => path.local_pref = Some(view.view.local_pref),
+            code::LOCAL_PREF => path.local_pref = Some(view.local_pref),
             code::AS_PATH => path.as_path = as_path(value),
             code::COMMUNITIES => {
                 let text = |c: &[u8]| format!("{}:{}", half(&c[..2]), half(&c[2..]));
@@ -228,7 +259,6 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
             }),
         }
     }
-    path
 }
 
 impl BgpProcess {
@@ -372,6 +402,18 @@ impl pb::Bgp for Served {
         match family {
             Family::Ipv4 => self.routes::<Ipv4Prefix>(&request).await,
             Family::Ipv6 => self.routes::<Ipv6Prefix>(&request).await,
+        }
+    }
+
+    async fn explain(
+        &self,
+        _ctx: &CallContext,
+        request: pb::ExplainRequest,
+    ) -> Result<pb::ExplainReply, XrlError> {
+        let net = request.net.as_ref().ok_or_else(|| XrlError::BadArguments("a prefix is missing".into()))?;
+        match IpPrefix::try_from(net)?.family() {
+            Family::Ipv4 => BgpProcess::explain::<Ipv4Prefix>(self, &request).await,
+            Family::Ipv6 => BgpProcess::explain::<Ipv6Prefix>(self, &request).await,
         }
     }
 

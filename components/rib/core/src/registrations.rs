@@ -66,6 +66,16 @@ impl<C: PartialEq> Registrations<C> {
         !self.origins.is_empty() && self.origins.values().all(|registration| registration.is_refreshed)
     }
 
+    /// Returns true if no origin of a table that is registered under one of the names (none: any name) has still to announce its whole
+    /// table.
+    pub fn are_refreshed_of(&self, table: TableId, names: &[String]) -> bool {
+        let is_named = |key: &OriginKey| key.0 == table && (names.is_empty() || names.contains(&key.1));
+        self.origins
+            .iter()
+            .filter(|(key, _)| is_named(key))
+            .all(|(_, registration)| registration.is_refreshed)
+    }
+
     /// Removes the origins of a dead client, and returns them: their routes are stale.
     pub fn client_died(&mut self, client: &C) -> Vec<OriginKey> {
         self.origins
@@ -119,6 +129,12 @@ mod tests {
         registrations.register(origin("mine"), None, "mine");
         registrations.refreshed(&origin("bgp"));
         assert!(!registrations.are_all_refreshed());
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| String::from(*name)).collect();
+            registrations.are_refreshed_of(TableId::MAIN, &names)
+        };
+        assert!(of(&["bgp"]) && of(&["other"]) && !of(&["bgp", "mine"]) && !of(&[]));
+        assert!(registrations.are_refreshed_of(TableId(7), &[]), "nobody has registered there");
         registrations.refreshed(&origin("mine"));
         assert!(registrations.are_all_refreshed());
         registrations.register(origin("bgp"), Some(2), "bgp");

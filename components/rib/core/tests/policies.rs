@@ -104,6 +104,26 @@ fn policies_set_distance_and_metric_and_add_tags() {
 }
 
 #[test]
+fn the_first_policy_that_decides_is_the_last() {
+    let mut b = bench();
+    let statements = vec![
+        policy("first", "tag 8", "metric 1; accept"),
+        policy("second", "", "metric 2"),
+        policy("third", "prefix-list list", "tag 3; reject"),
+    ];
+    let names = ["first", "second", "third"].map(String::from).to_vec();
+    let imports = BTreeMap::from([("ospf".to_string(), names)]);
+    let policies = RibPolicies::compile(policies(statements, vec![NET.into()]), imports).unwrap();
+    b.set_policies(policies, 0);
+    b.set("ospf", "203.0.113.0/24", "10.0.1.2");
+    assert_eq!(route(&b, "ospf", "198.51.100.0/24").metric, Metric(1), "the others are not asked");
+    assert_eq!(route(&b, "ospf", "203.0.113.0/24").metric, Metric(2), "none of them has decided");
+    let rejected = route(&b, "ospf", NET);
+    assert_eq!(rejected.rejected_by_policy.as_deref(), Some("policy third, term only"));
+    assert_eq!((rejected.metric, tags(&rejected)), (Metric(0), vec![]), "it is shown as it was announced");
+}
+
+#[test]
 fn interfaces_are_known_by_their_names() {
     let mut b = bench();
     import(&mut b, "connected", "interface eth2", "metric 3");

@@ -2,6 +2,7 @@
 
 use crate::RibProcess;
 use sluice_base::{FamilyId, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_process::clock;
 use sluice_rib::policy::SubscriberPolicy;
 use sluice_rib::registrations::{OriginKey, Registrations};
 use sluice_rib::request::{Subscribe, TakeSubscribed};
@@ -274,10 +275,11 @@ impl RibProcess {
     }
 
     /// Sends a subscriber the existing routes and then the changes, a call at a time, until the subscriber dies or
-    /// unsubscribes.
+    /// unsubscribes. The existing routes are not complete before the subscribed origins had the time to announce their routes to a RIB
+    /// that has just started: a subscriber of the RIB before would take what is missing for gone.
     pub(crate) fn start_subscription<P: TableKey>(
         self: &Rc<Self>,
-        table: TableId,
+        (table, origins): (TableId, Vec<String>),
         id: SubscriptionId,
         client: &str,
     ) {
@@ -286,18 +288,28 @@ impl RibProcess {
         self.clients.subscriptions.borrow_mut().insert(id, principal);
         let me = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            loop {
+            // True while the subscriber has still to learn that it has all existing routes.
+            let mut is_end_due = false;
+            while me.driver.read(|rib| rib.has_subscription(id)) {
                 let wait = me.clients.wake.notified();
-                let ready = me.driver.read(|rib| rib.ready_subscriptions::<P>().contains(&(table, id)));
-                if !ready {
-                    wait.await;
-                    if !me.driver.read(|rib| rib.has_subscription(id)) {
-                        break;
+                let are_refreshed = me.clients.registrations.borrow().are_refreshed_of(table, &origins);
+                let complete_at = me.fib.complete_at(are_refreshed);
+                let is_complete = clock::now() >= complete_at;
+                let is_ready = me.driver.read(|rib| rib.ready_subscriptions::<P>().contains(&(table, id)));
+                let has_news = is_ready || (is_end_due && is_complete);
+                if !has_news {
+                    tokio::select! {
+                        () = wait => {}
+                        () = tokio::time::sleep_until(clock::to_tokio(complete_at)), if is_end_due => {}
                     }
                     continue;
                 }
                 let taken = me.driver.request(TakeSubscribed::<P>::new(table, id, SUBSCRIBED_BATCH));
-                let Some((batch, dump_done)) = taken else { break };
+                let Some((batch, is_end)) = taken else { break };
+                is_end_due |= is_end;
+                let is_drained = batch.routes.updates.len() < SUBSCRIBED_BATCH;
+                let dump_done = is_end_due && is_complete && is_drained;
+                is_end_due &= !dump_done;
                 let request = pb::SubscribedRoutesRequest {
                     subscription: id.0,
                     family: P::ID.0.into(),
@@ -364,12 +376,12 @@ impl RibProcess {
     }
 
     fn subscribe_to<P: TableKey>(self: &Rc<Self>, wish: Wish, client: &str) -> SubscriptionId {
-        let subscribe = Subscribe::<P>::new(wish.table, wish.origins);
+        let subscribe = Subscribe::<P>::new(wish.table, wish.origins.clone());
         let id = self.driver.request(match wish.policy {
             Some(policy) => subscribe.through(policy),
             None => subscribe,
         });
-        self.start_subscription::<P>(wish.table, id, client);
+        self.start_subscription::<P>((wish.table, wish.origins), id, client);
         id
     }
 }

@@ -2,7 +2,7 @@
 //! engine.
 
 use crate::RibProcess;
-use sluice_base::{Address, FamilyId, FibBatch, IpKey, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Address, FamilyId, FibBatch, Instant, IpKey, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_clients::{FibOwner, ResyncEnd};
 use sluice_process::{Frame, Point, UnderWay, clock};
 use sluice_rib::Input;
@@ -45,6 +45,11 @@ impl FibPump {
             wake: Notify::new(),
             sent: frame.profile.point("route_sent_fea", "Sent to the FEA"),
         }
+    }
+
+    /// Returns the time from which the RIB has the routes of all origins; see [`FibOwner::complete_at`].
+    pub fn complete_at(&self, are_origins_refreshed: bool) -> Instant {
+        self.owner.borrow().complete_at(are_origins_refreshed)
     }
 
     /// Something may have changed.

@@ -7,6 +7,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use core::net::IpAddr;
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Prefix};
 use sluice_policy::community::Kind;
@@ -88,6 +89,27 @@ pub struct Outcome {
     pub reason: Option<Index>,
 }
 
+/// The term that decides on a route, by its names.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DecidedBy {
+    /// The policy; empty if no term of any policy decides.
+    pub policy: String,
+    /// The term.
+    pub term: String,
+    /// The reason of a rejection, as configured.
+    pub reason: Option<String>,
+}
+
+impl fmt::Display for DecidedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.policy.is_empty() {
+            return f.write_str("no term of the policies accepts the route (default-policy reject)");
+        }
+        write!(f, "policy {}, term {}", self.policy, self.term)?;
+        self.reason.iter().try_for_each(|reason| write!(f, ": {reason}"))
+    }
+}
+
 /// Known answers about one set of attributes, and the changes of the latest decision.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
@@ -138,6 +160,15 @@ impl BoundPolicy {
     /// Returns true if no policy is bound: the default decides.
     pub fn is_default(&self) -> bool {
         self.programs.is_empty()
+    }
+
+    /// Returns the names of the term that decided; `None` if no term did.
+    pub fn decided_by(&self, outcome: &Outcome) -> Option<DecidedBy> {
+        let (number, term) = outcome.term?;
+        let program = self.programs.get(number)?;
+        let names = program.terms().get(usize::from(term))?;
+        let reason = outcome.reason.and_then(|reason| program.reason(reason)).map(String::from);
+        Some(DecidedBy { policy: names.policy.clone(), term: names.term.clone(), reason })
     }
 
     /// Decides on a route. [`BoundPolicy::make`] makes the changes. `memory` has the answers about the route's attributes.

@@ -9,6 +9,6 @@ mod policies;
 mod route;
 pub mod vocabulary;
 
-pub use bound::{BoundPolicy, Memory, Neighbor, Outcome, Trace};
+pub use bound::{BoundPolicy, DecidedBy, Memory, Neighbor, Outcome, Trace};
 pub use policies::{BindError, DefaultPolicy, Policies};
 pub use route::{Context, Edited, NextHopRule, PolicyRoute, RouteType};

@@ -11,7 +11,7 @@ use super::import::policy_prefix;
 use super::pack::announcement_overhead;
 use super::sets::SetId;
 use super::{Accepted, Core};
-use crate::policy::{BoundPolicy, Edited, Memory, PolicyRoute, Trace};
+use crate::policy::{BoundPolicy, DecidedBy, Edited, Memory, PolicyRoute, Trace};
 use crate::wire::{FamilyKey, MAX_MESSAGE_LEN};
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
@@ -170,6 +170,23 @@ impl Exporter {
         };
         self.rows[place].outcomes.push((trace, outcome));
         Some(outcome)
+    }
+
+    /// Returns the term that rejects the best path of an entry; `None` if no term decides.
+    pub fn rejected_by<P: FamilyKey>(
+        &self,
+        core: &Core<P>,
+        view: &ExportView,
+        entry: u32,
+        best: Accepted,
+    ) -> Option<DecidedBy> {
+        let policy = view.policy.as_ref()?;
+        let set = &core.sets[best.set];
+        let prefix = policy_prefix(core.entries[entry].prefix);
+        let (octets, hop) = (core.sets.octets(set), core.next_hop_of(set.hop));
+        let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
+        let outcome = policy.decide(&mut route, &mut Memory::new(policy));
+        policy.decided_by(&outcome).filter(|_| !outcome.is_accepted)
     }
 
     fn find(&mut self, policy: &BoundPolicy, key: (SetId, PeerIndex)) -> usize {

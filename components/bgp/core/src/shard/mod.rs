@@ -26,6 +26,7 @@ mod backup;
 mod branch;
 mod decision;
 mod entry;
+mod explain;
 mod export;
 mod export_view;
 mod exporter;
@@ -46,6 +47,7 @@ mod view;
 
 pub use decision::Elimination;
 pub use entry::PeerIndex;
+pub use explain::{ExportVerdict, NotSent};
 pub use export_view::{ExportView, SentCommunities};
 pub use groups::Filled;
 pub use handover::{Fingerprint, ShardPart};
@@ -53,7 +55,7 @@ pub use own::OwnRoute;
 pub use pack::{NextHopsFor, Sent};
 pub use resolver::{Interest, Resolution};
 pub use rib::RIB_KINDS;
-pub use view::{GroupView, PathView, RouteView, ShardView};
+pub use view::{GroupView, PathView, ReceivedView, RouteView, ShardView};
 
 use crate::batch::{Batch, BatchSet, Change};
 use crate::hash::HashSeed;
@@ -116,6 +118,8 @@ pub(crate) struct PeerIn {
     rejected: u32,
     /// The policy for the peer's routes; `None` if every route is accepted unchanged.
     import: Option<Arc<BoundPolicy>>,
+    /// True if new prefixes of the peer are ignored: a bound on prefixes is reached.
+    is_full: bool,
 }
 
 /// The state that the steps of the pipeline share.
@@ -255,6 +259,12 @@ impl<P: FamilyKey> Core<P> {
         }
         self.decide(id, old, provenance);
         self.release_path(path.attributes, out);
+    }
+
+    /// Returns true if a peer has a path of a prefix.
+    #[cold]
+    fn has_path(&self, peer: PeerIndex, prefix: P) -> bool {
+        self.find(prefix).is_some_and(|id| self.entries.position(id, peer).is_some())
     }
 
     fn withdraw(
@@ -406,7 +416,8 @@ impl<P: FamilyKey> Shard<P> {
     pub fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
         let index = usize::from(peer.0);
         while self.core.peers.len() <= index {
-            let unknown = PeerIn { info, generation: 0, paths: 0, stale: 0, rejected: 0, import: None };
+            let unknown =
+                PeerIn { info, generation: 0, paths: 0, stale: 0, rejected: 0, import: None, is_full: false };
             self.core.peers.push(unknown);
         }
         self.core.peers[index].info = info;
@@ -422,6 +433,7 @@ impl<P: FamilyKey> Shard<P> {
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
             peer.generation = peer.generation.wrapping_add(1);
             peer.stale = peer.paths;
+            peer.is_full = false;
             self.deletion.is_on = true;
         }
         self.refilter.end(peer);
@@ -433,11 +445,18 @@ impl<P: FamilyKey> Shard<P> {
         self.core.peers.get(usize::from(peer.0)).is_none_or(|p| p.paths == 0)
     }
 
+    /// Ignores new prefixes of a peer, or no longer.
+    pub fn set_full(&mut self, peer: PeerIndex, is_full: bool) {
+        if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
+            peer.is_full = is_full;
+        }
+    }
+
     /// Takes a batch of `peer`'s changes.
     pub fn apply(&mut self, peer: PeerIndex, batch: &Batch<P>, out: &mut Outbox<Interest<P::Hop>>) {
         let core = &mut self.core;
         let Some(known) = core.peers.get(usize::from(peer.0)) else { return };
-        let policy = known.import.clone();
+        let (policy, is_full) = (known.import.clone(), known.is_full);
         self.interned.clear();
         self.interned.resize(batch.sets().len(), None);
         let mut events = batch.events().iter().copied();
@@ -452,6 +471,9 @@ impl<P: FamilyKey> Shard<P> {
             }
             if change.set == Change::<P>::WITHDRAWN {
                 core.withdraw(peer, change.prefix, provenance, out);
+                continue;
+            }
+            if is_full && !core.has_path(peer, change.prefix) {
                 continue;
             }
             let index = change.set as usize;

@@ -7,6 +7,7 @@ use super::sets::SetId;
 use super::{Elimination, ExportView, NextHopsFor, Resolution, Shard};
 use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
 use crate::family::FamilyIndex;
+use crate::policy::DecidedBy;
 use crate::wire::FamilyKey;
 use crate::wire::attribute::code;
 use crate::wire::multiprotocol::NextHop;
@@ -22,6 +23,8 @@ pub struct PathView {
     pub stale: bool,
     /// The reason why it is not the best; `None` for the best.
     pub lost: Option<Elimination>,
+    /// The term that rejects the path on import; empty names if no term decides on it. `None` for an accepted path.
+    pub rejected_by: Option<DecidedBy>,
     /// The next hop.
     pub next_hop: NextHop,
     /// The resolution of the next hop.
@@ -211,6 +214,9 @@ impl<P: FamilyKey> Shard<P> {
                     peer: path.peer,
                     stale: path.generation != peer.generation,
                     lost,
+                    rejected_by: accepted.is_none().then(|| {
+                        self.core.rejected_by(path.peer, self.core.entries[id].prefix, came).unwrap_or_default()
+                    }),
                     next_hop,
                     resolution: self.core.resolver.resolution(sets[used].hop),
                     view,

@@ -1,6 +1,7 @@
 //! What a router's BGP is told to be. Every value has been validated by the schema.
 
 use super::bindings::policies_differ;
+use super::limits::MaximumPrefixes;
 use super::redistribution::Redistribute;
 use crate::family::{Families, FamilyIndex};
 use crate::policy::{DefaultPolicy, Policies};
@@ -115,10 +116,24 @@ pub struct NeighborConfig {
 
 /// An address family of a neighbor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct FamilyConfig {
     /// True if the family is offered; by default only the family of the neighbor's address is.
     #[serde(default)]
     pub enabled: Option<bool>,
+    /// Bounds on the neighbor's prefixes.
+    #[serde(default)]
+    pub maximum_prefixes: MaximumPrefixes,
+}
+
+impl FamilyConfig {
+    /// No statement.
+    pub const DEFAULT: FamilyConfig = FamilyConfig { enabled: None, maximum_prefixes: MaximumPrefixes::NONE };
+
+    /// Returns this configuration with the bounds of another one, which end no session.
+    const fn with_bounds_of(self, other: FamilyConfig) -> FamilyConfig {
+        FamilyConfig { enabled: self.enabled, maximum_prefixes: other.maximum_prefixes }
+    }
 }
 
 const fn yes() -> bool {
@@ -173,7 +188,7 @@ impl NeighborConfig {
     }
 
     /// The settings of a family; the default for one that the schema does not have.
-    fn family(&self, family: FamilyIndex) -> FamilyConfig {
+    pub(super) fn family(&self, family: FamilyIndex) -> FamilyConfig {
         match family {
             FamilyIndex::IPV4 => self.ipv4_unicast,
             FamilyIndex::IPV6 => self.ipv6_unicast,
@@ -200,10 +215,10 @@ impl NeighborConfig {
             password: None,
             multihop: None,
             ttl_security: false,
-            ipv4_unicast: FamilyConfig { enabled: None },
-            ipv6_unicast: FamilyConfig { enabled: None },
+            ipv4_unicast: FamilyConfig::DEFAULT,
+            ipv6_unicast: FamilyConfig::DEFAULT,
             #[cfg(feature = "labels")]
-            labels: FamilyConfig { enabled: None },
+            labels: FamilyConfig::DEFAULT,
             next_hop_self: false,
             enforce_first_as: true,
             relationship: None,
@@ -221,6 +236,13 @@ impl NeighborConfig {
     pub fn default_policy(&self, local_as: Asn) -> DefaultPolicy {
         let is_trusted = self.peer_as == local_as || self.relationship.is_some();
         self.default_policy.unwrap_or(if is_trusted { DefaultPolicy::Accept } else { DefaultPolicy::Reject })
+    }
+
+    /// Returns the directions in which an external neighbor of a router of `local_as` exchanges nothing for want of a policy (RFC 8212):
+    /// import, export.
+    pub fn without_policy(&self, local_as: Asn) -> (bool, bool) {
+        let rejects = self.default_policy(local_as) == DefaultPolicy::Reject && self.peer_as != local_as;
+        (rejects && self.import.is_empty(), rejects && self.export.is_empty())
     }
 
     pub(super) fn session(&self, identity: &Identity) -> SessionConfig {
@@ -253,6 +275,8 @@ impl NeighborConfig {
             import: other.import.clone(),
             export: other.export.clone(),
             default_policy: other.default_policy,
+            ipv4_unicast: self.ipv4_unicast.with_bounds_of(other.ipv4_unicast),
+            ipv6_unicast: self.ipv6_unicast.with_bounds_of(other.ipv6_unicast),
             ..self.clone()
         };
         alike != *other
@@ -405,6 +429,8 @@ mod tests {
         check_in(Asn(2), |n| n.default_policy = Some(DefaultPolicy::Reject), "0 0 0 0");
         check(|n| n.import = vec!["unknown".into()], "0 1 0 0");
         check(|n| n.send_community.large = false, "0 1 0 0");
+        check(|n| n.ipv4_unicast.maximum_prefixes.received = Some(9), "0 0 0 0");
+        check(|n| n.ipv4_unicast.enabled = Some(false), "1 0 0 0");
         check(|n| n.hold_time = 9, "1 0 0 0");
         check(|n| n.send_hold_time = Some(600), "0 0 0 0");
         check(|n| (n.hold_time, n.next_hop_self) = (9, true), "1 0 0 0");

@@ -5,6 +5,7 @@
 
 use super::config::{Config, Identity, NeighborConfig};
 use super::handover::SpeakerState;
+use super::limits::PrefixCount;
 use super::peer::Link;
 use super::peers::Peers;
 use super::questions::{Questions, Reply};
@@ -235,6 +236,10 @@ impl Control {
                     *until = Some(now + FORGIVEN);
                 }
             }
+            TableEvent::Prefixes { peer, life, family, received, accepted } => {
+                let count = PrefixCount { received, accepted };
+                self.peers.counted(now, table, (peer, life, family), count, out);
+            }
             TableEvent::BackupsDue if self.has_rib => {
                 self.backups_at.get_or_insert(now + REST);
             }
@@ -383,7 +388,9 @@ impl Machine for Control {
             }
             Input::Redistributed(changes) => self.redistribute(changes, out),
             Input::Reset(address, text) => {
-                if let Some(&index) = peers.by_address.get(&address) {
+                if let Some(&index) = peers.by_address.get(&address)
+                    && !peers.open_limited(now, index, out)
+                {
                     peers.drive(now, index, session::Input::Reset { subcode: cease::RESET, text }, out);
                 }
             }
@@ -399,11 +406,14 @@ impl Machine for Control {
 
     fn next_deadline(&self) -> Option<Instant> {
         let forgiven = self.lost.values().flatten().min().copied();
-        [self.peers.next_deadline(), self.look_at, self.backups_at, forgiven].into_iter().flatten().min()
+        let restart = self.peers.next_restart();
+        let all = [self.peers.next_deadline(), self.look_at, self.backups_at, forgiven, restart];
+        all.into_iter().flatten().min()
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
         self.peers.on_deadline(now, out);
+        self.peers.restart_limited(now, out);
         if self.look_at.is_some_and(|at| at <= now) {
             self.look(now, out);
         }

@@ -120,7 +120,10 @@ impl Statements {
 
 impl FamilyConfig {
     fn inherit(self, from: FamilyConfig) -> FamilyConfig {
-        FamilyConfig { enabled: self.enabled.or(from.enabled) }
+        FamilyConfig {
+            enabled: self.enabled.or(from.enabled),
+            maximum_prefixes: self.maximum_prefixes.inherit(from.maximum_prefixes),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::control::Output;
 use super::peer::Peer;
 use super::peers::{Peers, event};
 use crate::event::PeerEvent;
+use crate::family::FamilyIndex;
 use crate::policy::Policies;
 use crate::session;
 use crate::shard::PeerIndex;
@@ -92,12 +93,20 @@ impl Peers {
             return;
         };
         let what = peer.config.reconfigured(&new, identity.local_as);
+        let bounds = |config: &NeighborConfig| {
+            FamilyIndex::all().map(|family| config.family(family).maximum_prefixes).collect::<Vec<_>>()
+        };
+        let has_other_bounds = bounds(&peer.config) != bounds(&new);
         peer.config = new;
         peer.session.configure(now, peer.config.session(&identity));
         self.note_deadline(index);
         match what {
             // Other policies are given to the tables for all neighbors together.
-            Reconfigured::Kept | Reconfigured::Refiltered => {}
+            Reconfigured::Kept | Reconfigured::Refiltered => {
+                if has_other_bounds {
+                    self.open_limited(now, index, out);
+                }
+            }
             Reconfigured::Reset => {
                 let input = session::Input::Reset { subcode: cease::CONFIGURATION, text: String::new() };
                 self.drive(now, index, input, out);

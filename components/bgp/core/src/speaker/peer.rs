@@ -2,6 +2,7 @@
 
 use super::bindings::Bindings;
 use super::config::{Identity, NeighborConfig};
+use super::limits::Limits;
 use crate::attributes::ReceiveRules;
 use crate::endpoints::Endpoints;
 use crate::family::{ByFamily, Families};
@@ -47,6 +48,8 @@ pub(super) struct Peer {
     connections: SmallVec<[(ConnectionId, Endpoints); 2]>,
     /// The policies of the established session that the tables know.
     policies: Option<(ImportPolicies, PeerExport)>,
+    /// The neighbor's bounds on prefixes in this session.
+    pub limits: Limits,
     /// Counts of messages read and written, in this session and earlier sessions.
     pub read: ReaderCounters,
     pub sent: Sent,
@@ -67,6 +70,7 @@ impl Peer {
             retired: false,
             connections: SmallVec::new(),
             policies: None,
+            limits: Limits::default(),
             read: ReaderCounters::default(),
             sent: Sent::default(),
             read_before: ReaderCounters::default(),
@@ -174,6 +178,7 @@ impl Peer {
         Some(PeerExport {
             families: negotiated.families.and(Families::of(|family| !next_hops[family].is_empty())),
             views,
+            counted: Families::of(|family| config.family(family).maximum_prefixes.is_set()),
             next_hops,
             shared: subnet.map(|subnet| (subnet, config.address)),
         })
@@ -202,6 +207,7 @@ impl Peer {
         (self.read, self.sent) = (ReaderCounters::default(), Sent::default());
         self.end_of_rib = ByFamily::default();
         self.policies = None;
+        self.limits.end_session();
         self.life.take()
     }
 

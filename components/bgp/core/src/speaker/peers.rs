@@ -232,6 +232,7 @@ impl Peers {
                     let (life, spread, source) = (self.life, self.spread, self.identity.source);
                     let info = peer.info(&negotiated);
                     let bindings = &mut self.bindings;
+                    let without_policy = peer.config.without_policy(self.identity.local_as);
                     let Some((mut link, import, outlet)) =
                         peer.up(index, life, connection, &negotiated, spread, source, bindings)
                     else {
@@ -243,6 +244,10 @@ impl Peers {
                     out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                     out.push(Output::Up(address, connection, Box::new(link)));
                     out.push(event(address, PeerEvent::Up));
+                    let (import, export) = without_policy;
+                    if import || export {
+                        out.push(event(address, PeerEvent::NoPolicy { import, export }));
+                    }
                     // RFC 4724, section 2: the marker is due also where there is nothing to announce.
                     for family in untold.iter() {
                         let mut octets = Vec::new();

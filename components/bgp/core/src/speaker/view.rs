@@ -39,6 +39,8 @@ pub struct NeighborView {
     pub index: PeerIndex,
     /// The configuration.
     pub config: NeighborConfig,
+    /// True for routes from and to an external neighbor without a policy for them: nothing is accepted, nothing is announced.
+    pub without_policy: (bool, bool),
     /// True if the neighbor is in this router's AS.
     pub internal: bool,
     /// The state of the session.
@@ -164,6 +166,7 @@ impl Control {
         let (reader, writer) = (peer.read(), peer.sent());
         Some(NeighborView {
             index,
+            without_policy: peer.config.without_policy(self.peers.identity.local_as),
             config: peer.config.clone(),
             internal: session.config().is_internal(),
             state: session.state(),

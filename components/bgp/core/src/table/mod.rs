@@ -58,6 +58,8 @@ pub enum Order {
     PeerDown(PeerIndex, SessionEpoch),
     /// The router originates a prefix, or no longer does.
     Originate(Box<Origination>),
+    /// New prefixes of a family and a peer are ignored, or no longer: a bound on prefixes is reached.
+    SetFull(PeerIndex, FamilyIndex, bool),
     /// A source of the router's own has this name, and these policies for its routes, from now on.
     SetSource(PeerIndex, Arc<str>, ImportPolicies),
     /// The RIB's answer about IPv4 next hops.
@@ -123,6 +125,19 @@ pub enum TableEvent {
     BackupsDue,
     /// A session is down, and this address of its peer was the next hop of its routes and of no others.
     GatewayLost(IpAddr),
+    /// The number of prefixes changed of a peer whose prefixes are counted.
+    Prefixes {
+        /// The peer.
+        peer: PeerIndex,
+        /// The session.
+        life: SessionEpoch,
+        /// The family.
+        family: FamilyIndex,
+        /// Prefixes that the peer announced.
+        received: u32,
+        /// Prefixes that import policy accepted.
+        accepted: u32,
+    },
     /// The table has no routes left of a peer whose session of this epoch is over.
     Drained(PeerIndex, SessionEpoch),
 }
@@ -193,6 +208,8 @@ struct PeerOut {
     outlet: Option<Box<PeerExport>>,
     /// The family that had the last turn.
     turn: FamilyIndex,
+    /// The latest reported counts of received and rejected prefixes.
+    reported: ByFamily<(u32, u32)>,
 }
 
 /// The result of filling a peer's buffer.
@@ -240,7 +257,8 @@ impl Table {
                 if self.peers.len() <= place {
                     self.peers.resize_with(place + 1, || None);
                 }
-                self.peers[place] = Some(PeerOut { life, outlet: None, turn: FamilyIndex::LAST });
+                let (turn, reported) = (FamilyIndex::LAST, ByFamily::default());
+                self.peers[place] = Some(PeerOut { life, outlet: None, turn, reported });
             }
             Order::Open(peer, outlet) => {
                 self.each(|family, shard| {
@@ -250,6 +268,7 @@ impl Table {
                 });
                 self.set_outlet(peer, outlet);
             }
+            Order::SetFull(peer, family, is_full) => self.shards.all_mut()[family].set_full(peer, is_full),
             Order::SetPolicies(policies) => self.set_policies(&policies),
             Order::Refresh(peer, family) => self.shards.all_mut()[family].refresh(peer, None),
             Order::PeerDown(peer, life) => {
@@ -362,6 +381,7 @@ impl Table {
     ) {
         if self.is_up(peer, life) {
             self.each(|_, shard| shard.apply(peer, batches));
+            self.report_count(peer, out);
         }
         batches.clear();
         self.tell(out);
@@ -374,6 +394,22 @@ impl Table {
             self.work(budget, out)
         } else {
             Progress::Done
+        }
+    }
+
+    /// Reports the prefixes of a peer with bounds, if their number changed.
+    #[inline]
+    fn report_count(&mut self, peer: PeerIndex, out: &mut Outbox<TableEvent>) {
+        let Table { shards, peers, .. } = self;
+        let known = peers.get_mut(usize::from(peer.0)).and_then(Option::as_mut);
+        let Some(PeerOut { outlet: Some(outlet), life, reported, .. }) = known else { return };
+        for family in outlet.counted.iter() {
+            let shard = shards.get(family);
+            let (received, rejected) = (shard.received(peer), shard.rejected(peer));
+            if core::mem::replace(&mut reported[family], (received, rejected)) != (received, rejected) {
+                let accepted = received.saturating_sub(rejected);
+                out.push(TableEvent::Prefixes { peer, life: *life, family, received, accepted });
+            }
         }
     }
 

@@ -13,6 +13,8 @@ use sluice_base::{IpPrefix, Prefix};
 pub struct PeerExport {
     /// Families that the peer is told: agreed on, and the router has a next hop for them.
     pub families: Families,
+    /// Families of which the peer's prefixes are counted and reported.
+    pub counted: Families,
     /// The octets of the router's own next hop, by family.
     pub next_hops: ByFamily<OwnNextHop>,
     /// The subnet that the router shares with the peer, and the peer's address: there the peer reaches the next hops of other external

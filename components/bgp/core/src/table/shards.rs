@@ -38,6 +38,7 @@ pub(super) struct Filling<'a> {
 pub(super) trait FamilyShard {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo);
     fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr>;
+    fn set_full(&mut self, peer: PeerIndex, is_full: bool);
     fn set_source(&mut self, source: PeerIndex, name: Arc<str>);
     fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>);
     fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>);
@@ -76,6 +77,9 @@ impl<P: Sharded> FamilyShard for Part<P> {
     }
     fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr> {
         self.shard.peer_down(peer)
+    }
+    fn set_full(&mut self, peer: PeerIndex, is_full: bool) {
+        self.shard.set_full(peer, is_full);
     }
     fn set_source(&mut self, source: PeerIndex, name: Arc<str>) {
         self.shard.set_source(source, name);

@@ -3,7 +3,7 @@
 use super::{Sharded, Spread, Table};
 use crate::family::FamilyIndex;
 use crate::shard::rules::Announced;
-use crate::shard::{GroupView, PeerIndex, Resolution, RouteView, ShardView};
+use crate::shard::{ExportVerdict, GroupView, NotSent, PeerIndex, Resolution, RouteView, ShardView};
 use crate::wire::multiprotocol::NextHop;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -56,6 +56,21 @@ impl Table {
     pub fn advertised_route<P: Sharded>(&self, peer: PeerIndex, prefix: P) -> Option<RouteView<P>> {
         let outlet = self.peers.get(usize::from(peer.0))?.as_ref()?.outlet.as_ref()?;
         P::shard(self).advertised_route(peer, prefix, &outlet.next_hops::<P>())
+    }
+
+    /// Returns what `peer` is sent of a prefix; see [`crate::shard::Shard::export_verdict`].
+    ///
+    /// # Errors
+    ///
+    /// The reason why nothing is sent.
+    pub fn export_verdict<P: Sharded>(&self, peer: PeerIndex, prefix: P) -> ExportVerdict<P> {
+        let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref).ok_or(NotSent::NoSession)?;
+        let outlet = known.outlet.as_ref().ok_or(NotSent::NoSession)?;
+        if !outlet.families.has(P::INDEX) {
+            let has_next_hop = !outlet.next_hops[P::INDEX].is_empty();
+            return Err(if has_next_hop { NotSent::NotAgreed } else { NotSent::NoOwnNextHop });
+        }
+        P::shard(self).export_verdict(peer, prefix, &outlet.next_hops::<P>())
     }
 
     /// Returns true if every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].

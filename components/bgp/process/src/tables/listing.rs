@@ -10,7 +10,7 @@ use crate::idl::bgp::v1 as pb;
 use crate::service::{as_path, not_configured, path};
 use regex::Regex;
 use sluice_bgp::attributes::canonical;
-use sluice_bgp::shard::{PeerIndex, RouteView};
+use sluice_bgp::shard::{Elimination, PeerIndex, RouteView};
 use sluice_bgp::speaker::control::Control;
 use sluice_bgp::table::{Sharded, Table};
 use sluice_bgp::wire::attribute::code;
@@ -137,6 +137,9 @@ impl Filter {
 struct Wanted {
     received_from: Option<PeerIndex>,
     advertised_to: Option<PeerIndex>,
+    verdict: pb::Verdict,
+    /// True if paths are shown as they came, before import policy.
+    as_received: bool,
     filter: Arc<Filter>,
 }
 
@@ -149,6 +152,18 @@ impl Wanted {
         };
         if let Some(peer) = self.received_from {
             route.paths.retain(|p| p.peer == peer);
+        }
+        match self.verdict {
+            pb::Verdict::Any => {}
+            pb::Verdict::Accepted => route.paths.retain(|p| p.lost != Some(Elimination::Rejected)),
+            pb::Verdict::Rejected => route.paths.retain(|p| p.lost == Some(Elimination::Rejected)),
+        }
+        if self.as_received {
+            for path in &mut route.paths {
+                if let Some(came) = path.received.take() {
+                    (path.next_hop, path.view, path.attributes) = (came.next_hop, came.view, came.attributes);
+                }
+            }
         }
         if !self.filter.is_empty() {
             route.paths.retain(|p| self.filter.accepts(&p.attributes));
@@ -171,6 +186,7 @@ impl Wanted {
             Iterator::any(&mut paths, |(peer, set, attributes)| {
                 self.received_from.is_none_or(|wanted| wanted == peer)
                     && (self.filter.is_empty()
+                        || self.as_received
                         || *known.entry(set).or_insert_with(|| self.filter.accepts(attributes)))
             })
         };
@@ -245,6 +261,8 @@ impl BgpProcess {
         let wanted = Wanted {
             received_from: index(&request.received_from)?,
             advertised_to: index(&request.advertised_to)?,
+            verdict: request.verdict(),
+            as_received: request.as_received,
             filter: Arc::new(Filter::read(request)?),
         };
         let limit = if request.limit == 0 { 1000 } else { (request.limit as usize).min(MAX_PAGE) };

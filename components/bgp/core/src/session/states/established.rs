@@ -4,7 +4,7 @@ use crate::event::DownReason;
 use crate::session::collision;
 use crate::session::fsm::{Context, Event, Failures, Fsm, Timer};
 use crate::wire::Notification;
-use crate::wire::notification::{code, fsm as subcode};
+use crate::wire::notification::{cease, code, fsm as subcode};
 
 pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'_>) {
     match event {
@@ -12,7 +12,10 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         Event::ManualStop(n) => {
             fsm.send_notification(cx, &n);
             fsm.failures = Failures::default();
-            fsm.idle(DownReason::Stopped, cx);
+            // Whoever looks for the reason of a session that ended for too many prefixes did not stop it.
+            let is_for_prefixes = n.subcode == cease::MAX_PREFIXES;
+            let reason = if is_for_prefixes { DownReason::Sent(n) } else { DownReason::Stopped };
+            fsm.idle(reason, cx);
         }
         Event::AutomaticStop(n) | Event::Error(n) => fsm.fail_with(n, cx),
         Event::Expired(Timer::Hold) => fsm.fail_with(Notification::new(code::HOLD_TIMER, 0), cx),

@@ -1,0 +1,187 @@
+//! Static and connected routes go into BGP, beside BIRD as the neighbor: none is lost and none is left over, whichever process is
+//! killed, and policies of the RIB decide on them without asking anybody for the routes again.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod router_lab;
+
+use router_lab::{RouterLab, SLUICE, possible, share};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const TOPOLOGY: &str = r#"
+[nodes.bird]
+daemon = 'bird'
+config = '''
+router id 10.1.0.2;
+protocol device { }
+protocol static { ipv4; route 192.0.2.0/24 blackhole; }
+protocol bgp sluice {
+    local 10.1.0.2 as 64501; neighbor 10.1.0.1 as 64500; graceful restart off;
+    connect delay time 1; connect retry time 1; error wait time 1, 2;
+    ipv4 { import all; export where source = RTS_STATIC; };
+    ipv6 { import all; export none; };
+}
+'''
+[nodes.sluice]
+daemon = 'sluice'
+config = '''
+policy {
+    policy-statement local {
+        term tagged { from { tag 7; } then { reject; reason "only for this router"; } }
+        term costly { from { metric 20; } then { tag 8; } }
+    }
+    policy-statement to-bgp {
+        term costly { from { protocol static; tag 8; } then { med 77; accept; } }
+        term other { then { med 7; } }
+    }
+}
+rib { origin static { import [ local ]; } }
+protocols {
+    static {
+        route 198.51.100.0/24 { discard; }
+        route 203.0.113.0/24 { discard; tag 7; }
+        route 100.64.0.0/24 { next-hop 10.1.0.2; metric 20; }
+        route 2001:db8:77::/48 { discard; }
+    }
+    bgp {
+        local-as 64500; router-id 10.0.0.1; default-policy accept;
+        redistribute static { policy to-bgp; } redistribute connected;
+        neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; ipv6-unicast enabled; }
+    }
+}
+'''
+[[links]]
+a = 'sluice:bird'
+b = 'bird:sluice'
+a_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
+b_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
+"#;
+
+/// The prefixes that BIRD has from the router.
+fn at_bird(lab: &RouterLab) -> BTreeSet<String> {
+    let shown = lab.birdc("bird", "show route protocol sluice");
+    let prefixes = shown.lines().filter_map(|line| line.split_whitespace().next());
+    prefixes.filter(|word| word.contains('/')).map(String::from).collect()
+}
+
+/// Waits until BIRD has exactly these prefixes.
+fn until_at_bird(lab: &RouterLab, what: &str, expected: &[&str]) {
+    let expected: BTreeSet<String> = expected.iter().map(ToString::to_string).collect();
+    lab.until(what, |lab| at_bird(lab) == expected);
+}
+
+/// The withdrawals that BIRD has from the router in this session.
+fn withdrawals(lab: &RouterLab) -> Vec<String> {
+    let shown = lab.birdc("bird", "show protocols all sluice");
+    let counts = shown.lines().filter(|line| line.contains("Import withdraws"));
+    counts.filter_map(|line| line.split_whitespace().nth(2).map(String::from)).collect()
+}
+
+fn commit(lab: &RouterLab, statement: &str) {
+    let done = lab.cli(&["configure", statement, "commit"]);
+    assert!(done.status.success(), "{statement}: {}", String::from_utf8_lossy(&done.stdout));
+}
+
+/// The route of an origin in the RIB.
+fn in_rib(lab: &RouterLab, prefix: &str, origin: &str) -> Value {
+    let routes = lab.ask(&["show", "routes", prefix]);
+    let mut all = routes["routes"].as_array().cloned().unwrap_or_default().into_iter();
+    all.find(|route| route["origin"] == origin).unwrap_or_default()
+}
+
+/// Kills a component, and waits for the next process.
+fn kill(lab: &RouterLab, component: &str) {
+    let pid = lab.pid(component).unwrap();
+    lab.kill(pid);
+    lab.until("there is another process", |l| l.pid(component).is_some_and(|new| new != 0 && new != pid));
+    lab.until("the router is ready", RouterLab::ready);
+}
+
+#[test]
+fn routes_of_other_protocols_go_into_bgp() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    lab.until("the session is up", |l| l.established("10.1.0.2"));
+    let connected = ["10.1.0.0/24", "2001:db8:1::/64"];
+    let with = |more: &[&'static str]| -> Vec<&str> { connected.iter().chain(more).copied().collect() };
+    let all = with(&["198.51.100.0/24", "100.64.0.0/24", "2001:db8:77::/48"]);
+    until_at_bird(&lab, "BIRD has the routes of both origins, but for the rejected one", &all);
+    let rejected = in_rib(&lab, "203.0.113.0/24", "static");
+    let reason = "only for this router (policy local, term tagged)";
+    assert_eq!(rejected["rejected_by_policy"], reason, "{rejected}");
+    assert_eq!(in_rib(&lab, "100.64.0.0/24", "static")["tags"][0], 8);
+
+    // The RIB's policy added the tag that BGP's policy asks for.
+    let med = |prefix: &str| {
+        let shown = lab.birdc("bird", &format!("show route {prefix} all"));
+        shown.lines().find_map(|line| Some(line.split_once("BGP.med: ")?.1.to_string()))
+    };
+    assert_eq!(["100.64.0.0/24", "198.51.100.0/24"].map(med), [Some("77".into()), Some("7".into())]);
+
+    // A RIB that is killed costs the neighbor nothing: BGP keeps the routes until the next RIB has sent its own.
+    let mut before = withdrawals(&lab);
+    kill(&lab, "rib");
+    lab.until("the RIB has its routes", |l| in_rib(l, "198.51.100.0/24", "static")["selected"] == true);
+    // Something that comes after all of them.
+    commit(&lab, "set protocols static route 198.51.101.0/24 discard");
+    let more = [&all[..], &["198.51.101.0/24"]].concat();
+    until_at_bird(&lab, "BIRD has one more", &more);
+    assert_eq!(withdrawals(&lab), before, "none was withdrawn meanwhile");
+
+    // Nor does a process that hands over to the next one.
+    for (component, prefix) in
+        [("rib", "198.51.110.0/24"), ("bgp", "198.51.111.0/24"), ("static", "198.51.112.0/24")]
+    {
+        let done = lab.cli(&["restart", component]);
+        assert!(done.status.success(), "{component}: {}", String::from_utf8_lossy(&done.stdout));
+        commit(&lab, &format!("set protocols static route {prefix} discard"));
+        until_at_bird(&lab, "BIRD has one more", &[&more[..], &[prefix]].concat());
+        assert_eq!(withdrawals(&lab), before, "{component} restarted unnoticed");
+        commit(&lab, &format!("delete protocols static route {prefix}"));
+        until_at_bird(&lab, "BIRD has one less", &more);
+        before = withdrawals(&lab);
+    }
+
+    // What goes while there is no RIB is not left over.
+    let pid = lab.pid("rib").unwrap();
+    lab.kill(pid);
+    commit(&lab, "delete protocols static route 198.51.101.0/24");
+    until_at_bird(&lab, "BIRD has one less", &all);
+
+    kill(&lab, "bgp");
+    lab.until("the session is up again", |l| l.established("10.1.0.2"));
+    until_at_bird(&lab, "BIRD has all routes again", &all);
+    kill(&lab, "static");
+    commit(&lab, "set protocols static route 198.51.102.0/24 discard");
+    until_at_bird(&lab, "BIRD has another one", &[&all[..], &["198.51.102.0/24"]].concat());
+    commit(&lab, "delete protocols static route 198.51.102.0/24");
+    until_at_bird(&lab, "BIRD has all routes", &all);
+
+    // Another policy: the static process is not asked, and has not said anything.
+    commit(&lab, "delete rib");
+    until_at_bird(&lab, "BIRD has the rejected route too", &[&all[..], &["203.0.113.0/24"]].concat());
+    assert_eq!(in_rib(&lab, "203.0.113.0/24", "static")["rejected_by_policy"], Value::Null);
+    commit(&lab, "set rib origin static import local");
+    until_at_bird(&lab, "BIRD has the others", &all);
+    let refused = lab.cli(&["configure", "set rib origin static import locale", "commit"]);
+    let text =
+        String::from_utf8_lossy(&refused.stdout).into_owned() + &String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && text.contains("did you mean `local`"), "{text}");
+
+    // The neighbor's own route, which a static route replaces for a while.
+    lab.until("BGP's route is used", |l| in_rib(l, "192.0.2.0/24", "bgp")["selected"] == true);
+    commit(&lab, "set protocols static route 192.0.2.0/24 discard");
+    until_at_bird(&lab, "BIRD has its own prefix from here", &[&all[..], &["192.0.2.0/24"]].concat());
+    commit(&lab, "delete protocols static route 192.0.2.0/24");
+    until_at_bird(&lab, "BIRD has it no more", &all);
+    lab.until("BGP's route is used again", |l| in_rib(l, "192.0.2.0/24", "bgp")["selected"] == true);
+
+    commit(&lab, "delete protocols bgp redistribute static");
+    until_at_bird(&lab, "only the connected routes are left", &connected);
+    commit(&lab, "delete protocols bgp redistribute connected");
+    until_at_bird(&lab, "none is left", &[]);
+}

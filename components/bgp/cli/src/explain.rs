@@ -1,0 +1,282 @@
+//! `sluice explain`: why a prefix has the route that it has, from the wire to the kernel, and who is sent it.
+//!
+//! Each component is asked for its part: BGP for paths and verdicts, the manager for the policies, the RIB and the FEA for
+//! what they have. Policies are run again here, on the attributes as they came, for the values before and after each term.
+
+use crate::idl::bgp::v1 as pb;
+use crate::routes::{attributes, path_json};
+use serde_json::{Value, json};
+use sluice_base::IpPrefix;
+use sluice_console::{Call, Failure, Output, addr};
+use sluice_policy_test::explain::Explanation;
+use sluice_policy_test::{Subject, Trial, report};
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::fea::v1 as fea;
+use sluice_xrl::idl::manager::v1 as manager;
+use sluice_xrl::idl::rib::v1 as rib;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// The answers of the components.
+struct Answers {
+    prefix: IpPrefix,
+    bgp: pb::ExplainReply,
+    neighbors: BTreeMap<String, pb::Neighbor>,
+    /// The running configuration's policies; `None` if the manager does not answer.
+    policies: Option<Trial>,
+    rib: Vec<rib::Route>,
+    kernel: Vec<fea::KernelRoute>,
+}
+
+/// Answers the question of a command line.
+pub async fn run(client: &pb::BgpClient, call: &Call<'_>, out: &mut Output) -> Result<(), Failure> {
+    let text = call.values.text("prefix").unwrap_or_default();
+    let prefix: IpPrefix = text.parse().map_err(|error| {
+        Failure::usage(format!(
+            "`{text}` is no prefix: {error}; `show routes ADDRESS` finds an address's route"
+        ))
+    })?;
+    let answers = ask(client, call, prefix).await?;
+    if out.is_json() {
+        out.json(&answers.json());
+    } else {
+        answers.text().lines().for_each(|line| out.line(line));
+    }
+    Ok(())
+}
+
+async fn ask(client: &pb::BgpClient, call: &Call<'_>, prefix: IpPrefix) -> Result<Answers, Failure> {
+    let word = |name| call.values.text(name).map(String::from).unwrap_or_default();
+    let request = pb::ExplainRequest { net: Some(prefix.into()), from: word("from"), to: word("to") };
+    let bgp = client.explain(request).await?;
+    let neighbors = client.get_neighbors(pb::GetNeighborsRequest::default()).await?.neighbors;
+    let rib = rib::RibClient::new(&call.router, "rib").with_deadline(call.timeout);
+    let fea = fea::FibClient::new(&call.router, "fea").with_deadline(call.timeout);
+    let routes = rib.get_routes(rib::GetRoutesRequest { exact: Some(prefix.into()), ..Default::default() });
+    let family = common::Family::from(prefix.family()).into();
+    let request = fea::GetKernelRoutesRequest { family, exact: Some(prefix.into()), ..Default::default() };
+    // What does not answer has no part in the explanation; BGP has answered.
+    Ok(Answers {
+        prefix,
+        bgp,
+        neighbors: neighbors.into_iter().map(|n| (n.address.clone(), n)).collect(),
+        policies: running(call).await.and_then(|configuration| Trial::read(&configuration).ok()),
+        rib: routes.await.map(|reply| reply.routes).unwrap_or_default(),
+        kernel: fea.get_kernel_routes(request).await.map(|reply| reply.routes).unwrap_or_default(),
+    })
+}
+
+/// Returns the running configuration; `None` if the manager does not answer.
+async fn running(call: &Call<'_>) -> Option<Value> {
+    let client = manager::ConfigurationClient::new(&call.router, "manager").with_deadline(call.timeout);
+    let (mut text, mut offset) = (String::new(), 0);
+    loop {
+        let which = Some(manager::Which { which: Some(manager::which::Which::Back(0)) });
+        let form = manager::Form::Json.into();
+        let reply = client.show(manager::ShowRequest { which, path: Vec::new(), form, offset }).await.ok()?;
+        text.push_str(&reply.text);
+        offset = reply.next_offset;
+        if offset == 0 {
+            return serde_json::from_str(&text).ok();
+        }
+    }
+}
+
+impl Answers {
+    /// Returns the steps of a neighbor's policies on a path.
+    fn steps(
+        &self,
+        neighbor: &str,
+        is_import: bool,
+        canonical: &[u8],
+        path: &pb::Path,
+    ) -> Vec<(String, Explanation)> {
+        let (Some(trial), Some(known)) = (&self.policies, self.neighbors.get(neighbor)) else {
+            return Vec::new();
+        };
+        let Ok(address) = neighbor.parse::<IpAddr>() else { return Vec::new() };
+        let names = if is_import { &known.import } else { &known.export };
+        let subject = Subject {
+            octets: canonical.to_vec(),
+            next_hop: path.next_hop.parse().ok(),
+            ..Subject::new(self.prefix)
+        };
+        trial.chain(names, address, subject)
+    }
+
+    /// Returns the steps on a path's way in: on the attributes as they came.
+    fn import_steps(&self, path: &pb::Path) -> Vec<(String, Explanation)> {
+        let came = path.received.as_deref().unwrap_or(path);
+        self.steps(&path.neighbor, true, &came.canonical, came)
+    }
+
+    /// Returns the steps of the best path on its way to a neighbor.
+    fn export_steps(&self, export: &pb::Export) -> Vec<(String, Explanation)> {
+        let best = self.bgp.paths.iter().find(|path| path.best);
+        best.map_or_else(Vec::new, |best| self.steps(&export.neighbor, false, &best.canonical, best))
+    }
+
+    /// Returns the cause, in a line.
+    fn cause(&self) -> String {
+        let sent = self.bgp.exports.iter().filter(|export| export.cause.is_empty()).count();
+        let all = self.bgp.exports.len();
+        let sent = format!("sent to {sent} of {all} neighbors");
+        let from = |path: &pb::Path| match path.neighbor.as_str() {
+            "" => "this router originates it".to_string(),
+            neighbor => format!("best path from {neighbor}"),
+        };
+        match (self.bgp.paths.iter().find(|path| path.best), &self.bgp.paths[..]) {
+            (Some(best), _) => match self.not_installed(best) {
+                Some(reason) => format!("{}, but {reason}; {sent}", from(best)),
+                None => format!("{}; {sent}", from(best)),
+            },
+            (None, []) => "no neighbor announces it, and this router does not originate it".into(),
+            (None, [path]) => format!("not used: {}", standing(path)),
+            (None, paths) => format!("not used: none of {} paths is usable", paths.len()),
+        }
+    }
+
+    /// Returns the reason why packets do not follow BGP's best path.
+    fn not_installed(&self, best: &pb::Path) -> Option<String> {
+        if best.neighbor.is_empty() {
+            return None;
+        }
+        let own = self.rib.iter().find(|route| route.origin == "bgp");
+        let Some(own) = own else { return Some("the RIB does not have it (yet)".into()) };
+        if !own.rejected_by_policy.is_empty() {
+            return Some(format!("the RIB rejects it: {}", own.rejected_by_policy));
+        }
+        if !own.selected {
+            let winner = self.rib.iter().find(|route| route.selected);
+            return Some(winner.map_or("the RIB does not select it".into(), |winner| {
+                format!(
+                    "the RIB prefers {} (distance {}, BGP's {})",
+                    winner.origin, winner.distance, own.distance
+                )
+            }));
+        }
+        (!own.rejected.is_empty()).then(|| format!("the kernel refused it: {}", own.rejected))
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{}: {}\n", self.prefix, self.cause());
+        for path in &self.bgp.paths {
+            let from = if path.neighbor.is_empty() { "this router" } else { &path.neighbor };
+            text.push_str(&format!("from {from}: {}\n", standing(path)));
+            let came = path.received.as_deref().unwrap_or(path);
+            text.push_str(&format!("  as it came: next hop {}\n", came.next_hop));
+            attributes(came, "    ", &mut text);
+            self.put_steps(&self.import_steps(path), &path.neighbor, &mut text);
+            if path.received.is_some() && path.rejected_by.is_empty() {
+                text.push_str(&format!("  after import: next hop {}\n", path.next_hop));
+                attributes(path, "    ", &mut text);
+            }
+            if path.rejected_by.is_empty() && !path.neighbor.is_empty() {
+                let cost = path.interior_cost;
+                text.push_str(&format!(
+                    "  next hop {} is {}, interior cost {cost}\n",
+                    path.next_hop, path.resolution
+                ));
+            }
+        }
+        for route in &self.rib {
+            let selected = if route.selected { "selected" } else { "not selected" };
+            let hops = hops(route.forwarding.as_ref());
+            let (origin, distance, metric) = (&route.origin, route.distance, route.metric);
+            text.push_str(&format!(
+                "RIB: {origin} {selected}, distance {distance}, metric {metric}, {hops}\n"
+            ));
+        }
+        for route in &self.kernel {
+            let owner = if route.ours { "ours" } else { "of another program" };
+            text.push_str(&format!(
+                "kernel: {owner}, metric {}, {}\n",
+                route.metric,
+                hops(route.forwarding.as_ref())
+            ));
+        }
+        for export in &self.bgp.exports {
+            let verdict =
+                if export.cause.is_empty() { "sent".into() } else { format!("not sent: {}", export.cause) };
+            text.push_str(&format!("to {}: {verdict}\n", export.neighbor));
+            self.put_steps(&self.export_steps(export), &export.neighbor, &mut text);
+            if let Some(path) = &export.path {
+                text.push_str(&format!("  as sent: next hop {}\n", path.next_hop));
+                attributes(path, "    ", &mut text);
+            }
+        }
+        text
+    }
+
+    fn put_steps(&self, steps: &[(String, Explanation)], neighbor: &str, text: &mut String) {
+        let default = neighbor.parse().ok().and_then(|address| {
+            let trial = self.policies.as_ref()?;
+            Some(trial.default_of(trial.neighbor(address).ok()?))
+        });
+        for (number, (name, explanation)) in steps.iter().enumerate() {
+            let mut lines = String::new();
+            // The default decides where the last policy does not.
+            let default = default.filter(|_| number + 1 == steps.len());
+            report::explain(name, explanation, default, &mut lines);
+            lines.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
+        }
+    }
+
+    fn json(&self) -> Value {
+        let steps = |steps: Vec<(String, Explanation)>| -> Vec<Value> {
+            steps.iter().map(|(name, explanation)| report::explanation_json(name, explanation)).collect()
+        };
+        let paths = self.bgp.paths.iter().map(|path| {
+            let mut value = path_json(path);
+            value["policies"] = steps(self.import_steps(path)).into();
+            value
+        });
+        let exports = self.bgp.exports.iter().map(|export| {
+            json!({
+                "neighbor": export.neighbor, "sent": export.cause.is_empty(), "cause": export.cause,
+                "path": export.path.as_ref().map(path_json), "policies": steps(self.export_steps(export)),
+            })
+        });
+        let rib = self.rib.iter().map(|route| {
+            json!({
+                "origin": route.origin, "selected": route.selected, "distance": route.distance,
+                "metric": route.metric, "rejected": route.rejected, "rejected_by_policy": route.rejected_by_policy,
+                "forwarding": hops(route.forwarding.as_ref()),
+            })
+        });
+        let kernel = self.kernel.iter().map(|route| {
+            json!({ "ours": route.ours, "metric": route.metric, "forwarding": hops(route.forwarding.as_ref()) })
+        });
+        json!({
+            "prefix": self.prefix.to_string(), "cause": self.cause(), "paths": paths.collect::<Vec<_>>(),
+            "rib": rib.collect::<Vec<_>>(), "kernel": kernel.collect::<Vec<_>>(),
+            "exports": exports.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Describes the standing of a path.
+fn standing(path: &pb::Path) -> String {
+    let stale = if path.stale { " (of a lost session)" } else { "" };
+    match (path.best, path.rejected_by.as_str()) {
+        (true, _) => format!("best{stale}"),
+        (false, "") if path.reason.is_empty() => format!("not the best{stale}"),
+        (false, "") => format!("not the best: {}{stale}", path.reason),
+        (false, by) => format!("rejected on import: {by}{stale}"),
+    }
+}
+
+fn hops(forwarding: Option<&common::Forwarding>) -> String {
+    let Some(forwarding) = forwarding else { return "unresolved".into() };
+    match forwarding.kind() {
+        common::ForwardingKind::Discard => "discard".into(),
+        common::ForwardingKind::Reject => "reject".into(),
+        common::ForwardingKind::NextHops => {
+            let hop = |hop: &common::NextHop| match &hop.gateway {
+                Some(gateway) => format!("via {}", addr(Some(gateway))),
+                None => "on its interface".into(),
+            };
+            forwarding.next_hops.iter().map(hop).collect::<Vec<_>>().join(", ")
+        }
+    }
+}

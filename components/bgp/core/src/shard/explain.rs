@@ -1,0 +1,121 @@
+//! Answers to "why is this route not used, and why is it not sent": asked for by operators, never on a route's way.
+
+use super::exporter::Exporter;
+use super::import::policy_prefix;
+use super::{Accepted, Core, NextHopsFor, PeerIndex, RouteView, Shard};
+use crate::attributes::Reach;
+use crate::policy::{DecidedBy, Memory, PolicyRoute};
+use crate::wire::FamilyKey;
+use core::fmt;
+
+/// The reason why a neighbor is not sent a prefix.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NotSent {
+    /// The neighbor's session is not established.
+    NoSession,
+    /// The two sides did not agree on the address family.
+    NotAgreed,
+    /// This router has no next hop of its own for the family on the session's interface.
+    NoOwnNextHop,
+    /// There is no route of the prefix.
+    NoRoute,
+    /// No path of the prefix is usable.
+    NoBestPath,
+    /// The best path came from the neighbor.
+    FromThere,
+    /// The best path came from an internal neighbor, as the neighbor is (RFC 4271, section 9.2).
+    FromInside,
+    /// A community or an attribute of the best path bounds its reach.
+    Reach(Reach),
+    /// The neighbor has no export policy, and external neighbors need one (RFC 8212).
+    NoPolicy,
+    /// Export policy rejects the best path.
+    Rejected(DecidedBy),
+    /// The attributes do not fit in a message.
+    TooLarge,
+    /// A change waits to be sent.
+    Waiting,
+}
+
+impl fmt::Display for NotSent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NotSent::NoSession => "the session is not established",
+            NotSent::NotAgreed => "the neighbor did not agree on the address family",
+            NotSent::NoOwnNextHop => "this router has no next hop of its own for the family there",
+            NotSent::NoRoute => "there is no route",
+            NotSent::NoBestPath => "no path is usable",
+            NotSent::FromThere => "the best path came from this neighbor",
+            NotSent::FromInside => "the best path came from an internal neighbor, as this one is (RFC 4271, section 9.2)",
+            NotSent::Reach(Reach::Nobody) => "community no-advertise (RFC 1997)",
+            NotSent::Reach(Reach::OwnAs) => "community no-export (RFC 1997)",
+            NotSent::Reach(Reach::Customers) => "only customers are told the route (RFC 9234)",
+            NotSent::Reach(Reach::Everybody) => "the reach of the route",
+            NotSent::NoPolicy => "no export policy (RFC 8212): configure `export`, or `default-policy accept`",
+            NotSent::Rejected(by) => return write!(f, "rejected on export: {by}"),
+            NotSent::TooLarge => "the attributes do not fit in a message",
+            NotSent::Waiting => "a change waits to be sent",
+        })
+    }
+}
+
+/// What a neighbor is sent of a prefix: the route as sent, or the reason why none is.
+pub type ExportVerdict<P> = Result<RouteView<P>, NotSent>;
+
+impl<P: FamilyKey> Core<P> {
+    /// Returns the term that rejects a path on import; `None` if no term decides, or if the path is accepted.
+    pub(super) fn rejected_by(&self, peer: PeerIndex, prefix: P, received: super::sets::SetId) -> Option<DecidedBy> {
+        let policy = self.peers.get(usize::from(peer.0))?.import.as_ref()?;
+        let set = &self.sets[received];
+        let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
+        let mut route =
+            PolicyRoute::new(policy_prefix(prefix), octets, &set.view, hop, self.context(peer));
+        let outcome = policy.decide(&mut route, &mut Memory::new(policy));
+        policy.decided_by(&outcome).filter(|_| !outcome.is_accepted)
+    }
+}
+
+impl<P: FamilyKey> Shard<P> {
+    /// Returns what a peer is sent of a prefix; `hops` are the next hops towards the peer.
+    ///
+    /// # Errors
+    ///
+    /// The reason why nothing is sent.
+    pub fn export_verdict(
+        &self,
+        peer: PeerIndex,
+        prefix: P,
+        hops: &NextHopsFor<'_, P::Hop>,
+    ) -> ExportVerdict<P> {
+        if let Some(sent) = self.advertised_route(peer, prefix, hops) {
+            return Ok(sent);
+        }
+        let id = self.core.find(prefix).filter(|id| !self.core.entries.paths(*id).is_empty());
+        let id = id.ok_or(NotSent::NoRoute)?;
+        let best = self.core.best(id).ok_or(NotSent::NoBestPath)?;
+        if best.peer == peer {
+            return Err(NotSent::FromThere);
+        }
+        let (view, _) = self.groups.adj_rib_out(peer).ok_or(NotSent::NotAgreed)?;
+        let Accepted { set, .. } = best;
+        if !view.may_export(&self.core, best) {
+            let from_inside = self.core.peers[usize::from(best.peer.0)].info.internal;
+            return Err(match view.internal && from_inside {
+                true => NotSent::FromInside,
+                false => NotSent::Reach(self.core.sets[set].view.reach),
+            });
+        }
+        let mut exporter = Exporter::default();
+        if exporter.export(&self.core, view, id, best).is_some() {
+            return Err(NotSent::Waiting);
+        }
+        if !exporter.too_large.is_empty() {
+            return Err(NotSent::TooLarge);
+        }
+        Err(match exporter.rejected_by(&self.core, view, id, best) {
+            Some(by) => NotSent::Rejected(by),
+            None if view.policy.as_ref().is_some_and(|policy| policy.is_default()) => NotSent::NoPolicy,
+            None => NotSent::Rejected(DecidedBy::default()),
+        })
+    }
+}

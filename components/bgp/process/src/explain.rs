@@ -1,0 +1,75 @@
+//! Answers to "why": the paths of a prefix, and what each neighbor is sent of it.
+
+use crate::BgpProcess;
+use crate::idl::bgp::v1 as pb;
+use crate::service::{not_configured, path};
+use sluice_bgp::shard::{ExportVerdict, NotSent, PathView, PeerIndex};
+use sluice_bgp::table::{Sharded, Table};
+use sluice_xrl::{XrlError, convert};
+use std::net::IpAddr;
+
+impl BgpProcess {
+    /// Explains a prefix of one family.
+    pub(crate) async fn explain<P: Sharded>(
+        &self,
+        request: &pb::ExplainRequest,
+    ) -> Result<pb::ExplainReply, XrlError> {
+        let prefix: P = convert::prefix(request.net.as_ref())?;
+        let to: Vec<(IpAddr, PeerIndex)> = match request.to.as_str() {
+            "" => self.numbered(self.read(|c| c.neighbors().collect()).ok_or_else(not_configured)?)?,
+            text => self.numbered(vec![self.known(text)?])?,
+        };
+        let from = match request.from.as_str() {
+            "" => None,
+            text => self.numbered(vec![self.known(text)?])?.pop().map(|(_, index)| index),
+        };
+        let spread = self.read(|control| control.spread()).ok_or_else(not_configured)?;
+        let peers: Vec<PeerIndex> = to.iter().map(|(_, index)| *index).collect();
+        let look = move |table: &mut Table| {
+            let verdicts: Vec<ExportVerdict<P>> =
+                peers.iter().map(|peer| table.export_verdict(*peer, prefix)).collect();
+            (P::shard(table).route(prefix), verdicts)
+        };
+        let (route, verdicts) = self.ask(spread.table(prefix), look).await?.ok_or_else(not_configured)?;
+        let paths = route.map(|route| route.paths).unwrap_or_default();
+        let wanted = paths.into_iter().filter(|path| from.is_none_or(|from| path.peer == from));
+        let exports = to.iter().zip(verdicts).map(|((neighbor, _), verdict)| {
+            let (cause, sent) = match verdict {
+                Ok(route) => (String::new(), route.paths.into_iter().next()),
+                Err(cause) => (self.in_words(*neighbor, &cause), None),
+            };
+            let path = sent.and_then(|sent| self.message(sent, true));
+            pb::Export { neighbor: neighbor.to_string(), cause, path }
+        });
+        let exports = exports.collect();
+        Ok(pb::ExplainReply { paths: wanted.filter_map(|path| self.message(path, false)).collect(), exports })
+    }
+
+    fn numbered(&self, addresses: Vec<IpAddr>) -> Result<Vec<(IpAddr, PeerIndex)>, XrlError> {
+        let number = |address: IpAddr| Some((address, self.read(|c| c.neighbor_index(address)).flatten()?));
+        Ok(addresses.into_iter().filter_map(number).collect())
+    }
+
+    fn message(&self, view: PathView, is_sent: bool) -> Option<pb::Path> {
+        let canonical = view.attributes.clone();
+        let came = view.received.as_ref().map(|came| came.attributes.clone());
+        let mut message = self.read(|control| path(view, is_sent, control))?;
+        message.canonical = canonical;
+        if let (Some(received), Some(came)) = (&mut message.received, came) {
+            received.canonical = came;
+        }
+        Some(message)
+    }
+
+    /// Describes a cause. A session that is down has a reason of its own.
+    fn in_words(&self, neighbor: IpAddr, cause: &NotSent) -> String {
+        let reason = match cause {
+            NotSent::NoSession => {
+                let view = self.read(|c| c.neighbor(neighbor, sluice_bgp::speaker::PrefixCounts::default()));
+                view.flatten().map(|view| view.reason()).unwrap_or_default()
+            }
+            _ => String::new(),
+        };
+        if reason.is_empty() { cause.to_string() } else { format!("{cause}: {reason}") }
+    }
+}
