@@ -19,6 +19,7 @@ const TOPOLOGY: &str = "
 daemon = 'sluice'
 config = '''
 system { host-name a; }
+policy { policy-statement all { term all { then { accept; } } } }
 protocols {
     bgp {
         local-as 64500;
@@ -164,6 +165,10 @@ const RIGHT: &[(&str, &str, i32)] = &[
     ("show configuration", "show-configuration", 0),
     ("show running-config protocols bgp", "show-configuration", 0),
     ("show configuration --revision 0", "show-configuration", 0),
+    ("show configuration effective protocols", "show-configuration-effective", 0),
+    ("show policy", "show-policy", 0),
+    ("show policy all", "show-policy", 0),
+    ("policy test all 198.51.100.0/24 as-path 64501 as neighbor 10.1.0.2 compare all", "policy-test", 0),
     ("show events", "show-events", 0),
     ("show events component bgp last 1", "show-events", 0),
     ("show metrics", "show-metrics", 0),
@@ -219,6 +224,10 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("show routes --frob", 2, "usage"),
     ("show configuration frob", 2, "usage"),
     ("show configuration --revision 4000", 1, "failed"),
+    ("show configuration effective frob", 2, "usage"),
+    ("show policy frob", 1, "failed"),
+    ("policy test frob", 2, "usage"),
+    ("policy test frob 192.0.2.0/24", 2, "usage"),
     ("show bgp summary --timeout never", 2, "usage"),
     ("show bgp summary | frob", 2, "usage"),
     ("show bgp summary --timeout", 2, "usage"),
