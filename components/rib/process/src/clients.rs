@@ -1,7 +1,7 @@
 //! The RIB's clients: origins, watchers, subscribers. Clients are instances; the requests of a client end with its life.
 
 use crate::RibProcess;
-use sluice_base::{FamilyId, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{FamilyId, Instant, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_process::clock;
 use sluice_rib::policy::SubscriberPolicy;
 use sluice_rib::registrations::{OriginKey, Registrations};
@@ -275,11 +275,11 @@ impl RibProcess {
     }
 
     /// Sends a subscriber the existing routes and then the changes, a call at a time, until the subscriber dies or
-    /// unsubscribes. The existing routes are not complete before the subscribed origins had the time to announce their routes to a RIB
-    /// that has just started: a subscriber of the RIB before would take what is missing for gone.
+    /// unsubscribes. For a subscriber with earlier routes, the existing routes are complete when the subscribed origins had the time to
+    /// announce their routes to a RIB that has just started: the subscriber takes what is missing for gone.
     pub(crate) fn start_subscription<P: TableKey>(
         self: &Rc<Self>,
-        (table, origins): (TableId, Vec<String>),
+        wish: Wish,
         id: SubscriptionId,
         client: &str,
     ) {
@@ -292,10 +292,10 @@ impl RibProcess {
             let mut is_end_due = false;
             while me.driver.read(|rib| rib.has_subscription(id)) {
                 let wait = me.clients.wake.notified();
-                let are_refreshed = me.clients.registrations.borrow().are_refreshed_of(table, &origins);
-                let complete_at = me.fib.complete_at(are_refreshed);
-                let is_complete = clock::now() >= complete_at;
-                let is_ready = me.driver.read(|rib| rib.ready_subscriptions::<P>().contains(&(table, id)));
+                let complete_at = me.complete_at(&wish);
+                let is_complete = !wish.has_routes || clock::now() >= complete_at;
+                let is_ready =
+                    me.driver.read(|rib| rib.ready_subscriptions::<P>().contains(&(wish.table, id)));
                 let has_news = is_ready || (is_end_due && is_complete);
                 if !has_news {
                     tokio::select! {
@@ -304,7 +304,7 @@ impl RibProcess {
                     }
                     continue;
                 }
-                let taken = me.driver.request(TakeSubscribed::<P>::new(table, id, SUBSCRIBED_BATCH));
+                let taken = me.driver.request(TakeSubscribed::<P>::new(wish.table, id, SUBSCRIBED_BATCH));
                 let Some((batch, is_end)) = taken else { break };
                 is_end_due |= is_end;
                 let is_drained = batch.routes.updates.len() < SUBSCRIBED_BATCH;
@@ -326,6 +326,12 @@ impl RibProcess {
             me.clients.subscriptions.borrow_mut().remove(&id);
         });
         self.clients.wake();
+    }
+
+    /// Returns the time from which the RIB has the routes of subscribed origins.
+    fn complete_at(&self, wish: &Wish) -> Instant {
+        let registrations = self.clients.registrations.borrow();
+        self.fib.complete_at(registrations.are_refreshed_of(wish.table, &wish.origins))
     }
 
     /// Sends routes, again and again while the subscriber lives and does not answer. Returns false if the subscription is over.
@@ -377,11 +383,11 @@ impl RibProcess {
 
     fn subscribe_to<P: TableKey>(self: &Rc<Self>, wish: Wish, client: &str) -> SubscriptionId {
         let subscribe = Subscribe::<P>::new(wish.table, wish.origins.clone());
-        let id = self.driver.request(match wish.policy {
+        let id = self.driver.request(match wish.policy.clone() {
             Some(policy) => subscribe.through(policy),
             None => subscribe,
         });
-        self.start_subscription::<P>((wish.table, wish.origins), id, client);
+        self.start_subscription::<P>(wish, id, client);
         id
     }
 }
@@ -394,6 +400,8 @@ pub struct Wish {
     pub origins: Vec<String>,
     /// The policy that the routes pass.
     pub policy: Option<SubscriberPolicy>,
+    /// True if the subscriber has routes of an earlier subscription.
+    pub has_routes: bool,
 }
 
 fn subscribed_origin(origin: SubscribedOrigin) -> pb::SubscribedOrigin {
