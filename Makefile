@@ -6,7 +6,7 @@ export SLUICE_SHARED ?= $(abspath ../shared)
 # The build profile that benchmarks measure; PROFILE=dist measures what packages contain.
 PROFILE ?= release
 
-.PHONY: help setup build dist package test-package demo test test-long test-extending test-hostile lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
+.PHONY: help setup build dist package test-package demo test test-long test-extending test-hostile lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-bgp bench-policy bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -18,6 +18,7 @@ help:
 	@echo "make package    a tar file, a Debian package, a container image and the symbols: target/package (make test-package tries them)"
 	@echo "make bench      all benchmarks, beside a peer in the same run: target/bench/*.json and *.svg"
 	@echo "make bench-bgp  BGP beside every other BGP daemon of this machine (an hour; BGP='--only S1 --scale 0.1' for less)"
+	@echo "make bench-policy  policies beside BIRD 2's filters of the same meaning (POLICY='--scale 0.1' for less)"
 	@echo "                PROFILE=dist measures the executable that is installed, with every benchmark"
 	@echo "make figures    the figures of the multicore BGP thesis, its numbers beside ours"
 	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
@@ -78,7 +79,7 @@ lint:
 	$(CARGO) xtask licences
 	$(CARGO) xtask advisories
 
-bench: bench-xrl bench-tables bench-fib bench-latency bench-failover bench-sim bench-config
+bench: bench-xrl bench-tables bench-fib bench-latency bench-failover bench-sim bench-config bench-policy
 
 bench-xrl: setup
 	$(CARGO) run --profile $(PROFILE) --locked -p bench-xrl
@@ -102,6 +103,11 @@ bench-failover: setup
 bench-bgp: setup
 	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-bgp
 	target/$(PROFILE)/bench-bgp --threads 2 $(BGP)
+
+# Policies beside BIRD 2's filters of the same meaning; options in POLICY (POLICY='--scale 0.1' for less).
+bench-policy: setup
+	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-policy
+	target/$(PROFILE)/bench-policy $(POLICY)
 
 # BGP's stages by themselves, and how long scenarios take at least with more threads; with measurements as far as there are cores.
 bench-scaling: setup

@@ -7,7 +7,7 @@ use crate::lifecycle::{status, stop};
 use crate::observe::{bundle, monitor};
 use crate::output::{Call, Failure, Output, describe};
 use crate::packages::commands as of_components;
-use crate::show::{configuration, interfaces, metrics, platform, routes, targets};
+use crate::show::{configuration, interfaces, metrics, platform, policy, routes, targets};
 use sluice_cli::Read;
 use sluice_xrl::XrlError;
 
@@ -43,6 +43,7 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "show targets" => targets::show(session, out).await?,
         "show configuration" => configuration::show(session, values, out).await?,
         "show configuration effective" => configuration::effective(session, values, out).await?,
+        "show policy" => policy::show(session, values.text("name"), out).await?,
         "show revisions" => platform::revisions(session, out).await?,
         "show packages" => platform::packages(session, values.text("name"), out).await?,
         "show metrics" => metrics::show(session, values.text("component"), out).await?,

@@ -32,3 +32,5 @@ pub mod workload;
 mod workload_tests;
 
 pub use cli::BgpsimArgs;
+/// BGP messages, for tests with peers of their own.
+pub use sluice_bgp::wire;

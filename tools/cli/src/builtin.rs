@@ -92,6 +92,12 @@ fn shows() -> Vec<Command> {
         routes.spelled("show ipv6 route", &["v6"], HELP),
         interfaces.spelled("show ip interface brief", &[], HELP),
         configuration.spelled("show running-config", &[], HELP),
+        command("show policy", "Policies, their terms, and who uses them").argument(
+            "name",
+            Kind::Text,
+            false,
+            "only this policy, with its definition",
+        ),
         part_of(command(
             "show configuration effective",
             "What holds: written and inherited statements and defaults, and where each comes from",

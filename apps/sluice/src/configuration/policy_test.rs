@@ -2,9 +2,8 @@
 
 use crate::Where;
 use crate::connection::connect::{DEADLINE, block_on, connect};
-use crate::connection::refusal::refused;
 use crate::output::{Failure, config_failure, print_json};
-use crate::show::configuration::back;
+use crate::show::configuration::running_json;
 use serde_json::Value;
 use sluice_policy_test::{Question, Trial, TrialError};
 use sluice_xrl::idl::manager::v1 as pb;
@@ -53,19 +52,7 @@ pub fn run(args: PolicyTestArgs, place: &Where) -> Result<(), Failure> {
 async fn running(run_dir: &Path) -> Result<Value, Failure> {
     let router = connect(run_dir, DEADLINE).await?;
     let client = pb::ConfigurationClient::new(&router, "manager").with_deadline(DEADLINE);
-    let (mut text, mut offset) = (String::new(), 0);
-    loop {
-        let form = pb::Form::Json.into();
-        let request = pb::ShowRequest { which: Some(back(0)), path: Vec::new(), form, offset };
-        let reply = client.show(request).await.map_err(refused)?;
-        text.push_str(&reply.text);
-        offset = reply.next_offset;
-        if offset == 0 {
-            break;
-        }
-    }
-    let read = serde_json::from_str(&text);
-    read.map_err(|error| Failure::failed(format!("the running configuration is no JSON: {error}")))
+    running_json(&client, &[], pb::Form::Json).await
 }
 
 fn failure(error: TrialError) -> Failure {

@@ -3,6 +3,7 @@
 use crate::connection::refusal::refused;
 use crate::connection::session::Session;
 use crate::output::{Failure, Output};
+use serde_json::Value;
 use sluice_cli::{Values, statement};
 use sluice_xrl::idl::manager::v1 as pb;
 
@@ -20,6 +21,36 @@ pub async fn effective(session: &Session, values: &Values, out: &mut Output) -> 
     let path = statement::whole(&schema, values.all("path")).map_err(Failure::usage)?;
     let form = if out.is_json() { pb::Form::EffectiveJson } else { pb::Form::Effective };
     print_as(session, back(0), path, form, out).await
+}
+
+/// Reads the running configuration, or a part of it, in a form.
+pub async fn running(
+    client: &pb::ConfigurationClient,
+    path: &[String],
+    form: pb::Form,
+) -> Result<String, Failure> {
+    let (mut text, mut offset) = (String::new(), 0);
+    loop {
+        let request =
+            pb::ShowRequest { which: Some(back(0)), path: path.to_vec(), form: form.into(), offset };
+        let reply = client.show(request).await.map_err(refused)?;
+        text.push_str(&reply.text);
+        offset = reply.next_offset;
+        if offset == 0 {
+            return Ok(text);
+        }
+    }
+}
+
+/// Reads the running configuration, or a part of it, as JSON.
+pub async fn running_json(
+    client: &pb::ConfigurationClient,
+    path: &[String],
+    form: pb::Form,
+) -> Result<Value, Failure> {
+    let text = running(client, path, form).await?;
+    let read = serde_json::from_str(&text);
+    read.map_err(|error| Failure::failed(format!("the running configuration is no JSON: {error}")))
 }
 
 /// A revision counted from the running configuration.

@@ -5,5 +5,6 @@ pub mod configuration;
 pub mod interfaces;
 pub mod metrics;
 pub mod platform;
+pub mod policy;
 pub mod routes;
 pub mod targets;

@@ -3,13 +3,12 @@
 
 use crate::network::{LOCAL_AS, Role};
 use sluice_base::{Asn, IpPrefix};
-use sluice_bgp::family::FamilyIndex;
-use sluice_bgp::wire::as_path::{AS_SEQUENCE, AS_SET};
-use sluice_bgp::wire::attribute::{code, put_header};
-use sluice_bgp::writer::put_end_of_rib;
 use sluice_bgpsim::message::{Attributes, Voice};
 use sluice_bgpsim::stream::Stream;
 use sluice_bgpsim::trace::Trace;
+use sluice_bgpsim::wire::as_path::{AS_SEQUENCE, AS_SET};
+use sluice_bgpsim::wire::attribute::{code, put_header};
+use sluice_bgpsim::wire::{MessageType, header};
 use sluice_bgpsim::workload::Families;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -126,11 +125,18 @@ pub fn feed(trace: &Trace<'_>, address: Ipv4Addr) -> Vec<u8> {
         voice_with(voice, next_hop_v4).announce(&attributes, &prefixes, &mut made);
     }
     octets.extend_from_slice(made.octets(0..made.len()));
-    put_end_of_rib(FamilyIndex::IPV4, &mut octets);
+    put_end_of_rib(&mut octets);
     octets
 }
 
-/// Returns the unpacked trace, if it is there.
+/// Appends the End-of-RIB marker: an UPDATE of IPv4 unicast without content (RFC 4724, section 2).
+fn put_end_of_rib(out: &mut Vec<u8>) {
+    let begin = header::start(out, MessageType::Update);
+    out.extend_from_slice(&[0, 0, 0, 0]);
+    header::finish(out, begin);
+}
+
+/// Returns the unpacked trace, or `None` without the shared data.
 pub fn trace() -> Option<Vec<u8>> {
     sluice_testkit::read(TRACE)
 }

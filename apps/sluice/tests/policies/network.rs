@@ -1,7 +1,7 @@
 //! The network: a router, and four links with the neighbors of a role each. All neighbors are sockets of the test in the
 //! node `peers`, which has all addresses of the neighbors' blocks.
 
-use sluice_bgp::wire::as_path::Width;
+use sluice_bgpsim::wire::as_path::Width;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 

@@ -3,8 +3,8 @@
 use crate::network::{Role, Router};
 use crate::view::View;
 use sluice_base::{Asn, Ipv4Prefix, RouterId};
-use sluice_bgp::wire::as_path::Width;
-use sluice_bgp::wire::{AFI_IPV4, Capability, HEADER_LEN, MessageType, Nlri, Open, Update, header};
+use sluice_bgpsim::wire::as_path::Width;
+use sluice_bgpsim::wire::{AFI_IPV4, Capability, HEADER_LEN, MessageType, Nlri, Open, Update, header};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};

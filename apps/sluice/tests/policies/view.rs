@@ -2,8 +2,8 @@
 //! order of attributes and communities, the form of lengths, and the routers' own addresses.
 
 use crate::network::{Role, Router};
-use sluice_bgp::wire::as_path::{AS_SEQUENCE, Segments, Width};
-use sluice_bgp::wire::attribute::{Attributes, RawAttribute, code};
+use sluice_bgpsim::wire::as_path::{AS_SEQUENCE, Segments, Width};
+use sluice_bgpsim::wire::attribute::{Attributes, RawAttribute, code};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
