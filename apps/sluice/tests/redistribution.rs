@@ -4,10 +4,13 @@
 
 mod router_lab;
 
-use router_lab::{RouterLab, SLUICE, possible, share};
+use router_lab::{RouterLab, SLUICE, possible, runs, share};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use sluice_base::Rng;
+use sluice_clients::FibOwner;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 const TOPOLOGY: &str = r#"
 [nodes.bird]
@@ -184,4 +187,109 @@ fn routes_of_other_protocols_go_into_bgp() {
     until_at_bird(&lab, "only the connected routes are left", &connected);
     commit(&lab, "delete protocols bgp redistribute connected");
     until_at_bird(&lab, "none is left", &[]);
+}
+
+/// The longest time until BIRD has the right routes: the RIB waits for origins, and the manager before it starts what dies often.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Steps of a random life; more with `SLUICE_LONG`.
+const STEPS: u64 = 12;
+const LONG_STEPS: u64 = 150;
+/// After so many steps BIRD must have the right routes.
+const STEPS_BETWEEN_CHECKS: u64 = 3;
+
+/// The number of the first route that marks a check; lower ones are for the steps.
+const FIRST_MARK: u64 = 10;
+
+/// The state of a random life: the static routes that are configured, by number, with true for a tagged one, and whether the
+/// RIB's policy is in force.
+struct State {
+    statics: BTreeMap<u64, bool>,
+    has_policy: bool,
+}
+
+impl State {
+    fn expected(&self) -> BTreeSet<String> {
+        let passes = |is_tagged: bool| !(is_tagged && self.has_policy);
+        let statics = self.statics.iter().filter(|(_, tagged)| passes(**tagged));
+        let connected = ["10.1.0.0/24", "2001:db8:1::/64"].map(String::from);
+        statics.map(|(n, _)| format!("198.18.{n}.0/24")).chain(connected).collect()
+    }
+
+    /// Does something at random, and returns its description.
+    fn step(&mut self, lab: &RouterLab, rng: &mut Rng) -> String {
+        let component = ["rib", "bgp", "static"][rng.below(3) as usize];
+        let n = rng.below(6);
+        let words = match rng.below(8) {
+            0 | 1 => {
+                let pid = lab.pid(component).filter(|pid| *pid != 0);
+                pid.filter(|pid| runs(*pid)).into_iter().for_each(|pid| lab.signal("-9", pid));
+                return format!("kill {component}");
+            }
+            2 => {
+                lab.until("the router is ready", RouterLab::ready);
+                let done = lab.cli(&["restart", component]);
+                assert!(done.status.success(), "{component}: {}", String::from_utf8_lossy(&done.stdout));
+                return format!("restart {component}");
+            }
+            3 => {
+                self.has_policy = !self.has_policy;
+                let words = if self.has_policy { "set rib origin static import local" } else { "delete rib" };
+                words.to_string()
+            }
+            4 if self.statics.remove(&n).is_some() => {
+                format!("delete protocols static route 198.18.{n}.0/24")
+            }
+            5 if self.statics.get(&n) == Some(&true) => {
+                self.statics.insert(n, false);
+                format!("delete protocols static route 198.18.{n}.0/24 tag")
+            }
+            6 if self.statics.get(&n) == Some(&false) => {
+                self.statics.insert(n, true);
+                format!("set protocols static route 198.18.{n}.0/24 tag 7")
+            }
+            _ => {
+                self.statics.entry(n).or_insert(false);
+                format!("set protocols static route 198.18.{n}.0/24 discard")
+            }
+        };
+        commit(lab, &words);
+        words
+    }
+}
+
+#[test]
+fn whatever_happens_bird_has_the_right_routes_in_the_end() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let is_long = std::env::var_os("SLUICE_LONG").is_some();
+    let seed = std::env::var("SLUICE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(2005);
+    let mut rng = Rng::from_seed(seed);
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    lab.until("the session is up", |l| l.established("10.1.0.2"));
+    for route in ["198.51.100.0/24", "203.0.113.0/24", "100.64.0.0/24", "2001:db8:77::/48"] {
+        commit(&lab, &format!("delete protocols static route {route}"));
+    }
+    let mut state = State { statics: BTreeMap::new(), has_policy: true };
+    let mut done = Vec::new();
+    let steps = if is_long { LONG_STEPS } else { STEPS };
+    for n in 1..=steps {
+        done.push(state.step(&lab, &mut rng));
+        if n.is_multiple_of(STEPS_BETWEEN_CHECKS) {
+            lab.until_within(PATIENCE, "the router is ready", RouterLab::ready);
+            // A route of its own for each check comes through all processes after what was before.
+            state.statics.insert(FIRST_MARK + n, false);
+            commit(&lab, &format!("set protocols static route 198.18.{}.0/24 discard", FIRST_MARK + n));
+            let began = Instant::now();
+            let is_so = sluice_lab::until(PATIENCE, || at_bird(&lab) == state.expected());
+            println!("{:?} after {:?}", began.elapsed(), done.split_off(0));
+            let (expected, found) = (state.expected(), at_bird(&lab));
+            assert!(is_so, "seed {seed}, step {n}: expected {expected:?}, found {found:?}");
+        }
+    }
+    // A RIB that was started last has removed by now what it does not know.
+    std::thread::sleep(FibOwner::SETTLE.into());
+    let is_so = sluice_lab::until(PATIENCE, || at_bird(&lab) == state.expected());
+    assert!(is_so, "seed {seed}: expected {:?}, found {:?}", state.expected(), at_bird(&lab));
 }

@@ -144,6 +144,7 @@ impl RibSubscription {
                 table: self.table.0,
                 family: family.0.into(),
                 origins: origins.to_vec(),
+                has_routes: true,
                 ..Default::default()
             };
             let answer = self.client.subscribe(request).await;

@@ -67,16 +67,23 @@ impl Router {
         let lab = Lab::up(&topology, options).unwrap();
         let run_dir = lab.dir("left").join("run");
         let router = Router { lab, run_dir };
+        router.wait_for_session();
+        Some(router)
+    }
+
+    /// Waits until the neighbor's routes are there and nothing more is to be done.
+    fn wait_for_session(&self) {
         let established = || {
-            let summary = router.value(&["show", "bgp", "summary"]);
-            summary["established"] == 1 && wide(&summary["tables"][0]["prefixes"]) >= Some(2)
+            let summary = self.value(&["show", "bgp", "summary"]);
+            let has_routes =
+                summary["established"] == 1 && wide(&summary["tables"][0]["prefixes"]) >= Some(2);
+            has_routes && self.value(&["show", "summary"])["idle"] == true
         };
         assert!(
             until(Duration::from_secs(60), established),
             "no session: {}",
-            router.lab.log("left", "sluice")
+            self.lab.log("left", "sluice")
         );
-        Some(router)
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -181,6 +188,10 @@ const RIGHT: &[(&str, &str, i32)] = &[
     ("show bgp routes -6", "show-bgp-routes", 0),
     ("show ip bgp 198.51.100.0/24", "show-bgp-routes", 0),
     ("show bgp routes received-from 10.1.0.2", "show-bgp-routes", 0),
+    ("show bgp neighbor 10.1.0.2 received", "show-bgp-routes", 0),
+    ("show bgp neighbor 10.1.0.2 rejected", "show-bgp-routes", 0),
+    ("explain 198.51.100.0/24", "explain", 0),
+    ("explain 192.0.2.0/24 from 10.1.0.2 to 10.1.0.2", "explain", 0),
     ("show bgp groups", "show-bgp-groups", 0),
     ("show bgp next-hops", "show-bgp-next-hops", 0),
     ("monitor last 3 count 3", "monitor", 0),
@@ -454,7 +465,8 @@ fn events(router: &Router) {
     assert_eq!((&down["id"], &down["fields"]["neighbor"]), (&json!("bgp.session.down"), &json!("10.1.0.2")));
     assert!(down["fields"]["reason"].as_str().unwrap().contains("NOTIFICATION"), "{down}");
     assert!(child.wait().unwrap().success());
-    // Routes are told as they change, and none that were there before.
+    // Routes are told as they change, and none that were there before. Those of the neighbor come back first.
+    router.wait_for_session();
     let (mut child, mut lines) = follow(&["monitor", "routes", "last", "0", "count", "2"]);
     let mut number = 0;
     let first = loop {

@@ -4,7 +4,8 @@
 //!
 //! The Internet's table of the shared data (without it, 1,000,000 generated IPv4 prefixes) goes through each core in
 //! random order: with an engine that keeps pace, with an engine that accepts nothing before the table is complete, and
-//! once more with a different next hop under every route.
+//! once more with a different next hop under every route. Last, the RIB applies policies to the routes: one that looks at the prefix
+//! of each route, and one that does not.
 
 use sluice_base::{
     Address, Distance, Duration, FibBatch, FibRoute, Forwarding, GroupId, Instant, Interface,
@@ -13,9 +14,11 @@ use sluice_base::{
 };
 use sluice_fea::Fea;
 use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
-use sluice_rib::request::UpdateRoutes;
-use sluice_rib::{Input, OriginSettings, Rib, TableKey};
+use sluice_policy::source::{Named, Policies, Statement, Term, Values};
+use sluice_rib::request::{SetPolicies, UpdateRoutes};
+use sluice_rib::{Input, OriginSettings, Rib, RibPolicies, TableKey};
 use sluice_testkit::heap;
+use std::collections::BTreeMap;
 
 #[global_allocator]
 static ALLOCATOR: heap::Counting = heap::Counting;
@@ -179,6 +182,24 @@ impl RibBench {
         }
     }
 
+    /// Sets a policy that adds a tag to the routes with some values of a variable.
+    fn policy(&mut self, variable: &str, values: &str) {
+        let named = |name: &str, value: &str| Named::from([(name.into(), Values(vec![value.into()]))]);
+        let term = Term {
+            name: "t".into(),
+            from: named(variable, values),
+            then: named("tag", "9"),
+            ..Term::default()
+        };
+        let policy = Statement { name: "p".into(), parameter: Vec::new(), term: vec![term] };
+        let source = Policies { policy_statement: vec![policy], ..Policies::default() };
+        let imports = BTreeMap::from([("bgp".into(), vec!["p".into()])]);
+        let policies = RibPolicies::compile(source, imports).expect("a policy");
+        SetPolicies(policies).make(&mut self.rib, Instant::ZERO, &mut self.out);
+        self.idle();
+        self.pull();
+    }
+
     fn all(&mut self, table: &Table, gateways: Option<[&str; 2]>, pull: bool) {
         self.announce(&table.v4, gateways.map(|g| g[0]), pull);
         self.announce(&table.v6, gateways.map(|g| g[1]), pull);
@@ -204,6 +225,10 @@ fn rib(table: &Table) {
     let mut bench = RibBench::new();
     measure("RIB: loaded, engine waits", routes, base, || bench.all(table, FIRST, false));
     measure("RIB: the engine is told", routes, base, || bench.pull());
+    measure("RIB: a policy of prefixes comes", routes, base, || bench.policy("prefix-length", "20-23"));
+    measure("RIB: announced again through the policy", routes, base, || bench.all(table, FIRST, true));
+    measure("RIB: a policy of tags comes", routes, base, || bench.policy("tag", "7"));
+    measure("RIB: announced again through the policy", routes, base, || bench.all(table, FIRST, true));
 }
 
 struct FeaBench {

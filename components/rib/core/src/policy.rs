@@ -257,7 +257,7 @@ impl RibPolicies {
 /// The reason why the RIB cannot use a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PolicyUseError {
-    /// There is no policy of the name without parameters.
+    /// There is no policy of the name without parameters; the text has the remedy.
     Name(NameError),
     /// The policy is not valid for the RIB.
     Policy(PolicyError),
@@ -266,7 +266,7 @@ pub enum PolicyUseError {
 impl fmt::Display for PolicyUseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PolicyUseError::Name(error) => error.fmt(f),
+            PolicyUseError::Name(reason) => reason.fmt(f),
             PolicyUseError::Policy(error) => error.fmt(f),
         }
     }

@@ -1,35 +1,24 @@
 //! The RIB's clients: origins, watchers, subscribers. Clients are instances; the requests of a client end with its life.
 
+mod subscriptions;
+
+pub use subscriptions::Wish;
+
 use crate::RibProcess;
-use sluice_base::{FamilyId, Ipv4Prefix, Ipv6Prefix, TableId};
-use sluice_process::clock;
-use sluice_rib::policy::SubscriberPolicy;
+use sluice_base::TableId;
 use sluice_rib::registrations::{OriginKey, Registrations};
-use sluice_rib::request::{Subscribe, TakeSubscribed};
 use sluice_rib::rights::{Refusal, RoutePolicy};
-use sluice_rib::subscriber::SubscribedOrigin;
-use sluice_rib::{Input, SubscriptionId, TableKey, WatcherId};
-use sluice_xrl::idl::rib::v1::{self as pb, InterestHolderClient, OriginOwnerClient, RouteSubscriberClient};
+use sluice_rib::{Input, SubscriptionId, WatcherId};
+use sluice_xrl::idl::rib::v1::{InterestHolderClient, OriginOwnerClient, RouteSubscriberClient};
 use sluice_xrl::{CallContext, LifeEvent, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Duration;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
 
-/// Routes for a subscriber in a single call.
-const SUBSCRIBED_BATCH: usize = 1024;
-
-/// The time after which routes are sent again to a subscriber that did not answer. The routes may have arrived: to take them twice has no
-/// effect.
-const RESEND: Duration = Duration::from_secs(1);
-
 /// Instances of a single principal that are clients.
 const MAX_CLIENTS: usize = 64;
-
-/// Subscriptions of a single principal. Each can hold a whole table of changes that its subscriber has not taken.
-const MAX_SUBSCRIPTIONS: usize = 64;
 
 /// The clients of the RIB.
 pub struct Clients {
@@ -201,25 +190,6 @@ impl RibProcess {
         }
     }
 
-    /// Returns an error unless the caller made a subscription.
-    pub(crate) fn check_subscription(&self, ctx: &CallContext, id: SubscriptionId) -> Result<(), XrlError> {
-        match self.clients.subscriptions.borrow().get(&id) {
-            Some(principal) if *principal == ctx.principal => Ok(()),
-            _ => Err(XrlError::AccessDenied(format!("{} has no subscription {}", ctx.principal, id.0))),
-        }
-    }
-
-    /// Returns an error if the caller's principal has as many subscriptions as it may.
-    pub(crate) fn check_subscriptions(&self, ctx: &CallContext) -> Result<(), XrlError> {
-        let own = self.clients.subscriptions.borrow().values().filter(|p| **p == ctx.principal).count();
-        if own < MAX_SUBSCRIPTIONS {
-            return Ok(());
-        }
-        let limit = format!("more than {MAX_SUBSCRIPTIONS} subscriptions");
-        self.clients.router.report_excess(ctx, &limit);
-        Err(XrlError::Busy(limit))
-    }
-
     fn client_died(&self, name: &str, watcher: WatcherId) {
         self.clients.known.borrow_mut().remove(name);
         let owned = self.clients.registrations.borrow_mut().client_died(&name.to_string());
@@ -273,129 +243,4 @@ impl RibProcess {
         self.clients.registrations.borrow_mut().unregister(&(table, origin.to_string()));
         self.fib.wake();
     }
-
-    /// Sends a subscriber the existing routes and then the changes, a call at a time, until the subscriber dies or
-    /// unsubscribes. The existing routes are not complete before the subscribed origins had the time to announce their routes to a RIB
-    /// that has just started: a subscriber of the RIB before would take what is missing for gone.
-    pub(crate) fn start_subscription<P: TableKey>(
-        self: &Rc<Self>,
-        (table, origins): (TableId, Vec<String>),
-        id: SubscriptionId,
-        client: &str,
-    ) {
-        let Some(Client { subscriber, principal, .. }) = self.clients.by_name(client) else { return };
-        let client = client.to_string();
-        self.clients.subscriptions.borrow_mut().insert(id, principal);
-        let me = Rc::clone(self);
-        tokio::task::spawn_local(async move {
-            // True while the subscriber has still to learn that it has all existing routes.
-            let mut is_end_due = false;
-            while me.driver.read(|rib| rib.has_subscription(id)) {
-                let wait = me.clients.wake.notified();
-                let are_refreshed = me.clients.registrations.borrow().are_refreshed_of(table, &origins);
-                let complete_at = me.fib.complete_at(are_refreshed);
-                let is_complete = clock::now() >= complete_at;
-                let is_ready = me.driver.read(|rib| rib.ready_subscriptions::<P>().contains(&(table, id)));
-                let has_news = is_ready || (is_end_due && is_complete);
-                if !has_news {
-                    tokio::select! {
-                        () = wait => {}
-                        () = tokio::time::sleep_until(clock::to_tokio(complete_at)), if is_end_due => {}
-                    }
-                    continue;
-                }
-                let taken = me.driver.request(TakeSubscribed::<P>::new(table, id, SUBSCRIBED_BATCH));
-                let Some((batch, is_end)) = taken else { break };
-                is_end_due |= is_end;
-                let is_drained = batch.routes.updates.len() < SUBSCRIBED_BATCH;
-                let dump_done = is_end_due && is_complete && is_drained;
-                is_end_due &= !dump_done;
-                let request = pb::SubscribedRoutesRequest {
-                    subscription: id.0,
-                    family: P::ID.0.into(),
-                    packed: sluice_xrl::routes::encode_routes(&batch.routes),
-                    dump_done,
-                    origins: batch.origins.into_iter().map(subscribed_origin).collect(),
-                    set_origins: batch.set_origins,
-                };
-                if !me.send_subscribed(&client, id, &subscriber, request).await {
-                    me.driver.input(Input::Unsubscribe(id));
-                    break;
-                }
-            }
-            me.clients.subscriptions.borrow_mut().remove(&id);
-        });
-        self.clients.wake();
-    }
-
-    /// Sends routes, again and again while the subscriber lives and does not answer. Returns false if the subscription is over.
-    async fn send_subscribed(
-        &self,
-        client: &str,
-        id: SubscriptionId,
-        subscriber: &RouteSubscriberClient,
-        request: pb::SubscribedRoutesRequest,
-    ) -> bool {
-        loop {
-            match subscriber.subscribed_routes(request.clone()).await {
-                Ok(_) => return true,
-                Err(XrlError::DeadlineExceeded | XrlError::Disconnected(_) | XrlError::NoFinder) => {
-                    tokio::time::sleep(RESEND).await;
-                    let is_wanted = self.driver.read(|rib| rib.has_subscription(id));
-                    if !is_wanted || self.clients.by_name(client).is_none() {
-                        return false;
-                    }
-                }
-                Err(error) => {
-                    debug!(%error, client, "a subscriber did not take routes; its subscription ends");
-                    return false;
-                }
-            }
-        }
-    }
-
-    /// Returns the policy of a name for a subscription, as soon as there is a configuration.
-    pub(crate) async fn subscriber_policy(&self, name: &str) -> Result<SubscriberPolicy, XrlError> {
-        self.policy().await;
-        let policy = self.driver.read(|rib| rib.policies().for_subscriber(name));
-        policy.map_err(|error| XrlError::BadArguments(format!("policy: {error}")))
-    }
-
-    /// Subscribes to routes of a family; `None` if the process has no tables of the family.
-    pub(crate) fn subscribe_family(
-        self: &Rc<Self>,
-        family: FamilyId,
-        wish: Wish,
-        client: &str,
-    ) -> Option<SubscriptionId> {
-        match family {
-            FamilyId::IPV4 => Some(self.subscribe_to::<Ipv4Prefix>(wish, client)),
-            FamilyId::IPV6 => Some(self.subscribe_to::<Ipv6Prefix>(wish, client)),
-            _ => None,
-        }
-    }
-
-    fn subscribe_to<P: TableKey>(self: &Rc<Self>, wish: Wish, client: &str) -> SubscriptionId {
-        let subscribe = Subscribe::<P>::new(wish.table, wish.origins.clone());
-        let id = self.driver.request(match wish.policy {
-            Some(policy) => subscribe.through(policy),
-            None => subscribe,
-        });
-        self.start_subscription::<P>((wish.table, wish.origins), id, client);
-        id
-    }
-}
-
-/// The routes that a subscriber wants.
-pub struct Wish {
-    /// The table.
-    pub table: TableId,
-    /// The names of the origins; none: all.
-    pub origins: Vec<String>,
-    /// The policy that the routes pass.
-    pub policy: Option<SubscriberPolicy>,
-}
-
-fn subscribed_origin(origin: SubscribedOrigin) -> pb::SubscribedOrigin {
-    pb::SubscribedOrigin { name: origin.name, kinds: origin.kinds, distance: origin.distance.0.into() }
 }

@@ -215,7 +215,12 @@ impl pb::Rib for Served {
             true => None,
             false => Some(self.subscriber_policy(&request.policy).await?),
         };
-        let wish = Wish { table: table(request.table), origins: request.origins, policy };
+        let wish = Wish {
+            table: table(request.table),
+            origins: request.origins,
+            policy,
+            has_routes: request.has_routes,
+        };
         let id = self.subscribe_family(family, wish, &request.target);
         let id = id.ok_or_else(|| no_tables(family))?;
         Ok(pb::SubscribeReply { subscription: id.0 })
