@@ -53,6 +53,10 @@ pub fn all(schema: &[Node]) -> Vec<Case> {
 
 fn collect(node: &Node, within: &str, cases: &mut Vec<Case>) {
     let name = format!("{within}{}", node.name);
+    if name == "protocols/bgp/group" {
+        // The statements of a group are those of neighbors; the leaf `group` of a neighbor is tried.
+        return;
+    }
     match &node.kind {
         NodeKind::Container { .. } | NodeKind::List { .. } => {
             node.children.iter().for_each(|child| collect(child, &format!("{name}/"), cases));
