@@ -103,8 +103,8 @@ const REDISTRIBUTE: Special = Special {
     ..PLAIN
 };
 
-/// Routes of external neighbors, and the router's own networks.
-const OUTSIDE: &[&str] = &["100.64.1.0/24", "2001:db8:a::/48"];
+/// Routes of all neighbors, and the router's own networks.
+const LEARNED: &[&str] = &["100.64.1.0/24", "100.64.2.0/24", "2001:db8:a::/48", "2001:db8:b::/48"];
 const NETWORKS: &[&str] = &["192.0.2.0/24", "2001:db8:100::/48"];
 
 /// A policy of BGP that rejects everything, in a statement.
@@ -168,16 +168,6 @@ pub const SPECIAL: &[(&str, Special)] = &[
         },
     ),
     (
-        "protocols/bgp/neighbor/import",
-        Special {
-            kernel: &["100.64.1.0/24"],
-            ..strict(
-                &[STRICT, "set protocols bgp neighbor 10.1.0.2 import strict"],
-                &["delete protocols bgp neighbor 10.1.0.2 import", "delete policy"],
-            )
-        },
-    ),
-    (
         "protocols/bgp/neighbor/export",
         Special {
             told: &["192.0.2.0/24"],
@@ -189,11 +179,11 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ),
     (
         "protocols/bgp/neighbor/default-policy",
-        Special { value: Some("reject"), kernel: &["100.64.1.0/24"], told: &["192.0.2.0/24"], ..PLAIN },
+        Special { value: Some("reject"), kernel: &["100.64.1.0/24"], told: &["100.64.1.0/24"], ..PLAIN },
     ),
     (
         "protocols/bgp/default-policy",
-        Special { value: Some("reject"), kernel: OUTSIDE, told: NETWORKS, ..PLAIN },
+        Special { value: Some("reject"), kernel: LEARNED, told: NETWORKS, ..PLAIN },
     ),
     (
         "protocols/bgp/neighbor/group",
@@ -283,7 +273,7 @@ pub const SPECIAL: &[(&str, Special)] = &[
             ..PLAIN
         },
     ),
-    ("protocols/bgp/neighbor/next-hop-self", Special { on: Some(INNER4), told: &["100.64.1.0/24"], ..PLAIN }),
+    ("protocols/bgp/neighbor/next-hop-self", Special { on: Some(INNER4), ..PLAIN }),
     (
         "protocols/bgp/neighbor/ipv4-unicast/enabled",
         Special { on: Some(OUTER6), value: Some("true"), ..PLAIN },
