@@ -28,6 +28,28 @@ impl fmt::Display for PolicyError {
 
 impl core::error::Error for PolicyError {}
 
+/// The reason why a name stands for no usable policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NameError {
+    /// There is no such policy; the text has the most similar name, or all names.
+    Unknown(String),
+    /// The policy has parameters: only policies can use it.
+    HasParameters(String),
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NameError::Unknown(text) => f.write_str(text),
+            NameError::HasParameters(name) => {
+                write!(f, "`{name}` has parameters; use a policy without parameters that calls `{name}`")
+            }
+        }
+    }
+}
+
+impl core::error::Error for NameError {}
+
 /// Returns the beginning of a text, for an error.
 pub(crate) fn shown(text: &str) -> &str {
     let end = text.char_indices().nth(LONGEST_SHOWN).map_or(text.len(), |(at, _)| at);

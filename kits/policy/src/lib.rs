@@ -34,6 +34,6 @@ pub mod vocabulary;
 
 pub use compile::PolicySet;
 pub use draft::Draft;
-pub use error::{PolicyError, unknown};
+pub use error::{NameError, PolicyError, unknown};
 pub use machine::{Answers, Changes, Decision, Edit, Route, Step, Verdict};
 pub use program::Program;

@@ -436,7 +436,7 @@ fn policies_of_other_protocols_are_left_out() {
     );
     assert!(PolicySet::compile(&policies, VARIABLES).is_err());
     assert!(set.find("ours").is_ok());
-    let found = |name: &str| set.find(name).expect_err(name);
+    let found = |name: &str| set.find(name).expect_err(name).to_string();
     assert_eq!(found("our"), "there is no policy-statement `our`; did you mean `ours`?");
     assert!(found("called").contains("has parameters"));
 }

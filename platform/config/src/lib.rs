@@ -35,6 +35,7 @@ mod entries;
 mod error;
 mod impact;
 mod index;
+mod inheritance;
 mod insert;
 mod kept;
 mod mark_changes;

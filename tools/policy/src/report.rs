@@ -104,7 +104,7 @@ impl RouteReport<'_> {
             lines.push(format!("  {name}: {a} -> {b}\n"));
         }
         let _infallible = match lines.as_slice() {
-            [] => write!(out, "{} and {name} do the same\n", self.question.policy),
+            [] => writeln!(out, "{} and {name} do the same", self.question.policy),
             lines => write!(out, "{} and {name} differ:\n{}", self.question.policy, lines.concat()),
         };
         out

@@ -131,7 +131,7 @@ impl Trial {
     pub fn program(&self, name: &str) -> Result<&Arc<Program>, TrialError> {
         self.policies.check(name).map_err(|error| match error {
             BindError::Policy(error) => TrialError::Policy(error.to_string()),
-            BindError::Name(reason) => TrialError::Policy(reason),
+            BindError::Name(error) => TrialError::Policy(error.to_string()),
         })?;
         let known = self.policies.source().policy_statement.iter().map(|statement| &*statement.name);
         let missing = || TrialError::Policy(unknown("policy-statement", name, known));

@@ -68,7 +68,7 @@ pub async fn show(session: &Session, name: Option<&str>, out: &mut Output) -> Re
                 let users = document["users"].as_array().into_iter().flatten();
                 let users: Vec<String> = users.map(|user| text(&user["statement"])).collect();
                 let calls = document["called_by"].as_array().into_iter().flatten();
-                let all: Vec<String> = users.into_iter().chain(calls.map(|call| text(call))).collect();
+                let all: Vec<String> = users.into_iter().chain(calls.map(text)).collect();
                 table.row(vec![
                     text(&document["name"]),
                     document["terms"].as_array().map_or(0, Vec::len).to_string(),
@@ -125,7 +125,7 @@ fn user(schema: &[Node], row: &Value) -> Option<User> {
     while let Some(word) = words.next() {
         let found = children.iter().find(|child| child.name == word)?;
         if let NodeKind::List { keys } = &found.kind {
-            keys.iter().for_each(|_| drop(words.next()));
+            let _keys: Vec<&str> = words.by_ref().take(keys.len()).collect();
         }
         (children, node) = (&found.children, Some(found));
     }

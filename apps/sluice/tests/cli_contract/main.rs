@@ -19,6 +19,7 @@ const TOPOLOGY: &str = "
 daemon = 'sluice'
 config = '''
 system { host-name a; }
+policy { policy-statement all { term all { then { accept; } } } }
 protocols {
     bgp {
         local-as 64500;
@@ -171,6 +172,10 @@ const RIGHT: &[(&str, &str, i32)] = &[
     ("show configuration", "show-configuration", 0),
     ("show running-config protocols bgp", "show-configuration", 0),
     ("show configuration --revision 0", "show-configuration", 0),
+    ("show configuration effective protocols", "show-configuration-effective", 0),
+    ("show policy", "show-policy", 0),
+    ("show policy all", "show-policy", 0),
+    ("policy test all 198.51.100.0/24 as-path 64501 as neighbor 10.1.0.2 compare all", "policy-test", 0),
     ("show events", "show-events", 0),
     ("show events component bgp last 1", "show-events", 0),
     ("show metrics", "show-metrics", 0),
@@ -183,6 +188,10 @@ const RIGHT: &[(&str, &str, i32)] = &[
     ("show bgp routes -6", "show-bgp-routes", 0),
     ("show ip bgp 198.51.100.0/24", "show-bgp-routes", 0),
     ("show bgp routes received-from 10.1.0.2", "show-bgp-routes", 0),
+    ("show bgp neighbor 10.1.0.2 received", "show-bgp-routes", 0),
+    ("show bgp neighbor 10.1.0.2 rejected", "show-bgp-routes", 0),
+    ("explain 198.51.100.0/24", "explain", 0),
+    ("explain 192.0.2.0/24 from 10.1.0.2 to 10.1.0.2", "explain", 0),
     ("show bgp groups", "show-bgp-groups", 0),
     ("show bgp next-hops", "show-bgp-next-hops", 0),
     ("monitor last 3 count 3", "monitor", 0),
@@ -222,6 +231,10 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("show routes --frob", 2, "usage"),
     ("show configuration frob", 2, "usage"),
     ("show configuration --revision 4000", 1, "failed"),
+    ("show configuration effective frob", 2, "usage"),
+    ("show policy frob", 1, "failed"),
+    ("policy test frob", 2, "usage"),
+    ("policy test frob 192.0.2.0/24", 2, "usage"),
     ("show bgp summary --timeout never", 2, "usage"),
     ("show bgp summary | frob", 2, "usage"),
     ("show bgp summary --timeout", 2, "usage"),

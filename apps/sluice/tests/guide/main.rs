@@ -77,6 +77,11 @@ fn changing_it_safely() {
 }
 
 #[test]
+fn policies() {
+    follow("policies.md", &["bird"]);
+}
+
+#[test]
 fn upgrading_it() {
     follow("upgrading-it.md", &["bird"]);
 }

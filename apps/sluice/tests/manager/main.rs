@@ -12,6 +12,7 @@ mod life;
 mod lifecycle;
 mod lockout;
 mod marks;
+mod policies;
 mod strangers;
 
 use own_host::{Host, possible};

@@ -17,12 +17,10 @@ pub fn settings(tree: serde_json::Value) -> Result<Settings, ConfigError> {
     Ok(settings)
 }
 
-/// Checks a configuration tree where BGP does not run.
-///
-/// # Errors
-/// The reason of the refusal. The text begins with the path of the statement, if there is one.
-pub fn check(tree: serde_json::Value) -> Result<(), String> {
-    settings(tree).map(drop).map_err(|error| error.to_string())
+/// Checks a configuration tree where BGP does not run. Returns the reason of a refusal, which begins with the path of the
+/// statement, if there is one.
+pub fn check(tree: serde_json::Value) -> Option<String> {
+    settings(tree).err().map(|error| error.to_string())
 }
 
 /// Returns the threads that a configuration asks for: by default as many as the machine runs at once.

@@ -5,7 +5,7 @@ mod conditions;
 mod lists;
 mod words;
 
-use crate::error::{PolicyError, shown, unknown};
+use crate::error::{NameError, PolicyError, shown, unknown};
 use crate::limits::{DEEPEST_CALL, MOST_INSTRUCTIONS, MOST_TERMS};
 use crate::prefix_list::{ListId, PrefixLists, PrefixRange};
 use crate::program::{Constants, Index, Instruction, Place, Program, TermName, Test};
@@ -87,12 +87,13 @@ impl PolicySet {
     /// # Errors
     ///
     /// There is no such policy, or the policy has parameters.
-    pub fn find(&self, name: &str) -> Result<&Arc<Program>, String> {
+    pub fn find(&self, name: &str) -> Result<&Arc<Program>, NameError> {
         self.programs.get(name).ok_or_else(|| match self.called.contains(name) {
-            true => {
-                format!("`{}` has parameters; use a policy without parameters that calls `{0}`", shown(name))
+            true => NameError::HasParameters(shown(name).to_owned()),
+            false => {
+                let known = self.programs.keys().map(|name| &**name);
+                NameError::Unknown(unknown("policy-statement", name, known))
             }
-            false => unknown("policy-statement", name, self.programs.keys().map(|name| &**name)),
         })
     }
 

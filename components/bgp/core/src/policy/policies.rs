@@ -1,10 +1,9 @@
 //! Configured policies: their source and their programs.
 
 use super::vocabulary::VOCABULARY;
-use alloc::string::String;
 use alloc::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sluice_policy::{PolicyError, PolicySet, Program, source};
+use sluice_policy::{NameError, PolicyError, PolicySet, Program, source};
 
 /// The decision on routes on which no policy decides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -21,8 +20,8 @@ pub enum DefaultPolicy {
 pub enum BindError {
     /// The policy is not valid for BGP.
     Policy(PolicyError),
-    /// No policy of the name can be used; the text has the remedy.
-    Name(String),
+    /// No policy of the name can be used.
+    Name(NameError),
 }
 
 /// All configured policies. A clone shares source and programs.

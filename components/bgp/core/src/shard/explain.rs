@@ -46,12 +46,16 @@ impl fmt::Display for NotSent {
             NotSent::NoRoute => "there is no route",
             NotSent::NoBestPath => "no path is usable",
             NotSent::FromThere => "the best path came from this neighbor",
-            NotSent::FromInside => "the best path came from an internal neighbor, as this one is (RFC 4271, section 9.2)",
+            NotSent::FromInside => {
+                "the best path came from an internal neighbor, as this one is (RFC 4271, section 9.2)"
+            }
             NotSent::Reach(Reach::Nobody) => "community no-advertise (RFC 1997)",
             NotSent::Reach(Reach::OwnAs) => "community no-export (RFC 1997)",
             NotSent::Reach(Reach::Customers) => "only customers are told the route (RFC 9234)",
             NotSent::Reach(Reach::Everybody) => "the reach of the route",
-            NotSent::NoPolicy => "no export policy (RFC 8212): configure `export`, or `default-policy accept`",
+            NotSent::NoPolicy => {
+                "no export policy (RFC 8212): configure `export`, or `default-policy accept`"
+            }
             NotSent::Rejected(by) => return write!(f, "rejected on export: {by}"),
             NotSent::TooLarge => "the attributes do not fit in a message",
             NotSent::Waiting => "a change waits to be sent",
@@ -64,12 +68,16 @@ pub type ExportVerdict<P> = Result<RouteView<P>, NotSent>;
 
 impl<P: FamilyKey> Core<P> {
     /// Returns the term that rejects a path on import; `None` if no term decides, or if the path is accepted.
-    pub(super) fn rejected_by(&self, peer: PeerIndex, prefix: P, received: super::sets::SetId) -> Option<DecidedBy> {
+    pub(super) fn rejected_by(
+        &self,
+        peer: PeerIndex,
+        prefix: P,
+        received: super::sets::SetId,
+    ) -> Option<DecidedBy> {
         let policy = self.peers.get(usize::from(peer.0))?.import.as_ref()?;
         let set = &self.sets[received];
         let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
-        let mut route =
-            PolicyRoute::new(policy_prefix(prefix), octets, &set.view, hop, self.context(peer));
+        let mut route = PolicyRoute::new(policy_prefix(prefix), octets, &set.view, hop, self.context(peer));
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));
         policy.decided_by(&outcome).filter(|_| !outcome.is_accepted)
     }

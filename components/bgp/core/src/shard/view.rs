@@ -215,7 +215,9 @@ impl<P: FamilyKey> Shard<P> {
                     stale: path.generation != peer.generation,
                     lost,
                     rejected_by: accepted.is_none().then(|| {
-                        self.core.rejected_by(path.peer, self.core.entries[id].prefix, came).unwrap_or_default()
+                        self.core
+                            .rejected_by(path.peer, self.core.entries[id].prefix, came)
+                            .unwrap_or_default()
                     }),
                     next_hop,
                     resolution: self.core.resolver.resolution(sets[used].hop),

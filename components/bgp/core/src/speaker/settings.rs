@@ -11,7 +11,7 @@ use core::fmt::{self, Display, Formatter};
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Deserializer};
 use sluice_base::{Asn, IpPrefix, RouterId};
-use sluice_policy::PolicyError;
+use sluice_policy::{NameError, PolicyError};
 
 /// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
 /// by one, [`Settings::check`] validates those that depend on each other.
@@ -83,7 +83,7 @@ pub enum SettingsError {
     /// A policy is not valid.
     Policy(PolicyError),
     /// A statement names a policy that does not exist, or that only policies can use: the statement, and the reason.
-    NoPolicy(String, String),
+    NoPolicy(String, NameError),
 }
 
 /// The direction of routes between this router and a neighbor.

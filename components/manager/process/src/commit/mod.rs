@@ -3,6 +3,7 @@
 pub mod copy;
 pub mod lockout;
 pub mod operator_path;
+pub mod refused;
 pub mod steps;
 pub mod store;
 pub mod transaction;

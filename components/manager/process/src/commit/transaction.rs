@@ -2,13 +2,14 @@
 
 use crate::ManagerProcess;
 use crate::commit::lockout;
+use crate::commit::refused::{ComponentRefusal, Refused, written_or_shown};
 use crate::commit::store::ToStore;
 use crate::configure::editors::{CandidateId, EditError, ToCommit};
 use crate::revisions::{Unconfirmed, Via, now_unix_ms};
-use sluice_config::{Comparison, ConfigError, ConfigText, Impact, Schema, Tree};
+use sluice_config::{Comparison, ConfigError, ConfigText, Impact, Tree};
 use sluice_manager::commit::{Commit, Input, Output, Plan};
 use sluice_manager::component::Phase;
-use sluice_manager::{End, Reason};
+use sluice_manager::End;
 use sluice_process::part::Change;
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::common::v1::{self as common, Effect, EffectKind};
@@ -104,19 +105,6 @@ pub struct UnderWay {
     inputs: UnboundedSender<Input<Effect>>,
     /// The first component that refused its share.
     refused: Option<ComponentRefusal>,
-}
-
-/// A component that refuses its share, and the component's own words.
-struct ComponentRefusal {
-    component: String,
-    reason: Reason,
-}
-
-/// The reason why a transaction changed nothing.
-struct Refused {
-    reason: Reason,
-    /// The component that refused its share, if the reason is that.
-    by: Option<ComponentRefusal>,
 }
 
 /// A change of the whole router, and the components with a share in the change.
@@ -293,18 +281,6 @@ impl ManagerProcess {
         Ok(Done { revision, effects, changes: comparison.len(), took })
     }
 
-    /// Returns a component's refusal, with its place in the text that the configuration was read from, or else in the text as shown.
-    fn placed(&self, refused: Refused, after: &Tree, written: Option<&ConfigText>) -> Refusal {
-        match refused.by {
-            Some(ComponentRefusal { component, reason }) => {
-                let model = self.model();
-                let written = written_or_shown(&model.schema, after, written);
-                Refusal::Invalid(Box::new(model.schema.refusal(&component, &written, &reason)))
-            }
-            None => Refusal::Failed(refused.reason),
-        }
-    }
-
     fn compare(&self, after: &Tree, written: Option<&ConfigText>) -> Result<(Comparison, Shares), Refusal> {
         let before = self.running.borrow().tree.clone();
         let model = self.model();
@@ -316,14 +292,18 @@ impl ManagerProcess {
         shares.gone.extend(ran.iter().filter(|class| !runs.contains(class)).cloned());
         for class in runs {
             let cost = schema.cost(&class, &before, after);
-            if !ran.contains(&class) {
-                // The component does not run yet, and cannot be asked.
+            // A component that does not run cannot be asked.
+            let check = || {
                 let written = || written_or_shown(schema, after, written);
-                model.check(&class, after, written).map_err(|e| Refusal::Invalid(Box::new(e)))?;
+                model.check(&class, after, written).map_err(|e| Refusal::Invalid(Box::new(e)))
+            };
+            if !ran.contains(&class) {
+                check()?;
                 shares.plan.started.push(class);
             } else if cost.is_none() && self.model().change(&class, Some(&before), after).is_none() {
                 // It has no share.
             } else if self.phase(&class) != Some(Phase::Ready) {
+                check()?;
                 shares.absent.push(class);
             } else if cost == Some(Impact::Restart) {
                 shares.plan.restarted.push(class);
@@ -590,11 +570,6 @@ async fn to_the_end<T: 'static>(
 ) -> Result<T, EditError> {
     let done = tokio::task::spawn_local(work).await;
     done.unwrap_or_else(|_| Err(Refusal::Failed("it came to no end".into()).into()))
-}
-
-/// Returns the text that a configuration was read from, or else the text of the candidate as shown.
-fn written_or_shown(schema: &Schema, tree: &Tree, written: Option<&ConfigText>) -> ConfigText {
-    written.cloned().unwrap_or_else(|| schema.written("candidate", tree))
 }
 
 /// Returns a step's name: the action and its target.

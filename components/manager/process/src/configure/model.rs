@@ -38,9 +38,8 @@ pub struct Builtin {
     pub check: Option<Check>,
 }
 
-/// A component's check of its part where the component does not run. An error is the component's reason, as the component would
-/// refuse the part.
-pub type Check = fn(serde_json::Value) -> Result<(), String>;
+/// A component's check of its part where the component does not run: the reason for which the component would refuse the part.
+pub type Check = fn(serde_json::Value) -> Option<String>;
 
 /// The sources of configuration and schema.
 #[derive(Clone, Debug)]
@@ -277,7 +276,8 @@ impl Model {
     ) -> Result<(), ConfigError> {
         let Some(check) = self.checks.get(class_of(component)) else { return Ok(()) };
         let part = self.schema.part(component, tree).unwrap_or_default();
-        check(part).map_err(|reason| self.schema.refusal(component, &written(), &reason))
+        let refused = check(part).map(|reason| self.schema.refusal(component, &written(), &reason));
+        refused.map_or(Ok(()), Err)
     }
 
     /// Returns a configuration error together with the refused packages: their statements are unknown.

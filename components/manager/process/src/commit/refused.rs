@@ -1,0 +1,41 @@
+//! Refusals of components, and their place in the text of the configuration.
+
+use crate::ManagerProcess;
+use crate::commit::transaction::Refusal;
+use sluice_config::{ConfigText, Schema, Tree};
+use sluice_manager::Reason;
+
+/// A component that refuses its share, and the component's own words.
+pub struct ComponentRefusal {
+    /// The component.
+    pub component: String,
+    /// The reason.
+    pub reason: Reason,
+}
+
+/// The reason why a transaction changed nothing.
+pub struct Refused {
+    /// The reason.
+    pub reason: Reason,
+    /// The component that refused its share, if the reason is that.
+    pub by: Option<ComponentRefusal>,
+}
+
+impl ManagerProcess {
+    /// Returns a component's refusal, with its place in the text that the configuration was read from, or else in the text as shown.
+    pub fn placed(&self, refused: Refused, after: &Tree, written: Option<&ConfigText>) -> Refusal {
+        match refused.by {
+            Some(ComponentRefusal { component, reason }) => {
+                let model = self.model();
+                let written = written_or_shown(&model.schema, after, written);
+                Refusal::Invalid(Box::new(model.schema.refusal(&component, &written, &reason)))
+            }
+            None => Refusal::Failed(refused.reason),
+        }
+    }
+}
+
+/// Returns the text that a configuration was read from, or else the text of the candidate as shown.
+pub fn written_or_shown(schema: &Schema, tree: &Tree, written: Option<&ConfigText>) -> ConfigText {
+    written.cloned().unwrap_or_else(|| schema.written("candidate", tree))
+}
