@@ -15,7 +15,7 @@ use sluice_policy::community::Kind;
 use sluice_policy::program::{Fact, Index};
 use sluice_policy::source::{Named, Policies, Statement};
 use sluice_policy::vocabulary::{Reads, Type, Variable, VariableId, Vocabulary};
-use sluice_policy::{Decision, Edit, PolicyError, PolicySet, Program, Route, Verdict};
+use sluice_policy::{Decision, Edit, NameError, PolicyError, PolicySet, Program, Route, Verdict};
 
 const DISTANCE: VariableId = 0;
 const METRIC: VariableId = 1;
@@ -257,8 +257,8 @@ impl RibPolicies {
 /// The reason why the RIB cannot use a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PolicyUseError {
-    /// There is no policy of the name without parameters; the text has the remedy.
-    Name(String),
+    /// There is no policy of the name without parameters.
+    Name(NameError),
     /// The policy is not valid for the RIB.
     Policy(PolicyError),
 }
@@ -266,7 +266,7 @@ pub enum PolicyUseError {
 impl fmt::Display for PolicyUseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PolicyUseError::Name(reason) => f.write_str(reason),
+            PolicyUseError::Name(error) => error.fmt(f),
             PolicyUseError::Policy(error) => error.fmt(f),
         }
     }
@@ -284,7 +284,7 @@ pub struct ImportError {
 impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.error {
-            PolicyUseError::Name(reason) => write!(f, "origin {} import: {reason}", self.origin),
+            PolicyUseError::Name(error) => write!(f, "origin {} import: {error}", self.origin),
             PolicyUseError::Policy(error) => error.fmt(f),
         }
     }
