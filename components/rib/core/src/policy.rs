@@ -187,7 +187,10 @@ impl Route for Candidate<'_> {
         // Policies with other changes are refused when they are compiled.
         let Edit::Number(variable, number) = edit else { return };
         match variable {
-            DISTANCE => self.set.to_mut().distance = Some(Distance(u8::try_from(number).unwrap_or(u8::MAX))),
+            // 0 is for the interfaces' own subnets.
+            DISTANCE => {
+                self.set.to_mut().distance = Some(Distance(u8::try_from(number.max(1)).unwrap_or(u8::MAX)));
+            }
             METRIC => self.set.to_mut().metric = Metric(number),
             TAG => {
                 let tags = self.set.tags.as_slice().iter().copied().chain([Tag(number)]).collect();
