@@ -177,6 +177,15 @@ fn routes_of_other_protocols_go_into_bgp() {
 
     // The neighbor's own route, which a static route replaces for a while.
     lab.until("BGP's route is used", |l| in_rib(l, "192.0.2.0/24", "bgp")["selected"] == true);
+    let statements = [
+        "set policy policy-statement from-bgp term outside from route-type external",
+        "set policy policy-statement from-bgp term outside from table 254",
+        "set policy policy-statement from-bgp term outside then distance +10",
+        "set rib origin bgp import from-bgp",
+    ];
+    let done = lab.cli(&[&["configure"][..], &statements, &["commit"]].concat());
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    lab.until("BGP's route has another distance", |l| in_rib(l, "192.0.2.0/24", "bgp")["distance"] == 30);
     commit(&lab, "set protocols static route 192.0.2.0/24 discard");
     until_at_bird(&lab, "BIRD has its own prefix from here", &[&all[..], &["192.0.2.0/24"]].concat());
     commit(&lab, "delete protocols static route 192.0.2.0/24");

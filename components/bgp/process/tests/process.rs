@@ -168,6 +168,29 @@ fn redistributed_routes_follow_the_rib() {
     });
 }
 
+#[test]
+fn a_refused_subscription_is_reported_and_requested_again() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let Surroundings { process, rib, .. } = &surround(dir.path()).await;
+        rib.refuses_subscriptions.set(true);
+        let config = serde_json::json!({
+            "local-as": 65001, "router-id": "10.0.0.1", "redistribute": [{"origin": "static"}],
+        });
+        configure(process, config).await.unwrap();
+        let problem = "the RIB does not send the routes of static";
+        while !process.degraded().iter().any(|p| p.contains(problem) && p.contains("it has too many")) {
+            tokio::task::yield_now().await;
+        }
+        rib.refuses_subscriptions.set(false);
+        until(&rib.changed, || rib.subscriptions.borrow().len() == 2).await;
+        while process.degraded().iter().any(|p| p.contains(problem)) {
+            tokio::task::yield_now().await;
+        }
+        Rc::clone(process).shutdown(false).await;
+    });
+}
+
 /// Whichever comes first, the RIB or the configuration.
 #[test]
 fn a_rib_that_is_there_before_the_configuration_hears_of_backups() {

@@ -225,10 +225,14 @@ fn rib(table: &Table) {
     let mut bench = RibBench::new();
     measure("RIB: loaded, engine waits", routes, base, || bench.all(table, FIRST, false));
     measure("RIB: the engine is told", routes, base, || bench.pull());
+    measure("RIB: another next hop, engine keeps pace", routes, base, || bench.all(table, SECOND, true));
+    bench.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, vec!["static".into()]);
+    measure("RIB: a subscriber to static routes begins", routes, base, || bench.all(table, FIRST, true));
+    measure("RIB: another next hop beside the subscriber", routes, base, || bench.all(table, SECOND, true));
     measure("RIB: a policy of prefixes comes", routes, base, || bench.policy("prefix-length", "20-23"));
-    measure("RIB: announced again through the policy", routes, base, || bench.all(table, FIRST, true));
+    measure("RIB: announced again through the policy", routes, base, || bench.all(table, SECOND, true));
     measure("RIB: a policy of tags comes", routes, base, || bench.policy("tag", "7"));
-    measure("RIB: announced again through the policy", routes, base, || bench.all(table, FIRST, true));
+    measure("RIB: announced again through the policy", routes, base, || bench.all(table, SECOND, true));
 }
 
 struct FeaBench {

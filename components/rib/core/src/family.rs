@@ -294,7 +294,7 @@ impl<P: TableKey> FamilyRib<P> {
         new: Option<Path>,
         provenance: Provenance,
     ) {
-        let has_listeners = self.has_listeners();
+        let listens_to_all = self.listens_to_all();
         let mut is_first = false;
         let entry = match new {
             Some(path) => self.entries.get_or_insert_with(prefix, || {
@@ -330,7 +330,8 @@ impl<P: TableKey> FamilyRib<P> {
             (None, _) => None,
         };
         let open = Open { prefix, entry: &mut *entry, before: used_before, told, provenance };
-        self.downstream.settle(shared, has_listeners, open);
+        let is_wanted = |origin| listens_to_all || self.subscribers.iter().any(|s| s.wants(origin));
+        self.downstream.settle(shared, is_wanted, open);
         if entry.is_over() {
             self.entries.remove(prefix);
         }
@@ -386,7 +387,7 @@ impl<P: TableKey> FamilyRib<P> {
 
     /// Decides an entry anew because the resolution of a group changed.
     fn redecide(&mut self, shared: &mut Shared, prefix: P, provenance: Provenance) {
-        let has_listeners = self.has_listeners();
+        let listens_to_all = self.listens_to_all();
         let Some(entry) = self.entries.get_mut(prefix) else { return };
         if entry.has_picked(shared.decide(entry.paths())) {
             return;
@@ -397,7 +398,8 @@ impl<P: TableKey> FamilyRib<P> {
         }
         let before = Used::of(entry);
         let told = entry.take_told(&shared.sets);
-        self.downstream.settle(shared, has_listeners, Open { prefix, entry, before, told, provenance });
+        let is_wanted = |origin| listens_to_all || self.subscribers.iter().any(|s| s.wants(origin));
+        self.downstream.settle(shared, is_wanted, Open { prefix, entry, before, told, provenance });
     }
 
     /// Decides every entry with internal paths again at once: these entries are few, and further routes depend on
@@ -469,15 +471,16 @@ impl<P: TableKey> FamilyRib<P> {
         progress
     }
 
-    /// Returns true if selected routes have receivers besides the engine.
-    fn has_listeners(&self) -> bool {
-        !(self.subscribers.is_empty() && self.interests_all.is_empty() && self.selected_routes.is_empty())
+    /// Returns true if changes of every origin's selected routes have receivers besides the engine.
+    fn listens_to_all(&self) -> bool {
+        !(self.interests_all.is_empty() && self.selected_routes.is_empty())
     }
 
     /// Returns true if changes of an origin's routes have receivers: the engine, a subscriber, a client with interest in an address.
     pub(crate) fn has_consumers(&self, shared: &Shared, origin: OriginId) -> bool {
         let resolves = !shared.origin(origin).external && !self.interests_internal.is_empty();
-        self.downstream.has_engine || self.has_listeners() || resolves
+        let is_subscribed = self.subscribers.iter().any(|subscriber| subscriber.wants(origin));
+        self.downstream.has_engine || self.listens_to_all() || is_subscribed || resolves
     }
 
     /// Sends the selected routes through the selected_routes, to the subscribers and to interest.

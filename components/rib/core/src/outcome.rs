@@ -2,6 +2,7 @@
 
 use crate::entry::Entry;
 use crate::family::{RibRoute, RibTable, Shared};
+use crate::origin::OriginId;
 use crate::queue::Queue;
 use alloc::vec::Vec;
 use sluice_base::{GroupId, Provenance};
@@ -59,9 +60,14 @@ pub(crate) struct Open<'a, P> {
 }
 
 impl<P: TableKey> Downstream<P> {
-    /// Decides an entry again and stores the differences for sending: for the selected_routes only with
-    /// `has_listeners`.
-    pub(crate) fn settle(&mut self, shared: &Shared, has_listeners: bool, open: Open<'_, P>) {
+    /// Decides an entry again and stores the differences for sending: for the selected_routes only if a route of a wanted origin was
+    /// or is selected.
+    pub(crate) fn settle(
+        &mut self,
+        shared: &Shared,
+        is_wanted: impl Fn(OriginId) -> bool,
+        open: Open<'_, P>,
+    ) {
         let Open { prefix, entry, before, told, provenance } = open;
         entry.pick(shared.decide(entry.paths()));
         let after = Used::of(entry);
@@ -79,7 +85,8 @@ impl<P: TableKey> Downstream<P> {
             Action::Delete(_) => self.selected_count -= 1,
             Action::Replace { .. } => {}
         }
-        if has_listeners {
+        let concerns = |route: Option<&RibRoute>| route.is_some_and(|route| is_wanted(route.origin));
+        if concerns(action.before()) || concerns(action.after()) {
             self.selected_batch.push(Change { key: prefix, action, provenance });
             entry.set_in_batch(true);
         }

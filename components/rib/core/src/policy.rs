@@ -187,7 +187,10 @@ impl Route for Candidate<'_> {
         // Policies with other changes are refused when they are compiled.
         let Edit::Number(variable, number) = edit else { return };
         match variable {
-            DISTANCE => self.set.to_mut().distance = Some(Distance(u8::try_from(number).unwrap_or(u8::MAX))),
+            // 0 is for the interfaces' own subnets.
+            DISTANCE => {
+                self.set.to_mut().distance = Some(Distance(u8::try_from(number.max(1)).unwrap_or(u8::MAX)));
+            }
             METRIC => self.set.to_mut().metric = Metric(number),
             TAG => {
                 let tags = self.set.tags.as_slice().iter().copied().chain([Tag(number)]).collect();
@@ -257,7 +260,7 @@ impl RibPolicies {
 /// The reason why the RIB cannot use a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PolicyUseError {
-    /// There is no policy of the name without parameters; the text has the remedy.
+    /// There is no policy of the name without parameters.
     Name(NameError),
     /// The policy is not valid for the RIB.
     Policy(PolicyError),
@@ -266,7 +269,7 @@ pub enum PolicyUseError {
 impl fmt::Display for PolicyUseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PolicyUseError::Name(reason) => reason.fmt(f),
+            PolicyUseError::Name(error) => error.fmt(f),
             PolicyUseError::Policy(error) => error.fmt(f),
         }
     }
@@ -284,7 +287,7 @@ pub struct ImportError {
 impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.error {
-            PolicyUseError::Name(reason) => write!(f, "origin {} import: {reason}", self.origin),
+            PolicyUseError::Name(error) => write!(f, "origin {} import: {error}", self.origin),
             PolicyUseError::Policy(error) => error.fmt(f),
         }
     }

@@ -84,6 +84,8 @@ pub struct Subscriber<P: TableKey> {
     /// The subscription's number.
     pub id: SubscriptionId,
     origins: Vec<String>,
+    /// The numbers of `origins`.
+    allowed: Vec<OriginId>,
     branch: Branch<RibTable<P>>,
     filter: StageId,
     pending: BTreeMap<P, (Option<RibRoute>, Provenance)>,
@@ -121,6 +123,7 @@ impl<P: TableKey> Subscriber<P> {
         let mut subscriber = Subscriber {
             id,
             origins,
+            allowed: Vec::new(),
             branch,
             filter,
             pending: BTreeMap::new(),
@@ -136,9 +139,9 @@ impl<P: TableKey> Subscriber<P> {
     /// Handles new origins: the named ones are let through. They have no routes yet.
     pub(crate) fn note_origins(&mut self, shared: &Shared) {
         let allowed = shared.origins.iter().enumerate().filter(|(_, o)| self.origins.contains(&o.name));
-        let allowed = allowed.map(|(i, _)| OriginId(i as u16)).collect();
+        self.allowed = allowed.map(|(i, _)| OriginId(i as u16)).collect();
         if let Some(filter) = self.branch.stage_mut::<OriginFilter>(self.filter) {
-            filter.allowed = allowed;
+            filter.allowed.clone_from(&self.allowed);
         }
     }
 
@@ -150,11 +153,22 @@ impl<P: TableKey> Subscriber<P> {
         batch: &Batch<RibTable<P>>,
     ) {
         let mut mine = Batch::new();
+        // Most changes are of other origins where BGP has the Internet's table and somebody subscribes to static routes.
+        let is_wanted = |route: Option<&RibRoute>| route.is_some_and(|route| self.wants(route.origin));
         for c in batch.as_slice() {
-            mine.push(Change { key: c.key, action: c.action.clone(), provenance: c.provenance });
+            if is_wanted(c.action.before()) || is_wanted(c.action.after()) {
+                mine.push(Change { key: c.key, action: c.action.clone(), provenance: c.provenance });
+            }
         }
-        self.branch.push(source, &mut mine);
-        self.queue(shared, &mut mine);
+        if !mine.is_empty() {
+            self.branch.push(source, &mut mine);
+            self.queue(shared, &mut mine);
+        }
+    }
+
+    /// Returns true if the subscriber receives routes of an origin.
+    pub(crate) fn wants(&self, origin: OriginId) -> bool {
+        self.origins.is_empty() || self.allowed.contains(&origin)
     }
 
     fn queue(&mut self, shared: &mut Shared, batch: &mut Batch<RibTable<P>>) {

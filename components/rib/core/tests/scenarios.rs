@@ -461,6 +461,9 @@ fn routes_are_waited_for_by_the_engine_by_subscribers_and_by_who_asked() {
     assert!(!waits(&b, FamilyId::IPV6, "bgp"));
     b.input(Input::Unsubscribe(id));
     assert_eq!(both(&b), [false, false]);
+    let id = b.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, vec!["static".into()]);
+    assert_eq!(both(&b), [false, true], "by a subscriber to others");
+    b.input(Input::Unsubscribe(id));
 
     let addr = "10.0.0.2".parse().unwrap();
     b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(1), V4Addr(addr), Scope::Internal);

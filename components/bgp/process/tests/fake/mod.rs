@@ -200,6 +200,8 @@ pub struct FakeRib {
     pub backups: RefCell<BTreeSet<IpPrefix>>,
     /// True if an origin was registered.
     pub has_origin: Cell<bool>,
+    /// Refuses subscriptions.
+    pub refuses_subscriptions: Cell<bool>,
     /// Refuses to register origins.
     pub refuses: Cell<bool>,
     /// The subscriptions in the order of their numbers, from 1: family and origins; `None` for an ended one.
@@ -323,6 +325,9 @@ impl rib::Rib for Served<FakeRib> {
         _: &CallContext,
         request: rib::SubscribeRequest,
     ) -> Result<rib::SubscribeReply, XrlError> {
+        if self.0.refuses_subscriptions.get() {
+            return Err(XrlError::Busy("it has too many".into()));
+        }
         let mut subscriptions = self.0.subscriptions.borrow_mut();
         subscriptions.push(Some((request.family, request.origins)));
         self.0.changed.notify_one();
