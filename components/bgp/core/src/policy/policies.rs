@@ -60,9 +60,10 @@ impl Policies {
             Ok(_) => {
                 return Err(BindError::Policy(PolicyError {
                     place: Vec::from(["policy-statement".into(), name.into()]),
-                    message: "`route-present` is not for BGP yet: BGP does not learn which routes the RIB has; \
+                    message:
+                        "`route-present` is not for BGP yet: BGP does not learn which routes the RIB has; \
                               redistribute the route with a policy instead"
-                        .into(),
+                            .into(),
                 }));
             }
             Err(reason) => reason,
