@@ -92,6 +92,9 @@ fn shows() -> Vec<Command> {
         routes.spelled("show ipv6 route", &["v6"], HELP),
         interfaces.spelled("show ip interface brief", &[], HELP),
         configuration.spelled("show running-config", &[], HELP),
+    ];
+    all.extend([routes, interfaces, configuration]);
+    all.extend([
         command("show policy", "Policies, their terms, and who uses them").argument(
             "name",
             Kind::Text,
@@ -102,9 +105,6 @@ fn shows() -> Vec<Command> {
             "show configuration effective",
             "What holds: written and inherited statements and defaults, and where each comes from",
         )),
-    ];
-    all.extend([routes, interfaces, configuration]);
-    all.extend([
         command("show summary", "Counts of the RIB's tables, and of the forwarding engine"),
         command("show targets", "Targets that can be called, with their interfaces"),
         command("show revisions", "What was committed: when, by whom, with which comment"),

@@ -47,11 +47,11 @@ mutations! {
         "decision-router-id-inverted": "|c| view(c).compared_id(info(c).router_id))" => "|c| Reverse(view(c).compared_id(info(c).router_id)))";
         "decision-newcomer-overlooked": "loses(*new).is_some() && " => "";
         "decision-replaced-overlooked": "replaced.is_none_or(did_not_matter)" => "(replaced.is_none_or(did_not_matter) || true)";
-        "decision-unreachable-used": "Resolution::Unreachable => Err(Elimination::NextHopUnreachable)," => "Resolution::Unreachable => Ok(0),";
+        "decision-unreachable-used": "Resolution::Unreachable => Err(Elimination::NextHopUnreachable)," => "Resolution::Unreachable => Ok((set, 0)),";
         "decision-unconnected-used": "Resolution::Reachable { connected: false, .. }\n" => "Resolution::Reachable { connected: false, metric: sluice_base::Metric(u32::MAX) }\n";
     }
     "shard/mod.rs" {
-        "decide-attributes-do-not-count": "if new != old {" => "if new.map(|n| n.0) != old.map(|o| o.0) {";
+        "decide-attributes-do-not-count": "if self.best(id) != old {" => "if self.best(id).map(|n| n.peer) != old.map(|o| o.peer) {";
         "deletion-never-begins": "peer.stale = peer.paths;" => "";
         "deletion-generation-stays": "peer.generation = peer.generation.wrapping_add(1);" => "";
         "deletion-skips-first-entry": "self.deletion.next = 0;" => "self.deletion.next = 1;";
@@ -69,7 +69,7 @@ mutations! {
         "queue-entry-never-leaves": "entry.set_queued(false);" => "";
     }
     "shard/branch.rs" {
-        "branch-forgets-what-it-told": "self.adj_rib_out.replace(entry, source)" => "self.told(entry)";
+        "branch-forgets-what-it-told": "self.adj_rib_out.replace(entry, source)" => "self.advertised(entry)";
         "branch-newcomer-misses-first-entry": "Dump { next: 0, again: false }" => "Dump { next: 1, again: false }";
         "branch-refresh-tells-nothing": "(dump.again || !known)" => "!known";
         "branch-dump-ends-early": "(to < core.entries.end()).then_some(dump)" => "None";
@@ -84,17 +84,19 @@ mutations! {
         "pack-replaced-is-not-withdrawn": "source != Source::NONE && item.before != Source::NONE && item.before" => "false && item.before";
     }
     "shard/export.rs" {
-        "export-internal-is-reflected": "!(self.internal && from_inside) && " => "(!from_inside || from_inside) && ";
         "export-next-hop-not-rewritten": "self.is_own = !key.internal || originated" => "self.is_own = originated";
         "export-own-next-hop-inside": "(key.next_hop_self && !from_inside)" => "!from_inside";
-        "export-med-goes-on": "code::MULTI_EXIT_DISC if !key.internal && !originated => {}" => "";
-        "export-no-export-ignored": "set.view.reach >= reach" => "(set.view.reach >= reach || true)";
+        "export-med-goes-on": "code::MULTI_EXIT_DISC if !key.internal && !originated && !route.has_own_med => {}" => "";
         "export-local-pref-inside-lost": "&local_pref.to_be_bytes()" => "&0u32.to_be_bytes()";
         "export-customers-routes-unmarked": "key.relationship.is_some_and(Relationship::marks_sent)" => "false";
+    }
+    "shard/export_view.rs" {
+        "export-internal-is-reflected": "!(self.internal && from_inside) && " => "(!from_inside || from_inside) && ";
+        "export-no-export-ignored": "core.sets[path.set].view.reach >= reach" => "(core.sets[path.set].view.reach >= reach || true)";
         "export-valley": "Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody," => "Some(Relationship::Peer | Relationship::Provider) => Reach::Customers,";
     }
     "shard/rib.rs" {
-        "rib-hears-of-own-networks": "path.peer != PeerIndex::LOCAL" => "path.peer != PeerIndex::LOCAL || true";
+        "rib-hears-of-own-networks": "(!path.peer.is_own()).then_some" => "true.then_some";
         "rib-distance-swapped": "if internal { (Distance::IBGP, INTERNAL) }" => "if !internal { (Distance::IBGP, INTERNAL) }";
     }
     "shard/resolver.rs" {
@@ -116,7 +118,7 @@ mutations! {
     }
     "attributes/canonical.rs" {
         "canonical-relationship-unmarked": "put_only_to_customer(asn, out);\n        }" => "}";
-        "canonical-local-pref-ignored": "(code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d])," => "";
+        "canonical-local-pref-ignored": "local_pref: added.local_pref.unwrap_or(DEFAULT_LOCAL_PREF)," => "local_pref: DEFAULT_LOCAL_PREF,";
     }
     "session/states/established.rs" {
         "session-hold-timer-not-restarted": "Event::Keepalive | Event::Update => fsm.restart_hold(cx.now)," => "Event::Keepalive | Event::Update => {}";
@@ -154,13 +156,62 @@ mutations! {
         "export-link-local-next-hop-inside": " || is_of_a_link;" => ";";
         "export-third-party-of-internal": "self.is_third_party = !key.internal && !originated && !from_inside;" => "self.is_third_party = !key.internal && !originated;";
         "export-non-transitive-communities-leave": "community[0] & NON_TRANSITIVE == 0" => "community[0] & NON_TRANSITIVE == 0 || true";
-        "export-large-routes-not-to-old-speakers": "most <= SURELY_FITS || self.fits_exactly(core, path)" => "most <= SURELY_FITS";
+        "export-own-med-stripped": "&& !originated && !route.has_own_med => {}" => "&& !originated => {}";
+        "export-policys-own-next-hop-ignored": "NextHopRule::Own => (self.is_own, self.is_third_party) = (true, false)," => "NextHopRule::Own => {}";
+        "export-policys-next-hop-ignored": "NextHopRule::Address(_) => self.is_own &= !route.next_hop.as_ref().is_some_and(is_of_family)," => "NextHopRule::Address(_) => {}";
+    }
+    "shard/exporter.rs" {
+        "export-large-routes-not-to-old-speakers": "most <= SURELY_FITS || self.fits_exactly(core, view, outcome, best)" => "most <= SURELY_FITS";
+        "export-policy-answers-for-every-prefix": "if !policy.reads_prefix() {" => "if true {";
+        "export-policy-changes-forgotten": "            policy.make(&mut route, &mut row.memory);\n" => "";
+        "export-results-of-other-changes": "row.outcomes.iter().find(|(made, _)| *made == trace)" => "row.outcomes.iter().find(|(made, _)| made.len() == trace.len())";
+    }
+    "shard/import.rs" {
+        "import-policy-answers-for-every-prefix": "if !policy.reads_prefix()\n" => "if true\n";
+        "import-policy-changes-forgotten": "        policy.make(&mut route, &mut row.memory);\n" => "";
+        "import-results-of-other-changes": "row.accepted.iter().find(|(made, _)| *made == trace)" => "row.accepted.iter().find(|(made, _)| made.len() == trace.len())";
+        "import-results-outlive-the-batch": "        self.used = 0;\n        self.last = None;\n" => "        self.used = 0;\n";
+    }
+    "shard/refilter.rs" {
+        "refilter-never-begins": "self.refilter.begin(peer);" => "";
+        "refilter-works-on-what-became-of-it": "let received = self.sets.received(before);" => "let received = self.sets.accepted(before).unwrap_or(self.sets.received(before));";
+        "refilter-ends-early": "self.peers.retain(|known| !known.has_wrapped || next < known.from);" => "self.peers.retain(|known| !known.has_wrapped);";
+        "refilter-decides-nothing": "self.decide(id, old, Provenance::NONE);" => "";
+    }
+    "shard/reexport.rs" {
+        "reexport-sends-everything": "        !is_alike\n" => "        !is_alike || was_told\n";
+        "reexport-misses-what-is-rejected-now": "return was_told || before.is_some() != after.is_some()," => "return before.is_none() && after.is_some(),";
+        "reexport-forgets-what-is-behind": "        self.parts.append(&mut behind);\n" => "";
+        "reexport-forgets-what-was-told-since": "            self.split_off(entry, &old);\n" => "";
+    }
+    "shard/sets.rs" {
+        "pairs-are-not-counted": "        pair.references -= 1;\n" => "        pair.references = 0;\n";
+        "pairs-lose-what-came": "        self.retain(received);\n        accepted" => "        accepted";
+    }
+    "policy/bound.rs" {
+        "policy-second-decides-although-the-first-did": "Decision::Accept => return Outcome { is_accepted: true, term, reason: None }," => "Decision::Accept => {}";
+        "policy-default-accepts": "is_accepted: self.default == DefaultPolicy::Accept, term: None" => "is_accepted: true, term: None";
+        "policy-unknown-accepts": "return Some(BoundPolicy::reject_all());" => "return None;";
+    }
+    "policy/route.rs" {
+        "policy-community-kept-empty": ".filter(|v| !v.is_empty())" => ".filter(|_| true)";
+        "policy-view-is-stale": "self.view = canonical::view(&self.octets, self.local_as);" => "";
+    }
+    "speaker/config.rs" {
+        "external-neighbors-need-no-policy": "let is_trusted = self.peer_as == local_as || self.relationship.is_some();" => "let is_trusted = true;";
+        "bounds-end-sessions": "FamilyConfig { enabled: self.enabled, maximum_prefixes: other.maximum_prefixes }" => "self";
+    }
+    "speaker/limits.rs" {
+        "bounds-reached-count-as-exceeded": "set.clone().find(|l| l.count > l.bound)" => "set.clone().find(|l| l.count >= l.bound)";
+        "bounds-count-one-table": "received: sum.received.saturating_add(count.received)," => "received: sum.received.max(count.received),";
+        "bounds-never-open-again": "peer.limits.restart_at = after.map(|after| now + after);" => "peer.limits.restart_at = None;";
+        "bounds-never-ask-again": "                self.ask_for_refresh(index, out);\n" => "";
     }
     "shard/rib.rs" {
         "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(Address::Ip(hop.address)) }" => "NextHop::via(Address::Ip(hop.address))";
     }
     "shard/view.rs" {
-        "view-advertised-as-received": "exported.make(&self.core, best, &key);" => "exported.make(&self.core, best, &GroupKey { internal: true, ..key });";
+        "view-advertised-as-received": "let view = ExportView { four_octet_as: true, ..(**view).clone() };" => "let view = ExportView { four_octet_as: true, internal: true, ..(**view).clone() };";
     }
     "wire/multiprotocol.rs" {
         "reader-unspecified-and-link-local-next-hop": "address.is_unspecified() || address.is_unicast_link_local()" => "address.is_unicast_link_local()";

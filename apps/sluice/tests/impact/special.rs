@@ -103,6 +103,17 @@ const REDISTRIBUTE: Special = Special {
     ..PLAIN
 };
 
+/// Routes of all neighbors, and the router's own networks.
+const LEARNED: &[&str] = &["100.64.1.0/24", "100.64.2.0/24", "2001:db8:a::/48", "2001:db8:b::/48"];
+const NETWORKS: &[&str] = &["192.0.2.0/24", "2001:db8:100::/48"];
+
+/// A policy of BGP that rejects everything, in a statement.
+const fn strict(set: &'static [&'static str], delete: &'static [&'static str]) -> Special {
+    Special { statements: Some((set, delete)), ..PLAIN }
+}
+
+const STRICT: &str = "set policy policy-statement strict term all then reject";
+
 /// By path, without keys.
 pub const SPECIAL: &[(&str, Special)] = &[
     ("system/user/name", USER),
@@ -146,6 +157,53 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("protocols/static/route/tag", Special { may: ROUTE, ..PLAIN }),
     ("rib/origin/name", IMPORT),
     ("rib/origin/import", IMPORT),
+    (
+        "protocols/bgp/network-policy",
+        Special {
+            told: NETWORKS,
+            ..strict(
+                &[STRICT, "set protocols bgp network-policy strict"],
+                &["delete protocols bgp network-policy", "delete policy"],
+            )
+        },
+    ),
+    (
+        "protocols/bgp/neighbor/export",
+        Special {
+            told: &["192.0.2.0/24"],
+            ..strict(
+                &[STRICT, "set protocols bgp neighbor 10.1.0.2 export strict"],
+                &["delete protocols bgp neighbor 10.1.0.2 export", "delete policy"],
+            )
+        },
+    ),
+    (
+        "protocols/bgp/neighbor/default-policy",
+        Special { value: Some("reject"), kernel: &["100.64.1.0/24"], told: &["100.64.1.0/24"], ..PLAIN },
+    ),
+    (
+        "protocols/bgp/default-policy",
+        Special { value: Some("reject"), kernel: LEARNED, told: NETWORKS, ..PLAIN },
+    ),
+    (
+        "protocols/bgp/neighbor/group",
+        Special {
+            statements: Some((
+                &[
+                    "set protocols bgp group g hold-time 10",
+                    "set protocols bgp neighbor 10.1.0.2 group g",
+                    "delete protocols bgp neighbor 10.1.0.2 hold-time",
+                ],
+                &[
+                    "set protocols bgp neighbor 10.1.0.2 hold-time 9",
+                    "delete protocols bgp neighbor 10.1.0.2 group",
+                    "delete protocols bgp group g",
+                ],
+            )),
+            proof: Some(proofs::hold_time_is_10),
+            ..PLAIN
+        },
+    ),
     ("protocols/bgp/redistribute/origin", REDISTRIBUTE),
     ("protocols/bgp/redistribute/policy", REDISTRIBUTE),
     (
@@ -215,7 +273,7 @@ pub const SPECIAL: &[(&str, Special)] = &[
             ..PLAIN
         },
     ),
-    ("protocols/bgp/neighbor/next-hop-self", Special { on: Some(INNER4), told: &["100.64.1.0/24"], ..PLAIN }),
+    ("protocols/bgp/neighbor/next-hop-self", Special { on: Some(INNER4), ..PLAIN }),
     (
         "protocols/bgp/neighbor/ipv4-unicast/enabled",
         Special { on: Some(OUTER6), value: Some("true"), ..PLAIN },

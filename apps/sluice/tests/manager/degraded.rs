@@ -52,7 +52,8 @@ fn a_file_that_a_component_refuses_is_a_broken_file() {
     router.0.start("exec sluice start").unwrap();
     assert!(router.waits(|router| router.status() == 8), "{}", router.degraded());
     assert!(
-        router.degraded().contains("bgp refuses what") && router.degraded().contains("0.0.0.0"),
+        router.degraded().contains("is not valid")
+            && router.degraded().contains("0.0.0.0 identifies no router"),
         "{}",
         router.degraded()
     );

@@ -15,7 +15,7 @@ use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Fingerprint;
 use sluice_bgp::speaker::Settings;
 use sluice_bgp::speaker::control::{Control, Input, Output};
-use sluice_bgp::speaker::{Identity, Link, SpeakerState};
+use sluice_bgp::speaker::{Identity, Link, Redistributed, SpeakerState};
 use sluice_bgp::table::{Table, TablePart, fingerprint, import};
 use sluice_machine::{Machine, Outbox};
 use sluice_process::{HandOverError, Sink, Source, clock};
@@ -43,6 +43,9 @@ struct Waiting {
     connections: Vec<(ConnectionKey, Inherited)>,
     outputs: Vec<Output>,
 }
+
+/// Redistributed routes in a value.
+const REDISTRIBUTED: usize = 4096;
 
 /// The state of a hand-over.
 #[derive(Default)]
@@ -103,9 +106,15 @@ impl BgpProcess {
             let _ = told.send(me.rest().await);
         });
         rested.await.unwrap_or(Err(RestError::Ending)).map_err(HandOverError::component)?;
-        let state = core.driver.read(|control| control.export());
+        let mut state = core.driver.read(|control| control.export());
+        let redistributed = state.take_large();
         let established: Vec<ConnectionKey> = state.established().collect();
         to.put(&state).await?;
+        let chunks = redistributed.chunks(REDISTRIBUTED);
+        to.put(&chunks.len()).await?;
+        for chunk in chunks {
+            to.put(&chunk).await?;
+        }
         to.put(&established.len()).await?;
         for (address, id) in established {
             let halted = self.connection(address, id).and_then(|c| c.halted());
@@ -223,7 +232,11 @@ impl BgpProcess {
         settings: &Settings,
         from: &mut Source,
     ) -> Result<(), HandOverError> {
-        let state: SpeakerState = from.take().await?;
+        let mut state: SpeakerState = from.take().await?;
+        let mut redistributed = Vec::new();
+        for _ in 0..from.take::<usize>().await? {
+            redistributed.extend(from.take::<Vec<Redistributed>>().await?);
+        }
         let identity = Identity { source: self.frame.provenance.source(), ..state.identity.clone() };
         if (identity.local_as, identity.router_id) != (settings.local_as, settings.router_id) {
             return Err(HandOverError::component("local-as or router-id is another one"));
@@ -231,6 +244,7 @@ impl BgpProcess {
         let mut control = Control::new(identity.clone(), clock::now());
         let mut tables = control.make_tables();
         let mut out = Outbox::new();
+        state.put_large(settings.config().policies, redistributed);
         control.import(clock::now(), state, &mut out);
         let (mut links, outputs) = set_up(&mut tables, out);
         let mut connections = Vec::new();

@@ -171,3 +171,26 @@ fn what_people_get_wrong_is_refused_with_line_and_remedy() {
         assert_eq!(found.trim_matches('"'), pointed, "{wrong}:\n{refused}");
     }
 }
+
+#[test]
+fn the_examples_of_the_reference_are_taken() {
+    let reference = include_str!("../../../../docs/policy.md");
+    let mut examples = 0;
+    for block in reference.split("```text\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+        let whole = match block {
+            block if block.starts_with("policy {") => block.to_owned(),
+            block if block.starts_with("group ") => format!("protocols {{ bgp {{ {block} }} }}"),
+            _ => continue,
+        };
+        let with_router = match whole.contains("local-as") {
+            true => whole,
+            false => format!("{whole}\nprotocols bgp local-as 65000;\nprotocols bgp router-id 10.0.0.1;\n"),
+        };
+        let known = "policy policy-statement from-customer;\npolicy policy-statement no-leaks;\npolicy policy-statement to-customer;\n";
+        let with_policies =
+            if with_router.contains("no-leaks") { format!("{known}{with_router}") } else { with_router };
+        assert_eq!(check(&with_policies), Ok(()), "{with_policies}");
+        examples += 1;
+    }
+    assert_eq!(examples, 6);
+}

@@ -2,6 +2,7 @@
 
 use super::vocabulary::VOCABULARY;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sluice_policy::{NameError, PolicyError, PolicySet, Program, source};
 
@@ -51,9 +52,22 @@ impl Policies {
     ///
     /// # Errors
     ///
-    /// There is no such policy, the policy has parameters, or it has conditions or actions of another protocol.
+    /// There is no such policy, the policy has parameters, it has conditions or actions of another protocol, or it asks whether the
+    /// RIB has a route, which BGP does not learn yet.
     pub fn check(&self, name: &str) -> Result<(), BindError> {
-        let Err(reason) = self.programs.find(name) else { return Ok(()) };
+        let reason = match self.programs.find(name) {
+            Ok(program) if program.facts().is_empty() => return Ok(()),
+            Ok(_) => {
+                return Err(BindError::Policy(PolicyError {
+                    place: Vec::from(["policy-statement".into(), name.into()]),
+                    message:
+                        "`route-present` is not for BGP yet: BGP does not learn which routes the RIB has; \
+                              redistribute the route with a policy instead"
+                            .into(),
+                }));
+            }
+            Err(reason) => reason,
+        };
         match PolicySet::compile_used(&self.source, VOCABULARY, |used| used == name) {
             Err(error) => Err(BindError::Policy(error)),
             Ok(_) => Err(BindError::Name(reason)),

@@ -7,6 +7,7 @@ use super::peers::Peers;
 use super::redistribution::Redistributed;
 use crate::endpoints::Endpoints;
 use crate::family::ByFamily;
+use crate::policy::Policies;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, SessionState};
 use crate::shard::{PeerIndex, Sent};
@@ -48,6 +49,19 @@ struct PeerState {
 }
 
 impl SpeakerState {
+    /// Takes the redistributed routes out, of which there may be many, and the policies, which the next process reads from its own
+    /// configuration: what is left is small.
+    pub fn take_large(&mut self) -> Vec<Redistributed> {
+        self.config.policies = Policies::default();
+        core::mem::take(&mut self.redistributed)
+    }
+
+    /// Puts back what [`SpeakerState::take_large`] took out.
+    pub fn put_large(&mut self, policies: Policies, redistributed: Vec<Redistributed>) {
+        self.config.policies = policies;
+        self.redistributed = redistributed;
+    }
+
     /// The connections of sessions that are up.
     pub fn established(&self) -> impl Iterator<Item = (IpAddr, ConnectionId)> {
         self.peers.iter().filter_map(|p| Some((p.address, p.session.connection()?)))
