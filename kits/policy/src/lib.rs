@@ -16,6 +16,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod as_path;
+mod bind;
 pub mod community;
 mod compile;
 mod draft;

@@ -2,7 +2,6 @@
 
 use crate::as_path::Automaton;
 use crate::community::{CommunitySet, Kind};
-use crate::machine::Route;
 use crate::prefix_list::{ListId, PrefixLists};
 use crate::vocabulary::{Reads, VariableId, Vocabulary};
 use alloc::collections::BTreeMap;
@@ -267,39 +266,8 @@ impl Program {
         self.slot_count.into()
     }
 
-    /// Binds the program to a neighbor: tests on the neighbor and on facts are answered once, by a route with the neighbor's
-    /// variables and facts. The result decides as this program does for routes with these variables and facts. Programs that
-    /// are bound to neighbors with the same answers are equal.
-    pub fn bind(&self, neighbor: &impl Route) -> Program {
-        let mut reachable = alloc::vec![false; self.code.len() + 1];
-        reachable[0] = true;
-        let (mut code, mut bound) = (Vec::with_capacity(self.code.len()), Vec::new());
-        for (place, instruction) in self.code.iter().enumerate() {
-            let next = place + 1;
-            let instruction = match *instruction {
-                _ if !reachable[place] => Instruction::Jump(next as Place),
-                Instruction::Check { test, expected, otherwise }
-                    if self.reads_of(test) == Reads::Neighbor =>
-                {
-                    let answer = self.answer(neighbor, test, &core::cell::OnceCell::new());
-                    bound.push(answer);
-                    Instruction::Jump(if answer == expected { next as Place } else { otherwise })
-                }
-                instruction => instruction,
-            };
-            if reachable[place] {
-                match instruction {
-                    Instruction::Check { otherwise, .. } => {
-                        reachable[next] = true;
-                        reachable[otherwise as usize] = true;
-                    }
-                    Instruction::Jump(target) => reachable[target as usize] = true,
-                    Instruction::Enter(_) | Instruction::Change(_) => reachable[next] = true,
-                    Instruction::Accept | Instruction::Reject(_) => {}
-                }
-            }
-            code.push(instruction);
-        }
+    /// Returns the program with other instructions at the same places, after these answers to tests on the neighbor.
+    pub(crate) fn bound(&self, code: Vec<Instruction>, bound: Vec<bool>) -> Program {
         let mut program = Program { code, bound, ..self.clone() };
         program.number_tests();
         program
