@@ -298,7 +298,7 @@ fn whatever_happens_bird_has_the_right_routes_in_the_end() {
         }
     }
     // A RIB that was started last has removed by now what it does not know.
-    std::thread::sleep(FibOwner::SETTLE.into());
+    std::thread::sleep(FibOwner::SETTLE);
     let is_so = sluice_lab::until(PATIENCE, || at_bird(&lab) == state.expected());
     assert!(is_so, "seed {seed}: expected {:?}, found {:?}", state.expected(), at_bird(&lab));
 }

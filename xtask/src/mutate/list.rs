@@ -51,16 +51,18 @@ mutations! {
         "decision-unconnected-used": "Resolution::Reachable { connected: false, .. }\n" => "Resolution::Reachable { connected: false, metric: sluice_base::Metric(u32::MAX) }\n";
     }
     "shard/mod.rs" {
-        "decide-attributes-do-not-count": "if self.best(id) != old {" => "if self.best(id).map(|n| n.peer) != old.map(|o| o.peer) {";
         "deletion-never-begins": "peer.stale = peer.paths;" => "";
         "deletion-generation-stays": "peer.generation = peer.generation.wrapping_add(1);" => "";
         "deletion-skips-first-entry": "self.deletion.next = 0;" => "self.deletion.next = 1;";
+        "rib-restart-forgotten": "self.rib = RibBranch::new(self.core.queue.end());" => "";
+        "peer-that-left-holds-the-queue": "core.queue.trim(&mut core.entries, place, |id| freed.push(id));" => "core.queue.trim(&mut core.entries, place, |_| {});";
+    }
+    "shard/paths.rs" {
+        "decide-attributes-do-not-count": "if self.best(id) != old {" => "if self.best(id).map(|n| n.peer) != old.map(|o| o.peer) {";
         "deletion-counts-wrong": "peer.stale -= u32::from(path.generation != peer.generation);" => "";
         "deletion-announced-again-is-stale": "core::mem::replace(&mut path.generation, generation) != generation" => "path.generation != generation";
         "deletion-misses-announced-again": "known.stale -= u32::from(was_stale);" => "";
         "withdrawal-ignored": "self.remove_path(id, position, provenance, out);" => "";
-        "rib-restart-forgotten": "self.rib = RibBranch::new(self.core.queue.end());" => "";
-        "peer-that-left-holds-the-queue": "core.queue.trim(&mut core.entries, place, |id| freed.push(id));" => "core.queue.trim(&mut core.entries, place, |_| {});";
     }
     "shard/queue.rs" {
         "queue-loses-changes": "entry.queued = self.end() as u32;" => "entry.queued = (self.end() as u32).wrapping_sub(1);";

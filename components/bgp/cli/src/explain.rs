@@ -1,7 +1,7 @@
-//! `sluice explain`: why a prefix has the route that it has, from the wire to the kernel, and who is sent it.
+//! `sluice explain`: the reasons for the route of a prefix, from the wire to the kernel, and the receivers of the route.
 //!
 //! Each component is asked for its part: BGP for paths and verdicts, the manager for the policies, the RIB and the FEA for
-//! what they have. Policies are run again here, on the attributes as they came, for the values before and after each term.
+//! their routes. Policies are run again here, on the received attributes, for the values before and after each term.
 
 use crate::idl::bgp::v1 as pb;
 use crate::routes::{attributes, path_json};
@@ -104,7 +104,7 @@ impl Answers {
         trial.chain(names, address, subject)
     }
 
-    /// Returns the steps on a path's way in: on the attributes as they came.
+    /// Returns the steps of import policies on the received attributes of a path.
     fn import_steps(&self, path: &pb::Path) -> Vec<(String, Explanation)> {
         let came = path.received.as_deref().unwrap_or(path);
         self.steps(&path.neighbor, true, &came.canonical, came)

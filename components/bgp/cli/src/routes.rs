@@ -14,13 +14,13 @@ const PAGE: u32 = 1000;
 /// The routes between this router and a neighbor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    /// As they came, before import policy.
+    /// Received routes, before import policy.
     Received,
-    /// As import policy made them.
+    /// Accepted routes, changed by import policy.
     Accepted,
-    /// As they came, and import policy rejected them.
+    /// Received routes, rejected by import policy.
     Rejected,
-    /// As they are sent.
+    /// Announced routes.
     Advertised,
 }
 

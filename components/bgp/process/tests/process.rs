@@ -113,7 +113,7 @@ impl Redistributing<'_> {
     async fn subscribed(&self, numbers: &[usize]) {
         let live = || {
             let all = self.rib.subscriptions.borrow();
-            (1..=all.len()).filter(|n| all[n - 1].is_some()).collect::<Vec<_>>()
+            (1..=all.len()).filter(|n| all[n - 1]).collect::<Vec<_>>()
         };
         until(&self.rib.changed, || live() == numbers).await;
     }
@@ -155,7 +155,7 @@ fn redistributed_routes_follow_the_rib() {
         r.send(3, &[], true).await;
         r.originates(&[3, 4]).await;
         // Other origins: another subscription, and routes of the ended one are late.
-        *rib.subscriptions.borrow_mut() = vec![None, None, Some((1, vec![])), Some((2, vec![]))];
+        *rib.subscriptions.borrow_mut() = vec![false, false, true, true];
         configure(&process, configured(&["connected", "static"])).await.unwrap();
         r.subscribed(&[5, 6]).await;
         r.send(3, &[(9, true)], false).await;

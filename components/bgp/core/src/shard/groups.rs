@@ -16,7 +16,7 @@ use super::reexport::Comparison;
 use super::rules::{Announced, Truth};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
@@ -47,6 +47,13 @@ struct Member {
 struct Pending {
     block: Arc<Block>,
     unread: usize,
+}
+
+/// Members of a group with another view from now on.
+struct Move {
+    group: usize,
+    view: Arc<ExportView>,
+    peers: Vec<PeerIndex>,
 }
 
 struct Group<P: FamilyKey> {
@@ -241,27 +248,23 @@ impl<P: FamilyKey> Groups<P> {
     /// Gives members other views. Members of one group with one new view stay together. Routes with another outcome under the new view are
     /// advertised, after a walk in slices; `entries` is the number of entries.
     pub fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)], entries: u32) {
-        let mut moves: BTreeMap<usize, Vec<(Arc<ExportView>, Vec<PeerIndex>)>> = BTreeMap::new();
+        let mut moves: Vec<Move> = Vec::new();
         for (peer, view) in views {
-            let Some((index, _)) = self.find(*peer) else { continue };
-            if self.groups[index].as_ref().is_some_and(|group| group.view == *view) {
+            let Some((group, _)) = self.find(*peer) else { continue };
+            if self.groups[group].as_ref().is_some_and(|group| group.view == *view) {
                 continue;
             }
-            let of_group = moves.entry(index).or_default();
-            match of_group.iter_mut().find(|(known, _)| known == view) {
-                Some((_, peers)) => peers.push(*peer),
-                None => of_group.push((view.clone(), Vec::from([*peer]))),
+            match moves.iter_mut().find(|known| known.group == group && known.view == *view) {
+                Some(known) => known.peers.push(*peer),
+                None => moves.push(Move { group, view: view.clone(), peers: Vec::from([*peer]) }),
             }
         }
-        for (index, of_group) in moves {
-            for (view, peers) in of_group {
-                let leaves = |member: &Member| peers.contains(&member.peer);
-                if let Some(own) = self.split(index, leaves)
-                    && let Some(group) = &mut self.groups[own]
-                {
-                    let old = core::mem::replace(&mut group.view, view);
-                    group.branch.change_view(old, entries);
-                }
+        for Move { group, view, peers } in moves {
+            if let Some(own) = self.split(group, |member| peers.contains(&member.peer))
+                && let Some(group) = &mut self.groups[own]
+            {
+                let old = core::mem::replace(&mut group.view, view);
+                group.branch.change_view(old, entries);
             }
         }
     }
@@ -291,7 +294,7 @@ impl<P: FamilyKey> Groups<P> {
     /// Adds all members with changes to advertise to `out`. Groups at rest cost nothing, whatever the number of members.
     pub fn with_output(&self, queue_end: u64, out: &mut Vec<PeerIndex>) {
         for group in self.groups.iter().flatten() {
-            // A new_path is sent its End-of-RIB marker together with the end of the dump: no settled group owes one.
+            // A newcomer is sent its End-of-RIB marker together with the end of the dump: no settled group owes one.
             if group.is_settled(queue_end) {
                 continue;
             }

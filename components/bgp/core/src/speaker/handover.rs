@@ -2,7 +2,7 @@
 
 use super::config::{Config, Identity};
 use super::control::{Control, Output};
-use super::peer::Peer;
+use super::peer::{Carrier, Peer};
 use super::peers::Peers;
 use super::redistribution::Redistributed;
 use crate::endpoints::Endpoints;
@@ -144,13 +144,12 @@ impl Peers {
             peer.end_of_rib = state.end_of_rib;
             peer.last_update = now;
             let info = peer.info(&negotiated);
-            let (spread, source) = (self.spread, self.identity.source);
-            let bindings = &mut self.bindings;
+            let carrier = Carrier { peer: index, life, spread: self.spread, source: self.identity.source };
             if let Some((mut link, import, outlet)) =
-                peer.up(index, life, connection, &negotiated, spread, source, bindings)
+                peer.up(carrier, connection, &negotiated, &mut self.bindings)
             {
                 link.reading.reader.counters = state.read[0];
-                link.writer = Writer::resumed(index, spread.tables(), state.sent[0]);
+                link.writer = Writer::resumed(index, self.spread.tables(), state.sent[0]);
                 out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
                 out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                 out.push(Output::Up(address, connection, Box::new(link)));

@@ -31,6 +31,16 @@ pub struct Link {
     pub writer: Writer,
 }
 
+/// What the routes of a session carry, and where they go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carrier {
+    pub peer: PeerIndex,
+    pub life: SessionEpoch,
+    pub spread: Spread,
+    /// The router's number in provenance ids.
+    pub source: u16,
+}
+
 #[derive(Debug)]
 pub(super) struct Peer {
     pub config: NeighborConfig,
@@ -101,18 +111,16 @@ impl Peer {
         }
     }
 
-    /// Notes an established session. Returns the carriers of the session's routes, the policies for the neighbor's routes, and the export
-    /// to the neighbor. `source` is the router's number in provenance ids.
+    /// Notes an established session on connection `id`. Returns the carriers of the session's routes, the policies for the neighbor's
+    /// routes, and the export to the neighbor.
     pub fn up(
         &mut self,
-        peer: PeerIndex,
-        life: SessionEpoch,
+        carrier: Carrier,
         id: ConnectionId,
         negotiated: &Negotiated,
-        spread: Spread,
-        source: u16,
         bindings: &mut Bindings,
     ) -> Option<(Link, ImportPolicies, PeerExport)> {
+        let Carrier { peer, life, spread, source } = carrier;
         let outlet = self.outlet(id, negotiated, bindings)?;
         let import = bindings.import(&self.config, self.session.config().local_as);
         self.policies = Some((import.clone(), outlet.clone()));

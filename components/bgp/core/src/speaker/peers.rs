@@ -3,7 +3,7 @@
 use super::bindings::Bindings;
 use super::config::{Identity, NeighborConfig};
 use super::control::{Input, Output};
-use super::peer::Peer;
+use super::peer::{Carrier, Peer};
 use crate::event::{Event, PeerEvent};
 use crate::family::FamilyIndex;
 use crate::intake::Message;
@@ -229,12 +229,13 @@ impl Peers {
                 session::Output::Up(connection, negotiated) => {
                     self.life += 1;
                     peer.last_update = now;
-                    let (life, spread, source) = (self.life, self.spread, self.identity.source);
+                    let life = self.life;
+                    let carrier =
+                        Carrier { peer: index, life, spread: self.spread, source: self.identity.source };
                     let info = peer.info(&negotiated);
-                    let bindings = &mut self.bindings;
                     let without_policy = peer.config.without_policy(self.identity.local_as);
                     let Some((mut link, import, outlet)) =
-                        peer.up(index, life, connection, &negotiated, spread, source, bindings)
+                        peer.up(carrier, connection, &negotiated, &mut self.bindings)
                     else {
                         continue;
                     };

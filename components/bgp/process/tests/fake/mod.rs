@@ -204,8 +204,8 @@ pub struct FakeRib {
     pub refuses_subscriptions: Cell<bool>,
     /// Refuses to register origins.
     pub refuses: Cell<bool>,
-    /// The subscriptions in the order of their numbers, from 1: family and origins; `None` for an ended one.
-    pub subscriptions: RefCell<Vec<Option<(i32, Vec<String>)>>>,
+    /// The subscriptions in the order of their numbers, from 1: true for those that are not ended.
+    pub subscriptions: RefCell<Vec<bool>>,
     /// True if it answers questions about next hops.
     pub answers: Cell<bool>,
     pub changed: Notify,
@@ -329,7 +329,7 @@ impl rib::Rib for Served<FakeRib> {
             return Err(XrlError::Busy("it has too many".into()));
         }
         let mut subscriptions = self.0.subscriptions.borrow_mut();
-        subscriptions.push(Some((request.family, request.origins)));
+        subscriptions.push(!request.origins.is_empty());
         self.0.changed.notify_one();
         Ok(rib::SubscribeReply { subscription: subscriptions.len() as u64 })
     }
@@ -339,7 +339,7 @@ impl rib::Rib for Served<FakeRib> {
         _: &CallContext,
         request: rib::UnsubscribeRequest,
     ) -> Result<rib::UnsubscribeReply, XrlError> {
-        self.0.subscriptions.borrow_mut()[request.subscription as usize - 1] = None;
+        self.0.subscriptions.borrow_mut()[request.subscription as usize - 1] = false;
         self.0.changed.notify_one();
         Ok(rib::UnsubscribeReply {})
     }

@@ -1,0 +1,237 @@
+//! The paths of an entry: added, replaced, and removed, with the decision that follows.
+
+use super::decision::Tables;
+use super::entry::{Path, PeerIndex};
+use super::sets::{PathSet, SetId, Sets};
+use super::{Accepted, Core, Interest};
+use crate::batch::{BatchSet, Change};
+use crate::index::half;
+use crate::wire::FamilyKey;
+use crate::wire::multiprotocol::NextHop;
+use sluice_base::{Prefix, Provenance};
+use sluice_machine::Outbox;
+
+impl<P: FamilyKey> Core<P> {
+    #[inline(always)]
+    pub(super) fn find(&self, prefix: P) -> Option<u32> {
+        let hash = half(self.seed.prefix(&prefix));
+        self.index.find(hash, |id| self.entries[id].prefix == prefix)
+    }
+
+    /// Looks up the prefixes of the next changes to load their entries into the cache: consecutive look-ups wait for memory together,
+    /// look-ups with a decision between them one by one.
+    #[inline(never)]
+    pub(super) fn prefetch(&self, changes: &[Change<P>]) {
+        let found = changes.iter().filter_map(|change| self.find(change.prefix));
+        core::hint::black_box(found.fold(0, |all, id| all ^ id));
+    }
+
+    pub(super) fn tables(&self) -> Tables<'_, P> {
+        Tables { sets: &self.sets, resolver: &self.resolver, peers: &self.peers }
+    }
+
+    /// Returns the best path of an entry.
+    #[inline(always)]
+    pub(super) fn best(&self, id: u32) -> Option<Accepted> {
+        let path = self.entries.best(id)?;
+        Some(Accepted { peer: path.peer, set: self.sets.accepted(path.attributes)? })
+    }
+
+    /// Returns a next hop; the unspecified address for a number that is no next hop's.
+    pub(super) fn next_hop_of(&self, hop: u32) -> NextHop {
+        let unspecified = || NextHop::new(P::Hop::default_route().addr().into());
+        self.resolver.next_hop(hop).copied().unwrap_or_else(unspecified)
+    }
+
+    /// Decides an entry, and queues the entry if the best route changed from `old`. The backup may change without the best route.
+    #[inline]
+    pub(super) fn decide(&mut self, id: u32, old: Option<Accepted>, provenance: Provenance) {
+        let best = self.tables().decide(self.entries.paths(id), |_, _| {});
+        self.entries.set_best(id, best);
+        if self.best(id) != old {
+            self.queue.push(&mut self.entries, id, provenance);
+        }
+        if self.entries.paths(id).len() > 1 {
+            self.mark_backup_due(id);
+        }
+        self.free_if_vacant(id);
+    }
+
+    #[inline]
+    pub(super) fn free_if_vacant(&mut self, id: u32) {
+        if self.entries.is_vacant(id) {
+            self.free(id);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn free(&mut self, id: u32) {
+        let hash = half(self.seed.prefix(&self.entries[id].prefix));
+        self.index.remove(hash, id);
+        self.entries.remove(id);
+    }
+
+    pub(super) fn release(&mut self, set: SetId, out: &mut Outbox<Interest<P::Hop>>) {
+        if let Some(hop) = self.sets.release(set) {
+            self.resolver.release(hop, out);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn release_path(&mut self, attributes: PathSet, out: &mut Outbox<Interest<P::Hop>>) {
+        match attributes.plain() {
+            Some(set) => self.release(set, out),
+            None => self.release_pair(attributes, out),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn release_pair(&mut self, attributes: PathSet, out: &mut Outbox<Interest<P::Hop>>) {
+        for hop in self.sets.release_pair(attributes) {
+            self.resolver.release(hop, out);
+        }
+    }
+
+    /// Notes at the resolver, and in the peer's counts, that a path of an entry has other attributes.
+    pub(super) fn note_replaced(&mut self, id: u32, peer: PeerIndex, before: PathSet, after: PathSet) {
+        let hop = |sets: &Sets, attributes| sets.accepted(attributes).map(|set| sets[set].hop);
+        let (hop_before, hop) = (hop(&self.sets, before), hop(&self.sets, after));
+        if hop_before == hop {
+            return;
+        }
+        let known = &mut self.peers[usize::from(peer.0)];
+        match hop_before {
+            Some(hop) => self.resolver.remove_path(hop),
+            None => known.rejected -= 1,
+        }
+        match hop {
+            Some(hop) => self.resolver.add_path(hop, id, peer),
+            None => known.rejected += 1,
+        }
+    }
+
+    pub(super) fn remove_path(
+        &mut self,
+        id: u32,
+        position: usize,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P::Hop>>,
+    ) {
+        let old = self.best(id);
+        let path = self.entries.swap_remove(id, position);
+        let peer = &mut self.peers[usize::from(path.peer.0)];
+        peer.paths -= 1;
+        peer.stale -= u32::from(path.generation != peer.generation);
+        match self.sets.accepted(path.attributes) {
+            Some(set) => self.resolver.remove_path(self.sets[set].hop),
+            None => peer.rejected -= 1,
+        }
+        // It may have been the backup of the path that is left.
+        if self.entries.paths(id).len() == 1 {
+            self.mark_backup_due(id);
+        }
+        self.decide(id, old, provenance);
+        self.release_path(path.attributes, out);
+    }
+
+    /// Returns true if a peer has a path of a prefix.
+    #[cold]
+    pub(super) fn has_path(&self, peer: PeerIndex, prefix: P) -> bool {
+        self.find(prefix).is_some_and(|id| self.entries.position(id, peer).is_some())
+    }
+
+    pub(super) fn withdraw(
+        &mut self,
+        peer: PeerIndex,
+        prefix: P,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P::Hop>>,
+    ) {
+        if let Some(id) = self.find(prefix)
+            && let Some(position) = self.entries.position(id, peer)
+        {
+            self.remove_path(id, position, provenance, out);
+        }
+    }
+
+    /// Puts a path with these attributes at `prefix`. The caller keeps a separate reference to the attributes.
+    #[inline(always)]
+    pub(super) fn announce(
+        &mut self,
+        peer: PeerIndex,
+        prefix: P,
+        attributes: PathSet,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P::Hop>>,
+    ) {
+        let id = match self.find(prefix) {
+            Some(id) => id,
+            None => {
+                let hash = half(self.seed.prefix(&prefix));
+                let id = self.entries.insert(prefix);
+                let (entries, seed) = (&self.entries, self.seed);
+                self.index.insert(hash, id, |id| half(seed.prefix(&entries[id].prefix)));
+                id
+            }
+        };
+        let old = self.best(id);
+        let known = &mut self.peers[usize::from(peer.0)];
+        let generation = known.generation;
+        let before = match self.entries.position(id, peer) {
+            None => {
+                self.entries.push(id, Path { attributes, peer, generation });
+                known.paths += 1;
+                self.sets.retain_path(attributes);
+                match self.sets.accepted(attributes) {
+                    Some(set) => self.resolver.add_path(self.sets[set].hop, id, peer),
+                    None => known.rejected += 1,
+                }
+                None
+            }
+            Some(position) => {
+                let path = &mut self.entries.paths_mut(id)[position];
+                let before = core::mem::replace(&mut path.attributes, attributes);
+                let was_stale = core::mem::replace(&mut path.generation, generation) != generation;
+                known.stale -= u32::from(was_stale);
+                if before == attributes && !was_stale {
+                    return;
+                }
+                self.sets.retain_path(attributes);
+                self.note_replaced(id, peer, before, attributes);
+                Some(before)
+            }
+        };
+        // Among many paths most that come are not the best: two are compared then, not all.
+        if self.best_unchanged(id, Path { attributes, peer, generation }, before) {
+            self.mark_backup_due(id);
+        } else {
+            self.decide(id, old, provenance);
+        }
+        if let Some(before) = before {
+            self.release_path(before, out);
+        }
+    }
+
+    /// Returns true if the best path of an entry stays the best beside a new path.
+    #[inline]
+    pub(super) fn best_unchanged(&self, id: u32, new: Path, replaced: Option<PathSet>) -> bool {
+        self.entries.paths(id).len() > 1
+            && self.entries.best(id).is_some_and(|best| self.tables().best_unchanged(best, &new, replaced))
+    }
+
+    /// Returns the shard's set for a set of a batch, with a reference for the caller.
+    pub(super) fn intern(
+        &mut self,
+        set: &BatchSet,
+        octets: &[u8],
+        out: &mut Outbox<Interest<P::Hop>>,
+    ) -> SetId {
+        let resolver = &self.resolver;
+        let is_hop = |hop| resolver.next_hop(hop) == Some(&set.next_hop);
+        if let Some(id) = self.sets.find(set.hash, octets, is_hop) {
+            return id;
+        }
+        let hop = self.resolver.acquire(set.next_hop, out);
+        self.sets.insert(set.hash, octets, hop, set.view)
+    }
+}
