@@ -117,7 +117,17 @@ fn another_routing_daemon_is_found() {
     host.write("/etc/sluice/sluice.conf", ROUTER).unwrap();
     host.start("exec sluice start").unwrap();
     until(&mut host, "sluice status && ss -ltn | grep -q :179");
-    check(&mut host, "", &[("port-179", "ok", "held by the router itself", "")]);
+    check(
+        &mut host,
+        "",
+        &[
+            ("port-179", "ok", "held by the router itself", ""),
+            ("bgp", "ok", "bgp has nothing to report", ""),
+        ],
+    );
+    run(&mut host, "sluice configure 'delete protocols bgp default-policy' commit");
+    let found = "neighbor 127.0.0.9: no import and no export policy: nothing is accepted and nothing is announced (RFC 8212)";
+    check(&mut host, "", &[("bgp", "warn", found, "configure `import` and `export`")]);
 }
 
 #[test]

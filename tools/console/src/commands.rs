@@ -19,12 +19,26 @@ pub struct ComponentCommands {
     pub examples: &'static [(&'static str, &'static [(&'static str, &'static str)])],
     /// Commands whose output a support bundle takes.
     pub bundled: &'static [&'static str],
+    /// Returns what `sluice doctor` reports of a running component.
+    pub notices: for<'a> fn(Call<'a>) -> Notices<'a>,
     /// The descriptors of the component's own XRL interfaces: an encoded `FileDescriptorSet`.
     pub descriptors: &'static [u8],
 }
 
 /// A command that is carried out.
 pub type Done<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
+
+/// A state that the configuration asks for and few operators want.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Notice {
+    /// The state in words.
+    pub found: String,
+    /// The remedy.
+    pub advice: String,
+}
+
+/// Notices that are requested.
+pub type Notices<'a> = Pin<Box<dyn Future<Output = Result<Vec<Notice>, Failure>> + 'a>>;
 
 /// The surroundings of a command.
 pub struct Call<'a> {

@@ -2,6 +2,7 @@
 
 mod host;
 mod network;
+mod notices;
 mod others;
 mod router;
 mod security;
@@ -69,6 +70,7 @@ pub async fn findings(session: &Session) -> Vec<Finding> {
     let run_dir = &session.flags.run_dir;
     let mut all = host::findings(run_dir);
     all.push(router::finding(session).await);
+    all.extend(notices::findings(session).await);
     all.extend(security::finding(session).await);
     all.extend(network::findings());
     all.extend(others::findings());

@@ -8,7 +8,7 @@ mod sessions;
 sluice_xrl::include_idl!();
 
 use routes::{Part, RoutesArgs};
-use sluice_console::{Call, ComponentCommands, Failure, Output};
+use sluice_console::{Call, ComponentCommands, Failure, Notice, Output};
 
 /// BGP's commands.
 pub const COMMANDS: ComponentCommands = ComponentCommands {
@@ -45,12 +45,27 @@ pub const COMMANDS: ComponentCommands = ComponentCommands {
         ),
     ],
     bundled: &["show bgp summary", "show bgp groups"],
+    notices: |call| Box::pin(notices(call)),
     descriptors: idl::DESCRIPTORS,
 };
 
 /// The client for BGP's interface.
 fn client(call: &Call<'_>) -> idl::bgp::v1::BgpClient {
     idl::bgp::v1::BgpClient::new(&call.router, &call.target).with_deadline(call.timeout)
+}
+
+/// Returns the neighbors that exchange nothing for want of a policy (RFC 8212).
+async fn notices(call: Call<'_>) -> Result<Vec<Notice>, Failure> {
+    let neighbors =
+        client(&call).get_neighbors(idl::bgp::v1::GetNeighborsRequest::default()).await?.neighbors;
+    let without_policy = neighbors.into_iter().filter(|neighbor| !neighbor.without_policy.is_empty());
+    let notice = |neighbor: idl::bgp::v1::Neighbor| {
+        // The text has the remedy behind a semicolon.
+        let (found, advice) =
+            neighbor.without_policy.split_once("; ").unwrap_or((&neighbor.without_policy, ""));
+        Notice { found: format!("neighbor {}: {found}", neighbor.address), advice: advice.to_owned() }
+    };
+    Ok(without_policy.map(notice).collect())
 }
 
 async fn run(id: &str, call: Call<'_>, out: &mut Output) -> Result<(), Failure> {
