@@ -66,7 +66,9 @@ fn a_file_that_a_component_refuses_is_a_broken_file() {
     // The next start says the same again, and a commit is not written over the file.
     router.stop();
     router.0.start("exec sluice start").unwrap();
-    assert!(router.waits(|router| router.status() == 8 && router.degraded().contains("bgp refuses what")));
+    assert!(
+        router.waits(|router| router.status() == 8 && router.degraded().contains("identifies no router"))
+    );
     router.run("sluice configure 'set protocols static route 10.3.0.0/16 discard' commit");
     assert!(router.waits(|router| router.kernel().contains("10.3.0.0/16")));
     assert_eq!(router.run(&format!("cat {FILE}")), refused);
