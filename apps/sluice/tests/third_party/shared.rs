@@ -55,7 +55,7 @@ fn a_shared_subtree_is_told_to_all_or_to_none() {
     assert!(done.status.success(), "{}", text(&done));
     let refused = router.configure(&["set filter rule b action shout", "commit"]);
     assert!(!refused.status.success());
-    assert!(text(&refused).contains("reader@red refuses it: rule b says shout"), "{}", text(&refused));
+    assert!(text(&refused).contains("reader@red: rule b says shout"), "{}", text(&refused));
     assert!(NAMES.iter().all(|name| shows(name).ends_with("a=drop")), "{:?}", NAMES.map(shows));
     assert_eq!(pids(), second);
 
