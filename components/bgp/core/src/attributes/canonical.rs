@@ -39,16 +39,6 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
     for attribute in &scan.stored {
         added.put_before(attribute.code, out);
         match (attribute.code, attribute.value) {
-            (code::ORIGIN, &[origin]) => view.origin = Origin::from_code(origin).unwrap_or(view.origin),
-            (code::MULTI_EXIT_DISC, &[a, b, c, d]) => view.med = Some(u32::from_be_bytes([a, b, c, d])),
-            (code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d]),
-            (code::COMMUNITIES, communities) => view.reach = view.reach.min(Reach::of(communities)),
-            (code::ORIGINATOR_ID, &[a, b, c, d]) => {
-                view.originator_id = NonZeroU32::new(u32::from_be_bytes([a, b, c, d]));
-            }
-            // An attribute has less than 2^16 octets.
-            (code::CLUSTER_LIST, list) => view.cluster_list_length = (list.len() / 4) as u16,
-            (code::ONLY_TO_CUSTOMER, _) => view.reach = view.reach.min(Reach::Customers),
             (code::AS_PATH, path) if !rules.four_octet_as => {
                 scratch.clear();
                 match scan.as4_path {
@@ -78,12 +68,30 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
                 }
                 continue;
             }
-            _ => {}
+            (code, value) => note(&mut view, code, value),
         }
         attribute.put(out);
     }
     added.put_before(u8::MAX, out);
     view
+}
+
+/// Notes what the decision compares of an attribute, the AS path apart.
+#[inline(always)]
+fn note(view: &mut View, code: u8, value: &[u8]) {
+    match (code, value) {
+        (code::ORIGIN, &[origin]) => view.origin = Origin::from_code(origin).unwrap_or(view.origin),
+        (code::MULTI_EXIT_DISC, &[a, b, c, d]) => view.med = Some(u32::from_be_bytes([a, b, c, d])),
+        (code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d]),
+        (code::COMMUNITIES, communities) => view.reach = view.reach.min(Reach::of(communities)),
+        (code::ORIGINATOR_ID, &[a, b, c, d]) => {
+            view.originator_id = NonZeroU32::new(u32::from_be_bytes([a, b, c, d]));
+        }
+        // An attribute has less than 2^16 octets.
+        (code::CLUSTER_LIST, list) => view.cluster_list_length = (list.len() / 4) as u16,
+        (code::ONLY_TO_CUSTOMER, _) => view.reach = view.reach.min(Reach::Customers),
+        _ => {}
+    }
 }
 
 /// Returns what the decision compares of a canonical set, in a router of `local_as`.
@@ -93,22 +101,12 @@ pub fn view(canonical: &[u8], local_as: Asn) -> View {
     view.weight = Private::of(canonical).weight;
     for attribute in attributes(canonical) {
         match (attribute.code, attribute.value) {
-            (code::ORIGIN, &[origin]) => view.origin = Origin::from_code(origin).unwrap_or(view.origin),
             (code::AS_PATH, path) => {
                 let path = as_path::Summary::of(path, Width::Four, 0, local_as).unwrap_or_default();
                 view.neighbor_as = path.neighbor.unwrap_or(local_as);
                 view.path_length = u16::try_from(path.length).unwrap_or(u16::MAX);
             }
-            (code::MULTI_EXIT_DISC, &[a, b, c, d]) => view.med = Some(u32::from_be_bytes([a, b, c, d])),
-            (code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d]),
-            (code::COMMUNITIES, communities) => view.reach = view.reach.min(Reach::of(communities)),
-            (code::ORIGINATOR_ID, &[a, b, c, d]) => {
-                view.originator_id = NonZeroU32::new(u32::from_be_bytes([a, b, c, d]));
-            }
-            // An attribute has less than 2^16 octets.
-            (code::CLUSTER_LIST, list) => view.cluster_list_length = (list.len() / 4) as u16,
-            (code::ONLY_TO_CUSTOMER, _) => view.reach = view.reach.min(Reach::Customers),
-            _ => {}
+            (code, value) => note(&mut view, code, value),
         }
     }
     view
