@@ -2,6 +2,7 @@
 
 use crate::network::{Role, Router};
 use crate::view::View;
+use nix::poll::{PollFd, PollFlags, PollTimeout};
 use sluice_base::{Asn, Ipv4Prefix, RouterId};
 use sluice_bgpsim::wire::as_path::Width;
 use sluice_bgpsim::wire::{AFI_IPV4, Capability, HEADER_LEN, MessageType, Nlri, Open, Update, header};
@@ -9,12 +10,12 @@ use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest wait for a session: a router that has just started refuses the first connections.
 const PATIENCE: Duration = Duration::from_secs(60);
-const RETRY: Duration = Duration::from_millis(100);
 const CHUNK: usize = 1 << 16;
 
 /// The received routes: attributes in words, by prefix.
@@ -37,16 +38,15 @@ impl Peer {
     /// Connects to the router, from inside the node `peers`.
     pub fn connect(router: Router, role: Role, number: u8) -> Peer {
         let address = router.peer(role, number);
-        let begin = Instant::now();
-        loop {
-            match Peer::attempt(router, role, address) {
-                Ok(peer) => return peer,
-                Err(e) => {
-                    assert!(begin.elapsed() < PATIENCE, "no session of {address} with {}: {e}", router.node)
-                }
+        let mut attempt = Peer::attempt(router, role, address);
+        let is_up = sluice_lab::until(PATIENCE, || {
+            if attempt.is_err() {
+                attempt = Peer::attempt(router, role, address);
             }
-            std::thread::sleep(RETRY);
-        }
+            attempt.is_ok()
+        });
+        assert!(is_up, "no session of {address} with {}: {:?}", router.node, attempt.err());
+        attempt.unwrap()
     }
 
     fn attempt(router: Router, role: Role, address: Ipv4Addr) -> std::io::Result<Peer> {
@@ -138,6 +138,17 @@ impl Peer {
             self.routes.insert(prefix.unwrap(), Arc::clone(said));
         }
     }
+}
+
+/// Waits until a peer can read, or write what is left to write; at most for `longest`.
+pub fn wait<'p>(peers: impl IntoIterator<Item = &'p Peer>, longest: Duration) {
+    let events = |peer: &Peer| match peer.is_sent() {
+        true => PollFlags::POLLIN,
+        false => PollFlags::POLLIN | PollFlags::POLLOUT,
+    };
+    let mut sockets: Vec<PollFd<'_>> =
+        peers.into_iter().map(|peer| PollFd::new(peer.socket.as_fd(), events(peer))).collect();
+    nix::poll::poll(&mut sockets, PollTimeout::try_from(longest).unwrap()).unwrap();
 }
 
 /// The neighbor's OPEN. Without a hold time nobody has to send KEEPALIVEs.

@@ -4,7 +4,7 @@ use crate::daemon::{Daemon, Place};
 use crate::feed;
 use crate::network::{LOCAL_AS, Role, Router};
 use crate::pair::Pair;
-use crate::peer::{Peer, Routes, Words};
+use crate::peer::{self, Peer, Routes, Words};
 use crate::router_lab::{RouterLab, SLUICE};
 use sluice_bgpsim::trace::Trace;
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const OURS: Router = Router { node: "sluice", number: 2 };
-/// The pause between two looks at all sockets.
-const PAUSE: Duration = Duration::from_millis(2);
+/// The longest time between two looks at all sockets: shorter than [`QUIET`], which no event ends.
+const LOOK: Duration = Duration::from_millis(20);
 /// The time in which a daemon at rest uses less than a fiftieth of a processor.
 const REST: Duration = Duration::from_secs(1);
 /// The longest time for the other daemon to read and to write all tables.
@@ -129,7 +129,7 @@ fn expect(lab: &RouterLab, daemon: Daemon, pairs: &[Pair], trace: &Trace<'_>, wo
         for feeder in &mut feeders {
             feeder.pump(words);
         }
-        std::thread::sleep(PAUSE);
+        peer::wait(&feeders, LOOK);
     }
     await_rest(lab, daemon);
     let mut receivers = BTreeMap::new();
@@ -146,7 +146,7 @@ fn expect(lab: &RouterLab, daemon: Daemon, pairs: &[Pair], trace: &Trace<'_>, wo
         for receiver in receivers.values_mut() {
             receiver.pump(words);
         }
-        std::thread::sleep(PAUSE);
+        peer::wait(receivers.values(), LOOK);
     }
     receivers.into_iter().map(|(key, receiver)| (key, receiver.routes)).collect()
 }
@@ -266,7 +266,7 @@ impl<'l> Comparison<'l> {
             if is_equal && last.elapsed() > QUIET {
                 return;
             }
-            std::thread::sleep(PAUSE);
+            peer::wait(self.receivers.values().chain([&self.feeder]), LOOK);
         }
     }
 
