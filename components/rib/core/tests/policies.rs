@@ -13,7 +13,7 @@ use sluice_machine::{Machine, Outbox, Request};
 use sluice_policy::source::{Policies, Statement};
 use sluice_rib::request::{SetPolicies, Subscribe};
 use sluice_rib::view::{PageQuery, RouteView};
-use sluice_rib::{Input, OriginSettings, Rib, RibPolicies, SubscriptionId};
+use sluice_rib::{Input, Rib, RibPolicies, SubscriptionId};
 use std::collections::BTreeMap;
 
 const NET: &str = "192.0.2.0/24";
@@ -22,14 +22,7 @@ const NET: &str = "192.0.2.0/24";
 fn bench() -> Bench {
     let mut b = Bench::new();
     b.origin("static", 1, false);
-    let settings = OriginSettings {
-        name: "ospf".into(),
-        distance: Distance(110),
-        external: false,
-        grace: sluice_base::Duration::from_secs(60),
-        kinds: vec!["intra-area".into(), "external".into()],
-    };
-    b.input(Input::RegisterOrigin(TableId::MAIN, settings));
+    b.origin_with_kinds("ospf", 110, false, &["intra-area", "external"]);
     b.set("static", NET, "10.0.0.2");
     b.set("ospf", NET, "10.0.1.2");
     let mut other = bench::batch::<Ipv4Prefix>("198.51.100.0/24".parse().unwrap(), Some("10.0.1.3"));

@@ -366,14 +366,7 @@ fn an_end_of_refresh_without_anything_stale_makes_no_work() {
 fn a_subscriber_hears_what_is_there_and_then_what_changes() {
     let mut b = Bench::new();
     b.origin("static", 1, false);
-    let settings = OriginSettings {
-        name: "ospf".into(),
-        distance: Distance(110),
-        external: false,
-        grace: Duration::from_secs(60),
-        kinds: vec!["intra-area".into()],
-    };
-    b.input(Input::RegisterOrigin(TableId::MAIN, settings));
+    b.origin_with_kinds("ospf", 110, false, &["intra-area"]);
     b.set("static", "192.0.2.0/24", "10.0.0.2");
     let mut routes = bench::batch::<Ipv4Prefix>("198.51.100.0/24".parse().unwrap(), Some("10.0.0.3"));
     routes.sets[0].kind = RouteKind(1);

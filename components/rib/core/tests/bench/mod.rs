@@ -149,12 +149,16 @@ impl Bench {
     }
 
     pub fn origin(&mut self, name: &str, distance: u8, external: bool) {
+        self.origin_with_kinds(name, distance, external, &[]);
+    }
+
+    pub fn origin_with_kinds(&mut self, name: &str, distance: u8, external: bool, kinds: &[&str]) {
         let settings = OriginSettings {
             name: name.into(),
             distance: Distance(distance),
             external,
             grace: Duration::from_secs(60),
-            kinds: Vec::new(),
+            kinds: kinds.iter().map(|kind| String::from(*kind)).collect(),
         };
         self.input(Input::RegisterOrigin(TableId::MAIN, settings));
     }
