@@ -7,6 +7,7 @@ use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
 use crate::policy::RibPolicies;
+use crate::presence::Presence;
 use crate::set::SetId;
 use crate::subscriber::{Subscriber, SubscriptionId};
 use crate::table::Table;
@@ -70,6 +71,19 @@ pub(crate) trait AnyFamily: Any + Send {
     fn forget_watcher(&mut self, watcher: WatcherId);
     /// Takes the ranges of invalidated answers, by watcher.
     fn take_invalidated(&mut self, invalidated: &mut BTreeMap<WatcherId, Vec<AnyPrefix>>);
+
+    /// Returns the number of a watcher's presence watches.
+    fn presence_watches(&self, watcher: WatcherId) -> usize;
+    fn unwatch_presence(&mut self, watcher: WatcherId, prefix: AnyPrefix, except: Option<&str>);
+    /// Looks at every watched prefix again.
+    fn note_all_presences(&mut self);
+    /// Takes the changes of presence, by watcher; absences only if `are_origins_known`.
+    fn take_presences(
+        &mut self,
+        shared: &Shared,
+        are_origins_known: bool,
+        changes: &mut BTreeMap<WatcherId, Vec<Presence>>,
+    );
 
     fn has_subscription(&self, id: SubscriptionId) -> bool;
     fn unsubscribe(&mut self, id: SubscriptionId, shared: &mut Shared);
@@ -195,12 +209,36 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
         for scope in [Scope::Internal, Scope::All] {
             self.interests(scope).forget(watcher);
         }
+        self.presences.forget(watcher);
     }
 
     fn take_invalidated(&mut self, invalidated: &mut BTreeMap<WatcherId, Vec<AnyPrefix>>) {
         for (watcher, range) in self.told.drain(..) {
             invalidated.entry(watcher).or_default().push(AnyPrefix::of(range));
         }
+    }
+
+    fn presence_watches(&self, watcher: WatcherId) -> usize {
+        self.presences.count(watcher)
+    }
+
+    fn unwatch_presence(&mut self, watcher: WatcherId, prefix: AnyPrefix, except: Option<&str>) {
+        if let Some(prefix) = prefix.to::<P>() {
+            self.presences.unwatch(watcher, prefix, except);
+        }
+    }
+
+    fn note_all_presences(&mut self) {
+        self.presences.note_all();
+    }
+
+    fn take_presences(
+        &mut self,
+        shared: &Shared,
+        are_origins_known: bool,
+        changes: &mut BTreeMap<WatcherId, Vec<Presence>>,
+    ) {
+        FamilyRib::take_presences(self, shared, are_origins_known, changes);
     }
 
     fn has_subscription(&self, id: SubscriptionId) -> bool {

@@ -6,10 +6,11 @@
 
 use crate::entry::{Entry, Path, Picked};
 use crate::group::Groups;
-use crate::interest::{Interests, Scope, WatcherId};
+use crate::interest::{Interests, WatcherId};
 use crate::origin::{Origin, OriginId};
 use crate::outcome::{Downstream, Open, Used};
 use crate::policy::{Chain, Outcome, Surroundings};
+use crate::presence::Presences;
 use crate::set::{SetId, Sets};
 use crate::subscriber::Subscriber;
 use crate::walk::{Refilter, Sweep};
@@ -111,7 +112,8 @@ impl Shared {
         (self.distance(path), self.sets.slot(path.set).set.metric, path.origin)
     }
 
-    fn is_usable(&self, path: &Path) -> bool {
+    /// Returns true if a path takes part in the decisions.
+    pub(crate) fn is_usable(&self, path: &Path) -> bool {
         let slot = self.sets.slot(path.set);
         self.distance(path) < Distance::UNUSABLE
             && slot.rejection().is_none()
@@ -144,7 +146,7 @@ pub struct FamilyRib<P: TableKey> {
     pub(crate) entries: PrefixTable<P, Entry>,
     /// Prefixes with internal paths, with their number of internal paths: resolution and its re-decisions walk over
     /// them.
-    internal: PrefixTable<P, u16>,
+    pub(crate) internal: PrefixTable<P, u16>,
     /// Routes by origin.
     route_counts: Vec<u64>,
     /// The receivers of decisions.
@@ -158,6 +160,8 @@ pub struct FamilyRib<P: TableKey> {
     pub(crate) subscribers: Vec<Subscriber<P>>,
     pub(crate) interests_internal: Interests<P>,
     pub(crate) interests_all: Interests<P>,
+    /// The prefixes whose presence is watched.
+    pub(crate) presences: Presences<P>,
     /// Invalidated answers, and their watchers.
     pub(crate) told: Vec<(WatcherId, P)>,
     /// A background pass that decides every entry again, and true if a second pass must follow.
@@ -183,6 +187,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
             subscribers: Vec::new(),
             interests_internal: Interests::default(),
             interests_all: Interests::default(),
+            presences: Presences::default(),
             told: Vec::new(),
             pass: None,
             pass_again: false,
@@ -294,6 +299,7 @@ impl<P: TableKey> FamilyRib<P> {
         new: Option<Path>,
         provenance: Provenance,
     ) {
+        self.presences.note(prefix);
         let listens_to_all = self.listens_to_all();
         let mut is_first = false;
         let entry = match new {
@@ -387,6 +393,8 @@ impl<P: TableKey> FamilyRib<P> {
 
     /// Decides an entry anew because the resolution of a group changed.
     fn redecide(&mut self, shared: &mut Shared, prefix: P, provenance: Provenance) {
+        // A route that is not selected may have become usable, or unusable.
+        self.presences.note(prefix);
         let listens_to_all = self.listens_to_all();
         let Some(entry) = self.entries.get_mut(prefix) else { return };
         if entry.has_picked(shared.decide(entry.paths())) {
@@ -559,40 +567,5 @@ impl<P: TableKey> FamilyRib<P> {
             }
         }
         broken
-    }
-}
-
-impl<P: TableKey> FamilyRib<P> {
-    /// Drops every answer with the resolution of a group.
-    pub(crate) fn forget_group_answers(&mut self, group: GroupId) {
-        self.interests_internal.invalidate_group(group, &mut self.told);
-        self.interests_all.invalidate_group(group, &mut self.told);
-    }
-}
-
-impl<P: TableKey> FamilyRib<P> {
-    /// The valid answers in a scope.
-    pub(crate) fn interests(&mut self, scope: Scope) -> &mut Interests<P> {
-        match scope {
-            Scope::Internal => &mut self.interests_internal,
-            Scope::All => &mut self.interests_all,
-        }
-    }
-
-    /// The valid answers in a scope, for reading.
-    pub(crate) fn interests_in(&self, scope: Scope) -> &Interests<P> {
-        match scope {
-            Scope::Internal => &self.interests_internal,
-            Scope::All => &self.interests_all,
-        }
-    }
-
-    /// The largest prefix around `addr` inside `within` without a more specific route of the scope. A prefix with a
-    /// currently unused route counts too: the answer becomes narrower, never wrong.
-    pub(crate) fn largest_enclosing(&self, within: P, addr: P::Addr, scope: Scope) -> P {
-        match scope {
-            Scope::Internal => self.internal.largest_enclosing(within, addr),
-            Scope::All => self.entries.largest_enclosing(within, addr),
-        }
     }
 }

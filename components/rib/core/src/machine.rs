@@ -8,6 +8,7 @@ use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
 use crate::policy::{RibPolicies, SubscriberPolicy};
+use crate::presence::Presence;
 use crate::subscriber::{SubscribedBatch, Subscriber, SubscriptionId};
 use crate::table::Table;
 use alloc::collections::BTreeMap;
@@ -67,6 +68,10 @@ pub enum Input {
     WatcherDied(WatcherId),
     /// A watcher needs the answer for a range no longer.
     DeregisterInterest(TableId, WatcherId, AnyPrefix),
+    /// A watcher no longer watches whether there is a route to a prefix, apart from those of the named origin.
+    UnwatchPresence(TableId, WatcherId, AnyPrefix, Option<String>),
+    /// Every origin had the time to announce its routes to this RIB: a route that is not there is absent.
+    OriginsKnown,
     /// A subscription ends.
     Unsubscribe(SubscriptionId),
     /// A part of the state of the process before this one.
@@ -83,6 +88,8 @@ pub enum Input {
 pub enum Output {
     /// A watcher's answers no longer hold.
     InterestInvalid(WatcherId, TableId, Vec<AnyPrefix>),
+    /// Watched routes came or went.
+    Presence(WatcherId, TableId, Vec<Presence>),
     /// The engine refused routes of an origin.
     Rejected(TableId, String, Vec<(AnyPrefix, Provenance, String)>),
     /// Something to report.
@@ -103,6 +110,8 @@ pub struct Rib {
     events: Vec<Event>,
     next_subscription: u64,
     policies: Arc<RibPolicies>,
+    /// True once every origin had the time to announce its routes.
+    pub(crate) are_origins_known: bool,
 }
 
 impl Rib {
@@ -126,6 +135,7 @@ impl Rib {
             events: Vec::new(),
             next_subscription: (seed & !u64::from(u32::MAX)) | 1,
             policies: Arc::default(),
+            are_origins_known: false,
         }
     }
 
@@ -144,7 +154,7 @@ impl Rib {
         &self.interfaces
     }
 
-    fn table_mut(&mut self, id: TableId) -> &mut Table {
+    pub(crate) fn table_mut(&mut self, id: TableId) -> &mut Table {
         if !self.tables.contains_key(&id) {
             let provenance = self.next_provenance();
             let mut table = Table::new(id, self.seed, &self.engine_families);
@@ -405,6 +415,12 @@ impl Rib {
                 ranges.dedup();
                 out.push(Output::InterestInvalid(watcher, table.id, ranges));
             }
+            let mut changes = BTreeMap::new();
+            let (id, (families, shared)) = (table.id, table.families());
+            families.for_each(|family| family.take_presences(shared, self.are_origins_known, &mut changes));
+            for (watcher, changes) in changes {
+                out.push(Output::Presence(watcher, id, changes));
+            }
         }
         for event in self.events.drain(..) {
             out.push(Output::Event(event));
@@ -448,6 +464,18 @@ impl Machine for Rib {
                     self.tables.get_mut(&table).and_then(|t| t.any_family_mut(valid.family()))
                 {
                     family.deregister_interest(watcher, valid);
+                }
+            }
+            Input::UnwatchPresence(table, watcher, prefix, except) => {
+                let family = self.tables.get_mut(&table).and_then(|t| t.any_family_mut(prefix.family()));
+                if let Some((family, _)) = family {
+                    family.unwatch_presence(watcher, prefix, except.as_deref());
+                }
+            }
+            Input::OriginsKnown => {
+                self.are_origins_known = true;
+                for table in self.tables.values_mut() {
+                    table.families().0.for_each(|family| family.note_all_presences());
                 }
             }
             Input::Unsubscribe(id) => self.unsubscribe(id),

@@ -4,6 +4,7 @@ use crate::family::RibTable;
 use crate::interest::{Scope, WatcherId};
 use crate::machine::{Output, Rib};
 use crate::policy::{RibPolicies, SubscriberPolicy};
+use crate::presence::TooManyWatches;
 use crate::subscriber::{SubscribedBatch, SubscriptionId};
 use crate::view::AnyInterest;
 use alloc::boxed::Box;
@@ -12,7 +13,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::net::IpAddr;
 use sluice_base::ip::{V4Addr, V6Addr};
-use sluice_base::{Address, FibBatch, Instant, Ipv4Prefix, Ipv6Prefix, RouteBatch, TableId};
+use sluice_base::{Address, FibBatch, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouteBatch, TableId};
 use sluice_machine::{Outbox, Request};
 use sluice_stage::{LiveStage, Stage, StageId, TableKey};
 
@@ -118,6 +119,29 @@ impl Request<Rib> for RegisterInterest {
             IpAddr::V4(addr) => rib.interest::<Ipv4Prefix>(table, watcher, V4Addr(addr), scope).into(),
             IpAddr::V6(addr) => rib.interest::<Ipv6Prefix>(table, watcher, V6Addr(addr), scope).into(),
         }
+    }
+}
+
+/// Watches whether there are routes to exactly these prefixes.
+#[derive(Clone, Debug)]
+pub struct WatchPresence {
+    /// The table to look in.
+    pub table: TableId,
+    /// The client to notify.
+    pub watcher: WatcherId,
+    /// The prefixes.
+    pub prefixes: Vec<IpPrefix>,
+    /// The origin whose routes do not count; `None` if the routes of every origin count. With an origin, a route counts that would be
+    /// selected if that origin had none.
+    pub except: Option<String>,
+}
+
+impl Request<Rib> for WatchPresence {
+    /// For each prefix: true if there is a route, false if not, `None` as long as origins may have routes to announce.
+    type Answer = Result<Vec<Option<bool>>, TooManyWatches>;
+
+    fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> Self::Answer {
+        rib.watch_presence(self.table, self.watcher, &self.prefixes, self.except.as_deref())
     }
 }
 
