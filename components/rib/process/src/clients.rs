@@ -1,7 +1,9 @@
 //! The RIB's clients: origins, watchers, subscribers. Clients are instances; the requests of a client end with its life.
 
+mod presence;
 mod subscriptions;
 
+pub use presence::message as presence_message;
 pub use subscriptions::Wish;
 
 use crate::RibProcess;
@@ -9,7 +11,7 @@ use sluice_base::TableId;
 use sluice_rib::registrations::{OriginKey, Registrations};
 use sluice_rib::rights::{Refusal, RoutePolicy};
 use sluice_rib::{Input, SubscriptionId, WatcherId};
-use sluice_xrl::idl::rib::v1::{InterestHolderClient, OriginOwnerClient, RouteSubscriberClient};
+use sluice_xrl::idl::rib::v1::{InterestHolderClient, OriginOwnerClient, PresenceHolderClient, RouteSubscriberClient};
 use sluice_xrl::{CallContext, LifeEvent, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -31,6 +33,10 @@ pub struct Clients {
     /// The processes that registered origins, each watched by a task, and the number of the last registration by each.
     programs: RefCell<BTreeMap<(OriginKey, u32), u64>>,
     next_watcher: Cell<u32>,
+    /// The number of the last report of presence.
+    presence_number: Cell<u64>,
+    /// True if a task waits until every origin had the time to announce its routes.
+    awaits_origins: Cell<bool>,
     wake: Notify,
 }
 
@@ -38,6 +44,7 @@ pub struct Clients {
 #[derive(Clone)]
 struct Client {
     holder: InterestHolderClient,
+    presence: PresenceHolderClient,
     subscriber: RouteSubscriberClient,
     owner: OriginOwnerClient,
     watcher: WatcherId,
@@ -79,6 +86,8 @@ impl Clients {
             subscriptions: RefCell::default(),
             programs: RefCell::default(),
             next_watcher: Cell::new(1),
+            presence_number: Cell::new(0),
+            awaits_origins: Cell::new(false),
             wake: Notify::new(),
         }
     }
@@ -86,6 +95,11 @@ impl Clients {
     /// Wakes subscriptions: changes may wait for them.
     pub fn wake(&self) {
         self.wake.notify_waiters();
+    }
+
+    /// Reports that a caller asked for more than it may have.
+    pub fn report_excess(&self, ctx: &CallContext, limit: &str) {
+        self.router.report_excess(ctx, limit);
     }
 
     fn by_name(&self, name: &str) -> Option<Client> {
@@ -143,6 +157,7 @@ impl RibProcess {
         let router = &self.clients.router;
         let client = Client {
             holder: InterestHolderClient::new(router, name),
+            presence: PresenceHolderClient::new(router, name),
             subscriber: RouteSubscriberClient::new(router, name),
             owner: OriginOwnerClient::new(router, name),
             watcher,

@@ -124,6 +124,7 @@ impl RibProcess {
                 };
                 clients::detach("interest", client.interest_invalid(request));
             }
+            Output::Presence(watcher, table, changes) => self.tell_presence(watcher, table, changes),
             Output::Rejected(table, origin, routes) => self.tell_rejected(table, &origin, routes),
             Output::Event(event) => info!(event = event.id(), "{event}"),
         }

@@ -1,12 +1,12 @@
 //! The interfaces that the RIB serves.
 
-use crate::clients::Wish;
+use crate::clients::{Wish, presence_message};
 use crate::{RibProcess, convert};
 use sluice_base::{
     Address, AnyPrefix, Distance, Duration, FamilyId, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix,
     Provenance, RouteAction, RouteBatch, TableId,
 };
-use sluice_rib::request::{RegisterInterest, UpdateRoutes};
+use sluice_rib::request::{RegisterInterest, UpdateRoutes, WatchPresence};
 use sluice_rib::rights::RoutePolicy;
 use sluice_rib::view::PageQuery;
 use sluice_rib::{Input, OriginSettings, Scope, SubscriptionId, TableKey};
@@ -29,6 +29,10 @@ fn table(number: u32) -> TableId {
 
 fn wrong(name: &'static str) -> impl Fn(sluice_xrl::convert::ConvertError) -> XrlError {
     move |e| XrlError::BadArguments(format!("{name}: {e}"))
+}
+
+fn ip_prefixes(nets: &[sluice_xrl::idl::common::v1::Net]) -> Result<Vec<IpPrefix>, XrlError> {
+    nets.iter().map(|net| IpPrefix::try_from(net).map_err(wrong("nets"))).collect()
 }
 
 fn no_tables(family: FamilyId) -> XrlError {
@@ -201,6 +205,44 @@ impl pb::Rib for Served {
             self.driver.input(Input::DeregisterInterest(table(request.table), watcher, range));
         }
         Ok(pb::DeregisterInterestReply {})
+    }
+
+    async fn watch_presence(
+        &self,
+        ctx: &CallContext,
+        request: pb::WatchPresenceRequest,
+    ) -> Result<pb::WatchPresenceReply, XrlError> {
+        let watcher = self.client(ctx, &request.target).await?;
+        let prefixes = ip_prefixes(&request.nets)?;
+        let except = (!request.except_origin.is_empty()).then_some(request.except_origin);
+        let watch = WatchPresence {
+            table: table(request.table),
+            watcher,
+            prefixes: prefixes.clone(),
+            except: except.clone(),
+        };
+        let states = self.driver.request(watch).map_err(|error| {
+            self.clients.report_excess(ctx, &error.to_string());
+            XrlError::Busy(error.to_string())
+        })?;
+        self.await_origins();
+        let states = prefixes.into_iter().zip(states);
+        let presence = |(prefix, is_present)| presence_message(AnyPrefix::from(prefix), except.clone(), is_present);
+        Ok(pb::WatchPresenceReply { presences: states.map(presence).collect(), number: self.presence_number() })
+    }
+
+    async fn unwatch_presence(
+        &self,
+        ctx: &CallContext,
+        request: pb::UnwatchPresenceRequest,
+    ) -> Result<pb::UnwatchPresenceReply, XrlError> {
+        let watcher = self.client(ctx, &request.target).await?;
+        let except = (!request.except_origin.is_empty()).then_some(request.except_origin);
+        for prefix in ip_prefixes(&request.nets)? {
+            let prefix = AnyPrefix::from(prefix);
+            self.driver.input(Input::UnwatchPresence(table(request.table), watcher, prefix, except.clone()));
+        }
+        Ok(pb::UnwatchPresenceReply {})
     }
 
     async fn subscribe(

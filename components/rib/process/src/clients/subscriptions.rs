@@ -19,7 +19,7 @@ const SUBSCRIBED_BATCH: usize = 1024;
 
 /// The time after which routes are sent again to a subscriber that did not answer. The routes may have arrived: to take them twice has no
 /// effect.
-const RESEND: Duration = Duration::from_secs(1);
+pub(super) const RESEND: Duration = Duration::from_secs(1);
 
 /// Subscriptions of a single principal. Each can hold a whole table of changes that its subscriber has not taken.
 const MAX_SUBSCRIPTIONS: usize = 64;
