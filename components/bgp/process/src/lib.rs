@@ -12,6 +12,7 @@ mod explain;
 mod ffi;
 mod handover;
 mod notices;
+mod presence;
 mod redistribution;
 mod rib;
 mod service;
@@ -22,10 +23,11 @@ sluice_xrl::include_idl!();
 
 use error::{ConfigError, ThreadsError};
 use executor::pool::{Plan, Pool};
+use presence::PresenceSide;
 use rib::RibSide;
 use sluice_base::{Distance, Duration};
 use sluice_bgp::endpoints::Endpoints;
-use sluice_bgp::event::{ConnectError, Event, Hex, PeerEvent};
+use sluice_bgp::event::ConnectError;
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
@@ -39,7 +41,7 @@ use sluice_process::{
 };
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::interface_observer_service;
-use sluice_xrl::idl::rib::v1::{interest_holder_service, origin_owner_service, route_subscriber_service};
+use sluice_xrl::idl::rib::v1 as pb;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
@@ -72,6 +74,7 @@ pub struct BgpProcess {
     identity: RefCell<Option<Identity>>,
     origin: Rc<RibOrigin>,
     rib: RibSide,
+    presence: PresenceSide,
     redistribution: Rc<RibSubscription>,
     sockets: Sockets,
     listening: Listening,
@@ -121,6 +124,7 @@ impl BgpProcess {
             origin: RibOrigin::new(&frame.router, settings),
             entering: frame.profile.point("route_enters_bgp", "Entering BGP"),
             rib: RibSide::new(&frame),
+            presence: PresenceSide::new(&frame),
             redistribution: RibSubscription::new(&frame.router, frame.table),
             sockets: Sockets::new(&frame),
             listening: Listening::default(),
@@ -246,33 +250,11 @@ impl BgpProcess {
             Output::InterestIpv6(Interest::Register(addr)) => self.rib.ask(Question::Register(addr.into())),
             Output::InterestIpv4(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
             Output::InterestIpv6(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
+            Output::WatchPresence(questions) => self.presence.ask(questions, true),
+            Output::UnwatchPresence(questions) => self.presence.ask(questions, false),
             Output::GatewayUsable(address, usable) => self.origin.set_usable(&[address], usable),
             Output::AllAnnounced => self.rib.announced(),
             Output::Event(event) => self.report(&event),
-        }
-    }
-
-    fn report(&self, event: &Event) {
-        match &event.what {
-            PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
-            PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),
-            PeerEvent::EndOfRib(_) | PeerEvent::Session(_) => {
-                debug!(event = event.id(), neighbor = %event.peer, "{event}")
-            }
-            PeerEvent::Malformed { update, .. } => {
-                let octets = Hex(update);
-                warn!(event = event.id(), neighbor = %event.peer, %octets, "{event}");
-            }
-            PeerEvent::MoreMalformed { .. } => {
-                warn!(event = event.id(), neighbor = %event.peer, "{event}");
-            }
-            PeerEvent::NoNextHop(_) => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
-            PeerEvent::TooManyNeighbors
-            | PeerEvent::TooLarge
-            | PeerEvent::MaximumPrefixes(..)
-            | PeerEvent::NoPolicy { .. } => {
-                warn!(event = event.id(), neighbor = %event.peer, "{event}")
-            }
         }
     }
 
@@ -475,7 +457,7 @@ impl BgpProcess {
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 4;
+    const STATE: u32 = 5;
 
     type Settings = Settings;
 
@@ -485,9 +467,10 @@ impl Component for BgpProcess {
         vec![
             idl::bgp::v1::bgp_service(Rc::new(Served(Rc::clone(self)))),
             interface_observer_service(Rc::new(Served(Rc::clone(self)))),
-            interest_holder_service(Rc::new(Served(Rc::clone(self)))),
-            origin_owner_service(Rc::new(Served(Rc::clone(self)))),
-            route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
+            pb::interest_holder_service(Rc::new(Served(Rc::clone(self)))),
+            pb::origin_owner_service(Rc::new(Served(Rc::clone(self)))),
+            pb::presence_holder_service(Rc::new(Served(Rc::clone(self)))),
+            pb::route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
@@ -496,10 +479,14 @@ impl Component for BgpProcess {
         let changed = move |change| match change {
             RibChange::Registered => {
                 me.rib.rib_started();
+                me.presence.rib_started();
                 me.input(Input::RibRestarted);
                 me.rib.announced();
             }
-            RibChange::Died => me.rib.rib_died(),
+            RibChange::Died => {
+                me.rib.rib_died();
+                me.presence.rib_died();
+            }
         };
         let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
         let (redistribution, me) = (Rc::clone(&self.redistribution), Rc::clone(&self));
@@ -510,6 +497,7 @@ impl Component for BgpProcess {
                 me.redistribute(removed);
             })),
             tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone())),
+            tokio::task::spawn_local(presence::ask(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(rib::pump(Rc::clone(&self))),
             tokio::task::spawn_local(rib::refresh(Rc::clone(&self))),
             tokio::task::spawn_local(Rc::clone(&self).follow_fea(instance)),
@@ -538,7 +526,7 @@ impl Component for BgpProcess {
             Some(format!("neighbors cannot connect over {family}: {}", self.listening.problem(ipv4)?))
         };
         let listening = [true, false].into_iter().filter_map(problem);
-        listening.chain(self.origin.problem()).chain(self.redistribution.problem()).collect()
+        listening.chain(self.origin.problem()).chain(self.redistribution.problem()).chain(self.presence.problem()).collect()
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {

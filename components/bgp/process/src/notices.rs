@@ -1,12 +1,41 @@
-//! Reports of the FEA and the RIB to BGP: interfaces, answers that hold no longer, routes that could not be installed.
+//! Reports: of the FEA and the RIB to BGP (interfaces, answers that hold no longer, routes that could not be installed), and of BGP to
+//! the log.
 
-use crate::{Input, Served};
+use crate::{BgpProcess, Input, Served};
 use sluice_base::{InterfaceEvent, IpPrefix};
+use sluice_bgp::event::{Event, Hex, PeerEvent};
 use sluice_process::interface_events;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::rib::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
-use tracing::warn;
+use tracing::{debug, info, warn};
+
+impl BgpProcess {
+    /// Writes an event of a neighbor to the log.
+    pub(crate) fn report(&self, event: &Event) {
+        match &event.what {
+            PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),
+            PeerEvent::EndOfRib(_) | PeerEvent::Session(_) => {
+                debug!(event = event.id(), neighbor = %event.peer, "{event}")
+            }
+            PeerEvent::Malformed { update, .. } => {
+                let octets = Hex(update);
+                warn!(event = event.id(), neighbor = %event.peer, %octets, "{event}");
+            }
+            PeerEvent::MoreMalformed { .. } => {
+                warn!(event = event.id(), neighbor = %event.peer, "{event}");
+            }
+            PeerEvent::NoNextHop(_) => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::TooManyNeighbors
+            | PeerEvent::TooLarge
+            | PeerEvent::MaximumPrefixes(..)
+            | PeerEvent::NoPolicy { .. } => {
+                warn!(event = event.id(), neighbor = %event.peer, "{event}")
+            }
+        }
+    }
+}
 
 impl fea::InterfaceObserver for Served {
     async fn interface_changed(

@@ -1,9 +1,10 @@
 //! Configured policies: their source and their programs.
 
 use super::vocabulary::VOCABULARY;
+use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sluice_policy::program::Fact;
 use sluice_policy::{NameError, PolicyError, PolicySet, Program, source};
 
 /// The decision on routes on which no policy decides.
@@ -48,24 +49,19 @@ impl Policies {
         self.programs.get(name)
     }
 
+    /// Iterates over the facts that policies ask for.
+    pub fn facts<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a Fact> {
+        names.iter().filter_map(|name| self.program(name)).flat_map(|program| program.facts())
+    }
+
     /// Checks that a neighbor can be given a policy.
     ///
     /// # Errors
     ///
-    /// There is no such policy, the policy has parameters, it has conditions or actions of another protocol, or it asks whether the
-    /// RIB has a route, which BGP does not learn yet.
+    /// There is no such policy, the policy has parameters, or it has conditions or actions of another protocol.
     pub fn check(&self, name: &str) -> Result<(), BindError> {
         let reason = match self.programs.find(name) {
-            Ok(program) if program.facts().is_empty() => return Ok(()),
-            Ok(_) => {
-                return Err(BindError::Policy(PolicyError {
-                    place: Vec::from(["policy-statement".into(), name.into()]),
-                    message:
-                        "`route-present` is not for BGP yet: BGP does not learn which routes the RIB has; \
-                              redistribute the route with a policy instead"
-                            .into(),
-                }));
-            }
+            Ok(_) => return Ok(()),
             Err(reason) => reason,
         };
         match PolicySet::compile_used(&self.source, VOCABULARY, |used| used == name) {

@@ -110,10 +110,18 @@ pub(super) fn policies_differ(
     if named(old) && named(new) {
         return default(old) != default(new);
     }
-    let bind = |config: &NeighborConfig, policies: &Policies| {
-        let mut bindings = Bindings { policies: policies.clone(), ..Bindings::default() };
+    // Facts are not known here: policies differ if they do where no fact holds, or where all do.
+    let names = [(old, old_policies), (new, new_policies)];
+    let all = names.into_iter().flat_map(|(config, policies)| {
+        policies.facts(&config.import).chain(policies.facts(&config.export)).cloned()
+    });
+    let all: BTreeSet<Fact> = all.collect();
+    let bind = |config: &NeighborConfig, policies: &Policies, facts: &BTreeSet<Fact>| {
+        let mut bindings =
+            Bindings { policies: policies.clone(), facts: facts.clone(), ..Bindings::default() };
         let import = bindings.import(config, local_as);
         (import, ByFamily::from_fn(|family| bindings.export(config, local_as, family)))
     };
-    bind(old, old_policies) != bind(new, new_policies)
+    let differ = |facts: &BTreeSet<Fact>| bind(old, old_policies, facts) != bind(new, new_policies, facts);
+    differ(&BTreeSet::new()) || !all.is_empty() && differ(&all)
 }

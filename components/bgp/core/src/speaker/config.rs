@@ -290,6 +290,9 @@ pub struct Config {
     pub neighbors: Vec<NeighborConfig>,
     /// Prefixes that this router originates.
     pub networks: Vec<IpPrefix>,
+    /// Prefixes that this router originates as long as the RIB has a route of another origin than BGP.
+    #[serde(default)]
+    pub networks_while_present: Vec<IpPrefix>,
     /// Policies that neighbors name.
     #[serde(default)]
     pub policies: Policies,

@@ -9,6 +9,7 @@ use super::limits::PrefixCount;
 use super::peer::Link;
 use super::peers::Peers;
 use super::questions::{Questions, Reply};
+use super::presence::{PresenceQuestion, Presences};
 use super::redistribution::{Redistributed, RedistributedRoutes};
 use crate::endpoints::Endpoints;
 use crate::event::{ConnectError, Event, PeerEvent};
@@ -17,7 +18,7 @@ use crate::intake::Message;
 use crate::policy::vocabulary;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, State};
-use crate::shard::{Interest, OwnRoute, PeerIndex, Sent};
+use crate::shard::{Interest, PeerIndex, Sent};
 use crate::table::{Order, Spread, Table, TableEvent};
 use crate::wire::notification::cease;
 use alloc::boxed::Box;
@@ -79,6 +80,8 @@ pub enum Input {
     Invalid(IpPrefix),
     /// The RIB was restarted.
     RibRestarted,
+    /// The RIB says whether it has routes.
+    Presence(Vec<(PresenceQuestion, bool)>),
     /// Selected routes of redistributed origins changed at the RIB.
     Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
@@ -108,6 +111,10 @@ pub enum Output {
     InterestIpv4(Interest<Ipv4Prefix>),
     /// Ask the RIB.
     InterestIpv6(Interest<Ipv6Prefix>),
+    /// Ask the RIB whether it has routes, and hear of changes.
+    WatchPresence(Vec<PresenceQuestion>),
+    /// Take such questions back.
+    UnwatchPresence(Vec<PresenceQuestion>),
     /// Tell the RIB whether packets can be sent through a neighbor's address.
     GatewayUsable(IpAddr, bool),
     /// Every neighbor has announced all its routes, or the time for that is over: [`Control::have_all_announced`] is true from now on.
@@ -140,6 +147,11 @@ impl fmt::Display for RefreshRefusal {
 pub struct Control {
     pub(super) peers: Peers,
     pub(super) networks: BTreeSet<IpPrefix>,
+    /// The networks that are originated while the RIB has a route to them.
+    pub(super) networks_while_present: BTreeSet<IpPrefix>,
+    /// The networks that the tables originate.
+    pub(super) originated: BTreeSet<IpPrefix>,
+    pub(super) presences: Presences,
     /// The names of the policies for the networks.
     pub(super) network_policy: Vec<String>,
     pub(super) redistributed: RedistributedRoutes,
@@ -166,6 +178,9 @@ impl Control {
         Control {
             peers: Peers::new(identity, rng, spread),
             networks: BTreeSet::new(),
+            networks_while_present: BTreeSet::new(),
+            originated: BTreeSet::new(),
+            presences: Presences::default(),
             network_policy: Vec::new(),
             redistributed: RedistributedRoutes::default(),
             questions4: Questions::default(),
@@ -193,18 +208,15 @@ impl Control {
     }
 
     pub(super) fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
+        self.ask_presence(&config, out);
         self.peers.configure(now, config.neighbors, config.policies, out);
-        let networks: BTreeSet<IpPrefix> = config.networks.into_iter().collect();
-        let old = core::mem::replace(&mut self.networks, networks);
+        self.networks = config.networks.into_iter().collect();
+        self.networks_while_present = config.networks_while_present.into_iter().collect();
         let import = self.peers.bindings.source(&config.network_policy, self.peers.identity.local_as);
         let name = Arc::from(vocabulary::NETWORK_PROTOCOL);
         out.push(Output::Order(None, Order::SetSource(PeerIndex::LOCAL, name, import)));
         self.network_policy = config.network_policy;
-        let changed: Vec<IpPrefix> = old.symmetric_difference(&self.networks).copied().collect();
-        for prefix in changed {
-            let route = self.networks.contains(&prefix).then_some(OwnRoute::NETWORK);
-            self.originate(PeerIndex::LOCAL, prefix, route, out);
-        }
+        self.originate_networks(out);
         self.configure_redistribution(config.redistribute, out);
     }
 
@@ -313,6 +325,7 @@ impl Control {
         Config {
             neighbors: neighbors.collect(),
             networks: self.networks.iter().copied().collect(),
+            networks_while_present: self.networks_while_present.iter().copied().collect(),
             policies: self.peers.bindings.policies.clone(),
             network_policy: self.network_policy.clone(),
             redistribute: self.redistributed.redistribute.clone(),
@@ -385,7 +398,9 @@ impl Machine for Control {
                 // The RIB has forgotten them with the origin's life.
                 self.lost.clear();
                 out.push(Output::Order(None, Order::RibRestarted));
+                self.ask_presence_again(out);
             }
+            Input::Presence(answers) => self.presence(answers, out),
             Input::Redistributed(changes) => self.redistribute(changes, out),
             Input::Reset(address, text) => {
                 if let Some(&index) = peers.by_address.get(&address)

@@ -4,6 +4,7 @@ use super::config::{Config, Identity};
 use super::control::{Control, Output};
 use super::peer::{Carrier, Peer};
 use super::peers::Peers;
+use super::presence::PresenceQuestion;
 use super::redistribution::Redistributed;
 use crate::endpoints::Endpoints;
 use crate::family::ByFamily;
@@ -28,6 +29,7 @@ pub struct SpeakerState {
     /// The configuration.
     pub config: Config,
     redistributed: Vec<Redistributed>,
+    present: Vec<PresenceQuestion>,
     peers: Vec<PeerState>,
     life: SessionEpoch,
     started: Instant,
@@ -80,6 +82,7 @@ impl Control {
             identity: peers.identity.clone(),
             config: Config { neighbors: neighbors.collect(), ..self.config() },
             redistributed: self.redistributed.export(),
+            present: self.presences.export(),
             peers: states.collect(),
             life: peers.life,
             started: self.started,
@@ -92,6 +95,7 @@ impl Control {
         self.look_at = (!state.all_announced).then_some(now);
         self.peers.life = state.life;
         self.peers.bindings.policies = state.config.policies.clone();
+        self.import_presence(state.present);
         for peer in state.peers {
             let config = state.config.neighbors.iter().find(|n| n.address == peer.address);
             if let Some(config) = config {

@@ -23,6 +23,7 @@ mod limits;
 mod neighbors;
 mod peer;
 mod peers;
+mod presence;
 mod questions;
 mod redistribution;
 mod settings;
@@ -33,6 +34,7 @@ pub use control::Control;
 pub use handover::SpeakerState;
 pub use limits::{LimitAction, MaximumPrefixes, PrefixCount};
 pub use peer::Link;
+pub use presence::{PresenceQuestion, PresenceScope};
 pub use redistribution::{Redistribute, Redistributed, RedistributedRoute};
 pub use settings::{Scheduling, Settings, SettingsError};
 pub use view::{NeighborView, PrefixCounts, Summary};
@@ -77,6 +79,8 @@ pub enum Input {
     Invalid(IpPrefix),
     /// The RIB was restarted.
     RibRestarted,
+    /// The RIB says whether it has routes.
+    Presence(Vec<(PresenceQuestion, bool)>),
     /// Selected routes of redistributed origins changed at the RIB.
     Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
@@ -104,6 +108,10 @@ pub enum Output {
     InterestIpv4(Interest<Ipv4Prefix>),
     /// Ask the RIB.
     InterestIpv6(Interest<Ipv6Prefix>),
+    /// Ask the RIB whether it has routes, and hear of changes.
+    WatchPresence(Vec<PresenceQuestion>),
+    /// Take such questions back.
+    UnwatchPresence(Vec<PresenceQuestion>),
     /// For the log.
     Event(Event),
 }
@@ -261,6 +269,8 @@ impl Speaker {
                 }
                 Do::InterestIpv4(interest) => out.push(Output::InterestIpv4(interest)),
                 Do::InterestIpv6(interest) => out.push(Output::InterestIpv6(interest)),
+                Do::WatchPresence(questions) => out.push(Output::WatchPresence(questions)),
+                Do::UnwatchPresence(questions) => out.push(Output::UnwatchPresence(questions)),
                 Do::GatewayUsable(address, is_usable) => {
                     out.push(Output::GatewayUsable(address, is_usable));
                 }
@@ -395,6 +405,7 @@ impl Machine for Speaker {
                 self.rib_offered = ByFamily::default();
                 Do::RibRestarted
             }
+            Input::Presence(answers) => Do::Presence(answers),
             Input::Redistributed(changes) => Do::Redistributed(changes),
             Input::Reset(address, text) => Do::Reset(address, text),
             Input::Refresh(address) => Do::Refresh(address),

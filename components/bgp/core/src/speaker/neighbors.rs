@@ -47,7 +47,7 @@ impl Peers {
     }
 
     /// Gives the tables the policies of neighbors whose sessions are up, where the tables know others.
-    fn set_policies(&mut self, out: &mut Outbox<Output>) {
+    pub(super) fn set_policies(&mut self, out: &mut Outbox<Output>) {
         let mut changed = Vec::new();
         for &peer in self.by_address.values() {
             let known = self.peers.get_mut(usize::from(peer.0)).and_then(|p| p.as_deref_mut());

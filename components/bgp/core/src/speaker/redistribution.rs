@@ -104,6 +104,11 @@ impl RedistributedRoutes {
         self.sources.get(&route.origin).copied().filter(|_| route.may_be_originated())
     }
 
+    /// Returns the source of an origin.
+    pub(super) fn source_of(&self, origin: &str) -> Option<PeerIndex> {
+        self.sources.get(origin).copied()
+    }
+
     /// Returns the lowest number that no origin has; `None` if there are too many origins.
     fn free_source(&self) -> Option<PeerIndex> {
         let mut numbers = (1..PeerIndex::OWN_SOURCES).map(PeerIndex);

@@ -37,6 +37,9 @@ pub struct Settings {
     /// Prefixes that this router originates.
     #[serde(default, deserialize_with = "subnets")]
     network: Vec<IpPrefix>,
+    /// Prefixes that this router originates as long as the RIB has a route of another origin than BGP.
+    #[serde(default, deserialize_with = "subnets")]
+    network_while_present: Vec<IpPrefix>,
     /// The names of the policies for the networks.
     #[serde(default)]
     network_policy: Vec<String>,
@@ -80,6 +83,8 @@ pub enum SettingsError {
     NoAs(IpAddr),
     /// A neighbor names a group that does not exist; the text names those that do.
     NoGroup(IpAddr, String),
+    /// A prefix is to be originated in any case, and under a condition.
+    TwoNetworks(IpPrefix),
     /// A policy is not valid.
     Policy(PolicyError),
     /// A statement names a policy that does not exist, or that only policies can use: the statement, and the reason.
@@ -119,6 +124,10 @@ impl Display for SettingsError {
             SettingsError::SendHoldTime(address, hold_time) => {
                 write!(f, "neighbor {address}: send-hold-time must be more than hold-time ({hold_time})")
             }
+            SettingsError::TwoNetworks(prefix) => write!(
+                f,
+                "network-while-present {prefix}: `network` originates the prefix in any case; delete one of the two"
+            ),
             SettingsError::Policy(error) => error.fmt(f),
             SettingsError::NoAs(address) => {
                 write!(f, "neighbor {address}: expected `peer-as` here or in the neighbor's group")
@@ -139,6 +148,9 @@ impl Settings {
     pub fn check(&self) -> Result<(), SettingsError> {
         if self.router_id.0 == 0 {
             return Err(SettingsError::NoRouterId);
+        }
+        if let Some(twice) = self.network_while_present.iter().find(|p| self.network.contains(p)) {
+            return Err(SettingsError::TwoNetworks(*twice));
         }
         self.check_policies()?;
         self.neighbor.iter().try_for_each(|neighbor| {
@@ -224,6 +236,7 @@ impl Settings {
         Config {
             neighbors: self.neighbor.iter().filter_map(|neighbor| self.joined(neighbor)).collect(),
             networks: self.network.clone(),
+            networks_while_present: self.network_while_present.clone(),
             policies: self.policy.clone(),
             network_policy: self.network_policy.clone(),
             redistribute: self.redistribute.clone(),

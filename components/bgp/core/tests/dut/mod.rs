@@ -20,7 +20,7 @@ use sluice_bgp::family::Families;
 use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
-use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
+use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, PresenceQuestion, Speaker};
 use sluice_bgp::wire::attribute::{Attributes, code};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
 use sluice_bgp::wire::{AFI_IPV6, Capability, FamilyKey, MessageType, Nlri, Open, Update, header};
@@ -94,6 +94,8 @@ pub struct Dut<P: Net> {
     questions: VecDeque<HopAddr<P>>,
     registered: BTreeSet<P::Hop>,
     pub rib_ready: bool,
+    /// The questions to the RIB about the presence of routes.
+    pub asked: BTreeSet<PresenceQuestion>,
     /// Families that peers are configured with.
     pub families: Families,
     /// The parameter of the configured policies ([`policies`]).
@@ -143,6 +145,7 @@ impl<P: Net> Dut<P> {
             questions: VecDeque::new(),
             registered: BTreeSet::new(),
             rib_ready: false,
+            asked: BTreeSet::new(),
             families: P::families(),
             parameter: 0,
             network_policy: TestPolicy::default(),
@@ -173,7 +176,7 @@ impl<P: Net> Dut<P> {
             networks: self.networks.iter().filter_map(|p| p.as_ip()).collect(),
             policies: policies::<P>(self.parameter),
             network_policy: self.network_policy.names(),
-            redistribute: vec![],
+            ..Config::default()
         }
     }
 
@@ -215,6 +218,12 @@ impl<P: Net> Dut<P> {
                 Output::Transmit(address, _) => {
                     let peer = self.peer_of(address);
                     self.peers[peer].transmit = true;
+                }
+                Output::WatchPresence(questions) => self.asked.extend(questions),
+                Output::UnwatchPresence(questions) => {
+                    for question in questions {
+                        assert!(self.asked.remove(&question), "{question:?} was not asked");
+                    }
                 }
                 Output::RibReady(_) => self.rib_ready = true,
                 Output::Event(event) => self.events.push(event),

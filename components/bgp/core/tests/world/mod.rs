@@ -176,6 +176,7 @@ impl World {
                 }
                 Output::InterestIpv4(Interest::Deregister(_))
                 | Output::InterestIpv6(Interest::Deregister(_)) => {}
+                Output::WatchPresence(_) | Output::UnwatchPresence(_) => {}
                 Output::GatewayUsable(address, true) => {
                     assert!(self.routers[router].lost.remove(&address), "{address} was not lost");
                 }
