@@ -170,6 +170,8 @@ impl BgpProcess {
             Output::InterestIpv4(Interest::Register(addr)) => {
                 self.ask(base, fabric, Question::Register(addr.into()));
             }
+            // Simulated routers have no statement that depends on the presence of routes.
+            Output::WatchPresence(_) | Output::UnwatchPresence(_) => {}
             Output::GatewayUsable(address, is_usable) => {
                 if self.origin.state.is_registered() {
                     base.tell(fabric, ProcessId::RIB, ToRib::GatewayUsable(address, is_usable));

@@ -93,6 +93,8 @@ impl RibProcess {
                         );
                     }
                 }
+                // Nobody watches: see BGP's host.
+                Output::Presence(..) => {}
                 Output::Rejected(_, origin, routes) => {
                     fabric.history.note(fabric.now, base.id, 8, || format!("{origin}: refused {routes:?}"));
                 }

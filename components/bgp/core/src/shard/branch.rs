@@ -9,7 +9,7 @@ use super::entry::PeerIndex;
 use super::export_view::ExportView;
 use super::exporter::OutcomeId;
 use super::reexport::Reexport;
-use super::{Accepted, Core};
+use super::Core;
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -145,20 +145,20 @@ impl Branch {
     }
 
     /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump and of those due. `export` returns the
-    /// outcome of an entry's best path; `None` if the path is not exported. An entry is taken at most once.
+    /// source and the outcome of an entry's path for the peers; `None` if none is exported. An entry is taken at most once.
     #[inline(always)]
     pub fn gather<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
         limit: usize,
-        mut export: impl FnMut(u32, Accepted) -> Option<OutcomeId>,
+        mut export: impl FnMut(u32) -> Option<(PeerIndex, OutcomeId)>,
         items: &mut Vec<Item>,
     ) {
         self.adj_rib_out.reach(core.entries.end());
         let to = core.queue.end().min(self.cursor + limit as u64);
         while self.cursor < to {
             if let Some((entry, provenance)) = core.queue.get(&core.entries, self.cursor) {
-                self.visit(core, entry, provenance, &mut export, items);
+                self.visit(entry, provenance, &mut export, items);
             }
             self.cursor += 1;
         }
@@ -176,7 +176,7 @@ impl Branch {
         &mut self,
         core: &Core<P>,
         limit: usize,
-        export: &mut impl FnMut(u32, Accepted) -> Option<OutcomeId>,
+        export: &mut impl FnMut(u32) -> Option<(PeerIndex, OutcomeId)>,
         items: &mut Vec<Item>,
     ) {
         // An entry that was taken from the queue just now must not be taken twice.
@@ -186,7 +186,7 @@ impl Branch {
         for _ in 0..limit {
             let Some(entry) = self.due.pop_first() else { break };
             if !core.queue.is_pending(&core.entries, entry, self.cursor) {
-                self.visit(core, entry, Provenance::NONE, export, items);
+                self.visit(entry, Provenance::NONE, export, items);
             }
         }
     }
@@ -197,7 +197,7 @@ impl Branch {
         &mut self,
         core: &Core<P>,
         limit: usize,
-        mut export: impl FnMut(u32, Accepted) -> Option<OutcomeId>,
+        mut export: impl FnMut(u32) -> Option<(PeerIndex, OutcomeId)>,
         items: &mut Vec<Item>,
     ) {
         let Some(mut dump) = self.dump.take() else { return };
@@ -210,7 +210,7 @@ impl Branch {
             let known = self.advertised(entry) != Source::NONE;
             let vacant = core.entries.is_vacant(entry);
             if !vacant && (dump.again || !known) {
-                self.visit(core, entry, Provenance::NONE, &mut export, items);
+                self.visit(entry, Provenance::NONE, &mut export, items);
             }
         }
         dump.next = to;
@@ -218,18 +218,17 @@ impl Branch {
     }
 
     #[inline(always)]
-    fn visit<P: FamilyKey>(
+    fn visit(
         &mut self,
-        core: &Core<P>,
         entry: u32,
         provenance: Provenance,
-        export: &mut impl FnMut(u32, Accepted) -> Option<OutcomeId>,
+        export: &mut impl FnMut(u32) -> Option<(PeerIndex, OutcomeId)>,
         items: &mut Vec<Item>,
     ) {
         if let Some(walk) = &mut self.reexport {
             walk.told(entry);
         }
-        let best = core.best(entry).and_then(|best| Some((best.peer, export(entry, best)?)));
+        let best = export(entry);
         let source = best.map_or(Source::NONE, |(peer, _)| Source::of(peer));
         let before = self.adj_rib_out.replace(entry, source);
         if (source, before) == (Source::NONE, Source::NONE) {

@@ -16,6 +16,8 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Elimination {
+    /// The path is the default route that only neighbors with `default-originate` are told.
+    DefaultOriginate,
     /// Import policy rejected the path (RFC 4271, section 9.1.1).
     Rejected,
     /// The RIB has not answered the question about the next hop yet.
@@ -51,6 +53,7 @@ pub enum Elimination {
 impl fmt::Display for Elimination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Elimination::DefaultOriginate => "for neighbors with default-originate",
             Elimination::Rejected => "rejected by import policy",
             Elimination::NextHopWaits => "next hop not resolved yet",
             Elimination::NextHopUnreachable => "next hop unreachable",
@@ -98,6 +101,9 @@ impl<P: FamilyKey> Tables<'_, P> {
     fn eligible(&self, path: &Path) -> Result<(SetId, u32), Elimination> {
         let set = self.sets.accepted(path.attributes).ok_or(Elimination::Rejected)?;
         if path.peer.is_own() {
+            if path.peer == PeerIndex::DEFAULT {
+                return Err(Elimination::DefaultOriginate);
+            }
             return Ok((set, 0));
         }
         match self.resolver.resolution(self.sets[set].hop) {

@@ -5,7 +5,7 @@ use super::sets::PathSet;
 use crate::slab::Slab;
 
 /// A peer's number in the shards of a router. The first numbers are sources of the router's own: 0 are its own networks, the others
-/// are protocols whose routes are redistributed.
+/// are protocols whose routes are redistributed, and the default route for some neighbors.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PeerIndex(pub u16);
 
@@ -13,8 +13,11 @@ impl PeerIndex {
     /// The router's own networks.
     pub const LOCAL: PeerIndex = PeerIndex(0);
 
+    /// The default route that only neighbors with `default-originate` are told. It takes no part in the decision.
+    pub const DEFAULT: PeerIndex = PeerIndex(16);
+
     /// The number of sources of the router's own: the first neighbor has this number.
-    pub const OWN_SOURCES: u16 = 16;
+    pub const OWN_SOURCES: u16 = 17;
 
     /// Returns true for a source of the router's own.
     #[inline]

@@ -100,11 +100,16 @@ impl<P: FamilyKey> Shard<P> {
         }
         let id = self.core.find(prefix).filter(|id| !self.core.entries.paths(*id).is_empty());
         let id = id.ok_or(NotSent::NoRoute)?;
-        let best = self.core.best(id).ok_or(NotSent::NoBestPath)?;
+        let view = self.groups.adj_rib_out(peer).map(|(view, _)| view);
+        let best = match view {
+            Some(view) => self.core.best_towards(view, id),
+            None => self.core.best(id),
+        };
+        let best = best.ok_or(NotSent::NoBestPath)?;
         if best.peer == peer {
             return Err(NotSent::FromThere);
         }
-        let (view, _) = self.groups.adj_rib_out(peer).ok_or(NotSent::NotAgreed)?;
+        let view = view.ok_or(NotSent::NotAgreed)?;
         let Accepted { set, .. } = best;
         if !view.may_export(&self.core, best) {
             let from_inside = self.core.peers[usize::from(best.peer.0)].info.internal;
@@ -122,7 +127,7 @@ impl<P: FamilyKey> Shard<P> {
         }
         Err(match exporter.rejected_by(&self.core, view, id, best) {
             Some(by) => NotSent::Rejected(by),
-            None if view.policy.as_ref().is_some_and(|policy| policy.is_default()) => NotSent::NoPolicy,
+            None if view.policy_for(best.peer).is_some_and(|policy| policy.is_default()) => NotSent::NoPolicy,
             None => NotSent::Rejected(DecidedBy::default()),
         })
     }

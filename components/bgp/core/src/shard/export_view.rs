@@ -1,6 +1,6 @@
 //! Export views: the properties that peers share which receive the same routes.
 
-use super::{Accepted, Core};
+use super::{Accepted, Core, PeerIndex};
 use crate::attributes::Reach;
 use crate::policy::BoundPolicy;
 use crate::relationship::Relationship;
@@ -31,6 +31,13 @@ impl Default for SentCommunities {
     }
 }
 
+/// The router's own default route for some peers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DefaultRoute {
+    /// The policy for the route, in the place of the export policy; `None` if the route is announced unchanged.
+    pub policy: Option<Arc<BoundPolicy>>,
+}
+
 /// The rules by which routes are announced to a peer. Peers with equal views are in one update group: they receive the same routes,
 /// apart from the next hop's address. A view is made once for all peers and tables that share it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,6 +56,8 @@ pub struct ExportView {
     pub graceful_shutdown: bool,
     /// The kinds of communities that the peers are sent.
     pub communities: SentCommunities,
+    /// The router's own default route, which the peers are told in the place of any other; `None` if they are told the best path.
+    pub default_route: Option<DefaultRoute>,
     /// The export policy; `None` if every route is announced unchanged that the rules of BGP allow.
     pub policy: Option<Arc<BoundPolicy>>,
 }
@@ -66,5 +75,14 @@ impl ExportView {
             Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody,
         };
         !(self.internal && from_inside) && core.sets[path.set].view.reach >= reach
+    }
+
+    /// Returns the policy for the routes of a peer.
+    #[inline(always)]
+    pub(super) fn policy_for(&self, peer: PeerIndex) -> Option<&Arc<BoundPolicy>> {
+        match &self.default_route {
+            Some(route) if peer == PeerIndex::DEFAULT => route.policy.as_ref(),
+            _ => self.policy.as_ref(),
+        }
     }
 }

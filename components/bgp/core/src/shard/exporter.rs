@@ -71,6 +71,18 @@ impl Exporter {
         self.by_content.clear();
     }
 
+    /// Returns the source and the outcome of the path of an entry that peers with this view are told; `None` if they are told none.
+    #[inline(always)]
+    pub fn best<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        view: &ExportView,
+        entry: u32,
+    ) -> Option<(PeerIndex, OutcomeId)> {
+        let best = core.best_towards(view, entry)?;
+        Some((best.peer, self.export(core, view, entry, best)?))
+    }
+
     /// Returns the outcome of the best path of an entry; `None` if peers with this view are told no route.
     #[inline(always)]
     pub fn export<P: FamilyKey>(
@@ -83,7 +95,7 @@ impl Exporter {
         if !view.may_export(core, best) {
             return None;
         }
-        let (outcome, len) = match &view.policy {
+        let (outcome, len) = match view.policy_for(best.peer) {
             None => (OutcomeId::unchanged(best.set), core.sets[best.set].stored.len()),
             Some(policy) => {
                 let outcome = self.decide(core, policy, entry, best)?;
@@ -180,7 +192,7 @@ impl Exporter {
         entry: u32,
         best: Accepted,
     ) -> Option<DecidedBy> {
-        let policy = view.policy.as_ref()?;
+        let policy = view.policy_for(best.peer)?;
         let set = &core.sets[best.set];
         let prefix = policy_prefix(core.entries[entry].prefix);
         let (octets, hop) = (core.sets.octets(set), core.next_hop_of(set.hop));

@@ -377,7 +377,7 @@ impl<P: FamilyKey> Groups<P> {
         self.items.clear();
         self.exporter.clear();
         let (view, exporter) = (&*group.view, &mut self.exporter);
-        let export = |entry, best| exporter.export(core, view, entry, best);
+        let export = |entry| exporter.best(core, view, entry);
         group.branch.gather(core, BLOCK_CHANGES, export, &mut self.items);
         let too_large = core::mem::take(&mut self.exporter.too_large);
         if let Some(check) = &mut group.check {
@@ -432,7 +432,7 @@ impl<P: FamilyKey> Groups<P> {
             let (view, exporter) = (&*group.view, &mut self.exporter);
             while !group.branch.is_idle(core.queue.end()) {
                 exporter.clear();
-                let export = |entry, best| exporter.export(core, view, entry, best);
+                let export = |entry| exporter.best(core, view, entry);
                 group.branch.gather(core, BLOCK_CHANGES, export, &mut self.items);
                 self.items.clear();
             }

@@ -49,7 +49,7 @@ mod view;
 pub use decision::Elimination;
 pub use entry::PeerIndex;
 pub use explain::{ExportVerdict, NotSent};
-pub use export_view::{ExportView, SentCommunities};
+pub use export_view::{DefaultRoute, ExportView, SentCommunities};
 pub use groups::Filled;
 pub use handover::{Fingerprint, ShardPart};
 pub use own::OwnRoute;

@@ -54,6 +54,15 @@ fn replaced(canonical: &[u8], flags: u8, code: u8, value: &[u8]) -> Vec<u8> {
 }
 
 impl<P: FamilyKey> Core<P> {
+    /// Queues the entry of the default route for some peers: the decision, which leaves that route out, does not.
+    fn queue_own_default(&mut self, source: PeerIndex, prefix: P, provenance: Provenance) {
+        if source == PeerIndex::DEFAULT
+            && let Some(id) = self.find(prefix)
+        {
+            self.queue.push(&mut self.entries, id, provenance);
+        }
+    }
+
     /// Returns the name of the protocol that a peer's routes come from.
     pub(super) fn protocol(&self, peer: PeerIndex) -> &str {
         match self.sources.get(usize::from(peer.0)) {
@@ -87,7 +96,10 @@ impl<P: FamilyKey> Shard<P> {
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
         let core = &mut self.core;
-        let Some(route) = route else { return core.withdraw(source, prefix, provenance, out) };
+        let Some(route) = route else {
+            core.queue_own_default(source, prefix, provenance);
+            return core.withdraw(source, prefix, provenance, out);
+        };
         let octets = route.octets(core.local_as);
         let next_hop = NextHop::new(P::Hop::default_route().addr().into());
         let hash = core.seed.attributes(&octets, &next_hop);
@@ -104,6 +116,7 @@ impl<P: FamilyKey> Shard<P> {
             Some(policy) => core.import(&policy, source, prefix, set, &mut self.imports, out),
         };
         core.announce(source, prefix, attributes, provenance, out);
+        core.queue_own_default(source, prefix, provenance);
         core.end_imports(&mut self.imports, out);
         core.release(set, out);
     }

@@ -304,7 +304,7 @@ impl Packer {
             let mut run = Run { core, items, order, source: rank.source(), kind: rank.kind() };
             if run.kind == Kind::Withdraw {
                 withdraw(&mut self.draft, &mut run);
-            } else if let Some((best, outcome)) = subject_of(core, &items[first as usize]) {
+            } else if let Some((best, outcome)) = subject_of(core, view, &items[first as usize]) {
                 self.exported.make(core, &exporter.subject(core, outcome, best), view);
                 announce(&mut self.draft, &self.exported, &mut run);
             }
@@ -317,8 +317,12 @@ impl Packer {
 }
 
 /// Returns the path and the outcome of an announcement.
-fn subject_of<P: FamilyKey>(core: &Core<P>, item: &Item) -> Option<(Accepted, OutcomeId)> {
-    core.best(item.entry).zip(item.outcome)
+fn subject_of<P: FamilyKey>(
+    core: &Core<P>,
+    view: &ExportView,
+    item: &Item,
+) -> Option<(Accepted, OutcomeId)> {
+    core.best_towards(view, item.entry).zip(item.outcome)
 }
 
 #[inline(never)]

@@ -3,7 +3,7 @@
 use super::decision::Tables;
 use super::entry::{Path, PeerIndex};
 use super::sets::{PathSet, SetId, Sets};
-use super::{Accepted, Core, Interest};
+use super::{Accepted, Core, ExportView, Interest};
 use crate::batch::{BatchSet, Change};
 use crate::index::half;
 use crate::wire::FamilyKey;
@@ -34,6 +34,22 @@ impl<P: FamilyKey> Core<P> {
     #[inline(always)]
     pub(super) fn best(&self, id: u32) -> Option<Accepted> {
         let path = self.entries.best(id)?;
+        Some(Accepted { peer: path.peer, set: self.sets.accepted(path.attributes)? })
+    }
+
+    /// Returns the path of an entry that peers with a view are told: the best one, or the router's own default route.
+    #[inline(always)]
+    pub(super) fn best_towards(&self, view: &ExportView, id: u32) -> Option<Accepted> {
+        match &view.default_route {
+            Some(_) if self.entries[id].prefix.len() == 0 => self.own_default(id).or_else(|| self.best(id)),
+            _ => self.best(id),
+        }
+    }
+
+    /// Returns the router's own default route among the paths of an entry.
+    #[cold]
+    fn own_default(&self, id: u32) -> Option<Accepted> {
+        let path = self.entries.paths(id).get(self.entries.position(id, PeerIndex::DEFAULT)?)?;
         Some(Accepted { peer: path.peer, set: self.sets.accepted(path.attributes)? })
     }
 

@@ -53,14 +53,15 @@ impl Comparison {
         old: &ExportView,
         new: &ExportView,
     ) -> bool {
-        let Some(best) = core.best(entry) else { return was_told };
-        let after = self.new.export(core, new, entry, best);
+        let after = self.new.best(core, new, entry);
         // A path that no longer fits was not told either.
-        let before = was_told.then(|| self.old.export(core, old, entry, best)).flatten();
-        let (before, after) = match (before, after) {
+        let before = was_told.then(|| self.old.best(core, old, entry)).flatten();
+        let ((source, before), (new_source, after)) = match (before, after) {
             (Some(before), Some(after)) => (before, after),
             (before, after) => return was_told || before.is_some() != after.is_some(),
         };
+        let best = core.best_towards(new, entry).filter(|_| source == new_source);
+        let Some(best) = best else { return true };
         let Comparison { old: olds, new: news, exported: [one, other], alike } = self;
         let is_alike = *alike.entry((before, after, Source::of(best.peer))).or_insert_with(|| {
             one.make(core, &olds.subject(core, before, best), old);
@@ -160,6 +161,7 @@ mod tests {
             relationship: None,
             graceful_shutdown: false,
             communities: SentCommunities::default(),
+            default_route: None,
             policy: None,
         })
     }

@@ -37,9 +37,9 @@ pub(super) struct RibBranch {
 /// next hop, and the attribute set of a path with private properties.
 type SetKey = (u32, u32, bool, Option<u32>, Option<SetId>);
 
-/// Returns the outcome of a path for the RIB, which gets every best path but the router's own: those it has from their protocols.
-fn export(_: u32, path: Accepted) -> Option<OutcomeId> {
-    (!path.peer.is_own()).then_some(OutcomeId::unchanged(path.set))
+/// Returns true for a path that the RIB gets: every best path but the router's own, which the RIB has from their protocols.
+fn is_for_rib(path: &Accepted) -> bool {
+    !path.peer.is_own()
 }
 
 impl RibBranch {
@@ -66,6 +66,10 @@ impl RibBranch {
     /// Adds up to about `limit` changes to `batch`: best paths, or, if there are none to tell, backups.
     pub fn fill<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
         let mut items = core::mem::take(&mut self.items);
+        let export = |entry| {
+            let best = core.best(entry).filter(is_for_rib)?;
+            Some((best.peer, OutcomeId::unchanged(best.set)))
+        };
         self.branch.gather(core, limit, export, &mut items);
         self.sets.clear();
         if items.is_empty() {
@@ -97,7 +101,7 @@ impl RibBranch {
             let is_due = is_due || self.all_due && core.entries.paths(entry).len() > 1;
             if is_due
                 && self.branch.advertised(entry) != Source::NONE
-                && let Some(best) = core.best(entry).filter(|path| export(entry, *path).is_some())
+                && let Some(best) = core.best(entry).filter(is_for_rib)
                 && let Some(path) = core.entries.best(entry)
             {
                 let backup = core.tables().backup(core.entries.paths(entry), path);

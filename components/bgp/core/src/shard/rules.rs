@@ -33,8 +33,7 @@ pub(super) struct Truth<'a, P: FamilyKey> {
 impl<P: FamilyKey> Head<Announced<P>> for Truth<'_, P> {
     fn lookup(&self, prefix: P) -> Option<Source> {
         let id = self.core.find(prefix)?;
-        let best = self.core.best(id)?;
-        Exporter::default().export(self.core, self.view, id, best).map(|_| Source::of(best.peer))
+        Exporter::default().best(self.core, self.view, id).map(|(peer, _)| Source::of(peer))
     }
 
     fn next_after(&self, prefix: Option<P>) -> Option<(P, Source)> {

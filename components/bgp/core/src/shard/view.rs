@@ -173,7 +173,7 @@ impl<P: FamilyKey> Shard<P> {
         let id = self.core.find(prefix).filter(|_| self.is_advertised(peer, prefix))?;
         let (view, _) = self.groups.adj_rib_out(peer)?;
         let view = ExportView { four_octet_as: true, ..(**view).clone() };
-        let best = self.core.best(id)?;
+        let best = self.core.best_towards(&view, id)?;
         let mut exporter = Exporter::default();
         let outcome = exporter.export(&self.core, &view, id, best)?;
         let mut exported = Exported::default();

@@ -3,7 +3,7 @@
 use super::config::NeighborConfig;
 use crate::family::{ByFamily, FamilyIndex};
 use crate::policy::{BoundPolicy, DefaultPolicy, Neighbor, Policies};
-use crate::shard::ExportView;
+use crate::shard::{DefaultRoute, ExportView};
 use crate::table::ImportPolicies;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -47,7 +47,7 @@ pub(super) struct Bindings {
 impl Bindings {
     /// Returns the policies for routes of a neighbor of a router of `local_as`.
     pub fn import(&mut self, config: &NeighborConfig, local_as: Asn) -> ImportPolicies {
-        ByFamily::from_fn(|family| self.bind(config, &config.import, local_as, family))
+        ByFamily::from_fn(|family| self.bind(config, &config.import, config.default_policy(local_as), family))
     }
 
     /// Returns the policy for routes to a neighbor of a router of `local_as`.
@@ -57,7 +57,7 @@ impl Bindings {
         local_as: Asn,
         family: FamilyIndex,
     ) -> Option<Arc<BoundPolicy>> {
-        self.bind(config, &config.export, local_as, family)
+        self.bind(config, &config.export, config.default_policy(local_as), family)
     }
 
     /// Returns the policies for routes of a source of the router's own: a route on which none decides is accepted.
@@ -75,6 +75,21 @@ impl Bindings {
         })
     }
 
+    /// Returns the router's own default route for a neighbor; `None` if the neighbor is told the best one, as any other route.
+    pub fn default_route(
+        &mut self,
+        config: &NeighborConfig,
+        family: FamilyIndex,
+    ) -> Option<DefaultRoute> {
+        let originate = config.default_originate.as_ref()?;
+        let condition = originate.while_present.map(Fact::RoutePresent);
+        if condition.is_some_and(|fact| !self.facts.contains(&fact)) {
+            return None;
+        }
+        let policy = self.bind(config, &originate.policy, DefaultPolicy::Accept, family);
+        Some(DefaultRoute { policy })
+    }
+
     /// Returns the view that is equal to `view`.
     pub fn view(&mut self, view: ExportView) -> Arc<ExportView> {
         self.views.intern(Arc::new(view))
@@ -84,7 +99,7 @@ impl Bindings {
         &mut self,
         config: &NeighborConfig,
         names: &[String],
-        local_as: Asn,
+        default: DefaultPolicy,
         family: FamilyIndex,
     ) -> Option<Arc<BoundPolicy>> {
         let neighbor = Neighbor {
@@ -94,7 +109,7 @@ impl Bindings {
             family: usize::from(family) as u32,
             facts: &self.facts,
         };
-        let bound = BoundPolicy::bind(&self.policies, names, config.default_policy(local_as), &neighbor)?;
+        let bound = BoundPolicy::bind(&self.policies, names, default, &neighbor)?;
         Some(self.bound.intern(bound))
     }
 }
@@ -105,7 +120,9 @@ pub(super) fn policies_differ(
     (new, new_policies): (&NeighborConfig, &Policies),
     local_as: Asn,
 ) -> bool {
-    let named = |config: &NeighborConfig| config.import.is_empty() && config.export.is_empty();
+    let named = |config: &NeighborConfig| {
+        config.import.is_empty() && config.export.is_empty() && config.default_originate.is_none()
+    };
     let default = |config: &NeighborConfig| config.default_policy(local_as);
     if named(old) && named(new) {
         return default(old) != default(new);
@@ -113,14 +130,17 @@ pub(super) fn policies_differ(
     // Facts are not known here: policies differ if they do where no fact holds, or where all do.
     let names = [(old, old_policies), (new, new_policies)];
     let all = names.into_iter().flat_map(|(config, policies)| {
-        policies.facts(&config.import).chain(policies.facts(&config.export)).cloned()
+        config.policy_names().flat_map(|names| policies.facts(names).cloned())
     });
     let all: BTreeSet<Fact> = all.collect();
     let bind = |config: &NeighborConfig, policies: &Policies, facts: &BTreeSet<Fact>| {
         let mut bindings =
             Bindings { policies: policies.clone(), facts: facts.clone(), ..Bindings::default() };
         let import = bindings.import(config, local_as);
-        (import, ByFamily::from_fn(|family| bindings.export(config, local_as, family)))
+        let export = ByFamily::from_fn(|family| {
+            (bindings.export(config, local_as, family), bindings.default_route(config, family))
+        });
+        (import, export)
     };
     let differ = |facts: &BTreeSet<Fact>| bind(old, old_policies, facts) != bind(new, new_policies, facts);
     differ(&BTreeSet::new()) || !all.is_empty() && differ(&all)

@@ -1,6 +1,7 @@
 //! What a router's BGP is told to be. Every value has been validated by the schema.
 
 use super::bindings::policies_differ;
+use super::default_originate::DefaultOriginate;
 use super::limits::MaximumPrefixes;
 use super::redistribution::Redistribute;
 use crate::family::{Families, FamilyIndex};
@@ -109,6 +110,9 @@ pub struct NeighborConfig {
     /// The names of the policies for routes to the neighbor, in order.
     #[serde(default)]
     pub export: Vec<String>,
+    /// The default route that the neighbor is told whether or not there is one.
+    #[serde(default)]
+    pub default_originate: Option<DefaultOriginate>,
     /// The decision on routes on which no policy decides; `None` for the default of [`NeighborConfig::default_policy`].
     #[serde(default)]
     pub default_policy: Option<DefaultPolicy>,
@@ -227,6 +231,7 @@ impl NeighborConfig {
             send_community: SentCommunities::ALL,
             import: Vec::new(),
             export: Vec::new(),
+            default_originate: None,
             default_policy: None,
         }
     }
@@ -243,6 +248,12 @@ impl NeighborConfig {
     pub fn without_policy(&self, local_as: Asn) -> (bool, bool) {
         let rejects = self.default_policy(local_as) == DefaultPolicy::Reject && self.peer_as != local_as;
         (rejects && self.import.is_empty(), rejects && self.export.is_empty())
+    }
+
+    /// Iterates over the lists of policies that the neighbor has.
+    pub(super) fn policy_names(&self) -> impl Iterator<Item = &Vec<String>> {
+        let of_default = self.default_originate.iter().map(|originate| &originate.policy);
+        [&self.import, &self.export].into_iter().chain(of_default)
     }
 
     pub(super) fn session(&self, identity: &Identity) -> SessionConfig {
@@ -274,6 +285,7 @@ impl NeighborConfig {
             send_community: other.send_community,
             import: other.import.clone(),
             export: other.export.clone(),
+            default_originate: other.default_originate.clone(),
             default_policy: other.default_policy,
             ipv4_unicast: self.ipv4_unicast.with_bounds_of(other.ipv4_unicast),
             ipv6_unicast: self.ipv6_unicast.with_bounds_of(other.ipv6_unicast),

@@ -152,6 +152,8 @@ pub struct Control {
     /// The networks that the tables originate.
     pub(super) originated: BTreeSet<IpPrefix>,
     pub(super) presences: Presences,
+    /// True if the tables have the default routes for neighbors with `default-originate`.
+    pub(super) originates_defaults: bool,
     /// The names of the policies for the networks.
     pub(super) network_policy: Vec<String>,
     pub(super) redistributed: RedistributedRoutes,
@@ -181,6 +183,7 @@ impl Control {
             networks_while_present: BTreeSet::new(),
             originated: BTreeSet::new(),
             presences: Presences::default(),
+            originates_defaults: false,
             network_policy: Vec::new(),
             redistributed: RedistributedRoutes::default(),
             questions4: Questions::default(),
@@ -217,6 +220,7 @@ impl Control {
         out.push(Output::Order(None, Order::SetSource(PeerIndex::LOCAL, name, import)));
         self.network_policy = config.network_policy;
         self.originate_networks(out);
+        self.originate_defaults(out);
         self.configure_redistribution(config.redistribute, out);
     }
 

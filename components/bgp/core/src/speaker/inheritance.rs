@@ -4,6 +4,7 @@
 //! the group's, and [`Statements::config`] fills in the defaults at last.
 
 use super::config::{FamilyConfig, NeighborConfig};
+use super::default_originate::DefaultOriginate;
 use super::settings::Direction;
 use crate::policy::DefaultPolicy;
 use crate::relationship::Relationship;
@@ -104,6 +105,7 @@ statements! {
     relationship: Relationship,
     import: Vec<String>,
     export: Vec<String>,
+    default_originate: DefaultOriginate,
     default_policy: DefaultPolicy,
 }
 
@@ -115,6 +117,11 @@ impl Statements {
             Direction::Export => &self.export,
         };
         names.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the default route for the neighbor.
+    pub const fn default_originate(&self) -> Option<&DefaultOriginate> {
+        self.default_originate.as_ref()
     }
 }
 

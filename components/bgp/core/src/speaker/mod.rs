@@ -17,6 +17,7 @@
 mod bindings;
 mod config;
 pub mod control;
+mod default_originate;
 mod handover;
 mod inheritance;
 mod limits;
@@ -31,6 +32,7 @@ mod view;
 
 pub use config::{Config, FamilyConfig, Identity, NeighborConfig, Touched};
 pub use control::Control;
+pub use default_originate::DefaultOriginate;
 pub use handover::SpeakerState;
 pub use limits::{LimitAction, MaximumPrefixes, PrefixCount};
 pub use peer::Link;

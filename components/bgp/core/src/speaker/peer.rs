@@ -177,6 +177,7 @@ impl Peer {
                 relationship: config.relationship.filter(|_| !internal),
                 graceful_shutdown: config.graceful_shutdown,
                 communities: config.send_community,
+                default_route: bindings.default_route(config, family),
                 policy: bindings.export(config, self.session.config().local_as, family),
             };
             bindings.view(view)

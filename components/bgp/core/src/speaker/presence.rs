@@ -3,7 +3,7 @@
 //! The RIB is asked about every prefix that a policy in use or a statement names, and reports changes. What it has not answered yet is
 //! absent. A RIB that ends leaves the last known answers: what neighbors are told does not change because the RIB died.
 
-use super::config::Config;
+use super::config::{Config, NeighborConfig};
 use super::control::{Control, Output};
 use crate::policy::{Policies, vocabulary};
 use crate::shard::{OwnRoute, PeerIndex};
@@ -89,13 +89,16 @@ fn facts_of<'a>(policies: &'a Policies, names: &'a [String]) -> impl Iterator<It
 impl Config {
     /// Returns the questions to the RIB that policies in use and conditions of networks need.
     fn presence_questions(&self) -> BTreeSet<PresenceQuestion> {
-        let of_neighbors = self.neighbors.iter().flat_map(|neighbor| [&neighbor.import, &neighbor.export]);
+        let of_neighbors = self.neighbors.iter().flat_map(NeighborConfig::policy_names);
         let of_sources = self.redistribute.iter().map(|entry| &entry.policy).chain([&self.network_policy]);
         let facts = of_neighbors.chain(of_sources).flat_map(|names| facts_of(&self.policies, names));
         let networks = self.networks_while_present.iter();
         let networks =
             networks.map(|prefix| PresenceQuestion { scope: PresenceScope::Others, prefix: *prefix });
-        facts.chain(networks).collect()
+        let defaults = self.neighbors.iter().filter_map(|neighbor| neighbor.default_originate.as_ref());
+        let defaults = defaults.filter_map(|originate| originate.while_present);
+        let defaults = defaults.map(|prefix| PresenceQuestion { scope: PresenceScope::All, prefix });
+        facts.chain(networks).chain(defaults).collect()
     }
 }
 

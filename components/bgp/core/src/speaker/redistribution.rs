@@ -111,7 +111,7 @@ impl RedistributedRoutes {
 
     /// Returns the lowest number that no origin has; `None` if there are too many origins.
     fn free_source(&self) -> Option<PeerIndex> {
-        let mut numbers = (1..PeerIndex::OWN_SOURCES).map(PeerIndex);
+        let mut numbers = (1..PeerIndex::DEFAULT.0).map(PeerIndex);
         numbers.find(|number| !self.sources.values().any(|used| used == number))
     }
 

@@ -175,6 +175,9 @@ impl Settings {
                 let statement = format!("{owner} {}", direction.name());
                 self.check_names(&statement, statements.policies(direction))?;
             }
+            if let Some(originate) = statements.default_originate() {
+                self.check_names(&format!("{owner} default-originate policy"), &originate.policy)?;
+            }
         }
         Ok(())
     }
