@@ -103,7 +103,8 @@ fn only_the_neighbor_is_told_ipv6() {
 #[test]
 fn a_policy_gives_the_route_its_attributes_or_rejects_it() {
     let mut dut = router::<Ipv4Prefix>();
-    let with = |policy: &str| Some(DefaultOriginate { policy: vec![policy.into()], ..DefaultOriginate::default() });
+    let with =
+        |policy: &str| Some(DefaultOriginate { policy: vec![policy.into()], ..DefaultOriginate::default() });
     configure(&mut dut, [with("costly"), None], true);
     let told = &dut.peers[1].told[&Ipv4Prefix::default_route()];
     assert_eq!((told.path.clone(), told.med), (vec![LOCAL_AS, 64999], Some(7)));

@@ -526,7 +526,11 @@ impl Component for BgpProcess {
             Some(format!("neighbors cannot connect over {family}: {}", self.listening.problem(ipv4)?))
         };
         let listening = [true, false].into_iter().filter_map(problem);
-        listening.chain(self.origin.problem()).chain(self.redistribution.problem()).chain(self.presence.problem()).collect()
+        listening
+            .chain(self.origin.problem())
+            .chain(self.redistribution.problem())
+            .chain(self.presence.problem())
+            .collect()
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {

@@ -74,7 +74,10 @@ impl PresenceSide {
 
     /// Returns the reason why answers are missing.
     pub fn problem(&self) -> Option<String> {
-        self.problem.borrow().as_ref().map(|why| format!("the RIB does not say which routes are present: {why}"))
+        self.problem
+            .borrow()
+            .as_ref()
+            .map(|why| format!("the RIB does not say which routes are present: {why}"))
     }
 
     /// Takes the next questions of one kind: asked or taken back, and the routes that count.
@@ -89,7 +92,11 @@ impl PresenceSide {
     }
 
     /// Returns the answers that are newer than those of before.
-    fn news(&self, presences: &[rib::Presence], number: u64) -> Result<Vec<(PresenceQuestion, bool)>, XrlError> {
+    fn news(
+        &self,
+        presences: &[rib::Presence],
+        number: u64,
+    ) -> Result<Vec<(PresenceQuestion, bool)>, XrlError> {
         let mut newest = self.newest.borrow_mut();
         let mut news = Vec::new();
         for presence in presences {

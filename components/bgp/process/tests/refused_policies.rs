@@ -56,6 +56,15 @@ fn check(text: &str) -> Result<(), String> {
 #[test]
 fn what_is_right_is_taken() {
     assert_eq!(check(GOOD), Ok(()));
+    let facts = GOOD
+        .replace("from { distance 5; } then { distance 7; accept; }", "from { route-present 10.0.0.0/8; } then { accept; }")
+        .replace(
+            "import from-customer;",
+            "import [ from-customer of-the-rib ]; default-originate { while-present 10.1.2.3/8; policy of-the-rib; }",
+        )
+        .replace("neighbor 10", "network-while-present [ 10.0.0.0/8 2001:db8::/32 ]; neighbor 10");
+    assert_eq!(check(&facts), Ok(()));
+    assert_eq!(check(&GOOD.replace("import from-customer;", "default-originate;")), Ok(()));
 }
 
 #[test]
@@ -106,6 +115,20 @@ fn what_people_get_wrong_is_refused_with_line_and_remedy() {
             34,
             "nothing",
             "there is no policy-statement `nothing`",
+        ),
+        (
+            "import from-customer;",
+            "default-originate { policy nothing; }",
+            34,
+            "nothing",
+            "there is no policy-statement `nothing`",
+        ),
+        (
+            "router-id 10.0.0.1;",
+            "router-id 10.0.0.1; network 192.0.2.0/24; network-while-present 192.0.2.0/24;",
+            31,
+            "192.0.2.0/24",
+            "`network` originates the prefix in any case; delete one of the two",
         ),
         ("import from-customer;", "import of-the-rib;", 25, "distance", "there is no condition `distance`"),
         ("local-preference 0-100", "local-preference 100-0", 13, "100-0", "a range such as 100-199"),

@@ -356,13 +356,21 @@ fn check_words(statement: &Statement) -> Result<(), PolicyError> {
         for (block, what, named, known) in blocks {
             if let Some(name) = named.keys().find(|name| !known.contains(&name.as_str())) {
                 let place = ["policy-statement", &statement.name, "term", &term.name, block, name];
-                return Err(PolicyError {
-                    place: place.map(ToOwned::to_owned).into(),
-                    message: format!(
-                        "the RIB's routes have no {what} `{name}`; expected one of {}",
-                        known.join(", ")
-                    ),
-                });
+                let message = match name.as_str() {
+                    // What a policy of the RIB decides changes which routes there are: its own answer could change.
+                    "route-present" => {
+                        "policies of the RIB decide which routes there are, and cannot ask that; \
+                                        use `route-present` in a policy of BGP"
+                            .into()
+                    }
+                    _ => {
+                        format!(
+                            "the RIB's routes have no {what} `{name}`; expected one of {}",
+                            known.join(", ")
+                        )
+                    }
+                };
+                return Err(PolicyError { place: place.map(ToOwned::to_owned).into(), message });
             }
         }
     }

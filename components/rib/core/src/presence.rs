@@ -128,9 +128,10 @@ impl<P: TableKey> FamilyRib<P> {
         let Some(entry) = self.entries.get(prefix) else { return false };
         match except {
             None => entry.selected().is_some(),
-            Some(name) => {
-                entry.paths().iter().any(|path| shared.origin(path.origin).name != name && shared.is_usable(path))
-            }
+            Some(name) => entry
+                .paths()
+                .iter()
+                .any(|path| shared.origin(path.origin).name != name && shared.is_usable(path)),
         }
     }
 

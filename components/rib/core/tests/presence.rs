@@ -22,8 +22,7 @@ fn watch(
     except: Option<&str>,
 ) -> Result<Vec<Option<bool>>, TooManyWatches> {
     let watcher = WatcherId(watcher);
-    let request =
-        WatchPresence { table: TableId::MAIN, watcher, prefixes, except: except.map(String::from) };
+    let request = WatchPresence { table: TableId::MAIN, watcher, prefixes, except: except.map(String::from) };
     request.make(&mut bench.rib, Instant::ZERO, &mut Outbox::new())
 }
 

@@ -11,7 +11,9 @@ use sluice_base::TableId;
 use sluice_rib::registrations::{OriginKey, Registrations};
 use sluice_rib::rights::{Refusal, RoutePolicy};
 use sluice_rib::{Input, SubscriptionId, WatcherId};
-use sluice_xrl::idl::rib::v1::{InterestHolderClient, OriginOwnerClient, PresenceHolderClient, RouteSubscriberClient};
+use sluice_xrl::idl::rib::v1::{
+    InterestHolderClient, OriginOwnerClient, PresenceHolderClient, RouteSubscriberClient,
+};
 use sluice_xrl::{CallContext, LifeEvent, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -227,8 +227,12 @@ impl pb::Rib for Served {
         })?;
         self.await_origins();
         let states = prefixes.into_iter().zip(states);
-        let presence = |(prefix, is_present)| presence_message(AnyPrefix::from(prefix), except.clone(), is_present);
-        Ok(pb::WatchPresenceReply { presences: states.map(presence).collect(), number: self.presence_number() })
+        let presence =
+            |(prefix, is_present)| presence_message(AnyPrefix::from(prefix), except.clone(), is_present);
+        Ok(pb::WatchPresenceReply {
+            presences: states.map(presence).collect(),
+            number: self.presence_number(),
+        })
     }
 
     async fn unwatch_presence(

@@ -4,12 +4,12 @@
 //! the best path, so that the source is enough to keep rule 1 (only advertised routes are withdrawn) and rule 2 (the advertised route is
 //! the present best path). Several changes of an entry become one while the branch waits.
 
+use super::Core;
 use super::adj_rib_out::AdjRibOut;
 use super::entry::PeerIndex;
 use super::export_view::ExportView;
 use super::exporter::OutcomeId;
 use super::reexport::Reexport;
-use super::Core;
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;

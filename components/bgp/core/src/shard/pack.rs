@@ -317,11 +317,7 @@ impl Packer {
 }
 
 /// Returns the path and the outcome of an announcement.
-fn subject_of<P: FamilyKey>(
-    core: &Core<P>,
-    view: &ExportView,
-    item: &Item,
-) -> Option<(Accepted, OutcomeId)> {
+fn subject_of<P: FamilyKey>(core: &Core<P>, view: &ExportView, item: &Item) -> Option<(Accepted, OutcomeId)> {
     core.best_towards(view, item.entry).zip(item.outcome)
 }
 

@@ -76,11 +76,7 @@ impl Bindings {
     }
 
     /// Returns the router's own default route for a neighbor; `None` if the neighbor is told the best one, as any other route.
-    pub fn default_route(
-        &mut self,
-        config: &NeighborConfig,
-        family: FamilyIndex,
-    ) -> Option<DefaultRoute> {
+    pub fn default_route(&mut self, config: &NeighborConfig, family: FamilyIndex) -> Option<DefaultRoute> {
         let originate = config.default_originate.as_ref()?;
         let condition = originate.while_present.map(Fact::RoutePresent);
         if condition.is_some_and(|fact| !self.facts.contains(&fact)) {

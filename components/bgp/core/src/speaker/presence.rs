@@ -80,10 +80,9 @@ impl Presences {
 
 /// Returns the facts that policies ask for.
 fn facts_of<'a>(policies: &'a Policies, names: &'a [String]) -> impl Iterator<Item = PresenceQuestion> + 'a {
-    policies.facts(names).map(|Fact::RoutePresent(prefix)| PresenceQuestion {
-        scope: PresenceScope::All,
-        prefix: *prefix,
-    })
+    policies
+        .facts(names)
+        .map(|Fact::RoutePresent(prefix)| PresenceQuestion { scope: PresenceScope::All, prefix: *prefix })
 }
 
 impl Config {
@@ -145,7 +144,8 @@ impl Control {
 
     /// Gives the tables the policies of the router's own sources that ask for facts.
     fn bind_sources(&mut self, out: &mut Outbox<Output>) {
-        let networks = (PeerIndex::LOCAL, Arc::from(vocabulary::NETWORK_PROTOCOL), self.network_policy.clone());
+        let networks =
+            (PeerIndex::LOCAL, Arc::from(vocabulary::NETWORK_PROTOCOL), self.network_policy.clone());
         let others = self.redistributed.redistribute.iter().filter_map(|entry| {
             let source = self.redistributed.source_of(&entry.origin)?;
             Some((source, Arc::from(&*entry.origin), entry.policy.clone()))

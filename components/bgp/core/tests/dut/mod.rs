@@ -20,7 +20,9 @@ use sluice_bgp::family::Families;
 use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
-use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, PresenceQuestion, Speaker};
+use sluice_bgp::speaker::{
+    Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, PresenceQuestion, Speaker,
+};
 use sluice_bgp::wire::attribute::{Attributes, code};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
 use sluice_bgp::wire::{AFI_IPV6, Capability, FamilyKey, MessageType, Nlri, Open, Update, header};

@@ -320,6 +320,22 @@ impl rib::Rib for Served<FakeRib> {
         Ok(rib::DeregisterInterestReply {})
     }
 
+    async fn watch_presence(
+        &self,
+        _: &CallContext,
+        _: rib::WatchPresenceRequest,
+    ) -> Result<rib::WatchPresenceReply, XrlError> {
+        not_here()
+    }
+
+    async fn unwatch_presence(
+        &self,
+        _: &CallContext,
+        _: rib::UnwatchPresenceRequest,
+    ) -> Result<rib::UnwatchPresenceReply, XrlError> {
+        not_here()
+    }
+
     async fn subscribe(
         &self,
         _: &CallContext,
