@@ -128,7 +128,7 @@ fn what_people_get_wrong_is_refused_with_line_and_remedy() {
             "router-id 10.0.0.1; network 192.0.2.0/24; network-while-present 192.0.2.0/24;",
             31,
             "192.0.2.0/24",
-            "`network` originates the prefix in any case; delete one of the two",
+            "is in `network` too, which originates it in any case; delete one of the two",
         ),
         ("import from-customer;", "import of-the-rib;", 25, "distance", "there is no condition `distance`"),
         ("local-preference 0-100", "local-preference 100-0", 13, "100-0", "a range such as 100-199"),

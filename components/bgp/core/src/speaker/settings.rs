@@ -126,7 +126,7 @@ impl Display for SettingsError {
             }
             SettingsError::TwoNetworks(prefix) => write!(
                 f,
-                "network-while-present {prefix}: `network` originates the prefix in any case; delete one of the two"
+                "network-while-present: `{prefix}` is in `network` too, which originates it in any case; delete one of the two"
             ),
             SettingsError::Policy(error) => error.fmt(f),
             SettingsError::NoAs(address) => {
