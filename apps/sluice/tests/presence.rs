@@ -65,11 +65,11 @@ fn until_at_bird(lab: &RouterLab, what: &str, expected: &[&str]) {
     lab.until(what, |lab| at_bird(lab) == expected);
 }
 
-/// The withdrawals that BIRD has from the router in this session.
-fn withdrawals(lab: &RouterLab) -> Vec<String> {
+/// The number of withdrawals that BIRD has from the router in this session.
+fn withdrawals(lab: &RouterLab) -> u32 {
     let shown = lab.birdc("bird", "show protocols all sluice");
     let counts = shown.lines().filter(|line| line.contains("Import withdraws"));
-    counts.filter_map(|line| line.split_whitespace().nth(2).map(String::from)).collect()
+    counts.filter_map(|line| line.split_whitespace().nth(2)?.parse::<u32>().ok()).sum()
 }
 
 fn commit(lab: &RouterLab, statement: &str) {
@@ -123,8 +123,10 @@ fn announcements_follow_routes_that_come_and_go() {
     for component in ["rib", "bgp"] {
         let done = lab.cli(&["restart", component]);
         assert!(done.status.success(), "{component}: {}", String::from_utf8_lossy(&done.stdout));
+        let before = withdrawals(&lab);
         commit(&lab, &format!("{delete} 100.64.1.0/24"));
         until_at_bird(&lab, "one network less", &all);
+        assert_eq!(withdrawals(&lab), before + 1, "{component} restarted unnoticed");
         commit(&lab, &format!("{set} 100.64.1.0/24 discard"));
         until_at_bird(&lab, "the network again", &more);
     }

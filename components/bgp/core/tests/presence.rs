@@ -8,7 +8,10 @@ use dut::{Dut, LOCAL_AS, Net, Route};
 use serde_json::json;
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::policy::Policies;
-use sluice_bgp::speaker::{Config, Input, PresenceQuestion, PresenceScope};
+use sluice_bgp::speaker::{
+    Config, DefaultOriginate, Input, Output, PresenceQuestion, PresenceScope, RouterState, Speaker,
+};
+use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::BTreeSet;
 
 const MANY: u32 = 3000;
@@ -124,6 +127,37 @@ fn a_fact_sends_what_it_changes_ipv4() {
 #[test]
 fn a_fact_sends_what_it_changes_ipv6() {
     a_fact_sends_what_it_changes::<Ipv6Prefix>();
+}
+
+/// A process that takes over knows what the RIB said, and tells neighbors nothing.
+#[test]
+fn facts_are_handed_over() {
+    let mut dut = router::<Ipv4Prefix>();
+    let network: IpPrefix = "192.0.2.0/24".parse().unwrap();
+    let mut config = Config { networks_while_present: vec![network], ..config(&dut) };
+    config.neighbors[2].default_originate =
+        Some(DefaultOriginate { while_present: Some(uplink()), policy: vec![] });
+    dut.input(Input::Configure(config));
+    dut.input(Input::Presence(vec![(all(uplink()), true), (others(network), true)]));
+    connect(&mut dut);
+    let (identity, state) = (dut::identity(2), dut.speaker.export());
+    let state: RouterState = serde_json::from_value(serde_json::to_value(state).unwrap()).unwrap();
+    let (mut next, mut out) = (Speaker::new(identity), Outbox::new());
+    next.import(dut.now, state, &mut out);
+    while next.run_slice(dut.now, Budget::SLICE, &mut out) == Progress::More {}
+    let outputs: Vec<Output> = out.drain().collect();
+    let asked = outputs.iter().filter_map(|output| match output {
+        Output::WatchPresence(questions) => Some(questions.clone()),
+        _ => None,
+    });
+    let asked: BTreeSet<PresenceQuestion> = asked.flatten().collect();
+    assert_eq!(asked, BTreeSet::from([all(uplink()), others(network)]));
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Transmit(..))), "{outputs:?}");
+    for (peer, more) in [(1, 1), (2, 2)] {
+        let index = next.neighbor(dut.peers[peer].address).unwrap().index;
+        let advertised = next.tables().advertised::<Ipv4Prefix>(index);
+        assert_eq!((advertised, dut.peers[peer].told.len()), (MANY + more, (MANY + more) as usize));
+    }
 }
 
 /// A network with a condition is announced while the RIB has a route of another origin.

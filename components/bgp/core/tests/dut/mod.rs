@@ -108,11 +108,15 @@ pub struct Dut<P: Net> {
     next_connection: u32,
 }
 
+/// A router of so many tables.
+pub fn identity(tables: u16) -> Identity {
+    Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(OWN_ID), seed: 7, tables, source: 1 }
+}
+
 impl<P: Net> Dut<P> {
     /// A router of so many tables, with peers of these ASes; peer `n` has address and identifier `n + 2`.
     pub fn new(asns: &[u32], tables: u16) -> Self {
-        let identity =
-            Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(OWN_ID), seed: 7, tables, source: 1 };
+        let identity = identity(tables);
         let peers = asns.iter().enumerate().map(|(n, asn)| ScriptedPeer {
             address: P::host_addr(n as u8 + 2),
             asn: *asn,
