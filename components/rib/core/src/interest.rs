@@ -1,7 +1,6 @@
 //! Interest registration (XORP, section 5.2.1): a watcher that asks for the route of an address receives the largest
 //! range with the same answer, and a notice when the answer becomes invalid.
 
-use crate::family::FamilyRib;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::GroupId;
@@ -124,39 +123,6 @@ impl<P: TableKey> Interests<P> {
     fn drop_answer(&mut self, range: P, told: &mut Vec<(WatcherId, P)>) {
         if let Some(r) = self.answers.remove(range) {
             told.extend(r.watchers.into_iter().map(|w| (w, range)));
-        }
-    }
-}
-
-impl<P: TableKey> FamilyRib<P> {
-    /// Drops every answer with the resolution of a group.
-    pub(crate) fn forget_group_answers(&mut self, group: GroupId) {
-        self.interests_internal.invalidate_group(group, &mut self.told);
-        self.interests_all.invalidate_group(group, &mut self.told);
-    }
-
-    /// The valid answers in a scope.
-    pub(crate) fn interests(&mut self, scope: Scope) -> &mut Interests<P> {
-        match scope {
-            Scope::Internal => &mut self.interests_internal,
-            Scope::All => &mut self.interests_all,
-        }
-    }
-
-    /// The valid answers in a scope, for reading.
-    pub(crate) fn interests_in(&self, scope: Scope) -> &Interests<P> {
-        match scope {
-            Scope::Internal => &self.interests_internal,
-            Scope::All => &self.interests_all,
-        }
-    }
-
-    /// The largest prefix around `addr` inside `within` without a more specific route of the scope. A prefix with a
-    /// currently unused route counts too: the answer becomes narrower, never wrong.
-    pub(crate) fn largest_enclosing(&self, within: P, addr: P::Addr, scope: Scope) -> P {
-        match scope {
-            Scope::Internal => self.internal.largest_enclosing(within, addr),
-            Scope::All => self.entries.largest_enclosing(within, addr),
         }
     }
 }

@@ -56,6 +56,7 @@ mod sweep;
 pub mod table;
 pub mod view;
 mod walk;
+mod watchers;
 
 pub use event::Event;
 pub use interest::{Scope, WatcherId};

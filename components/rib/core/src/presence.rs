@@ -4,16 +4,13 @@
 //! is told before every origin had the time to announce its routes: a RIB that was restarted would otherwise report routes as gone that
 //! are only not there yet.
 
-use crate::family::{FamilyRib, Shared};
 use crate::interest::WatcherId;
-use crate::machine::Rib;
-use crate::table::Table;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
-use sluice_base::{AnyPrefix, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::AnyPrefix;
 use sluice_stage::TableKey;
 use smallvec::SmallVec;
 
@@ -85,18 +82,23 @@ impl<P: TableKey> Presences<P> {
         self.changed = self.watches.keys().copied().collect();
     }
 
+    /// Returns true if nothing has changed since the changes were taken.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.changed.is_empty()
+    }
+
     /// Returns the number of a watcher's watches.
     pub(crate) fn count(&self, watcher: WatcherId) -> usize {
         self.watches.values().flatten().filter(|watch| watch.watcher == watcher).count()
     }
 
     /// Returns true if a watcher has the watch.
-    fn has(&self, watcher: WatcherId, prefix: P, except: Option<&str>) -> bool {
+    pub(crate) fn has(&self, watcher: WatcherId, prefix: P, except: Option<&str>) -> bool {
         self.watches.get(&prefix).is_some_and(|all| all.iter().any(|watch| watch.is(watcher, except)))
     }
 
     /// Adds a watch of a watcher that knows the state `told`; replaces the watcher's former one.
-    fn watch(&mut self, watcher: WatcherId, prefix: P, except: Option<&str>, told: Option<bool>) {
+    pub(crate) fn watch(&mut self, watcher: WatcherId, prefix: P, except: Option<&str>, told: Option<bool>) {
         let watches = self.watches.entry(prefix).or_default();
         watches.retain(|watch| !watch.is(watcher, except));
         watches.push(Watch { watcher, except: except.map(String::from), told });
@@ -119,39 +121,20 @@ impl<P: TableKey> Presences<P> {
             !watches.is_empty()
         });
     }
-}
 
-impl<P: TableKey> FamilyRib<P> {
-    /// Returns true if there is a route to a prefix. With an origin to leave out of account: a usable one of another origin, whether
-    /// selected or not.
-    fn is_present(&self, shared: &Shared, prefix: P, except: Option<&str>) -> bool {
-        let Some(entry) = self.entries.get(prefix) else { return false };
-        match except {
-            None => entry.selected().is_some(),
-            Some(name) => entry
-                .paths()
-                .iter()
-                .any(|path| shared.origin(path.origin).name != name && shared.is_usable(path)),
-        }
-    }
-
-    /// Takes the changes of presence, by watcher; absences only if `are_origins_known`.
-    pub(crate) fn take_presences(
+    /// Takes the changes since the last call, by watcher; absences only if `are_origins_known`. `is_present` says whether there is a route
+    /// to a prefix, apart from those of an origin.
+    pub(crate) fn take(
         &mut self,
-        shared: &Shared,
         are_origins_known: bool,
+        is_present: impl Fn(P, Option<&str>) -> bool,
         changes: &mut BTreeMap<WatcherId, Vec<Presence>>,
     ) {
-        if self.presences.changed.is_empty() {
-            return;
-        }
-        let mut changed = core::mem::take(&mut self.presences.changed);
-        changed.sort_unstable();
-        changed.dedup();
-        let mut watches = core::mem::take(&mut self.presences.watches);
-        for prefix in changed {
-            for watch in watches.get_mut(&prefix).into_iter().flatten() {
-                let is_present = self.is_present(shared, prefix, watch.except.as_deref());
+        self.changed.sort_unstable();
+        self.changed.dedup();
+        for prefix in self.changed.drain(..) {
+            for watch in self.watches.get_mut(&prefix).into_iter().flatten() {
+                let is_present = is_present(prefix, watch.except.as_deref());
                 if watch.told == Some(is_present) || !(is_present || are_origins_known) {
                     continue;
                 }
@@ -161,55 +144,5 @@ impl<P: TableKey> FamilyRib<P> {
                 changes.entry(watch.watcher).or_default().push(presence);
             }
         }
-        self.presences.watches = watches;
     }
-}
-
-impl Rib {
-    /// Watches prefixes; see [`crate::request::WatchPresence`].
-    ///
-    /// # Errors
-    /// The watcher would have more than [`MAX_WATCHES`] watches. None is added.
-    pub(crate) fn watch_presence(
-        &mut self,
-        table: TableId,
-        watcher: WatcherId,
-        prefixes: &[IpPrefix],
-        except: Option<&str>,
-    ) -> Result<Vec<Option<bool>>, TooManyWatches> {
-        let watches = |table: &Table| -> usize {
-            table.all_families().map(|family| family.presence_watches(watcher)).sum()
-        };
-        let known: usize = self.tables().map(watches).sum();
-        let table_of = self.table_mut(table);
-        let mut is_new = |prefix: &IpPrefix| match *prefix {
-            IpPrefix::V4(p) => !table_of.split::<Ipv4Prefix>().0.presences.has(watcher, p, except),
-            IpPrefix::V6(p) => !table_of.split::<Ipv6Prefix>().0.presences.has(watcher, p, except),
-        };
-        if known + prefixes.iter().filter(|prefix| is_new(prefix)).count() > MAX_WATCHES {
-            return Err(TooManyWatches);
-        }
-        let are_origins_known = self.are_origins_known;
-        let table = self.table_mut(table);
-        let add = |prefix: &IpPrefix| match *prefix {
-            IpPrefix::V4(prefix) => watch(table, watcher, prefix, except, are_origins_known),
-            IpPrefix::V6(prefix) => watch(table, watcher, prefix, except, are_origins_known),
-        };
-        Ok(prefixes.iter().map(add).collect())
-    }
-}
-
-/// Adds a watch, and returns the present state; `None` for an absence that may end when origins announce their routes.
-fn watch<P: TableKey>(
-    table: &mut Table,
-    watcher: WatcherId,
-    prefix: P,
-    except: Option<&str>,
-    are_origins_known: bool,
-) -> Option<bool> {
-    let (family, shared) = table.split::<P>();
-    let is_present = family.is_present(shared, prefix, except);
-    let told = (is_present || are_origins_known).then_some(is_present);
-    family.presences.watch(watcher, prefix, except, told);
-    told
 }
