@@ -3,6 +3,7 @@
 use crate::check;
 use crate::host::{Host, ProcessId};
 use crate::network::{self, Link, Network, Node};
+use crate::policy::{Action, Direction, Rule};
 use crate::rewrite::Rewrite;
 use crate::scenario::{Scenario, Step, WHOLE_WINDOW, What, bulk};
 use crate::shrink;
@@ -415,7 +416,7 @@ fn fault(network: &Network, rng: &mut Rng, phase: &mut Vec<Step>, ipv6: bool) {
     let process = ProcessId::single().nth(process).unwrap_or(ProcessId::FEA);
     let ranked = network.links.iter().any(|l| l.relationship.is_some());
     let number = a_prefix(rng, ranked, network.nodes[node as usize].asn, ipv6);
-    let (what, end) = match rng.below(13) {
+    let (what, end) = match rng.below(16) {
         0 => (What::Cut { link }, Some(What::Heal { link })),
         1 => (What::CarrierDown { link }, Some(What::CarrierUp { link })),
         2 => (What::CrashNode { node }, Some(What::Boot { node })),
@@ -427,6 +428,8 @@ fn fault(network: &Network, rng: &mut Rng, phase: &mut Vec<Step>, ipv6: bool) {
         9 => (What::Reset { link, side }, None),
         10 => (What::Refresh { link, side }, None),
         11 => (What::NextHopSelf { link, side, on: rng.below(2) == 0 }, None),
+        // Policies between the routers of an AS would let them use different exits, and packets would loop.
+        12..=14 if !network.is_internal(link) => policies(rng, link, side, ranked, ipv6),
         _ => {
             let (loss, reorder) = (rng.below(300_000) as u32, rng.below(300_000) as u32);
             (What::Degrade { link, loss, reorder, delay: rng.below(200 * MILLISECOND) }, None)
@@ -437,6 +440,32 @@ fn fault(network: &Network, rng: &mut Rng, phase: &mut Vec<Step>, ipv6: bool) {
     if let Some(end) = end.filter(|_| must_end || rng.below(10) < 7) {
         phase.push(Step { at_ms: until, what: end });
     }
+}
+
+/// An import or export policy for the neighbor over a link, and the policy that follows.
+fn policies(rng: &mut Rng, link: u32, side: u8, ranked: bool, ipv6: bool) -> (What, Option<What>) {
+    let direction = if rng.below(2) == 0 { Direction::Import } else { Direction::Export };
+    let mut policy = |most| {
+        let rules = (0..rng.below(most)).map(|_| rule(rng, ranked, ipv6)).collect();
+        What::Policy { link, side, direction, rules }
+    };
+    (policy(4), Some(policy(3)))
+}
+
+/// A rule for some prefixes of a campaign, or for all. In networks with ranks, LOCAL_PREF follows the relationship.
+fn rule(rng: &mut Rng, ranked: bool, ipv6: bool) -> Rule {
+    let number = |rng: &mut Rng| prefix(rng.below(3 * POOL), ipv6);
+    let mut prefixes: Vec<IpPrefix> = (0..rng.below(6)).map(|_| number(rng)).collect();
+    prefixes.sort_unstable();
+    prefixes.dedup();
+    let then = match rng.below(6) {
+        0 | 1 => Action::Reject,
+        2 if !ranked => Action::LocalPref(90 + 5 * rng.below(5) as u32),
+        2 | 3 => Action::Prepend(ELSEWHERE),
+        4 => Action::NoExport,
+        _ => Action::Med(rng.below(4) as u32),
+    };
+    Rule { prefixes, then }
 }
 
 /// A campaign's budget.

@@ -2,7 +2,8 @@
 
 use crate::host::{Host, RibProcess};
 use crate::network;
-use crate::reference::{Route, View, Way};
+use crate::policy::{Direction, PolicyBook};
+use crate::reference::{Policies, Route, View, Way};
 use crate::rewrite::NO_EXPORT;
 use crate::wire::Told;
 use crate::world::World;
@@ -31,6 +32,8 @@ struct Known {
     best: Option<Route>,
     all: BTreeSet<Route>,
     told: BTreeSet<u32>,
+    /// True if the router keeps a route, accepted or rejected.
+    is_kept: bool,
 }
 
 /// Checks a network; returns the broken conditions, empty if none is broken.
@@ -84,7 +87,7 @@ struct Totals {
 impl Totals {
     fn add(&mut self, known: &Known, prefix: IpPrefix) {
         let family = usize::from(matches!(prefix, IpPrefix::V6(_)));
-        self.prefixes[family] += usize::from(!known.all.is_empty());
+        self.prefixes[family] += usize::from(known.is_kept);
         self.in_rib[family] += u32::from(known.best.as_ref().is_some_and(|b| b.from.is_some()));
     }
 
@@ -119,12 +122,19 @@ type Bests = BTreeMap<u32, Route>;
 
 /// The reference's fixpoints, once for prefixes that differ only in their bits.
 #[derive(Default)]
-struct Fixpoints(BTreeMap<(bool, Vec<usize>), Option<Rc<Bests>>>);
+struct Fixpoints(BTreeMap<Alike, Option<Rc<Bests>>>);
+
+/// Prefixes with equal values have equal fixpoints: the family, the routers that originate the prefix, and the rules of
+/// policies that concern it.
+type Alike = (bool, Vec<usize>, Vec<bool>);
 
 impl Fixpoints {
     fn get(&mut self, view: &View<'_>, prefix: IpPrefix) -> Option<Rc<Bests>> {
         let origins = view.networks.iter().enumerate().filter(|(_, n)| n.contains(&prefix)).map(|(n, _)| n);
-        let key = (matches!(prefix, IpPrefix::V6(_)), origins.collect());
+        let sides = view.policies.iter().flatten();
+        let rules = sides.flat_map(|policies| policies.import.iter().chain(policies.export));
+        let concerned = rules.map(|rule| rule.concerns(prefix)).collect();
+        let key = (matches!(prefix, IpPrefix::V6(_)), origins.collect(), concerned);
         self.0.entry(key).or_insert_with(|| view.fixpoint(prefix).map(Rc::new)).clone()
     }
 }
@@ -132,14 +142,13 @@ impl Fixpoints {
 /// Checks the announcements to each neighbor of a prefix, octet by octet, against the router's best route. No neighbor
 /// receives its own route back.
 fn wires(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wrong: &mut Vec<String>) {
-    let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
     for (host, known) in world.hosts.iter().zip(known) {
         let (node, Some(bgp)) = (host.base.id, host.bgp()) else { continue };
         for (link, side) in &host.base.links {
             let side = usize::from(*side);
             let address: IpAddr = network::ipv4(*link, 1 - side).into();
             let Some(wire) = bgp.wires.get(&address) else { continue };
-            let should = known.best.as_ref().and_then(|best| view.announced(*link, side, best, is_ipv6));
+            let should = known.best.as_ref().and_then(|best| view.announced(*link, side, best, prefix));
             let should = should.map(|route| Told {
                 origin: route.origin,
                 path: route.path,
@@ -288,16 +297,37 @@ fn view(world: &World) -> View<'_> {
         config.into_iter().flat_map(|c| &c.neighbors).any(|n| n.address == address && n.next_hop_self)
     };
     let running = |h: &Host| h.bgp().is_some();
+    let policies = |link: u32, side: usize| policies(world, link, side);
     View {
         network: world.network(),
         sessions: links.clone().map(|l| world.can_be_up(l)).collect(),
         carriers: world.fabric.links.iter().map(|l| l.carrier).collect(),
-        next_hop_self: links.map(|l| [says_self(l, 0), says_self(l, 1)]).collect(),
+        next_hop_self: links.clone().map(|l| [says_self(l, 0), says_self(l, 1)]).collect(),
+        policies: links.map(|l| [policies(l, 0), policies(l, 1)]).collect(),
         networks: world
             .hosts
             .iter()
             .map(|h| if running(h) { h.networks().to_vec() } else { Vec::new() })
             .collect(),
+    }
+}
+
+/// Returns the policies of the router at `side` of a link for its neighbor over the link.
+fn policies(world: &World, link: u32, side: usize) -> Policies<'_> {
+    let host = &world.hosts[world.fabric.host_at(link, side) as usize];
+    let address: IpAddr = network::ipv4(link, 1 - side).into();
+    let neighbors = host.configuration.get::<Config>().into_iter().flat_map(|config| &config.neighbors);
+    let Some(neighbor) = neighbors.into_iter().find(|neighbor| neighbor.address == address) else {
+        return Policies::default();
+    };
+    let Some(book) = host.configuration.get::<PolicyBook>() else { return Policies::default() };
+    let rules = |names: &[String], direction| match names {
+        [] => &[],
+        _ => book.rules(link, direction),
+    };
+    Policies {
+        import: rules(&neighbor.import, Direction::Import),
+        export: rules(&neighbor.export, Direction::Export),
     }
 }
 
@@ -318,11 +348,12 @@ impl Neighbors {
 }
 
 fn known<P: FamilyKey + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Neighbors, prefix: P) -> Known {
-    let mut known = Known { best: None, all: BTreeSet::new(), told: BTreeSet::new() };
+    let mut known = Known { best: None, all: BTreeSet::new(), told: BTreeSet::new(), is_kept: false };
     let Some(bgp) = host.bgp() else { return known };
     let tables = bgp.speaker.tables();
     let Some(RouteView { paths, .. }) = tables.route(prefix) else { return known };
-    for path in paths {
+    known.is_kept = !paths.is_empty();
+    for path in paths.into_iter().filter(|path| path.rejected_by.is_none()) {
         let neighbor = neighbors.get(path.peer);
         let mark = attribute(&path.attributes, code::ONLY_TO_CUSTOMER);
         let route = Route {
@@ -408,9 +439,8 @@ fn routes(
             let should = fixpoint.get(&node);
             wrong.push(format!("n{node}: {prefix}: uses {:?}, the reference {should:?}", is.best));
         }
-        let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
         let tells = |(link, side): (u32, usize)| {
-            is.best.as_ref().and_then(|b| view.announced(link, side, b, is_ipv6)).map(|_| link)
+            is.best.as_ref().and_then(|b| view.announced(link, side, b, prefix)).map(|_| link)
         };
         let told: BTreeSet<u32> = world.network().links_of(node).filter_map(tells).collect();
         if told != is.told {

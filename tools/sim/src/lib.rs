@@ -17,6 +17,7 @@ pub mod history;
 pub mod host;
 pub mod link;
 pub mod network;
+pub mod policy;
 pub mod queue;
 pub mod reference;
 pub mod rewrite;

@@ -4,6 +4,7 @@
 //! route a prefix, computed anew from the announcements of its neighbors' best routes.
 
 use crate::network::{self, Network};
+use crate::policy::{self, Rule};
 use sluice_base::IpPrefix;
 use sluice_bgp::relationship::Relationship;
 use std::collections::BTreeMap;
@@ -76,6 +77,17 @@ pub struct View<'a> {
     pub next_hop_self: Vec<[bool; 2]>,
     /// The prefixes that each router originates.
     pub networks: Vec<Vec<IpPrefix>>,
+    /// For each side of each link, the import and the export policy for the neighbor.
+    pub policies: Vec<[Policies<'a>; 2]>,
+}
+
+/// The policies for a neighbor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Policies<'a> {
+    /// On routes from the neighbor.
+    pub import: &'a [Rule],
+    /// On routes to the neighbor.
+    pub export: &'a [Rule],
 }
 
 /// The way of packets to a next hop out of a router: the link, and the gateway on the link.
@@ -84,7 +96,8 @@ pub type Way = (u32, IpAddr);
 impl View<'_> {
     /// The announcement of the best route by the router at `side` over `link`, as written; `None` if no route is
     /// announced.
-    pub fn announced(&self, link: u32, side: usize, best: &Route, is_ipv6: bool) -> Option<Route> {
+    pub fn announced(&self, link: u32, side: usize, best: &Route, prefix: IpPrefix) -> Option<Route> {
+        let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
         let description = &self.network.links[link as usize];
         let internal = self.network.is_internal(link);
         let hidden = if internal { best.internal } else { best.no_export };
@@ -96,10 +109,12 @@ impl View<'_> {
             true => network::ipv6(link, side).into(),
             false => network::ipv4(link, side).into(),
         };
-        let mut route = Route { from: Some(link), internal, ..best.clone() };
+        let rules = self.policies[link as usize][side].export;
+        let route = Route { from: Some(link), internal, ..best.clone() };
+        let mut route = policy::apply(rules, prefix, route)?;
         if !internal {
             route.path.insert(0, asn);
-            route.med = route.med.filter(|_| best.from.is_none());
+            route.med = route.med.filter(|_| best.from.is_none() || policy::sets_med(rules, prefix));
             route.local_pref = PLAIN;
             let neighbor = description.neighbor_is(side);
             // RFC 9234, section 5, egress.
@@ -142,7 +157,7 @@ impl View<'_> {
     }
 
     /// A route as the router at `side` of `link` accepts it; `None` if the router rejects the route.
-    fn accepted(&self, link: u32, side: usize, mut route: Route) -> Option<Route> {
+    fn accepted(&self, link: u32, side: usize, prefix: IpPrefix, mut route: Route) -> Option<Route> {
         let description = &self.network.links[link as usize];
         let asn = self.network.nodes[description.end(side) as usize].asn;
         let peer = self.network.nodes[description.end(1 - side) as usize].asn;
@@ -164,7 +179,7 @@ impl View<'_> {
                 route.only_to_customer = route.only_to_customer.or(Some(peer));
             }
         }
-        Some(route)
+        policy::apply(self.policies[link as usize][side].import, prefix, route)
     }
 
     /// The way to a next hop from a router, by its own links and its static routes.
@@ -207,9 +222,9 @@ impl View<'_> {
         let from = |(link, side): (u32, usize)| {
             let neighbor = self.network.links[link as usize].end(1 - side);
             let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
-            let route = self.announced(link, 1 - side, best(neighbor)?, is_ipv6)?;
+            let route = self.announced(link, 1 - side, best(neighbor)?, prefix)?;
             let route = self.on_the_way(link, 1 - side, route, is_ipv6)?;
-            self.accepted(link, side, route)
+            self.accepted(link, side, prefix, route)
         };
         let mut routes: Vec<Route> = self.network.links_of(node).filter_map(from).collect();
         if self.networks[node as usize].contains(&prefix) {

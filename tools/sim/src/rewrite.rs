@@ -11,7 +11,7 @@ pub struct Rewrite {
     /// The new ORIGIN (RFC 4271, section 4.3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<u8>,
-    /// A MULTI_EXIT_DISC is added.
+    /// The new MULTI_EXIT_DISC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub med: Option<u32>,
     /// The first AS of the path comes so many times more.
@@ -118,7 +118,10 @@ impl Rewrite {
             announces |= kind == code::ORIGIN;
             match kind {
                 _ if self.omits == Some(kind) => {}
+                // Added below.
                 code::ONLY_TO_CUSTOMER if self.only_to_customer.is_some() => {}
+                code::MULTI_EXIT_DISC if self.med.is_some() => {}
+                code::COMMUNITIES if self.no_export => {}
                 code::ORIGIN => {
                     out.extend_from_slice(&[flags, kind, 1, self.origin.unwrap_or(*value.first()?)]);
                 }

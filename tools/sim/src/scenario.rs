@@ -4,6 +4,7 @@
 use crate::host::{BgpProcess, Host, ProcessId};
 use crate::link::Quality;
 use crate::network::{self, Network};
+use crate::policy::{self, Direction, PolicyBook, Rule};
 use crate::world::{Fabric, SECOND, World};
 use serde::{Deserialize, Serialize};
 use sluice_base::ip::V4Addr;
@@ -135,6 +136,17 @@ pub enum What {
         side: u8,
         /// True to set.
         on: bool,
+    },
+    /// The import or export policy for a neighbor changes.
+    Policy {
+        /// The link.
+        link: u32,
+        /// The side, 0 or 1.
+        side: u8,
+        /// Import or export.
+        direction: Direction,
+        /// The new policy; empty for none.
+        rules: Vec<Rule>,
     },
     /// The operator has a session closed and opened again.
     Reset {
@@ -306,6 +318,7 @@ impl What {
             What::AddNeighbor { link, side } => add_neighbor(world, link, usize::from(side)),
             What::Enable { link, side, enabled } => change(world, link, side, |n| n.enabled = enabled),
             What::NextHopSelf { link, side, on } => change(world, link, side, |n| n.next_hop_self = on),
+            What::Policy { link, side, direction, rules } => set_policy(world, link, side, direction, rules),
             What::Reset { link, side } => {
                 say(world, link, side, |address| Input::Reset(address, "as ordered".into()));
             }
@@ -344,6 +357,24 @@ fn change(world: &mut World, link: u32, side: u8, act: impl FnOnce(&mut Neighbor
         host.configure(fabric, |config: &mut Config| {
             if let Some(neighbor) = config.neighbors.iter_mut().find(|n| n.address == address) {
                 act(neighbor);
+            }
+        });
+    });
+}
+
+fn set_policy(world: &mut World, link: u32, side: u8, direction: Direction, rules: Vec<Rule>) {
+    let address = network::ipv4(link, 1 - usize::from(side));
+    with_side(world, link, side, |host, fabric| {
+        let names = if rules.is_empty() { Vec::new() } else { vec![policy::name(link, direction)] };
+        host.configuration.change(|book: &mut PolicyBook| book.set(link, direction, rules));
+        let policies = host.configuration.get::<PolicyBook>().map(PolicyBook::compile).unwrap_or_default();
+        host.configure(fabric, |config: &mut Config| {
+            config.policies = policies;
+            if let Some(neighbor) = config.neighbors.iter_mut().find(|n| n.address == address) {
+                match direction {
+                    Direction::Import => neighbor.import = names,
+                    Direction::Export => neighbor.export = names,
+                }
             }
         });
     });

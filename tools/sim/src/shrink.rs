@@ -59,6 +59,15 @@ fn candidates(scenario: &Scenario) -> Vec<Scenario> {
                 let what = What::Bulk { node, count: count / 2 };
                 all.push(with(scenario, |s| s.phases[phase][step].what = what));
             }
+            if let What::Policy { rules, .. } = &scenario.phases[phase][step].what {
+                for rule in 0..rules.len() {
+                    all.push(with(scenario, |s| {
+                        if let What::Policy { rules, .. } = &mut s.phases[phase][step].what {
+                            rules.remove(rule);
+                        }
+                    }));
+                }
+            }
         }
     }
     for node in 0..scenario.network.nodes.len() {
@@ -154,6 +163,7 @@ fn link_of(what: &mut What) -> Option<&mut u32> {
         | What::AddNeighbor { link, .. }
         | What::Enable { link, .. }
         | What::NextHopSelf { link, .. }
+        | What::Policy { link, .. }
         | What::Reset { link, .. }
         | What::Refresh { link, .. } => Some(link),
         _ => None,

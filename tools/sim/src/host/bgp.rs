@@ -531,6 +531,8 @@ impl Process for BgpProcess {
 
     fn on_deadline(&mut self, base: &mut Base, fabric: &mut Fabric) {
         self.step(base, fabric, |speaker, now, out| speaker.on_deadline(now, out));
+        // A deadline that is left behind would come again without virtual time passing.
+        self.end_wait(base, fabric);
     }
 
     /// Returns true if the RIB has every best route, and every next hop is resolved.
