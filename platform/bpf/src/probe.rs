@@ -105,8 +105,8 @@ fn none_works(because: &str) -> Vec<Probed> {
 
 fn probe_all() -> Vec<Probed> {
     // A thread that leaves the namespaces behind: its interfaces and mounts end with it.
-    let alone = unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
-        .map_err(|error| format!("namespaces to try it in are denied: {error}"));
+    let alone = unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS);
+    let apart = || alone.map_err(|error| missing(format!("namespaces to try it in are denied: {error}")));
     Feature::ALL
         .iter()
         .map(|feature| {
@@ -114,17 +114,22 @@ fn probe_all() -> Vec<Probed> {
                 Feature::Programs => load(Embedded::Root).map(drop),
                 Feature::MappedArrays => mapped_array(),
                 Feature::TailCalls => tail_call(),
-                Feature::Links => alone.clone().and_then(|()| attach("lo").map(drop)),
-                Feature::NativeXdp => alone.clone().and_then(|()| native()),
-                Feature::LiveFrames => alone.clone().and_then(|()| live_frames()),
-                Feature::Bpffs => alone.clone().and_then(|()| bpffs()),
+                Feature::Links => apart().and_then(|()| attach("lo").map(drop)),
+                Feature::NativeXdp => apart().and_then(|()| native()),
+                Feature::LiveFrames => apart().and_then(|()| live_frames()),
+                Feature::Bpffs => apart().and_then(|()| bpffs()),
             };
-            Probed { feature: *feature, missing: tried.err() }
+            Probed { feature: *feature, missing: tried.err().map(words) }
         })
         .collect()
 }
 
-/// Returns the reason alone if the error names another feature than the one that is tried.
+/// Makes the error of a feature that cannot be tried. The caller knows the feature's name.
+fn missing(because: String) -> BpfError {
+    BpfError::NotAvailable { feature: "the feature", because }
+}
+
+/// Returns the reason alone, without the name of a feature.
 fn words(error: BpfError) -> String {
     match error {
         BpfError::NotAvailable { because, .. } => because,
@@ -132,67 +137,62 @@ fn words(error: BpfError) -> String {
     }
 }
 
-fn load(program: Embedded) -> Result<crate::Loaded, String> {
-    Loader::new(program).load().map_err(words)
+fn load(program: Embedded) -> Result<crate::Loaded, BpfError> {
+    Loader::new(program).load()
 }
 
-fn mapped_array() -> Result<(), String> {
-    let map = ffi::map_create(ffi::MAP_TYPE_ARRAY, 8, 8, ffi::F_MMAPABLE);
-    let map = map.map_err(BpfError::call("creating an array that can be mapped")).map_err(words)?;
-    let array = crate::array::MappedArray::new(map.as_fd()).map_err(words)?;
+fn mapped_array() -> Result<(), BpfError> {
+    let map = ffi::map_create(ffi::MAP_TYPE_ARRAY, 8, 8, ffi::F_MMAPABLE)
+        .map_err(BpfError::call("creating an array that can be mapped"))?;
+    let array = crate::array::MappedArray::new(map.as_fd())?;
     if array.store64(1, 0, 7) && array.load64(1, 0) == Some(7) {
         Ok(())
     } else {
-        Err("a stored word could not be read back".into())
+        Err(missing("a stored word could not be read back".into()))
     }
 }
 
-fn tail_call() -> Result<(), String> {
-    ffi::map_create(ffi::MAP_TYPE_PROG_ARRAY, 4, 1, 0)
-        .map_err(BpfError::call("creating a program array"))
-        .map_err(words)?;
+fn tail_call() -> Result<(), BpfError> {
+    ffi::map_create(ffi::MAP_TYPE_PROG_ARRAY, 4, 1, 0).map_err(BpfError::call("creating a program array"))?;
     let (root, drop) = (load(Embedded::Root)?, load(Embedded::Drop)?);
-    let slots = root.map("slots").and_then(Slots::new).map_err(words)?;
-    slots.set(Slot::Police, drop.program()).map_err(words)?;
-    let ran = run::run(root.program(), &[0; 64], 1).map_err(words)?;
-    match ran.verdict {
+    let slots = Slots::new(root.map("slots")?)?;
+    slots.set(Slot::Police, drop.program())?;
+    match run::run(root.program(), &[0; 64], 1)?.verdict {
         run::Verdict::Drop => Ok(()),
-        other => Err(format!("the called program did not run: {other:?}")),
+        other => Err(missing(format!("the called program did not run: {other:?}"))),
     }
 }
 
-fn attach(interface: &str) -> Result<Link, String> {
-    let program = load(Embedded::Root)?;
-    Link::attach(interface, program.program()).map_err(words)
+fn attach(interface: &str) -> Result<Link, BpfError> {
+    Link::attach(interface, load(Embedded::Root)?.program())
 }
 
-fn native() -> Result<(), String> {
+fn native() -> Result<(), BpfError> {
     let mut ip = Command::new("ip");
     ip.args(["link", "add", "probe0", "type", "veth", "peer", "name", "probe1"]);
     match ip.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status() {
         Ok(status) if status.success() => {}
-        Ok(_) => return Err("no veth pair to try it on could be made".into()),
-        Err(error) => return Err(format!("no veth pair to try it on could be made: ip: {error}")),
+        Ok(_) => return Err(missing("no veth pair to try it on could be made".into())),
+        Err(error) => return Err(missing(format!("no veth pair to try it on could be made: ip: {error}"))),
     }
     match attach("probe0")?.mode() {
         Mode::Native => Ok(()),
-        Mode::Generic { because } => Err(because.clone()),
+        Mode::Generic { because } => Err(missing(because.clone())),
     }
 }
 
-fn live_frames() -> Result<(), String> {
+fn live_frames() -> Result<(), BpfError> {
     let program = load(Embedded::Drop)?;
-    let interface = crate::attach::interface_index("lo").map_err(words)?;
-    run::run_live(program.program(), &[0; 64], interface, 1).map(drop).map_err(words)
+    let interface = crate::attach::interface_index("lo")?;
+    run::run_live(program.program(), &[0; 64], interface, 1).map(drop)
 }
 
-fn bpffs() -> Result<(), String> {
+fn bpffs() -> Result<(), BpfError> {
     let none: Option<&str> = None;
-    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    mount(none, "/", none, private, none)
-        .map_err(|error| format!("the mounts cannot be made private: {error}"))?;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
+        .map_err(|error| missing(format!("the mounts cannot be made private: {error}")))?;
     // Any folder does: the mount is seen by this thread only.
     let point = Path::new("/sys");
-    Pins::mount(point).map_err(words)?;
-    Pins::open(&point.join("probe")).map(drop).map_err(words)
+    Pins::mount(point)?;
+    Pins::open(&point.join("probe")).map(drop)
 }

@@ -30,7 +30,7 @@ pub fn usable() -> bool {
         return false;
     }
     if let Err(error) = sluice_bpf::probe::require(sluice_bpf::probe::Feature::NativeXdp) {
-        sluice_testkit::skipped(&error.to_string());
+        sluice_testkit::skipped(error);
         return false;
     }
     true
