@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// The packet generator: runs on live frames, writes all headers of the next packet and sends the frame out of the
+// interface. The kernel reuses frames without resetting them, so that each round rewrites every header.
+#include <linux/in.h>
+#include <linux/udp.h>
+#include "layout.h"
+#include "parse.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define IPV4_HEADERS (sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct udphdr))
+#define IPV6_HEADERS (sizeof(struct ethhdr) + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
+
+// 4 or 6.
+const volatile __u32 family = 4;
+const volatile __u32 stream = 0;
+// The Ethernet, IP and UDP headers. Destination address and checksums are zero.
+const volatile __u8 headers[64];
+// The sum of the IPv4 header's 16-bit words.
+const volatile __u32 ip_sum = 0;
+// The sum of the 16-bit words of the UDP pseudo-header, the UDP header, and magic and stream of the stamp.
+const volatile __u32 udp_sum = 0;
+// The number of destinations less 1; the number is a power of two and the size of the map `destinations`.
+const volatile __u32 destination_mask = 0;
+// Packets in a row to one destination, and source ports used in turn.
+const volatile __u32 flow_length = 1;
+const volatile __u32 flows = 1;
+// Packets to send; 0 without a limit.
+const volatile __u64 limit = 0;
+// Nanoseconds between packets in 1/1024; 0 for full speed.
+const volatile __u64 gap = 0;
+// 1 + the sequence number that the generator leaves out; 0 to send each. Tests prove by it that a sink sees a loss.
+const volatile __u64 omitted = 0;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct generator);
+} generators SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct destination);
+} destinations SEC(".maps");
+
+// Returns the ones' complement sum (RFC 1071) of a sum of 16-bit words.
+static __always_inline __u16 fold(__u32 sum)
+{
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return sum;
+}
+
+static __always_inline __u32 sum_words(const void *data, __u32 words)
+{
+    const __u16 *word = data;
+    __u32 sum = 0;
+    for (__u32 i = 0; i < words; i++)
+        sum += word[i];
+    return sum;
+}
+
+// Writes ports, checksum and stamp. `sum` is the sum of the destination's words. A zero checksum is sent as 0xffff
+// (RFC 768).
+static __always_inline void write_udp(struct udphdr *udp, __u32 sum, __u64 sequence, __u32 flow)
+{
+    struct stamp *stamp = (void *)(udp + 1);
+    __u16 first = bpf_ntohs(udp->source);
+    udp->source = bpf_htons(first + flow);
+    stamp->magic = bpf_htonl(STAMP_MAGIC);
+    stamp->stream = bpf_htonl(stream);
+    stamp->sequence = bpf_cpu_to_be64(sequence);
+    __u16 check = ~fold(udp_sum + sum + udp->source + sum_words(&stamp->sequence, 4));
+    udp->check = check ? check : 0xffff;
+}
+
+static __always_inline int write_ipv4(struct xdp_md *ctx, struct destination *to, __u64 sequence, __u32 flow)
+{
+    __u8 *start = frame_start(ctx);
+    if ((void *)(start + IPV4_HEADERS + sizeof(struct stamp)) > frame_end(ctx))
+        return 0;
+    for (__u32 i = 0; i < IPV4_HEADERS; i++)
+        start[i] = headers[i];
+    struct iphdr *ip = (void *)(start + sizeof(struct ethhdr));
+    __builtin_memcpy(&ip->daddr, to->address, sizeof(ip->daddr));
+    __u32 sum = sum_words(to->address, 2);
+    ip->check = ~fold(ip_sum + sum);
+    write_udp((void *)(ip + 1), sum, sequence, flow);
+    return 1;
+}
+
+static __always_inline int write_ipv6(struct xdp_md *ctx, struct destination *to, __u64 sequence, __u32 flow)
+{
+    __u8 *start = frame_start(ctx);
+    if ((void *)(start + IPV6_HEADERS + sizeof(struct stamp)) > frame_end(ctx))
+        return 0;
+    for (__u32 i = 0; i < IPV6_HEADERS; i++)
+        start[i] = headers[i];
+    struct ipv6hdr *ip = (void *)(start + sizeof(struct ethhdr));
+    __builtin_memcpy(&ip->daddr, to->address, sizeof(to->address));
+    write_udp((void *)(ip + 1), sum_words(to->address, 8), sequence, flow);
+    return 1;
+}
+
+static __always_inline int write_packet(struct xdp_md *ctx, struct destination *to, __u64 sequence, __u32 flow)
+{
+    if (family == 4)
+        return write_ipv4(ctx, to, sequence, flow);
+    return write_ipv6(ctx, to, sequence, flow);
+}
+
+SEC("xdp")
+int sluice_pktgen(struct xdp_md *ctx)
+{
+    __u32 zero = 0;
+    struct generator *generator = bpf_map_lookup_elem(&generators, &zero);
+    if (!generator)
+        return XDP_DROP;
+    __u64 sequence = generator->sent;
+    if (limit && sequence >= limit)
+        return XDP_DROP;
+    __u64 now = bpf_ktime_get_ns();
+    if (!sequence)
+        generator->first = now;
+    if (gap && now < generator->first + ((sequence * gap) >> 10)) {
+        generator->idle += 1;
+        return XDP_DROP;
+    }
+    __u64 burst = sequence / flow_length;
+    __u32 index = burst & destination_mask;
+    struct destination *to = bpf_map_lookup_elem(&destinations, &index);
+    if (!to || !write_packet(ctx, to, sequence, burst % flows))
+        return XDP_DROP;
+    generator->sent = sequence + 1;
+    generator->last = now;
+    if (omitted == sequence + 1)
+        return XDP_DROP;
+    return XDP_TX;
+}

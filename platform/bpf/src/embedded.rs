@@ -1,0 +1,63 @@
+//! The compiled programs, as the build script left them.
+
+#[cfg(feature = "xdp")]
+macro_rules! object {
+    ($name:literal) => {{
+        // ELF readers want the alignment of a 64-bit word.
+        #[repr(C, align(8))]
+        struct Aligned<T: ?Sized>(T);
+        static OBJECT: &Aligned<[u8]> =
+            &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")));
+        Some(&OBJECT.0)
+    }};
+}
+
+#[cfg(not(feature = "xdp"))]
+macro_rules! object {
+    ($name:literal) => {
+        None
+    };
+}
+
+/// A program of the folder `bpf/`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Embedded {
+    /// Counts and classifies frames and begins the chain.
+    Root,
+    /// Fills a slot of the chain and continues, for tests and benchmarks.
+    Empty,
+    /// Drops and counts every frame.
+    Drop,
+    /// Counts the generator's packets by sequence number and drops them.
+    Sink,
+    /// Generates packets from live frames.
+    Pktgen,
+}
+
+impl Embedded {
+    /// All programs.
+    pub const ALL: [Embedded; 5] =
+        [Embedded::Root, Embedded::Empty, Embedded::Drop, Embedded::Sink, Embedded::Pktgen];
+
+    /// Returns the name of the program's file, and of its pin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Embedded::Root => "root",
+            Embedded::Empty => "empty",
+            Embedded::Drop => "drop",
+            Embedded::Sink => "sink",
+            Embedded::Pktgen => "pktgen",
+        }
+    }
+
+    /// Returns the object, or `None` in a build without the feature `xdp`.
+    pub fn object(self) -> Option<&'static [u8]> {
+        match self {
+            Embedded::Root => object!("root"),
+            Embedded::Empty => object!("empty"),
+            Embedded::Drop => object!("drop"),
+            Embedded::Sink => object!("sink"),
+            Embedded::Pktgen => object!("pktgen"),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Threads in the namespaces of a lab's nodes.
+#![allow(dead_code)] // Each test file uses a part.
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
+use sluice_lab::{Lab, LabOptions};
+use std::fs::File;
+use std::path::Path;
+
+/// Two nodes with one link: `r:eth0` 10.0.0.1 and `a:eth0` 10.0.0.2.
+const PAIR: &str = "
+[nodes.r]
+[nodes.a]
+[[links]]
+a = 'r:eth0'
+b = 'a:eth0'
+a_addresses = ['10.0.0.1/24', 'fd00::1/64']
+b_addresses = ['10.0.0.2/24', 'fd00::2/64']
+";
+
+/// Makes the pair of nodes, or says why the test is skipped.
+pub fn pair(name: &str) -> Option<Lab> {
+    usable().then(|| Lab::up(&PAIR.parse().unwrap(), LabOptions::unique(name)).unwrap())
+}
+
+/// Returns false, and says why, if this host cannot run XDP programs.
+pub fn usable() -> bool {
+    if !nix::unistd::geteuid().is_root() {
+        sluice_testkit::skipped("not root");
+        return false;
+    }
+    if let Err(error) = sluice_bpf::probe::require(sluice_bpf::probe::Feature::NativeXdp) {
+        sluice_testkit::skipped(error);
+        return false;
+    }
+    true
+}
+
+/// Runs `work` on a thread in the network namespace of `node` and in a mount namespace of its own.
+pub fn in_node<T: Send>(lab: &Lab, node: &str, work: impl FnOnce() -> T + Send) -> T {
+    let state = lab.state();
+    let file = File::open(state.scope.namespace_file(&state.nodes[node].namespace)).unwrap();
+    std::thread::scope(|threads| {
+        let thread = threads.spawn(move || {
+            setns(file, CloneFlags::CLONE_NEWNET).unwrap();
+            private_mounts();
+            work()
+        });
+        match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn private_mounts() {
+    let none: Option<&str> = None;
+    unshare(CloneFlags::CLONE_NEWNS).unwrap();
+    mount(none, Path::new("/"), none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
+}
