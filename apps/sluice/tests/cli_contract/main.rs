@@ -22,11 +22,11 @@ system { host-name a; }
 policy { policy-statement all { term all { then { accept; } } } }
 protocols {
     bgp {
-        local-as 64500;
-        router-id 10.0.0.1;
+        local-as 64500; router-id 10.0.0.1;
         default-policy accept;
         network [ 203.0.113.0/24 2001:db8:1::/48 ];
         neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; ipv6-unicast enabled; password \"hunter2\"; }
+        neighbor 10.1.0.9 { peer-as 64509; passive true; }
     }
     static { route 192.0.2.0/24 discard; route 2001:db8:2::/48 reject; }
 }
@@ -36,8 +36,7 @@ daemon = 'sluice'
 config = '''
 protocols {
     bgp {
-        local-as 64501;
-        router-id 10.0.0.2;
+        local-as 64501; router-id 10.0.0.2;
         default-policy accept;
         network [ 198.51.100.0/24 2001:db8:3::/48 ];
         neighbor 10.1.0.1 { peer-as 64500; connect-retry-time 1; ipv6-unicast enabled; password \"hunter2\"; }
@@ -192,6 +191,8 @@ const RIGHT: &[(&str, &str, i32)] = &[
     ("show bgp neighbor 10.1.0.2 rejected", "show-bgp-routes", 0),
     ("explain 198.51.100.0/24", "explain", 0),
     ("explain 192.0.2.0/24 from 10.1.0.2 to 10.1.0.2", "explain", 0),
+    ("show bgp diff 10.1.0.2 10.1.0.9", "show-bgp-diff", 0),
+    ("show bgp plumbing", "show-bgp-plumbing", 0),
     ("show bgp groups", "show-bgp-groups", 0),
     ("show bgp next-hops", "show-bgp-next-hops", 0),
     ("monitor last 3 count 3", "monitor", 0),
@@ -225,6 +226,7 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("show", 2, "usage"),
     ("show frob", 2, "usage"),
     ("show bgp neighbor frob", 2, "usage"),
+    ("show bgp diff 10.1.0.2 10.1.0.99", 1, "failed"),
     ("show bgp neighbor 192.0.2.99", 1, "failed"),
     ("show routes frob", 2, "usage"),
     ("show routes --limit many", 2, "usage"),

@@ -37,6 +37,8 @@ pub fn commands() -> Vec<Command> {
         summary,
         neighbor,
         routes,
+        show_diff(),
+        command("show bgp plumbing", "The stages that routes pass in BGP, with the counters of each"),
         explain(),
         command("clear bgp all", "Closes all sessions and opens them again"),
     ]
@@ -72,6 +74,20 @@ fn show_neighbor() -> Command {
             "with routes: IPv6 instead of IPv4, where the neighbor's address does not say so",
         )
         .also("neighbors")
+}
+
+fn show_diff() -> Command {
+    command("show bgp diff", "The routes that two neighbors were told, compared prefix by prefix")
+        .argument("one", Kind::Addr, true, "the address of a neighbor")
+        .live(neighbors())
+        .argument("other", Kind::Addr, true, "the address of another neighbor")
+        .live(neighbors())
+        .flag("received", None, "the routes that the neighbors announced, as they came")
+        .flag("next-hop", None, "compares next hops too, which differ from neighbor to neighbor")
+        .choice_of("community", Kind::Text, None, "only paths with it")
+        .choice_of("as-path", Kind::Text, None, "only paths that match a regular expression")
+        .choice_of("origin-as", Kind::Number, None, "only paths that end in this AS")
+        .flag("v6", Some('6'), "IPv6 instead of IPv4, where no address says so")
 }
 
 fn show_routes() -> Command {
@@ -143,7 +159,7 @@ mod tests {
             all.join(" ")
         };
         for (line, expected) in [
-            ("show bgp ", "neighbor routes summary"),
+            ("show bgp ", "diff neighbor plumbing routes summary"),
             ("show bgp n", "neighbor"),
             (
                 "show bgp neighbor ",

@@ -1,7 +1,9 @@
 //! BGP's commands of the command line. Commands of one call and a table are in `components/bgp/commands.toml`.
 
+mod diff;
 mod explain;
 mod grammar;
+mod plumbing;
 mod routes;
 mod sessions;
 
@@ -28,6 +30,16 @@ pub const COMMANDS: ComponentCommands = ComponentCommands {
                     "Why the prefix has the route that it has, and who is sent it.",
                 ),
                 ("sluice explain 192.0.2.0/24 from 10.0.0.2 to 10.0.0.3", "From one neighbor to another."),
+            ],
+        ),
+        (
+            "show bgp diff",
+            &[
+                ("sluice show bgp diff 10.0.0.2 10.0.0.3", "What one neighbor is told and another is not."),
+                (
+                    "sluice show bgp diff 10.0.0.2 10.0.0.3 received",
+                    "What one neighbor announces and another does not.",
+                ),
             ],
         ),
         (
@@ -73,6 +85,8 @@ async fn run(id: &str, call: Call<'_>, out: &mut Output) -> Result<(), Failure> 
     match id {
         "show bgp summary" => sessions::summary(&client, out).await,
         "show bgp neighbor" => neighbor(&client, &call, out).await,
+        "show bgp diff" => diff::diff(&client, call.values, out).await,
+        "show bgp plumbing" => plumbing::plumbing(&client, out).await,
         "show bgp routes" => routes::routes(&client, RoutesArgs::from_values(call.values), out).await,
         "explain" => explain::run(&client, &call, out).await,
         "clear bgp all" => sessions::clear_all(&client, out).await,

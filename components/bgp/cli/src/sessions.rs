@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use sluice_console::{Failure, Output, Table, counted, span};
 use sluice_xrl::idl::common::v1 as common;
 
-fn family(number: i32) -> &'static str {
+/// Returns the name of an address family.
+pub fn family(number: i32) -> &'static str {
     if number == common::Family::Ipv6 as i32 { "ipv6" } else { "ipv4" }
 }
 
