@@ -97,7 +97,7 @@ fn shows() -> Vec<Command> {
     all.extend([
         command("show policy", "Policies, their terms, and who uses them").argument(
             "name",
-            Kind::Text,
+            Kind::Policy,
             false,
             "only this policy, with its definition",
         ),

@@ -189,6 +189,8 @@ pub struct Offer {
     pub file: bool,
     /// A revision may stand here.
     pub revision: bool,
+    /// The name of a policy may stand here.
+    pub policy: bool,
     /// The words so far of a configuration statement being written, and true if a value may stand at the end.
     pub statement: Option<(Vec<String>, bool)>,
     /// The line can end here.
@@ -320,6 +322,7 @@ fn offer_value(argument: &Argument, offer: &mut Offer) {
         kind => {
             offer.file |= *kind == Kind::File;
             offer.revision |= *kind == Kind::Revision;
+            offer.policy |= *kind == Kind::Policy;
             offer.values.push(Candidate::new(format!("<{}>", argument.name), argument.help.clone()));
         }
     }

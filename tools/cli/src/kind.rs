@@ -39,6 +39,8 @@ pub enum Kind {
     File,
     /// The age of a revision, in commits.
     Revision,
+    /// The name of a policy of the configuration.
+    Policy,
     /// A word from a list, each with help.
     Words(Vec<(String, String)>),
     /// The rest of the line: a path of the configuration, with a value at its end where a value is allowed.

@@ -14,9 +14,14 @@ pub struct Following {
     pub entries: Option<(Vec<String>, usize)>,
     /// Existing values of a leaf-list may stand here: the path to it.
     pub existing: Option<Vec<String>>,
+    /// True if the name of a policy may stand here.
+    pub policy: bool,
     /// True if the statement can end here.
     pub enter: bool,
 }
+
+/// The type of leaves that name policies (`policy.yang`).
+const POLICY_REFERENCE: &str = "policy-reference";
 
 /// A path that the schema does not have.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -146,6 +151,7 @@ pub fn following(schema: &[Node], words: &[String], values: bool) -> Result<Foll
             found.enter = enter || !values;
             if values || matches!(node.kind, NodeKind::LeafList(_)) {
                 found.words.extend(enum_words(value));
+                found.policy = values && value.type_name == POLICY_REFERENCE;
                 if value.words.is_empty() {
                     let help = join(&[first_sentence(&node.description), describe(value)]);
                     found.values.push(Candidate::new(format!("<{}>", node.name), help));
@@ -249,7 +255,7 @@ mod tests {
         let leaf = |name: &str, v: serde_json::Value| serde_json::json!({ "name": name, "description": format!("The {name}. More."), "kind": { "leaf": v } });
         let list = serde_json::json!({
             "name": "neighbor", "description": "A router.", "kind": { "list": { "keys": ["address"] } },
-            "children": [leaf("address", value("ip-address")), leaf("enabled", enabled), leaf("hold-time", hold), leaf("password", value("secret"))],
+            "children": [leaf("address", value("ip-address")), leaf("enabled", enabled), leaf("hold-time", hold), leaf("password", value("secret")), leaf("import", value("policy-reference"))],
         });
         let bgp = serde_json::json!({
             "name": "bgp", "description": "BGP.", "kind": { "container": { "presence": true } },
@@ -270,7 +276,7 @@ mod tests {
             ("protocols bgp", "neighbor network"),
             ("prot b", "neighbor network"),
             ("protocols bgp neighbor", "<address>"),
-            ("protocols bgp neighbor 192.0.2.1", "enabled hold-time password"),
+            ("protocols bgp neighbor 192.0.2.1", "enabled hold-time password import"),
             ("protocols bgp neighbor 192.0.2.1 enabled", "true false"),
             ("protocols bgp neighbor 192.0.2.1 hold-time", "<hold-time>"),
             ("protocols bgp neighbor 192.0.2.1 hold-time 9", ""),
@@ -294,6 +300,15 @@ mod tests {
             whole(&schema(), &words("p b nei 192.0.2.1 ho 9")).expect("a path").join(" "),
             "protocols bgp neighbor 192.0.2.1 hold-time 9"
         );
+    }
+
+    #[test]
+    fn leaves_that_name_policies_are_known() {
+        let at = |leaf: &str| {
+            let path = words(&format!("protocols bgp neighbor 192.0.2.1 {leaf}"));
+            following(&schema(), &path, true).is_ok_and(|found| found.policy)
+        };
+        assert_eq!([at("import"), at("hold-time")], [true, false]);
     }
 
     #[test]

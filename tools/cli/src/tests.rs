@@ -76,6 +76,7 @@ fn what_may_follow() {
     }
     assert_eq!(grammar.offer("show metrics ").live.len(), 1);
     assert!(grammar.offer("show metrics ").enter);
+    assert!(grammar.offer("show policy ").policy && !grammar.offer("show metrics ").policy);
     assert!(!grammar.offer("show ").enter);
     let offer = grammar.offer("show configuration protocols b");
     assert_eq!(offer.statement, Some((words("protocols"), false)));

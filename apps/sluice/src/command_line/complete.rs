@@ -108,6 +108,9 @@ async fn fill(session: &Session, edited: Option<&Edited>, offer: Offer) -> Compl
     if offer.revision {
         found.words.extend(revisions(session).await);
     }
+    if offer.policy {
+        found.words.extend(policies(session, back(0)).await);
+    }
     if offer.file {
         found.words.extend(files(&partial));
     }
@@ -144,6 +147,9 @@ async fn follow_statement(
     found.values.extend(following.values);
     found.enter = following.enter || (!values && words.is_empty());
     let which = edited.and_then(|e| e.editor).map_or(back(0), of_editor);
+    if following.policy {
+        found.words.extend(policies(session, which.clone()).await);
+    }
     let entries = match (following.entries, following.existing) {
         (Some((list, key)), _) => keys(session, which, &list, key, &path).await,
         (None, Some(list)) => keys(session, which, &list, 0, &path).await,
@@ -152,6 +158,13 @@ async fn follow_statement(
     let known: Vec<String> = found.words.iter().map(|c| c.text.clone()).collect();
     let fresh = entries.into_iter().filter(|e| !known.contains(e));
     found.words.extend(fresh.map(|e| Candidate::new(e, "")));
+}
+
+/// Returns the names of the policies in a configuration.
+async fn policies(session: &Session, which: pb::Which) -> Vec<Candidate> {
+    let list = ["policy", "policy-statement"].map(String::from);
+    let names = keys(session, which, &list, 0, &list).await;
+    names.into_iter().map(|name| Candidate::new(name, "")).collect()
 }
 
 /// Returns the existing keys of a list's entries: the word in the key's place of each statement below the list.

@@ -130,3 +130,13 @@ fn terms_move_and_groups_are_inherited() {
     let tested = router.run("sluice policy test from-customer 10.1.0.0/16 as neighbor 10.0.0.2 compare all");
     assert!(tested.contains("local-preference: 100 -> 200") && tested.contains("differ"), "{tested}");
 }
+
+#[test]
+fn names_of_policies_are_completed() {
+    let Some(mut router) = Router::up(CONFIGURATION) else { return };
+    for line in ["show policy ", "configure set protocols bgp neighbor 10.0.0.2 export "] {
+        let offered = router.run(&format!("sluice __complete fish 'sluice {line}'"));
+        assert!(offered.contains("from-customer") && offered.contains("all"), "{line}: {offered}");
+        assert!(!offered.contains("ok"), "names of terms are no policies: {offered}");
+    }
+}
