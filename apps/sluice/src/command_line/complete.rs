@@ -148,7 +148,7 @@ async fn follow_statement(
     found.enter = following.enter || (!values && words.is_empty());
     let which = edited.and_then(|e| e.editor).map_or(back(0), of_editor);
     if following.policy {
-        found.words.extend(policies(session, which.clone()).await);
+        found.words.extend(policies(session, which).await);
     }
     let entries = match (following.entries, following.existing) {
         (Some((list, key)), _) => keys(session, which, &list, key, &path).await,
