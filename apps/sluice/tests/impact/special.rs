@@ -45,6 +45,7 @@ const fn value(value: &'static str) -> Special {
 
 const OUTER4_AS: &str = "local 10.1.0.2 as 64501;";
 const ROUTE: &[&str] = &["203.0.113.0/24"];
+const DEFAULT: &[&str] = &["0.0.0.0/0"];
 const REJECTED: &[&str] = &["198.51.100.0/24"];
 const ALL_ROUTES: &[&str] = &[
     "203.0.113.0/24",
@@ -230,6 +231,29 @@ pub const SPECIAL: &[(&str, Special)] = &[
         Special { value: Some("true"), told: &["100.64.1.0/24", "100.64.2.0/24"], ..PLAIN },
     ),
     ("protocols/bgp/network", Special { value: Some("192.0.2.128/25"), told: &["192.0.2.128/25"], ..PLAIN }),
+    // The static route is there.
+    ("protocols/bgp/network-while-present", Special { value: Some("203.0.113.0/24"), told: ROUTE, ..PLAIN }),
+    // The RIB answers after the commit, so that `commit check` announces nothing.
+    (
+        "protocols/bgp/neighbor/default-originate/while-present",
+        Special {
+            told: DEFAULT,
+            ..entry(
+                &["set protocols bgp neighbor 10.1.0.2 default-originate while-present 203.0.113.0/24"],
+                &["delete protocols bgp neighbor 10.1.0.2 default-originate"],
+            )
+        },
+    ),
+    (
+        "protocols/bgp/neighbor/default-originate/policy",
+        entry(
+            &[
+                "set policy policy-statement all term all then accept",
+                "set protocols bgp neighbor 10.1.0.2 default-originate policy all",
+            ],
+            &["delete protocols bgp neighbor 10.1.0.2 default-originate", "delete policy"],
+        ),
+    ),
     (
         "protocols/bgp/neighbor/address",
         Special {
