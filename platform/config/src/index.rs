@@ -38,6 +38,8 @@ pub(crate) struct Def {
     /// The impact of a change; of a container without leaves, the impact of its creation and deletion.
     pub impact: Impact,
     pub is_secret: bool,
+    /// The value by which a leaf keeps the behavior of versions that did not have the leaf.
+    pub as_before: Option<Arc<str>>,
     /// The list beside this list whose entries have statements for entries of this list.
     pub inherits_from: Option<Arc<str>>,
     /// True for lists with inheritance and everything inside: defaults are the component's to fill in, after inheritance.
@@ -290,6 +292,7 @@ impl<'a> Walk<'a, '_> {
             role: None,
             impact: Impact::Soft,
             is_secret: false,
+            as_before: None,
             inherits_from: None,
             inherits: false,
             flag: None,
@@ -423,6 +426,7 @@ impl<'a> Walk<'a, '_> {
             match name.as_str() {
                 "impact" => impact = argument.parse().ok(),
                 "secret" => def.is_secret = true,
+                "as-before" => def.as_before = Some(argument.as_str().into()),
                 "inherits" => def.inherits_from = Some(argument.as_str().into()),
                 "component" => {
                     let class: Arc<str> = argument.as_str().into();

@@ -43,6 +43,11 @@ pub enum What {
     },
     /// A mandatory statement is missing.
     Needed,
+    /// A statement is new, and without it the router behaves otherwise than before.
+    New {
+        /// The value that keeps the behavior.
+        as_before: String,
+    },
     /// A change of it costs something else.
     Impact {
         /// As it was.
@@ -68,6 +73,10 @@ impl fmt::Display for Notice {
                 )
             }
             What::Needed => f.write_str("it has to be written now"),
+            What::New { as_before } => write!(
+                f,
+                "it is new, and without it the behavior is another; `{as_before}` keeps the behavior of before"
+            ),
             What::Impact { before, after } => write!(f, "a change of it costs {after} instead of {before}"),
         }
     }
@@ -215,6 +224,8 @@ impl Check<'_> {
                 let is = (!texts.is_empty()).then(|| texts.join(" "));
                 if def.is_mandatory {
                     self.note(What::Needed);
+                } else if let Some(as_before) = def.as_before.as_ref().filter(|_| before.is_none()) {
+                    self.note(What::New { as_before: as_before.to_string() });
                 } else if before.is_some() && was != is {
                     self.note(What::Default { before: was, after: is });
                 }

@@ -155,7 +155,8 @@ fn an_upgrade_says_what_it_means_for_this_configuration() {
         .replace("type union { type uint8", "type union { type uint16")
         .replace(
             "leaf local-as {",
-            "leaf cluster { type uint8; mandatory true; sluice:impact none; } leaf local-as {",
+            "leaf cluster { type uint8; mandatory true; sluice:impact none; }
+             leaf strict { type boolean; sluice:impact none; sluice:as-before false; } leaf local-as {",
         );
     let new = Schema::of(&[Module { name: "example", text: text.leak() }]).unwrap();
     let check = |tree: &Tree| -> Vec<String> {
@@ -173,10 +174,11 @@ fn an_upgrade_says_what_it_means_for_this_configuration() {
         "protocols example passive: there is no such statement any more",
         "protocols example secret: the value is refused: it has to be a value of type string, 1..2 characters",
         "protocols example cluster: it has to be written now",
+        "protocols example strict: it is new, and without it the behavior is another; `false` keeps the behavior of before",
     ];
     assert_eq!(check(&tree), expected);
     assert_eq!(check(&upgrade::read(old.nodes(), "r", text).unwrap()), expected);
-    assert_eq!(check(&upgrade::read(old.nodes(), "r", "protocols example nonsense 1;").unwrap()).len(), 2);
+    assert_eq!(check(&upgrade::read(old.nodes(), "r", "protocols example nonsense 1;").unwrap()).len(), 3);
     assert_eq!(upgrade::check(old.nodes(), &old, &tree), []);
     let notice = serde_json::to_value(&upgrade::check(old.nodes(), &new, &tree)[1]).unwrap();
     let expected = serde_json::json!({"path": ["protocols", "example", "neighbor", "a", "address"], "what": "impact",
