@@ -27,7 +27,7 @@ fn campaigns_do_everything_somewhere() {
             done.insert(serde_json::to_value(&step.what).unwrap()["do"].as_str().unwrap().to_owned());
         }
     }
-    assert_eq!(done.len(), 19, "{done:?}");
+    assert_eq!(done.len(), 20, "{done:?}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ mutations! {
         "export-valley": "Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody," => "Some(Relationship::Peer | Relationship::Provider) => Reach::Customers,";
     }
     "shard/rib.rs" {
-        "rib-hears-of-own-networks": "(!path.peer.is_own()).then_some" => "true.then_some";
+        "rib-hears-of-own-networks": "!path.peer.is_own()" => "true";
         "rib-distance-swapped": "if internal { (Distance::IBGP, INTERNAL) }" => "if !internal { (Distance::IBGP, INTERNAL) }";
     }
     "shard/resolver.rs" {
