@@ -4,7 +4,7 @@ use crate::contender::{Contender, PEERS, ROUTER};
 use crate::scenario::Play;
 use crate::thread::{self, Thread};
 use anyhow::{Context, Result, anyhow};
-use bench_lab::{Device, Process, TableWatch, inside, of_node, within};
+use bench_lab::{Device, Process, TableWatch, of_node, within};
 use sluice_base::Asn;
 use sluice_bgpsim::aloof;
 use sluice_bgpsim::brake::ProcessBrake;
@@ -135,7 +135,7 @@ impl Stage<'_> {
                 after = until_quiet(&lab);
                 shared = after.iter().map(|p| p.memory.saturating_sub(p.proportional_memory())).sum();
             };
-            let phases = inside(&lab, PEERS, || match client {
+            let phases = lab.inside(PEERS, || match client {
                 Client::Beside => run::run_and(&setup, &play.workload, watched),
                 Client::Aloof => {
                     let bgp = ProcessBrake(bgp.context("who stands still has a process called bgp")?);
@@ -143,7 +143,7 @@ impl Stage<'_> {
                     aloof::run_and(&setup, &play.workload, &bgp, watched)
                 }
             });
-            Ok::<_, anyhow::Error>((phases?, installed, at_end, after, shared))
+            Ok::<_, anyhow::Error>((phases??, installed, at_end, after, shared))
         });
         let (phases, installed, at_end, after, shared) =
             performed.with_context(|| self.log(&lab, contender))?;

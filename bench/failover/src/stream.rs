@@ -42,13 +42,13 @@ impl Stream {
         let ends = Arc::new(AtomicBool::new(false));
         let mut sinks = Vec::new();
         for feed in feeds {
-            let socket = bench_lab::inside(lab, feed, || Ok(UdpSocket::bind(("0.0.0.0", PORT))?))?;
+            let socket = lab.inside(feed, || UdpSocket::bind(("0.0.0.0", PORT)))??;
             setsockopt(&socket, RcvBufForce, &BUFFER)?;
             socket.set_read_timeout(Some(Duration::from_millis(200)))?;
             let ends = Arc::clone(&ends);
             sinks.push(spawn(move || sink(&socket, &ends)));
         }
-        let socket = bench_lab::inside(lab, HOST, || Ok(UdpSocket::bind("0.0.0.0:0")?))?;
+        let socket = lab.inside(HOST, || UdpSocket::bind("0.0.0.0:0"))??;
         let mut rng = Rng::from_seed(7);
         let any = |rng: &mut Rng| table.v4[rng.below(table.v4.len() as u64) as usize].prefix.addr();
         let destinations: Vec<IpAddr> = (0..DESTINATIONS).map(|_| any(&mut rng)).collect();

@@ -3,7 +3,6 @@
 
 use crate::paths::{self, Engine};
 use anyhow::{Context, Result};
-use bench_lab::inside;
 use bench_report::{Bar, Report, median, number, table};
 use serde_json::json;
 use sluice_base::{Ipv4Prefix, Prefix, Rng};
@@ -117,7 +116,7 @@ fn prefixes(count: usize) -> Vec<Ipv4Prefix> {
 /// Runs `work` inside node `r` of a new lab.
 fn in_namespace<T: Send>(work: impl FnOnce(&Lab) -> Result<T> + Send) -> Result<T> {
     let lab = Lab::up(&TOPOLOGY.parse::<Topology>()?, LabOptions::unique("bench-netlink"))?;
-    inside(&lab, "r", || work(&lab))
+    lab.inside("r", || work(&lab))?
 }
 
 /// The time of the work, in seconds: by the clock, and of this thread's processor time.

@@ -5,11 +5,9 @@
 mod args;
 mod device;
 mod kernel;
-mod namespace;
 mod processes;
 
 pub use args::TableArgs;
 pub use device::{Device, LOCAL_AS, Neighbor, Setting};
 pub use kernel::{TableWatch, octets_received, routes};
-pub use namespace::inside;
 pub use processes::{Process, adopt_orphans, of_node, reap_orphans, within};

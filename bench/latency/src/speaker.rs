@@ -72,7 +72,7 @@ impl Speaker {
     pub fn connect(lab: &Lab, node: &str, identity: Identity) -> Result<Self> {
         let begin = Instant::now();
         let mut stream = loop {
-            let attempt = bench_lab::inside(lab, node, || establish(identity));
+            let attempt = lab.inside(node, || establish(identity))?;
             match attempt {
                 Ok(stream) => break stream,
                 Err(e) if begin.elapsed() > PATIENCE => return Err(e),

@@ -3,7 +3,7 @@
 use crate::network::{self, FEED, PEERS, Policies, ROUTER};
 use crate::policy::Lists;
 use anyhow::{Context, Result, ensure};
-use bench_lab::{Device, LOCAL_AS, inside, of_node};
+use bench_lab::{Device, LOCAL_AS, of_node};
 use sluice_base::Asn;
 use sluice_bgpsim::report;
 use sluice_bgpsim::run::{self, Setup};
@@ -94,7 +94,7 @@ impl Stage<'_> {
         let before = used(&lab, device);
         let setup = self.setup(case.receivers());
         let mut cost = Ok(0.0);
-        let phases = inside(&lab, PEERS, || {
+        let phases = lab.inside(PEERS, || {
             run::run_and(&setup, workload, || {
                 cost = at_rest(&lab, device).and_then(|after| match case {
                     Case::Refilter => {
@@ -104,7 +104,7 @@ impl Stage<'_> {
                     _ => Ok(after - before),
                 });
             })
-        })?;
+        })??;
         ensure!(
             report::verified(&phases),
             "{}, {}: a receiver lacks routes: every policy here accepts all",

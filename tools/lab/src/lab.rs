@@ -7,8 +7,10 @@ use crate::scope::Scope;
 use crate::state::{self, NodeState, State};
 use crate::topology::Topology;
 use crate::{LabError, daemon, network};
+use nix::sched::{CloneFlags, setns};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -140,6 +142,24 @@ impl Lab {
     /// A command that will run in the network namespace of `node`.
     pub fn command(&self, node: &str, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
         self.state.scope.command_in(&self.state.node(node)?.namespace, program)
+    }
+
+    /// Runs `work` to its end on a separate thread inside the network namespace of `node`. Sockets opened by `work` stay in the
+    /// namespace. A panic of `work` goes on in the caller.
+    ///
+    /// # Errors
+    ///
+    /// There is no such node, or this process may not enter the namespace.
+    pub fn inside<T: Send>(&self, node: &str, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        let path = self.state.scope.namespace_file(&self.state.node(node)?.namespace);
+        let file = File::open(&path).map_err(at(&path))?;
+        std::thread::scope(|threads| {
+            let thread = threads.spawn(|| {
+                setns(file, CloneFlags::CLONE_NEWNET).map_err(|error| at(&path)(error.into()))?;
+                Ok(work())
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 
     /// Runs a program on `node` to its end. Returns the output, or an error if the program failed.

@@ -38,12 +38,12 @@ pub fn run(daemon: Daemon) {
     let trace = Trace::read(&octets).unwrap();
     let pairs = chosen(Pair::read_all(daemon.name()));
     let lab = RouterLab::up(&topology(daemon, &pairs).parse().unwrap(), Path::new(SLUICE));
-    let failures = bench_lab::inside(&lab.lab, "peers", || {
+    let failures = lab.lab.inside("peers", || {
         let mut words = Words::default();
         let begin = Instant::now();
         let expected = expect(&lab, daemon, &pairs, &trace, &mut words);
         println!("{}: {} pairs, {:.1} s", daemon.name(), pairs.len(), begin.elapsed().as_secs_f64());
-        Ok(Comparison::new(&lab, daemon, &trace, words).run(&pairs, &expected))
+        Comparison::new(&lab, daemon, &trace, words).run(&pairs, &expected)
     });
     let failures = failures.unwrap();
     assert!(failures.is_empty(), "{} differences:\n{}", failures.len(), failures.join("\n"));

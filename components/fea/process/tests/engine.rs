@@ -9,7 +9,6 @@ use sluice_base::*;
 use sluice_fea::Engine;
 use sluice_fea_process::linux::LinuxEngine;
 use sluice_lab::{Lab, LabOptions};
-use std::fs::File;
 
 const TOPOLOGY: &str = "
 [nodes.r]
@@ -55,13 +54,6 @@ fn the_kernel_conforms() {
         return sluice_testkit::skipped("not root");
     }
     let lab = Lab::up(&TOPOLOGY.parse().unwrap(), LabOptions::unique("engine")).unwrap();
-    let state = lab.state();
-    let file = File::open(state.scope.namespace_file(&state.nodes["r"].namespace)).unwrap();
-    std::thread::scope(|threads| {
-        let suite = threads.spawn(|| {
-            nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-            conformance::check(Kernel { lab: &lab, engine: LinuxEngine::open().unwrap() });
-        });
-        suite.join().unwrap();
-    });
+    lab.inside("r", || conformance::check(Kernel { lab: &lab, engine: LinuxEngine::open().unwrap() }))
+        .unwrap();
 }

@@ -38,15 +38,7 @@ struct Bench {
 
 /// An engine in the namespace of `node`: sockets belong to the namespace in which they were opened.
 fn engine_in(lab: &Lab, node: &str) -> LinuxEngine {
-    let state = lab.state();
-    let file = File::open(state.scope.namespace_file(&state.nodes[node].namespace)).unwrap();
-    std::thread::scope(|threads| {
-        let open = threads.spawn(|| {
-            nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-            LinuxEngine::open().unwrap()
-        });
-        open.join().unwrap()
-    })
+    lab.inside(node, || LinuxEngine::open().unwrap()).unwrap()
 }
 
 impl Bench {

@@ -35,15 +35,7 @@ fn lab() -> Option<Lab> {
 
 /// Does something on a thread inside a node; sockets stay in the namespace in which they were opened.
 fn inside<T: Send>(lab: &Lab, node: &str, act: impl FnOnce() -> T + Send) -> T {
-    let state = lab.state();
-    let file = File::open(state.scope.namespace_file(&state.nodes[node].namespace)).unwrap();
-    std::thread::scope(|threads| {
-        let thread = threads.spawn(|| {
-            nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-            act()
-        });
-        thread.join().unwrap()
-    })
+    lab.inside(node, act).unwrap()
 }
 
 fn request(kind: Kind) -> SocketRequest {

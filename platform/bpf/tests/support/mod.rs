@@ -2,9 +2,8 @@
 #![allow(dead_code)] // Each test file uses a part.
 
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::sched::{CloneFlags, unshare};
 use sluice_lab::{Lab, LabOptions};
-use std::fs::File;
 use std::path::Path;
 
 /// Two nodes with one link: `r:eth0` 10.0.0.1 and `a:eth0` 10.0.0.2.
@@ -38,19 +37,11 @@ pub fn usable() -> bool {
 
 /// Runs `work` on a thread in the network namespace of `node` and in a mount namespace of its own.
 pub fn in_node<T: Send>(lab: &Lab, node: &str, work: impl FnOnce() -> T + Send) -> T {
-    let state = lab.state();
-    let file = File::open(state.scope.namespace_file(&state.nodes[node].namespace)).unwrap();
-    std::thread::scope(|threads| {
-        let thread = threads.spawn(move || {
-            setns(file, CloneFlags::CLONE_NEWNET).unwrap();
-            private_mounts();
-            work()
-        });
-        match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
+    let alone = || {
+        private_mounts();
+        work()
+    };
+    lab.inside(node, alone).unwrap()
 }
 
 fn private_mounts() {
