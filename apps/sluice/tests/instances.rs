@@ -4,6 +4,7 @@
 
 mod router_lab;
 
+use router_lab::bird::commit;
 use router_lab::{RouterLab, SLUICE, possible, routes, share};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -63,11 +64,6 @@ fn prefixes(lab: &RouterLab, table: &str) -> BTreeSet<String> {
     routes(&kernel(lab, table)).map(Into::into).collect()
 }
 
-fn configure(lab: &RouterLab, statement: &str) {
-    let output = lab.cli(&["configure", statement, "commit"]);
-    assert!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
 /// Returns the time when the session with the neighbor `red` came up, in milliseconds of the day: BIRD recomputes the
 /// time on each request, give or take 1 ms.
 fn established_at(lab: &RouterLab) -> u64 {
@@ -117,10 +113,10 @@ fn instances_live_beside_each_other() {
     assert_eq!(groups["tables"][0]["next_hops"][0]["address"], "10.2.0.2");
 
     // A change of one instance concerns that one.
-    configure(&lab, "set instance red protocols static route 203.0.113.0/24 discard");
+    commit(&lab, "set instance red protocols static route 203.0.113.0/24 discard");
     lab.until("the table has it", |l| prefixes(l, "100").contains("203.0.113.0/24"));
     assert_eq!((pids(&lab), prefixes(&lab, "main")), (first, expected(&MAIN)));
-    configure(&lab, "delete instance red protocols static route 203.0.113.0/24");
+    commit(&lab, "delete instance red protocols static route 203.0.113.0/24");
 
     // A new process takes over from the old one, and the session stays.
     let before = established_at(&lab);
@@ -142,7 +138,7 @@ fn instances_live_beside_each_other() {
     lab.kill(lab.pid("rib").unwrap());
     lab.until("the RIB is back", RouterLab::ready);
     lab.until("it has all routes of both instances", |l| l.rib("static").0.v4 == 2 && l.rib("bgp").0.v4 == 4);
-    configure(&lab, "set instance red protocols static route 192.0.2.0/24 next-hop 10.2.0.2 weight 2");
+    commit(&lab, "set instance red protocols static route 192.0.2.0/24 next-hop 10.2.0.2 weight 2");
     lab.until("both tables are full", both_are_there);
 
     // The manager finds all of them again.
@@ -152,12 +148,12 @@ fn instances_live_beside_each_other() {
     assert_eq!(pids(&lab)[..3], second[..3]);
 
     // Into another table: nothing stays behind.
-    configure(&lab, "set instance red table 200");
+    commit(&lab, "set instance red table 200");
     lab.until("the routes are in the other table", |l| prefixes(l, "200") == expected(&RED));
     lab.until("the old table is empty", |l| prefixes(l, "100").is_empty());
 
     // An instance that goes takes its routes along.
-    configure(&lab, "delete instance red");
+    commit(&lab, "delete instance red");
     lab.until("its table is empty", |l| prefixes(l, "200").is_empty());
     assert!(lab.pid("bgp@red").is_none() && lab.pid("static@red").is_none());
     assert_eq!(pids_of_main(&lab), [first[0], first[1]]);

@@ -4,8 +4,8 @@
 
 mod router_lab;
 
+use router_lab::bird::{commit, kill, until_at_bird, withdrawals};
 use router_lab::{RouterLab, SLUICE, possible, share};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 const TOPOLOGY: &str = r#"
@@ -52,38 +52,6 @@ b = 'bird:sluice'
 a_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
 b_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
 "#;
-
-/// The prefixes that BIRD has from the router.
-fn at_bird(lab: &RouterLab) -> BTreeSet<String> {
-    let shown = lab.birdc("bird", "show route protocol sluice");
-    let prefixes = shown.lines().filter_map(|line| line.split_whitespace().next());
-    prefixes.filter(|word| word.contains('/')).map(String::from).collect()
-}
-
-fn until_at_bird(lab: &RouterLab, what: &str, expected: &[&str]) {
-    let expected: BTreeSet<String> = expected.iter().map(ToString::to_string).collect();
-    lab.until(what, |lab| at_bird(lab) == expected);
-}
-
-/// The number of withdrawals that BIRD has from the router in this session.
-fn withdrawals(lab: &RouterLab) -> u32 {
-    let shown = lab.birdc("bird", "show protocols all sluice");
-    let counts = shown.lines().filter(|line| line.contains("Import withdraws"));
-    counts.filter_map(|line| line.split_whitespace().nth(2)?.parse::<u32>().ok()).sum()
-}
-
-fn commit(lab: &RouterLab, statement: &str) {
-    let done = lab.cli(&["configure", statement, "commit"]);
-    assert!(done.status.success(), "{statement}: {}", String::from_utf8_lossy(&done.stdout));
-}
-
-/// Kills a component, and waits for the next process.
-fn kill(lab: &RouterLab, component: &str) {
-    let pid = lab.pid(component).unwrap();
-    lab.kill(pid);
-    lab.until("there is another process", |l| l.pid(component).is_some_and(|new| new != 0 && new != pid));
-    lab.until("the router is ready", RouterLab::ready);
-}
 
 #[test]
 fn announcements_follow_routes_that_come_and_go() {

@@ -4,6 +4,7 @@
 
 mod router_lab;
 
+use router_lab::bird::{at_bird, commit, kill, until_at_bird, withdrawals};
 use router_lab::{RouterLab, SLUICE, possible, runs, share};
 use serde_json::Value;
 use sluice_base::Rng;
@@ -61,44 +62,11 @@ a_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
 b_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
 "#;
 
-/// The prefixes that BIRD has from the router.
-fn at_bird(lab: &RouterLab) -> BTreeSet<String> {
-    let shown = lab.birdc("bird", "show route protocol sluice");
-    let prefixes = shown.lines().filter_map(|line| line.split_whitespace().next());
-    prefixes.filter(|word| word.contains('/')).map(String::from).collect()
-}
-
-/// Waits until BIRD has exactly these prefixes.
-fn until_at_bird(lab: &RouterLab, what: &str, expected: &[&str]) {
-    let expected: BTreeSet<String> = expected.iter().map(ToString::to_string).collect();
-    lab.until(what, |lab| at_bird(lab) == expected);
-}
-
-/// The withdrawals that BIRD has from the router in this session.
-fn withdrawals(lab: &RouterLab) -> Vec<String> {
-    let shown = lab.birdc("bird", "show protocols all sluice");
-    let counts = shown.lines().filter(|line| line.contains("Import withdraws"));
-    counts.filter_map(|line| line.split_whitespace().nth(2).map(String::from)).collect()
-}
-
-fn commit(lab: &RouterLab, statement: &str) {
-    let done = lab.cli(&["configure", statement, "commit"]);
-    assert!(done.status.success(), "{statement}: {}", String::from_utf8_lossy(&done.stdout));
-}
-
 /// The route of an origin in the RIB.
 fn in_rib(lab: &RouterLab, prefix: &str, origin: &str) -> Value {
     let routes = lab.ask(&["show", "routes", prefix]);
     let mut all = routes["routes"].as_array().cloned().unwrap_or_default().into_iter();
     all.find(|route| route["origin"] == origin).unwrap_or_default()
-}
-
-/// Kills a component, and waits for the next process.
-fn kill(lab: &RouterLab, component: &str) {
-    let pid = lab.pid(component).unwrap();
-    lab.kill(pid);
-    lab.until("there is another process", |l| l.pid(component).is_some_and(|new| new != 0 && new != pid));
-    lab.until("the router is ready", RouterLab::ready);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A lab with a Sluice router, and the questions shared by the tests.
 #![allow(dead_code)] // each of the test programs asks some of them
 
+pub mod bird;
+
 use serde_json::Value;
 use sluice_lab::process::ProcessId;
 use sluice_lab::{Lab, LabOptions, Topology, available};
