@@ -3,43 +3,38 @@
 //! Both listings are read page by page in the order of prefixes, and merged: the command holds one page of each.
 
 use crate::idl::bgp::v1 as pb;
+use crate::pages::Pages;
+use crate::routes::{Part, RoutesArgs};
 use serde_json::{Value, json};
 use sluice_base::IpPrefix;
 use sluice_cli::Values;
 use sluice_console::{Failure, Output};
-use sluice_xrl::idl::common::v1 as common;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-/// Routes of the first page: few, so that the first line comes at once.
-const FIRST_PAGE: u32 = 100;
-const PAGE: u32 = 1000;
+/// Prefixes after which the output may show what there is.
+const ROWS: u32 = 1000;
 
 /// An attribute by name, with its value in both routes; `None` where a route has none.
 type Difference = (&'static str, Option<String>, Option<String>);
 
-/// A listing of routes, page by page.
+/// A listing, of which the next route can be looked at.
 struct Listing<'a> {
-    client: &'a pb::BgpClient,
-    request: pb::GetRoutesRequest,
+    pages: Pages<'a>,
     routes: VecDeque<pb::Route>,
-    is_over: bool,
 }
 
 impl Listing<'_> {
-    /// Returns the next route without taking it, with its prefix; `None` at the end.
-    async fn peek(&mut self) -> Result<Option<(IpPrefix, &pb::Route)>, Failure> {
-        while self.routes.is_empty() && !self.is_over {
-            let reply = self.client.get_routes(self.request.clone()).await?;
-            self.routes = reply.routes.into();
-            (self.request.page, self.request.limit) = (reply.next_page, PAGE);
-            self.is_over = reply.next_page == 0;
+    /// Returns the prefix of the next route; `None` at the end.
+    async fn peek(&mut self) -> Result<Option<IpPrefix>, Failure> {
+        while self.routes.is_empty() {
+            let Some(page) = self.pages.next(u64::MAX).await? else { return Ok(None) };
+            self.routes = page.into();
         }
-        let Some(route) = self.routes.front() else { return Ok(None) };
-        let net = route.net.as_ref().map(IpPrefix::try_from);
-        let prefix =
-            net.and_then(Result::ok).ok_or_else(|| Failure::failed("BGP names a route without a prefix"))?;
-        Ok(Some((prefix, route)))
+        let net = self.routes.front().and_then(|route| route.net.as_ref()).map(IpPrefix::try_from);
+        net.and_then(Result::ok)
+            .map(Some)
+            .ok_or_else(|| Failure::failed("BGP names a route without a prefix"))
     }
 
     /// Takes the next route.
@@ -58,23 +53,11 @@ pub async fn diff(client: &pb::BgpClient, values: &Values, out: &mut Output) -> 
     if neighbors[0] == neighbors[1] {
         return Err(Failure::usage("the two neighbors are the same: name two different ones"));
     }
-    let v6 = values.has("v6") || neighbors.iter().any(|neighbor| neighbor.contains(':'));
-    let [mut one, mut other] = neighbors.clone().map(|neighbor| {
-        let mut request = pb::GetRoutesRequest {
-            family: if v6 { common::Family::Ipv6 } else { common::Family::Ipv4 }.into(),
-            communities: values.text("community").map(String::from).into_iter().collect(),
-            as_path: values.text("as-path").map(String::from).unwrap_or_default(),
-            origin_as: values.number("origin-as").map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
-            limit: FIRST_PAGE,
-            ..pb::GetRoutesRequest::default()
-        };
-        if values.has("received") {
-            (request.received_from, request.as_received) = (neighbor, true);
-        } else {
-            request.advertised_to = neighbor;
-        }
-        Listing { client, request, routes: VecDeque::new(), is_over: false }
-    });
+    let part = if values.has("received") { Part::Received } else { Part::Advertised };
+    let asked = neighbors.each_ref().map(|neighbor| RoutesArgs::of_neighbor(values, neighbor, part));
+    let v6 = asked.iter().any(RoutesArgs::is_v6);
+    let [mut one, mut other] = asked
+        .map(|args| Listing { pages: Pages::new(client, args.into_request(v6)), routes: VecDeque::new() });
     let with_next_hop = values.has("next-hop");
     // Both listings begin before the output does, so that an error is the whole output.
     one.peek().await?;
@@ -87,9 +70,9 @@ pub async fn diff(client: &pb::BgpClient, values: &Values, out: &mut Output) -> 
         let (left, right) = (one.peek().await?, other.peek().await?);
         let (prefix, order) = match (left, right) {
             (None, None) => break,
-            (Some((prefix, _)), None) => (prefix, Ordering::Less),
-            (None, Some((prefix, _))) => (prefix, Ordering::Greater),
-            (Some((a, _)), Some((b, _))) => (a.min(b), a.cmp(&b)),
+            (Some(prefix), None) => (prefix, Ordering::Less),
+            (None, Some(prefix)) => (prefix, Ordering::Greater),
+            (Some(a), Some(b)) => (a.min(b), a.cmp(&b)),
         };
         let path_of_one = if order.is_le() { one.take() } else { None };
         let path_of_other = if order.is_ge() { other.take() } else { None };
@@ -101,7 +84,7 @@ pub async fn diff(client: &pb::BgpClient, values: &Values, out: &mut Output) -> 
             out.element(|| text(prefix, order, &found), || value(prefix, order, &found));
         }
         count += 1;
-        if count.is_multiple_of(PAGE) && !out.page_done() {
+        if count.is_multiple_of(ROWS) && !out.page_done() {
             break;
         }
     }

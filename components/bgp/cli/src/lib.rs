@@ -3,6 +3,7 @@
 mod diff;
 mod explain;
 mod grammar;
+mod pages;
 mod plumbing;
 mod routes;
 mod sessions;

@@ -1,15 +1,12 @@
 //! BGP's routes, a line for each path or with all attributes.
 
 use crate::idl::bgp::v1 as pb;
+use crate::pages::Pages;
 use serde_json::{Value, json};
 use sluice_base::IpPrefix;
 use sluice_cli::Values;
 use sluice_console::{Failure, Output, net as prefix_text};
 use sluice_xrl::idl::common::v1 as common;
-
-/// Routes of a page: few in the first page, so that the first line comes at once.
-const FIRST_PAGE: u32 = 100;
-const PAGE: u32 = 1000;
 
 /// The routes between this router and a neighbor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +70,21 @@ impl RoutesArgs {
         args.v6 = address.contains(':') || args.v6;
         args
     }
+
+    /// Returns the request for all the routes of a family.
+    pub fn into_request(self, v6: bool) -> pb::GetRoutesRequest {
+        pb::GetRoutesRequest { family: family(v6).into(), ..self.request }
+    }
+
+    /// Returns true if the routes are IPv6.
+    pub fn is_v6(&self) -> bool {
+        self.v6
+    }
+}
+
+/// Returns an address family.
+fn family(v6: bool) -> common::Family {
+    if v6 { common::Family::Ipv6 } else { common::Family::Ipv4 }
 }
 
 pub fn path_json(p: &pb::Path) -> Value {
@@ -219,24 +231,23 @@ pub async fn routes(client: &pb::BgpClient, args: RoutesArgs, out: &mut Output) 
     let v6 = net.map_or(args.v6, |net| net.addr().is_ipv6());
     // One route that is asked for by name is shown in full.
     let in_full = args.detail || (net.is_some() && kind != pb::Match::Longer);
-    let mut request = pb::GetRoutesRequest {
-        family: if v6 { common::Family::Ipv6 } else { common::Family::Ipv4 }.into(),
+    let request = pb::GetRoutesRequest {
+        family: family(v6).into(),
         net: net.map(Into::into),
         r#match: kind.into(),
-        limit: FIRST_PAGE,
         ..args.request
     };
+    let mut pages = Pages::new(client, request);
     let mut left = args.limit.unwrap_or(u64::MAX);
     let mut is_first = true;
     while left > 0 {
-        request.limit = request.limit.min(u32::try_from(left).unwrap_or(u32::MAX));
-        let reply = client.get_routes(request.clone()).await?;
+        let Some(page) = pages.next(left).await? else { break };
         if is_first {
-            let heading = if in_full || reply.routes.is_empty() { String::new() } else { heading(v6) };
+            let heading = if in_full || page.is_empty() { String::new() } else { heading(v6) };
             out.begin_list("routes", &heading);
             is_first = false;
         }
-        for route in &reply.routes {
+        for route in &page {
             let value = || {
                 let paths: Vec<_> = route.paths.iter().map(path_json).collect();
                 json!({ "prefix": prefix_text(route.net.as_ref()), "paths": paths })
@@ -244,9 +255,8 @@ pub async fn routes(client: &pb::BgpClient, args: RoutesArgs, out: &mut Output) 
             let text = || if in_full { detail(route) } else { lines(route, v6) };
             out.element(|| text().trim_end().to_string(), value);
         }
-        left = left.saturating_sub(reply.routes.len() as u64);
-        (request.page, request.limit) = (reply.next_page, PAGE);
-        if reply.next_page == 0 || !out.page_done() {
+        left = left.saturating_sub(page.len() as u64);
+        if !out.page_done() {
             break;
         }
     }
