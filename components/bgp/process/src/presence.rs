@@ -54,6 +54,12 @@ impl PresenceSide {
         }
     }
 
+    /// Asks questions again, before what was queued meanwhile: one of them may have been taken back. To ask twice has no effect.
+    fn ask_again(&self, questions: Vec<PresenceQuestion>) {
+        let again = questions.into_iter().map(|question| (question, true));
+        self.queued.borrow_mut().splice(..0, again);
+    }
+
     /// Notes that a RIB answers questions.
     pub fn rib_started(&self) {
         self.forget();
@@ -142,8 +148,7 @@ pub async fn ask(process: Rc<BgpProcess>, instance: String) {
                     Err(error) => warn!(%error, "the RIB's answer about present routes makes no sense"),
                 },
                 Err(XrlError::DeadlineExceeded) if side.is_rib_alive.get() => {
-                    // Behind what was asked meanwhile; to ask twice has no effect.
-                    side.ask(questions, true);
+                    side.ask_again(questions);
                     tokio::time::sleep(ASK_AGAIN).await;
                 }
                 // A RIB that died is asked everything again when it is back.

@@ -3,6 +3,7 @@
 mod presence;
 mod subscriptions;
 
+use presence::Untold;
 pub use presence::message as presence_message;
 pub use subscriptions::Wish;
 
@@ -35,8 +36,7 @@ pub struct Clients {
     /// The processes that registered origins, each watched by a task, and the number of the last registration by each.
     programs: RefCell<BTreeMap<(OriginKey, u32), u64>>,
     next_watcher: Cell<u32>,
-    /// The number of the last report of presence.
-    presence_number: Cell<u64>,
+    untold: Untold,
     /// True if a task waits until every origin had the time to announce its routes.
     awaits_origins: Cell<bool>,
     wake: Notify,
@@ -88,7 +88,7 @@ impl Clients {
             subscriptions: RefCell::default(),
             programs: RefCell::default(),
             next_watcher: Cell::new(1),
-            presence_number: Cell::new(0),
+            untold: Untold::default(),
             awaits_origins: Cell::new(false),
             wake: Notify::new(),
         }

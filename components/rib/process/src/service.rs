@@ -226,13 +226,11 @@ impl pb::Rib for Served {
             XrlError::Busy(error.to_string())
         })?;
         self.await_origins();
+        let number = self.answer_presence(watcher, table(request.table), &prefixes, except.as_deref());
         let states = prefixes.into_iter().zip(states);
         let presence =
             |(prefix, is_present)| presence_message(AnyPrefix::from(prefix), except.clone(), is_present);
-        Ok(pb::WatchPresenceReply {
-            presences: states.map(presence).collect(),
-            number: self.presence_number(),
-        })
+        Ok(pb::WatchPresenceReply { presences: states.map(presence).collect(), number })
     }
 
     async fn unwatch_presence(
@@ -242,7 +240,9 @@ impl pb::Rib for Served {
     ) -> Result<pb::UnwatchPresenceReply, XrlError> {
         let watcher = self.client(ctx, &request.target).await?;
         let except = (!request.except_origin.is_empty()).then_some(request.except_origin);
-        for prefix in ip_prefixes(&request.nets)? {
+        let prefixes = ip_prefixes(&request.nets)?;
+        self.answer_presence(watcher, table(request.table), &prefixes, except.as_deref());
+        for prefix in prefixes {
             let prefix = AnyPrefix::from(prefix);
             self.driver.input(Input::UnwatchPresence(table(request.table), watcher, prefix, except.clone()));
         }
