@@ -114,11 +114,12 @@ neighbor 10.1.0.1 {
 '''
 files = { 'routes.sh' = '''
 #!/bin/sh
+mkfifo @DIR@/withdraw
 echo announce route 198.51.100.0/24 next-hop self
 echo announce route 203.0.113.0/24 next-hop self
-while ! [ -e @DIR@/withdraw ]; do sleep 0.1; done
+read order < @DIR@/withdraw
 echo withdraw route 203.0.113.0/24 next-hop self
-sleep 1000
+read order < @DIR@/withdraw
 ''' }"#,
         withdraw: |lab| std::fs::write(lab.lab.dir("neighbor").join("withdraw"), "").unwrap(),
     },

@@ -41,8 +41,9 @@ fn components_answer_without_their_manager() {
         assert_eq!(status, 3, "{command}: {said}");
         assert!(said.contains("manager in /run/sluice is dead") && said.contains("`sluice start`"), "{said}");
     }
-    let (said, _) = router.shell(&format!("kill -9 {bgp}; sleep 0.2; sluice status"));
-    assert!(said.contains(&format!("so are bgp (process {bgp})")), "{said}");
+    router.run(&format!("kill -9 {bgp}"));
+    let dead = format!("so are bgp (process {bgp})");
+    assert!(router.waits(|router| router.shell("sluice status").0.contains(&dead)));
     router.start("");
     assert!(router.kernel().contains("10.1.0.0/16"));
 }

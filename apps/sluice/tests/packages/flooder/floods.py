@@ -118,9 +118,11 @@ class Flood:
             target = self.targets[number // 2 % len(self.targets)]
             try:
                 held.append(target.open() if number % 2 else connect(target.path))
+                refused = False
             except OSError:
-                time.sleep(0.001)
-            if len(held) > CONNECTIONS:
+                refused = True
+            # Who is refused has what is allowed: the oldest makes room for the next one.
+            if held and (refused or len(held) > CONNECTIONS):
                 held.popleft().close()
 
     def calls(self) -> None:
@@ -166,7 +168,6 @@ class Flood:
                     stream.close()
                     del streams[number]
                     left.pop(number, None)
-                    time.sleep(0.001)
                     open_one(target, written)
 
     def frames(self) -> None:
@@ -181,16 +182,19 @@ class Flood:
         garbage = head(7, 99, 0, 0)
         for octets in itertools.cycle([half, huge, full, garbage]):
             held = []
+            ends = select.poll()
             for target in [self.targets[0], update, self.interfaces]:
                 for _ in range(MANY):
                     try:
                         stream = target.open()
                         held.append(stream)
+                        ends.register(stream, 0)
                         stream.settimeout(0.02)
                         stream.sendall(octets)
                     except OSError:
                         pass
-            time.sleep(0.1)
+            # Until the other side ends one, or a while: it may wait for the rest.
+            ends.poll(100)
             for stream in held:
                 stream.close()
 
@@ -237,8 +241,8 @@ def main() -> None:
             flooding = Flood(run_dir, secret)
             break
         except OSError:
-            # The connections of the flood before are not closed yet.
-            time.sleep(0.1)
+            # The connections of the flood before are not closed yet. An attempt takes as long as the refusal of the Finder.
+            continue
     print(f"flood {flood}: begun", flush=True)
     getattr(flooding, flood)()
 
