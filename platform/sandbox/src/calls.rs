@@ -275,6 +275,9 @@ const DEADLY: &[i64] = &[
     libc::SYS_vhangup,
 ];
 
+/// Calls of the FEA beside the common ones: the kernel still checks CAP_BPF and CAP_NET_ADMIN.
+const FORWARDING: &[i64] = &[libc::SYS_bpf];
+
 /// Flags of clone(2) for new namespaces; [`CLONE_NEWTIME`](libc::CLONE_NEWTIME) exists for clone3(2) only.
 const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNS,
@@ -354,7 +357,7 @@ pub enum CallError {
 fn programs(list: CallList) -> Result<Vec<BpfProgram>, CallError> {
     let mut programs = vec![
         allowing(list)?,
-        filter(DEADLY.iter().map(|call| (*call, Vec::new())).collect(), SeccompAction::KillProcess)?,
+        filter(deadly(list).map(|call| (call, Vec::new())).collect(), SeccompAction::KillProcess)?,
         // glibc makes threads by clone(2) instead, whose flags a filter can read.
         refusing(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?,
         refusing(BTreeMap::from([(libc::SYS_clone, namespace_rules()?)]), libc::EPERM)?,
@@ -366,6 +369,12 @@ fn programs(list: CallList) -> Result<Vec<BpfProgram>, CallError> {
         programs.push(refusing(refused, libc::EPERM)?);
     }
     Ok(programs)
+}
+
+/// Returns the calls that end a process of a list. The FEA loads XDP programs.
+fn deadly(list: CallList) -> impl Iterator<Item = i64> {
+    let spared = FORWARDING.iter().filter(move |_| list == CallList::Forwarding);
+    DEADLY.iter().copied().filter(move |call| !spared.clone().any(|spared| spared == call))
 }
 
 fn namespace_rules() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
@@ -389,7 +398,8 @@ fn option_rules() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
 fn allowing(list: CallList) -> Result<BpfProgram, CallError> {
     let more: &[i64] = match list {
         CallList::Package => INTERPRETER,
-        CallList::Component | CallList::Forwarding => &[],
+        CallList::Forwarding => FORWARDING,
+        CallList::Component => &[],
     };
     let calls = COMMON.iter().chain(more).map(|call| (*call, Vec::new())).collect();
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
@@ -417,6 +427,9 @@ mod tests {
         let allowed: Vec<i64> = COMMON.iter().chain(INTERPRETER).copied().collect();
         assert!(allowed.iter().all(|call| !deadly.contains(call)));
         assert_eq!(allowed.iter().collect::<BTreeSet<_>>().len(), allowed.len());
+        let spared: BTreeSet<i64> = super::deadly(CallList::Forwarding).collect();
+        assert_eq!(deadly.difference(&spared).copied().collect::<Vec<_>>(), [libc::SYS_bpf]);
+        assert_eq!(super::deadly(CallList::Package).count(), deadly.len());
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Files {
 pub enum CallList {
     /// Of a component of the router's executable: threads, files, Unix sockets.
     Component,
-    /// Of the FEA: the same, and sockets of all families.
+    /// Of the FEA: the same, sockets of all families, and bpf(2).
     Forwarding,
     /// Of a package's program in any language, with its interpreter.
     Package,

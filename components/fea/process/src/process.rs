@@ -89,12 +89,18 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
     })
 }
 
-/// Drops root's rights but the rights over the network. Where there are none to give up, as in a user namespace that has fewer, nothing
+/// Drops root's rights but the rights over the network and over XDP programs. Where there are none to give up, as in a user namespace that has fewer, nothing
 /// changes.
 fn keep_network_rights_only() {
     use caps::{CapSet, Capability, CapsHashSet};
-    let kept: CapsHashSet =
-        [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW, Capability::CAP_NET_BIND_SERVICE].into();
+    let kept: CapsHashSet = [
+        Capability::CAP_NET_ADMIN,
+        Capability::CAP_NET_RAW,
+        Capability::CAP_NET_BIND_SERVICE,
+        Capability::CAP_BPF,
+        Capability::CAP_PERFMON,
+    ]
+    .into();
     for set in [CapSet::Inheritable, CapSet::Ambient, CapSet::Effective, CapSet::Permitted] {
         let wanted =
             if matches!(set, CapSet::Effective | CapSet::Permitted) { &kept } else { &CapsHashSet::new() };

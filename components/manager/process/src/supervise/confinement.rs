@@ -1,6 +1,6 @@
 //! The confinement of components' processes: which layers the host offers, and the plan for each component.
 
-use crate::supervise::{kept_files, state};
+use crate::supervise::{kept_files, pins, state};
 use nix::unistd::{Gid, Uid, chown, geteuid};
 use serde::Serialize;
 use sluice_base::class_of;
@@ -20,8 +20,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tracing::warn;
 
-/// The capabilities of the FEA: interfaces, routes and next hops; raw and packet sockets; ports below 1024.
-const NETWORK_CAPABILITIES: [&str; 3] = ["CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_NET_BIND_SERVICE"];
+/// The capabilities of the FEA: interfaces, routes and next hops; raw and packet sockets; ports below 1024; XDP programs
+/// and their maps; programs with arithmetic on packet pointers.
+const NETWORK_CAPABILITIES: [&str; 5] =
+    ["CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_NET_BIND_SERVICE", "CAP_BPF", "CAP_PERFMON"];
 /// The loader of dynamically linked programs (System V ABI, x86-64 supplement).
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
@@ -150,6 +152,9 @@ impl Confinement {
         if let Some(folder) = &plan.folder {
             kept_files::make(folder, plan.user)?;
         }
+        if rights.network_admin {
+            kept_files::make(&pins::folder(&self.run_dir), plan.user)?;
+        }
         // A component without bounds stays in the router's group: a group of its own would only cost time.
         if let (Ok(groups), Some(resources)) = (&self.groups, rights.resources(program.is_packaged)) {
             plan.groups = groups.make(name, &bounds(resources))?;
@@ -243,6 +248,7 @@ impl Confinement {
         if rights.network_admin {
             files.read.extend(paths(&["/sys", "/proc"]));
             files.write.push("/proc/sys/net".into());
+            files.write.push(pins::folder(&self.run_dir));
         }
         files
     }

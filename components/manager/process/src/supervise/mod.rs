@@ -8,6 +8,7 @@ pub mod handover;
 pub mod inherited;
 pub mod kept_files;
 pub mod left_behind;
+pub mod pins;
 pub mod processes;
 pub mod replace_error;
 pub mod restart;

@@ -3,7 +3,7 @@
 use crate::ManagerProcess;
 use crate::audit::record::Act;
 use crate::configure::people::user_name;
-use crate::supervise::handover;
+use crate::supervise::{handover, pins};
 use crate::supervise::processes::usage_of;
 use crate::supervise::start_again as starting_again;
 use sluice_manager::{Input, Phase};
@@ -13,6 +13,9 @@ use std::rc::Rc;
 
 /// The number of the refusal to restart a component that does not run, and did not come up.
 const NOT_STARTED: u32 = 2;
+
+/// The number of the refusal of a bpffs.
+const NO_PINS: u32 = 3;
 
 /// The most records of the audit in an answer.
 const MOST_RECORDS: usize = 1000;
@@ -87,6 +90,19 @@ impl pb::Manager for Served {
         _request: pb::GetSecurityRequest,
     ) -> Result<pb::GetSecurityReply, XrlError> {
         Ok(self.security())
+    }
+
+    async fn mount_pins(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::MountPinsRequest,
+    ) -> Result<pb::MountPinsReply, XrlError> {
+        let user = self.processes.confinement.user(pins::OWNER);
+        let mounted = user
+            .map_err(pins::PinsError::from)
+            .and_then(|user| pins::mount(&self.options.run_dir, user))
+            .map_err(|error| XrlError::application(NO_PINS, error.to_string()))?;
+        Ok(pb::MountPinsReply { folder: mounted.to_string_lossy().into_owned() })
     }
 
     async fn read_audit(
