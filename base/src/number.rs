@@ -98,6 +98,12 @@ pub struct TableId(pub u32);
 impl TableId {
     /// The kernel's main table.
     pub const MAIN: TableId = TableId(254);
+
+    /// The kernel's table of local addresses and broadcasts, which it consults before all others.
+    pub const LOCAL: TableId = TableId(255);
+
+    /// The kernel's table that it consults after the main table.
+    pub const DEFAULT: TableId = TableId(253);
 }
 
 impl fmt::Display for TableId {

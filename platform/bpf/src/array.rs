@@ -69,6 +69,16 @@ impl MappedArray {
         place.map(|place| place.store(value, Ordering::Release)).is_some()
     }
 
+    /// Loads the 64-bit word number `word` of the whole array; `None` beyond the end.
+    pub fn load_word(&self, word: usize) -> Option<u64> {
+        Some(self.mapping.words64().get(word)?.load(Ordering::Acquire))
+    }
+
+    /// Stores the 64-bit word number `word` of the whole array. Returns false, and stores nothing, beyond the end.
+    pub fn store_word(&self, word: usize, value: u64) -> bool {
+        self.mapping.words64().get(word).map(|place| place.store(value, Ordering::Release)).is_some()
+    }
+
     fn index(&self, entry: usize, word: usize, octets: usize) -> Option<usize> {
         let per_entry = self.octets / octets;
         (entry < self.entries && word < per_entry).then(|| entry * per_entry + word)

@@ -77,6 +77,26 @@ impl Pins {
         Ok(pins)
     }
 
+    /// Opens a folder of pins of any version of the layouts; `None` if it does not exist. Its links can be taken over, and
+    /// the folder can be removed.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be read, or is not on a bpffs.
+    pub fn open_old(folder: &Path) -> Result<Option<Self>, BpfError> {
+        let at = |source| BpfError::Pin { path: folder.into(), source };
+        if !folder.try_exists().map_err(at)? {
+            return Ok(None);
+        }
+        if !is_bpffs(folder).map_err(at)? {
+            return Err(BpfError::NotAvailable {
+                feature: "bpffs",
+                because: format!("{} is on no bpffs", folder.display()),
+            });
+        }
+        Ok(Some(Pins { folder: folder.into() }))
+    }
+
     /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -158,6 +178,28 @@ impl Pins {
         Ok(Some(link))
     }
 
+    /// Takes up all pinned links. The pins of links whose interfaces were removed are removed.
+    ///
+    /// # Errors
+    ///
+    /// If a pin cannot be read.
+    pub fn links(&self) -> Result<Vec<Link>, BpfError> {
+        let folder = self.folder.join("links");
+        let at = |source| BpfError::Pin { path: folder.clone(), source };
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(at)?,
+        };
+        let mut links = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(at)?.file_name().to_string_lossy().into_owned();
+            if !name.contains("%record") && !name.contains("%new") {
+                links.extend(self.link(&unescape(&name))?);
+            }
+        }
+        Ok(links)
+    }
+
     /// Removes the pin of an interface's link. The program is detached when no process has the link.
     ///
     /// # Errors
@@ -237,6 +279,11 @@ fn escape(name: &str) -> String {
     name.replace('%', "%25").replace('.', "%2e").replace('/', "%2f")
 }
 
+/// Returns the name whose pin has the name `escaped`.
+fn unescape(escaped: &str) -> String {
+    escaped.replace("%2f", "/").replace("%2e", ".").replace("%25", "%")
+}
+
 /// Returns the name of the record beside a pin.
 fn beside(name: &Path) -> PathBuf {
     suffixed(name, "%record")
@@ -250,12 +297,15 @@ fn suffixed(name: &Path, suffix: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::escape;
+    use super::{escape, unescape};
 
     #[test]
     fn different_names_have_different_pins() {
         assert_eq!(escape("eth0.5"), "eth0%2e5");
         assert_ne!(escape("eth0.5"), escape("eth0%2e5"));
+        for name in ["eth0.5", "eth0%2e5", "a%b", "%252e"] {
+            assert_eq!(unescape(&escape(name)), name);
+        }
         assert!(!escape("../x").contains(['.', '/']));
     }
 }

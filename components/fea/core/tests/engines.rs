@@ -50,7 +50,7 @@ fn a_set_conforms() {
     let beside = Shared::new(UNICAST);
     let mut engine = EngineSet::new(Box::new(authority.clone())).with(Box::new(beside));
     complete(&mut engine);
-    assert_eq!(engine.name(), "sim, sim");
+    assert_eq!(engine.names(), ["sim", "sim"]);
     conformance::check(Sim { engine, authority });
 }
 
@@ -82,7 +82,7 @@ fn an_engine_beside_follows_the_authority() {
     let mut refused = Vec::new();
     set.apply(&ops, &mut refused);
     assert_eq!(refused.iter().map(|r| r.index).collect::<Vec<_>>(), [2]);
-    assert_eq!(set.beside().iter().map(Beside::refused).collect::<Vec<_>>(), [1]);
+    assert_eq!(set.beside().map(Beside::refused).collect::<Vec<_>>(), [1]);
     assert!(beside.engine.borrow().members.contains_key(&NextHopId(1)));
     assert!(beside.engine.borrow().routes.is_empty() && authority.engine.borrow().routes.len() == 1);
     assert_eq!(beside.engine.borrow().links[&interface].0.mtu, 1500);
@@ -91,4 +91,19 @@ fn an_engine_beside_follows_the_authority() {
     let mut notices = Vec::new();
     while set.poll(&mut notices) {}
     assert!(!notices.contains(&Notice::NextHopGone(NextHopId(1))));
+}
+
+/// An engine that leaves gets no operation any more, and its number is not used again.
+#[test]
+fn an_engine_leaves() {
+    let (authority, beside) = (Shared::new(ALL), Shared::new(UNICAST));
+    let mut set = EngineSet::new(Box::new(authority)).with(Box::new(beside.clone()));
+    complete(&mut set);
+    assert!(set.leave(BesideId(0)).is_some_and(|engine| engine.name() == "sim"));
+    assert!(set.leave(BesideId(0)).is_none());
+    assert_eq!((set.take_joined().len(), set.names()), (0, vec!["sim"]));
+    let member = Member::Blackhole { family: Family::Ipv4 };
+    set.apply(&[EngineOp::SetMember { id: NextHopId(1), member }], &mut Vec::new());
+    assert_eq!(beside.engine.borrow().operations, 0);
+    assert_eq!(set.join(Box::new(beside)), BesideId(1));
 }

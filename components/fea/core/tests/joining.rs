@@ -170,7 +170,7 @@ impl World {
         let authority = self.authority.engine.borrow();
         let wanted = authority.forwarding();
         for (n, shared) in self.beside.iter().enumerate() {
-            let beside = &self.drive.engine().beside()[n];
+            let beside = self.drive.engine().beside().nth(n).unwrap();
             let (stage, refused) = (beside.stage(), beside.refused());
             assert_eq!(stage, Stage::Complete);
             let engine = shared.engine.borrow();
@@ -208,7 +208,7 @@ impl World {
 fn an_engine_joins_an_empty_set() {
     let mut world = World::new();
     let engine = world.join(ALL, &[]);
-    assert_eq!(world.drive.engine().name(), "sim, sim");
+    assert_eq!(world.drive.engine().names(), ["sim", "sim"]);
     world.check();
     assert_eq!(engine.engine.borrow().operations, 0);
     world.full();
@@ -231,7 +231,7 @@ fn an_engine_joins_a_full_set() {
     // Nothing is written twice.
     let objects = unicast.engine.borrow().members.len() as u64 + 12 + 160;
     assert_eq!(unicast.engine.borrow().operations, objects);
-    assert!(world.drive.engine().beside().iter().all(|beside| beside.refused() == 0));
+    assert!(world.drive.engine().beside().all(|beside| beside.refused() == 0));
 }
 
 /// The core takes routes of an earlier life in without an operation.
@@ -285,7 +285,7 @@ fn routes_change_during_a_replay() {
         world.routes(table, false, None, &[1, 21, 38]);
         world.input(Input::Configure(configuration(1300, [2, 3])));
         world.check();
-        assert_eq!(world.drive.engine().beside()[0].refused(), 0, "after {slices} slices");
+        assert_eq!(world.drive.engine().beside().nth(0).unwrap().refused(), 0, "after {slices} slices");
         assert_eq!(engine.engine.borrow().routes.len(), 158);
     }
 }
@@ -297,7 +297,7 @@ fn an_engine_joins_and_refuses_a_part() {
     let (engine, other) = (world.join(UNICAST, &[3, 4]), world.join(UNICAST, &[]));
     world.check();
     assert_eq!((engine.engine.borrow().routes.len(), other.engine.borrow().routes.len()), (152, 160));
-    let refused = |world: &mut World| world.drive.engine().beside()[0].refused();
+    let refused = |world: &mut World| world.drive.engine().beside().nth(0).unwrap().refused();
     assert_eq!(refused(&mut world), 8);
     let reported = |world: &World| {
         let is_first = |e: &&Effect| matches!(e, Effect::Event(Event::RefusedBeside(..)));
@@ -352,7 +352,7 @@ fn members_that_the_authority_refused_are_not_replayed() {
     let engine = world.join(UNICAST, &[]);
     engine.engine.borrow_mut().set_up(index(1), true);
     world.check();
-    assert_eq!(world.drive.engine().beside()[0].refused(), 0);
+    assert_eq!(world.drive.engine().beside().nth(0).unwrap().refused(), 0);
     assert_eq!(engine.engine.borrow().routes.len(), 120);
 }
 

@@ -233,7 +233,7 @@ mod tests {
             provenance: Provenance::NONE,
         };
         engines.replay([(BesideId(0), ReplayStep::Apply(op))]);
-        assert_eq!(engines.name(), "sim, sim");
+        assert_eq!(engines.names(), ["sim", "sim"]);
         let row = pb::RefusedBeside { engine: "sim".into(), reason: "invalid".into(), refused: 1 };
         assert_eq!(refused_beside(&engines), [row]);
     }

@@ -201,7 +201,7 @@ impl FeaProcess {
 
     /// Returns the names of the engines, for people.
     pub(crate) fn engine_name(&self) -> String {
-        self.drive.borrow_mut().engine().name().into()
+        self.drive.borrow_mut().engine().names().join(", ")
     }
 
     /// Returns the numbers of operations that engines beside the authority refused.

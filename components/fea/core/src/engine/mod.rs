@@ -274,9 +274,12 @@ pub trait Engine {
     /// Requests a snapshot among the notices. A new request starts a snapshot that is under way afresh.
     fn request_snapshot(&mut self);
 
-    /// Returns a reader of the unicast routes that the engine holds; `None` without [`Capability::Unicast`]. A reader may be used
-    /// on another thread.
+    /// Returns a reader of the unicast routes that the engine holds; `None` without [`Capability::Unicast`], and for
+    /// an engine beside the authority that cannot be read on another thread, as a reader may be.
     fn reader(&self) -> Option<Box<dyn RouteReader>>;
+
+    /// Informs an engine that joined beside an authority: the authority's objects have been replayed to the engine.
+    fn replayed(&mut self) {}
 
     /// Returns the set, if the engine is a set of engines.
     fn as_set(&mut self) -> Option<&mut EngineSet> {

@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 /// ([`EngineSet::replay`]); meanwhile the engine's [`Stage`] decides on the operations that reach the engine.
 pub struct EngineSet {
     authority: Box<dyn Engine>,
-    beside: Vec<Beside>,
-    name: String,
+    beside: BTreeMap<BesideId, Beside>,
+    /// The number of the next engine that joins.
+    next: BesideId,
     notices: Vec<Notice>,
     /// The engines that have joined and that the core does not know yet.
     joined: Vec<BesideId>,
@@ -79,6 +80,8 @@ pub enum ReplayStep {
 pub struct Beside {
     engine: Box<dyn Engine>,
     stage: Stage,
+    /// True if the engine knows that the replay is complete.
+    was_completed: bool,
     refused: BTreeMap<RefusalKind, u64>,
     /// The first refusal, until [`EngineSet::take_first_refusals`].
     first: Option<(EngineOp, Refusal)>,
@@ -89,7 +92,7 @@ pub struct Beside {
 impl Beside {
     fn new(engine: Box<dyn Engine>) -> Self {
         let (refused, ops, refusals) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Beside { engine, stage: Stage::Members, refused, first: None, ops, refusals }
+        Beside { engine, stage: Stage::Members, was_completed: false, refused, first: None, ops, refusals }
     }
 
     /// Returns the engine.
@@ -139,13 +142,21 @@ impl Beside {
             ReplayStep::Enter(stage) => self.stage = stage,
         }
     }
+
+    /// Carries the replayed operations out. Informs the engine once nothing is left to replay.
+    fn finish_replay_step(&mut self) {
+        self.carry_out();
+        if self.stage == Stage::Complete && !core::mem::replace(&mut self.was_completed, true) {
+            self.engine.replayed();
+        }
+    }
 }
 
 impl EngineSet {
     /// Makes a set of the authority alone.
     pub fn new(authority: Box<dyn Engine>) -> Self {
-        let name = authority.name().into();
-        EngineSet { authority, beside: Vec::new(), name, notices: Vec::new(), joined: Vec::new() }
+        let (beside, next) = (BTreeMap::new(), BesideId(0));
+        EngineSet { authority, beside, next, notices: Vec::new(), joined: Vec::new() }
     }
 
     /// Adds an engine beside the authority; see [`EngineSet::join`].
@@ -159,30 +170,41 @@ impl EngineSet {
     /// and for the host's own settings. The driver of the set learns of the engine by [`EngineSet::take_joined`], and has
     /// the core replay the authority's objects.
     pub fn join(&mut self, engine: Box<dyn Engine>) -> BesideId {
-        self.name.push_str(", ");
-        self.name.push_str(engine.name());
-        let id = BesideId(self.beside.len() as u32);
-        self.beside.push(Beside::new(engine));
+        let id = self.next;
+        self.next = BesideId(id.0 + 1);
+        self.beside.insert(id, Beside::new(engine));
         self.joined.push(id);
         id
+    }
+
+    /// Removes an engine beside the authority, and returns the engine; `None` if no engine has the number. Operations no longer reach
+    /// the engine. Its number is not used again.
+    pub fn leave(&mut self, id: BesideId) -> Option<Box<dyn Engine>> {
+        self.joined.retain(|joined| *joined != id);
+        Some(self.beside.remove(&id)?.engine)
+    }
+
+    /// Returns the names of the engines, the authority's first.
+    pub fn names(&self) -> Vec<&str> {
+        let beside = self.beside.values().map(|beside| beside.engine.name());
+        core::iter::once(self.authority.name()).chain(beside).collect()
     }
 
     /// Takes the engines that have joined since the last call, with their capabilities.
     pub fn take_joined(&mut self) -> Vec<(BesideId, Vec<Capability>)> {
         let joined = core::mem::take(&mut self.joined);
-        let capabilities =
-            |id: BesideId| Some(self.beside.get(id.0 as usize)?.engine.capabilities().to_vec());
+        let capabilities = |id: BesideId| Some(self.beside.get(&id)?.engine.capabilities().to_vec());
         joined.into_iter().filter_map(|id| Some((id, capabilities(id)?))).collect()
     }
 
     /// Carries out steps of replays, in order. Steps of an engine that is not in the set are dropped.
     pub fn replay(&mut self, steps: impl IntoIterator<Item = (BesideId, ReplayStep)>) {
         for (id, step) in steps {
-            if let Some(beside) = self.beside.get_mut(id.0 as usize) {
+            if let Some(beside) = self.beside.get_mut(&id) {
                 beside.replay(step);
             }
         }
-        self.beside.iter_mut().for_each(Beside::carry_out);
+        self.beside.values_mut().for_each(Beside::finish_replay_step);
     }
 
     /// Takes the first refusal of each engine beside the authority that has refused an operation since the last call, and never before:
@@ -192,13 +214,13 @@ impl EngineSet {
             let (op, refusal) = beside.first.take()?;
             Some((beside.engine.name().into(), op, refusal))
         };
-        self.beside.iter_mut().filter_map(first).collect()
+        self.beside.values_mut().filter_map(first).collect()
     }
 
     /// Returns the numbers of operations that engines beside the authority refused, by name and kind. Engines of one name count as one.
     pub fn refused_beside(&self) -> BTreeMap<(&str, RefusalKind), u64> {
         let mut refused = BTreeMap::new();
-        for beside in &self.beside {
+        for beside in self.beside.values() {
             for (kind, count) in &beside.refused {
                 *refused.entry((beside.engine.name(), *kind)).or_default() += count;
             }
@@ -207,14 +229,14 @@ impl EngineSet {
     }
 
     /// Returns the engines beside the authority.
-    pub fn beside(&self) -> &[Beside] {
-        &self.beside
+    pub fn beside(&self) -> impl Iterator<Item = &Beside> {
+        self.beside.values()
     }
 }
 
 impl Engine for EngineSet {
     fn name(&self) -> &str {
-        &self.name
+        self.authority.name()
     }
 
     fn capabilities(&self) -> &[Capability] {
@@ -230,14 +252,14 @@ impl Engine for EngineSet {
             let refusal = refused.binary_search_by_key(&index, |r| r.index).map(|n| &refused[n].refusal);
             refusal.map_or(true, |refusal| op.is_satisfied_despite(refusal))
         };
-        for beside in &mut self.beside {
+        for beside in self.beside.values_mut() {
             beside.apply(ops.iter().enumerate().filter(|(index, op)| is_done(*index, op)).map(|(_, op)| op));
         }
     }
 
     fn poll(&mut self, notices: &mut Vec<Notice>) -> bool {
         let mut more = self.authority.poll(notices);
-        for beside in &mut self.beside {
+        for beside in self.beside.values_mut() {
             more |= beside.engine.poll(&mut self.notices);
             self.notices.clear();
         }

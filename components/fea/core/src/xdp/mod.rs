@@ -1,5 +1,7 @@
-//! Forwarding tables of the XDP program, as pure code over a store of words ([`Words`]).
+//! The fast path by XDP: an engine beside the kernel ([`XdpEngine`]), and the forwarding tables of its program, as pure code
+//! over a store of words ([`Words`]).
 //!
+//! * The state of the engine and the facts of the host (`forwarder`, `foreign`) decide on the tables' content.
 //! * An address leads through the entries of its family (`trie`) to a group, by the flow's bucket (`groups`, `shares`)
 //!   to a member (`members`), which says what happens to the packet ([`Way`]).
 //! * Prefixes lead to groups and groups to members by number, so that one store moves any number of prefixes.
@@ -9,6 +11,9 @@
 //!
 //! The maps' layout is in [`layout`], the program's reading of them in [`lookup`].
 
+mod engine;
+mod foreign;
+mod forwarder;
 mod groups;
 mod ipv4;
 mod ipv6;
@@ -22,6 +27,9 @@ mod tables;
 mod trie;
 mod words;
 
+pub use engine::XdpEngine;
+pub use foreign::ForeignRoute;
+pub use forwarder::{Forwarder, ForwarderCounts, Mac, NeighborWish, Port};
 pub use groups::GroupSlot;
 pub use layout::{Action, Area, Way};
 pub use limits::{Full, Limits};

@@ -3,9 +3,9 @@
 use crate::ManagerProcess;
 use crate::audit::record::Act;
 use crate::configure::people::user_name;
-use crate::supervise::{handover, pins};
 use crate::supervise::processes::usage_of;
 use crate::supervise::start_again as starting_again;
+use crate::supervise::{handover, pins};
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};

@@ -216,6 +216,23 @@ impl Messages {
         self.end();
     }
 
+    /// Adds a message of any kind: `header` is what follows the netlink header, and the attributes have types and values.
+    pub fn push_message(
+        &mut self,
+        kind: u16,
+        flags: u16,
+        sequence: u32,
+        header: &[u8],
+        attributes: &[(u16, &[u8])],
+    ) {
+        self.begin(kind, flags, sequence);
+        self.octets.extend_from_slice(header);
+        for (kind, value) in attributes {
+            self.attribute(*kind, value);
+        }
+        self.end();
+    }
+
     /// Adds a request for the routes of one family, of all programs.
     pub fn push_all_routes(&mut self, of: Family, sequence: u32) {
         self.begin(RTM_GETROUTE, NLM_F_DUMP, sequence);

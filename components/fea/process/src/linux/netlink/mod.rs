@@ -41,6 +41,27 @@ pub mod number {
     /// Request: next-hop objects.
     pub const RTM_GETNEXTHOP: u16 = 106;
 
+    /// Message: a neighbor is like this.
+    pub const RTM_NEWNEIGH: u16 = 28;
+    /// Message: a neighbor is gone.
+    pub const RTM_DELNEIGH: u16 = 29;
+    /// Request: neighbors.
+    pub const RTM_GETNEIGH: u16 = 30;
+    /// Message: a rule exists.
+    pub const RTM_NEWRULE: u16 = 32;
+    /// Message: a rule is gone.
+    pub const RTM_DELRULE: u16 = 33;
+    /// Request: rules.
+    pub const RTM_GETRULE: u16 = 34;
+    /// Message: a queueing discipline exists.
+    pub const RTM_NEWQDISC: u16 = 36;
+    /// Message: a queueing discipline is gone.
+    pub const RTM_DELQDISC: u16 = 37;
+    /// Request: queueing disciplines.
+    pub const RTM_GETQDISC: u16 = 38;
+    /// Request: settings of interfaces.
+    pub const RTM_GETNETCONF: u16 = 82;
+
     /// Message: a setting of an interface, or of all, is like this.
     pub const RTM_NEWNETCONF: u16 = 80;
 
@@ -102,6 +123,34 @@ pub mod number {
     /// Link attribute: largest packet.
     pub const IFLA_MTU: u16 = 4;
 
+    /// Link attribute: the queueing discipline.
+    pub const IFLA_QDISC: u16 = 6;
+    /// Link attribute: the bridge or bond to which the link belongs.
+    pub const IFLA_MASTER: u16 = 10;
+
+    /// Neighbor attribute: network address.
+    pub const NDA_DST: u16 = 1;
+    /// Neighbor attribute: link-layer address.
+    pub const NDA_LLADDR: u16 = 2;
+    /// Neighbor attribute: more flags.
+    pub const NDA_FLAGS_EXT: u16 = 15;
+    /// Neighbor flag: the kernel keeps the neighbor resolved without traffic.
+    pub const NTF_EXT_MANAGED: u32 = 1;
+    /// Neighbor states in which the link-layer address is usable: reachable, stale, delay, probe, no ARP, permanent.
+    pub const NUD_VALID: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
+
+    /// Rule attribute: priority.
+    pub const FRA_PRIORITY: u16 = 6;
+    /// Rule attribute: table.
+    pub const FRA_TABLE: u16 = 15;
+    /// Rule attribute: protocol that made the rule.
+    pub const FRA_PROTOCOL: u16 = 21;
+    /// Rule attribute: the prefix length that routes must exceed; -1 without a bound.
+    pub const FRA_SUPPRESS_PREFIXLEN: u16 = 14;
+
+    /// Attribute of a queueing discipline: kind.
+    pub const TCA_KIND: u16 = 1;
+
     /// Address attribute: the address, or the far end's.
     pub const IFA_ADDRESS: u16 = 1;
     /// Address attribute: the own address.
@@ -121,6 +170,8 @@ pub mod number {
     pub const NETCONFA_IFINDEX: u16 = 1;
     /// Setting attribute: whether packets are forwarded.
     pub const NETCONFA_FORWARDING: u16 = 2;
+    /// Setting attribute: the check of source addresses (RFC 3704): 0 none, 1 strict, 2 loose.
+    pub const NETCONFA_RP_FILTER: u16 = 3;
     /// Value of [`NETCONFA_IFINDEX`]: the switch of the whole host.
     pub const NETCONFA_IFINDEX_ALL: u32 = u32::MAX;
 

@@ -4,7 +4,7 @@ use crate::ffi;
 use crate::filter::instruction;
 use crate::linux::netlink::decode::{self, Message};
 use crate::linux::netlink::encode::Messages;
-use crate::linux::netlink::number::{NLM_F_REPLACE, NLMSG_DONE, NLMSG_ERROR, RTM_NEWROUTE};
+use crate::linux::netlink::number::{NLM_F_REPLACE, NLMSG_DONE, NLMSG_ERROR, RTM_DELROUTE, RTM_NEWROUTE};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname, recv, sendto,
     socket,
@@ -33,8 +33,17 @@ pub struct Socket {
 impl Socket {
     /// Opens a socket, which never blocks.
     pub fn open() -> io::Result<Self> {
+        Socket::open_to(SockProtocol::NetlinkRoute)
+    }
+
+    /// Opens a socket to the kernel's packet filter, which never blocks.
+    pub fn open_to_filter() -> io::Result<Self> {
+        Socket::open_to(SockProtocol::NetlinkNetFilter)
+    }
+
+    fn open_to(protocol: SockProtocol) -> io::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
+        let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
         bind(fd.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
         let port = getsockname::<NetlinkAddr>(fd.as_raw_fd())?.pid();
         for option in [libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE] {
@@ -75,6 +84,23 @@ impl Socket {
             load(libc::BPF_H, 6),
             instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 2, 0, u32::from(NLM_F_REPLACE.to_be())),
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+        ];
+        ffi::attach_filter(self.fd.as_fd(), &mut program)
+    }
+
+    /// Lets the kernel drop, before they cost anything, the notices of routes with the mark `protocol`.
+    pub fn ignore_routes_of(&self, protocol: u8) -> io::Result<()> {
+        let load = |size: u32, at: u32| instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, at);
+        let equal = |value, yes, no| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
+        // The filter's machine loads numbers as the network writes them.
+        let mut program = [
+            load(libc::BPF_H, 4),
+            equal(u32::from(RTM_NEWROUTE.to_be()), 1, 0),
+            equal(u32::from(RTM_DELROUTE.to_be()), 0, 3),
+            load(libc::BPF_B, 16 + 5),
+            equal(u32::from(protocol), 0, 1),
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
         ];

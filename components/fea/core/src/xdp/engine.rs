@@ -1,0 +1,50 @@
+//! The forwarder as an engine beside the authority.
+
+use super::forwarder::Forwarder;
+use super::words::Words;
+use crate::engine::{Capability, Engine, EngineOp, Notice, Refused, RouteReader};
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+/// The engine. Its forwarder is shared with the driver, who has the facts of the host. Nothing is ever refused: what the tables
+/// cannot carry goes to the kernel.
+#[derive(Debug)]
+pub struct XdpEngine<W>(Rc<RefCell<Forwarder<W>>>);
+
+impl<W: Words> XdpEngine<W> {
+    /// Makes the engine of a forwarder.
+    pub fn new(forwarder: Rc<RefCell<Forwarder<W>>>) -> Self {
+        XdpEngine(forwarder)
+    }
+}
+
+impl<W: Words> Engine for XdpEngine<W> {
+    fn name(&self) -> &str {
+        "xdp"
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &[Capability::Unicast]
+    }
+
+    fn apply(&mut self, ops: &[EngineOp], _refused: &mut Vec<Refused>) {
+        let mut forwarder = self.0.borrow_mut();
+        ops.iter().for_each(|op| forwarder.apply(op));
+    }
+
+    fn poll(&mut self, _notices: &mut Vec<Notice>) -> bool {
+        false
+    }
+
+    fn request_snapshot(&mut self) {}
+
+    fn reader(&self) -> Option<Box<dyn RouteReader>> {
+        None
+    }
+
+    fn replayed(&mut self) {
+        self.0.borrow_mut().replayed();
+    }
+}

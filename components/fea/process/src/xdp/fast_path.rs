@@ -1,0 +1,325 @@
+//! The fast path of a running FEA: the chain of programs, the forwarder that fills their tables, and the interfaces.
+//!
+//! The tables of a new process are empty. An earlier process's program forwards by its own tables until the new tables have all
+//! routes and the host's facts; then one store puts the new program into the slot.
+
+use super::chain::{AttachError, Chain};
+use super::facts::{self, Fact};
+use super::maps::Maps;
+use super::obstacles::Obstacles;
+use super::watch::Sighting;
+use crate::linux::netlink::encode::Messages;
+use crate::linux::netlink::socket::{DATAGRAM, Socket};
+use sluice_base::{Family, Interface, InterfaceEvent, InterfaceIndex};
+use sluice_bpf::layout::PortFlag;
+use sluice_bpf::{BpfError, Loaded};
+use sluice_fea::xdp::{Forwarder, Grace, Mac, NeighborWish, Port};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use tracing::{info, warn};
+
+/// The forwarder, shared with the engine in the set.
+pub type SharedForwarder = Rc<RefCell<Forwarder<Maps>>>;
+
+/// An error that keeps the fast path from running.
+#[derive(Debug, thiserror::Error)]
+pub enum FastPathError {
+    /// XDP does not work here.
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
+    /// The kernel gives no netlink socket.
+    #[error("netlink: {0}")]
+    Netlink(#[from] io::Error),
+}
+
+/// An interface of the host.
+#[derive(Debug)]
+struct HostInterface {
+    interface: Interface,
+    /// The reason for which the interface is no port.
+    refusal: Option<String>,
+}
+
+/// The state of an interface for `show forwarding`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortReport {
+    /// The interface's name.
+    pub name: String,
+    /// The number of the interface's counters, if the interface is a port.
+    pub number: Option<u16>,
+    /// The reason for which the interface is no port.
+    pub refusal: Option<String>,
+    /// The reasons for which the kernel forwards what the interface receives, by family; empty where the fast path is on.
+    pub received: BTreeMap<Family, Vec<String>>,
+    /// The reasons for which the kernel forwards what the interface sends.
+    pub sent: Vec<String>,
+}
+
+/// The fast path.
+#[derive(Debug)]
+pub struct FastPath {
+    chain: Chain,
+    ip: Loaded,
+    forwarder: SharedForwarder,
+    writer: Socket,
+    interfaces: BTreeMap<InterfaceIndex, HostInterface>,
+    obstacles: Option<Obstacles>,
+    /// True once the foreign routes and neighbors are known.
+    knows_host: bool,
+    is_live: bool,
+    buffer: Vec<u8>,
+}
+
+impl FastPath {
+    /// Takes up the chain below `folder`, and loads a program with empty tables.
+    ///
+    /// # Errors
+    ///
+    /// If XDP does not work here, or there is no memory for the tables.
+    pub fn open(folder: &Path, flow_seed: u64) -> Result<Self, FastPathError> {
+        let chain = Chain::open(folder)?;
+        let ip = chain.load_ip(flow_seed)?;
+        let forwarder = Rc::new(RefCell::new(Forwarder::new(Maps::of(&ip)?)));
+        Ok(FastPath {
+            chain,
+            ip,
+            forwarder,
+            writer: Socket::open()?,
+            interfaces: BTreeMap::new(),
+            obstacles: None,
+            knows_host: false,
+            is_live: false,
+            buffer: vec![0; DATAGRAM],
+        })
+    }
+
+    /// Returns the forwarder.
+    pub fn forwarder(&self) -> &SharedForwarder {
+        &self.forwarder
+    }
+
+    /// Returns the chain.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// Returns true once the program forwards by the tables of this process.
+    pub fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// Follows a change of the interfaces.
+    pub fn interface_event(&mut self, event: &InterfaceEvent) {
+        match event {
+            InterfaceEvent::Changed(interface) => {
+                let index = interface.index;
+                let known = HostInterface { interface: interface.clone(), refusal: None };
+                self.interfaces.insert(index, known);
+                self.refresh(index);
+            }
+            InterfaceEvent::Removed(index) => {
+                self.interfaces.remove(index);
+                self.detach(*index);
+                self.forwarder.borrow_mut().set_port(*index, None);
+            }
+            InterfaceEvent::SnapshotBegin | InterfaceEvent::SnapshotEnd => {}
+        }
+    }
+
+    /// Takes in what the watch saw.
+    ///
+    /// # Errors
+    ///
+    /// If the watch ended.
+    pub fn sighted(&mut self, sighting: Sighting) -> io::Result<()> {
+        match sighting {
+            Sighting::Everything { foreign, neighbors } => {
+                let mut forwarder = self.forwarder.borrow_mut();
+                forwarder.set_foreign(foreign.into_iter());
+                forwarder.set_neighbors(&neighbors);
+                self.knows_host = true;
+            }
+            Sighting::Facts(facts) => {
+                let mut forwarder = self.forwarder.borrow_mut();
+                for fact in facts {
+                    match fact {
+                        Fact::Neighbor(interface, address, mac) => {
+                            forwarder.set_neighbor(interface, address, mac);
+                        }
+                        Fact::Foreign(route) => forwarder.add_foreign(route, true),
+                        Fact::ForeignGone(route) => forwarder.remove_foreign(route),
+                        Fact::Obstacle => {}
+                    }
+                }
+            }
+            Sighting::Obstacles(obstacles) => {
+                self.report_obstacles(&obstacles);
+                self.obstacles = Some(obstacles);
+                let all: Vec<_> = self.interfaces.keys().copied().collect();
+                all.into_iter().for_each(|index| self.refresh(index));
+            }
+            Sighting::Failed(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Logs obstacles that are new or gone for a whole family.
+    fn report_obstacles(&self, new: &Obstacles) {
+        let before = self.obstacles.as_ref();
+        for (family, reasons) in &new.families {
+            let known = before.and_then(|before| before.families.get(family));
+            for reason in reasons.iter().filter(|reason| !known.is_some_and(|known| known.contains(*reason))) {
+                warn!(event = "forwarding.off", %family, reason, "the kernel forwards {family}: {reason}");
+            }
+        }
+        for family in Family::ALL {
+            let was_off = before.is_some_and(|before| before.families.contains_key(&family));
+            if was_off && !new.families.contains_key(&family) {
+                info!(event = "forwarding.on", %family, "the fast path forwards {family} again");
+            }
+        }
+    }
+
+    /// Attaches to an interface or detaches from it, and writes its entries, as the facts are now.
+    fn refresh(&mut self, index: InterfaceIndex) {
+        let Some(host) = self.interfaces.get(&index) else { return };
+        let refusal = match self.unfit(&host.interface) {
+            Some(reason) => {
+                self.detach(index);
+                Some(reason)
+            }
+            None => match self.chain.attach(index, &host.interface.name) {
+                Ok(()) => None,
+                Err(error) => Some(refusal(&error)),
+            },
+        };
+        let Some(host) = self.interfaces.get_mut(&index) else { return };
+        if host.refusal != refusal
+            && let Some(reason) = &refusal
+        {
+            let name = &host.interface.name;
+            info!(event = "forwarding.no-port", interface = name, reason, "the kernel forwards for {name}: {reason}");
+        }
+        host.refusal = refusal;
+        self.write_port(index);
+    }
+
+    /// Returns the reason for which an interface cannot be a port.
+    fn unfit(&self, interface: &Interface) -> Option<String> {
+        if interface.loopback {
+            return Some("it is the loopback".into());
+        }
+        if mac(interface).is_none() {
+            return Some("it has no Ethernet address".into());
+        }
+        if !interface.admin_up {
+            return Some("it is down".into());
+        }
+        self.obstacles.as_ref()?.enslaved.get(&interface.index).cloned()
+    }
+
+    fn detach(&mut self, index: InterfaceIndex) {
+        if let Err(error) = self.chain.detach(index) {
+            warn!(%error, "a pinned link stays");
+        }
+    }
+
+    /// Writes an interface's entries for received and for sent packets.
+    fn write_port(&self, index: InterfaceIndex) {
+        let Some(host) = self.interfaces.get(&index) else { return };
+        let (Some(mac), None) = (mac(&host.interface), &host.refusal) else {
+            self.forwarder.borrow_mut().set_port(index, None);
+            return;
+        };
+        let sends = host.interface.running && self.sent_reasons(index).is_empty();
+        let port = Port { mac, mtu: host.interface.mtu, sends };
+        self.forwarder.borrow_mut().set_port(index, Some(port));
+        let on = |family| self.is_live && self.received_reasons(index, family).is_empty();
+        let flag = |family, flag: PortFlag| if on(family) { flag as u32 } else { 0 };
+        let flags = flag(Family::Ipv4, PortFlag::Ipv4) | flag(Family::Ipv6, PortFlag::Ipv6);
+        self.chain.set_port(index, mac, flags);
+    }
+
+    fn sent_reasons(&self, index: InterfaceIndex) -> Vec<String> {
+        let reasons = self.obstacles.as_ref().and_then(|obstacles| obstacles.sent.get(&index));
+        reasons.into_iter().flatten().cloned().collect()
+    }
+
+    fn received_reasons(&self, index: InterfaceIndex, family: Family) -> Vec<String> {
+        let Some(obstacles) = &self.obstacles else { return vec!["the host is not known yet".into()] };
+        obstacles.for_received(index, family).map(str::to_owned).collect()
+    }
+
+    /// Does what follows from the last inputs: asks the kernel to resolve neighbors, and goes live once the tables are complete.
+    /// Returns a grace period to wait for, if numbers of the tables wait to be free again.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses the program in its slot.
+    pub fn settle(&mut self) -> Result<Option<Grace>, BpfError> {
+        let wishes = self.forwarder.borrow_mut().take_wishes();
+        if !wishes.is_empty() {
+            self.wish(&wishes);
+        }
+        let is_complete = self.forwarder.borrow().is_complete();
+        if !self.is_live && is_complete && self.knows_host && self.obstacles.is_some() {
+            self.chain.go_live(&self.ip)?;
+            self.is_live = true;
+            let all: Vec<_> = self.interfaces.keys().copied().collect();
+            all.into_iter().for_each(|index| self.write_port(index));
+            info!(event = "forwarding.live", "the fast path forwards");
+        }
+        Ok(self.forwarder.borrow_mut().tables_mut().begin_grace())
+    }
+
+    /// Notes that every program run has ended that was under way when the grace period began.
+    pub fn end_grace(&mut self, grace: Grace) {
+        self.forwarder.borrow_mut().tables_mut().end_grace(grace);
+    }
+
+    /// Asks the kernel to keep neighbors resolved. A refusal leaves the neighbor to the kernel's own resolution.
+    fn wish(&mut self, wishes: &[NeighborWish]) {
+        let mut messages = Messages::default();
+        for wishes in wishes.chunks(128) {
+            messages.clear();
+            for wish in wishes {
+                match *wish {
+                    NeighborWish::Watch(interface, address) => {
+                        facts::push_managed(&mut messages, interface, address, true);
+                    }
+                    NeighborWish::Forget(interface, address) => {
+                        facts::push_managed(&mut messages, interface, address, false);
+                    }
+                }
+            }
+            if let Err(error) = self.writer.send(messages.octets()) {
+                warn!(%error, "the kernel does not keep neighbors resolved");
+            }
+            // Answers are refusals of neighbors on interfaces that are down or gone.
+            while let Ok(Some(_)) = self.writer.receive(&mut self.buffer) {}
+        }
+    }
+
+    /// Returns the state of the interfaces, by name.
+    pub fn ports(&self) -> Vec<PortReport> {
+        let report = |(index, host): (&InterfaceIndex, &HostInterface)| PortReport {
+            name: host.interface.name.clone(),
+            number: self.chain.number(*index).filter(|_| host.refusal.is_none()),
+            refusal: host.refusal.clone(),
+            received: Family::ALL.map(|family| (family, self.received_reasons(*index, family))).into(),
+            sent: self.sent_reasons(*index),
+        };
+        self.interfaces.iter().map(report).collect()
+    }
+}
+
+fn mac(interface: &Interface) -> Option<Mac> {
+    interface.mac.as_slice().try_into().ok().filter(|mac| *mac != [0; 6])
+}
+
+fn refusal(error: &AttachError) -> String {
+    error.to_string()
+}
