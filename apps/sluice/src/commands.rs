@@ -4,10 +4,10 @@ use crate::configuration::{configure, drain, one_shot};
 use crate::connection::session::Session;
 use crate::doctor;
 use crate::lifecycle::{status, stop};
-use crate::observe::{bundle, monitor};
+use crate::observe::{bundle, monitor, rtstat};
 use crate::output::{Call, Failure, Output, describe};
 use crate::packages::commands as of_components;
-use crate::show::{configuration, interfaces, metrics, platform, policy, routes, targets};
+use crate::show::{configuration, forwarding, interfaces, metrics, platform, policy, routes, targets};
 use sluice_cli::Read;
 use sluice_xrl::XrlError;
 
@@ -38,6 +38,7 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
     let values = &read.values;
     match read.command.id.as_str() {
         "show interfaces" => interfaces::show(session, out).await?,
+        "show forwarding" => forwarding::show(session, out).await?,
         "show routes" => routes::show(session, routes::RoutesArgs::from_values(values)?, out).await?,
         "show summary" => routes::summary(session, out).await?,
         "show targets" => targets::show(session, out).await?,
@@ -49,6 +50,7 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "show metrics" => metrics::show(session, values.text("component"), out).await?,
         "show version" => platform::version(session, out).await?,
         "show events" => monitor::show(session, values, out).await?,
+        "rtstat" => rtstat::follow(session, values, out).await?,
         "monitor" => monitor::follow(session, values, out).await?,
         "stop" => stop::stop(session, out).await?,
         "reload" => configure::reload(session, out).await?,

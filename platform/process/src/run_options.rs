@@ -9,6 +9,17 @@ pub fn socket_folder(run_dir: &Path, name: &str) -> PathBuf {
     run_dir.join("xrl").join(name)
 }
 
+/// Returns the folder in the run-time folder that the FEA's user may write, with the mount point of the bpffs for the pins of XDP
+/// programs in it. Landlock (landlock(7)) finds a right to a mounted file in the folders above the mount point only.
+pub fn pins_folder(run_dir: &Path) -> PathBuf {
+    run_dir.join("forwarding")
+}
+
+/// Returns the mount point of the bpffs for the pins of XDP programs.
+pub fn pins_mount(run_dir: &Path) -> PathBuf {
+    pins_folder(run_dir).join("bpf")
+}
+
 /// Options of a component's process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunOptions {

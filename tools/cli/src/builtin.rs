@@ -105,6 +105,10 @@ fn shows() -> Vec<Command> {
             "show configuration effective",
             "What holds: written and inherited statements and defaults, and where each comes from",
         )),
+        command(
+            "show forwarding",
+            "The fast path by XDP: ports, counters, and where and why the kernel forwards",
+        ),
         command("show summary", "Counts of the RIB's tables, and of the forwarding engine"),
         command("show targets", "Targets that can be called, with their interfaces"),
         command("show revisions", "What was committed: when, by whom, with which comment"),
@@ -141,6 +145,9 @@ pub fn operational() -> Grammar {
     commands.extend([
         configure,
         monitor(),
+        command("rtstat", "Packets of the fast path each second, by interface, CPU and reason")
+            .choice_of("interval", Kind::Number, None, "seconds between two lines; 1 if absent")
+            .choice_of("count", Kind::Number, None, "end after so many intervals"),
         command("compare", "What the candidate, or an older revision, has different from what runs")
             .choice_of("rollback", Kind::Revision, None, "compare with this many commits ago"),
         commented(confirmed(

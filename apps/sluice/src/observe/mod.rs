@@ -4,3 +4,4 @@ pub mod bundle;
 pub mod monitor;
 pub mod monitor_routes;
 pub mod profile;
+pub mod rtstat;

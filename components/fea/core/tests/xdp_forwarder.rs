@@ -170,7 +170,11 @@ fn targets_without_members_go_to_the_kernel() {
     set_route(&mut forwarder, "192.0.2.0/24", RouteTarget::Group(NextHopId(14)));
     assert_eq!(action(&forwarder, [192, 0, 2, 1]), Action::Drop);
     forwarder.apply(&EngineOp::DeleteNextHop { id: NextHopId(14) });
-    assert_eq!(action(&forwarder, [192, 0, 2, 1]), Action::Kernel, "the kernel dropped the route with the group");
+    assert_eq!(
+        action(&forwarder, [192, 0, 2, 1]),
+        Action::Kernel,
+        "the kernel dropped the route with the group"
+    );
     delete_route(&mut forwarder, "192.0.2.0/24");
     assert_eq!(action(&forwarder, [192, 0, 2, 1]), Action::Forward);
     let grace = forwarder.tables_mut().begin_grace().unwrap();

@@ -23,6 +23,28 @@ struct Forwarding {
     ipv4: Option<bool>,
     ipv6: Option<bool>,
     install_routes: Option<bool>,
+    engine: Option<ForwardingEngine>,
+}
+
+/// The engines that forward packets.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum ForwardingEngine {
+    /// The kernel alone.
+    #[default]
+    Kernel,
+    /// The kernel, and XDP where XDP works.
+    Both,
+}
+
+impl ForwardingEngine {
+    /// Returns the word in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            ForwardingEngine::Kernel => "kernel",
+            ForwardingEngine::Both => "both",
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -54,6 +76,8 @@ pub struct Read {
     pub policy: SocketPolicy,
     /// True if the RIB's routes go into the engine.
     pub installs_routes: bool,
+    /// The engines that forward packets.
+    pub engine: ForwardingEngine,
 }
 
 /// Reads the tree. A router forwards unless its configuration says that it does not.
@@ -73,6 +97,7 @@ pub fn read(config: &serde_json::Value) -> Result<Read, ConfigurationError> {
         configuration: Configuration { interfaces, forwarding },
         policy: tree.socket_rights,
         installs_routes: tree.forwarding.install_routes.unwrap_or(true),
+        engine: tree.forwarding.engine.unwrap_or_default(),
     })
 }
 
@@ -97,14 +122,17 @@ mod tests {
             "forwarding": {"ipv6": false},
             "socket-rights": {"bgp": {"tcp_listen": [179]}},
         });
-        let Read { configuration, policy, installs_routes } = read(&tree).expect("valid");
+        let Read { configuration, policy, installs_routes, engine } = read(&tree).expect("valid");
         assert!(installs_routes, "a router does where nothing is said");
+        assert_eq!(engine, ForwardingEngine::Kernel);
         assert!(policy.check("bgp", SocketKind::TcpListen(179), &Reception::default()).is_ok());
         assert_eq!(configuration.interfaces["eth0"].addresses.len(), 2);
         assert_eq!(
             (configuration.forwarding[&Family::Ipv4], configuration.forwarding[&Family::Ipv6]),
             (true, false)
         );
+        let both = serde_json::json!({"forwarding": {"engine": "both"}});
+        assert_eq!(super::read(&both).expect("valid").engine, ForwardingEngine::Both);
         let reflector = serde_json::json!({"forwarding": {"install-routes": false}});
         assert!(!super::read(&reflector).expect("valid").installs_routes);
         assert!(address("10.0.0.1/33").is_err());

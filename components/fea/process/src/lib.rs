@@ -12,5 +12,6 @@ pub mod linux;
 mod pages;
 mod process;
 pub mod sockets;
+pub mod xdp;
 
 pub use process::run;

@@ -4,6 +4,7 @@ use crate::interfaces::Subscribers;
 use crate::linux::LinuxEngine;
 use crate::pages::Streams;
 use crate::sockets::Sockets;
+use crate::xdp::switch::{self, Switch};
 use crate::{configuration, fib};
 use sluice_base::{Instant, InterfaceEvent, TableId};
 use sluice_fea::engine::{Engine, RouteReader};
@@ -11,7 +12,9 @@ use sluice_fea::{Drive, Effect, EngineSet, Fea, Input};
 use sluice_machine::{Budget, Progress};
 use sluice_process::part::Planned;
 use sluice_process::{Component, EffectKind, Frame, Point, Prepared, RunOptions, clock};
-use sluice_xrl::idl::fea::v1::{self as pb, fib_service, interfaces_service, sockets_service};
+use sluice_xrl::idl::fea::v1::{
+    self as pb, fib_service, forwarding_service, interfaces_service, sockets_service,
+};
 use sluice_xrl::{Service, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -49,6 +52,8 @@ pub struct FeaProcess {
     /// True if routes go into the engine; not known before the first configuration, which `configured` tells of.
     installs_routes: Cell<Option<bool>>,
     configured: Notify,
+    /// The switch of the fast path.
+    pub(crate) switch: Switch,
     pub(crate) arrives: Point,
     pub(crate) enters: Point,
 }
@@ -80,6 +85,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             wake: Notify::new(),
             installs_routes: Cell::new(None),
             configured: Notify::new(),
+            switch: Switch::default(),
             arrives: frame.profile.point("route_arrives_fea", "Arriving at FEA"),
             enters: frame.profile.point("route_enters_kernel", "Entering kernel"),
             frame,
@@ -132,6 +138,11 @@ impl FeaProcess {
         Ok(())
     }
 
+    /// Has the background work go on, as after an engine joined.
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
     /// Hands the core an input; when this returns the kernel has done what follows at once.
     pub(crate) fn input(self: &Rc<Self>, input: Input) {
         self.with_drive(|drive, now, effects| drive.handle(now, input, effects));
@@ -152,13 +163,17 @@ impl FeaProcess {
         fib::tell_rejected(self, &effects);
         for effect in effects.drain(..) {
             match effect {
-                Effect::Interface(event) => self.tell_interface(event),
+                Effect::Interface(event) => {
+                    self.switch.interface_event(&event);
+                    self.tell_interface(event);
+                }
                 Effect::Resynced { table, kept, swept, .. } => fib::note_resynced(self, table, kept, swept),
                 Effect::Event(event) => info!(event = event.id(), "{event}"),
                 Effect::Rejected { .. } => {}
             }
         }
         self.spare.replace(effects);
+        self.switch.settle(self);
         result
     }
 
@@ -267,6 +282,7 @@ impl Component for FeaProcess {
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             fib_service(Rc::new(fib::Served(Rc::clone(self)))),
+            forwarding_service(Rc::new(crate::xdp::service::Served(Rc::clone(self)))),
             interfaces_service(Rc::new(crate::interfaces::Served(Rc::clone(self)))),
             sockets_service(self.sockets.service()),
         ]
@@ -277,6 +293,7 @@ impl Component for FeaProcess {
             error!(event = "socket.no-broker", %error, "no component can have sockets; see what is wrong with the run-time folder and restart fea");
         }
         if !self.works.replace(true) {
+            tokio::task::spawn_local(switch::follow(Rc::clone(&self)));
             tokio::task::spawn_local(self.work());
         }
     }
@@ -288,10 +305,11 @@ impl Component for FeaProcess {
     }
 
     async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), Self::Error> {
-        let configuration::Read { configuration, policy, installs_routes } = settings;
+        let configuration::Read { configuration, policy, installs_routes, engine } = settings;
         self.sockets.set_policy(policy);
         self.input(Input::Configure(configuration));
         self.install_routes(installs_routes);
+        self.switch.want(engine);
         Ok(())
     }
 }

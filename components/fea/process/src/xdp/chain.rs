@@ -81,7 +81,8 @@ impl Chain {
             }
         };
         let map = |name: &str| {
-            pins.map(name)?.ok_or_else(|| own_error(&pins.map_path(name), std::io::ErrorKind::NotFound.into()))
+            pins.map(name)?
+                .ok_or_else(|| own_error(&pins.map_path(name), std::io::ErrorKind::NotFound.into()))
         };
         let slots = Slots::new(map("slots")?.as_fd())?;
         let counters = Counters::new(map("counts")?.as_fd())?;
@@ -239,6 +240,7 @@ fn chains_below(folder: &Path) -> Result<Vec<PathBuf>, BpfError> {
         entries => entries.map_err(|source| own_error(folder, source))?,
     };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let is_chain = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("chain-"));
+    let is_chain =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("chain-"));
     Ok(paths.filter(is_chain).collect())
 }

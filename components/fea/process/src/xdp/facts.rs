@@ -78,7 +78,13 @@ fn foreign(message: &Message<'_>) -> Option<ForeignRoute> {
 
 /// Adds a request for all neighbors of IP.
 pub fn push_neighbors(messages: &mut Messages, of: Family) {
-    messages.push_message(RTM_GETNEIGH, NLM_F_DUMP, 1, &[family(of) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[]);
+    messages.push_message(
+        RTM_GETNEIGH,
+        NLM_F_DUMP,
+        1,
+        &[family(of) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[],
+    );
 }
 
 /// Adds a request that the kernel keeps a neighbor resolved, or no longer does.
@@ -142,7 +148,8 @@ mod tests {
         };
         let metric = 100u32.to_ne_bytes();
         let attributes = [(RTA_DST, &[192, 0, 2, 0][..]), (RTA_PRIORITY, &metric[..])];
-        let expected = ForeignRoute { prefix: "192.0.2.0/24".parse().unwrap(), table: TableId::MAIN, metric: 100 };
+        let expected =
+            ForeignRoute { prefix: "192.0.2.0/24".parse().unwrap(), table: TableId::MAIN, metric: 100 };
         assert_eq!(route(3, &attributes), Some(Fact::Foreign(expected)));
         assert_eq!(route(PROTOCOL, &attributes), None);
     }

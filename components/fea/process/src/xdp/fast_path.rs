@@ -11,12 +11,13 @@ use super::watch::Sighting;
 use crate::linux::netlink::encode::Messages;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
 use sluice_base::{Family, Interface, InterfaceEvent, InterfaceIndex};
-use sluice_bpf::layout::PortFlag;
+use sluice_bpf::layout::{PORT_IPV4, PORT_IPV6};
 use sluice_bpf::{BpfError, Loaded};
 use sluice_fea::xdp::{Forwarder, Grace, Mac, NeighborWish, Port};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::rc::Rc;
 use tracing::{info, warn};
@@ -48,6 +49,8 @@ struct HostInterface {
 pub struct PortReport {
     /// The interface's name.
     pub name: String,
+    /// The interface's index.
+    pub index: InterfaceIndex,
     /// The number of the interface's counters, if the interface is a port.
     pub number: Option<u16>,
     /// The reason for which the interface is no port.
@@ -71,6 +74,8 @@ pub struct FastPath {
     knows_host: bool,
     is_live: bool,
     buffer: Vec<u8>,
+    /// The link-layer addresses of all neighbors: a member may need one that the kernel knows already.
+    neighbors: BTreeMap<(InterfaceIndex, IpAddr), Mac>,
 }
 
 impl FastPath {
@@ -93,6 +98,7 @@ impl FastPath {
             knows_host: false,
             is_live: false,
             buffer: vec![0; DATAGRAM],
+            neighbors: BTreeMap::new(),
         })
     }
 
@@ -104,6 +110,11 @@ impl FastPath {
     /// Returns the chain.
     pub fn chain(&self) -> &Chain {
         &self.chain
+    }
+
+    /// Returns the obstacles, once they are known.
+    pub fn obstacles(&self) -> Option<&Obstacles> {
+        self.obstacles.as_ref()
     }
 
     /// Returns true once the program forwards by the tables of this process.
@@ -140,6 +151,7 @@ impl FastPath {
                 let mut forwarder = self.forwarder.borrow_mut();
                 forwarder.set_foreign(foreign.into_iter());
                 forwarder.set_neighbors(&neighbors);
+                self.neighbors = neighbors;
                 self.knows_host = true;
             }
             Sighting::Facts(facts) => {
@@ -148,6 +160,10 @@ impl FastPath {
                     match fact {
                         Fact::Neighbor(interface, address, mac) => {
                             forwarder.set_neighbor(interface, address, mac);
+                            match mac {
+                                Some(mac) => drop(self.neighbors.insert((interface, address), mac)),
+                                None => drop(self.neighbors.remove(&(interface, address))),
+                            }
                         }
                         Fact::Foreign(route) => forwarder.add_foreign(route, true),
                         Fact::ForeignGone(route) => forwarder.remove_foreign(route),
@@ -171,7 +187,8 @@ impl FastPath {
         let before = self.obstacles.as_ref();
         for (family, reasons) in &new.families {
             let known = before.and_then(|before| before.families.get(family));
-            for reason in reasons.iter().filter(|reason| !known.is_some_and(|known| known.contains(*reason))) {
+            for reason in reasons.iter().filter(|reason| !known.is_some_and(|known| known.contains(*reason)))
+            {
                 warn!(event = "forwarding.off", %family, reason, "the kernel forwards {family}: {reason}");
             }
         }
@@ -201,7 +218,12 @@ impl FastPath {
             && let Some(reason) = &refusal
         {
             let name = &host.interface.name;
-            info!(event = "forwarding.no-port", interface = name, reason, "the kernel forwards for {name}: {reason}");
+            info!(
+                event = "forwarding.no-port",
+                interface = name,
+                reason,
+                "the kernel forwards for {name}: {reason}"
+            );
         }
         host.refusal = refusal;
         self.write_port(index);
@@ -238,8 +260,8 @@ impl FastPath {
         let port = Port { mac, mtu: host.interface.mtu, sends };
         self.forwarder.borrow_mut().set_port(index, Some(port));
         let on = |family| self.is_live && self.received_reasons(index, family).is_empty();
-        let flag = |family, flag: PortFlag| if on(family) { flag as u32 } else { 0 };
-        let flags = flag(Family::Ipv4, PortFlag::Ipv4) | flag(Family::Ipv6, PortFlag::Ipv6);
+        let flag = |family, flag| if on(family) { flag } else { 0 };
+        let flags = flag(Family::Ipv4, PORT_IPV4) | flag(Family::Ipv6, PORT_IPV6);
         self.chain.set_port(index, mac, flags);
     }
 
@@ -289,6 +311,8 @@ impl FastPath {
                 match *wish {
                     NeighborWish::Watch(interface, address) => {
                         facts::push_managed(&mut messages, interface, address, true);
+                        let mac = self.neighbors.get(&(interface, address)).copied();
+                        self.forwarder.borrow_mut().set_neighbor(interface, address, mac);
                     }
                     NeighborWish::Forget(interface, address) => {
                         facts::push_managed(&mut messages, interface, address, false);
@@ -307,6 +331,7 @@ impl FastPath {
     pub fn ports(&self) -> Vec<PortReport> {
         let report = |(index, host): (&InterfaceIndex, &HostInterface)| PortReport {
             name: host.interface.name.clone(),
+            index: *index,
             number: self.chain.number(*index).filter(|_| host.refusal.is_none()),
             refusal: host.refusal.clone(),
             received: Family::ALL.map(|family| (family, self.received_reasons(*index, family))).into(),

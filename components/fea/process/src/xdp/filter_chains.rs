@@ -66,7 +66,10 @@ pub fn read() -> io::Result<Vec<(Family, String)>> {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT))
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EPROTONOSUPPORT | libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT)
+    )
 }
 
 fn legacy() -> Vec<(Family, String)> {
@@ -86,7 +89,8 @@ fn read_chains() -> io::Result<Vec<(Family, String)>> {
         with_rules.extend(chain_of_rule(message));
         ControlFlow::Continue(())
     })?;
-    let acts = |chain: &&BaseChain| chain.is_on_the_way && (!chain.accepts || with_rules.contains(&chain.key));
+    let acts =
+        |chain: &&BaseChain| chain.is_on_the_way && (!chain.accepts || with_rules.contains(&chain.key));
     Ok(chains.iter().filter(acts).flat_map(words).collect())
 }
 
@@ -128,7 +132,9 @@ fn base_chain(message: &Message<'_>) -> Option<BaseChain> {
         match kind {
             CHAIN_TABLE => table = name(value),
             CHAIN_NAME => chain = name(value),
-            CHAIN_HOOK => hook = attributes(value).find(|(kind, _)| *kind == HOOK_NUMBER).map(|(_, value)| value),
+            CHAIN_HOOK => {
+                hook = attributes(value).find(|(kind, _)| *kind == HOOK_NUMBER).map(|(_, value)| value)
+            }
             CHAIN_POLICY => accepts = network_u32(value)? == ACCEPT,
             _ => {}
         }

@@ -80,7 +80,8 @@ impl Obstacles {
                 IFLA_MASTER => {
                     let master = u32_at(value, 0)?;
                     let name = nix::net::if_::if_indextoname(master);
-                    let name = name.map_or_else(|_| master.to_string(), |name| name.to_string_lossy().into_owned());
+                    let name =
+                        name.map_or_else(|_| master.to_string(), |name| name.to_string_lossy().into_owned());
                     self.enslaved.insert(interface, format!("it is a port of {name}"));
                 }
                 _ => {}
@@ -90,7 +91,10 @@ impl Obstacles {
     }
 
     fn read_rules(&mut self, socket: &Socket, family: Family) -> io::Result<()> {
-        let request = dump(RTM_GETRULE, &[crate::linux::netlink::encode::family(family) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let request = dump(
+            RTM_GETRULE,
+            &[crate::linux::netlink::encode::family(family) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        );
         let mut reasons = BTreeSet::new();
         socket.request(&request, |message| {
             reasons.extend(unusual_rule(message));
@@ -112,12 +116,17 @@ impl Obstacles {
         })?;
         let whole_host = settings.iter().find(|s| s.interface == NETCONFA_IFINDEX_ALL).copied();
         for setting in &settings {
-            let Some(interface) = InterfaceIndex::new(setting.interface).filter(|_| setting.interface < 1 << 31) else {
+            let Some(interface) =
+                InterfaceIndex::new(setting.interface).filter(|_| setting.interface < 1 << 31)
+            else {
                 continue;
             };
             let key = (interface, family);
             if !setting.forwards {
-                self.received.entry(key).or_default().insert(format!("its switch for forwarding {family} is off"));
+                self.received
+                    .entry(key)
+                    .or_default()
+                    .insert(format!("its switch for forwarding {family} is off"));
             }
             let check = setting.source_check.max(whole_host.map_or(0, |all| all.source_check));
             if family == Family::Ipv4 && check == 1 {
@@ -177,7 +186,8 @@ fn unusual_rule(message: &Message<'_>) -> Option<String> {
         }
     }
     let is_usual = matches!((priority, table), (0, 255) | (32766, 254) | (32767, 253));
-    (has_selector || !is_usual || action != FR_ACT_TO_TBL).then(|| format!("the policy rule with priority {priority}"))
+    (has_selector || !is_usual || action != FR_ACT_TO_TBL)
+        .then(|| format!("the policy rule with priority {priority}"))
 }
 
 /// `FR_ACT_TO_TBL` (linux/fib_rules.h): the rule names a table.

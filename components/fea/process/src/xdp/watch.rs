@@ -150,7 +150,8 @@ impl Watcher {
             if self.reread_everything.is_some_and(|from| from <= Instant::now()) {
                 self.read_everything()?;
             }
-            let due = self.reread_everything.map_or(REREAD, |from| from.saturating_duration_since(Instant::now()));
+            let due =
+                self.reread_everything.map_or(REREAD, |from| from.saturating_duration_since(Instant::now()));
             let has_notices = self.wait(due.min(REREAD))?;
             let mut is_obstacle = self.drain_filter();
             if has_notices {

@@ -1,11 +1,11 @@
 //! The confinement of components' processes: which layers the host offers, and the plan for each component.
 
-use crate::supervise::{kept_files, pins, state};
+use crate::supervise::{kept_files, state};
 use nix::unistd::{Gid, Uid, chown, geteuid};
 use serde::Serialize;
 use sluice_base::class_of;
 use sluice_process::rights::{Resources, Rights};
-use sluice_process::socket_folder;
+use sluice_process::{pins_folder, socket_folder};
 use sluice_sandbox::cgroup::{Bounds, Groups, GroupsError};
 use sluice_sandbox::files::{COMMON, SYSTEM};
 use sluice_sandbox::users::{self, Users};
@@ -153,7 +153,7 @@ impl Confinement {
             kept_files::make(folder, plan.user)?;
         }
         if rights.network_admin {
-            kept_files::make(&pins::folder(&self.run_dir), plan.user)?;
+            kept_files::make(&pins_folder(&self.run_dir), plan.user)?;
         }
         // A component without bounds stays in the router's group: a group of its own would only cost time.
         if let (Ok(groups), Some(resources)) = (&self.groups, rights.resources(program.is_packaged)) {
@@ -248,7 +248,7 @@ impl Confinement {
         if rights.network_admin {
             files.read.extend(paths(&["/sys", "/proc"]));
             files.write.push("/proc/sys/net".into());
-            files.write.push(pins::folder(&self.run_dir));
+            files.write.push(pins_folder(&self.run_dir));
         }
         files
     }

@@ -98,11 +98,10 @@ impl pb::Manager for Served {
         _request: pb::MountPinsRequest,
     ) -> Result<pb::MountPinsReply, XrlError> {
         let user = self.processes.confinement.user(pins::OWNER);
-        let mounted = user
-            .map_err(pins::PinsError::from)
+        user.map_err(pins::PinsError::from)
             .and_then(|user| pins::mount(&self.options.run_dir, user))
             .map_err(|error| XrlError::application(NO_PINS, error.to_string()))?;
-        Ok(pb::MountPinsReply { folder: mounted.to_string_lossy().into_owned() })
+        Ok(pb::MountPinsReply {})
     }
 
     async fn read_audit(

@@ -1,0 +1,200 @@
+//! Starts and stops the fast path as the configuration wants, and feeds the running one.
+
+use super::chain::Chain;
+use super::fast_path::{FastPath, FastPathError};
+use super::watch::{Sighting, Watch};
+use crate::configuration::ForwardingEngine;
+use crate::process::FeaProcess;
+use sluice_base::InterfaceEvent;
+use sluice_fea::engine::BesideId;
+use sluice_fea::xdp::{Grace, XdpEngine};
+use sluice_process::pins_mount;
+use sluice_xrl::XrlError;
+use sluice_xrl::idl::manager::v1 as manager;
+use std::cell::{Cell, RefCell};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+use tokio::sync::{mpsc, watch};
+use tracing::{error, info, warn};
+
+/// The switch, and the fast path if it runs.
+pub(crate) struct Switch {
+    wanted: watch::Sender<Option<ForwardingEngine>>,
+    running: RefCell<Option<Running>>,
+    /// The reason for which the fast path does not run although it is wanted.
+    unavailable: RefCell<Option<String>>,
+    /// True while interface events and grace periods are handled: both may lead here again.
+    is_settling: Cell<bool>,
+}
+
+struct Running {
+    path: FastPath,
+    engine: BesideId,
+    /// Dropped after the receiver of its sightings, which belongs to the task.
+    _watch: Watch,
+    task: tokio::task::AbortHandle,
+}
+
+/// The reason for which the fast path cannot start.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error("the manager mounts no bpffs: {0}")]
+    Pins(#[from] XrlError),
+    #[error(transparent)]
+    FastPath(#[from] FastPathError),
+    #[error("netlink: {0}")]
+    Watch(#[from] std::io::Error),
+}
+
+impl Default for Switch {
+    fn default() -> Self {
+        Switch {
+            wanted: watch::Sender::new(None),
+            running: RefCell::default(),
+            unavailable: RefCell::default(),
+            is_settling: Cell::new(false),
+        }
+    }
+}
+
+impl Switch {
+    /// Sets the wanted engines. The switch acts in the background.
+    pub(crate) fn want(&self, engine: ForwardingEngine) {
+        self.wanted.send_if_modified(|wanted| wanted.replace(engine) != Some(engine));
+    }
+
+    /// Returns the configured engines.
+    pub(crate) fn configured(&self) -> ForwardingEngine {
+        self.wanted.borrow().unwrap_or_default()
+    }
+
+    /// Looks at the running fast path.
+    pub(crate) fn with<R>(&self, look: impl FnOnce(&FastPath) -> R) -> Option<R> {
+        self.running.borrow().as_ref().map(|running| look(&running.path))
+    }
+
+    /// Returns the reason for which the fast path does not run although it is wanted.
+    pub(crate) fn unavailable(&self) -> Option<String> {
+        self.unavailable.borrow().clone()
+    }
+
+    /// Follows a change of the interfaces.
+    pub(crate) fn interface_event(&self, event: &InterfaceEvent) {
+        if let Some(running) = self.running.borrow_mut().as_mut() {
+            running.path.interface_event(event);
+        }
+    }
+
+    /// Does what follows from the last operations of the engine.
+    pub(crate) fn settle(&self, process: &Rc<FeaProcess>) {
+        if self.is_settling.replace(true) {
+            return;
+        }
+        let settled = self.running.borrow_mut().as_mut().map(|running| running.path.settle());
+        self.is_settling.set(false);
+        match settled {
+            Some(Ok(Some(grace))) => wait_for_grace(Rc::clone(process), grace),
+            Some(Err(error)) => {
+                error!(event = "forwarding.refused", %error, "the kernel refuses the program; it forwards alone");
+            }
+            Some(Ok(None)) | None => {}
+        }
+    }
+}
+
+/// Waits until every program run that is under way has ended.
+fn wait_for_grace(process: Rc<FeaProcess>, grace: Grace) {
+    tokio::task::spawn_local(async move {
+        let waited = tokio::task::spawn_blocking(crate::ffi::synchronize_rcu).await;
+        match waited {
+            Ok(Ok(())) => {
+                if let Some(running) = process.switch.running.borrow_mut().as_mut() {
+                    running.path.end_grace(grace);
+                }
+                process.switch.settle(&process);
+            }
+            // Without the wait, retired numbers are never used again; the tables fill up and the kernel forwards what has no room.
+            Ok(Err(error)) => warn!(%error, "the kernel does not say when programs have ended"),
+            Err(error) => warn!(%error, "the wait for programs failed"),
+        }
+    });
+}
+
+/// Acts on the wanted engines, for ever.
+pub(crate) async fn follow(process: Rc<FeaProcess>) {
+    let mut wanted = process.switch.wanted.subscribe();
+    loop {
+        let engine = *wanted.borrow_and_update();
+        match engine {
+            None => {}
+            Some(ForwardingEngine::Kernel) => stop(&process),
+            Some(ForwardingEngine::Both) => {
+                let is_running = process.switch.running.borrow().is_some();
+                if !is_running && let Err(error) = start(&process).await {
+                    warn!(event = "forwarding.unavailable", %error, "the kernel forwards alone: {error}");
+                    process.switch.unavailable.replace(Some(error.to_string()));
+                }
+            }
+        }
+        if wanted.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn start(process: &Rc<FeaProcess>) -> Result<(), StartError> {
+    let client = manager::ManagerClient::new(&process.frame.router, "manager");
+    client.mount_pins(manager::MountPinsRequest {}).await?;
+    let mut path = FastPath::open(&pins_mount(&process.frame.run_dir), flow_seed(process))?;
+    let (watch, sightings) = Watch::start()?;
+    for interface in process.with_core(|core| core.interfaces()).unwrap_or_default() {
+        path.interface_event(&InterfaceEvent::Changed(interface));
+    }
+    let engine = XdpEngine::new(Rc::clone(path.forwarder()));
+    let engine = process.with_drive(|drive, _, _| drive.engine().join(Box::new(engine)));
+    let task = tokio::task::spawn_local(feed(Rc::clone(process), sightings)).abort_handle();
+    process.switch.running.replace(Some(Running { path, engine, _watch: watch, task }));
+    process.switch.unavailable.replace(None);
+    process.wake();
+    Ok(())
+}
+
+/// Stops the fast path, and removes what an earlier process left.
+fn stop(process: &Rc<FeaProcess>) {
+    process.switch.unavailable.replace(None);
+    let running = process.switch.running.borrow_mut().take();
+    let was_running = running.is_some();
+    if let Some(running) = running {
+        running.task.abort();
+        process.with_drive(|drive, _, _| drive.engine().leave(running.engine));
+    }
+    match Chain::remove(&pins_mount(&process.frame.run_dir)) {
+        Ok(()) if was_running => info!(event = "forwarding.stopped", "the kernel forwards alone"),
+        Ok(()) => {}
+        Err(error) => warn!(%error, "the programs of the fast path stay attached"),
+    }
+}
+
+/// Gives what the watch sees to the running fast path.
+async fn feed(process: Rc<FeaProcess>, mut sightings: mpsc::Receiver<Sighting>) {
+    while let Some(sighting) = sightings.recv().await {
+        let taken =
+            process.switch.running.borrow_mut().as_mut().map(|running| running.path.sighted(sighting));
+        if let Some(Err(error)) = taken {
+            error!(event = "forwarding.blind", %error, "the fast path ends: the kernel does not say what the host does");
+            process.switch.unavailable.replace(Some(format!("netlink: {error}")));
+            process.switch.want(ForwardingEngine::Kernel);
+            return;
+        }
+        process.switch.settle(&process);
+    }
+}
+
+/// Returns the seed of the flow hash: the router's own, and the same after a restart, so that flows keep their members.
+fn flow_seed(process: &FeaProcess) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    // Without the number of the boot, routers in a row differ by their folders or not at all.
+    std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default().hash(&mut hasher);
+    process.frame.run_dir.hash(&mut hasher);
+    hasher.finish()
+}
