@@ -30,7 +30,7 @@ static __always_inline int continue_after(struct xdp_md *ctx, int done)
         bpf_tail_call(ctx, &slots, SLOT_XIP);
     if (done < SLOT_IP && (class == CLASS_IPV4 || class == CLASS_IPV6))
         bpf_tail_call(ctx, &slots, SLOT_IP);
-    return end(ctx, REASON_PASSED, XDP_PASS);
+    return end(ctx, class == CLASS_OTHER ? REASON_OTHER_ETHERTYPE : REASON_NO_TAKER, XDP_PASS);
 }
 
 #endif

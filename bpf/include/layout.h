@@ -7,7 +7,7 @@
 
 // The version of the layouts of shared maps. A change of a map or a struct raises the number.
 enum layout {
-    LAYOUT_VERSION = 1,
+    LAYOUT_VERSION = 2,
 };
 
 // The slots of the chain, in the order in which a frame visits the programs.
@@ -20,30 +20,127 @@ enum slot {
     SLOTS = 8,
 };
 
-// The reasons by which frames are counted.
+// The reasons by which frames are counted. Each frame is counted once, by the reason with which its way through the
+// chain ends.
 enum reason {
-    // Each frame that reached the root program.
-    REASON_RECEIVED = 0,
-    // Frames given to the kernel.
-    REASON_PASSED = 1,
-    // Frames dropped by a program of the chain.
-    REASON_DROPPED = 2,
-    // Frames sent out of an interface by a program of the chain.
-    REASON_FORWARDED = 3,
-    // Frames too short or with a wrong length field; the kernel gets them and counts them as well.
-    REASON_MALFORMED = 4,
-    // Well-formed IPv4, IPv6 and XIP frames, and frames of other EtherTypes.
-    REASON_IPV4 = 5,
-    REASON_IPV6 = 6,
-    REASON_XIP = 7,
-    REASON_OTHER = 8,
+    // Sent out of an interface by a program of the chain.
+    REASON_FORWARDED_IPV4 = 0,
+    REASON_FORWARDED_IPV6 = 1,
+    REASON_FORWARDED_XIP = 2,
+    // Dropped by a program's decision, and by a route that drops.
+    REASON_DROPPED = 3,
+    REASON_BLACKHOLE = 4,
+    // All others are passed to the kernel. An EtherType that no slot takes.
+    REASON_OTHER_ETHERTYPE = 5,
+    // Too short, a wrong length field or a wrong IPv4 header checksum; the kernel counts such packets too.
+    REASON_MALFORMED = 6,
+    // The fast path is off for the interface or the address family.
+    REASON_OFF = 7,
+    // The destination MAC address is not the port's: broadcast, multicast, other stations.
+    REASON_STATION = 8,
+    // The route leads to the kernel, or there is no route.
+    REASON_KERNEL = 9,
+    // The neighbor's MAC address is not known.
+    REASON_UNRESOLVED = 10,
+    // The TTL or hop limit is 1 or 0.
+    REASON_TTL = 11,
+    // IPv4 options, IPv6 hop-by-hop options.
+    REASON_OPTIONS = 12,
+    // Larger than the MTU of the outgoing interface.
+    REASON_SIZE = 13,
+    // A source or destination address that is never forwarded (RFC 1812, section 5.3.7).
+    REASON_MARTIAN = 14,
+    // The outgoing interface is the incoming one; the kernel sends redirects.
+    REASON_SAME_INTERFACE = 15,
+    // No program took the frame.
+    REASON_NO_TAKER = 16,
     REASONS = 32,
 };
+
+// The number of ports with counters of their own. Port 0 counts for all interfaces without an entry.
+#define PORTS 256
 
 // The frames and octets of one reason on one CPU.
 struct count {
     __u64 packets;
     __u64 octets;
+};
+
+// The interfaces of the map `ports`: the indices below this number.
+#define INTERFACES (1 << 16)
+
+// Bits of a port's flags.
+enum port_flag {
+    // The fast path is on for the family.
+    PORT_IPV4 = 1,
+    PORT_IPV6 = 2,
+};
+
+// An interface, at its index.
+struct port {
+    __u8 mac[6];
+    // The port's number among the counters, from 1; 0 for an interface that is no port of the router.
+    __u16 number;
+    // A set of `enum port_flag`.
+    enum port_flag flags;
+    __u32 reserved;
+};
+
+// The forwarding tables. Both roots are read by 64-bit words. An IPv4 word has the 16-bit entries of four prefixes of 24
+// bits, an IPv6 word the 32-bit entries of two, the lowest prefix in the lowest bits. An entry is a group, or with its top
+// bit set a node: the entries by the next octet of the address.
+#define IPV4_ROOT_WORDS (1 << 22)
+#define IPV4_NODES (1 << 15)
+#define IPV4_NODE 0x8000
+#define IPV6_ROOT_WORDS (1 << 23)
+#define IPV6_NODES (1 << 16)
+#define IPV6_NODE 0x80000000
+
+// Node 0 is never used.
+struct ipv4_node {
+    __u16 entry[256];
+};
+
+struct ipv6_node {
+    __u32 entry[256];
+};
+
+// A group is a 64-bit word. If the high 32 bits are 0, the low 32 bits are a member, else a block of buckets.
+#define GROUPS (1 << 15)
+// The groups of the default routes. The entry 0 leads there in both families.
+#define GROUP_IPV4_DEFAULT 0
+#define GROUP_IPV6_DEFAULT 1
+// The group whose frames go to the kernel.
+#define GROUP_KERNEL 2
+
+#define BUCKET_BLOCKS (1 << 12)
+#define BUCKETS 128
+
+// The members of a group by the low bits of the flow hash.
+struct bucket_block {
+    __u32 member[BUCKETS];
+};
+
+// Member 0 is all zeros: to the kernel.
+#define MEMBERS (1 << 14)
+
+enum member_action {
+    MEMBER_KERNEL = 0,
+    MEMBER_FORWARD = 1,
+    MEMBER_DROP = 2,
+    MEMBER_UNRESOLVED = 3,
+};
+
+// A neighbor, or another end of routes. A member never changes while an entry of the tables leads to it.
+struct member {
+    enum member_action action;
+    // The outgoing interface's index.
+    __u32 interface;
+    // The largest IP packet in octets.
+    __u32 mtu;
+    // The MAC addresses of the frame, in the frame's order.
+    __u8 destination[6];
+    __u8 source[6];
 };
 
 // The first octets of a generated packet's UDP payload, in network order.

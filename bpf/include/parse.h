@@ -14,6 +14,10 @@
 #define ETHERTYPE_XIP 0xC0DE
 #define ETHERTYPE_XIP_EXTENDED 0xC0DF
 
+// Words of frames and maps, whatever the type of the fields that they cover.
+typedef __u32 __attribute__((may_alias)) word32;
+typedef __u16 __attribute__((may_alias)) half16;
+
 enum class {
     CLASS_OTHER,
     CLASS_IPV4,

@@ -22,12 +22,14 @@ macro_rules! object {
 /// A program of the folder `bpf/`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Embedded {
-    /// Counts and classifies frames and begins the chain.
+    /// Checks the headers of frames and begins the chain.
     Root,
     /// Fills a slot of the chain and continues, for tests and benchmarks.
     Empty,
     /// Drops and counts every frame.
     Drop,
+    /// Forwards IPv4 and IPv6 by the tables.
+    Ip,
     /// Counts the generator's packets by sequence number and drops them.
     Sink,
     /// Generates packets from live frames.
@@ -36,8 +38,8 @@ pub enum Embedded {
 
 impl Embedded {
     /// All programs.
-    pub const ALL: [Embedded; 5] =
-        [Embedded::Root, Embedded::Empty, Embedded::Drop, Embedded::Sink, Embedded::Pktgen];
+    pub const ALL: [Embedded; 6] =
+        [Embedded::Root, Embedded::Empty, Embedded::Drop, Embedded::Ip, Embedded::Sink, Embedded::Pktgen];
 
     /// Returns the name of the program's file, and of its pin.
     pub fn name(self) -> &'static str {
@@ -45,6 +47,7 @@ impl Embedded {
             Embedded::Root => "root",
             Embedded::Empty => "empty",
             Embedded::Drop => "drop",
+            Embedded::Ip => "ip",
             Embedded::Sink => "sink",
             Embedded::Pktgen => "pktgen",
         }
@@ -56,6 +59,7 @@ impl Embedded {
             Embedded::Root => object!("root"),
             Embedded::Empty => object!("empty"),
             Embedded::Drop => object!("drop"),
+            Embedded::Ip => object!("ip"),
             Embedded::Sink => object!("sink"),
             Embedded::Pktgen => object!("pktgen"),
         }

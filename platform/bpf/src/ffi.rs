@@ -21,6 +21,7 @@ const BPF_OBJ_GET: libc::c_int = 7;
 const BPF_PROG_TEST_RUN: libc::c_int = 10;
 const BPF_PROG_GET_FD_BY_ID: libc::c_int = 13;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_LINK_UPDATE: libc::c_int = 29;
 
@@ -31,6 +32,8 @@ const BPF_F_TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
 pub(crate) const MAP_TYPE_ARRAY: u32 = 2;
 /// `BPF_MAP_TYPE_PROG_ARRAY`.
 pub(crate) const MAP_TYPE_PROG_ARRAY: u32 = 3;
+/// `BPF_MAP_TYPE_PERCPU_ARRAY`.
+pub(crate) const MAP_TYPE_PERCPU_ARRAY: u32 = 6;
 /// `BPF_F_MMAPABLE`.
 pub(crate) const F_MMAPABLE: u32 = 1 << 10;
 /// `XDP_FLAGS_SKB_MODE`.
@@ -117,6 +120,56 @@ pub(crate) fn map_load_u32(map: BorrowedFd<'_>, key: u32) -> io::Result<u32> {
     // SAFETY: key and value live until the call returns and have the map's sizes, as checked.
     unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attributes) }?;
     Ok(value)
+}
+
+/// Loads `count` values of a per-CPU array from the key `first` on, as words of 64 bits: `words` for each key, the values of
+/// all possible CPUs.
+pub(crate) fn map_load_batch(
+    map: BorrowedFd<'_>,
+    first: u32,
+    count: u32,
+    words: usize,
+) -> io::Result<Vec<u64>> {
+    #[repr(C)]
+    struct Attributes {
+        in_batch: u64,
+        out_batch: u64,
+        keys: u64,
+        values: u64,
+        count: u32,
+        map_fd: u32,
+        element_flags: u64,
+        flags: u64,
+    }
+    let info = map_info(map)?;
+    let per_cpu = (info.value_size as usize).div_ceil(8);
+    let is_whole = words == per_cpu * aya::util::nr_cpus().map_err(|(_, error)| error)?;
+    let is_inside = first.checked_add(count).is_some_and(|end| end <= info.max_entries);
+    if info.map_type != MAP_TYPE_PERCPU_ARRAY || !is_whole || !is_inside {
+        return Err(libc_error(libc::EINVAL));
+    }
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    // A batch continues behind the key of the batch before it; the first batch of a map has none.
+    let before = first.wrapping_sub(1);
+    let mut last = 0u32;
+    let mut keys = vec![0u32; count as usize];
+    let mut values = vec![0u64; count as usize * words];
+    let mut attributes = Attributes {
+        in_batch: if first == 0 { 0 } else { (&raw const before) as u64 },
+        out_batch: (&raw mut last) as u64,
+        keys: keys.as_mut_ptr() as u64,
+        values: values.as_mut_ptr() as u64,
+        count,
+        map_fd: raw(map),
+        element_flags: 0,
+        flags: 0,
+    };
+    // SAFETY: all buffers live until the call returns; `keys` has `count` keys of 4 octets, as an array's are, and `values`
+    // has the values of all possible CPUs for each of them, as checked.
+    unsafe { bpf(BPF_MAP_LOOKUP_BATCH, &mut attributes) }?;
+    if attributes.count == count { Ok(values) } else { Err(libc_error(libc::EIO)) }
 }
 
 /// Removes `key` of a map of 4-octet keys.

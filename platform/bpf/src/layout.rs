@@ -2,14 +2,17 @@
 //!
 //! `tests/layout.rs` compares sizes, offsets and numbers with the type information (BTF) of the compiled objects.
 
+mod count;
+mod tables;
+
+pub use count::*;
+pub use tables::*;
+
 /// The version of the layouts of shared maps. Pins of another version are not taken up.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// The number of slots in the map `slots`; more than there are names, so that a new slot does not change the map.
 pub const SLOTS: u32 = 8;
-
-/// The number of counters in the map `counts`.
-pub const REASONS: u32 = 32;
 
 /// The first word of a generated packet's UDP payload.
 pub const STAMP_MAGIC: u32 = 0x534c_5543;
@@ -49,75 +52,6 @@ impl Slot {
     pub fn index(self) -> u32 {
         self as u32
     }
-}
-
-/// A reason by which frames are counted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u32)]
-pub enum Reason {
-    /// Each frame that reached the root program.
-    Received = 0,
-    /// Frames given to the kernel.
-    Passed = 1,
-    /// Frames dropped by a program of the chain.
-    Dropped = 2,
-    /// Frames sent out of an interface by a program of the chain.
-    Forwarded = 3,
-    /// Frames too short or with a wrong length field. The kernel gets these frames and counts them too.
-    Malformed = 4,
-    /// Well-formed IPv4 frames.
-    Ipv4 = 5,
-    /// Well-formed IPv6 frames.
-    Ipv6 = 6,
-    /// XIP frames.
-    Xip = 7,
-    /// Frames of other EtherTypes.
-    Other = 8,
-}
-
-impl Reason {
-    /// All reasons, in order.
-    pub const ALL: [Reason; 9] = [
-        Reason::Received,
-        Reason::Passed,
-        Reason::Dropped,
-        Reason::Forwarded,
-        Reason::Malformed,
-        Reason::Ipv4,
-        Reason::Ipv6,
-        Reason::Xip,
-        Reason::Other,
-    ];
-
-    /// Returns the reason's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Received => "received",
-            Reason::Passed => "passed",
-            Reason::Dropped => "dropped",
-            Reason::Forwarded => "forwarded",
-            Reason::Malformed => "malformed",
-            Reason::Ipv4 => "ipv4",
-            Reason::Ipv6 => "ipv6",
-            Reason::Xip => "xip",
-            Reason::Other => "other",
-        }
-    }
-
-    /// Returns the reason's index in the map `counts`.
-    pub fn index(self) -> u32 {
-        self as u32
-    }
-}
-
-/// The frames and octets of one reason on one CPU (`struct count`).
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[repr(C)]
-pub struct Count {
-    /// Frames.
-    pub packets: u64,
-    /// Octets from the Ethernet header on, without the frame check sequence.
-    pub octets: u64,
 }
 
 /// The first octets of a generated packet's UDP payload, in network order (`struct stamp`).

@@ -21,6 +21,12 @@ macro_rules! same {
 fn structs_have_the_same_sizes_and_offsets() {
     let root = btf::types(Embedded::Root.object().unwrap());
     same!(root, "count", Count { packets, octets });
+    same!(root, "port", Port { mac, number, flags, reserved });
+    let ip = btf::types(Embedded::Ip.object().unwrap());
+    same!(ip, "ipv4_node", Ipv4Node { entry });
+    same!(ip, "ipv6_node", Ipv6Node { entry });
+    same!(ip, "bucket_block", BucketBlock { member });
+    same!(ip, "member", Member { action, interface, mtu, destination, source });
     let sink = btf::types(Embedded::Sink.object().unwrap());
     same!(sink, "tally", Tally { received, octets, duplicates, reordered, late, expected, first, last });
     same!(sink, "window", Window { word, seen });
@@ -35,7 +41,7 @@ fn numbers_are_the_same() {
     assert_eq!(root.numbers["LAYOUT_VERSION"], LAYOUT_VERSION);
     assert_eq!(root.numbers["REASONS"], REASONS);
     for reason in Reason::ALL {
-        let name = format!("REASON_{}", reason.name().to_uppercase());
+        let name = format!("REASON_{}", reason.name().to_uppercase().replace('-', "_"));
         assert_eq!(root.numbers[&name], reason.index(), "{name}");
     }
     let empty = btf::types(Embedded::Empty.object().unwrap());
@@ -47,6 +53,55 @@ fn numbers_are_the_same() {
     let reasons = root.numbers.keys().filter(|name| name.starts_with("REASON_")).count();
     let slots = empty.numbers.keys().filter(|name| name.starts_with("SLOT_")).count();
     assert_eq!((reasons, slots), (Reason::ALL.len(), Slot::ALL.len()));
+}
+
+#[test]
+fn actions_and_flags_are_the_same() {
+    let ip = btf::types(Embedded::Ip.object().unwrap());
+    let actions = [
+        ("MEMBER_KERNEL", MemberAction::Kernel),
+        ("MEMBER_FORWARD", MemberAction::Forward),
+        ("MEMBER_DROP", MemberAction::Drop),
+        ("MEMBER_UNRESOLVED", MemberAction::Unresolved),
+    ];
+    for (name, action) in actions {
+        assert_eq!(ip.numbers[name], action as u32, "{name}");
+    }
+    assert_eq!((ip.numbers["PORT_IPV4"], ip.numbers["PORT_IPV6"]), (PORT_IPV4, PORT_IPV6));
+    let of_kind = |kind: &str| ip.numbers.keys().filter(|name| name.starts_with(kind)).count();
+    assert_eq!((of_kind("MEMBER_"), of_kind("PORT_")), (actions.len(), 2));
+}
+
+#[test]
+fn maps_have_the_sizes_that_user_space_expects() {
+    let ip = aya_obj::Object::parse(Embedded::Ip.object().unwrap()).unwrap();
+    let tables = [
+        ("ports", INTERFACES, size_of::<Port>()),
+        ("ipv4_root", IPV4_ROOT_WORDS, 8),
+        ("ipv4_nodes", IPV4_NODES, size_of::<Ipv4Node>()),
+        ("ipv6_root", IPV6_ROOT_WORDS, 8),
+        ("ipv6_nodes", IPV6_NODES, size_of::<Ipv6Node>()),
+        ("groups", GROUPS, 8),
+        ("buckets", BUCKET_BLOCKS, size_of::<BucketBlock>()),
+        ("members", MEMBERS, size_of::<Member>()),
+        ("counts", PORTS * REASONS, size_of::<Count>()),
+    ];
+    for (name, entries, octets) in tables {
+        let map = &ip.maps[name];
+        assert_eq!((map.max_entries(), map.value_size() as usize), (entries, octets), "{name}");
+        // BPF_MAP_TYPE_ARRAY and BPF_F_MMAPABLE, but for the counters of each CPU.
+        let (kind, flags) = if name == "counts" { (6, 0) } else { (2, 1 << 10) };
+        assert_eq!((map.map_type(), map.map_flags()), (kind, flags), "{name}");
+    }
+    let chain: Vec<&str> = ip.maps.keys().map(String::as_str).collect();
+    assert!(chain.contains(&"slots"), "{chain:?}");
+}
+
+#[test]
+fn reasons_have_outcomes() {
+    let of = |outcome| Reason::ALL.iter().filter(|reason| reason.outcome() == outcome).count();
+    assert_eq!((of(Outcome::Forwarded), of(Outcome::Dropped)), (3, 2));
+    assert!(Reason::ALL.iter().all(|reason| reason.index() < REASONS));
 }
 
 /// `struct stamp` is only reached through pointers, so that no object has its type.

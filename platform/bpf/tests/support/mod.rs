@@ -1,6 +1,9 @@
 //! Threads in the namespaces of a lab's nodes.
 #![allow(dead_code)] // Each test file uses a part.
 
+pub mod frame;
+pub mod tables;
+
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use sluice_lab::{Lab, LabOptions};
@@ -44,7 +47,8 @@ pub fn in_node<T: Send>(lab: &Lab, node: &str, work: impl FnOnce() -> T + Send) 
     lab.inside(node, alone).unwrap()
 }
 
-fn private_mounts() {
+/// Gives this thread a mount namespace of its own, in which nothing of the host changes.
+pub fn private_mounts() {
     let none: Option<&str> = None;
     unshare(CloneFlags::CLONE_NEWNS).unwrap();
     mount(none, Path::new("/"), none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
