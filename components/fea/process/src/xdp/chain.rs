@@ -163,7 +163,7 @@ impl Chain {
     ///
     /// If another program is attached, the driver has no native XDP, or all numbers of ports are in use.
     pub fn attach(&mut self, interface: InterfaceIndex, name: &str) -> Result<(), AttachError> {
-        if self.numbers.get(&interface).is_none() {
+        if !self.numbers.contains_key(&interface) {
             let used: Vec<u16> = self.numbers.values().copied().collect();
             let free = (1..PORTS as u16).find(|number| !used.contains(number)).ok_or(AttachError::Numbers)?;
             self.numbers.insert(interface, free);

@@ -9,7 +9,6 @@ use sluice_fea::xdp::Use;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
-use std::rc::Rc;
 
 sluice_process::served!(FeaProcess);
 
