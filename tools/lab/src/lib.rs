@@ -33,6 +33,7 @@ mod error;
 mod ffi;
 mod guardian;
 mod lab;
+mod mounts;
 mod network;
 pub mod process;
 pub mod scope;

@@ -181,6 +181,7 @@ impl State {
         }
         self.scope.release();
         if result.is_ok() {
+            crate::mounts::unmount_below(&self.dir());
             fs::remove_dir_all(self.dir()).map_err(at(&self.dir()))?;
         }
         result

@@ -125,6 +125,8 @@ impl FastPath {
     /// Follows a change of the interfaces.
     pub fn interface_event(&mut self, event: &InterfaceEvent) {
         match event {
+            // Packets on the loopback are the host's own.
+            InterfaceEvent::Changed(interface) if interface.loopback => {}
             InterfaceEvent::Changed(interface) => {
                 let index = interface.index;
                 let known = HostInterface { interface: interface.clone(), refusal: None };
@@ -231,9 +233,6 @@ impl FastPath {
 
     /// Returns the reason for which an interface cannot be a port.
     fn unfit(&self, interface: &Interface) -> Option<String> {
-        if interface.loopback {
-            return Some("it is the loopback".into());
-        }
         if mac(interface).is_none() {
             return Some("it has no Ethernet address".into());
         }

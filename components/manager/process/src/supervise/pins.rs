@@ -34,7 +34,9 @@ pub fn mount(run_dir: &Path, user: Option<u32>) -> Result<(), PinsError> {
 /// Unmounts the bpffs of a stopped router if nothing is pinned there. Pinned programs go on forwarding.
 pub fn unmount_if_empty(run_dir: &Path) {
     let mount_point = pins_mount(run_dir);
-    let is_empty = std::fs::read_dir(&mount_point).is_ok_and(|mut entries| entries.next().is_none());
+    // The kernel puts files into each bpffs; pins are in folders.
+    let is_folder = |entry: io::Result<std::fs::DirEntry>| entry.is_ok_and(|entry| entry.path().is_dir());
+    let is_empty = std::fs::read_dir(&mount_point).is_ok_and(|mut entries| !entries.any(is_folder));
     if is_empty {
         // Without a mount, or while another process uses it, the folder stays as it is.
         let _ = nix::mount::umount2(&mount_point, nix::mount::MntFlags::UMOUNT_NOFOLLOW);
