@@ -87,6 +87,28 @@ fn members_of_all_kinds_are_obeyed() {
 }
 
 #[test]
+fn the_checksum_is_right_around_its_carries() {
+    Chain::with(Options::default(), |chain| {
+        every_kind().fill(&chain.tables);
+        let mut frame = to(address4(1).into());
+        for checksum in [0, 1, 0xff, 0x100, 0xfefe, 0xfeff, 0xff00, 0xff01, 0xfffe] {
+            let mut right = |identification: u16| {
+                frame[18..20].copy_from_slice(&identification.to_be_bytes());
+                set_checksum(&mut frame);
+                frame[24..26] == u16::to_be_bytes(checksum)
+            };
+            assert!((0..=u16::MAX).any(&mut right), "{checksum:#x}");
+            assert_eq!(chain.reason(&frame).1.frame, forwarded(&frame, &hop(1)), "{checksum:#x}");
+            if checksum == 0 {
+                // Both zeros of ones' complement are right.
+                frame[24..26].fill(0xff);
+                assert_eq!(chain.reason(&frame).1.frame, forwarded(&frame, &hop(1)), "0xffff");
+            }
+        }
+    });
+}
+
+#[test]
 fn packets_as_large_as_the_mtu_are_sent_and_larger_ones_pass() {
     Chain::with(Options::default(), |chain| {
         every_kind().fill(&chain.tables);
