@@ -2,6 +2,8 @@
 #![allow(dead_code)] // Each test file uses a part.
 
 pub mod frame;
+pub mod model;
+pub mod routes;
 pub mod tables;
 
 use nix::mount::{MsFlags, mount};

@@ -1,14 +1,13 @@
 //! Root and ip program with tables filled by hand.
 #![allow(dead_code)] // Each test file uses a part.
 
-use super::private_mounts;
+use super::{private_mounts, usable};
 use sluice_bpf::array::MappedArray;
 use sluice_bpf::counters::Counters;
 use sluice_bpf::layout::*;
 use sluice_bpf::run::{Run, Verdict, run};
 use sluice_bpf::slots::Slots;
 use sluice_bpf::{Embedded, Loaded, Loader, Pins};
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The interface from which the frames of test runs come: the loopback interface.
 pub const INCOMING: u32 = 1;
@@ -16,6 +15,21 @@ pub const INCOMING: u32 = 1;
 pub const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 0xfe];
 /// The number of the incoming port.
 pub const PORT: u16 = 9;
+
+/// Options of a chain.
+#[derive(Clone, Copy)]
+pub struct Options {
+    /// Entries of both maps of nodes.
+    pub nodes: u32,
+    /// The constant `flow_seed`.
+    pub flow_seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { nodes: 256, flow_seed: 0 }
+    }
+}
 
 /// Root and ip program, sharing their maps.
 pub struct Chain {
@@ -29,11 +43,17 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Loads both programs, fills the slot `ip` and switches the port [`INCOMING`] on.
-    ///
-    /// Must run on a thread of its own, since the thread gets a mount namespace.
-    pub fn load(nodes: u32) -> Chain {
-        private_mounts();
+    /// Runs `work` with a chain in a mount namespace of its own, or says why the test is skipped.
+    pub fn with<T: Send>(options: Options, work: impl FnOnce(Chain) -> T + Send) -> Option<T> {
+        let alone = || {
+            private_mounts();
+            work(Chain::load(options))
+        };
+        usable().then(|| std::thread::scope(|threads| threads.spawn(alone).join().unwrap()))
+    }
+
+    /// Loads both programs, fills the slot `ip` and switches the port [`INCOMING`] on. The mount namespace gets a bpffs.
+    pub fn load(options: Options) -> Chain {
         let folder = tempfile::tempdir().unwrap();
         let point = folder.path().join("bpf");
         Pins::mount(&point).unwrap();
@@ -43,7 +63,10 @@ impl Chain {
             let loader = Loader::new(program);
             let loader = maps.iter().fold(loader, |loader, map| loader.share(map, &pins.map_path(map)));
             match program {
-                Embedded::Ip => loader.entries("ipv4_nodes", nodes).entries("ipv6_nodes", nodes),
+                Embedded::Ip => loader
+                    .entries("ipv4_nodes", options.nodes)
+                    .entries("ipv6_nodes", options.nodes)
+                    .constant_u64("flow_seed", options.flow_seed),
                 _ => loader,
             }
             .load()
@@ -152,10 +175,14 @@ impl Tables {
         assert!(self.groups.store64(group as usize, 0, 1 << 32 | u64::from(block)));
     }
 
-    /// Sets the entry of an IPv4 prefix of 24 bits.
-    pub fn set_ipv4(&self, prefix: Ipv4Addr, entry: u16) {
-        let prefix = prefix.to_bits() >> 8;
+    /// Sets the entry of the IPv4 prefix of 24 bits with the number `prefix`.
+    pub fn set_ipv4(&self, prefix: u32, entry: u16) {
         set_part(&self.ipv4_root, prefix >> 2, (prefix & 3) * 16, 16, entry.into());
+    }
+
+    /// Returns the entry of an IPv4 prefix of 24 bits.
+    pub fn ipv4(&self, prefix: u32) -> u16 {
+        (self.ipv4_root.load64(prefix as usize >> 2, 0).unwrap() >> ((prefix & 3) * 16)) as u16
     }
 
     /// Sets the entry of an octet in an IPv4 node.
@@ -167,10 +194,14 @@ impl Tables {
         assert!(self.ipv4_nodes.store64(node.into(), octet / 4, word));
     }
 
-    /// Sets the entry of an IPv6 prefix of 24 bits.
-    pub fn set_ipv6(&self, prefix: Ipv6Addr, entry: u32) {
-        let prefix = (prefix.to_bits() >> 104) as u32;
+    /// Sets the entry of the IPv6 prefix of 24 bits with the number `prefix`.
+    pub fn set_ipv6(&self, prefix: u32, entry: u32) {
         set_part(&self.ipv6_root, prefix >> 1, (prefix & 1) * 32, 32, entry.into());
+    }
+
+    /// Returns the entry of an IPv6 prefix of 24 bits.
+    pub fn ipv6(&self, prefix: u32) -> u32 {
+        (self.ipv6_root.load64(prefix as usize >> 1, 0).unwrap() >> ((prefix & 1) * 32)) as u32
     }
 
     /// Sets the entry of an octet in an IPv6 node.
