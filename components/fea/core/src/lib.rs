@@ -11,6 +11,7 @@
 //!   touched, and what was not announced goes at the end.
 //! * An engine that joins beside the authority of a set gets the authority's objects, in slices (`replay`).
 //! * The rules of who may open which socket are in [`socket`].
+//! * The tables that the XDP program forwards by are in [`xdp`].
 #![no_std]
 
 extern crate alloc;
@@ -32,6 +33,7 @@ pub mod sim;
 mod slab;
 pub mod socket;
 mod table;
+pub mod xdp;
 
 pub use drive::Drive;
 pub use engine::{

@@ -1,0 +1,31 @@
+//! Forwarding tables of the XDP program, as pure code over a store of words ([`Words`]).
+//!
+//! * An address leads through the entries of its family (`trie`) to a group, by the flow's bucket (`groups`, `shares`)
+//!   to a member (`members`), which says what happens to the packet ([`Way`]).
+//! * Prefixes lead to groups and groups to members by number, so that one store moves any number of prefixes.
+//! * The program may run between any two stores: a packet is treated by its old or by its new route.
+//! * Retired numbers are quarantined (`numbers`) until no program run can know them.
+//! * At a limit ([`Limits`]) packets go to the kernel, which has all routes.
+//!
+//! The maps' layout is in [`layout`], the program's reading of them in [`lookup`].
+
+mod groups;
+mod ipv4;
+mod ipv6;
+pub mod layout;
+mod limits;
+pub mod lookup;
+mod members;
+mod numbers;
+mod shares;
+mod tables;
+mod trie;
+mod words;
+
+pub use groups::GroupSlot;
+pub use layout::{Action, Area, Way};
+pub use limits::{Full, Limits};
+pub use members::MemberSlot;
+pub use numbers::Use;
+pub use tables::{Grace, Tables, Target, Usage};
+pub use words::{Memory, Words};
