@@ -21,6 +21,7 @@ pub mod methods;
 mod mutate;
 pub mod netlink;
 pub mod policy;
+pub mod xdp;
 pub mod xrl;
 
 pub use mutate::Mutator;
@@ -143,6 +144,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "core-pattern", run: kept::core_pattern, seeds: kept::core_patterns },
     Target { name: "hand-over", run: handover::stream, seeds: handover::streams },
     Target { name: "netlink", run: netlink::datagram, seeds: netlink::datagrams },
+    Target { name: "xdp-tables", run: xdp::tables, seeds: xdp::operations },
     Target { name: "policy-source", run: policy::source, seeds: policy::sources },
     Target { name: "policy-texts", run: policy::texts, seeds: policy::entries },
     Target { name: "policy-instructions", run: policy::instructions, seeds: policy::programs },

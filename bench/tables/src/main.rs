@@ -1,8 +1,10 @@
-//! Prefix tables on the Internet's routes: `PrefixTable` beside the best crates, in alternating runs.
+//! Prefix tables on the Internet's routes: `PrefixTable` beside the best crates, in alternating runs. Then the tables of
+//! the XDP program.
 //!
 //! `cargo run --release -p bench-tables [quick | TABLE-FILE]`; `quick` takes a tenth of the routes and fewer runs.
 
 mod candidates;
+mod compiled;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -187,11 +189,13 @@ fn main() -> anyhow::Result<()> {
     let work = Workload::new(&v4, Ipv4Prefix::default_route(), 16);
     let tables = tables!(Ipv4Prefix: PrefixTable<_, u32>, Bare<_>, Bitmap<Ipv4Addr>, Patricia<iptrie::Ipv4Prefix>, Sorted<_>);
     measure("ipv4", &work, &tables, runs, &mut values)?;
+    compiled::measure("ipv4", &work, runs, &mut report)?;
     // Hosts anywhere in the space that is given out: elsewhere no route of the Internet lies.
     let global = "2000::/3".parse::<Ipv6Prefix>()?;
     let work = Workload::new(&v6, global, 32);
     let tables = tables!(Ipv6Prefix: PrefixTable<_, u32>, Bare<_>, Bitmap<Ipv6Addr>, Patricia<iptrie::Ipv6Prefix>, Sorted<_>);
     measure("ipv6", &work, &tables, runs, &mut values)?;
+    compiled::measure("ipv6", &work, runs, &mut report)?;
     show(&values, &mut report, &[("ipv4", v4.len()), ("ipv6", v6.len())]);
     bars(&values, &mut report);
     let plots = [("-ipv4", plot(&values, "ipv4")), ("-ipv6", plot(&values, "ipv6"))];

@@ -99,10 +99,19 @@ impl Groups {
         result
     }
 
-    /// Removes a group: its packets go to the kernel, and its number is retired once no prefix leads to it.
+    /// Removes a group, and retires its number once no prefix leads to it. Packets of prefixes that do go to the kernel.
     pub(super) fn remove(&mut self, words: &mut impl Words, members: &mut Members, slot: GroupSlot) {
-        // Without members no block is needed, so that no room can be missing.
-        let _ = self.set(words, members, slot, &[]);
+        let Some(group) = self.get_mut(slot.0) else { return };
+        if group.routes > 0 {
+            // Without members no block is needed, so that no room can be missing.
+            let _ = self.set(words, members, slot, &[]);
+        } else {
+            // The word stays for program runs that know the number: block and members are retired with it.
+            let (ways, block) = (core::mem::take(&mut group.ways), group.block.take());
+            ways.iter().for_each(|(member, _)| members.release(*member));
+            block.into_iter().for_each(|block| self.blocks.retire(block));
+            self.waiting.remove(&slot.0);
+        }
         if let Some(group) = self.get_mut(slot.0) {
             group.removed = true;
             self.retire_unused(slot.0);

@@ -1,5 +1,8 @@
 //! A model of the tables, operations on both, and addresses to compare them at.
 
+mod internet;
+mod readers;
+
 use proptest::prelude::*;
 use sluice_base::{InterfaceIndex, IpPrefix};
 use sluice_fea::xdp::{
@@ -182,6 +185,11 @@ impl Model {
     fn remove<W: Words>(&mut self, tables: &mut Tables<W>, prefix: IpPrefix) {
         self.routes.remove(&prefix);
         tables.remove_route(prefix);
+    }
+
+    /// Returns true while a grace period runs.
+    pub fn is_in_grace(&self) -> bool {
+        self.grace.is_some()
     }
 
     /// The longest prefix that holds an address.
