@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // The packet generator: runs on live frames, writes all headers of the next packet and sends the frame out of the
-// interface. The kernel reuses frames without resetting them, so that each round rewrites every header.
+// interface. The kernel reuses frames without resetting them, so that each round rewrites every header, and each octet of
+// a raw frame.
 #include <linux/in.h>
 #include <linux/udp.h>
 #include "layout.h"
@@ -11,11 +12,19 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define IPV4_HEADERS (sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct udphdr))
 #define IPV6_HEADERS (sizeof(struct ethhdr) + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
 
-// 4 or 6.
+// The longest frame without its check sequence, rounded up to whole words of 64 bits.
+#define RAW_WORDS 190
+
+// 4 or 6, or 0 for raw frames.
 const volatile __u32 family = 4;
 const volatile __u32 stream = 0;
 // The Ethernet, IP and UDP headers. Destination address and checksums are zero.
 const volatile __u8 headers[64];
+// The octets of a raw frame and the number of its octets.
+const volatile __u64 raw[RAW_WORDS];
+const volatile __u32 raw_octets = 0;
+// The offset of a raw frame's stamp; 0 for frames without a stamp.
+const volatile __u32 raw_stamp = 0;
 // The sum of the IPv4 header's 16-bit words.
 const volatile __u32 ip_sum = 0;
 // The sum of the 16-bit words of the UDP pseudo-header, the UDP header, and magic and stream of the stamp.
@@ -107,8 +116,40 @@ static __always_inline int write_ipv6(struct xdp_md *ctx, struct destination *to
     return 1;
 }
 
+static __always_inline int write_raw(struct xdp_md *ctx, __u64 sequence)
+{
+    __u8 *start = frame_start(ctx);
+    const volatile __u8 *octets = (const volatile __u8 *)raw;
+    for (__u32 i = 0; i < RAW_WORDS && i < raw_octets / 8; i++) {
+        __u64 *word = (__u64 *)start + i;
+        if ((void *)(word + 1) > frame_end(ctx))
+            return 0;
+        *word = raw[i];
+    }
+    // The octets behind the last whole word.
+    for (__u32 i = 0; i < 7; i++) {
+        __u32 at = (raw_octets & ~7u) + i;
+        if (at >= raw_octets || at >= RAW_WORDS * 8)
+            break;
+        if ((void *)(start + at + 1) > frame_end(ctx))
+            return 0;
+        start[at] = octets[at];
+    }
+    if (!raw_stamp)
+        return 1;
+    struct stamp *stamp = (void *)(start + raw_stamp);
+    if ((void *)(stamp + 1) > frame_end(ctx))
+        return 0;
+    stamp->magic = bpf_htonl(STAMP_MAGIC);
+    stamp->stream = bpf_htonl(stream);
+    stamp->sequence = bpf_cpu_to_be64(sequence);
+    return 1;
+}
+
 static __always_inline int write_packet(struct xdp_md *ctx, struct destination *to, __u64 sequence, __u32 flow)
 {
+    if (family == 0)
+        return write_raw(ctx, sequence);
     if (family == 4)
         return write_ipv4(ctx, to, sequence, flow);
     return write_ipv6(ctx, to, sequence, flow);

@@ -156,6 +156,15 @@ enum Command {
     /// the first address, and the router must have every peer as a neighbor, senders first, each with the next AS.
     /// `--floor` measures the client itself.
     Bgpsim(Box<sluice_bgpsim::BgpsimArgs>),
+    /// Sends and counts packets, and replays captures.
+    ///
+    /// `send` writes numbered UDP packets by an XDP program, millions a second; `count` is the other end. Both work in the network
+    /// namespace in which they are started: `sluice lab exec NODE sluice pktgen ...`. Outside of labs, sending needs the interface's
+    /// name twice.
+    Pktgen {
+        #[command(subcommand)]
+        command: sluice_pktgen::PktgenCommand,
+    },
     /// Measures this executable's own parts.
     #[command(hide = true)]
     Bench {
@@ -365,6 +374,10 @@ fn run_tool(command: Command) -> ExitCode {
         Command::Bgpsim(args) => {
             return sluice_bgpsim::cli::run(&args, |value| output::print_json("bgpsim", value))
                 .unwrap_or_else(|error| output::fail(&Failure::from(error), args.json));
+        }
+        Command::Pktgen { command } => {
+            let done = sluice_pktgen::run(&command, output::print_json).map_err(output::packet_failure);
+            (done, command.is_json())
         }
         Command::Bench { command: BenchCommand::BgpProfile(args) } => {
             (bench_profile::run(&args).map_err(Failure::from), false)

@@ -8,6 +8,7 @@ use crate::manual::schemas;
 use serde_json::Value;
 use sluice_console::widen;
 use sluice_manager_process::StartError;
+use sluice_pktgen::PktgenError;
 use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
 
 /// Selects a command's schema for JSON output. A command without a schema prints its values unchanged.
@@ -50,5 +51,18 @@ pub fn failure_of_start(error: StartError) -> Failure {
             _ => Failure::failed(message),
         },
         error => config_failure(error),
+    }
+}
+
+/// Packets are not sent or counted.
+pub fn packet_failure(error: PktgenError) -> Failure {
+    let message = error.to_string();
+    match error {
+        PktgenError::Usage(_) => Failure::usage(message),
+        PktgenError::NotPermitted { .. } => Failure::new(Failure::PERMISSION, "not-allowed", message),
+        PktgenError::File { source, .. } if source.kind() == PermissionDenied => {
+            Failure::new(Failure::PERMISSION, "not-allowed", message)
+        }
+        _ => Failure::failed(message),
     }
 }

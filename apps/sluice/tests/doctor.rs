@@ -234,3 +234,24 @@ fn what_the_kernel_lacks_is_said() {
         ],
     );
 }
+
+#[test]
+fn forwarding_by_xdp_is_looked_at() {
+    let Some(mut host) = host(&[]) else { return };
+    if sluice_bpf::probe::features().iter().all(|probed| probed.missing.is_none()) {
+        check(&mut host, "", &[("xdp", "ok", "the kernel has programs, mapped arrays", "")]);
+    }
+    check(&mut host, "", &[("xdp-links", "ok", "no veth interface", "")]);
+    run(&mut host, "ip link add v0 type veth peer name v1");
+    let (json, _) = host.shell("sluice doctor --json").unwrap();
+    let value: Value = serde_json::from_str(&json).unwrap();
+    let links = value["checks"].as_array().unwrap().iter().find(|c| c["check"] == "xdp-links").unwrap();
+    for part in
+        ["v0 has GRO off and transmit checksums on", "v1 has GRO off", "ethtool -K NAME gro on tx off"]
+    {
+        assert!(links["found"].as_str().unwrap().contains(part), "{links}");
+    }
+    // The probe leaves nothing behind.
+    let shown = run(&mut host, "ip -o link show");
+    assert_eq!(shown.lines().count(), 3, "{shown}");
+}

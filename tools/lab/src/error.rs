@@ -68,6 +68,14 @@ pub enum LabError {
     /// Neither root nor a user namespace is to be had.
     #[error("no right to make network namespaces: {0}; run this as root, or let users make namespaces")]
     NoRights(String),
+    /// An end of a link with `xdp = true` does not take the settings.
+    #[error("{end} does not take the settings for XDP: {source}; links with `xdp = true` need root")]
+    XdpLink {
+        /// The end of the link.
+        end: crate::topology::End,
+        /// The system's error.
+        source: io::Error,
+    },
     /// A daemon changes its user, but the user namespace of a lab without root has only one.
     #[error("{node}: {daemon:?} changes its user, which a lab without root does not allow; run this as root")]
     NeedsRoot {

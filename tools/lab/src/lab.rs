@@ -7,10 +7,8 @@ use crate::scope::Scope;
 use crate::state::{self, NodeState, State};
 use crate::topology::Topology;
 use crate::{LabError, daemon, network};
-use nix::sched::{CloneFlags, setns};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -151,15 +149,7 @@ impl Lab {
     ///
     /// There is no such node, or this process may not enter the namespace.
     pub fn inside<T: Send>(&self, node: &str, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
-        let path = self.state.scope.namespace_file(&self.state.node(node)?.namespace);
-        let file = File::open(&path).map_err(at(&path))?;
-        std::thread::scope(|threads| {
-            let thread = threads.spawn(|| {
-                setns(file, CloneFlags::CLONE_NEWNET).map_err(|error| at(&path)(error.into()))?;
-                Ok(work())
-            });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        self.state.scope.inside(&self.state.node(node)?.namespace, work)
     }
 
     /// Runs a program on `node` to its end. Returns the output, or an error if the program failed.

@@ -30,6 +30,7 @@
 mod cli;
 mod daemon;
 mod error;
+pub mod ethtool;
 mod ffi;
 mod guardian;
 mod lab;

@@ -1,9 +1,9 @@
 //! Namespaces, links, addresses and kernel settings, by way of iproute2.
 
-use crate::LabError;
 use crate::scope::Scope;
 use crate::state::State;
-use crate::topology::{Daemon, NodeSpec, Topology};
+use crate::topology::{Daemon, End, NodeSpec, Topology};
+use crate::{LabError, ethtool};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -33,10 +33,25 @@ pub(crate) fn build(state: &State, topology: &Topology) -> Result<(), LabError> 
         ip.args(["-n", &state.node(name)?.namespace, "-batch", "-"]);
         run(ip, &interfaces(name, spec, topology))?;
     }
+    for link in topology.links.iter().filter(|link| link.xdp) {
+        prepare_for_xdp(state, &link.a)?;
+        prepare_for_xdp(state, &link.b)?;
+    }
     for (name, _) in topology.nodes.iter().filter(|(_, spec)| spec.daemon == Daemon::Switch) {
         await_ports(state, name)?;
     }
     Ok(())
+}
+
+/// Lets an end of a link receive frames that an XDP program sends to it, which a veth without NAPI drops, and finish the
+/// checksums of the packets that it sends: no device does so behind an XDP redirect.
+fn prepare_for_xdp(state: &State, end: &End) -> Result<(), LabError> {
+    let set = || {
+        ethtool::set_gro(&end.interface, true)?;
+        ethtool::set_transmit_checksum(&end.interface, false)
+    };
+    let done = state.scope.inside(&state.node(&end.node)?.namespace, set)?;
+    done.map_err(|source| LabError::XdpLink { end: end.clone(), source })
 }
 
 /// Waits until the ports of a switch forward: the kernel tells a bridge of a port's carrier up to a second later.

@@ -5,8 +5,10 @@
 //! command of the lab enters the holder's namespaces first. The kernel removes everything when the last process inside
 //! ends.
 
+use crate::error::at;
 use crate::process::ProcessId;
 use crate::{LabError, ffi};
+use nix::sched::{CloneFlags, setns};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -88,6 +90,24 @@ impl Scope {
         namespaces.push(open(&self.namespace_file(namespace))?);
         ffi::enter_namespaces(&mut command, namespaces);
         Ok(command)
+    }
+
+    /// Runs `work` to its end on a separate thread inside the namespace called `namespace`. A panic of `work` goes on in
+    /// the caller.
+    pub(crate) fn inside<T: Send>(
+        &self,
+        namespace: &str,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, LabError> {
+        let path = self.namespace_file(namespace);
+        let file = open(&path)?;
+        std::thread::scope(|threads| {
+            let thread = threads.spawn(|| {
+                setns(file, CloneFlags::CLONE_NEWNET).map_err(|error| at(&path)(error.into()))?;
+                Ok(work())
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 
     /// The file that the namespace called `namespace` is mounted on, as seen from here.

@@ -145,6 +145,10 @@ pub struct LinkSpec {
     pub b_addresses: Vec<String>,
     /// Largest packet in octets; the kernel's 1500 if absent.
     pub mtu: Option<u32>,
+    /// True if XDP programs forward frames over the link: both ends then receive such frames, and send packets with
+    /// finished checksums.
+    #[serde(default)]
+    pub xdp: bool,
 }
 
 impl Topology {

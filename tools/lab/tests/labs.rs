@@ -3,8 +3,8 @@
 
 use sluice_lab::process::ProcessId;
 use sluice_lab::state::State;
-use sluice_lab::{Lab, LabCommand, LabOptions, Topology, available, run, run_in, until};
-use std::io::{BufRead, BufReader};
+use sluice_lab::{Lab, LabCommand, LabOptions, Topology, available, ethtool, run, run_in, until};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -339,4 +339,52 @@ fn the_command_line() {
     run(LabCommand::Down { name: Some(name.clone()), all: false, orphans: false }).unwrap();
     assert!(Lab::attach(&name).is_err());
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn links_for_xdp_have_napi_and_finish_checksums() {
+    if !labs() || !root() {
+        return;
+    }
+    let topology = "
+        [nodes.a]
+        [nodes.b]
+        [[links]]
+        a = 'a:eth0'
+        b = 'b:eth0'
+        a_addresses = ['10.0.0.1/24']
+        b_addresses = ['10.0.0.2/24']
+        xdp = true
+        [[links]]
+        a = 'a:eth1'
+        b = 'b:eth1'
+    ";
+    let topology: Topology = topology.parse().unwrap();
+    let lab = Lab::up(&topology, LabOptions::unique("xdp")).unwrap();
+    for node in ["a", "b"] {
+        let settings = |interface: &str| {
+            lab.inside(node, || {
+                let (gro, checksum) = (ethtool::gro(interface), ethtool::transmit_checksum(interface));
+                (gro.unwrap(), checksum.unwrap())
+            })
+        };
+        assert_eq!(settings("eth0").unwrap(), (true, false));
+        assert_eq!(settings("eth1").unwrap(), (false, true));
+        assert_eq!(lab.inside(node, || ethtool::driver("eth0")).unwrap().unwrap(), "veth");
+    }
+    assert!(ping(&lab, "a", "10.0.0.2"));
+    // A connection carries data over the link as over any other.
+    let listener = lab.inside("b", || std::net::TcpListener::bind("10.0.0.2:7")).unwrap().unwrap();
+    let mut sender = lab.inside("a", || std::net::TcpStream::connect("10.0.0.2:7")).unwrap().unwrap();
+    let mut receiver = listener.accept().unwrap().0;
+    let data: Vec<u8> = (0..1 << 20).map(|n: u32| n as u8).collect();
+    let (mut received, expected) = (Vec::new(), data.clone());
+    std::thread::scope(|threads| {
+        threads.spawn(move || sender.write_all(&data).unwrap());
+        receiver.read_to_end(&mut received).unwrap();
+    });
+    assert!(received == expected);
+    // Other interfaces are refused by name.
+    assert!(lab.inside("a", || ethtool::gro("nothing0")).unwrap().is_err());
+    assert!(lab.inside("a", || ethtool::set_gro("a-name-too-long-for-linux", true)).unwrap().is_err());
 }

@@ -1,5 +1,6 @@
 //! `sluice doctor`: checks if the host can run a router, and reports obstacles and remedies.
 
+mod forwarding;
 mod host;
 mod network;
 mod notices;
@@ -73,6 +74,7 @@ pub async fn findings(session: &Session) -> Vec<Finding> {
     all.extend(notices::findings(session).await);
     all.extend(security::finding(session).await);
     all.extend(network::findings());
+    all.extend(forwarding::findings());
     all.extend(others::findings());
     all
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod packages;
+mod pktgen;
 
 use serde_json::{Value, json};
 use sluice_lab::{Lab, LabOptions, Topology, available, until};
@@ -535,9 +536,8 @@ fn reports(router: &Router, seen: &mut BTreeSet<String>) {
     let all = String::from_utf8_lossy(&unpacked.stdout);
     assert!(all.contains("10.1.0.2") && !all.contains("hunter2"));
     seen.extend(["doctor".to_string(), "support-bundle".to_string()]);
-    packages::rights(seen);
-    packages::new_protocol(seen);
-    packages::packages(seen);
+    packages::all(seen);
+    pktgen::packets(seen);
 }
 
 fn check_failure(output: &Output, line: &str, status: i32, code: &str) {

@@ -8,8 +8,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+/// Every document about packages and rights.
+pub fn all(seen: &mut BTreeSet<String>) {
+    rights(seen);
+    new_protocol(seen);
+    packages(seen);
+}
+
 /// Packages that come and go, in a router of their own: the others' folder is the host's.
-pub fn packages(seen: &mut BTreeSet<String>) {
+fn packages(seen: &mut BTreeSet<String>) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let mut lab = Lab::up(&"[nodes.host]\n".parse().unwrap(), LabOptions::unique("cli-packages")).unwrap();
@@ -66,7 +73,7 @@ pub fn packages(seen: &mut BTreeSet<String>) {
 }
 
 /// The first files of a protocol, without a router.
-pub fn new_protocol(seen: &mut BTreeSet<String>) {
+fn new_protocol(seen: &mut BTreeSet<String>) {
     let folder = tempfile::tempdir().unwrap();
     let run = |words: &[&str]| {
         let words = ["new-protocol", "drip", "--language"].iter().chain(words);
@@ -84,7 +91,7 @@ pub fn new_protocol(seen: &mut BTreeSet<String>) {
 }
 
 /// Rights in words, without a router: of a component, and what a package would have in addition.
-pub fn rights(seen: &mut BTreeSet<String>) {
+fn rights(seen: &mut BTreeSet<String>) {
     let run = |words: &[&str]| Command::new(SLUICE).arg("rights").args(words).output().unwrap();
     let document = |words: &[&str]| -> Value { serde_json::from_slice(&run(words).stdout).unwrap() };
     let bgp = document(&["show", "bgp", "--json"]);

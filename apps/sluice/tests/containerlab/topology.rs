@@ -71,6 +71,7 @@ impl Topology {
     /// Returns the same network as a lab.
     pub fn lab(&self) -> sluice_lab::Topology {
         let link = |[a, b]: &[End; 2]| LinkSpec {
+            xdp: false,
             a: a.clone(),
             b: b.clone(),
             a_addresses: Vec::new(),

@@ -8,7 +8,7 @@ use shared::{ALL, Shared, UNICAST, index};
 use sluice_base::*;
 use sluice_fea::engine::{Capability, Stage};
 use sluice_fea::{
-    Configuration, Drive, Effect, Engine, EngineSet, Event, Fea, Input, LinkConfiguration, RefusalKind,
+    Configuration, Drive, Effect, EngineSet, Event, Fea, Input, LinkConfiguration, RefusalKind,
 };
 use sluice_machine::{Budget, Progress};
 use std::collections::BTreeSet;
