@@ -10,10 +10,10 @@ use std::path::Path;
 
 const TOPOLOGY: &str = r#"
 [nodes.a]
-routes = ['default via 10.1.0.1', '-6 default via 2001:db8:1::1']
+routes = ['default via 10.1.0.1', 'default via 2001:db8:1::1']
 [nodes.b]
 loopback = ['203.0.113.1/32', '2001:db8:99::1/128']
-routes = ['default via 10.2.0.1', '-6 default via 2001:db8:2::1']
+routes = ['default via 10.2.0.1', 'default via 2001:db8:2::1']
 [nodes.sluice]
 daemon = 'sluice'
 config = '''
@@ -146,7 +146,7 @@ fn the_programs_forward_whoever_dies() {
     let attached = lab.lab.exec("sluice", "ip", ["link", "show", "eth0"]).unwrap();
     assert!(attached.contains("xdp"), "{attached}");
     ping(&lab, "203.0.113.1");
-    lab.signal("INT", flood.id().into());
+    lab.signal("-INT", flood.id().into());
     let said = std::io::read_to_string(flood.stdout.take().unwrap()).unwrap();
     flood.wait().unwrap();
     assert!(said.contains(" 0% packet loss"), "{said}");

@@ -1,9 +1,11 @@
 //! Every command in both forms, as text and as JSON, and every way of failing: the output matches its schema exactly.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod lines;
 mod packages;
 mod pktgen;
 
+use lines::{ALONE, RIGHT, WRONG};
 use serde_json::{Value, json};
 use sluice_lab::{Lab, LabOptions, Topology, available, until};
 use sluice_load::wide;
@@ -146,121 +148,6 @@ fn assert_valid(schema: &str, document: &Value, what: &str) {
         "{what} is not what docs/schemas/{schema}.json says: {errors:?}\n{document:#}"
     );
 }
-
-/// A line to type, the schema of its output, and the exit status.
-const RIGHT: &[(&str, &str, i32)] = &[
-    ("status", "status", 0),
-    ("show version", "show-version", 0),
-    ("show processes", "show-processes", 0),
-    ("show security", "show-security", 0),
-    ("show denials", "show-denials", 0),
-    ("show audit last 3", "show-audit", 0),
-    ("request audit verify", "request-audit-verify", 0),
-    ("show interfaces", "show-interfaces", 0),
-    ("show ip interface brief", "show-interfaces", 0),
-    ("show routes", "show-routes", 0),
-    ("show routes 192.0.2.1", "show-routes", 0),
-    ("show routes 10.0.0.0/8 longer", "show-routes", 0),
-    ("show routes --kernel", "show-routes", 0),
-    ("show ip route 203.0.113.0/24", "show-routes", 0),
-    ("show ipv6 route", "show-routes", 0),
-    ("show summary", "show-summary", 0),
-    ("show targets", "show-targets", 0),
-    ("show packages", "show-packages", 0),
-    ("show packages bgp", "show-packages", 0),
-    ("show revisions", "show-revisions", 0),
-    ("show configuration", "show-configuration", 0),
-    ("show running-config protocols bgp", "show-configuration", 0),
-    ("show configuration --revision 0", "show-configuration", 0),
-    ("show configuration effective protocols", "show-configuration-effective", 0),
-    ("show policy", "show-policy", 0),
-    ("show policy all", "show-policy", 0),
-    ("policy test all 198.51.100.0/24 as-path 64501 as neighbor 10.1.0.2 compare all", "policy-test", 0),
-    ("show events", "show-events", 0),
-    ("show events component bgp last 1", "show-events", 0),
-    ("show metrics", "show-metrics", 0),
-    ("show metrics bgp", "show-metrics", 0),
-    ("show bgp summary", "show-bgp-summary", 0),
-    ("show ip bgp summary", "show-bgp-summary", 0),
-    ("show bgp neighbor", "show-bgp-neighbor", 0),
-    ("show bgp neighbor 10.1.0.2", "show-bgp-neighbor", 0),
-    ("show bgp routes", "show-bgp-routes", 0),
-    ("show bgp routes -6", "show-bgp-routes", 0),
-    ("show ip bgp 198.51.100.0/24", "show-bgp-routes", 0),
-    ("show bgp routes received-from 10.1.0.2", "show-bgp-routes", 0),
-    ("show bgp neighbor 10.1.0.2 received", "show-bgp-routes", 0),
-    ("show bgp neighbor 10.1.0.2 rejected", "show-bgp-routes", 0),
-    ("explain 198.51.100.0/24", "explain", 0),
-    ("explain 192.0.2.0/24 from 10.1.0.2 to 10.1.0.2", "explain", 0),
-    ("show bgp diff 10.1.0.2 10.1.0.9", "show-bgp-diff", 0),
-    ("show bgp plumbing", "show-bgp-plumbing", 0),
-    ("show bgp groups", "show-bgp-groups", 0),
-    ("show bgp next-hops", "show-bgp-next-hops", 0),
-    ("monitor last 3 count 3", "monitor", 0),
-    ("request bgp refresh 10.1.0.2", "request-bgp-refresh", 0),
-    ("compare", "compare", 0),
-    ("commit", "commit", 0),
-    ("commit --check", "commit", 0),
-    ("call bgp/bgp.v1.Bgp/GetSummary", "call", 0),
-    ("call --list bgp", "call-list", 0),
-    ("profile --seconds 1", "profile", 0),
-    ("drain comment later", "drain", 0),
-    ("undrain", "undrain", 0),
-    ("clear bgp neighbor 10.1.0.2", "clear-bgp-neighbor", 0),
-    ("clear bgp all", "clear-bgp-all", 0),
-    ("reload", "reload", 0),
-    ("restart static", "restart", 0),
-    ("upgrade static --binary", "upgrade", 0),
-];
-
-/// Tools that need no router: a line to type, the schema of its output, and the exit status.
-const ALONE: &[(&str, &str, i32)] = &[
-    ("simulate ring:4 --prefixes-per-node 1", "simulate", 0),
-    ("simulate --campaign --seeds 2", "simulate", 0),
-    ("bgpsim --floor --workload synthetic --routes 500", "bgpsim", 0),
-    ("lab status", "lab-status", 0),
-];
-
-/// A line to type, the exit status, and the code of the error.
-const WRONG: &[(&str, i32, &str)] = &[
-    ("frob", 2, "usage"),
-    ("show", 2, "usage"),
-    ("show frob", 2, "usage"),
-    ("show bgp neighbor frob", 2, "usage"),
-    ("show bgp diff 10.1.0.2 10.1.0.99", 1, "failed"),
-    ("show bgp neighbor 192.0.2.99", 1, "failed"),
-    ("show routes frob", 2, "usage"),
-    ("show routes --limit many", 2, "usage"),
-    ("show routes --frob", 2, "usage"),
-    ("show configuration frob", 2, "usage"),
-    ("show configuration --revision 4000", 1, "failed"),
-    ("show configuration effective frob", 2, "usage"),
-    ("show policy frob", 1, "failed"),
-    ("policy test frob", 2, "usage"),
-    ("policy test frob 192.0.2.0/24", 2, "usage"),
-    ("show bgp summary --timeout never", 2, "usage"),
-    ("show bgp summary | frob", 2, "usage"),
-    ("show bgp summary --timeout", 2, "usage"),
-    ("show packages frob", 1, "failed"),
-    ("show metrics frob", 1, "failed"),
-    ("monitor frob", 2, "usage"),
-    ("rollback", 2, "usage"),
-    ("rollback 4000", 1, "failed"),
-    ("commit --from-file /nowhere", 1, "failed"),
-    ("commit --from-file /proc/version", 4, "config-invalid"),
-    ("configure set frob", 4, "config-invalid"),
-    ("configure set protocols bgp neighbor 10.1.0.2 hold-time 1", 4, "config-invalid"),
-    ("configure frob", 2, "usage"),
-    ("configure run show version", 2, "usage"),
-    ("clear bgp neighbor", 2, "usage"),
-    ("clear bgp neighbor 192.0.2.99", 1, "failed"),
-    ("call frob", 1, "BadArguments"),
-    ("call frob/frob.v1.Frob/Frob", 3, "UnknownTarget"),
-    ("call", 2, "usage"),
-    ("config check /nowhere", 4, "config-invalid"),
-    ("config upgrade-check --state-dir /nowhere", 1, "failed"),
-    ("lab frob", 2, "usage"),
-];
 
 fn words(line: &str) -> Vec<&str> {
     let mut words: Vec<&str> = line.split(' ').collect();
