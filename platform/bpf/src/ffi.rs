@@ -53,6 +53,13 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c
     if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(rc as libc::c_int) }
 }
 
+/// Waits for an RCU grace period (membarrier(2)).
+pub(crate) fn synchronize_rcu() -> io::Result<()> {
+    // SAFETY: the call takes three numbers and touches no memory.
+    let rc = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Takes a descriptor that the kernel has just made.
 fn owned(fd: libc::c_int) -> OwnedFd {
     // SAFETY: only called with the result of a command that returns a new descriptor; nothing else owns it.

@@ -56,6 +56,15 @@ pub fn run(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> Result<Run, Bp
     Ok(Run { verdict: ran.verdict.into(), nanoseconds: ran.nanoseconds, frame: ran.frame })
 }
 
+/// Waits until every run of a program has ended that was under way at the call. Takes some milliseconds.
+///
+/// # Errors
+///
+/// If the kernel has no such wait.
+pub fn wait_for_runs() -> Result<(), BpfError> {
+    ffi::synchronize_rcu().map_err(BpfError::call("waiting for programs"))
+}
+
 /// The end of a run on live frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {

@@ -7,14 +7,6 @@ use std::mem::size_of_val;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Waits until every run of an XDP program has ended that was under way at the call (RCU, by membarrier(2)). Takes some
-/// milliseconds.
-pub(crate) fn synchronize_rcu() -> io::Result<()> {
-    // SAFETY: the call takes three numbers and touches no memory.
-    let rc = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// Sets a socket option that is an integer.
 pub(crate) fn set_int(fd: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
     set(fd, level, option, &value)

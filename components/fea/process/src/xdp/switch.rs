@@ -105,7 +105,7 @@ impl Switch {
 /// Waits until every program run that is under way has ended.
 fn wait_for_grace(process: Rc<FeaProcess>, grace: Grace) {
     tokio::task::spawn_local(async move {
-        let waited = tokio::task::spawn_blocking(crate::ffi::synchronize_rcu).await;
+        let waited = tokio::task::spawn_blocking(sluice_bpf::run::wait_for_runs).await;
         match waited {
             Ok(Ok(())) => {
                 if let Some(running) = process.switch.running.borrow_mut().as_mut() {

@@ -1,0 +1,104 @@
+//! Packets forwarded by XDP beside the kernel, in the same run on the same prefixes, per processor second of the router's own
+//! threads; the cost of the chain alone; a full table loaded; packets under churn; a next hop changed under a million routes.
+//! `make bench-forward`, as root; in network namespaces of its own.
+
+mod chain;
+mod churn;
+mod loading;
+mod network;
+mod rates;
+mod repoint;
+mod router;
+mod traffic;
+
+use anyhow::{Context, Result};
+use bench_lab::TableArgs;
+use bench_report::Report;
+use clap::{Parser, ValueEnum};
+use sluice_base::IpPrefix;
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The chain without forwarding.
+    Chain,
+    /// Rates beside the kernel.
+    Rates,
+    /// The full table loaded.
+    Loading,
+    /// Rates under churn.
+    Churn,
+    /// A next hop changed.
+    Repoint,
+}
+
+/// Packets forwarded by XDP beside the kernel.
+#[derive(Parser)]
+struct Args {
+    /// Only these parts.
+    #[arg(long, value_enum)]
+    only: Vec<Part>,
+    /// Alternating runs of each.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds of a measurement.
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    #[command(flatten)]
+    full: TableArgs,
+}
+
+/// The real prefixes by family.
+pub struct Prefixes {
+    /// IPv4, without those that hosts and multicast have.
+    pub ipv4: Vec<IpPrefix>,
+    /// IPv6.
+    pub ipv6: Vec<IpPrefix>,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    sluice_lab::available().context("labs cannot be made here")?;
+    let pins = tempfile::tempdir()?;
+    router::mount_pins(pins.path())?;
+    let result = run(&args, pins.path());
+    nix::mount::umount2(pins.path(), nix::mount::MntFlags::MNT_DETACH)?;
+    result
+}
+
+fn run(args: &Args, pins: &std::path::Path) -> Result<()> {
+    let wanted = |part| args.only.is_empty() || args.only.contains(&part);
+    let mut report = Report::begin("forward");
+    if wanted(Part::Chain) {
+        chain::run(&mut report)?;
+    }
+    let (table, _) = args.full.table()?;
+    let prefixes = Prefixes {
+        ipv4: table.v4.iter().map(|a| a.prefix).filter(is_forwarded).collect(),
+        ipv6: table.v6.iter().map(|a| a.prefix).collect(),
+    };
+    if wanted(Part::Rates) {
+        rates::run(&prefixes, args.rounds, args.seconds, pins, &mut report)?;
+    }
+    if wanted(Part::Loading) {
+        loading::run(&prefixes, args.rounds, pins, &mut report)?;
+    }
+    if wanted(Part::Churn) {
+        churn::run(&prefixes, args.rounds, args.seconds, pins, &mut report)?;
+    }
+    if wanted(Part::Repoint) {
+        repoint::run(&prefixes, args.rounds, pins, &mut report)?;
+    }
+    report.finish(&[])?;
+    Ok(())
+}
+
+/// Returns true for prefixes whose addresses are neither the network's own nor never forwarded.
+fn is_forwarded(prefix: &IpPrefix) -> bool {
+    match prefix.addr() {
+        std::net::IpAddr::V4(address) => {
+            let first = address.octets()[0];
+            prefix.len() > 0 && ![0, 10, 127].contains(&first) && first < 224
+        }
+        std::net::IpAddr::V6(_) => prefix.len() > 0,
+    }
+}

@@ -1,0 +1,138 @@
+//! The network: a source, the router, and two sinks. Each end of a link polls on a thread of its own (threaded NAPI), so that the
+//! router's processor time is that of its ports' threads.
+
+use anyhow::{Context, Result, ensure};
+use sluice_base::InterfaceIndex;
+use sluice_lab::{Lab, LabOptions, Topology};
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// The router's port to the source, and its ports to the sinks.
+pub const IN: &str = "rin";
+pub const OUT: [&str; 2] = ["rout0", "rout1"];
+/// The nodes of the sinks, and their interfaces.
+pub const SINKS: [(&str, &str); 2] = [("b", "bin"), ("c", "cin")];
+/// The source's interface.
+pub const SOURCE: &str = "aout";
+
+const TOPOLOGY: &str = "
+[nodes.a]
+[nodes.r]
+forwarding = true
+sysctls = { 'net.ipv4.nexthop_compat_mode' = '0', 'net.ipv6.route.max_size' = '2147483647' }
+[nodes.b]
+[nodes.c]
+[[links]]
+a = 'a:aout'
+b = 'r:rin'
+a_addresses = ['10.0.0.2/24', 'fd00:0::2/64']
+b_addresses = ['10.0.0.1/24', 'fd00:0::1/64']
+xdp = true
+[[links]]
+a = 'r:rout0'
+b = 'b:bin'
+a_addresses = ['10.0.1.1/24', 'fd00:1::1/64']
+b_addresses = ['10.0.1.2/24', 'fd00:1::2/64']
+xdp = true
+[[links]]
+a = 'r:rout1'
+b = 'c:cin'
+a_addresses = ['10.0.2.1/24', 'fd00:2::1/64']
+b_addresses = ['10.0.2.2/24', 'fd00:2::2/64']
+xdp = true
+";
+
+/// The processor of the router's threads; the source and the sinks share the other one.
+const ROUTER_CPU: usize = 1;
+const OTHER_CPU: usize = 0;
+
+/// The longest wait for a thread of the kernel.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Brings the network up.
+pub fn up() -> Result<Lab> {
+    let lab = Lab::up(&TOPOLOGY.parse::<Topology>()?, LabOptions::unique("bench-forward"))?;
+    for (node, interface) in polled() {
+        let switch = format!("echo 1 > /sys/class/net/{interface}/threaded");
+        lab.exec(node, "sh", ["-c", &switch])?;
+    }
+    Ok(lab)
+}
+
+fn polled() -> [(&'static str, &'static str); 5] {
+    [("r", IN), ("r", OUT[0]), ("r", OUT[1]), SINKS[0], SINKS[1]]
+}
+
+/// The kernel's threads that poll the router's ports in one lab. Their numbers are found once: threads of several labs have the
+/// same names.
+pub struct Threads {
+    router: Vec<u32>,
+}
+
+impl Threads {
+    /// Finds the threads that exist now and did not exist before, and pins them.
+    pub fn of_new_lab(before: &[u32]) -> Result<Self> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let new: Vec<_> = all().into_iter().filter(|(pid, _)| !before.contains(pid)).collect();
+            let of = |interfaces: &[&str]| -> Vec<u32> {
+                let named = |name: &str| interfaces.iter().any(|i| name.starts_with(&format!("napi/{i}-")));
+                new.iter().filter(|(_, name)| named(name)).map(|(pid, _)| *pid).collect()
+            };
+            let (router, sinks) = (of(&[IN, OUT[0], OUT[1]]), of(&[SINKS[0].1, SINKS[1].1]));
+            if router.len() >= 3 && sinks.len() >= 2 {
+                router.iter().try_for_each(|pid| pin(*pid, ROUTER_CPU))?;
+                sinks.iter().try_for_each(|pid| pin(*pid, OTHER_CPU))?;
+                return Ok(Threads { router });
+            }
+            ensure!(Instant::now() < deadline, "the kernel has no polling threads: {new:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Returns the processor time of the router's threads.
+    pub fn router_cpu(&self) -> Result<Duration> {
+        self.router.iter().map(|pid| cpu(*pid)).sum()
+    }
+}
+
+/// Returns the numbers of all polling threads.
+pub fn polling_threads() -> Vec<u32> {
+    all().into_iter().map(|(pid, _)| pid).collect()
+}
+
+fn all() -> Vec<(u32, String)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let named = |pid: u32| Some((pid, fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned()));
+    numbers.filter_map(named).filter(|(_, name)| name.starts_with("napi/")).collect()
+}
+
+/// Reads a thread's processor time (/proc/PID/schedstat, first field, in nanoseconds).
+fn cpu(pid: u32) -> Result<Duration> {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat"))?;
+    let nanoseconds = text.split(' ').next().and_then(|n| n.parse().ok()).context("no schedstat")?;
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+fn pin(pid: u32, cpu: usize) -> Result<()> {
+    let mut set = nix::sched::CpuSet::new();
+    let processors = std::thread::available_parallelism()?.get();
+    set.set(cpu.min(processors - 1))?;
+    Ok(nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(pid.cast_signed()), &set)?)
+}
+
+/// Pins the calling thread, and those that it starts, to the source's processor.
+pub fn pin_to_source() -> Result<()> {
+    pin(0, OTHER_CPU)
+}
+
+/// Returns the index and the link-layer address of an interface.
+pub fn interface(lab: &Lab, node: &str, name: &str) -> Result<(InterfaceIndex, [u8; 6])> {
+    let text = lab.exec(node, "ip", ["-o", "link", "show", "dev", name])?;
+    let index = text.split(':').next().and_then(|n| n.parse().ok()).and_then(InterfaceIndex::new);
+    let mac = text.split_once("link/ether ").and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_default();
+    let octets: Vec<u8> = mac.split(':').filter_map(|octet| u8::from_str_radix(octet, 16).ok()).collect();
+    let mac = octets.try_into().ok().with_context(|| format!("no link-layer address: {text}"))?;
+    Ok((index.with_context(|| format!("no interface {name}"))?, mac))
+}

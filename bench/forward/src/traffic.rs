@@ -1,0 +1,128 @@
+//! One run: packets from the source through the router to a sink, and the processor time that the router spent.
+
+use crate::network::{self, IN, SINKS, SOURCE, Threads};
+use crate::router::{Engines, Router};
+use anyhow::Result;
+use sluice_base::{IpPrefix, Rng};
+use sluice_lab::Lab;
+use sluice_pktgen::destinations::{random_hosts, zipf};
+use sluice_pktgen::{Content, Generator, Running, Sink, Spec};
+use std::net::IpAddr;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The stream of the packets.
+pub const STREAM: u32 = 1;
+/// The addresses among which destinations are drawn.
+const DRAWN: usize = 1 << 20;
+/// The time before the measurement begins.
+const WARM_UP: Duration = Duration::from_millis(500);
+
+/// The distribution of the destinations over the prefixes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Spread {
+    /// Each prefix with the same probability.
+    Uniform,
+    /// Zipf's distribution with exponent 1.
+    Zipf,
+}
+
+impl Spread {
+    /// Draws destinations in the prefixes.
+    pub fn draw(self, prefixes: &[IpPrefix]) -> Vec<IpAddr> {
+        let mut random = Rng::from_seed(20);
+        let hosts = random_hosts(prefixes, DRAWN, &mut random);
+        match self {
+            Spread::Uniform => hosts,
+            Spread::Zipf => zipf(&hosts, 1.0, &mut random),
+        }
+    }
+}
+
+/// The result of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// Packets that arrived, a second of the router's processor time.
+    pub per_cpu_second: f64,
+    /// Packets that arrived, a second of the clock.
+    pub per_second: f64,
+    /// The share of the generated packets that arrived.
+    pub arrived: f64,
+}
+
+/// The lab of one run, with a router that has its routes.
+pub struct Field<'a> {
+    pub lab: &'a Lab,
+    pub threads: Threads,
+    pub router: Router,
+}
+
+/// Builds a network, starts a router with the prefixes, and runs `work` on a thread inside the router's node.
+pub fn on_field<T: Send>(
+    engines: Engines,
+    prefixes: &[IpPrefix],
+    pins: &Path,
+    work: impl FnOnce(&mut Field<'_>) -> Result<T> + Send,
+) -> Result<T> {
+    let before = network::polling_threads();
+    let lab = network::up()?;
+    let threads = Threads::of_new_lab(&before)?;
+    let result = lab.inside("r", || {
+        let mut router = Router::start(&lab, engines, pins)?;
+        router.load(prefixes)?;
+        router.settle()?;
+        work(&mut Field { lab: &lab, threads, router })
+    })?;
+    lab.down()?;
+    result
+}
+
+/// Starts the source.
+pub fn start(lab: &Lab, destinations: Vec<IpAddr>) -> Result<Running> {
+    let mac = network::interface(lab, "r", IN)?.1;
+    let source = match destinations.first() {
+        Some(IpAddr::V6(_)) => "fd00:0::2",
+        _ => "10.0.0.2",
+    };
+    let mut spec = Spec::udp(SOURCE, mac, source.parse()?, destinations);
+    spec.stream = STREAM;
+    if let Content::Udp(udp) = &mut spec.content {
+        udp.flows = 64;
+    }
+    lab.inside("a", || -> Result<Running> {
+        network::pin_to_source()?;
+        Ok(Generator::new(spec).start()?)
+    })?
+}
+
+/// Attaches a sink to the end of a way.
+pub fn sink(lab: &Lab, way: usize) -> Result<Sink> {
+    let (node, interface) = SINKS[way];
+    Ok(lab.inside(node, || Sink::attach(interface, STREAM))??)
+}
+
+/// Measures packets for `seconds`. `meanwhile` runs again and again.
+pub fn measure(
+    field: &mut Field<'_>,
+    destinations: Vec<IpAddr>,
+    seconds: f64,
+    mut meanwhile: impl FnMut(&mut Router) -> Result<()>,
+) -> Result<Run> {
+    let sink = sink(field.lab, 0)?;
+    let running = start(field.lab, destinations)?;
+    sleep(WARM_UP);
+    let (cpu, sent, received) = (field.threads.router_cpu()?, running.sent(), sink.tally().received);
+    let begin = Instant::now();
+    while begin.elapsed().as_secs_f64() < seconds {
+        meanwhile(&mut field.router)?;
+        field.router.pump()?;
+        sleep(Duration::from_millis(1));
+    }
+    let elapsed = begin.elapsed().as_secs_f64();
+    let cpu = (field.threads.router_cpu()? - cpu).as_secs_f64();
+    let received = (sink.tally().received - received) as f64;
+    let sent = (running.sent() - sent) as f64;
+    running.stop()?;
+    Ok(Run { per_cpu_second: received / cpu, per_second: received / elapsed, arrived: received / sent })
+}
