@@ -9,6 +9,7 @@
 //! of reading, writing and reading again must be the same.
 
 pub mod bgp;
+pub mod captures;
 pub mod cli;
 pub mod config;
 pub mod descriptors;
@@ -150,6 +151,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "policy-instructions", run: policy::instructions, seeds: policy::programs },
     Target { name: "mrt", run: files::mrt_trace, seeds: files::traces },
     Target { name: "mrt-records", run: files::mrt_records, seeds: files::record_traces },
+    Target { name: "replay", run: captures::frames, seeds: captures::seeds },
     Target { name: "pcap", run: files::packets, seeds: files::captures },
     Target { name: "scenario", run: files::scenario, seeds: files::scenarios },
     Target { name: "tar", run: files::archive, seeds: files::archives },

@@ -53,6 +53,7 @@ fn pieces_of_real_files() {
         ("mrt", "data/bgp/updates/icsi1.mrtd"),
         ("mrt", "data/bgp/updates/rrc01.updates.20241001.0055.gz"),
         ("pcap", "data/pcap/bgp/netgauze__bgp.pcap"),
+        ("replay", "data/pcap/ospf/tcpdump__OSPFv2_Capture_FINAL.pcapng"),
         ("tar", "data/fuzz/corpi-bgpd.tar.zst"),
     ] {
         let Some(file) = sluice_testkit::read(path) else { return };

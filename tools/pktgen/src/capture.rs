@@ -3,6 +3,7 @@
 use crate::PktgenError;
 use std::path::Path;
 use std::time::Duration;
+use thiserror::Error;
 
 /// The link type of Ethernet (LINKTYPE_ETHERNET).
 const ETHERNET: u32 = 1;
@@ -18,34 +19,46 @@ pub struct Frame {
     pub is_cut: bool,
 }
 
-/// Reads the frames of an Ethernet capture.
+/// The reason for which a file cannot be replayed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum CaptureError {
+    /// The file has neither format.
+    #[error("this is no pcap and no pcapng file; decompress it if it is compressed")]
+    Format,
+    /// A frame has no Ethernet header.
+    #[error("it has frames of link type {0}; only Ethernet (1) can be sent")]
+    Link(u32),
+}
+
+/// Reads the frames of an Ethernet capture from a file.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, is no capture, or has frames of another link type. A file that ends within a frame has the
-/// frames before.
+/// If the file cannot be read, or as for [`parse`].
 pub fn read(path: &Path) -> Result<Vec<Frame>, PktgenError> {
     let octets = std::fs::read(path).map_err(|source| PktgenError::File { path: path.into(), source })?;
+    parse(&octets).map_err(|source| PktgenError::Capture { path: path.into(), source })
+}
+
+/// Reads the frames of an Ethernet capture. A capture that ends within a frame has the frames before.
+///
+/// # Errors
+///
+/// If the octets are no capture, or a frame has another link type than Ethernet.
+pub fn parse(octets: &[u8]) -> Result<Vec<Frame>, CaptureError> {
     let found = match octets.first_chunk() {
-        Some(&[0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(&octets),
-        Some(magic) => pcap(&octets, *magic),
+        Some(&[0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(octets),
+        Some(magic) => pcap(octets, *magic),
         None => None,
     };
-    let reason = |reason: String| PktgenError::Capture { path: path.into(), reason };
-    let found = found.ok_or_else(|| {
-        reason("this is no pcap and no pcapng file; decompress it if it is compressed".into())
-    })?;
+    let found = found.ok_or(CaptureError::Format)?;
     if let Some(other) = found.iter().find(|record| record.link != ETHERNET) {
-        return Err(reason(format!(
-            "its frames have link type {}; only Ethernet (1) can be sent",
-            other.link
-        )));
+        return Err(CaptureError::Link(other.link));
     }
     let first = found.first().map_or(0, |record| record.nanoseconds);
+    let time = |record: &Record<'_>| record.nanoseconds.saturating_sub(first);
     let frame = |record: Record<'_>| Frame {
-        time: Duration::from_nanos(
-            u64::try_from(record.nanoseconds.saturating_sub(first)).unwrap_or(u64::MAX),
-        ),
+        time: Duration::from_nanos(u64::try_from(time(&record)).unwrap_or(u64::MAX)),
         octets: record.octets.to_vec(),
         is_cut: record.is_cut,
     };
@@ -187,16 +200,6 @@ fn simple<'f>(body: &'f [u8], order: Order, sources: &[Source], latest: u128) ->
 mod tests {
     use super::*;
 
-    fn read_octets(octets: &[u8]) -> Result<Vec<Frame>, PktgenError> {
-        let folder = std::env::temp_dir();
-        let unique = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
-        let path = folder.join(format!("sluice-capture-{}-{unique}", std::process::id()));
-        std::fs::write(&path, octets).unwrap();
-        let frames = read(&path);
-        std::fs::remove_file(&path).unwrap();
-        frames
-    }
-
     fn words(words: &[u32], order: fn(u32) -> [u8; 4]) -> Vec<u8> {
         words.iter().flat_map(|word| order(*word)).collect()
     }
@@ -223,8 +226,8 @@ mod tests {
     #[test]
     fn the_classic_format_is_read_in_both_orders_and_units() {
         for (magic, unit) in [(0xa1b2_c3d4, 1000), (0xa1b2_3c4d, 1)] {
-            assert_eq!(read_octets(&classic(magic, u32::to_le_bytes)).unwrap(), expected(unit));
-            assert_eq!(read_octets(&classic(magic, u32::to_be_bytes)).unwrap(), expected(unit));
+            assert_eq!(parse(&classic(magic, u32::to_le_bytes)).unwrap(), expected(unit));
+            assert_eq!(parse(&classic(magic, u32::to_be_bytes)).unwrap(), expected(unit));
         }
     }
 
@@ -232,9 +235,9 @@ mod tests {
     fn a_file_that_ends_within_a_frame_has_the_frames_before() {
         let mut file = classic(0xa1b2_c3d4, u32::to_le_bytes);
         file.pop();
-        assert_eq!(read_octets(&file).unwrap(), expected(1000)[..2]);
+        assert_eq!(parse(&file).unwrap(), expected(1000)[..2]);
         file.truncate(24);
-        assert_eq!(read_octets(&file).unwrap(), []);
+        assert_eq!(parse(&file).unwrap(), []);
     }
 
     fn block(kind: u32, body: &[u8], order: fn(u32) -> [u8; 4]) -> Vec<u8> {
@@ -262,21 +265,21 @@ mod tests {
     fn pcapng_is_read_in_both_orders() {
         let little = next_generation(u32::to_le_bytes, u16::to_le_bytes);
         let big = next_generation(u32::to_be_bytes, u16::to_be_bytes);
-        assert_eq!(read_octets(&little).unwrap(), expected(1000));
-        assert_eq!(read_octets(&big).unwrap(), expected(1000));
+        assert_eq!(parse(&little).unwrap(), expected(1000));
+        assert_eq!(parse(&big).unwrap(), expected(1000));
         // A second section has interfaces and an order of its own.
-        let both = read_octets(&[little, big].concat()).unwrap();
+        let both = parse(&[little, big].concat()).unwrap();
         assert_eq!((both.len(), &both[3].octets), (6, &vec![1]));
     }
 
     #[test]
     fn other_files_and_links_are_refused() {
         for wrong in [&b""[..], b"abc", b"neither of both"] {
-            assert!(read_octets(wrong).unwrap_err().to_string().contains("no pcap"));
+            assert_eq!(parse(wrong), Err(CaptureError::Format));
         }
         let mut raw = classic(0xa1b2_c3d4, u32::to_le_bytes);
         raw[20] = 101;
-        assert!(read_octets(&raw).unwrap_err().to_string().contains("link type 101"));
+        assert_eq!(parse(&raw), Err(CaptureError::Link(101)));
     }
 
     proptest::proptest! {
@@ -285,11 +288,11 @@ mod tests {
             let mut file = next_generation(u32::to_le_bytes, u16::to_le_bytes);
             let (at, cut) = (at % file.len(), cut % file.len());
             file[at] = octet;
-            let _ = pcapng(&file[..cut.max(4)]);
+            let _ = parse(&file[..cut]);
             let mut file = classic(0xa1b2_c3d4, u32::to_le_bytes);
-            let at = at.max(4) % file.len();
+            let (at, cut) = (at % file.len(), cut % file.len());
             file[at] = octet;
-            let _ = pcap(&file[..cut % file.len()], [0xd4, 0xc3, 0xb2, 0xa1]);
+            let _ = parse(&file[..cut]);
         }
     }
 }

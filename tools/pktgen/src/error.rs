@@ -1,5 +1,6 @@
 //! The ways in which sending and counting fail.
 
+use crate::capture::CaptureError;
 use sluice_bpf::BpfError;
 use std::io;
 use std::path::PathBuf;
@@ -50,12 +51,12 @@ pub enum PktgenError {
         source: io::Error,
     },
     /// A capture cannot be replayed.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {source}", path.display())]
     Capture {
         /// The file.
         path: PathBuf,
-        /// The reason, in words.
-        reason: String,
+        /// The reason.
+        source: CaptureError,
     },
     /// A file of hexadecimal digits is no frame.
     #[error("{}: {reason}", path.display())]

@@ -8,12 +8,12 @@ use std::os::unix::thread::JoinHandleExt;
 use std::sync::OnceLock;
 use std::thread::JoinHandle;
 
-/// The signal that ends a run of live frames. Its default is to be ignored, so that a stray one harms no process.
+/// The signal that ends a run of live frames. Processes ignore the signal by default, so that a stray one does no harm.
 const INTERRUPT: libc::c_int = libc::SIGURG;
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// Gives the signal of [`interrupt`] a handler that does nothing: an ignored signal would not end a system call.
+/// Gives the signal of [`interrupt`] an empty handler: an ignored signal would not end a system call.
 pub(crate) fn prepare_interrupts() -> io::Result<()> {
     static DONE: OnceLock<Option<i32>> = OnceLock::new();
     let error = DONE.get_or_init(|| {
@@ -28,7 +28,7 @@ pub(crate) fn prepare_interrupts() -> io::Result<()> {
     error.map_or(Ok(()), |number| Err(io::Error::from_raw_os_error(number)))
 }
 
-/// Interrupts the system call in which a thread is. Does nothing if the thread has ended or is in no system call.
+/// Interrupts a thread's system call. Does nothing if the thread has ended or is in no system call.
 pub(crate) fn interrupt<T>(thread: &JoinHandle<T>) {
     // SAFETY: the handle shows that the thread was not joined, so that its identifier is valid, also after its end.
     unsafe { libc::pthread_kill(thread.as_pthread_t(), INTERRUPT) };
@@ -53,8 +53,8 @@ pub(crate) fn packet_socket(interface: u32) -> io::Result<OwnedFd> {
     if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
 }
 
-/// Sends frames through a packet socket, each as one packet. Returns the number of frames sent, at least one; an error is
-/// that of the first frame.
+/// Sends frames through a packet socket, each as one packet. Returns the number of frames sent, at least one; an error
+/// belongs to the first frame.
 pub(crate) fn send_frames(socket: BorrowedFd<'_>, frames: &[&[u8]]) -> io::Result<usize> {
     let mut parts: Vec<libc::iovec> = frames
         .iter()

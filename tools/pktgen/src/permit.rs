@@ -1,4 +1,4 @@
-//! The permission to send: the interfaces of labs, and those that the operator names twice.
+//! The permission to send: for interfaces of labs, and for an interface that the operator names twice.
 
 use crate::PktgenError;
 use sluice_lab::ethtool;
@@ -7,19 +7,18 @@ use std::path::Path;
 /// The driver of the interfaces of labs.
 const LAB_DRIVER: &str = "veth";
 
-/// A setting that each network namespace has.
+/// A kernel setting of each network namespace.
 const EVERYWHERE: &str = "/proc/sys/net/core/somaxconn";
 
-/// A setting that only the host's initial network namespace has.
+/// A kernel setting of the host's initial network namespace only.
 const INITIAL_ONLY: &str = "/proc/sys/net/core/netdev_budget";
 
-/// Checks that packets may be sent out of an interface of this thread's network namespace: a veth in a namespace other
-/// than the host's initial one and than that of process 1, or the interface that the operator named again as
-/// `named_again`.
+/// Checks that packets may be sent out of an interface of this thread's network namespace: a veth outside of the host's
+/// initial namespace and of process 1's namespace, or the interface that the operator named again as `named_again`.
 ///
 /// # Errors
 ///
-/// [`PktgenError::NotPermitted`] with the reason. A namespace that cannot be told from the initial one is refused.
+/// [`PktgenError::NotPermitted`] with the reason. If /proc/sys is hidden, every interface is refused.
 pub fn check(interface: &str, named_again: Option<&str>) -> Result<(), PktgenError> {
     if named_again == Some(interface) {
         return Ok(());

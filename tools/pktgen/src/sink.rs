@@ -33,7 +33,7 @@ impl Sink {
         Sink::attach_with_window(interface, stream, DEFAULT_WINDOW)
     }
 
-    /// Does the same as [`Sink::attach`] and remembers the latest `window` sequence numbers, rounded up to a power of two,
+    /// Begins to count like [`Sink::attach`] and remembers the latest `window` sequence numbers, rounded up to a power of two,
     /// 64 at least: older numbers count as late.
     ///
     /// # Errors
@@ -73,9 +73,9 @@ impl Sink {
     }
 }
 
-/// Returns the packets that are missing among those up to the highest sequence number that arrived. Packets lost after
-/// that one are not known to a sink: compare `expected` with the packets sent. Late packets, which may be duplicates, count
-/// as arrived.
+/// Returns the number of missing packets up to the highest sequence number that arrived. A sink cannot know of packets lost
+/// behind the highest number: compare `expected` with the packets sent. Late packets count as arrived, although some may be
+/// duplicates.
 pub fn lost(tally: &Tally) -> u64 {
     tally.expected.saturating_sub(tally.received.saturating_sub(tally.duplicates))
 }

@@ -121,6 +121,31 @@ fn the_stack_of_the_receiver_accepts_the_packets() {
 }
 
 #[test]
+fn destinations_and_ports_are_used_in_turn() {
+    let Some(lab) = pair("gen-turn") else { return };
+    let receiver = lab.inside("a", receiver).unwrap();
+    lab.inside("a", || sluice_lab::ethtool::set_gro("eth0", true)).unwrap().unwrap();
+    let mut spec = spec("10.0.0.1", &["10.9.0.1", "10.9.0.2", "10.9.0.1", "10.9.0.3"]);
+    if let Content::Udp(udp) = &mut spec.content {
+        (udp.flows, udp.flow_length) = (3, 2);
+    }
+    send_all(&lab, Spec { limit: NonZeroU64::new(48), ..spec });
+    for sequence in 0..48 {
+        let frame = loop {
+            let frame = receive(&receiver);
+            // UDP to the port of discarded packets; the node has traffic of its own.
+            if frame[12..14] == [8, 0] && frame[36..38] == [0, 9] {
+                break frame;
+            }
+        };
+        let burst = sequence / 2;
+        assert_eq!(frame[..6], [0xff; 6]);
+        assert_eq!(frame[30..34], [10, 9, 0, [1, 2, 1, 3][burst % 4]], "{sequence}");
+        assert_eq!(u16::from_be_bytes([frame[34], frame[35]]), 1024 + burst as u16 % 3, "{sequence}");
+    }
+}
+
+#[test]
 fn a_loss_is_seen() {
     let Some(lab) = pair("gen-loss") else { return };
     let sink = sink(&lab, 0);
@@ -145,14 +170,15 @@ fn a_second_run_of_a_stream_is_duplicates_and_another_stream_is_not_counted() {
 fn a_paced_generator_ends_at_its_limit_by_itself() {
     let Some(lab) = pair("gen-pace") else { return };
     let sink = sink(&lab, 0);
-    let (rate, limit) = (NonZeroU64::new(20_000), NonZeroU64::new(2_000));
+    // A sender that was held up sends the packets that are due at once: they have to fit into the ring.
+    let (rate, limit) = (NonZeroU64::new(2_000), NonZeroU64::new(FEW));
     let sent = send_all(&lab, Spec { rate, limit, ..spec("10.0.0.1", &["10.0.0.2", "10.0.0.3"]) });
-    assert_eq!(sent.packets, 2_000);
+    assert_eq!(sent.packets, FEW);
     assert!(sent.idle > 0);
     // No packet is sent before its time.
-    assert!(sent.duration >= Duration::from_micros(1_999 * 50), "{sent:?}");
-    let tally = tally(&sink, 2_000);
-    assert_eq!([tally.received, lost(&tally), tally.reordered], [2_000, 0, 0]);
+    assert!(sent.duration >= Duration::from_micros((FEW - 1) * 500), "{sent:?}");
+    let tally = tally(&sink, FEW);
+    assert_eq!([tally.received, lost(&tally), tally.reordered], [FEW, 0, 0]);
 }
 
 #[test]

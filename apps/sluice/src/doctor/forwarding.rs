@@ -28,8 +28,7 @@ fn programs(probed: Option<&[Probed]>) -> Finding {
             "build it with the feature `xdp` for forwarding by XDP and for `sluice pktgen`; the kernel forwards without it",
         );
     };
-    let missing: Vec<String> =
-        probed.iter().filter(|one| one.missing.is_some()).map(ToString::to_string).collect();
+    let missing = missing(probed);
     if !missing.is_empty() {
         return Finding::warn(
             CHECK,
@@ -39,6 +38,21 @@ fn programs(probed: Option<&[Probed]>) -> Finding {
     }
     let names: Vec<&str> = probed.iter().map(|one| one.feature.name()).collect();
     Finding::ok(CHECK, format!("the kernel has {}", names.join(", ")))
+}
+
+/// Returns a line for each reason, with the features that are missing for it.
+fn missing(probed: &[Probed]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for one in probed {
+        let Some(reason) = &one.missing else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, features)) => features.push(one.feature.name()),
+            None => reasons.push((reason, vec![one.feature.name()])),
+        }
+    }
+    let line =
+        |(reason, features): (&str, Vec<&str>)| format!("no {}, because {reason}", features.join(", "));
+    reasons.into_iter().map(line).collect()
 }
 
 /// A veth interface and its settings.
@@ -119,9 +133,15 @@ mod tests {
         let all = [probed(Feature::Links, None), probed(Feature::Bpffs, None)];
         let found = programs(Some(&all));
         assert_eq!((found.outcome, &*found.found), (Outcome::Ok, "the kernel has links, bpffs"));
-        let some = [probed(Feature::Links, None), probed(Feature::Bpffs, Some("it is denied"))];
+        let some = [
+            probed(Feature::Programs, Some("it is denied")),
+            probed(Feature::Links, None),
+            probed(Feature::LiveFrames, Some("it is old")),
+            probed(Feature::Bpffs, Some("it is denied")),
+        ];
         let found = programs(Some(&some));
-        assert_eq!((found.outcome, &*found.found), (Outcome::Warn, "bpffs: no, because it is denied"));
+        let expected = "no programs, bpffs, because it is denied; no live frames, because it is old";
+        assert_eq!((found.outcome, &*found.found), (Outcome::Warn, expected));
         assert_eq!(programs(None).outcome, Outcome::Warn);
     }
 

@@ -53,6 +53,27 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "sluice-pktgen-send",
+        &[
+            (
+                "sluice pktgen send --interface eth0 --to 02:00:00:00:00:01 --source 10.0.0.1 --destination 10.9.0.1 --time 10",
+                "As many packets as possible through the router with that Ethernet address.",
+            ),
+            (
+                "sluice pktgen send --interface eth0 --to 02:00:00:00:00:01 --source 10.0.0.1 --destinations table.txt --random 100000 --zipf 1.0 --rate 500000",
+                "500,000 packets a second to addresses of a table's prefixes, few of them frequent.",
+            ),
+        ],
+    ),
+    (
+        "sluice-pktgen-count",
+        &[("sluice pktgen count --interface eth0 --time 12 --json", "What arrives in 12 seconds.")],
+    ),
+    (
+        "sluice-pktgen-replay",
+        &[("sluice pktgen replay --interface eth0 trace.pcap --speed 2", "A capture, twice as fast.")],
+    ),
+    (
         "sluice-show-metrics",
         &[
             (

@@ -97,9 +97,8 @@ pub fn packets(seen: &mut BTreeSet<String>) {
     let file = pair.file("two.pcap", &capture());
     let replayed = pair.run(&format!("pktgen replay --interface eth0 {file} --loops 3 --full-speed --json"));
     let replayed = document(&replayed, "pktgen-replay");
-    let counts = ["captured", "sent", "octets", "refused", "cut"].map(|key| &replayed[key]);
-    assert_eq!(counts, ["2", "6", "360", "0", "0"], "{replayed}");
-    assert_eq!(replayed["loops"], 3);
+    let counts = ["captured", "sent", "octets", "loops", "refused", "cut"].map(|key| &replayed[key]);
+    assert_eq!(counts, ["2", "6", "360", "3", "0", "0"], "{replayed}");
 }
 
 #[test]
@@ -154,7 +153,7 @@ fn packets_are_refused() {
         // The thread of a test is in the host's own namespace.
         (format!("{lo} --destination 10.0.0.2"), 7, "not-allowed", "--yes-send-on lo"),
         (format!("{lo} --destination 10.0.0.2 --yes-send-on eth0"), 7, "not-allowed", "--yes-send-on lo"),
-        (format!("{lo}"), 2, "usage", "--destination"),
+        (lo.into(), 2, "usage", "--destination"),
         (format!("{lo} --destination fd00::1"), 2, "usage", "one family"),
         (format!("{lo} --destination ten"), 2, "usage", "10.1.0.0/16"),
         (format!("{lo} --destination 10.0.0.2 --size 59"), 2, "usage", "60..=1514"),
