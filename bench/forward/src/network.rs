@@ -53,8 +53,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub fn up() -> Result<Lab> {
     let lab = Lab::up(&TOPOLOGY.parse::<Topology>()?, LabOptions::unique("bench-forward"))?;
     for (node, interface) in polled() {
-        let switch = format!("echo 1 > /sys/class/net/{interface}/threaded");
-        lab.exec(node, "sh", ["-c", &switch])?;
+        // `/sys` is the host's: a sysfs of the node's own is mounted for the one store.
+        let switch = format!("mount -t sysfs none /sys && echo 1 > /sys/class/net/{interface}/threaded");
+        lab.exec(node, "unshare", ["-m", "sh", "-c", &switch])?;
     }
     Ok(lab)
 }
