@@ -285,7 +285,7 @@ fn routes_change_during_a_replay() {
         world.routes(table, false, None, &[1, 21, 38]);
         world.input(Input::Configure(configuration(1300, [2, 3])));
         world.check();
-        assert_eq!(world.drive.engine().beside().nth(0).unwrap().refused(), 0, "after {slices} slices");
+        assert_eq!(world.drive.engine().beside().next().unwrap().refused(), 0, "after {slices} slices");
         assert_eq!(engine.engine.borrow().routes.len(), 158);
     }
 }
@@ -297,7 +297,7 @@ fn an_engine_joins_and_refuses_a_part() {
     let (engine, other) = (world.join(UNICAST, &[3, 4]), world.join(UNICAST, &[]));
     world.check();
     assert_eq!((engine.engine.borrow().routes.len(), other.engine.borrow().routes.len()), (152, 160));
-    let refused = |world: &mut World| world.drive.engine().beside().nth(0).unwrap().refused();
+    let refused = |world: &mut World| world.drive.engine().beside().next().unwrap().refused();
     assert_eq!(refused(&mut world), 8);
     let reported = |world: &World| {
         let is_first = |e: &&Effect| matches!(e, Effect::Event(Event::RefusedBeside(..)));
@@ -352,7 +352,7 @@ fn members_that_the_authority_refused_are_not_replayed() {
     let engine = world.join(UNICAST, &[]);
     engine.engine.borrow_mut().set_up(index(1), true);
     world.check();
-    assert_eq!(world.drive.engine().beside().nth(0).unwrap().refused(), 0);
+    assert_eq!(world.drive.engine().beside().next().unwrap().refused(), 0);
     assert_eq!(engine.engine.borrow().routes.len(), 120);
 }
 

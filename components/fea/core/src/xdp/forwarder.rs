@@ -41,13 +41,8 @@ pub enum NeighborWish {
     Forget(InterfaceIndex, IpAddr),
 }
 
-/// A neighbor of a member.
-#[derive(Clone, Debug, Default)]
-struct Neighbor {
-    mac: Option<Mac>,
-    /// The members that forward to the neighbor. Without members, the address is only remembered.
-    members: SmallVec<[NextHopId; 1]>,
-}
+/// A neighbor by its interface and address.
+type NeighborKey = (InterfaceIndex, IpAddr);
 
 #[derive(Clone, Debug)]
 struct HeldMember {
@@ -86,7 +81,10 @@ pub struct Forwarder<W> {
     members: BTreeMap<NextHopId, HeldMember>,
     groups: BTreeMap<NextHopId, HeldGroup>,
     ports: BTreeMap<InterfaceIndex, Port>,
-    neighbors: BTreeMap<(InterfaceIndex, IpAddr), Neighbor>,
+    /// The link-layer addresses of all neighbors: a new member may need one that the kernel knows already.
+    neighbors: BTreeMap<NeighborKey, Mac>,
+    /// The members that forward to each watched neighbor.
+    watched: BTreeMap<NeighborKey, SmallVec<[NextHopId; 1]>>,
     wishes: Vec<NeighborWish>,
     foreign: ForeignRoutes,
     /// Sluice's routes of the prefixes that have foreign routes. Other prefixes' routes are in the tables only.
@@ -111,6 +109,7 @@ impl<W: Words> Forwarder<W> {
             groups: BTreeMap::new(),
             ports: BTreeMap::new(),
             neighbors: BTreeMap::new(),
+            watched: BTreeMap::new(),
             wishes: Vec::new(),
             foreign: ForeignRoutes::default(),
             shadowed: BTreeMap::new(),
@@ -176,19 +175,31 @@ impl<W: Words> Forwarder<W> {
 
     /// Sets the link-layer address of a neighbor; `None` if the neighbor does not answer.
     pub fn set_neighbor(&mut self, interface: InterfaceIndex, address: IpAddr, mac: Option<Mac>) {
-        // Neighbors without members are none of the fast path's: the kernel delivers to them.
-        let Some(neighbor) = self.neighbors.get_mut(&(interface, address)) else { return };
-        if core::mem::replace(&mut neighbor.mac, mac) != mac {
-            neighbor.members.clone().into_iter().for_each(|id| self.resolve(id));
+        let key = (interface, address);
+        let before = match mac {
+            Some(mac) => self.neighbors.insert(key, mac),
+            None => self.neighbors.remove(&key),
+        };
+        if before != mac
+            && let Some(members) = self.watched.get(&key)
+        {
+            members.clone().into_iter().for_each(|id| self.resolve(id));
         }
     }
 
     /// Replaces the addresses of all neighbors, as after lost notices. Neighbors that `neighbors` does not name do not answer.
     pub fn set_neighbors(&mut self, neighbors: &BTreeMap<(InterfaceIndex, IpAddr), Mac>) {
-        let known: Vec<_> = self.neighbors.keys().copied().collect();
-        for key in known {
-            self.set_neighbor(key.0, key.1, neighbors.get(&key).copied());
-        }
+        let gone = self.neighbors.keys().filter(|key| !neighbors.contains_key(*key));
+        let gone: Vec<_> = gone.copied().collect();
+        gone.into_iter().for_each(|(interface, address)| self.set_neighbor(interface, address, None));
+        neighbors.iter().for_each(|((interface, address), mac)| {
+            self.set_neighbor(*interface, *address, Some(*mac));
+        });
+    }
+
+    /// Returns the link-layer address of a neighbor.
+    pub fn neighbor(&self, interface: InterfaceIndex, address: IpAddr) -> Option<Mac> {
+        self.neighbors.get(&(interface, address)).copied()
     }
 
     /// Adds a foreign route; `replaces` if it takes the place of one with the same key.
@@ -307,11 +318,11 @@ impl<W: Words> Forwarder<W> {
             self.leave_neighbor(id, held.member);
         }
         if let Member::Via { gateway, interface } = member {
-            let neighbor = self.neighbors.entry((interface, gateway)).or_default();
-            if neighbor.members.is_empty() {
+            let members = self.watched.entry((interface, gateway)).or_default();
+            if members.is_empty() {
                 self.wishes.push(NeighborWish::Watch(interface, gateway));
             }
-            neighbor.members.push(id);
+            members.push(id);
         }
         match self.members.get_mut(&id) {
             Some(held) => held.member = member,
@@ -325,10 +336,10 @@ impl<W: Words> Forwarder<W> {
 
     fn leave_neighbor(&mut self, id: NextHopId, member: Member) {
         let Member::Via { gateway, interface } = member else { return };
-        let Some(neighbor) = self.neighbors.get_mut(&(interface, gateway)) else { return };
-        neighbor.members.retain(|user| *user != id);
-        if neighbor.members.is_empty() {
-            self.neighbors.remove(&(interface, gateway));
+        let Some(members) = self.watched.get_mut(&(interface, gateway)) else { return };
+        members.retain(|user| *user != id);
+        if members.is_empty() {
+            self.watched.remove(&(interface, gateway));
             self.wishes.push(NeighborWish::Forget(interface, gateway));
         }
     }
@@ -343,7 +354,7 @@ impl<W: Words> Forwarder<W> {
         let Some(port) = self.ports.get(&interface).filter(|port| port.sends) else {
             return MemberSlot::KERNEL;
         };
-        let Some(mac) = self.neighbors.get(&(interface, gateway)).and_then(|neighbor| neighbor.mac) else {
+        let Some(mac) = self.neighbor(interface, gateway) else {
             return self.unresolved;
         };
         let way = Way {

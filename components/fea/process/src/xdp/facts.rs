@@ -87,22 +87,48 @@ pub fn push_neighbors(messages: &mut Messages, of: Family) {
     );
 }
 
-/// Adds a request that the kernel keeps a neighbor resolved, or no longer does.
-pub fn push_managed(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr, is_managed: bool) {
+/// Adds a request that the kernel keeps a neighbor resolved.
+pub fn push_managed(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr) {
+    let flags = NTF_EXT_MANAGED.to_ne_bytes();
+    push_neighbor(messages, NLM_F_CREATE | NLM_F_REPLACE, interface, neighbor, 0, &[(NDA_FLAGS_EXT, &flags[..])]);
+}
+
+/// Adds a request that the kernel no longer keeps a neighbor resolved. If the kernel knows the link-layer address
+/// (`is_known`), the kernel remembers it as for any neighbor without traffic.
+pub fn push_unmanaged(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr, is_known: bool) {
+    if is_known {
+        push_neighbor(messages, NLM_F_REPLACE, interface, neighbor, NUD_STALE, &[]);
+    } else {
+        let (header, octets) = neighbor_header(interface, neighbor, 0);
+        messages.push_message(RTM_DELNEIGH, 0, 1, &header, &[(NDA_DST, &octets)]);
+    }
+}
+
+fn push_neighbor(
+    messages: &mut Messages,
+    flags: u16,
+    interface: InterfaceIndex,
+    neighbor: IpAddr,
+    state: u16,
+    more: &[(u16, &[u8])],
+) {
+    let (header, octets) = neighbor_header(interface, neighbor, state);
+    let destination = [(NDA_DST, octets.as_slice())];
+    let attributes: Vec<_> = destination.into_iter().chain(more.iter().copied()).collect();
+    messages.push_message(RTM_NEWNEIGH, flags, 1, &header, &attributes);
+}
+
+/// Returns the header (struct ndmsg) and the octets of the address.
+fn neighbor_header(interface: InterfaceIndex, neighbor: IpAddr, state: u16) -> ([u8; 12], Vec<u8>) {
     let mut header = [0; 12];
     header[0] = family(Family::of(&neighbor)) as u8;
     header[4..8].copy_from_slice(&interface.number().to_ne_bytes());
-    let octets: &[u8] = match &neighbor {
-        IpAddr::V4(a) => &a.octets(),
-        IpAddr::V6(a) => &a.octets(),
+    header[8..10].copy_from_slice(&state.to_ne_bytes());
+    let octets = match neighbor {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
     };
-    if is_managed {
-        let flags = NTF_EXT_MANAGED.to_ne_bytes();
-        let attributes = [(NDA_DST, octets), (NDA_FLAGS_EXT, &flags[..])];
-        messages.push_message(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, 1, &header, &attributes);
-    } else {
-        messages.push_message(RTM_DELNEIGH, 0, 1, &header, &[(NDA_DST, octets)]);
-    }
+    (header, octets)
 }
 
 #[cfg(test)]
@@ -121,7 +147,7 @@ mod tests {
     fn a_neighbor_without_an_address_does_not_answer() {
         let (interface, neighbor) = (InterfaceIndex::new(3).unwrap(), "10.0.0.2".parse().unwrap());
         let mut request = Messages::default();
-        push_managed(&mut request, interface, neighbor, true);
+        push_managed(&mut request, interface, neighbor);
         assert_eq!(only(&request), Fact::Neighbor(interface, neighbor, None));
         let mut header = [2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
         let attributes = [(NDA_DST, &[10, 0, 0, 2][..]), (NDA_LLADDR, &[2, 0, 0, 0, 0, 9][..])];

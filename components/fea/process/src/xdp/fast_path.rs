@@ -17,7 +17,6 @@ use sluice_fea::xdp::{Forwarder, Grace, Mac, NeighborWish, Port};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
 use std::path::Path;
 use std::rc::Rc;
 use tracing::{info, warn};
@@ -74,8 +73,6 @@ pub struct FastPath {
     knows_host: bool,
     is_live: bool,
     buffer: Vec<u8>,
-    /// The link-layer addresses of all neighbors: a member may need one that the kernel knows already.
-    neighbors: BTreeMap<(InterfaceIndex, IpAddr), Mac>,
 }
 
 impl FastPath {
@@ -98,7 +95,6 @@ impl FastPath {
             knows_host: false,
             is_live: false,
             buffer: vec![0; DATAGRAM],
-            neighbors: BTreeMap::new(),
         })
     }
 
@@ -153,7 +149,6 @@ impl FastPath {
                 let mut forwarder = self.forwarder.borrow_mut();
                 forwarder.set_foreign(foreign.into_iter());
                 forwarder.set_neighbors(&neighbors);
-                self.neighbors = neighbors;
                 self.knows_host = true;
             }
             Sighting::Facts(facts) => {
@@ -162,10 +157,6 @@ impl FastPath {
                     match fact {
                         Fact::Neighbor(interface, address, mac) => {
                             forwarder.set_neighbor(interface, address, mac);
-                            match mac {
-                                Some(mac) => drop(self.neighbors.insert((interface, address), mac)),
-                                None => drop(self.neighbors.remove(&(interface, address))),
-                            }
                         }
                         Fact::Foreign(route) => forwarder.add_foreign(route, true),
                         Fact::ForeignGone(route) => forwarder.remove_foreign(route),
@@ -309,12 +300,11 @@ impl FastPath {
             for wish in wishes {
                 match *wish {
                     NeighborWish::Watch(interface, address) => {
-                        facts::push_managed(&mut messages, interface, address, true);
-                        let mac = self.neighbors.get(&(interface, address)).copied();
-                        self.forwarder.borrow_mut().set_neighbor(interface, address, mac);
+                        facts::push_managed(&mut messages, interface, address);
                     }
                     NeighborWish::Forget(interface, address) => {
-                        facts::push_managed(&mut messages, interface, address, false);
+                        let is_known = self.forwarder.borrow().neighbor(interface, address).is_some();
+                        facts::push_unmanaged(&mut messages, interface, address, is_known);
                     }
                 }
             }

@@ -136,6 +136,8 @@ pub mod number {
     pub const NDA_FLAGS_EXT: u16 = 15;
     /// Neighbor flag: the kernel keeps the neighbor resolved without traffic.
     pub const NTF_EXT_MANAGED: u32 = 1;
+    /// Neighbor state: known, and not confirmed lately.
+    pub const NUD_STALE: u16 = 0x04;
     /// Neighbor states in which the link-layer address is usable: reachable, stale, delay, probe, no ARP, permanent.
     pub const NUD_VALID: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
 
