@@ -14,23 +14,25 @@ struct {
     __type(value, __u32);
 } slots SEC(".maps");
 
-// Continues with the first filled slot after `done`; pass -1 to begin. A tail call through an empty slot fails, and the
-// next slot is tried. Only the slot of the frame's class gets the frame at the end of the chain. Returns only if no slot
+// Continues with the first filled slot after `done` that the port does not skip; pass -1 to begin. A tail call through an
+// empty slot fails, and the next slot is tried. Only the slot of the frame's class gets the frame at the end of the chain. Returns only if no slot
 // took the frame: the kernel gets it.
 static __always_inline int continue_after(struct xdp_md *ctx, int done)
 {
-    if (done < SLOT_POLICE)
+    struct port *port = port_of(ctx);
+    __u32 skipped = port ? port->skipped : 0;
+    if (done < SLOT_POLICE && !(skipped & (1 << SLOT_POLICE)))
         bpf_tail_call(ctx, &slots, SLOT_POLICE);
-    if (done < SLOT_FLOW)
+    if (done < SLOT_FLOW && !(skipped & (1 << SLOT_FLOW)))
         bpf_tail_call(ctx, &slots, SLOT_FLOW);
-    if (done < SLOT_BALANCE)
+    if (done < SLOT_BALANCE && !(skipped & (1 << SLOT_BALANCE)))
         bpf_tail_call(ctx, &slots, SLOT_BALANCE);
     enum class class = ether_class(ctx);
-    if (done < SLOT_XIP && class == CLASS_XIP)
+    if (done < SLOT_XIP && class == CLASS_XIP && !(skipped & (1 << SLOT_XIP)))
         bpf_tail_call(ctx, &slots, SLOT_XIP);
     if (done < SLOT_IP && (class == CLASS_IPV4 || class == CLASS_IPV6))
         bpf_tail_call(ctx, &slots, SLOT_IP);
-    return end(ctx, class == CLASS_OTHER ? REASON_OTHER_ETHERTYPE : REASON_NO_TAKER, XDP_PASS);
+    return end_at(ctx, port, class == CLASS_OTHER ? REASON_OTHER_ETHERTYPE : REASON_NO_TAKER, XDP_PASS);
 }
 
 #endif

@@ -7,7 +7,7 @@
 
 // The version of the layouts of shared maps. A change of a map or a struct raises the number.
 enum layout {
-    LAYOUT_VERSION = 2,
+    LAYOUT_VERSION = 3,
 };
 
 // The slots of the chain, in the order in which a frame visits the programs.
@@ -83,7 +83,8 @@ struct port {
     __u16 number;
     // A set of `enum port_flag`.
     enum port_flag flags;
-    __u32 reserved;
+    // The slots whose programs do not see the port's frames: bit `1 << SLOT_...`. The slot ip has the flags instead.
+    __u32 skipped;
 };
 
 // The forwarding tables. Both roots are read by 64-bit words. An IPv4 word has the 16-bit entries of four prefixes of 24
@@ -141,6 +142,16 @@ struct member {
     // The MAC addresses of the frame, in the frame's order.
     __u8 destination[6];
     __u8 source[6];
+};
+
+// The IP protocol numbers.
+#define PROTOCOLS 256
+
+// The packets of an IP protocol, and whether they are dropped.
+struct protocol {
+    __u64 packets;
+    // 1 if packets are dropped; user space writes the field.
+    __u64 is_dropped;
 };
 
 // The first octets of a generated packet's UDP payload, in network order.

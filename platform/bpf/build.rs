@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
 /// The programs: each is one file `bpf/NAME.bpf.c`.
-const PROGRAMS: [&str; 6] = ["root", "empty", "drop", "ip", "sink", "pktgen"];
+const PROGRAMS: [&str; 7] = ["root", "empty", "drop", "ip", "sink", "pktgen", "protocols"];
 
 const CLANG: &str = "clang-14";
 

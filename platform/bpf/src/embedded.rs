@@ -30,6 +30,8 @@ pub enum Embedded {
     Drop,
     /// Forwards IPv4 and IPv6 by the tables.
     Ip,
+    /// Counts packets by IP protocol and drops marked protocols.
+    Protocols,
     /// Counts the generator's packets by sequence number and drops them.
     Sink,
     /// Generates packets from live frames.
@@ -38,8 +40,15 @@ pub enum Embedded {
 
 impl Embedded {
     /// All programs.
-    pub const ALL: [Embedded; 6] =
-        [Embedded::Root, Embedded::Empty, Embedded::Drop, Embedded::Ip, Embedded::Sink, Embedded::Pktgen];
+    pub const ALL: [Embedded; 7] = [
+        Embedded::Root,
+        Embedded::Empty,
+        Embedded::Drop,
+        Embedded::Ip,
+        Embedded::Sink,
+        Embedded::Pktgen,
+        Embedded::Protocols,
+    ];
 
     /// Returns the name of the program's file, and of its pin.
     pub fn name(self) -> &'static str {
@@ -48,6 +57,7 @@ impl Embedded {
             Embedded::Empty => "empty",
             Embedded::Drop => "drop",
             Embedded::Ip => "ip",
+            Embedded::Protocols => "protocols",
             Embedded::Sink => "sink",
             Embedded::Pktgen => "pktgen",
         }
@@ -60,6 +70,7 @@ impl Embedded {
             Embedded::Empty => object!("empty"),
             Embedded::Drop => object!("drop"),
             Embedded::Ip => object!("ip"),
+            Embedded::Protocols => object!("protocols"),
             Embedded::Sink => object!("sink"),
             Embedded::Pktgen => object!("pktgen"),
         }

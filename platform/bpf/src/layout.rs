@@ -9,7 +9,7 @@ pub use count::*;
 pub use tables::*;
 
 /// The version of the layouts of shared maps. Pins of another version are not taken up.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 
 /// The number of slots in the map `slots`; more than there are names, so that a new slot does not change the map.
 pub const SLOTS: u32 = 8;
@@ -52,6 +52,16 @@ impl Slot {
     pub fn index(self) -> u32 {
         self as u32
     }
+}
+
+/// The packets of an IP protocol, and whether they are dropped (`struct protocol`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct Protocol {
+    /// Packets that the program saw.
+    pub packets: u64,
+    /// 1 if the program drops the packets.
+    pub is_dropped: u64,
 }
 
 /// The first octets of a generated packet's UDP payload, in network order (`struct stamp`).

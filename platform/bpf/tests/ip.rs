@@ -209,7 +209,7 @@ fn a_port_is_off_by_family_and_without_an_entry() {
         let frames = [to(address4(1).into()), to(address6(1).into())];
         let forwarded = [Reason::ForwardedIpv4, Reason::ForwardedIpv6];
         for flags in 0..4 {
-            chain.tables.set_port(INCOMING, Port { mac: ROUTER, number: PORT, flags, reserved: 0 });
+            chain.tables.set_port(INCOMING, Port { mac: ROUTER, number: PORT, flags, skipped: 0 });
             for (bit, (frame, forwarded)) in frames.iter().zip(forwarded).enumerate() {
                 let expected = if flags >> bit & 1 == 1 { forwarded } else { Reason::Off };
                 assert_eq!(chain.reason(frame).0, expected, "flags {flags}");

@@ -183,7 +183,7 @@ fn fill(tables: &Tables, random: &mut Random, masks: [u64; 8]) {
     for member in 0..MEMBERS as usize {
         assert!(tables.members.store32(member, 2, 1000));
     }
-    let port = Port { mac: ROUTER, number: PORT, flags: PORT_IPV4 | PORT_IPV6, reserved: 0 };
+    let port = Port { mac: ROUTER, number: PORT, flags: PORT_IPV4 | PORT_IPV6, skipped: 0 };
     tables.set_port(INCOMING, port);
 }
 

@@ -21,7 +21,9 @@ macro_rules! same {
 fn structs_have_the_same_sizes_and_offsets() {
     let root = btf::types(Embedded::Root.object().unwrap());
     same!(root, "count", Count { packets, octets });
-    same!(root, "port", Port { mac, number, flags, reserved });
+    let protocols = btf::types(Embedded::Protocols.object().unwrap());
+    same!(protocols, "protocol", Protocol { packets, is_dropped });
+    same!(root, "port", Port { mac, number, flags, skipped });
     let ip = btf::types(Embedded::Ip.object().unwrap());
     same!(ip, "ipv4_node", Ipv4Node { entry });
     same!(ip, "ipv6_node", Ipv6Node { entry });

@@ -31,6 +31,9 @@ pub struct Rights {
     /// The sockets that the FEA may open for the component.
     #[serde(default)]
     pub sockets: SocketRights,
+    /// The programs that the FEA puts into the path of packets for the component.
+    #[serde(default)]
+    pub programs: ProgramRights,
     /// The routes that the RIB accepts from the component.
     #[serde(default)]
     pub routes: RouteRights,
@@ -43,6 +46,14 @@ pub struct Rights {
     /// True if the process keeps the right to configure the network; only the FEA has that.
     #[serde(default)]
     pub network_admin: bool,
+}
+
+/// Programs in the path of packets (`docs/forwarding.md`).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProgramRights {
+    /// The names of the programs.
+    pub put: Vec<String>,
 }
 
 /// Bounds on a component's process and its children. A component over its bound of memory is ended and started anew;

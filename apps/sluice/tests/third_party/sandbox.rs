@@ -44,7 +44,7 @@ fn a_vandal_is_kept_in_its_sandbox() {
         assert_eq!(process["differences"], json!([]), "{process:#}");
         let is_fea = process["component"] == "fea";
         assert_eq!(process["network"], if is_fea { "router" } else { "empty" }, "{process:#}");
-        assert_eq!(process["capabilities"].as_array().map(Vec::len), Some(if is_fea { 3 } else { 0 }));
+        assert_eq!(process["capabilities"].as_array().map(Vec::len), Some(if is_fea { 5 } else { 0 }));
     }
 
     let outcomes = || -> BTreeMap<String, String> {

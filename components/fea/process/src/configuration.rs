@@ -15,6 +15,9 @@ struct Tree {
     /// Put there by the manager, from what the components ship: nobody configures it.
     #[serde(rename = "socket-rights")]
     socket_rights: SocketPolicy,
+    /// Put there by the manager likewise.
+    #[serde(rename = "program-rights")]
+    program_rights: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -74,6 +77,8 @@ pub struct Read {
     pub configuration: Configuration,
     /// The rights to sockets.
     pub policy: SocketPolicy,
+    /// The programs that components may put into the path of packets, by the component's name.
+    pub programs: BTreeMap<String, Vec<String>>,
     /// True if the RIB's routes go into the engine.
     pub installs_routes: bool,
     /// The engines that forward packets.
@@ -96,6 +101,7 @@ pub fn read(config: &serde_json::Value) -> Result<Read, ConfigurationError> {
     Ok(Read {
         configuration: Configuration { interfaces, forwarding },
         policy: tree.socket_rights,
+        programs: tree.program_rights,
         installs_routes: tree.forwarding.install_routes.unwrap_or(true),
         engine: tree.forwarding.engine.unwrap_or_default(),
     })
@@ -122,7 +128,7 @@ mod tests {
             "forwarding": {"ipv6": false},
             "socket-rights": {"bgp": {"tcp_listen": [179]}},
         });
-        let Read { configuration, policy, installs_routes, engine } = read(&tree).expect("valid");
+        let Read { configuration, policy, installs_routes, engine, .. } = read(&tree).expect("valid");
         assert!(installs_routes, "a router does where nothing is said");
         assert_eq!(engine, ForwardingEngine::Kernel);
         assert!(policy.check("bgp", SocketKind::TcpListen(179), &Reception::default()).is_ok());

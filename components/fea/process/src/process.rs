@@ -4,6 +4,7 @@ use crate::interfaces::Subscribers;
 use crate::linux::LinuxEngine;
 use crate::pages::Streams;
 use crate::sockets::Sockets;
+use crate::xdp::programs::{self, Programs};
 use crate::xdp::switch::{self, Switch};
 use crate::{configuration, fib};
 use sluice_base::{Instant, InterfaceEvent, TableId};
@@ -13,7 +14,7 @@ use sluice_machine::{Budget, Progress};
 use sluice_process::part::Planned;
 use sluice_process::{Component, EffectKind, Frame, Point, Prepared, RunOptions, clock};
 use sluice_xrl::idl::fea::v1::{
-    self as pb, fib_service, forwarding_service, interfaces_service, sockets_service,
+    self as pb, fib_service, forwarding_service, interfaces_service, programs_service, sockets_service,
 };
 use sluice_xrl::{Service, XrlError};
 use std::cell::{Cell, RefCell};
@@ -45,7 +46,9 @@ pub struct FeaProcess {
     pub(crate) owner: RefCell<Option<pb::FibOwnerClient>>,
     pub(crate) resyncs: RefCell<BTreeMap<TableId, ResyncWait>>,
     pub(crate) streams: Streams,
-    sockets: Rc<Sockets>,
+    pub(crate) sockets: Rc<Sockets>,
+    /// The programs of other components in the path of packets.
+    pub(crate) programs: Programs,
     /// True if timers and background work are looked after already.
     works: Cell<bool>,
     wake: Notify,
@@ -86,6 +89,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             installs_routes: Cell::new(None),
             configured: Notify::new(),
             switch: Switch::default(),
+            programs: Programs::default(),
             arrives: frame.profile.point("route_arrives_fea", "Arriving at FEA"),
             enters: frame.profile.point("route_enters_kernel", "Entering kernel"),
             frame,
@@ -282,6 +286,7 @@ impl Component for FeaProcess {
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             fib_service(Rc::new(fib::Served(Rc::clone(self)))),
+            programs_service(Rc::new(programs::Served(Rc::clone(self)))),
             forwarding_service(Rc::new(crate::xdp::service::Served(Rc::clone(self)))),
             interfaces_service(Rc::new(crate::interfaces::Served(Rc::clone(self)))),
             sockets_service(self.sockets.service()),
@@ -294,6 +299,7 @@ impl Component for FeaProcess {
         }
         if !self.works.replace(true) {
             tokio::task::spawn_local(switch::follow(Rc::clone(&self)));
+            tokio::task::spawn_local(programs::expire(Rc::clone(&self)));
             tokio::task::spawn_local(self.work());
         }
     }
@@ -305,8 +311,9 @@ impl Component for FeaProcess {
     }
 
     async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), Self::Error> {
-        let configuration::Read { configuration, policy, installs_routes, engine } = settings;
+        let configuration::Read { configuration, policy, programs, installs_routes, engine } = settings;
         self.sockets.set_policy(policy);
+        self.programs.set_rights(programs);
         self.input(Input::Configure(configuration));
         self.install_routes(installs_routes);
         self.switch.want(engine);

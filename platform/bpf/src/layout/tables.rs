@@ -66,8 +66,8 @@ pub struct Port {
     pub number: u16,
     /// A set of [`PORT_IPV4`] and [`PORT_IPV6`].
     pub flags: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// The slots whose programs do not see the port's frames: bit `1 << slot`. The slot ip has the flags instead.
+    pub skipped: u32,
 }
 
 /// The entries below a prefix of 24 bits, by the last octet (`struct ipv4_node`). Node 0 is never used.

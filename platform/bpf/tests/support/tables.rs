@@ -77,7 +77,7 @@ impl Chain {
         slots.set(Slot::Ip, ip.program()).unwrap();
         let counters = Counters::new(root.map("counts").unwrap()).unwrap();
         let tables = Tables::of(&ip);
-        let port = Port { mac: ROUTER, number: PORT, flags: PORT_IPV4 | PORT_IPV6, reserved: 0 };
+        let port = Port { mac: ROUTER, number: PORT, flags: PORT_IPV4 | PORT_IPV6, skipped: 0 };
         tables.set_port(INCOMING, port);
         Chain { root, ip, slots, counters, tables, _folder: folder }
     }

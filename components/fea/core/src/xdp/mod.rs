@@ -22,6 +22,7 @@ mod limits;
 pub mod lookup;
 mod members;
 mod numbers;
+pub mod programs;
 mod shares;
 mod tables;
 mod trie;

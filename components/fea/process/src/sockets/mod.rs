@@ -210,6 +210,22 @@ impl Sockets {
         all.insert(number, listener);
     }
 
+    /// Returns the caller's process and the names of its components.
+    pub(crate) async fn components_of_caller(
+        &self,
+        ctx: &CallContext,
+    ) -> Result<(u32, Vec<String>), XrlError> {
+        let pid = caller(ctx)?;
+        // Rights are known only once there is a configuration.
+        self.policy().await;
+        Ok((pid, self.components_of(ctx, pid).await?))
+    }
+
+    /// Lets a process fetch a descriptor, once, with the token that is returned.
+    pub(crate) fn offer(&self, pid: u32, descriptor: Rc<OwnedFd>) -> Result<Vec<u8>, XrlError> {
+        self.descriptors.offer(pid, descriptor).map(Vec::from).ok_or_else(too_many)
+    }
+
     fn room_for_one(&self, pid: u32) -> Result<(), XrlError> {
         let open = self.open.borrow().values().filter(|o| o.owners.contains(&pid)).count();
         match open >= SOCKETS_PER_PROCESS {
@@ -285,10 +301,7 @@ impl Sockets {
         }
         let me = Rc::downgrade(self);
         let task = tokio::task::spawn_local(async move {
-            // Without a descriptor for the process it has ended already.
-            if let Ok(process) = process_descriptor(pid) {
-                let _ = process.readable().await;
-            }
+            ended(pid).await;
             if let Some(me) = me.upgrade() {
                 me.close_all_of(pid);
             }
@@ -371,6 +384,13 @@ async fn relay_packets(
         if let Err(error) = client.packet_received(request).await {
             return debug!(%error, socket, "takes no packets any more");
         }
+    }
+}
+
+/// Waits for the end of a process. Without a descriptor for the process it has ended already.
+pub(crate) async fn ended(pid: u32) {
+    if let Ok(process) = process_descriptor(pid) {
+        let _ = process.readable().await;
     }
 }
 

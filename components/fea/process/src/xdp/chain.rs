@@ -123,8 +123,54 @@ impl Chain {
     ///
     /// If the kernel refuses the program or has no memory for its maps.
     pub fn load_ip(&self, flow_seed: u64) -> Result<Loaded, BpfError> {
-        let loader = Loader::new(Embedded::Ip).constant_u64("flow_seed", flow_seed);
-        SHARED.into_iter().fold(loader, |loader, map| loader.share(map, &self.pins.map_path(map))).load()
+        self.shared(Loader::new(Embedded::Ip).constant_u64("flow_seed", flow_seed)).load()
+    }
+
+    fn shared(&self, loader: Loader) -> Loader {
+        SHARED.into_iter().fold(loader, |loader, map| loader.share(map, &self.pins.map_path(map)))
+    }
+
+    /// Loads a program of another component. Its maps `maps` are pinned, or taken up as they were pinned before.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses the program, or a pinned map has another shape.
+    pub fn load(&self, program: Embedded, maps: &[&str]) -> Result<Loaded, BpfError> {
+        let loader = self.shared(Loader::new(program));
+        maps.iter().fold(loader, |loader, map| loader.share(map, &self.pins.map_path(map))).load()
+    }
+
+    /// Puts a program into a slot, in the place of an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn fill(&self, slot: Slot, program: &Loaded) -> Result<(), BpfError> {
+        self.slots.set(slot, program.program())
+    }
+
+    /// Returns true if a program stands in the slot.
+    pub fn is_filled(&self, slot: Slot) -> bool {
+        self.slots.program_id(slot).is_ok_and(|id| id.is_some())
+    }
+
+    /// Empties a slot, and removes the pins of its program's maps.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn empty(&self, slot: Slot, maps: &[&str]) -> Result<(), BpfError> {
+        self.slots.clear(slot)?;
+        for map in maps {
+            let path = self.pins.map_path(map);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(own_error(&path, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Puts the IP program into its slot, in the place of an earlier one, and moves the links of older chains here.
@@ -194,7 +240,7 @@ impl Chain {
     ///
     /// If the pin cannot be removed.
     pub fn detach(&mut self, interface: InterfaceIndex) -> Result<(), BpfError> {
-        self.set_port(interface, [0; 6], 0);
+        self.set_port(interface, [0; 6], 0, 0);
         self.numbers.remove(&interface);
         match self.links.remove(&interface) {
             Some(attached) => self.pins.remove_link(attached.link.interface()),
@@ -203,15 +249,15 @@ impl Chain {
     }
 
     /// Writes an interface's entry: its link-layer address, and the families for which the fast path is on
-    /// (`PORT_IPV4`, `PORT_IPV6`).
-    pub fn set_port(&self, interface: InterfaceIndex, mac: Mac, flags: u32) {
+    /// (`PORT_IPV4`, `PORT_IPV6`), and the slots whose programs do not see its frames (bit `1 << slot`).
+    pub fn set_port(&self, interface: InterfaceIndex, mac: Mac, flags: u32, skipped: u32) {
         let entry = interface.number() as usize;
         let number = self.number(interface).unwrap_or_default().to_ne_bytes();
         let [a, b, c, d, e, f] = mac;
         // Flags are on only while the address is right.
         self.ports.store64(entry, 1, 0);
         self.ports.store64(entry, 0, u64::from_ne_bytes([a, b, c, d, e, f, number[0], number[1]]));
-        self.ports.store64(entry, 1, flags.into());
+        self.ports.store64(entry, 1, u64::from(flags) | u64::from(skipped) << 32);
     }
 
     /// Detaches the root program from all interfaces and removes all pins below `folder`.

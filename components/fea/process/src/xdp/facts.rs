@@ -90,7 +90,14 @@ pub fn push_neighbors(messages: &mut Messages, of: Family) {
 /// Adds a request that the kernel keeps a neighbor resolved.
 pub fn push_managed(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr) {
     let flags = NTF_EXT_MANAGED.to_ne_bytes();
-    push_neighbor(messages, NLM_F_CREATE | NLM_F_REPLACE, interface, neighbor, 0, &[(NDA_FLAGS_EXT, &flags[..])]);
+    push_neighbor(
+        messages,
+        NLM_F_CREATE | NLM_F_REPLACE,
+        interface,
+        neighbor,
+        0,
+        &[(NDA_FLAGS_EXT, &flags[..])],
+    );
 }
 
 /// Adds a request that the kernel no longer keeps a neighbor resolved. If the kernel knows the link-layer address

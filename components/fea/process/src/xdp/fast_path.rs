@@ -72,6 +72,8 @@ pub struct FastPath {
     /// True once the foreign routes and neighbors are known.
     knows_host: bool,
     is_live: bool,
+    /// The slots whose programs do not see an interface's frames, by the interface's name: bit `1 << slot`.
+    skipped: BTreeMap<String, u32>,
     buffer: Vec<u8>,
 }
 
@@ -94,6 +96,7 @@ impl FastPath {
             obstacles: None,
             knows_host: false,
             is_live: false,
+            skipped: BTreeMap::new(),
             buffer: vec![0; DATAGRAM],
         })
     }
@@ -252,7 +255,8 @@ impl FastPath {
         let on = |family| self.is_live && self.received_reasons(index, family).is_empty();
         let flag = |family, flag| if on(family) { flag } else { 0 };
         let flags = flag(Family::Ipv4, PORT_IPV4) | flag(Family::Ipv6, PORT_IPV6);
-        self.chain.set_port(index, mac, flags);
+        let skipped = self.skipped.get(&host.interface.name).copied().unwrap_or_default();
+        self.chain.set_port(index, mac, flags, skipped);
     }
 
     fn sent_reasons(&self, index: InterfaceIndex) -> Vec<String> {
@@ -314,6 +318,18 @@ impl FastPath {
             // Answers are refusals of neighbors on interfaces that are down or gone.
             while let Ok(Some(_)) = self.writer.receive(&mut self.buffer) {}
         }
+    }
+
+    /// Returns the names of the interfaces.
+    pub fn names(&self) -> Vec<String> {
+        self.interfaces.values().map(|host| host.interface.name.clone()).collect()
+    }
+
+    /// Sets the slots whose programs do not see interfaces' frames, by the interfaces' names: bit `1 << slot`.
+    pub fn set_skipped(&mut self, skipped: BTreeMap<String, u32>) {
+        self.skipped = skipped;
+        let all: Vec<_> = self.interfaces.keys().copied().collect();
+        all.into_iter().for_each(|index| self.write_port(index));
     }
 
     /// Returns the state of the interfaces, by name.

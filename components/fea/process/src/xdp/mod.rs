@@ -3,7 +3,7 @@
 //! The chain of programs and its pins are in [`chain`], the tables' words in [`maps`]. A thread ([`watch`]) follows the host:
 //! neighbors and foreign routes ([`facts`]), and settings that forbid the fast path ([`obstacles`], [`filter_chains`]).
 //! [`fast_path`] puts them together, `switch` starts and stops the fast path as the configuration wants, and `service`
-//! answers for `show forwarding`.
+//! answers for `show forwarding`. Other components have programs in the chain by `programs`.
 
 pub mod chain;
 pub mod facts;
@@ -11,6 +11,7 @@ pub mod fast_path;
 pub mod filter_chains;
 pub mod maps;
 pub mod obstacles;
+pub(crate) mod programs;
 pub(crate) mod service;
 pub(crate) mod switch;
 pub mod watch;

@@ -23,6 +23,7 @@ impl pb::Forwarding for Served {
         Ok(pb::GetForwardingReply {
             configured,
             unavailable: self.0.switch.unavailable().unwrap_or_default(),
+            programs: self.0.programs.report(),
             ..reply
         })
     }

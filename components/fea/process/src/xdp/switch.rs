@@ -73,6 +73,18 @@ impl Switch {
         self.running.borrow().as_ref().map(|running| look(&running.path))
     }
 
+    /// Writes which programs of other components see the frames of which interfaces.
+    pub(crate) fn refresh_ports(&self, process: &FeaProcess) {
+        if let Some(running) = self.running.borrow_mut().as_mut() {
+            let names = running.path.names();
+            let skipped = names.into_iter().map(|name| {
+                let slots = process.programs.skipped(&name);
+                (name, slots)
+            });
+            running.path.set_skipped(skipped.collect());
+        }
+    }
+
     /// Returns the reason for which the fast path does not run although it is wanted.
     pub(crate) fn unavailable(&self) -> Option<String> {
         self.unavailable.borrow().clone()
@@ -155,6 +167,7 @@ async fn start(process: &Rc<FeaProcess>) -> Result<(), StartError> {
     let task = tokio::task::spawn_local(feed(Rc::clone(process), sightings)).abort_handle();
     process.switch.running.replace(Some(Running { path, engine, _watch: watch, task }));
     process.switch.unavailable.replace(None);
+    process.programs.found(|slot| process.switch.with(|path| path.chain().is_filled(slot)) == Some(true));
     process.wake();
     Ok(())
 }
@@ -166,6 +179,7 @@ fn stop(process: &Rc<FeaProcess>) {
     let was_running = running.is_some();
     if let Some(running) = running {
         running.task.abort();
+        process.programs.clear();
         process.with_drive(|drive, _, _| drive.engine().leave(running.engine));
     }
     match Chain::remove(&pins_mount(&process.frame.run_dir)) {

@@ -383,11 +383,14 @@ impl Model {
         // Also where `interfaces` comes or goes as a whole: what was there before goes first, and the rights with it.
         let is_whole = change.as_ref().is_some_and(|change| change.clear);
         let rights = match name {
-            "fea" => self.changed(is_whole, before, after, "socket-rights", Self::socket_rights),
-            "rib" => self.changed(is_whole, before, after, "route-rights", Self::route_rights),
-            _ => None,
+            "fea" => vec![
+                self.changed(is_whole, before, after, "socket-rights", Self::socket_rights),
+                self.changed(is_whole, before, after, "program-rights", Self::program_rights),
+            ],
+            "rib" => vec![self.changed(is_whole, before, after, "route-rights", Self::route_rights)],
+            _ => Vec::new(),
         };
-        if let Some(edit) = rights {
+        for edit in rights.into_iter().flatten() {
             change.get_or_insert(Change { clear: false, edits: Vec::new() }).edits.push(edit);
         }
         change
@@ -413,6 +416,15 @@ impl Model {
             let rights = self.rights.get(class_of(&name))?.routes.clone();
             let table = self.schema.table(&name, tree);
             Some((name, GrantedRoutes { table, rights }))
+        });
+        granted.collect()
+    }
+
+    /// Returns the programs that the FEA may put into the path of packets, by the name of the component.
+    fn program_rights(&self, tree: &Tree) -> BTreeMap<String, &[String]> {
+        let granted = self.names(tree).filter_map(|name| {
+            let programs = &self.rights.get(class_of(&name))?.programs.put;
+            (!programs.is_empty()).then_some((name, programs.as_slice()))
         });
         granted.collect()
     }

@@ -1,0 +1,222 @@
+//! Programs that other components have in the chain: which program stands in which slot, and who put it there.
+//!
+//! A component that ends leaves its program for a grace time, so that its next process finds the program as it was. Then the
+//! slot is emptied. A program that an earlier FEA left in its slot waits for its component in the same way.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+use sluice_base::Instant;
+
+/// A program that components may put into the chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProgramRow {
+    /// The program's name: its file is `bpf/NAME.bpf.c`.
+    pub name: &'static str,
+    /// The name of the slot in which the program stands.
+    pub slot: &'static str,
+    /// The maps that the component gets.
+    pub maps: &'static [&'static str],
+}
+
+/// The programs. A new program is a row more.
+pub const PROGRAMS: &[ProgramRow] = &[ProgramRow { name: "protocols", slot: "police", maps: &["protocols"] }];
+
+/// The grace time of a program that an earlier FEA left, and the longest that a component may ask for.
+pub const LONGEST_GRACE: Duration = Duration::from_secs(120);
+
+/// Returns the row of a program.
+pub fn row(name: &str) -> Option<&'static ProgramRow> {
+    PROGRAMS.iter().find(|row| row.name == name)
+}
+
+/// A component's process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// The component's name.
+    pub component: String,
+    /// The process.
+    pub pid: u32,
+}
+
+/// A request to put a program into its slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Put {
+    /// The program.
+    pub row: &'static ProgramRow,
+    /// The process that asks.
+    pub holder: Holder,
+    /// The names of the interfaces whose frames the program sees; empty for all.
+    pub interfaces: BTreeSet<String>,
+    /// How long the program stays after the process has ended.
+    pub grace: Duration,
+}
+
+/// The reason why a program is not put into its slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Taken {
+    /// The component whose program stands there.
+    pub component: String,
+    /// That program.
+    pub program: &'static str,
+}
+
+#[derive(Clone, Debug)]
+struct Placement {
+    row: &'static ProgramRow,
+    /// `None` for a program that an earlier FEA left.
+    component: Option<String>,
+    pid: Option<u32>,
+    interfaces: BTreeSet<String>,
+    grace: Duration,
+    /// The end of the grace time, while no process holds the program.
+    until: Option<Instant>,
+}
+
+/// The programs in their slots.
+#[derive(Clone, Debug, Default)]
+pub struct Placements(BTreeMap<&'static str, Placement>);
+
+impl Placements {
+    /// Takes in a program that an earlier FEA left in its slot.
+    pub fn found(&mut self, now: Instant, row: &'static ProgramRow) {
+        let placement = Placement {
+            row,
+            component: None,
+            pid: None,
+            interfaces: BTreeSet::new(),
+            grace: LONGEST_GRACE,
+            until: Some(now + LONGEST_GRACE),
+        };
+        self.0.insert(row.slot, placement);
+    }
+
+    /// Puts a program into its slot. A new process of the same component takes the program over.
+    ///
+    /// # Errors
+    ///
+    /// If another component's program, or another program, stands in the slot.
+    pub fn put(&mut self, put: Put) -> Result<(), Taken> {
+        if let Some(placement) = self.0.get(put.row.slot) {
+            let is_same = placement.row == put.row
+                && placement.component.as_ref().is_none_or(|component| *component == put.holder.component);
+            if !is_same {
+                let component = placement.component.clone().unwrap_or_else(|| "an earlier process".into());
+                return Err(Taken { component, program: placement.row.name });
+            }
+        }
+        let placement = Placement {
+            row: put.row,
+            component: Some(put.holder.component),
+            pid: Some(put.holder.pid),
+            interfaces: put.interfaces,
+            grace: put.grace.min(LONGEST_GRACE),
+            until: None,
+        };
+        self.0.insert(put.row.slot, placement);
+        Ok(())
+    }
+
+    /// Takes a program out of its slot. Returns false if the component has no such program there.
+    pub fn take_out(&mut self, row: &'static ProgramRow, component: &str) -> bool {
+        let is_its =
+            |placement: &Placement| placement.row == row && placement.component.as_deref() == Some(component);
+        let holds = self.0.get(row.slot).is_some_and(is_its);
+        if holds {
+            self.0.remove(row.slot);
+        }
+        holds
+    }
+
+    /// Notes that a process has ended. Its programs stay for their grace times.
+    pub fn ended(&mut self, now: Instant, pid: u32) {
+        for placement in self.0.values_mut().filter(|placement| placement.pid == Some(pid)) {
+            placement.pid = None;
+            placement.until = Some(now + placement.grace);
+        }
+    }
+
+    /// Removes and returns the programs whose grace time is over.
+    pub fn expire(&mut self, now: Instant) -> Vec<&'static ProgramRow> {
+        let is_over = |placement: &Placement| placement.until.is_some_and(|until| until <= now);
+        let over: Vec<_> = self.0.values().filter(|placement| is_over(placement)).map(|p| p.row).collect();
+        self.0.retain(|_, placement| !is_over(placement));
+        over
+    }
+
+    /// Returns the next moment at which [`Placements::expire`] is due.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.0.values().filter_map(|placement| placement.until).min()
+    }
+
+    /// Returns the names of the slots whose programs do not see an interface's frames.
+    pub fn skipped<'a>(&'a self, interface: &'a str) -> impl Iterator<Item = &'static str> + 'a {
+        let skips = move |placement: &&Placement| {
+            !placement.interfaces.is_empty() && !placement.interfaces.contains(interface)
+        };
+        self.0.values().filter(skips).map(|placement| placement.row.slot)
+    }
+
+    /// Iterates over the programs with their slots and components.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static ProgramRow, Option<&str>)> {
+        self.0.values().map(|placement| (placement.row, placement.component.as_deref()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    const ROW: &ProgramRow = &PROGRAMS[0];
+
+    fn put(component: &str, pid: u32) -> Put {
+        let holder = Holder { component: component.into(), pid };
+        Put { row: ROW, holder, interfaces: ["eth0".into()].into(), grace: Duration::from_secs(5) }
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_program_outlives_its_process_for_the_grace_time() {
+        let mut placements = Placements::default();
+        placements.put(put("meter", 7)).unwrap();
+        assert_eq!(
+            placements.put(put("other", 8)),
+            Err(Taken { component: "meter".into(), program: "protocols" })
+        );
+        placements.ended(at(10), 7);
+        assert_eq!((placements.next_deadline(), placements.expire(at(14))), (Some(at(15)), vec![]));
+        // The next process of the component takes the program over.
+        placements.put(put("meter", 9)).unwrap();
+        placements.ended(at(14), 7);
+        assert_eq!((placements.next_deadline(), placements.expire(at(99))), (None, vec![]));
+        placements.ended(at(20), 9);
+        assert_eq!(placements.expire(at(25)), vec![ROW]);
+        assert_eq!(placements.iter().count(), 0);
+        placements.put(put("other", 8)).unwrap();
+        assert!(!placements.take_out(ROW, "meter") && placements.take_out(ROW, "other"));
+    }
+
+    #[test]
+    fn a_program_of_an_earlier_fea_waits_for_its_component() {
+        let mut placements = Placements::default();
+        placements.found(at(1), ROW);
+        assert_eq!(placements.skipped("eth1").count(), 0);
+        placements.put(put("meter", 7)).unwrap();
+        assert_eq!(placements.next_deadline(), None);
+        assert_eq!(placements.skipped("eth1").collect::<Vec<_>>(), ["police"]);
+        assert_eq!(placements.skipped("eth0").count(), 0);
+        placements.found(at(1), ROW);
+        assert_eq!(placements.expire(at(1) + LONGEST_GRACE), vec![ROW]);
+    }
+
+    #[test]
+    fn each_slot_has_programs_of_distinct_names() {
+        let names: BTreeSet<_> = PROGRAMS.iter().map(|row| row.name).collect();
+        assert_eq!(names.len(), PROGRAMS.len());
+    }
+}
