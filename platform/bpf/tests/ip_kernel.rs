@@ -23,7 +23,7 @@ use support::model::{Model, Route};
 use support::mutation::{Mutation, Random, captured};
 use support::tables::{Chain, Options, PORT, ROUTER};
 
-const FRAMES: usize = 48_000;
+const FRAMES: usize = 96_000;
 /// Frames sent before the test waits for their end: less than the ring of a veth interface holds.
 const BATCH: usize = 64;
 /// The longest frame of the incoming link, whose MTU is 1500 octets.
@@ -50,7 +50,7 @@ routes = [
     '10.10.0.0/16 via 10.0.0.2', 'unreachable 10.11.0.0/16', '10.12.0.0/16 via 10.0.1.9',
     '2001:db8:9::/48 via fd00:1::2', '2001:db8:9:5::/64 via fd00:1::3', 'blackhole 2001:db8:9:5:8000::/65',
     '2001:db8:9:5:8000::80/128 via fd00:1::2', '2001:db8:a::/48 via fd00::2', 'unreachable 2001:db8:b::/48',
-    '2001:db8:c::/48 via fd00:1::9',
+    '2001:db8:c::/48 via fd00:1::9', '0.0.0.0/0 via 10.0.1.3', '::/0 via fd00:1::3',
 ]
 [[links]]
 a = 'a:eth0'
@@ -63,11 +63,33 @@ a_addresses = ['10.0.1.1/24', 'fd00:1::1/64']
 mtu = 1400
 ";
 
-/// Sources of the frames; none is routed to `b`, so that no error message of the router goes there.
-const SOURCES: [&str; 6] =
-    ["192.0.2.1", "10.0.0.2", "203.0.113.77", "2001:db8:1::1", "fd00::2", "64:ff9b::1"];
+/// Sources of the frames, the last ones never forwarded.
+const SOURCES: [&str; 22] = [
+    "192.0.2.1",
+    "192.0.2.2",
+    "192.0.2.3",
+    "10.0.0.2",
+    "203.0.113.77",
+    "100.64.0.1",
+    "172.16.0.1",
+    "2001:db8:1::1",
+    "2001:db8:1::2",
+    "2001:db8:1::3",
+    "2001:db8:2::1",
+    "fd00::2",
+    "64:ff9b::1",
+    "2600::1",
+    "127.0.0.1",
+    "0.0.0.0",
+    "224.0.0.5",
+    "255.255.255.255",
+    "fe80::1",
+    "::",
+    "::1",
+    "ff02::1",
+];
 /// Destinations of the frames: each route, the router itself, addresses that are never forwarded.
-const DESTINATIONS: [&str; 24] = [
+const DESTINATIONS: [&str; 32] = [
     "10.9.0.1",
     "10.9.77.1",
     "10.9.5.1",
@@ -80,6 +102,11 @@ const DESTINATIONS: [&str; 24] = [
     "10.0.1.2",
     "10.0.1.255",
     "224.0.0.5",
+    "127.0.0.1",
+    "0.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "198.51.100.1",
     "2001:db8:9::1",
     "2001:db8:9:77::1",
     "2001:db8:9:5::1",
@@ -92,6 +119,9 @@ const DESTINATIONS: [&str; 24] = [
     "fd00:1::2",
     "ff02::5",
     "fe80::1",
+    "::1",
+    "::ffff:10.0.0.1",
+    "2400::1",
 ];
 
 /// Addresses of the router: its own packets to `b` are no forwarded ones.
@@ -101,7 +131,7 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-/// Returns the routes of [`ROUTED`] as the tables have them. Without a route the tables lead to the kernel.
+/// Returns the routes of [`ROUTED`] as the tables have them.
 fn model(incoming: u32, outgoing: u32) -> Model {
     let forward = |destination| Member {
         action: MemberAction::Forward as u32,
@@ -116,6 +146,7 @@ fn model(incoming: u32, outgoing: u32) -> Model {
     let (drop, kernel) = (action(MemberAction::Drop), action(MemberAction::Kernel));
     let members = vec![second, third, drop, kernel, back, action(MemberAction::Unresolved)];
     let routes = [
+        ("0.0.0.0", 0, 2),
         ("10.9.0.0", 16, 1),
         ("10.9.5.0", 24, 2),
         ("10.9.5.64", 26, 3),
@@ -127,6 +158,7 @@ fn model(incoming: u32, outgoing: u32) -> Model {
         ("10.0.0.2", 32, 5),
         ("10.0.1.2", 32, 1),
         ("10.0.1.3", 32, 2),
+        ("::", 0, 2),
         ("2001:db8:9::", 48, 1),
         ("2001:db8:9:5::", 64, 2),
         ("2001:db8:9:5:8000::", 65, 3),
@@ -134,7 +166,7 @@ fn model(incoming: u32, outgoing: u32) -> Model {
         ("2001:db8:a::", 48, 5),
         ("2001:db8:b::", 48, 4),
         ("2001:db8:c::", 48, 6),
-        ("fd00::", 32, 4),
+        ("fd00::", 31, 4),
         ("fd00::2", 128, 5),
         ("fd00:1::2", 128, 1),
         ("fd00:1::3", 128, 2),
@@ -354,7 +386,12 @@ fn the_program_forwards_as_the_kernel_does() {
         .filter(|(_, kernel, both)| kernel != both)
         .map(|(frame, kernel, both)| format!("{kernel} times by the kernel, {both} with XDP: {frame:02x?}"))
         .collect();
-    assert!(different.is_empty(), "{} frames differ:\n{}", different.len(), different.join("\n"));
+    assert!(
+        different.is_empty(),
+        "{} frames differ:\n{}",
+        different.len(),
+        different[..different.len().min(10)].join("\n")
+    );
     let counts = chain.counters.read().unwrap();
     let count = |reason| counts.count(PORT, reason).packets;
     let batches = frames.len().div_ceil(BATCH);
@@ -364,7 +401,7 @@ fn the_program_forwards_as_the_kernel_does() {
     let missing = |reason: &&Reason| !elsewhere.contains(reason) && count(**reason) == 0;
     assert_eq!(Reason::ALL.iter().find(missing), None);
     let sent = count(Reason::ForwardedIpv4) + count(Reason::ForwardedIpv6);
-    assert!(sent > FRAMES as u64 / 8, "{sent} frames were sent by the program");
+    assert!(sent > FRAMES as u64 / 16, "{sent} frames were sent by the program");
 }
 
 #[test]
