@@ -84,8 +84,8 @@ static __always_inline struct member *choose(struct xdp_md *ctx, __u32 group, vo
     return bpf_map_lookup_elem(&members, &index);
 }
 
-// Returns `forwarded` if a packet of `length` octets may be sent to `member`, else the reason against it.
-static __always_inline enum reason judge(struct xdp_md *ctx, struct member *member, __u32 length, enum reason forwarded)
+// Returns `forwarded` if the packet may be sent to `member`, else the reason against it.
+static __always_inline enum reason judge(struct xdp_md *ctx, struct member *member, enum reason forwarded)
 {
     if (!member)
         return REASON_KERNEL;
@@ -96,7 +96,8 @@ static __always_inline enum reason judge(struct xdp_md *ctx, struct member *memb
         return REASON_UNRESOLVED;
     if (action != MEMBER_FORWARD)
         return REASON_KERNEL;
-    if (length > member->mtu)
+    // With its padding, since the driver refuses a longer frame; the kernel removes the padding.
+    if (ctx->data_end - ctx->data > (__u64)member->mtu + sizeof(struct ethhdr))
         return REASON_SIZE;
     if (member->interface == ctx->ingress_ifindex)
         return REASON_SAME_INTERFACE;
@@ -123,7 +124,7 @@ static __always_inline enum reason forward_ipv4(struct xdp_md *ctx, struct port 
     if (ipv4_is_martian(ip->saddr) || ipv4_is_martian(ip->daddr))
         return REASON_MARTIAN;
     *member = choose(ctx, ipv4_group(ip->daddr), ip, 0);
-    enum reason reason = judge(ctx, *member, bpf_ntohs(ip->tot_len), REASON_FORWARDED_IPV4);
+    enum reason reason = judge(ctx, *member, REASON_FORWARDED_IPV4);
     if (reason == REASON_FORWARDED_IPV4) {
         decrement_ttl(ip);
         write_macs(ethernet, *member);
@@ -149,8 +150,7 @@ static __always_inline enum reason forward_ipv6(struct xdp_md *ctx, struct port 
     if (ipv6_is_martian(&ip->saddr) || ipv6_is_martian(&ip->daddr))
         return REASON_MARTIAN;
     *member = choose(ctx, ipv6_group(ip->daddr.s6_addr), ip, 1);
-    __u32 length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
-    enum reason reason = judge(ctx, *member, length, REASON_FORWARDED_IPV6);
+    enum reason reason = judge(ctx, *member, REASON_FORWARDED_IPV6);
     if (reason == REASON_FORWARDED_IPV6) {
         ip->hop_limit -= 1;
         write_macs(ethernet, *member);

@@ -46,7 +46,7 @@ enum reason {
     REASON_TTL = 11,
     // IPv4 options, IPv6 hop-by-hop options.
     REASON_OPTIONS = 12,
-    // Larger than the MTU of the outgoing interface.
+    // Larger than the MTU of the outgoing interface, padding included.
     REASON_SIZE = 13,
     // A source or destination address that is never forwarded (RFC 1812, section 5.3.7).
     REASON_MARTIAN = 14,

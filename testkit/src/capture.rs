@@ -60,8 +60,8 @@ fn join(mut segments: Vec<(u32, &[u8])>) -> Vec<u8> {
     octets
 }
 
-/// Link type and octets of every frame.
-fn frames(capture: &[u8]) -> Vec<(u32, &[u8])> {
+/// Returns the link type (1 is Ethernet) and the octets of every frame of a capture; a damaged file ends early.
+pub fn frames(capture: &[u8]) -> Vec<(u32, &[u8])> {
     match capture.first_chunk::<4>() {
         Some([0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(capture),
         Some([0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1]) => pcap(capture, u32::from_le_bytes),

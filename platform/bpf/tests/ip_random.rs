@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use support::frame::{ETHERNET, ipv4, ipv6, set_checksum};
 use support::model::{Model, Route, forwarded};
+use support::mutation::Random;
 use support::tables::{Chain, INCOMING, Options, PORT, ROUTER, Tables};
 
 const CASES: u32 = 3000;
@@ -142,18 +143,6 @@ fn the_program_decides_as_a_router_in_rust() {
         let missing = |reason: &&Reason| !elsewhere.contains(reason) && !seen.borrow().contains(*reason);
         assert_eq!(Reason::ALL.iter().find(missing), None);
     });
-}
-
-/// Numbers that look random and are the same each time (Marsaglia's xorshift).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
 }
 
 /// The bits of each map's words that may be set, in the order of [`Tables::all`]: any, or such that most indices lead

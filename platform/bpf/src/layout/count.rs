@@ -47,7 +47,7 @@ pub enum Reason {
     Ttl = 11,
     /// Passed: IPv4 options or IPv6 hop-by-hop options.
     Options = 12,
-    /// Passed: larger than the MTU of the outgoing interface.
+    /// Passed: larger than the MTU of the outgoing interface, padding included.
     Size = 13,
     /// Passed: a source or destination address that is never forwarded (RFC 1812, section 5.3.7).
     Martian = 14,

@@ -1,8 +1,10 @@
 //! Threads in the namespaces of a lab's nodes.
 #![allow(dead_code)] // Each test file uses a part.
 
+pub mod ffi;
 pub mod frame;
 pub mod model;
+pub mod mutation;
 pub mod routes;
 pub mod tables;
 

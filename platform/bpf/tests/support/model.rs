@@ -56,7 +56,7 @@ impl Model {
         };
         match decided {
             Err(reason) => Decision { reason, members: vec![] },
-            Ok((to, length)) => self.decide_by_route(to, length),
+            Ok(to) => self.decide_by_route(to, packet.len()),
         }
     }
 
@@ -82,8 +82,8 @@ impl Model {
     }
 }
 
-/// Returns the destination and the packet's length, or the reason for which the packet is not looked up.
-fn before_ipv4(ethernet: &[u8], packet: &[u8]) -> Result<(IpAddr, usize), Reason> {
+/// Returns the destination, or the reason for which the packet is not looked up.
+fn before_ipv4(ethernet: &[u8], packet: &[u8]) -> Result<IpAddr, Reason> {
     let Some(header) = packet.first_chunk::<20>() else { return Err(Reason::Malformed) };
     let own = usize::from(header[0] & 0xf) * 4;
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
@@ -105,11 +105,11 @@ fn before_ipv4(ethernet: &[u8], packet: &[u8]) -> Result<(IpAddr, usize), Reason
     if [header[12], header[16]].iter().any(|first| [0, 127].contains(first) || *first >= 224) {
         return Err(Reason::Martian);
     }
-    Ok((IpAddr::from(*header.last_chunk::<4>().unwrap()), length))
+    Ok(IpAddr::from(*header.last_chunk::<4>().unwrap()))
 }
 
 /// Does for IPv6 what [`before_ipv4`] does for IPv4.
-fn before_ipv6(ethernet: &[u8], packet: &[u8]) -> Result<(IpAddr, usize), Reason> {
+fn before_ipv6(ethernet: &[u8], packet: &[u8]) -> Result<IpAddr, Reason> {
     let Some(header) = packet.first_chunk::<40>() else { return Err(Reason::Malformed) };
     let length = 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
     if header[0] >> 4 != 6 || length > packet.len() {
@@ -127,7 +127,7 @@ fn before_ipv6(ethernet: &[u8], packet: &[u8]) -> Result<(IpAddr, usize), Reason
     if [&header[8..24], &header[24..]].iter().any(|address| address[..8] == [0; 8] || address[0] >= 0xfe) {
         return Err(Reason::Martian);
     }
-    Ok((IpAddr::from(*header.last_chunk::<16>().unwrap()), length))
+    Ok(IpAddr::from(*header.last_chunk::<16>().unwrap()))
 }
 
 /// Returns the frame as it goes out to a member. The IPv4 checksum is computed anew.
