@@ -102,12 +102,8 @@ impl<W: Words> Tables<W> {
             Target::Group(slot) if self.groups.acquire(slot.number()) => slot.number(),
             _ => KERNEL_GROUP,
         };
-        let old = self.stored(prefix);
-        let result = match prefix {
-            _ if prefix.len() == 0 => {
-                self.set_default(prefix, Some(group));
-                Ok(())
-            }
+        let (old, result) = match prefix {
+            _ if prefix.len() == 0 => (self.set_default(prefix, Some(group)), Ok(())),
             IpPrefix::V4(key) => self.ipv4.set(&mut self.words, key, group),
             IpPrefix::V6(key) => self.ipv6.set(&mut self.words, key, group),
         };

@@ -172,15 +172,19 @@ impl<S: Shape> Trie<S> {
         Trie { routes: PrefixTable::new(), nodes: Nodes { numbers, waiting: BTreeSet::new() } }
     }
 
-    /// Leads a prefix to a group. The length is not 0.
-    ///
-    /// # Errors
-    /// No node is free: an entry that holds the prefix leads to the kernel until one is.
-    pub(super) fn set(&mut self, words: &mut impl Words, key: S::Key, group: u32) -> Result<(), Full> {
-        if self.routes.insert(key, group) != Some(group) {
+    /// Leads a prefix to a group. The length is not 0. Returns the group that the prefix led to before, and an error if
+    /// no node is free: an entry that holds the prefix leads to the kernel until one is.
+    pub(super) fn set(
+        &mut self,
+        words: &mut impl Words,
+        key: S::Key,
+        group: u32,
+    ) -> (Option<u32>, Result<(), Full>) {
+        let old = self.routes.insert(key, group);
+        if old != Some(group) {
             self.write(words, key, group);
         }
-        if self.is_waiting(key) { Err(Full(S::NODES)) } else { Ok(()) }
+        (old, if self.is_waiting(key) { Err(Full(S::NODES)) } else { Ok(()) })
     }
 
     fn write(&mut self, words: &mut impl Words, key: S::Key, group: u32) {
