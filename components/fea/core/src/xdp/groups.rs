@@ -7,11 +7,11 @@ use super::layout::{
     Area, BLOCK_WORDS, BUCKETS, GroupWord, IPV4_DEFAULT, IPV6_DEFAULT, KERNEL_GROUP, KERNEL_MEMBER,
 };
 use super::limits::{Full, Limits, first_number};
-use super::lookup::bucket;
 use super::members::{MemberSlot, Members};
 use super::numbers::Numbers;
 use super::shares::{Weighted, assign};
 use super::words::Words;
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use smallvec::SmallVec;
@@ -30,11 +30,18 @@ impl GroupSlot {
 /// The group's members with their weights, each member once.
 type Ways = SmallVec<[Weighted; 2]>;
 
+/// A block of buckets in use. The content is kept beside the words, which may be damaged.
+#[derive(Debug)]
+struct Block {
+    number: u32,
+    buckets: Box<[u32; BUCKETS]>,
+}
+
 /// A group in use.
 #[derive(Debug, Default)]
 struct Group {
     ways: Ways,
-    block: Option<u32>,
+    block: Option<Block>,
     /// Prefixes whose entries lead to the group.
     routes: u32,
     /// True if the group is to be retired when no prefix leads to it.
@@ -109,7 +116,7 @@ impl Groups {
             // The word stays for program runs that know the number: block and members are retired with it.
             let (ways, block) = (core::mem::take(&mut group.ways), group.block.take());
             ways.iter().for_each(|(member, _)| members.release(*member));
-            block.into_iter().for_each(|block| self.blocks.retire(block));
+            block.into_iter().for_each(|block| self.blocks.retire(block.number));
             self.waiting.remove(&slot.0);
         }
         if let Some(group) = self.get_mut(slot.0) {
@@ -141,8 +148,38 @@ impl Groups {
     /// [`IPV6_DEFAULT`].
     pub(super) fn set_default(&mut self, words: &mut impl Words, copy: u32, group: Option<u32>) {
         self.defaults[copy as usize] = group;
-        let word = words.load(Area::Groups, group.unwrap_or(KERNEL_GROUP) as usize);
-        words.store(Area::Groups, copy as usize, word);
+        let word = self.word(group.unwrap_or(KERNEL_GROUP));
+        words.store(Area::Groups, copy as usize, word.to_word());
+    }
+
+    /// Returns the word of a group; "to the kernel" for a number that is not in use.
+    fn word(&self, number: u32) -> GroupWord {
+        let kernel = GroupWord::Member(KERNEL_MEMBER);
+        let Some(Some(group)) = self.groups.get(number as usize) else { return kernel };
+        match group.ways[..] {
+            [] => kernel,
+            [(member, _)] => GroupWord::Member(member),
+            _ => group.block.as_ref().map_or(kernel, |block| GroupWord::Block(block.number)),
+        }
+    }
+
+    /// Returns the expected word of a number; `None` for a number that is not in use.
+    pub(super) fn expected(&self, number: u32) -> Option<u64> {
+        let is_copy = (number as usize) < self.defaults.len();
+        let source = if is_copy { self.defaults[number as usize].unwrap_or(KERNEL_GROUP) } else { number };
+        let is_used = |number: u32| self.groups.get(number as usize).is_some_and(Option::is_some);
+        (is_copy || number == KERNEL_GROUP || is_used(number)).then(|| self.word(source).to_word())
+    }
+
+    /// Returns the block of a group with its expected content; `None` for a group without a block.
+    pub(super) fn expected_block(&self, number: u32) -> Option<(u32, &[u32; BUCKETS])> {
+        let block = self.groups.get(number as usize)?.as_ref()?.block.as_ref()?;
+        Some((block.number, &block.buckets))
+    }
+
+    /// Returns the number after the last one that was ever in use.
+    pub(super) fn end(&self) -> u32 {
+        (self.groups.len() as u32).max(KERNEL_GROUP + 1)
     }
 
     /// Returns a group's members with their weights.
@@ -175,27 +212,20 @@ impl Groups {
         let Some(group) = self.groups.get_mut(number as usize).and_then(Option::as_mut) else {
             return Ok(());
         };
-        let single = match group.ways[..] {
-            [] => Some(KERNEL_MEMBER),
-            [(member, _)] => Some(member),
-            _ => None,
-        };
         let mut retired = None;
         let mut result = Ok(());
-        let word = if let Some(member) = single {
+        if group.ways.len() < 2 {
             retired = group.block.take();
-            GroupWord::Member(member)
-        } else if let Some(block) = group.block {
+        } else if let Some(block) = &mut group.block {
             fill_block(words, block, &group.ways, false);
-            GroupWord::Block(block)
-        } else if let Some(block) = self.blocks.take() {
+        } else if let Some(number) = self.blocks.take() {
+            let mut block = Block { number, buckets: Box::new([u32::MAX; BUCKETS]) };
+            fill_block(words, &mut block, &group.ways, true);
             group.block = Some(block);
-            fill_block(words, block, &group.ways, true);
-            GroupWord::Block(block)
         } else {
             result = Err(Full(Area::Buckets));
-            GroupWord::Member(KERNEL_MEMBER)
-        };
+        }
+        let word = self.word(number);
         if result.is_ok() {
             self.waiting.remove(&number);
         } else {
@@ -209,7 +239,7 @@ impl Groups {
             }
         }
         if let Some(block) = retired {
-            self.blocks.retire(block);
+            self.blocks.retire(block.number);
         }
         result
     }
@@ -227,15 +257,18 @@ impl Groups {
     }
 }
 
-/// Assigns the buckets of a block. The content of a `fresh` block is not kept.
-fn fill_block(words: &mut impl Words, block: u32, ways: &[Weighted], fresh: bool) {
-    let old: [u32; BUCKETS] = core::array::from_fn(|at| bucket(words, block, at));
-    let mut buckets = if fresh { [u32::MAX; BUCKETS] } else { old };
-    assign(&mut buckets, ways);
-    for (word, pair) in buckets.as_chunks::<2>().0.iter().enumerate() {
+/// Assigns the buckets of a block, and writes the words that change, or each word of a `fresh` block.
+fn fill_block(words: &mut impl Words, block: &mut Block, ways: &[Weighted], fresh: bool) {
+    let old = block.buckets.clone();
+    assign(&mut block.buckets, ways);
+    for (word, pair) in block.buckets.as_chunks::<2>().0.iter().enumerate() {
         if fresh || *pair != old[word * 2..word * 2 + 2] {
-            let value = u64::from(pair[0]) | u64::from(pair[1]) << 32;
-            words.store(Area::Buckets, block as usize * BLOCK_WORDS + word, value);
+            words.store(Area::Buckets, block.number as usize * BLOCK_WORDS + word, bucket_word(*pair));
         }
     }
+}
+
+/// Returns the word of two buckets.
+pub(super) const fn bucket_word([first, second]: [u32; 2]) -> u64 {
+    first as u64 | (second as u64) << 32
 }

@@ -23,6 +23,8 @@ impl MemberSlot {
 /// A member in use.
 #[derive(Debug)]
 struct Member {
+    /// The content: the words in the area may be damaged.
+    words: [u64; MEMBER_WORDS],
     /// Groups that lead to the member.
     groups: u32,
     /// True if the member is to be retired when no group leads to it.
@@ -45,14 +47,15 @@ impl Members {
     /// Writes a new member.
     pub(super) fn add(&mut self, words: &mut impl Words, way: &Way) -> Result<MemberSlot, Full> {
         let number = self.numbers.take().ok_or(Full(Area::Members))?;
-        for (word, value) in way.to_words().into_iter().enumerate() {
+        let content = way.to_words();
+        for (word, value) in content.into_iter().enumerate() {
             words.store(Area::Members, number as usize * MEMBER_WORDS + word, value);
         }
         let at = number as usize;
         if self.members.len() <= at {
             self.members.resize_with(at + 1, || None);
         }
-        self.members[at] = Some(Member { groups: 0, removed: false });
+        self.members[at] = Some(Member { words: content, groups: 0, removed: false });
         Ok(MemberSlot(number))
     }
 
@@ -81,6 +84,20 @@ impl Members {
             member.groups = member.groups.saturating_sub(1);
             self.retire_unused(number);
         }
+    }
+
+    /// Returns the expected words of a number; `None` for a number that is not in use.
+    pub(super) fn expected(&self, number: u32) -> Option<[u64; MEMBER_WORDS]> {
+        match self.members.get(number as usize) {
+            _ if number == KERNEL_MEMBER => Some([0; MEMBER_WORDS]),
+            Some(Some(member)) => Some(member.words),
+            _ => None,
+        }
+    }
+
+    /// Returns the number after the last one that was ever in use.
+    pub(super) fn end(&self) -> u32 {
+        (self.members.len() as u32).max(KERNEL_MEMBER + 1)
     }
 
     /// Returns the amounts of members.

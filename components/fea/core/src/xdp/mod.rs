@@ -7,10 +7,13 @@
 //! * Prefixes lead to groups and groups to members by number, so that one store moves any number of prefixes.
 //! * The program may run between any two stores: a packet is treated by its old or by its new route.
 //! * Retired numbers are quarantined (`numbers`) until no program run can know them.
+//! * The words are written and never believed: an audit (`audit`) compares each with the prefixes, groups and members, and
+//!   mends what differs.
 //! * At a limit ([`Limits`]) packets go to the kernel, which has all routes.
 //!
 //! The maps' layout is in [`layout`], the program's reading of them in [`lookup`].
 
+mod audit;
 mod engine;
 mod foreign;
 mod forwarder;
@@ -28,6 +31,7 @@ mod tables;
 mod trie;
 mod words;
 
+pub use audit::{Auditor, Mend};
 pub use engine::XdpEngine;
 pub use foreign::ForeignRoute;
 pub use forwarder::{Forwarder, ForwarderCounts, Mac, NeighborWish, Port};

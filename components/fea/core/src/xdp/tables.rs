@@ -54,13 +54,13 @@ pub struct Usage {
 /// After each store, every address has the answer from before or from after the running change. Objects that readers
 /// may still know are retired: [`Tables::begin_grace`] and [`Tables::end_grace`] make them free again.
 pub struct Tables<W> {
-    words: W,
-    ipv4: Trie<Ipv4>,
-    ipv6: Trie<Ipv6>,
+    pub(super) words: W,
+    pub(super) ipv4: Trie<Ipv4>,
+    pub(super) ipv6: Trie<Ipv6>,
     /// The default routes' groups, by the numbers of the groups' copies.
     defaults: [Option<u32>; 2],
-    groups: Groups,
-    members: Members,
+    pub(super) groups: Groups,
+    pub(super) members: Members,
     /// The number of the running grace period, or of the next one.
     grace: u64,
     in_grace: bool,

@@ -8,15 +8,17 @@
 //!   publishes or removes a chain of nodes.
 //! * A change of a prefix writes the entries of its range that no more specific prefix covers, each once.
 //! * Waiting entries are tried again when nodes become free.
+//! * Entries are written and never believed: the nodes' numbers are kept beside, so that a damaged word leads no writer
+//!   astray, and so that [`Trie::expect_root`] and [`Trie::expect_node`] know each word from the prefixes alone.
 
 use super::layout::{Area, KERNEL_GROUP, NODE_BITS, NODE_ENTRIES, ROOT_BITS};
 use super::limits::{Full, Limits, first_number};
 use super::numbers::{Numbers, Use};
-use super::words::{Width, Words};
-use alloc::collections::BTreeSet;
+use super::words::{Width, Window, Words};
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::iter::Peekable;
 use core::marker::PhantomData;
-use core::ops::Range;
+use core::ops::{Bound, Range};
 use sluice_base::Prefix;
 use sluice_stage::{PrefixTable, TableKey};
 
@@ -86,9 +88,9 @@ impl<S: Shape> Place<S> {
         S::WIDTH.store(words, self.area, self.range(slot).start, entry);
     }
 
-    /// Returns the node to which an entry of this table leads.
-    fn child(self, entry: u32) -> Option<Self> {
-        (entry & S::NODE != 0).then(|| Self::node(entry & !S::NODE, self.end + NODE_BITS))
+    /// Returns the node to which the entry of `slot` leads, which has the length `end`.
+    fn child(self, nodes: &Nodes<S::Key>, slot: S::Key) -> Option<Self> {
+        nodes.held.get(&slot).map(|number| Self::node(*number, self.end + NODE_BITS))
     }
 
     /// Leads the addresses of `within` that no prefix of `more` covers to `group`. `more` are the prefixes inside
@@ -96,6 +98,7 @@ impl<S: Shape> Place<S> {
     fn fill(
         self,
         words: &mut impl Words,
+        nodes: &Nodes<S::Key>,
         within: S::Key,
         more: &mut Peekable<impl Iterator<Item = (S::Key, u32)>>,
         group: u32,
@@ -109,10 +112,10 @@ impl<S: Shape> Place<S> {
                 S::WIDTH.fill(words, self.area, at..covered.start, group);
                 at = covered.end;
             }
-            let child =
-                if is_passed || key.len() <= self.end { None } else { self.child(self.entry(words, key)) };
+            let slot = key.truncate(self.end);
+            let child = if is_passed || key.len() <= self.end { None } else { self.child(nodes, slot) };
             match child {
-                Some(child) => child.fill(words, key.truncate(self.end), more, group),
+                Some(child) => child.fill(words, nodes, slot, more, group),
                 // A prefix with entries of its own, or below an entry that waits.
                 None => _ = more.next(),
             }
@@ -125,6 +128,8 @@ impl<S: Shape> Place<S> {
 #[derive(Debug)]
 struct Nodes<K> {
     numbers: Numbers,
+    /// The nodes in use, by the prefixes of the entries that lead to them.
+    held: BTreeMap<K, u32>,
     /// Prefixes of entries that lead to the kernel because no node was free.
     waiting: BTreeSet<K>,
 }
@@ -156,7 +161,13 @@ impl<K: TableKey> Nodes<K> {
                 place.store(words, below, entry);
             }
         }
+        self.held.insert(slot, number);
         number | S::NODE
+    }
+
+    /// Returns the entry of `slot`, below which longer prefixes lie.
+    fn entry<S: Shape<Key = K>>(&self, slot: K) -> u32 {
+        self.held.get(&slot).map_or(KERNEL_GROUP, |number| number | S::NODE)
     }
 }
 
@@ -169,7 +180,10 @@ pub(super) struct Trie<S: Shape> {
 impl<S: Shape> Trie<S> {
     pub(super) fn new(limits: &Limits) -> Self {
         let numbers = Numbers::new(first_number(S::NODES), limits.end(S::NODES));
-        Trie { routes: PrefixTable::new(), nodes: Nodes { numbers, waiting: BTreeSet::new() } }
+        Trie {
+            routes: PrefixTable::new(),
+            nodes: Nodes { numbers, held: BTreeMap::new(), waiting: BTreeSet::new() },
+        }
     }
 
     /// Leads a prefix to a group. The length is not 0. Returns the group that the prefix led to before, and an error if
@@ -191,22 +205,23 @@ impl<S: Shape> Trie<S> {
         let mut place = Place::<S>::root();
         while key.len() > place.end {
             let slot = key.truncate(place.end);
-            let entry = place.entry(words, slot);
-            let Some(child) = place.child(entry) else {
+            let Some(child) = place.child(&self.nodes, slot) else {
                 if !self.nodes.waiting.contains(&slot) {
                     // The first longer prefix below the entry.
-                    self.publish(words, place, slot, entry);
+                    self.publish(words, place, slot);
                 }
                 return;
             };
             place = child;
         }
         let more = self.routes.covered(key).filter(|(inside, _)| *inside != key);
-        place.fill(words, key, &mut more.map(|(key, group)| (key, *group)).peekable(), group);
+        let mut more = more.map(|(key, group)| (key, *group)).peekable();
+        place.fill(words, &self.nodes, key, &mut more, group);
     }
 
     /// Builds the nodes below the entry of `slot` in `place`, and publishes them by a store of the entry.
-    fn publish(&mut self, words: &mut impl Words, place: Place<S>, slot: S::Key, cover: u32) {
+    fn publish(&mut self, words: &mut impl Words, place: Place<S>, slot: S::Key) {
+        let cover = self.cover(slot);
         let more = self.routes.covered(slot).filter(|(key, _)| key.len() > slot.len());
         let mut more = more.map(|(key, group)| (key, *group)).peekable();
         let entry = self.nodes.build::<S>(words, slot, cover, &mut more);
@@ -220,33 +235,30 @@ impl<S: Shape> Trie<S> {
         while key.len() > place.end {
             let slot = key.truncate(place.end);
             let has_longer = self.routes.covered(slot).any(|(key, _)| key.len() > slot.len());
-            let child = place.child(place.entry(words, slot));
             if !has_longer {
                 place.store(words, slot, self.cover(slot));
-                self.nodes.waiting.remove(&slot);
-                self.retire(words, key, child);
+                self.retire(key, slot);
                 return Some(group);
             }
             // An entry without a node waits for the prefixes that are left.
-            let Some(child) = child else { return Some(group) };
+            let Some(child) = place.child(&self.nodes, slot) else { return Some(group) };
             place = child;
         }
         let cover = self.cover(key);
         if cover != group {
             let more = self.routes.covered(key).map(|(key, group)| (key, *group));
-            place.fill(words, key, &mut more.peekable(), cover);
+            place.fill(words, &self.nodes, key, &mut more.peekable(), cover);
         }
         Some(group)
     }
 
-    /// Retires a chain of nodes that no entry leads to: `first`, and those below on the way to `key`.
-    fn retire(&mut self, words: &impl Words, key: S::Key, first: Option<Place<S>>) {
-        let mut next = first;
-        while let Some(place) = next {
-            let slot = key.truncate(place.end);
-            next = if key.len() > place.end { place.child(place.entry(words, slot)) } else { None };
+    /// Retires a chain of nodes that no entry leads to: the node of `slot`, and those below on the way to `key`.
+    fn retire(&mut self, key: S::Key, mut slot: S::Key) {
+        while key.len() > slot.len() {
             self.nodes.waiting.remove(&slot);
-            self.nodes.numbers.retire((place.first / NODE_ENTRIES) as u32);
+            let Some(number) = self.nodes.held.remove(&slot) else { return };
+            self.nodes.numbers.retire(number);
+            slot = key.truncate(slot.len() + NODE_BITS);
         }
     }
 
@@ -284,13 +296,47 @@ impl<S: Shape> Trie<S> {
         {
             let mut place = Place::<S>::root();
             while slot.len() > place.end
-                && let Some(child) = place.child(place.entry(words, slot))
+                && let Some(child) = place.child(&self.nodes, slot.truncate(place.end))
             {
                 place = child;
             }
-            let cover = self.cover(slot);
-            self.publish(words, place, slot, cover);
+            self.publish(words, place, slot);
         }
+    }
+
+    /// Fills `window` with the expected words of the root entries of `within`. Returns the number of prefixes inside.
+    pub(super) fn expect_root(&self, window: &mut Window, within: S::Key) -> usize {
+        self.expect(window, Place::root(), within)
+    }
+
+    /// Fills `window` with the expected words of the first node whose prefix follows `after`, in the order of addresses.
+    /// Returns the node's prefix and the number of prefixes inside; `None` after the last node.
+    pub(super) fn expect_node(&self, window: &mut Window, after: Option<S::Key>) -> Option<(S::Key, usize)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let (slot, number) = self.nodes.held.range((from, Bound::Unbounded)).next()?;
+        let place = Place::node(*number, slot.len() + NODE_BITS);
+        Some((*slot, self.expect(window, place, *slot)))
+    }
+
+    fn expect(&self, window: &mut Window, place: Place<S>, within: S::Key) -> usize {
+        let range = place.range(within);
+        window.reset(range.start / S::WIDTH.per_word()..range.end / S::WIDTH.per_word());
+        S::WIDTH.fill(window, place.area, range, self.cover(within));
+        let mut prefixes = 0;
+        let mut last = None;
+        for (key, group) in self.routes.covered(within).filter(|(key, _)| key.len() > within.len()) {
+            prefixes += 1;
+            if key.len() <= place.end {
+                S::WIDTH.fill(window, place.area, place.range(key), *group);
+                continue;
+            }
+            let slot = key.truncate(place.end);
+            // Prefixes of one entry come one after the other.
+            if last.replace(slot) != Some(slot) {
+                place.store(window, slot, self.nodes.entry::<S>(slot));
+            }
+        }
+        prefixes
     }
 
     /// Returns the numbers of nodes.

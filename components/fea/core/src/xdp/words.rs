@@ -57,6 +57,43 @@ impl Words for Memory {
     }
 }
 
+/// The expected content of a part of an area.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    /// The number of the first word in the area.
+    first: usize,
+    words: Vec<u64>,
+}
+
+impl Window {
+    /// Makes the window one of these words, all of them 0.
+    pub(super) fn reset(&mut self, range: Range<usize>) {
+        self.first = range.start;
+        self.words.clear();
+        self.words.resize(range.len(), 0);
+    }
+
+    /// Returns the number of the first word in the area.
+    pub(super) fn first(&self) -> usize {
+        self.first
+    }
+
+    /// Returns the words.
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
+    }
+}
+
+impl Words for Window {
+    fn load(&self, _area: Area, word: usize) -> u64 {
+        self.words[word - self.first]
+    }
+
+    fn store(&mut self, _area: Area, word: usize, value: u64) {
+        self.words[word - self.first] = value;
+    }
+}
+
 /// A width of entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Width {

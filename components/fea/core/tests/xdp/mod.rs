@@ -1,5 +1,6 @@
 //! A model of the tables, operations on both, and addresses to compare them at.
 
+mod audit;
 mod internet;
 mod readers;
 
