@@ -62,6 +62,10 @@ pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
         "{} routes, {} prefixes of the kernel and of other programs, {} next hops not resolved, {} without room",
         reply.routes, reply.foreign, reply.unresolved, reply.no_room
     ));
+    out.line(&format!("{} audits of the tables", reply.audits));
+    for mended in reply.mended.iter().filter(|mended| mended.words > 0) {
+        out.line(&format!("{} damaged words mended: {}", mended.words, mended.area));
+    }
     Ok(())
 }
 
@@ -124,10 +128,13 @@ fn document(reply: &fea::GetForwardingReply) -> Value {
             json!({ "name": used.name, "used": used.used, "retired": used.retired, "limit": used.limit })
         })
         .collect();
+    let mended: Vec<_> =
+        reply.mended.iter().map(|mended| json!({ "area": mended.area, "words": mended.words })).collect();
     json!({
         "configured": reply.configured, "live": reply.live, "unavailable": reply.unavailable,
         "obstacles": obstacles, "ports": reply.ports.iter().map(port_document).collect::<Vec<_>>(), "tables": uses,
         "routes": reply.routes, "foreign": reply.foreign, "unresolved": reply.unresolved, "no_room": reply.no_room,
+        "audits": reply.audits, "mended": mended,
     })
 }
 

@@ -4,6 +4,7 @@ use crate::interfaces::Subscribers;
 use crate::linux::LinuxEngine;
 use crate::pages::Streams;
 use crate::sockets::Sockets;
+use crate::xdp::audit;
 use crate::xdp::programs::{self, Programs};
 use crate::xdp::switch::{self, Switch};
 use crate::{configuration, fib};
@@ -299,6 +300,7 @@ impl Component for FeaProcess {
         }
         if !self.works.replace(true) {
             tokio::task::spawn_local(switch::follow(Rc::clone(&self)));
+            tokio::task::spawn_local(audit::run(Rc::clone(&self)));
             tokio::task::spawn_local(programs::expire(Rc::clone(&self)));
             tokio::task::spawn_local(self.work());
         }

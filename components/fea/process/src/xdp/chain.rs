@@ -40,6 +40,8 @@ pub struct Chain {
     ports: MappedArray,
     links: BTreeMap<InterfaceIndex, Attached>,
     numbers: BTreeMap<InterfaceIndex, u16>,
+    /// The entries of ports as they were written.
+    entries: BTreeMap<InterfaceIndex, [u64; 2]>,
     old: Vec<PathBuf>,
 }
 
@@ -87,8 +89,9 @@ impl Chain {
         let slots = Slots::new(map("slots")?.as_fd())?;
         let counters = Counters::new(map("counts")?.as_fd())?;
         let ports = MappedArray::new(map("ports")?.as_fd())?;
-        let (links, numbers) = (BTreeMap::new(), BTreeMap::new());
-        let mut chain = Chain { pins, root, slots, counters, ports, links, numbers, old: Vec::new() };
+        let (links, numbers, entries) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut chain =
+            Chain { pins, root, slots, counters, ports, links, numbers, entries, old: Vec::new() };
         chain.take_over_links(folder)?;
         Ok(chain)
     }
@@ -250,14 +253,46 @@ impl Chain {
 
     /// Writes an interface's entry: its link-layer address, and the families for which the fast path is on
     /// (`PORT_IPV4`, `PORT_IPV6`), and the slots whose programs do not see its frames (bit `1 << slot`).
-    pub fn set_port(&self, interface: InterfaceIndex, mac: Mac, flags: u32, skipped: u32) {
-        let entry = interface.number() as usize;
+    pub fn set_port(&mut self, interface: InterfaceIndex, mac: Mac, flags: u32, skipped: u32) {
         let number = self.number(interface).unwrap_or_default().to_ne_bytes();
         let [a, b, c, d, e, f] = mac;
+        let address = u64::from_ne_bytes([a, b, c, d, e, f, number[0], number[1]]);
+        let entry = [address, u64::from(flags) | u64::from(skipped) << 32];
+        self.entries.insert(interface, entry);
+        self.write_entry(interface, entry);
+    }
+
+    fn write_entry(&self, interface: InterfaceIndex, [address, flags]: [u64; 2]) {
+        let entry = interface.number() as usize;
         // Flags are on only while the address is right.
         self.ports.store64(entry, 1, 0);
-        self.ports.store64(entry, 0, u64::from_ne_bytes([a, b, c, d, e, f, number[0], number[1]]));
-        self.ports.store64(entry, 1, u64::from(flags) | u64::from(skipped) << 32);
+        self.ports.store64(entry, 0, address);
+        self.ports.store64(entry, 1, flags);
+    }
+
+    /// Compares the entries of ports with what was written, and mends those that differ. Returns a description of each.
+    pub fn audit_ports(&self) -> Vec<String> {
+        let mut mended = Vec::new();
+        for (interface, expected) in &self.entries {
+            let entry = interface.number() as usize;
+            // Entries beyond the map hold nothing.
+            let found = [0, 1].map(|word| self.ports.load64(entry, word));
+            for (word, (found, expected)) in found.into_iter().zip(*expected).enumerate() {
+                if let Some(found) = found.filter(|found| *found != expected) {
+                    mended.push(format!(
+                        "word {word} of the entry of port {entry} was {found:#x} instead of {expected:#x}"
+                    ));
+                }
+            }
+            if found
+                .into_iter()
+                .zip(*expected)
+                .any(|(found, expected)| found.is_some_and(|found| found != expected))
+            {
+                self.write_entry(*interface, *expected);
+            }
+        }
+        mended
     }
 
     /// Detaches the root program from all interfaces and removes all pins below `folder`.

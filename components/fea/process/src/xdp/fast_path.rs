@@ -3,6 +3,7 @@
 //! The tables of a new process are empty. An earlier process's program forwards by its own tables until the new tables have all
 //! routes and the host's facts; then one store puts the new program into the slot.
 
+use super::audit::{self, Audit};
 use super::chain::{AttachError, Chain};
 use super::facts::{self, Fact};
 use super::maps::Maps;
@@ -75,6 +76,7 @@ pub struct FastPath {
     /// The slots whose programs do not see an interface's frames, by the interface's name: bit `1 << slot`.
     skipped: BTreeMap<String, u32>,
     buffer: Vec<u8>,
+    audit: Audit,
 }
 
 impl FastPath {
@@ -98,6 +100,7 @@ impl FastPath {
             is_live: false,
             skipped: BTreeMap::new(),
             buffer: vec![0; DATAGRAM],
+            audit: Audit::default(),
         })
     }
 
@@ -243,7 +246,7 @@ impl FastPath {
     }
 
     /// Writes an interface's entries for received and for sent packets.
-    fn write_port(&self, index: InterfaceIndex) {
+    fn write_port(&mut self, index: InterfaceIndex) {
         let Some(host) = self.interfaces.get(&index) else { return };
         let (Some(mac), None) = (mac(&host.interface), &host.refusal) else {
             self.forwarder.borrow_mut().set_port(index, None);
@@ -289,6 +292,26 @@ impl FastPath {
             info!(event = "forwarding.live", "the fast path forwards");
         }
         Ok(self.forwarder.borrow_mut().tables_mut().begin_grace())
+    }
+
+    /// Carries on the audit, and reports at the end of a cycle. Returns true if the cycle goes on.
+    pub(super) fn audit_slice(&mut self) -> bool {
+        if !self.is_live {
+            return false;
+        }
+        let is_done = self.forwarder.borrow_mut().tables_mut().audit(&mut self.audit.tables, audit::SLICE);
+        if is_done {
+            let ports = self.chain.audit_ports();
+            self.audit.ports += ports.len() as u64;
+            self.audit.port = ports.into_iter().next();
+            self.audit.report();
+        }
+        !is_done
+    }
+
+    /// Returns the audit's state.
+    pub(super) fn audit(&self) -> &Audit {
+        &self.audit
     }
 
     /// Notes that every program run has ended that was under way when the grace period began.

@@ -50,6 +50,8 @@ fn reply(path: &FastPath) -> Result<pb::GetForwardingReply, XrlError> {
         foreign: held.foreign as u64,
         unresolved: held.unresolved as u64,
         no_room: waiting as u64,
+        audits: path.audit().tables.cycles(),
+        mended: path.audit().mended().map(|(area, words)| pb::ForwardingMended { area, words }).collect(),
         ..Default::default()
     })
 }

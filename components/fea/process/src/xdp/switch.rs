@@ -85,6 +85,11 @@ impl Switch {
         }
     }
 
+    /// Carries on the audit of the running fast path. Returns true if the cycle goes on.
+    pub(crate) fn audit_slice(&self) -> bool {
+        self.running.borrow_mut().as_mut().is_some_and(|running| running.path.audit_slice())
+    }
+
     /// Returns the reason for which the fast path does not run although it is wanted.
     pub(crate) fn unavailable(&self) -> Option<String> {
         self.unavailable.borrow().clone()
