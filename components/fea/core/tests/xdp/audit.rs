@@ -9,7 +9,9 @@ use std::rc::Rc;
 
 /// Words that a test can reach behind the tables' back, and the numbers of those that were ever stored.
 #[derive(Clone, Default)]
-struct Shared(Rc<RefCell<(Memory, BTreeSet<(Area, usize)>)>>);
+struct Shared(Rc<RefCell<Recorded>>);
+
+type Recorded = (Memory, BTreeSet<(Area, usize)>);
 
 impl Words for Shared {
     fn load(&self, area: Area, word: usize) -> u64 {
