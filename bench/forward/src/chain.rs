@@ -14,12 +14,17 @@ const REPEAT: u32 = 1_000_000;
 /// Measures the programs of a chain whose pins are `pins`.
 fn costs(pins: &Pins) -> Result<Vec<(String, u32)>> {
     let share = |loader: Loader| {
-        ["slots", "counts", "ports"].into_iter().fold(loader, |loader, map| loader.share(map, &pins.map_path(map)))
+        ["slots", "counts", "ports"]
+            .into_iter()
+            .fold(loader, |loader, map| loader.share(map, &pins.map_path(map)))
     };
     let root = share(Loader::new(Embedded::Root)).load()?;
     let slots = Slots::new(root.map("slots")?)?;
     let frame = frame();
-    let mut costs = vec![("root program, all slots empty".to_owned(), run::run(root.program(), &frame, REPEAT)?.nanoseconds)];
+    let mut costs = vec![(
+        "root program, all slots empty".to_owned(),
+        run::run(root.program(), &frame, REPEAT)?.nanoseconds,
+    )];
     let mut filled = Vec::new();
     for slot in [Slot::Police, Slot::Flow, Slot::Balance] {
         let empty = share(Loader::new(Embedded::Empty)).constant_u32("slot", slot.index()).load()?;
@@ -29,7 +34,10 @@ fn costs(pins: &Pins) -> Result<Vec<(String, u32)>> {
         costs.push((name, run::run(root.program(), &frame, REPEAT)?.nanoseconds));
     }
     let drop = Loader::new(Embedded::Drop).load()?;
-    costs.push(("a program that drops and counts".to_owned(), run::run(drop.program(), &frame, REPEAT)?.nanoseconds));
+    costs.push((
+        "a program that drops and counts".to_owned(),
+        run::run(drop.program(), &frame, REPEAT)?.nanoseconds,
+    ));
     Ok(costs)
 }
 

@@ -36,7 +36,9 @@ pub fn run(prefixes: &Prefixes, rounds: usize, seconds: f64, pins: &Path, report
         ratios.push(changing / still);
         rates.push(changes);
     }
-    report.row(json!({ "what": "churn", "changes_per_s": median(&rates), "ratio": median(&ratios), "runs": rounds }));
+    report.row(
+        json!({ "what": "churn", "changes_per_s": median(&rates), "ratio": median(&ratios), "runs": rounds }),
+    );
     report.bar(Bar::higher("forward.under_churn", median(&ratios), "x", 0.95));
     Ok(())
 }

@@ -105,7 +105,8 @@ pub fn polling_threads() -> Vec<u32> {
 fn all() -> Vec<(u32, String)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let named = |pid: u32| Some((pid, fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned()));
+    let named =
+        |pid: u32| Some((pid, fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned()));
     numbers.filter_map(named).filter(|(_, name)| name.starts_with("napi/")).collect()
 }
 

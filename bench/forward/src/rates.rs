@@ -40,7 +40,8 @@ fn compare(case: &Case<'_>, rounds: usize, seconds: f64, pins: &Path, report: &m
     };
     let mut pairs: Vec<[Run; 2]> = Vec::new();
     for round in 0..rounds {
-        let order = if round % 2 == 0 { [Engines::Kernel, Engines::Xdp] } else { [Engines::Xdp, Engines::Kernel] };
+        let order =
+            if round % 2 == 0 { [Engines::Kernel, Engines::Xdp] } else { [Engines::Xdp, Engines::Kernel] };
         let runs = order.map(one);
         let [first, second] = runs;
         let (first, second) = (first?, second?);
@@ -63,9 +64,19 @@ fn compare(case: &Case<'_>, rounds: usize, seconds: f64, pins: &Path, report: &m
             "what": case.bar, "engines": engines.name(), "prefixes": case.prefixes.len(), "packets_per_cpu_s": cpu,
             "packets_per_s": wall, "arrived": arrived, "runs": pairs.len(),
         }));
-        lines.push(vec![engines.name().into(), number(cpu), number(wall), format!("{:.0} %", arrived * 100.0)]);
+        lines.push(vec![
+            engines.name().into(),
+            number(cpu),
+            number(wall),
+            format!("{:.0} %", arrived * 100.0),
+        ]);
     }
     println!("{}", table(&[case.bar, "packets/CPU s", "packets/s", "arrived"], &lines));
-    report.bar(Bar::higher(case.bar, middle(&|p| p[1].per_cpu_second / p[0].per_cpu_second), "x", case.target));
+    report.bar(Bar::higher(
+        case.bar,
+        middle(&|p| p[1].per_cpu_second / p[0].per_cpu_second),
+        "x",
+        case.target,
+    ));
     Ok(())
 }

@@ -142,11 +142,17 @@ impl Router {
         let ipv6: Vec<Ipv6Prefix> = prefixes.iter().filter_map(|p| (*p).try_into().ok()).collect();
         let now = self.now();
         for batch in ipv4.chunks(FROM_RIB) {
-            let input = Input::UpdateIpv4(TableId::MAIN, FibBatch { routes: routes(batch, group), ..FibBatch::default() });
+            let input = Input::UpdateIpv4(
+                TableId::MAIN,
+                FibBatch { routes: routes(batch, group), ..FibBatch::default() },
+            );
             self.drive.handle(now, input, &mut self.effects);
         }
         for batch in ipv6.chunks(FROM_RIB) {
-            let input = Input::UpdateIpv6(TableId::MAIN, FibBatch { routes: routes(batch, group), ..FibBatch::default() });
+            let input = Input::UpdateIpv6(
+                TableId::MAIN,
+                FibBatch { routes: routes(batch, group), ..FibBatch::default() },
+            );
             self.drive.handle(now, input, &mut self.effects);
         }
         self.effects.clear();
@@ -191,7 +197,10 @@ impl Drop for Router {
 }
 
 fn routes<P: Copy>(prefixes: &[P], group: Option<GroupId>) -> Vec<FibRoute<P>> {
-    prefixes.iter().map(|prefix| FibRoute { prefix: *prefix, group, provenance: Provenance::NONE }).collect()
+    prefixes
+        .iter()
+        .map(|prefix| FibRoute { prefix: *prefix, group, is_external: false, provenance: Provenance::NONE })
+        .collect()
 }
 
 /// Mounts a bpffs for the pins of the benchmark's routers.
