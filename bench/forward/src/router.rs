@@ -197,7 +197,10 @@ impl Drop for Router {
 }
 
 fn routes<P: Copy>(prefixes: &[P], group: Option<GroupId>) -> Vec<FibRoute<P>> {
-    prefixes.iter().map(|prefix| FibRoute { prefix: *prefix, group, provenance: Provenance::NONE }).collect()
+    prefixes
+        .iter()
+        .map(|prefix| FibRoute { prefix: *prefix, group, is_external: false, provenance: Provenance::NONE })
+        .collect()
 }
 
 /// Mounts a bpffs for the pins of the benchmark's routers.
