@@ -4,7 +4,7 @@ use crate::network::{OUT, interface};
 use anyhow::{Context, Result, ensure};
 use sluice_base::*;
 use sluice_bpf::Pins;
-use sluice_fea::engine::EngineSet;
+use sluice_fea::engine::{AuthorityRoutes, EngineSet};
 use sluice_fea::xdp::XdpEngine;
 use sluice_fea::{Drive, Effect, Fea, Input};
 use sluice_fea_process::linux::LinuxEngine;
@@ -156,6 +156,14 @@ impl Router {
             self.drive.handle(now, input, &mut self.effects);
         }
         self.effects.clear();
+    }
+
+    /// Takes the routes, which are of an external origin, out of the kernel.
+    pub fn leave_kernel(&mut self) {
+        let now = self.now();
+        let input = Input::SelectRoutes(AuthorityRoutes::Internal(Vec::new()));
+        self.drive.handle(now, input, &mut self.effects);
+        self.quiesce();
     }
 
     /// Points the group of all routes to a way.

@@ -7,6 +7,7 @@ mod shared;
 use proptest::prelude::*;
 use shared::{ALL, Shared, UNICAST, index};
 use sluice_base::*;
+use sluice_fea::engine::AuthorityRoutes;
 use sluice_fea::sim::SimRoute;
 use sluice_fea::xdp::{Action, Forwarder, Memory, Port, Way, XdpEngine};
 use sluice_fea::{Drive, Effect, Engine, EngineSet, Fea, Input, Member, RouteTarget};
@@ -97,7 +98,8 @@ impl World {
             }
             Change::Route(prefix, group) => {
                 let group = group.map(GroupId);
-                let route = FibRoute { prefix: *prefix, group, provenance: Provenance::NONE };
+                let route =
+                    FibRoute { prefix: *prefix, group, provenance: Provenance::NONE, is_external: true };
                 self.update(FibBatch { routes: vec![route], ..FibBatch::default() });
             }
             Change::Link(link, up) => {
@@ -170,6 +172,23 @@ proptest! {
         prop_assert!(world.forwarder.borrow().is_complete());
         world.check();
     }
+}
+
+/// A route of an external origin that the authority does not take is forwarded all the same.
+#[test]
+fn a_route_that_the_authority_does_not_take_is_forwarded() {
+    let mut world = World::new();
+    world.apply(&Change::Join);
+    world.drive.handle(
+        Instant::ZERO,
+        Input::SelectRoutes(AuthorityRoutes::Internal(vec![])),
+        &mut world.effects,
+    );
+    world.apply(&Change::Route("192.0.2.0/24".parse().unwrap(), Some(1)));
+    assert!(world.authority.engine.borrow().routes.is_empty());
+    let forwarder = world.forwarder.borrow();
+    let way = forwarder.tables().way(forwarder.tables().lookup_ipv4([192, 0, 2, 1].into(), 0));
+    assert_eq!(way.action, Action::Forward);
 }
 
 /// What is left to the kernel is left for a reason: a route over a link that runs is forwarded.
