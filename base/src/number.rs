@@ -99,10 +99,10 @@ impl TableId {
     /// The kernel's main table.
     pub const MAIN: TableId = TableId(254);
 
-    /// The kernel's table of local addresses and broadcasts, which it consults before all others.
+    /// The kernel's table of local addresses and broadcasts: the first table of a look-up.
     pub const LOCAL: TableId = TableId(255);
 
-    /// The kernel's table that it consults after the main table.
+    /// The kernel's table `default`: the last table of a look-up.
     pub const DEFAULT: TableId = TableId(253);
 }
 

@@ -144,6 +144,8 @@ pub struct FibRoute<P> {
     pub prefix: P,
     /// The group to forward by; `None` deletes the route.
     pub group: Option<GroupId>,
+    /// True for a route of an external origin, such as BGP's. Means nothing in a deletion.
+    pub is_external: bool,
     /// The event that caused it.
     pub provenance: Provenance,
 }

@@ -1,7 +1,7 @@
 //! Netlink: the kernel's messages.
 
 use sluice_base::Provenance;
-use sluice_fea::engine::EngineOp;
+use sluice_fea::engine::{EngineOp, Scope};
 use sluice_fea::{Notice, RouteTarget};
 use sluice_fea_process::linux::netlink::decode::{error, messages, notice};
 use sluice_fea_process::linux::netlink::encode::Messages;
@@ -23,13 +23,13 @@ pub fn datagram(octets: &[u8]) {
 
 /// The operation that causes the notice.
 fn asks_for(notice: &Notice) -> Option<EngineOp> {
-    let provenance = Provenance::NONE;
+    let (scope, provenance) = (Scope::All, Provenance::NONE);
     Some(match notice.clone() {
         Notice::RouteIs { target: Some(RouteTarget::Other), .. } => return None,
         Notice::RouteIs { table, prefix, target: Some(target), replaced } => {
-            EngineOp::SetRoute { table, prefix, target, replace: replaced, provenance }
+            EngineOp::SetRoute { table, prefix, target, replace: replaced, scope, provenance }
         }
-        Notice::RouteGone { table, prefix } => EngineOp::DeleteRoute { table, prefix, provenance },
+        Notice::RouteGone { table, prefix } => EngineOp::DeleteRoute { table, prefix, scope, provenance },
         Notice::MemberIs(id, member) => EngineOp::SetMember { id, member },
         Notice::GroupIs(id, members) if members.iter().next().is_some() => {
             EngineOp::SetGroup { id, members, create: true }

@@ -237,6 +237,7 @@ fn fib_batch<P: Prefix>(prefixes: &[&str]) -> FibBatch<P, Address> {
     let route = |(index, text): (usize, &&str)| FibRoute {
         prefix: text.parse().expect("a prefix"),
         group: (index > 0).then_some(GroupId(index as u32)),
+        is_external: index > 1,
         provenance: Provenance::new(2, index as u64),
     };
     FibBatch {

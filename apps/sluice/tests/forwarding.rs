@@ -84,6 +84,11 @@ fn a_router_forwards_by_xdp() {
         assert!(counted(&lab, "eth0", reason) >= before + 20, "{}", forwarding(&lab));
     }
 
+    let metrics = lab.cli(&["show", "metrics", "fea"]);
+    let metrics = String::from_utf8_lossy(&metrics.stdout);
+    let counter = metrics.lines().find(|line| line.contains("reason=\"forwarded-ipv4\""));
+    assert!(counter.is_some_and(|line| line.contains("interface=\"eth0\"")), "{metrics}");
+
     // The router's own addresses and what has no route are the kernel's.
     ping(&lab, "10.1.0.1");
     assert!(counted(&lab, "eth0", "kernel") >= 20);
@@ -150,4 +155,75 @@ fn the_programs_forward_whoever_dies() {
     let said = std::io::read_to_string(flood.stdout.take().unwrap()).unwrap();
     flood.wait().unwrap();
     assert!(said.contains(" 0% packet loss"), "{said}");
+}
+
+fn port(lab: &RouterLab, interface: &str) -> Value {
+    let shown = forwarding(lab);
+    let ports = shown["ports"].as_array().cloned().unwrap_or_default();
+    ports.into_iter().find(|port| port["name"] == interface).unwrap_or_default()
+}
+
+/// Interfaces go down, get another MTU and another name and are removed; another program is attached before Sluice's.
+#[test]
+fn ports_follow_their_interfaces() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    lab.until("the fast path forwards", is_live);
+    let ip = |words: &[&str]| lab.lab.exec("sluice", "ip", words.iter().copied()).unwrap();
+    let is_fast = |lab: &RouterLab| {
+        let before = counted(lab, "eth0", "forwarded-ipv4");
+        ping(lab, "203.0.113.1");
+        counted(lab, "eth0", "forwarded-ipv4") > before
+    };
+    lab.until("packets are forwarded by XDP", is_fast);
+
+    ip(&["link", "set", "eth1", "down"]);
+    lab.until("the port is down", |lab| port(lab, "eth1")["refusal"] == "it is down");
+    ip(&["link", "set", "eth1", "up"]);
+    ip(&["-6", "address", "replace", "2001:db8:2::1/64", "dev", "eth1", "nodad"]);
+    lab.until("the port is back", |lab| port(lab, "eth1")["refusal"] == "");
+    lab.until("the route is back", |lab| lab.kernel_text("-4").contains("203.0.113.0/24"));
+    lab.until("packets are forwarded by XDP", is_fast);
+
+    // Larger packets than the new MTU are the kernel's, which fragments them.
+    ip(&["link", "set", "eth1", "mtu", "1400"]);
+    lab.lab.exec("b", "ip", ["link", "set", "eth0", "mtu", "1400"]).unwrap();
+    let large = |lab: &RouterLab| {
+        let before = counted(lab, "eth0", "size");
+        let words = ["-q", "-c", "3", "-i", "0.01", "-W", "5", "-M", "dont", "-s", "1450", "203.0.113.1"];
+        let said = lab.lab.exec("a", "ping", words).unwrap();
+        assert!(said.contains(" 0% packet loss"), "{said}");
+        counted(lab, "eth0", "size") >= before + 3
+    };
+    lab.until("large packets are the kernel's", large);
+
+    ip(&["link", "set", "eth1", "down"]);
+    ip(&["link", "set", "eth1", "name", "uplink"]);
+    ip(&["link", "set", "uplink", "up"]);
+    lab.until("the port has its new name", |lab| port(lab, "uplink")["refusal"] == "");
+    assert_eq!(port(&lab, "eth1"), Value::Null);
+    lab.until("the route is back", |lab| lab.kernel_text("-4").contains("203.0.113.0/24"));
+    lab.until("packets are forwarded by XDP", is_fast);
+
+    // A new interface on which a program of somebody else is attached, until that program goes.
+    ip(&["link", "add", "spare", "type", "veth", "peer", "name", "other"]);
+    lab.lab
+        .inside("sluice", || {
+            let program = sluice_bpf::Loader::new(sluice_bpf::Embedded::Drop).load().unwrap();
+            let link = sluice_bpf::Link::attach("spare", program.program()).unwrap();
+            ip(&["link", "set", "spare", "up"]);
+            lab.until("the other program is left alone", |lab| {
+                port(lab, "spare")["refusal"].as_str().is_some_and(|why| why.contains("another XDP program"))
+            });
+            drop(link);
+        })
+        .unwrap();
+    ip(&["link", "set", "spare", "mtu", "1450"]);
+    lab.until("the interface is a port", |lab| port(lab, "spare")["refusal"] == "");
+    ip(&["link", "del", "spare"]);
+    lab.until("the interface is gone", |lab| port(lab, "spare") == Value::Null);
+    lab.until("packets are forwarded by XDP", is_fast);
 }

@@ -4,6 +4,7 @@ use crate::netlink::{Took, Watch};
 use anyhow::{Context, Result, ensure};
 use bench_report::median;
 use sluice_base::*;
+use sluice_fea::engine::Scope;
 use sluice_fea::{Drive, Effect, EngineOp, Fea, Input, Member, Members, NextHopId, RouteTarget};
 use sluice_fea_process::linux::LinuxEngine;
 use sluice_fea_process::linux::netlink::{decode, encode::Messages, socket::Socket};
@@ -69,6 +70,7 @@ fn template(lab: &Lab, socket: &Socket) -> Result<Vec<u8>> {
         prefix: "0.0.0.0/0".parse()?,
         target: RouteTarget::Group(group),
         replace: false,
+        scope: Scope::All,
         provenance: Provenance::NONE,
     };
     let mut template = Messages::default();
@@ -117,8 +119,12 @@ impl Bench {
     }
 
     fn fill(&mut self, prefixes: &[Ipv4Prefix]) -> Result<Took> {
-        let route =
-            |p: &Ipv4Prefix| FibRoute { prefix: *p, group: Some(GROUP), provenance: Provenance::new(1, 1) };
+        let route = |p: &Ipv4Prefix| FibRoute {
+            prefix: *p,
+            group: Some(GROUP),
+            is_external: false,
+            provenance: Provenance::new(1, 1),
+        };
         let batch = |chunk: &[Ipv4Prefix]| FibBatch {
             routes: chunk.iter().map(route).collect(),
             ..FibBatch::default()
@@ -160,7 +166,12 @@ impl Bench {
         let mut singles = Vec::new();
         for prefix in prefixes.iter().take(2000) {
             for group in [None, Some(GROUP)] {
-                let routes = vec![FibRoute { prefix: *prefix, group, provenance: Provenance::new(1, 1) }];
+                let routes = vec![FibRoute {
+                    prefix: *prefix,
+                    group,
+                    is_external: false,
+                    provenance: Provenance::new(1, 1),
+                }];
                 let start = time::Instant::now();
                 self.handle(FibBatch { routes, ..FibBatch::default() });
                 singles.push(start.elapsed().as_secs_f64() * 1e6);

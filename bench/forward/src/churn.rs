@@ -14,12 +14,13 @@ const CHANGES: f64 = 100_000.0;
 
 /// Measures, prints and reports.
 pub fn run(prefixes: &Prefixes, rounds: usize, seconds: f64, pins: &Path, report: &mut Report) -> Result<()> {
-    // The kernel's table is left small: its own cost of a change is not the fast path's.
     let prefixes = &prefixes.ipv4[..];
     let destinations = Spread::Uniform.draw(prefixes);
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         let [still, changing, changes] = on_field(Engines::Xdp, prefixes, pins, |field| {
+            // As with `engine xdp`: the cost of a change in the kernel is not the fast path's.
+            field.router.leave_kernel();
             let still = measure(field, destinations.clone(), seconds, |_| Ok(()))?;
             let mut churn = Churn { prefixes, next: 0, changes: 0, begin: Instant::now() };
             let changing = measure(field, destinations.clone(), seconds, |router| churn.catch_up(router))?;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use bench_report::{Bar, Report, median, number, table};
 use serde_json::json;
 use sluice_base::{IpPrefix, Provenance, TableId};
-use sluice_fea::engine::Engine;
+use sluice_fea::engine::{Engine, Scope};
 use sluice_fea::xdp::XdpEngine;
 use sluice_fea::{EngineOp, Member, NextHopId, RouteTarget};
 use sluice_fea_process::linux::LinuxEngine;
@@ -70,6 +70,7 @@ fn operations(prefixes: &[IpPrefix], interface: sluice_base::InterfaceIndex) -> 
         prefix: *prefix,
         target: RouteTarget::Group(group(u32::from(prefix.addr().is_ipv6()))),
         replace: false,
+        scope: Scope::All,
         provenance: Provenance::NONE,
     }));
     ops

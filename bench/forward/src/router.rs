@@ -4,7 +4,7 @@ use crate::network::{OUT, interface};
 use anyhow::{Context, Result, ensure};
 use sluice_base::*;
 use sluice_bpf::Pins;
-use sluice_fea::engine::EngineSet;
+use sluice_fea::engine::{AuthorityRoutes, EngineSet};
 use sluice_fea::xdp::XdpEngine;
 use sluice_fea::{Drive, Effect, Fea, Input};
 use sluice_fea_process::linux::LinuxEngine;
@@ -158,6 +158,14 @@ impl Router {
         self.effects.clear();
     }
 
+    /// Takes the routes, which are of an external origin, out of the kernel.
+    pub fn leave_kernel(&mut self) {
+        let now = self.now();
+        let input = Input::SelectRoutes(AuthorityRoutes::Internal(Vec::new()));
+        self.drive.handle(now, input, &mut self.effects);
+        self.quiesce();
+    }
+
     /// Points the group of all routes to a way.
     pub fn point_to(&mut self, way: usize) {
         let now = self.now();
@@ -197,7 +205,10 @@ impl Drop for Router {
 }
 
 fn routes<P: Copy>(prefixes: &[P], group: Option<GroupId>) -> Vec<FibRoute<P>> {
-    prefixes.iter().map(|prefix| FibRoute { prefix: *prefix, group, provenance: Provenance::NONE }).collect()
+    prefixes
+        .iter()
+        .map(|prefix| FibRoute { prefix: *prefix, group, is_external: false, provenance: Provenance::NONE })
+        .collect()
 }
 
 /// Mounts a bpffs for the pins of the benchmark's routers.

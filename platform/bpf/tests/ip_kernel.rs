@@ -354,7 +354,7 @@ fn program(lab: &Lab) -> (Chain, Link) {
         let chain = Chain::load(Options::default());
         let (incoming, outgoing) = (interface_index("eth0").unwrap(), interface_index("eth1").unwrap());
         model(incoming, outgoing).fill(&chain.tables);
-        let port = Port { mac: ROUTER, number: PORT, flags: PORT_IPV4 | PORT_IPV6, reserved: 0 };
+        let port = Port { mac: ROUTER, number: PORT, flags: PORT_IPV4 | PORT_IPV6, skipped: 0 };
         chain.tables.set_port(incoming, port);
         let link = Link::attach("eth0", chain.root.program()).unwrap();
         (chain, link)

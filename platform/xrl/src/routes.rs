@@ -16,8 +16,12 @@ use crate::XrlError;
 use crate::convert::{self, ConvertError};
 use crate::idl::{fea::v1 as fea, rib::v1 as rib};
 
-/// The version of the written layout: the first octet.
-pub const VERSION: u8 = 2;
+/// The newest readable version, which batches for the forwarding engine are written in: the first octet.
+pub const VERSION: u8 = 3;
+/// The version that batches of routes are written in: version 3 changes nothing for them, and older readers know this one.
+const ROUTES_VERSION: u8 = 2;
+/// The last version whose forwarding routes do not say that they are of an external origin.
+const LAST_WITHOUT_EXTERNAL: u8 = 2;
 /// The oldest readable version: next hops have no backups, no identifiers and no encapsulation; sets have a single tag
 /// and no kind.
 pub const OLDEST_VERSION: u8 = 1;
@@ -266,7 +270,7 @@ fn end(c: &Cursor<'_>) -> Result<(), UnpackError> {
 /// Packs a batch of route changes.
 pub fn encode_routes<P: Prefix>(batch: &RouteBatch<P>) -> Vec<u8> {
     let mut out = Vec::with_capacity(16 + 32 * batch.sets.len() + 8 * batch.updates.len());
-    out.extend_from_slice(&[VERSION, ROUTES, P::ID.0]);
+    out.extend_from_slice(&[ROUTES_VERSION, ROUTES, P::ID.0]);
     put_varint(&mut out, batch.sets.len() as u64);
     for set in &batch.sets {
         put_forwarding(&mut out, &set.forwarding);
@@ -347,7 +351,8 @@ pub fn encode_fib<P: Prefix, G: Gateway>(batch: &FibBatch<P, G>) -> Vec<u8> {
     let mut rows = Rows { last: Provenance::NONE };
     for route in &batch.routes {
         put_prefix(&mut out, route.prefix);
-        rows.put(&mut out, route.group.map_or(0, |g| u64::from(g.0) + 1), route.provenance);
+        let number = |group: GroupId| u64::from(group.0) * 2 + u64::from(route.is_external) + 1;
+        rows.put(&mut out, route.group.map_or(0, number), route.provenance);
     }
     put_varint(&mut out, batch.unused.len() as u64);
     for id in &batch.unused {
@@ -371,11 +376,13 @@ pub fn decode_fib<P: Prefix, G: Gateway>(data: &[u8]) -> Result<FibBatch<P, G>, 
     for _ in 0..n {
         let prefix = prefix(&mut c)?;
         let (number, provenance) = rows.take(&mut c)?;
-        let group = match number {
-            0 => None,
-            n => Some(GroupId(u32::try_from(n - 1).map_err(|_| bad("group", &c))?)),
+        let (number, is_external) = match number.checked_sub(1) {
+            None => (None, false),
+            Some(n) if version <= LAST_WITHOUT_EXTERNAL => (Some(n), false),
+            Some(n) => (Some(n / 2), n % 2 == 1),
         };
-        routes.push(FibRoute { prefix, group, provenance });
+        let group = number.map(u32::try_from).transpose().map_err(|_| bad("group", &c))?.map(GroupId);
+        routes.push(FibRoute { prefix, group, is_external, provenance });
     }
     let (n, capacity) = count(&mut c, 1)?;
     let mut unused = Vec::with_capacity(capacity);
@@ -457,6 +464,7 @@ pub fn fib_to_messages<P: Prefix, G: Gateway>(
         delete: r.group.is_none(),
         group: r.group.map_or(0, |g| g.0),
         provenance: r.provenance.bits(),
+        external: r.is_external,
     };
     (
         batch.groups.iter().map(group).collect(),
@@ -476,6 +484,7 @@ pub fn fib_from_messages<P: Prefix, G: Gateway>(
         Ok(FibRoute {
             prefix: convert::prefix(r.net.as_ref())?,
             group: (!r.delete).then_some(GroupId(r.group)),
+            is_external: r.external && !r.delete,
             provenance: Provenance::from_bits(r.provenance),
         })
     };

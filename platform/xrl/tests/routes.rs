@@ -86,9 +86,11 @@ fn batch<P: Prefix>(prefix: impl Strategy<Value = P> + Clone) -> impl Strategy<V
 
 fn fib<P: Prefix>(prefix: impl Strategy<Value = P>) -> impl Strategy<Value = FibBatch<P>> {
     let group = (any::<u32>(), forwarding(ip())).prop_map(|(id, f)| (GroupId(id), f));
-    let route = (prefix, any::<Option<u32>>(), any::<u64>()).prop_map(|(prefix, g, p)| FibRoute {
+    let group_of_route = any::<Option<(u32, bool)>>();
+    let route = (prefix, group_of_route, any::<u64>()).prop_map(|(prefix, g, p)| FibRoute {
         prefix,
-        group: g.map(GroupId),
+        group: g.map(|(group, _)| GroupId(group)),
+        is_external: g.is_some_and(|(_, is_external)| is_external),
         provenance: Provenance::from_bits(p),
     });
     let unused = prop::collection::vec(any::<u32>().prop_map(GroupId), 0..5);
@@ -193,7 +195,33 @@ fn the_version_before_is_read() {
         decode_fib::<Ipv4Prefix, IpAddr>(&octets)
     };
     assert!(fib(1, 0).is_ok() && fib(2, 16).is_ok());
-    assert!(fib(1, 16).is_err() && fib(1, 8).is_err() && fib(3, 0).is_err());
+    assert!(fib(1, 16).is_err() && fib(1, 8).is_err() && fib(4, 0).is_err());
+}
+
+/// Version 3 says of each forwarding route that it is of an external origin, or not; older versions say nothing.
+#[test]
+fn external_routes_are_marked() {
+    let route = |prefix: &str, group: Option<u32>, is_external| FibRoute {
+        prefix: prefix.parse().unwrap(),
+        group: group.map(GroupId),
+        is_external,
+        provenance: Provenance::NONE,
+    };
+    let routes = vec![
+        route("10.0.0.0/8", Some(3), false),
+        route("11.0.0.0/8", Some(3), true),
+        route("12.0.0.0/8", None, false),
+    ];
+    let batch = FibBatch::<Ipv4Prefix> { routes, ..FibBatch::default() };
+    let octets = [3, 2, 4, 0, 3, 8, 10, 14, 8, 11, 16, 8, 12, 0, 0];
+    assert_eq!(encode_fib(&batch), octets);
+    assert_eq!(decode_fib::<Ipv4Prefix, IpAddr>(&octets).unwrap(), batch);
+    let old = [2, 2, 4, 0, 2, 8, 10, 8, 8, 11, 8, 0];
+    let groups: Vec<_> = decode_fib::<Ipv4Prefix, IpAddr>(&old).unwrap().routes;
+    assert_eq!(groups, [route("10.0.0.0/8", Some(3), false), route("11.0.0.0/8", Some(3), false)]);
+    // Twice the highest number of a group is no number of a group.
+    let beyond = [3, 2, 4, 0, 1, 8, 10, 0x82, 0x80, 0x80, 0x80, 0x40, 0];
+    assert!(decode_fib::<Ipv4Prefix, IpAddr>(&beyond).is_err());
 }
 
 /// An engine of IP refuses gateways of foreign families, from any sender.

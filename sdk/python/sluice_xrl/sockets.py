@@ -60,12 +60,18 @@ class Sockets:
         """Opens a socket by a method of `fea.v1.Sockets`. Raises XrlError with the FEA's reason for a refusal."""
         client = await self._router.client("fea", _SOCKETS)
         reply = await client.call(method, request)
+        opened = socket.socket(fileno=await self.fetch(reply["token"]))
+        opened.setblocking(False)
+        return opened
+
+    async def fetch(self, token: bytes) -> int:
+        """The descriptor that a token of the FEA stands for: of a socket, or of a map (`fea.v1.Programs`)."""
         path = Path(self._router.socket_dir).parent / "fea" / "fea.fd"
-        return await asyncio.to_thread(_fetch, str(path), reply["token"])
+        return await asyncio.to_thread(_fetch, str(path), token)
 
 
-def _fetch(path: str, token: bytes) -> socket.socket:
-    """The socket that a token stands for."""
+def _fetch(path: str, token: bytes) -> int:
+    """The descriptor that a token stands for."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as way:
         way.settimeout(_PATIENCE)
         try:
@@ -76,9 +82,7 @@ def _fetch(path: str, token: bytes) -> socket.socket:
             raise XrlError("Disconnected", f"{path}: {error}") from error
     if len(descriptors) != 1:
         raise XrlError("AccessDenied", "the FEA does not know the token")
-    found = socket.socket(fileno=descriptors[0])
-    found.setblocking(False)
-    return found
+    return int(descriptors[0])
 
 
 def _any(remote: str) -> str:

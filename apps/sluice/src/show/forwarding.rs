@@ -48,6 +48,10 @@ pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
             out.line(&format!("{}: {line}", port.name));
         }
     }
+    for program in &reply.programs {
+        let component = if program.component.is_empty() { "an earlier process" } else { &program.component };
+        out.line(&format!("slot {}: program {} of {component}", program.slot, program.name));
+    }
     let mut uses = Table::new(&["tables", "used", "retired", "limit"]);
     for used in &reply.uses {
         uses.row(vec![
@@ -130,9 +134,15 @@ fn document(reply: &fea::GetForwardingReply) -> Value {
         .collect();
     let mended: Vec<_> =
         reply.mended.iter().map(|mended| json!({ "area": mended.area, "words": mended.words })).collect();
+    let programs: Vec<_> = reply
+        .programs
+        .iter()
+        .map(|program| json!({ "name": program.name, "slot": program.slot, "component": program.component }))
+        .collect();
     json!({
         "configured": reply.configured, "live": reply.live, "unavailable": reply.unavailable,
         "obstacles": obstacles, "ports": reply.ports.iter().map(port_document).collect::<Vec<_>>(), "tables": uses,
+        "programs": programs,
         "routes": reply.routes, "foreign": reply.foreign, "unresolved": reply.unresolved, "no_room": reply.no_room,
         "audits": reply.audits, "mended": mended,
     })

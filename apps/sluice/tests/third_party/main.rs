@@ -9,6 +9,7 @@ mod latency;
 mod live;
 mod origins;
 mod outside;
+mod programs;
 mod relay;
 mod router;
 mod sandbox;

@@ -37,8 +37,8 @@ pub mod xdp;
 
 pub use drive::Drive;
 pub use engine::{
-    Engine, EngineOp, EngineSet, Member, Members, NextHopId, Notice, Refusal, RefusalKind, Refused,
-    RouteTarget,
+    AuthorityRoutes, Engine, EngineOp, EngineSet, Member, Members, NextHopId, Notice, Refusal, RefusalKind,
+    Refused, RouteTarget,
 };
 pub use event::Event;
 pub use fib::Summary;

@@ -1,7 +1,8 @@
 //! The FEA's core: all tables, the interfaces, and what to do when the engine tells something.
 
 use crate::engine::{
-    BesideId, Capability, EngineOp, Members, NextHopId, Notice, Refusal, RefusalKind, RouteTarget,
+    AuthorityRoutes, BesideId, Capability, EngineOp, Members, NextHopId, Notice, Refusal, RefusalKind,
+    RouteTarget, Scope,
 };
 use crate::event::Event;
 use crate::fib::{Observation, RefusedRoute, Summary};
@@ -51,6 +52,8 @@ pub enum Input {
         /// The engine's capabilities.
         capabilities: Vec<Capability>,
     },
+    /// The authority takes these routes; at first it takes all. [`Effect::RoutesSelected`] follows when no route is elsewhere any more.
+    SelectRoutes(AuthorityRoutes),
 }
 
 /// The core's state: what was announced, to be announced to a core that takes over.
@@ -69,6 +72,10 @@ pub struct Fea {
     interfaces: Interfaces,
     repairs: Repairs,
     replays: Replays,
+    /// The routes that the authority takes.
+    selection: AuthorityRoutes,
+    /// True if routes may be elsewhere than the selection wants.
+    is_selecting: bool,
     /// Groups that a snapshot showed and that no route has used yet.
     found_groups: BTreeMap<NextHopId, Members>,
     in_snapshot: bool,
@@ -107,6 +114,8 @@ impl Fea {
             interfaces: Interfaces::default(),
             repairs: Repairs::default(),
             replays: Replays::default(),
+            selection: AuthorityRoutes::All,
+            is_selecting: false,
             found_groups: BTreeMap::new(),
             in_snapshot: false,
             started: false,
@@ -148,8 +157,8 @@ impl Fea {
     }
 
     fn table(&mut self, id: TableId) -> &mut Table {
-        let seed = self.seed;
-        self.tables.entry(id).or_insert_with(|| Table::new(id, seed))
+        let (seed, selection) = (self.seed, &self.selection);
+        self.tables.entry(id).or_insert_with(|| Table::new(id, seed, selection))
     }
 
     fn refused(&mut self, list: Vec<(EngineOp, Refusal)>, out: &mut Outbox<Output>) {
@@ -169,7 +178,7 @@ impl Fea {
                         side.group_refused(id, &refusal, round, &mut self.pool, out);
                     }
                 }
-                EngineOp::SetRoute { table, prefix, target, replace, provenance } => {
+                EngineOp::SetRoute { table, prefix, target, replace, provenance, .. } => {
                     self.refusals += 1;
                     let refused = RefusedRoute { prefix, target, replace, provenance, refusal };
                     let side = self.table(table).side(prefix.family());
@@ -316,13 +325,13 @@ impl Fea {
                     RouteTarget::Group(id) => self.found_groups.remove(&id),
                     _ => None,
                 };
-                let seed = self.seed;
-                let table = self.tables.entry(table).or_insert_with(|| Table::new(table, seed));
+                let (seed, selection) = (self.seed, &self.selection);
+                let table = self.tables.entry(table).or_insert_with(|| Table::new(table, seed, selection));
                 table.side(prefix.family()).adopt_route(prefix, target, members.as_ref(), &mut self.pool);
             }
-            Observation::Unwanted => {
-                let provenance = Provenance::NONE;
-                out.push(Output::Engine(EngineOp::DeleteRoute { table, prefix, provenance }));
+            Observation::Unwanted | Observation::Misplaced => {
+                let (scope, provenance) = (Scope::Authority, Provenance::NONE);
+                out.push(Output::Engine(EngineOp::DeleteRoute { table, prefix, scope, provenance }));
             }
         }
     }
@@ -470,6 +479,12 @@ impl Machine for Fea {
             Input::Notice(notice) => self.notice(now, notice, out),
             Input::Configure(configuration) => self.interfaces.configure(configuration, out),
             Input::Join { engine, capabilities } => self.replays.start(engine, &capabilities),
+            Input::SelectRoutes(selection) => {
+                for side in self.tables.values_mut().flat_map(Table::sides) {
+                    side.select_routes(&selection);
+                }
+                (self.selection, self.is_selecting) = (selection, true);
+            }
         }
     }
 
@@ -489,6 +504,9 @@ impl Machine for Fea {
             if side.run_slice(&mut budget, &mut self.pool, out) == Progress::More {
                 return Progress::More;
             }
+        }
+        if core::mem::take(&mut self.is_selecting) {
+            out.push(Output::Effect(Effect::RoutesSelected));
         }
         // Before the first snapshot ends, the core does not know what the authority holds.
         if self.replays.is_idle() || !self.started {

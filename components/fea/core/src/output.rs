@@ -47,6 +47,8 @@ pub enum Effect {
         /// Routes that were not.
         swept: u64,
     },
+    /// Each route is where the last [`Input::SelectRoutes`](crate::Input::SelectRoutes) wants it.
+    RoutesSelected,
     /// The log is to have this.
     Event(Event),
 }

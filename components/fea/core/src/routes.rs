@@ -19,7 +19,9 @@ pub(crate) enum Standing {
 }
 
 /// The number above the highest number of a group. A group has an object in the engine, and more octets than this leaves it bits.
-pub(crate) const GROUPS: u32 = 1 << 28;
+pub(crate) const GROUPS: u32 = 1 << 26;
+const EXTERNAL: u32 = 1 << 26;
+const BESIDE: u32 = 1 << 27;
 const ANNOUNCED: u32 = 1 << 28;
 const SEEN: u32 = 1 << 29;
 const DUE: u32 = 1 << 30;
@@ -43,6 +45,24 @@ impl Route {
     pub(crate) fn set_group(&mut self, group: u32) {
         debug_assert!(group < GROUPS, "memory ends before the numbers of groups do");
         self.0 = (self.0 & !(GROUPS - 1)) | (group & (GROUPS - 1));
+    }
+
+    /// Returns true if its origin is external. A route that was found in the engine counts as internal until it is announced.
+    pub(crate) const fn is_external(self) -> bool {
+        self.0 & EXTERNAL != 0
+    }
+
+    pub(crate) fn set_external(&mut self, is_external: bool) {
+        self.set(EXTERNAL, is_external);
+    }
+
+    /// Returns true if the authority does not have the route and is not to have it.
+    pub(crate) const fn is_beside(self) -> bool {
+        self.0 & BESIDE != 0
+    }
+
+    pub(crate) fn set_beside(&mut self, is_beside: bool) {
+        self.set(BESIDE, is_beside);
     }
 
     /// Returns true if it was announced since the last resync began.
@@ -142,6 +162,12 @@ mod tests {
         route.set_standing(Standing::Due);
         route.set_seen(false);
         assert_eq!((route.group(), route.standing()), (5, Standing::Due));
+        route.set_external(true);
+        assert_eq!((route.group(), route.is_external(), route.is_beside()), (5, true, false));
+        route.set_beside(true);
+        route.set_external(false);
+        assert_eq!((route.group(), route.is_external(), route.is_beside()), (5, false, true));
+        route.set_beside(false);
         assert_eq!((route.is_announced(), route.is_seen()), (true, false));
         route.set_announced(false);
         route.set_standing(Standing::Installed);

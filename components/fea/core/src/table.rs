@@ -1,5 +1,6 @@
 //! A table: a side for each family.
 
+use crate::engine::AuthorityRoutes;
 use crate::fib::{Fib, Side};
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, TableId};
 
@@ -11,8 +12,9 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(table: TableId, seed: u64) -> Self {
-        Table { ipv4: Fib::new(table, seed), ipv6: Fib::new(table, seed) }
+    pub(crate) fn new(table: TableId, seed: u64, selection: &AuthorityRoutes) -> Self {
+        let (ipv4, ipv6) = (selection.clone(), selection.clone());
+        Table { ipv4: Fib::new(table, seed, ipv4), ipv6: Fib::new(table, seed, ipv6) }
     }
 
     pub(crate) fn side(&mut self, family: Family) -> &mut dyn Side {

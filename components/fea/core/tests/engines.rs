@@ -7,7 +7,7 @@ mod shared;
 use conformance::Subject;
 use shared::{ALL, Shared, UNICAST};
 use sluice_base::*;
-use sluice_fea::engine::{Beside, BesideId, ReplayStep, Stage};
+use sluice_fea::engine::{Beside, BesideId, ReplayStep, Scope, Stage};
 use sluice_fea::{Engine, EngineOp, EngineSet, Member, NextHopId, Notice, RouteTarget};
 
 struct Sim<E> {
@@ -71,6 +71,7 @@ fn an_engine_beside_follows_the_authority() {
         prefix,
         target: RouteTarget::Unreachable,
         replace: true,
+        scope: Scope::All,
         provenance: Provenance::NONE,
     };
     let ops = [
@@ -106,4 +107,40 @@ fn an_engine_leaves() {
     set.apply(&[EngineOp::SetMember { id: NextHopId(1), member }], &mut Vec::new());
     assert_eq!(beside.engine.borrow().operations, 0);
     assert_eq!(set.join(Box::new(beside)), BesideId(1));
+}
+
+/// Operations for the authority and for the others reach these only, and a refusal names the place among all operations.
+#[test]
+fn an_operation_reaches_the_engines_of_its_scope() {
+    let (authority, beside) = (Shared::new(ALL), Shared::new(UNICAST));
+    let mut set = EngineSet::new(Box::new(authority.clone())).with(Box::new(beside.clone()));
+    complete(&mut set);
+    let prefix = |n: u8| IpPrefix::new([192, 0, n, 0].into(), 24).unwrap();
+    let (table, provenance, target) = (TableId::MAIN, Provenance::NONE, RouteTarget::Unreachable);
+    let route = |n, scope| {
+        let prefix = prefix(n);
+        EngineOp::SetRoute { table, prefix, target, replace: false, scope, provenance }
+    };
+    authority.engine.borrow_mut().refuse.extend([prefix(2), prefix(4)]);
+    let ops = [
+        route(1, Scope::Beside),
+        route(2, Scope::Beside),
+        route(3, Scope::Authority),
+        route(4, Scope::All),
+        route(5, Scope::All),
+    ];
+    let mut refused = Vec::new();
+    set.apply(&ops, &mut refused);
+    assert_eq!(refused.iter().map(|r| r.index).collect::<Vec<_>>(), [3]);
+    let held = |engine: &Shared| -> Vec<_> {
+        engine.engine.borrow().routes.keys().map(|(_, prefix)| *prefix).collect()
+    };
+    assert_eq!(
+        (held(&authority), held(&beside)),
+        (vec![prefix(3), prefix(5)], [1, 2, 5].map(prefix).to_vec())
+    );
+    let delete = |n, scope| EngineOp::DeleteRoute { table, prefix: prefix(n), scope, provenance };
+    set.apply(&[delete(5, Scope::Authority), delete(2, Scope::Beside)], &mut refused);
+    assert_eq!((held(&authority), held(&beside)), (vec![prefix(3)], [1, 5].map(prefix).to_vec()));
+    assert_eq!((refused.len(), set.beside().map(Beside::refused).sum::<u64>()), (1, 0));
 }

@@ -1,6 +1,8 @@
 //! Engines that join beside the authority end with what the authority holds, whatever happens meanwhile.
 #![allow(clippy::unwrap_used)]
 
+#[path = "joining/selection.rs"]
+mod selection;
 mod shared;
 
 use proptest::prelude::*;
@@ -8,10 +10,11 @@ use shared::{ALL, Shared, UNICAST, index};
 use sluice_base::*;
 use sluice_fea::engine::{Capability, Stage};
 use sluice_fea::{
-    Configuration, Drive, Effect, EngineSet, Event, Fea, Input, LinkConfiguration, RefusalKind,
+    AuthorityRoutes, Configuration, Drive, Effect, EngineSet, Event, Fea, Input, LinkConfiguration,
+    RefusalKind,
 };
 use sluice_machine::{Budget, Progress};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 const HOST: &[Capability] = &[Capability::Host];
@@ -44,14 +47,23 @@ fn configuration(mtu: u32, addresses: impl IntoIterator<Item = u8>) -> Configura
     }
 }
 
+fn route<P>(prefix: P, to: Option<(GroupId, bool)>) -> FibRoute<P> {
+    let (group, is_external) = (to.map(|(group, _)| group), to.is_some_and(|(_, is_external)| is_external));
+    FibRoute { prefix, group, is_external, provenance: Provenance::NONE }
+}
+
 struct World {
     now: Instant,
     drive: Drive<EngineSet>,
     effects: Vec<Effect>,
     authority: Shared,
     beside: Vec<Shared>,
-    /// The groups that were announced and are in use.
-    groups: BTreeSet<(TableId, bool, u32)>,
+    /// The groups that were announced.
+    groups: BTreeMap<(TableId, bool, u32), Forwarding>,
+    /// The routes that were announced: their groups, and true for an external route.
+    routes: BTreeMap<(TableId, IpPrefix), (u32, bool)>,
+    /// The routes that the authority takes.
+    selection: AuthorityRoutes,
 }
 
 impl World {
@@ -61,8 +73,9 @@ impl World {
             set = set.with(Box::new(engine.clone()));
         }
         let drive = Drive::new(Fea::new(1), set);
-        let (now, effects, groups) = (Instant::ZERO, Vec::new(), BTreeSet::new());
-        World { now, drive, effects, authority, beside, groups }
+        let (now, effects, selection) = (Instant::ZERO, Vec::new(), AuthorityRoutes::All);
+        let (groups, routes) = (BTreeMap::new(), BTreeMap::new());
+        World { now, drive, effects, authority, beside, groups, routes, selection }
     }
 
     /// The first snapshot is over.
@@ -96,16 +109,29 @@ impl World {
     }
 
     fn group(&mut self, table: TableId, is_v6: bool, group: u32, forwarding: Forwarding) {
-        self.groups.insert((table, is_v6, group));
+        self.groups.insert((table, is_v6, group), forwarding.clone());
         self.update(table, is_v6, vec![(GroupId(group), forwarding)], Vec::new());
     }
 
     /// Routes change their group, if that was announced, or go.
     fn routes(&mut self, table: TableId, is_v6: bool, group: Option<u32>, prefixes: &[u8]) {
-        if group.is_none_or(|group| self.groups.contains(&(table, is_v6, group))) {
-            let group = group.map(GroupId);
-            self.update(table, is_v6, Vec::new(), prefixes.iter().map(|p| (*p, group)).collect());
+        self.announce(table, is_v6, group.map(|group| (group, false)), prefixes);
+    }
+
+    /// Routes change to a group, and are external or not.
+    fn announce(&mut self, table: TableId, is_v6: bool, to: Option<(u32, bool)>, prefixes: &[u8]) {
+        if to.is_some_and(|(group, _)| !self.groups.contains_key(&(table, is_v6, group))) {
+            return;
         }
+        for p in prefixes {
+            let key = (table, if is_v6 { prefix_v6(*p).into() } else { prefix(*p).into() });
+            match to {
+                Some(to) => drop(self.routes.insert(key, to)),
+                None => drop(self.routes.remove(&key)),
+            }
+        }
+        let to = to.map(|(group, is_external)| (GroupId(group), is_external));
+        self.update(table, is_v6, Vec::new(), prefixes.iter().map(|p| (*p, to)).collect());
     }
 
     fn update(
@@ -113,17 +139,17 @@ impl World {
         table: TableId,
         is_v6: bool,
         groups: Vec<(GroupId, Forwarding)>,
-        routes: Vec<(u8, Option<GroupId>)>,
+        routes: Vec<(u8, Option<(GroupId, bool)>)>,
     ) {
-        let (provenance, unused) = (Provenance::NONE, Vec::new());
+        let unused = Vec::new();
         self.input(match is_v6 {
             false => {
-                let route = |(p, group)| FibRoute { prefix: prefix(p), group, provenance };
+                let route = |(p, to)| route(prefix(p), to);
                 let routes = routes.into_iter().map(route).collect();
                 Input::UpdateIpv4(table, FibBatch { groups, routes, unused })
             }
             true => {
-                let route = |(p, group)| FibRoute { prefix: prefix_v6(p), group, provenance };
+                let route = |(p, to)| route(prefix_v6(p), to);
                 let routes = routes.into_iter().map(route).collect();
                 Input::UpdateIpv6(table, FibBatch { groups, routes, unused })
             }
@@ -135,6 +161,11 @@ impl World {
         for engine in self.beside.iter().chain([&self.authority]) {
             engine.engine.borrow_mut().set_up(index(n), up);
         }
+    }
+
+    fn select(&mut self, selection: AuthorityRoutes) {
+        self.selection = selection.clone();
+        self.input(Input::SelectRoutes(selection));
     }
 
     fn full(&mut self) {
@@ -163,12 +194,22 @@ impl World {
         panic!("repairs never end");
     }
 
-    /// Each engine beside the authority has what the authority has, but for what it refused.
+    /// Returns true if only engines beside the authority are to have the route.
+    fn is_beside(&self, key: &(TableId, IpPrefix)) -> bool {
+        let Some((group, is_external)) = self.routes.get(key) else { return false };
+        let forwarding = &self.groups[&(key.0, key.1.family() == Family::Ipv6, *group)];
+        *forwarding != Forwarding::Reject && !self.selection.takes(key.1, *is_external)
+    }
+
+    /// Each engine beside the authority has what the authority has and what the authority does not take, but for what it refused.
     fn check(&mut self) {
         self.quiet();
         assert!(self.drive.core().totals().idle);
         let authority = self.authority.engine.borrow();
         let wanted = authority.forwarding();
+        for (key, _) in wanted.iter().filter(|(_, forwarding)| forwarding.is_some()) {
+            assert!(!self.is_beside(key), "the authority has {key:?}");
+        }
         for (n, shared) in self.beside.iter().enumerate() {
             let beside = self.drive.engine().beside().nth(n).unwrap();
             let (stage, refused) = (beside.stage(), beside.refused());
@@ -192,8 +233,9 @@ impl World {
                     None => assert!(forgotten.contains(key), "{key:?} should be {forwarding:?}"),
                 }
             }
+            let is_held = |key| wanted.get(key).is_some_and(Option::is_some);
             for key in found.keys() {
-                assert!(wanted.get(key).is_some_and(Option::is_some), "the authority has no {key:?}");
+                assert!(is_held(key) || self.is_beside(key), "the authority has no {key:?}");
             }
             if refused == 0 {
                 assert_eq!(engine.members, authority.members);
@@ -201,6 +243,26 @@ impl World {
                 assert!(forgotten.is_empty());
             }
         }
+    }
+
+    /// When the authority takes all routes again, it gets the routes that only an engine beside it had, and no others.
+    fn check_return(&mut self) {
+        let routes = |engine: &Shared| -> BTreeSet<_> {
+            let forwarding = engine.engine.borrow().forwarding();
+            forwarding
+                .into_iter()
+                .filter(|(_, forwarding)| forwarding.is_some())
+                .map(|(key, _)| key)
+                .collect()
+        };
+        let (late, held) = (self.join(UNICAST, &[]), routes(&self.authority));
+        self.check();
+        let mut wanted = routes(&late);
+        self.select(AuthorityRoutes::All);
+        self.check();
+        let refuse = self.authority.engine.borrow().refuse.clone();
+        wanted.retain(|key| held.contains(key) || !refuse.contains(&key.1));
+        assert_eq!(routes(&self.authority), wanted);
     }
 }
 
@@ -407,10 +469,11 @@ fn settings_that_the_authority_refused_are_not_replayed() {
 #[derive(Clone, Debug)]
 enum Step {
     Group(usize, bool, u32, Option<Vec<(u32, u8)>>),
-    Routes(usize, bool, Option<u32>, Vec<u8>),
+    Routes(usize, bool, Option<(u32, bool)>, Vec<u8>),
     Configure(u32, BTreeSet<u8>),
     Link(u32, bool),
     Join(&'static [Capability], Vec<u8>),
+    Select(AuthorityRoutes),
     OutsiderDeletes(u8),
     OutsiderDeletesNextHop(usize),
     AuthorityRefuses(u8, bool),
@@ -425,7 +488,7 @@ fn step() -> impl Strategy<Value = Step> {
     let prefixes = || proptest::collection::vec(0..12u8, 1..4);
     prop_oneof![
         6 => (0..2usize, any::<bool>(), 0..4u32, forwarding).prop_map(|(t, v6, g, f)| Step::Group(t, v6, g, f)),
-        12 => (0..2usize, any::<bool>(), proptest::option::weighted(0.8, 0..4u32), prefixes())
+        12 => (0..2usize, any::<bool>(), proptest::option::weighted(0.8, (0..4u32, any::<bool>())), prefixes())
             .prop_map(|(t, v6, g, p)| Step::Routes(t, v6, g, p)),
         2 => (1299..1302u32, proptest::collection::btree_set(0..4u8, 0..3))
             .prop_map(|(mtu, addresses)| Step::Configure(mtu, addresses)),
@@ -433,6 +496,9 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(Step::Join(UNICAST, Vec::new())),
         2 => prefixes().prop_map(|p| Step::Join(UNICAST, p)),
         1 => Just(Step::Join(ALL, Vec::new())),
+        2 => Just(Step::Select(AuthorityRoutes::All)),
+        3 => proptest::collection::vec(0..12u8, 0..3)
+            .prop_map(|list| Step::Select(AuthorityRoutes::Internal(list.into_iter().map(|p| prefix(p).into()).collect()))),
         1 => (0..12u8).prop_map(Step::OutsiderDeletes),
         1 => any::<usize>().prop_map(Step::OutsiderDeletesNextHop),
         1 => (0..12u8, any::<bool>()).prop_map(|(p, on)| Step::AuthorityRefuses(p, on)),
@@ -451,8 +517,8 @@ impl World {
                 let forwarding = forwarding.map_or(Forwarding::Reject, |f| hops(&f));
                 self.group(TABLES[table], is_v6, group, forwarding);
             }
-            Step::Routes(table, is_v6, group, prefixes) => {
-                self.routes(TABLES[table], is_v6, group, &prefixes);
+            Step::Routes(table, is_v6, to, prefixes) => {
+                self.announce(TABLES[table], is_v6, to, &prefixes);
             }
             Step::Configure(mtu, addresses) => {
                 self.input(Input::Configure(configuration(mtu, addresses)));
@@ -466,6 +532,7 @@ impl World {
                 }
             }
             Step::Join(capabilities, refuse) => drop(self.join(capabilities, &refuse)),
+            Step::Select(selection) => self.select(selection),
             Step::OutsiderDeletes(p) => {
                 self.authority.engine.borrow_mut().outsider_deletes(TABLES[0], prefix(p).into());
             }
@@ -499,5 +566,6 @@ proptest! {
             world.step(step);
         }
         world.check();
+        world.check_return();
     }
 }

@@ -171,8 +171,12 @@ impl World {
 
     fn route(&mut self, p: u8, group: Option<u32>) {
         let group = group.filter(|g| self.groups.contains_key(g));
-        let route =
-            FibRoute { prefix: prefix(p), group: group.map(GroupId), provenance: Provenance::new(1, 1) };
+        let route = FibRoute {
+            prefix: prefix(p),
+            group: group.map(GroupId),
+            is_external: false,
+            provenance: Provenance::new(1, 1),
+        };
         let mut batch = FibBatch { routes: vec![route], ..FibBatch::default() };
         let before = match group {
             Some(g) => self.routes.insert(p, g),
@@ -191,6 +195,7 @@ impl World {
         let route = |(p, g): (&u8, &u32)| FibRoute {
             prefix: prefix(*p),
             group: Some(GroupId(*g)),
+            is_external: false,
             provenance: Provenance::NONE,
         };
         let routes = self.routes.iter().map(route).collect();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use sluice_base::*;
-use sluice_fea::engine::PREFERENCE;
+use sluice_fea::engine::{PREFERENCE, Scope};
 use sluice_fea::xdp::{Action, ForeignRoute, Forwarder, Memory, NeighborWish, Port, Way};
 use sluice_fea::{EngineOp, Member, NextHopId, RouteTarget};
 use std::net::IpAddr;
@@ -47,12 +47,19 @@ fn set_group(forwarder: &mut Forwarder<Memory>, id: u32, members: &[u32]) {
 
 fn set_route(forwarder: &mut Forwarder<Memory>, text: &str, target: RouteTarget) {
     let (table, provenance) = (TableId::MAIN, Provenance::NONE);
-    forwarder.apply(&EngineOp::SetRoute { table, prefix: prefix(text), target, replace: true, provenance });
+    forwarder.apply(&EngineOp::SetRoute {
+        table,
+        prefix: prefix(text),
+        target,
+        replace: true,
+        scope: Scope::All,
+        provenance,
+    });
 }
 
 fn delete_route(forwarder: &mut Forwarder<Memory>, text: &str) {
     let (table, provenance) = (TableId::MAIN, Provenance::NONE);
-    forwarder.apply(&EngineOp::DeleteRoute { table, prefix: prefix(text), provenance });
+    forwarder.apply(&EngineOp::DeleteRoute { table, prefix: prefix(text), scope: Scope::All, provenance });
 }
 
 fn way(forwarder: &Forwarder<Memory>, address: [u8; 4], flow: u32) -> Way {
@@ -180,4 +187,27 @@ fn targets_without_members_go_to_the_kernel() {
     let grace = forwarder.tables_mut().begin_grace().unwrap();
     forwarder.tables_mut().end_grace(grace);
     assert_eq!(forwarder.tables().usage().groups.retired, 0);
+}
+
+/// A route that the kernel does not have has replaced nothing there.
+#[test]
+fn a_route_beside_the_kernel_leaves_another_programs_route() {
+    let mut forwarder = forwarder();
+    forwarder.set_neighbor(index(1), gateway(1), Some(NEIGHBOR_MAC));
+    forwarder.add_foreign(foreign("192.0.2.0/24", TableId::MAIN, PREFERENCE), false);
+    let mut op = EngineOp::SetRoute {
+        table: TableId::MAIN,
+        prefix: prefix("192.0.2.0/24"),
+        target: RouteTarget::Group(NextHopId(11)),
+        replace: true,
+        scope: Scope::Beside,
+        provenance: Provenance::NONE,
+    };
+    forwarder.apply(&op);
+    assert_eq!(action(&forwarder, [192, 0, 2, 1]), Action::Kernel);
+    if let EngineOp::SetRoute { scope, .. } = &mut op {
+        *scope = Scope::All;
+    }
+    forwarder.apply(&op);
+    assert_eq!(action(&forwarder, [192, 0, 2, 1]), Action::Forward);
 }

@@ -213,7 +213,7 @@ impl pb::Fib for Served {
 mod tests {
     use super::*;
     use sluice_base::Provenance;
-    use sluice_fea::engine::{BesideId, Engine, EngineOp, ReplayStep, RouteTarget};
+    use sluice_fea::engine::{BesideId, EngineOp, ReplayStep, RouteTarget, Scope};
     use sluice_fea::sim::SimEngine;
 
     #[test]
@@ -230,6 +230,7 @@ mod tests {
             prefix,
             target: RouteTarget::Unreachable,
             replace: true,
+            scope: Scope::All,
             provenance: Provenance::NONE,
         };
         engines.replay([(BesideId(0), ReplayStep::Apply(op))]);

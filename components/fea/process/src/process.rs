@@ -174,7 +174,7 @@ impl FeaProcess {
                 }
                 Effect::Resynced { table, kept, swept, .. } => fib::note_resynced(self, table, kept, swept),
                 Effect::Event(event) => info!(event = event.id(), "{event}"),
-                Effect::Rejected { .. } => {}
+                Effect::Rejected { .. } | Effect::RoutesSelected => {}
             }
         }
         self.spare.replace(effects);

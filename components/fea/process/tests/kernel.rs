@@ -133,6 +133,7 @@ fn batch<P: Prefix>(group: u32, forwarding: Forwarding, prefixes: &[&str]) -> Fi
     let route = |p: &&str| FibRoute {
         prefix: p.parse().unwrap(),
         group: Some(GroupId(group)),
+        is_external: false,
         provenance: Provenance::new(1, 1),
     };
     FibBatch {
@@ -214,7 +215,12 @@ fn every_kind_of_route() {
         bench.ip("route get 192.0.3.1").contains("eth0") && bench.ip("route get 192.0.4.1").contains("eth0")
     );
     let prefixes = ["198.51.100.0/24", "0.0.0.0/0", "203.0.113.0/24", "192.0.2.0/24", "192.0.3.0/24"];
-    let gone = |p: &&str| FibRoute { prefix: p.parse().unwrap(), group: None, provenance: Provenance::NONE };
+    let gone = |p: &&str| FibRoute {
+        prefix: p.parse().unwrap(),
+        group: None,
+        is_external: false,
+        provenance: Provenance::NONE,
+    };
     let routes = prefixes.iter().map(gone).collect();
     bench.input(Input::UpdateIpv4(TABLE, FibBatch { routes, ..FibBatch::default() }));
     assert_eq!(bench.ours(), 2);
@@ -253,7 +259,7 @@ fn routes_of_another_table() {
     bench.ip("route del 198.51.100.0/24 table 1000");
     bench.until("the route is back", |b| shown(b) == [2, 1, 1, 0]);
     let prefix = "198.51.100.0/24".parse().unwrap();
-    let routes = vec![FibRoute { prefix, group: None, provenance: Provenance::NONE }];
+    let routes = vec![FibRoute { prefix, group: None, is_external: false, provenance: Provenance::NONE }];
     bench.input(Input::UpdateIpv4(table, FibBatch { routes, ..FibBatch::default() }));
     assert_eq!(shown(&bench), [1, 1, 1, 0], "the main table keeps its route");
 }
@@ -266,7 +272,7 @@ fn unused_next_hops_go() {
     bench.set4(1, Forwarding::many([a, b]).unwrap(), &["198.51.100.0/24"]);
     assert!(bench.ip("nexthop show proto 83").lines().count() > 0);
     let prefix = "198.51.100.0/24".parse().unwrap();
-    let routes = vec![FibRoute { prefix, group: None, provenance: Provenance::NONE }];
+    let routes = vec![FibRoute { prefix, group: None, is_external: false, provenance: Provenance::NONE }];
     let gone = FibBatch { groups: Vec::new(), routes, unused: vec![GroupId(1)] };
     bench.input(Input::UpdateIpv4(TABLE, gone));
     bench.quiet();

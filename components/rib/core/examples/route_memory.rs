@@ -266,7 +266,7 @@ impl FeaBench {
             }
             let provenance = Provenance::new(9, 1);
             let group = group.map(|(id, _)| id);
-            let route = |prefix: &P| FibRoute { prefix: *prefix, group, provenance };
+            let route = |prefix: &P| FibRoute { prefix: *prefix, group, is_external: false, provenance };
             batch.routes.extend(prefixes.iter().map(route));
             self.input(wrap(TableId::MAIN, batch));
         }

@@ -26,6 +26,15 @@ pub struct Path {
     flags: Flags,
 }
 
+/// A route as it was sent to the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Told {
+    /// The group.
+    pub(crate) group: GroupId,
+    /// True for a route of an external origin.
+    pub(crate) is_external: bool,
+}
+
 /// The decision on a path; for an entry with a single path, the entry's own flags too.
 ///
 /// Never 0, so that an entry needs no extra octet to distinguish its two forms.
@@ -46,8 +55,10 @@ impl Flags {
     const TOLD: u8 = 1 << 5;
     /// There is no path any more; the entry waits for the engine.
     const GONE: u8 = 1 << 6;
+    /// With `TOLD`: the engine was told that the route is of an external origin.
+    const TOLD_EXTERNAL: u8 = 1 << 7;
     /// The flags of the entry.
-    const OF_ENTRY: u8 = Self::QUEUED | Self::IN_BATCH | Self::TOLD | Self::GONE;
+    const OF_ENTRY: u8 = Self::QUEUED | Self::IN_BATCH | Self::TOLD | Self::GONE | Self::TOLD_EXTERNAL;
 
     const fn has(self, flag: u8) -> bool {
         self.0.get() & flag != 0
@@ -81,8 +92,8 @@ enum Form {
 #[derive(Clone, Debug)]
 struct Other {
     paths: SmallVec<[Path; 1]>,
-    /// The group sent to the engine for the prefix.
-    told: Option<GroupId>,
+    /// The route sent to the engine for the prefix.
+    told: Option<Told>,
     queued: bool,
     in_batch: bool,
 }
@@ -169,12 +180,13 @@ impl Entry {
         }
     }
 
-    /// Takes the note out of which group the engine was told.
-    pub(crate) fn take_told(&mut self, sets: &Sets) -> Option<GroupId> {
+    /// Takes the record of the route sent to the engine out.
+    pub(crate) fn take_told(&mut self, sets: &Sets) -> Option<Told> {
         match &mut self.0 {
             Form::One(path) if path.flags.has(Flags::TOLD) => {
-                path.flags.set(Flags::TOLD, false);
-                Some(sets.slot(path.set).group)
+                let is_external = path.flags.has(Flags::TOLD_EXTERNAL);
+                path.flags.set(Flags::TOLD | Flags::TOLD_EXTERNAL, false);
+                Some(Told { group: sets.slot(path.set).group, is_external })
             }
             Form::One(_) => None,
             Form::Other(other) => {
@@ -185,11 +197,12 @@ impl Entry {
         }
     }
 
-    /// Records the group sent to the engine, if none is recorded.
-    pub(crate) fn set_told(&mut self, told: GroupId, sets: &Sets) {
+    /// Records the route sent to the engine, if none is recorded.
+    pub(crate) fn set_told(&mut self, told: Told, sets: &Sets) {
         match &mut self.0 {
-            Form::One(path) if !path.flags.has(Flags::GONE) && sets.slot(path.set).group == told => {
+            Form::One(path) if !path.flags.has(Flags::GONE) && sets.slot(path.set).group == told.group => {
                 path.flags.set(Flags::TOLD, true);
+                path.flags.set(Flags::TOLD_EXTERNAL, told.is_external);
             }
             _ => self.widen().told = Some(told),
         }

@@ -1,8 +1,9 @@
 //! The changes for the forwarding engine, pulled by the process when the engine can accept more.
 
+use crate::entry::Told;
 use crate::family::{FamilyRib, RibRoute, Shared};
 use alloc::vec::Vec;
-use sluice_base::{Address, AnyPrefix, FibBatch, FibRoute, GroupId, Prefix, Provenance};
+use sluice_base::{Address, AnyPrefix, FibBatch, FibRoute, Prefix, Provenance};
 use sluice_stage::TableKey;
 
 impl<P: TableKey> FamilyRib<P> {
@@ -28,7 +29,7 @@ impl<P: TableKey> FamilyRib<P> {
         &mut self,
         shared: &mut Shared,
         prefix: P,
-        told: Option<GroupId>,
+        told: Option<Told>,
         batch: &mut FibBatch<P, Address>,
     ) {
         let route = self.forwarded(prefix);
@@ -36,22 +37,24 @@ impl<P: TableKey> FamilyRib<P> {
         entry.set_queued(false);
         let provenance = entry.selected().map_or(Provenance::NONE, |path| path.provenance);
         let wanted = wanted(shared, route);
-        if let Some(group) = wanted {
-            entry.set_told(group, &shared.sets);
+        if let Some(wanted) = wanted {
+            entry.set_told(wanted, &shared.sets);
         }
         let is_over = entry.is_over();
         if wanted != told {
             self.rejected.remove(&prefix);
-            if let Some(group) = wanted
+            if let Some(Told { group, .. }) = wanted
                 && shared.groups.use_in_fib(group)
                 && let Some(resolved) = &shared.groups.group(group).resolved
             {
                 batch.groups.push((group, resolved.clone()));
             }
-            if let Some(group) = told {
+            if let Some(Told { group, .. }) = told {
                 shared.groups.unuse_in_fib(group);
             }
-            batch.routes.push(FibRoute { prefix, group: wanted, provenance });
+            let is_external = wanted.is_some_and(|wanted| wanted.is_external);
+            let group = wanted.map(|wanted| wanted.group);
+            batch.routes.push(FibRoute { prefix, group, is_external, provenance });
         }
         if is_over {
             self.entries.remove(prefix);
@@ -81,10 +84,11 @@ impl<P: TableKey> FamilyRib<P> {
     }
 }
 
-/// The group that the engine should have. The engine installs subnets of interfaces by itself.
-fn wanted(shared: &Shared, route: Option<RibRoute>) -> Option<GroupId> {
+/// The route that the engine should have. The engine installs subnets of interfaces by itself.
+fn wanted(shared: &Shared, route: Option<RibRoute>) -> Option<Told> {
     let route = route.filter(|route| !shared.origin(route.origin).connected)?;
-    Some(shared.sets.slot(route.set).group)
+    let is_external = shared.origin(route.origin).external;
+    Some(Told { group: shared.sets.slot(route.set).group, is_external })
 }
 
 /// Returns true if a prefix can be in a forwarding table; link-local subnets belong to every link and cannot.

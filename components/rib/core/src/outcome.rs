@@ -1,11 +1,11 @@
 //! Where decisions on entries go: to resolution, to the selected_routes and to the forwarding engine.
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Told};
 use crate::family::{RibRoute, RibTable, Shared};
 use crate::origin::OriginId;
 use crate::queue::Queue;
 use alloc::vec::Vec;
-use sluice_base::{GroupId, Provenance};
+use sluice_base::Provenance;
 use sluice_stage::{Action, Batch, Change, TableKey};
 
 /// The used paths of an entry.
@@ -25,7 +25,7 @@ impl Used {
 pub(crate) struct Downstream<P: TableKey> {
     /// Prefixes with a selected route.
     pub(crate) selected_count: u64,
-    /// Prefixes with waiting changes for the engine, each once, with the group last sent to the engine.
+    /// Prefixes with waiting changes for the engine, each once, with the route last sent to the engine.
     pub(crate) fib_queue: Queue<P>,
     /// Prefixes whose best internal route changed, as input for the resolution.
     pub(crate) internal_changed: Vec<P>,
@@ -53,8 +53,8 @@ pub(crate) struct Open<'a, P> {
     pub(crate) entry: &'a mut Entry,
     /// The paths used before.
     pub(crate) before: Used,
-    /// The group sent to the engine, unless the queue has it already.
-    pub(crate) told: Option<GroupId>,
+    /// The route sent to the engine, unless the queue has it already.
+    pub(crate) told: Option<Told>,
     /// The event that opened the entry.
     pub(crate) provenance: Provenance,
 }

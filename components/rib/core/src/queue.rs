@@ -1,8 +1,9 @@
-//! The queue for the forwarding engine: prefixes, each with the group last sent to the engine.
+//! The queue for the forwarding engine: prefixes, each with the route last sent to the engine.
 //!
 //! Octets in chunks, nine for the usual IPv4 prefix. A full table for a slow engine therefore costs little, and a
 //! queue never moves as it grows, and frees unused chunks.
 
+use crate::entry::Told;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -10,12 +11,13 @@ use sluice_base::{GroupId, Prefix};
 
 /// Octets of a chunk.
 const CHUNK: usize = 16_384;
-/// The longest item: a length, the longest address of any family, a group.
+/// The longest item: a length, the longest address of any family, a route.
 const LONGEST: usize = 1 + sluice_base::Identifier::ROOM + 4;
-/// Stands for no group: group numbers are below the number of routes.
-const NO_GROUP: u32 = u32::MAX;
+/// Stands for no route. A route is twice the number of its group, and 1 more if its origin is external; numbers of groups are below the
+/// number of routes, which memory keeps below 2^31.
+const NO_ROUTE: u32 = u32::MAX;
 
-/// A queue of prefixes and groups.
+/// A queue of prefixes and routes.
 pub(crate) struct Queue<P> {
     chunks: VecDeque<Vec<u8>>,
     /// The number of octets read of the first chunk.
@@ -40,8 +42,8 @@ impl<P: Prefix> Queue<P> {
         *self = Queue::default();
     }
 
-    /// Adds a prefix at the end, with the group last sent to the engine.
-    pub(crate) fn push(&mut self, prefix: P, told: Option<GroupId>) {
+    /// Adds a prefix at the end, with the route last sent to the engine.
+    pub(crate) fn push(&mut self, prefix: P, told: Option<Told>) {
         if self.chunks.back().is_none_or(|c| c.len() + LONGEST > CHUNK) {
             self.chunks.push_back(Vec::with_capacity(CHUNK));
         }
@@ -49,11 +51,11 @@ impl<P: Prefix> Queue<P> {
         let len = prefix.len();
         chunk.push(len);
         prefix.push_octets(chunk);
-        chunk.extend_from_slice(&told.map_or(NO_GROUP, |g| g.0).to_be_bytes());
+        chunk.extend_from_slice(&told.map_or(NO_ROUTE, number).to_be_bytes());
     }
 
     /// Takes the first.
-    pub(crate) fn pop(&mut self) -> Option<(P, Option<GroupId>)> {
+    pub(crate) fn pop(&mut self) -> Option<(P, Option<Told>)> {
         let chunk = self.chunks.front()?;
         let (len, rest) = chunk.get(self.read..)?.split_first()?;
         let (addr, rest) = rest.split_at_checked(octets(*len))?;
@@ -68,8 +70,16 @@ impl<P: Prefix> Queue<P> {
                 _ => drop(self.chunks.pop_front()),
             }
         }
-        Some((item.0, (item.1 != NO_GROUP).then_some(GroupId(item.1))))
+        Some((item.0, (item.1 != NO_ROUTE).then(|| told(item.1))))
     }
+}
+
+fn number(told: Told) -> u32 {
+    told.group.0 << 1 | u32::from(told.is_external)
+}
+
+fn told(number: u32) -> Told {
+    Told { group: GroupId(number >> 1), is_external: number & 1 == 1 }
 }
 
 fn octets(len: u8) -> usize {
@@ -87,7 +97,7 @@ mod tests {
         let mut queue = Queue::default();
         let mut expected = VecDeque::new();
         for n in 0..20_000u32 {
-            let told = (n % 3 != 0).then_some(GroupId(n));
+            let told = (n % 3 != 0).then_some(Told { group: GroupId(n), is_external: n % 4 > 1 });
             let prefix = prefixes[n as usize % prefixes.len()];
             queue.push(prefix, told);
             expected.push_back((prefix, told));

@@ -3,9 +3,11 @@
 //! An engine has capabilities ([`Capability`]): unicast forwarding (`unicast`), and the host's interfaces and switches. Each
 //! operation needs one of them. An [`EngineSet`] drives several engines as one.
 
+mod scope;
 mod set;
 mod unicast;
 
+pub use scope::{AuthorityRoutes, Scope};
 pub use set::{Beside, BesideId, EngineSet, ReplayStep, Stage};
 pub use unicast::{
     EngineRoute, Member, Members, NextHopId, PREFERENCE, PROTOCOL, ReadError, RouteQuery, RouteReader,
@@ -63,6 +65,8 @@ pub enum EngineOp {
         /// True if a route of ours may stand there, to be replaced. Otherwise any route there is somebody else's, and the operation is
         /// refused.
         replace: bool,
+        /// The engines that get the route.
+        scope: Scope,
         /// The event that caused it.
         provenance: Provenance,
     },
@@ -72,6 +76,8 @@ pub enum EngineOp {
         table: TableId,
         /// The prefix.
         prefix: IpPrefix,
+        /// The engines that lose the route.
+        scope: Scope,
         /// The event that caused it.
         provenance: Provenance,
     },
@@ -120,6 +126,14 @@ impl EngineOp {
             | EngineOp::AddAddress { .. }
             | EngineOp::DeleteAddress { .. }
             | EngineOp::SetForwarding { .. } => Capability::Host,
+        }
+    }
+
+    /// Returns the engines of a set that the operation is for.
+    pub const fn scope(&self) -> Scope {
+        match self {
+            EngineOp::SetRoute { scope, .. } | EngineOp::DeleteRoute { scope, .. } => *scope,
+            _ => Scope::All,
         }
     }
 

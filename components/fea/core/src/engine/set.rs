@@ -1,6 +1,6 @@
 //! Several engines, driven as one.
 
-use super::{Capability, Engine, EngineOp, Notice, Refusal, RefusalKind, Refused, RouteReader};
+use super::{Capability, Engine, EngineOp, Notice, Refusal, RefusalKind, Refused, RouteReader, Scope};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A set of engines. One engine is the *authority*: it has every capability that the core uses, and its refusals, notices and routes
 /// are the set's. Engines *beside* the authority get each operation that they have the capability for, after the authority has
-/// carried the operation out.
+/// carried the operation out. An operation on a route may be for the authority only, or for the others only ([`Scope`]).
 ///
 /// A packet that an engine beside the authority cannot forward falls through to the authority. Such an engine may therefore refuse
 /// an operation, and must then forget what it held for the same prefix, member or group.
@@ -59,9 +59,12 @@ impl Stage {
             return None;
         }
         let mut op = op.clone();
-        // The group may not have been replayed yet.
-        if let EngineOp::SetGroup { create, .. } = &mut op {
-            *create |= self < Stage::Complete;
+        match &mut op {
+            // The group may not have been replayed yet.
+            EngineOp::SetGroup { create, .. } => *create |= self < Stage::Complete,
+            // The engine may have had the route before the authority.
+            EngineOp::SetRoute { replace, .. } => *replace = true,
+            _ => {}
         }
         Some(op)
     }
@@ -228,6 +231,23 @@ impl EngineSet {
         refused
     }
 
+    /// Has the authority carry out the operations that are for it.
+    fn apply_to_authority(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>) {
+        let is_beside = |op: &EngineOp| op.scope() == Scope::Beside;
+        if !ops.iter().any(is_beside) {
+            return self.authority.apply(ops, refused);
+        }
+        let before = refused.len();
+        let (places, ops): (Vec<usize>, Vec<EngineOp>) =
+            ops.iter().cloned().enumerate().filter(|(_, op)| !is_beside(op)).unzip();
+        if !ops.is_empty() {
+            self.authority.apply(&ops, refused);
+        }
+        for refused in &mut refused[before..] {
+            refused.index = places[refused.index];
+        }
+    }
+
     /// Returns the engines beside the authority.
     pub fn beside(&self) -> impl Iterator<Item = &Beside> {
         self.beside.values()
@@ -245,10 +265,13 @@ impl Engine for EngineSet {
 
     fn apply(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>) {
         let before = refused.len();
-        self.authority.apply(ops, refused);
+        self.apply_to_authority(ops, refused);
         let refused = &refused[before..];
         // An object that the authority lost without a word is to go from the others too.
         let is_done = |index: usize, op: &EngineOp| {
+            if op.scope() == Scope::Authority {
+                return false;
+            }
             let refusal = refused.binary_search_by_key(&index, |r| r.index).map(|n| &refused[n].refusal);
             refusal.map_or(true, |refusal| op.is_satisfied_despite(refusal))
         };

@@ -6,11 +6,12 @@
 
 mod group;
 mod guests;
+mod placement;
 mod refusal;
 mod replay;
 mod resync;
 
-use crate::engine::EngineOp;
+use crate::engine::{AuthorityRoutes, EngineOp, Scope};
 use crate::event::Event;
 use crate::members::Pool;
 use crate::output::{Effect, Output};
@@ -64,10 +65,14 @@ pub(crate) struct Fib<P: TableKey + IpKey> {
     sweep: Option<(Walk<P>, u64, u64)>,
     /// The walk over routes that a snapshot did not show.
     unseen: Option<Walk<P>>,
+    /// The routes that the authority takes.
+    selection: AuthorityRoutes,
+    /// The walk over routes that may be in other engines than the selection wants.
+    placement: Option<Walk<P>>,
 }
 
 impl<P: TableKey + IpKey> Fib<P> {
-    pub(crate) fn new(table: TableId, seed: u64) -> Self {
+    pub(crate) fn new(table: TableId, seed: u64, selection: AuthorityRoutes) -> Self {
         let hasher = || FixedState::with_seed(seed);
         Fib {
             table,
@@ -81,6 +86,8 @@ impl<P: TableKey + IpKey> Fib<P> {
             revisit: None,
             sweep: None,
             unseen: None,
+            selection,
+            placement: None,
         }
     }
 
@@ -256,11 +263,12 @@ impl<P: TableKey + IpKey> Fib<P> {
             return;
         };
         let Some(old) = self.find_or_add(&route, group, out) else { return };
-        if old.group() == group && old.standing() == Standing::Installed {
+        let is_in_place = self.is_in_place(route.prefix, old);
+        if old.group() == group && old.standing() == Standing::Installed && is_in_place {
             return;
         }
         self.use_group(group);
-        if old.standing() == Standing::Installed && self.share_object(old.group(), group) {
+        if old.standing() == Standing::Installed && is_in_place && self.share_object(old.group(), group) {
             if let Some(entry) = self.routes.get_mut(route.prefix) {
                 entry.set_group(group);
             }
@@ -277,17 +285,21 @@ impl<P: TableKey + IpKey> Fib<P> {
         let is_dead = self.groups.get(group).is_some_and(|g| g.dead.is_some());
         let standing = if is_dead { Standing::Refused } else { Standing::Installed };
         let mut is_new = false;
+        let is_beside = self.belongs_beside(route.prefix, group, route.is_external);
         let entry = self.routes.get_or_insert_with(route.prefix, || {
             is_new = true;
             Route::new(group, true, standing)
         });
+        entry.set_external(route.is_external);
         if !is_new {
             entry.set_announced(true);
             return Some(*entry);
         }
+        entry.set_beside(is_beside);
+        let scope = entry.scope();
         self.refused += usize::from(is_dead);
         self.use_group(group);
-        if let Some((_, output)) = self.written(route.prefix, group, false, route.provenance) {
+        if let Some((_, output)) = self.written(route.prefix, group, false, scope, route.provenance) {
             out.push(output);
         }
         None
@@ -298,7 +310,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         if route.standing() == Standing::Refused {
             self.refused -= 1;
         } else {
-            out.push(self.delete_op(prefix, provenance));
+            out.push(self.delete_op(prefix, route.scope(), provenance));
         }
         self.leave_group(route.group(), pool, out);
     }
@@ -318,7 +330,8 @@ impl<P: TableKey + IpKey> Fib<P> {
         }
     }
 
-    /// Writes a route of a group to the engine, or refuses it if the group is dead.
+    /// Writes a route of a group to the engines that are to have it, or refuses it if the group is dead. Removes the route from the authority
+    /// if the authority has it and is not to.
     fn write(
         &mut self,
         prefix: P,
@@ -327,11 +340,28 @@ impl<P: TableKey + IpKey> Fib<P> {
         provenance: Provenance,
         out: &mut Outbox<Output>,
     ) {
-        let Some((standing, output)) = self.written(prefix, group, replace, provenance) else { return };
+        let Some(route) = self.routes.get_mut(prefix) else { return };
+        let (old, is_external) = (*route, route.is_external());
+        let is_beside = self.belongs_beside(prefix, group, is_external);
+        let scope = if is_beside { Scope::Beside } else { Scope::All };
+        // Where the authority has no route of ours, a route that stands there is another program's.
+        let replaced = replace && !old.is_beside();
+        let Some((standing, output)) = self.written(prefix, group, replaced, scope, provenance) else {
+            return;
+        };
+        if let Some(route) = self.routes.get_mut(prefix) {
+            route.set_beside(is_beside);
+        }
         self.stand(prefix, group, standing);
-        // A dead group took its own routes along; one that comes from another group is still there.
-        if replace && standing == Standing::Refused {
-            out.push(self.delete_op(prefix, provenance));
+        if standing == Standing::Refused {
+            // A dead group took its own routes along, but not from all engines; a route that comes from another group is still there.
+            if replaced {
+                out.push(self.delete_op(prefix, Scope::All, provenance));
+            } else if old.standing() != Standing::Refused {
+                out.push(self.delete_op(prefix, Scope::Beside, provenance));
+            }
+        } else if is_beside && !old.is_beside() && old.standing() != Standing::Refused {
+            out.push(self.delete_op(prefix, Scope::Authority, provenance));
         }
         out.push(output);
     }
@@ -342,6 +372,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         prefix: P,
         group: u32,
         replace: bool,
+        scope: Scope,
         provenance: Provenance,
     ) -> Option<(Standing, Output)> {
         let group = self.root(group)?;
@@ -349,7 +380,7 @@ impl<P: TableKey + IpKey> Fib<P> {
             return Some((Standing::Refused, self.rejected(prefix, provenance, &reason.reason)));
         }
         let (table, target) = (self.table, group.target());
-        let op = EngineOp::SetRoute { table, prefix: prefix.into(), target, replace, provenance };
+        let op = EngineOp::SetRoute { table, prefix: prefix.into(), target, replace, scope, provenance };
         Some((Standing::Installed, Output::Engine(op)))
     }
 
@@ -364,8 +395,8 @@ impl<P: TableKey + IpKey> Fib<P> {
         }
     }
 
-    fn delete_op(&self, prefix: P, provenance: Provenance) -> Output {
-        Output::Engine(EngineOp::DeleteRoute { table: self.table, prefix: prefix.into(), provenance })
+    fn delete_op(&self, prefix: P, scope: Scope, provenance: Provenance) -> Output {
+        Output::Engine(EngineOp::DeleteRoute { table: self.table, prefix: prefix.into(), scope, provenance })
     }
 
     fn rejected(&self, prefix: P, provenance: Provenance, reason: &str) -> Output {
@@ -423,8 +454,8 @@ impl<P: TableKey + IpKey> Fib<P> {
         for (prefix, route) in self.routes.iter() {
             let owner = self.groups.get(route.group()).and_then(|g| g.owner);
             if let (true, Some(id)) = (route.is_announced(), owner) {
-                let provenance = Provenance::NONE;
-                batch.routes.push(FibRoute { prefix, group: Some(id), provenance });
+                let (is_external, provenance) = (route.is_external(), Provenance::NONE);
+                batch.routes.push(FibRoute { prefix, group: Some(id), is_external, provenance });
             }
         }
         batch
@@ -442,7 +473,9 @@ impl<P: TableKey + IpKey> Fib<P> {
 }
 
 /// The operations on a table of any family.
-pub(crate) trait Side: refusal::Refusals + replay::Replay + resync::Resync {
+pub(crate) trait Side:
+    placement::Placement + refusal::Refusals + replay::Replay + resync::Resync
+{
     /// Background work.
     fn run_slice(&mut self, budget: &mut Budget, pool: &mut Pool, out: &mut Outbox<Output>) -> Progress;
 
@@ -472,11 +505,15 @@ impl<P: TableKey + IpKey> Side for Fib<P> {
         if self.run_sweep(budget, pool, out) == Progress::More {
             return Progress::More;
         }
-        self.run_unseen(budget, out)
+        if self.run_unseen(budget, out) == Progress::More {
+            return Progress::More;
+        }
+        self.run_placement(budget, out)
     }
 
     fn is_idle(&self) -> bool {
-        self.revisit.is_none() && self.sweep.is_none() && self.unseen.is_none()
+        let is_settled = self.sweep.is_none() && self.unseen.is_none() && self.placement.is_none();
+        self.revisit.is_none() && is_settled
     }
 
     fn summary(&self) -> Summary {

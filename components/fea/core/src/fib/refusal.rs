@@ -2,7 +2,7 @@
 //! its owner, what vanished is written again.
 
 use super::Fib;
-use crate::engine::{NextHopId, Refusal, RefusalKind, RouteTarget};
+use crate::engine::{NextHopId, Refusal, RefusalKind, RouteTarget, Scope};
 use crate::members::Pool;
 use crate::output::Output;
 use crate::routes::{Route, Standing};
@@ -103,10 +103,11 @@ impl<P: TableKey + IpKey> Refusals for Fib<P> {
             return;
         }
         self.stand(prefix, route.group(), Standing::Refused);
-        if refused.replace && refused.refusal.kind != RefusalKind::Exists {
-            // What is refused is not there: the route that it was to replace goes too.
-            out.push(self.delete_op(prefix, refused.provenance));
-        }
+        // What is refused is not there: the route that it was to replace goes too. Engines beside the authority may have the route
+        // although the authority had none: it has begun to take the route.
+        let is_replaced = refused.replace && refused.refusal.kind != RefusalKind::Exists;
+        let scope = if is_replaced { Scope::All } else { Scope::Beside };
+        out.push(self.delete_op(prefix, scope, refused.provenance));
         out.push(self.rejected(prefix, refused.provenance, &refused.refusal.reason));
     }
 

@@ -1,4 +1,4 @@
-//! The groups and routes that the authority holds, for an engine that joins beside the authority.
+//! The groups and routes that the authority holds, and the routes that are only beside it, for an engine that joins beside the authority.
 
 use super::{Fib, Group};
 use crate::engine::{EngineOp, RouteTarget};
@@ -61,7 +61,8 @@ impl<P: TableKey + IpKey> Replay for Fib<P> {
         for (prefix, route) in self.routes.iter_after(cursor) {
             if let Some(target) = self.held_target(*route) {
                 let (table, prefix, provenance) = (self.table, prefix.into(), Provenance::NONE);
-                apply(EngineOp::SetRoute { table, prefix, target, replace: true, provenance });
+                let scope = route.scope();
+                apply(EngineOp::SetRoute { table, prefix, target, replace: true, scope, provenance });
             }
             if !budget.spend(1) {
                 return ControlFlow::Break(prefix.into());
@@ -72,8 +73,8 @@ impl<P: TableKey + IpKey> Replay for Fib<P> {
 }
 
 impl<P: TableKey + IpKey> Fib<P> {
-    /// Returns the target of a route in the authority; `None` if the authority does not hold the route, or if the route was found there
-    /// with a target that cannot be requested. An operation on such a route follows when the route is repaired or announced. No walk over
+    /// Returns the target of a route in the authority, or in the engines beside it; `None` if they do not hold the route, or if the route
+    /// was found in the authority with a target that cannot be requested. An operation on such a route follows when the route is repaired or announced. No walk over
     /// routes that are due may be under way.
     fn held_target(&self, route: Route) -> Option<RouteTarget> {
         let group = self.root(route.group()).filter(|_| route.standing() == Standing::Installed)?;

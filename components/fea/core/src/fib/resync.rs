@@ -27,6 +27,8 @@ pub(crate) enum Observation {
     Damaged,
     /// The route has our mark and is not wanted.
     Unwanted,
+    /// The route has our mark and is wanted beside the authority only.
+    Misplaced,
 }
 
 /// The resynchronization of a table with the engine and the owner.
@@ -112,6 +114,9 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
         let Ok(prefix) = P::try_from(prefix) else { return Observation::Unwanted };
         let Some(route) = self.routes.get_mut(prefix) else { return Observation::Unwanted };
         route.set_seen(true);
+        if route.is_beside() {
+            return Observation::Misplaced;
+        }
         let number = route.group();
         let wanted = self.root(number).map(Group::target);
         let Some(route) = self.routes.get_mut(prefix) else { return Observation::Unwanted };
@@ -177,7 +182,9 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
 
     fn route_gone(&mut self, prefix: IpPrefix) -> bool {
         let Ok(prefix) = P::try_from(prefix) else { return false };
-        let Some(route) = self.routes.get_mut(prefix) else { return false };
+        let Some(route) = self.routes.get_mut(prefix).filter(|route| !route.is_beside()) else {
+            return false;
+        };
         if route.standing() == Standing::Installed {
             route.set_standing(Standing::Due);
         }
@@ -185,7 +192,9 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
     }
 
     fn repair(&mut self, prefix: IpPrefix, out: &mut Outbox<Output>) {
-        let Some((prefix, route)) = self.entry(prefix) else { return };
+        let Some((prefix, route)) = self.entry(prefix).filter(|(_, route)| !route.is_beside()) else {
+            return;
+        };
         match route.standing() {
             Standing::Due => self.write(prefix, route.group(), true, Provenance::NONE, out),
             Standing::Refused => self.write(prefix, route.group(), false, Provenance::NONE, out),
@@ -274,7 +283,7 @@ impl<P: TableKey + IpKey> Fib<P> {
                 self.unseen = None;
                 break;
             };
-            if !route.is_seen() && route.standing() == Standing::Installed {
+            if !route.is_seen() && !route.is_beside() && route.standing() == Standing::Installed {
                 out.push(Output::Effect(Effect::Event(Event::RouteRepaired(self.table, prefix.into()))));
                 self.write(prefix, route.group(), true, Provenance::NONE, out);
             }

@@ -11,7 +11,7 @@ use super::layout::{Action, Way};
 use super::members::MemberSlot;
 use super::tables::{Tables, Target};
 use super::words::Words;
-use crate::engine::{EngineOp, Member, Members, NextHopId, PREFERENCE, RouteTarget};
+use crate::engine::{EngineOp, Member, Members, NextHopId, PREFERENCE, RouteTarget, Scope};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -269,7 +269,12 @@ impl<W: Words> Forwarder<W> {
             EngineOp::SetMember { id, member } => self.set_member(*id, *member),
             EngineOp::SetGroup { id, members, .. } => self.set_group(*id, members),
             EngineOp::DeleteNextHop { id } => self.delete_next_hop(*id),
-            EngineOp::SetRoute { table: TableId::MAIN, prefix, target, .. } => {
+            EngineOp::SetRoute { table: TableId::MAIN, prefix, target, scope, .. } => {
+                if *scope != Scope::Beside {
+                    // The kernel took Sluice's route: it replaced another program's of the same preference, if there was one.
+                    let prefix = *prefix;
+                    self.remove_foreign(ForeignRoute { prefix, table: TableId::MAIN, metric: PREFERENCE });
+                }
                 self.set_route(*prefix, Some(self.target(*target)));
             }
             EngineOp::DeleteRoute { table: TableId::MAIN, prefix, .. } => self.set_route(*prefix, None),
@@ -291,10 +296,6 @@ impl<W: Words> Forwarder<W> {
     }
 
     fn set_route(&mut self, prefix: IpPrefix, new: Option<Target>) {
-        if new.is_some() {
-            // The kernel took Sluice's route: it replaced another program's of the same preference, if there was one.
-            self.remove_foreign(ForeignRoute { prefix, table: TableId::MAIN, metric: PREFERENCE });
-        }
         let precedence = self.foreign.precedence(prefix);
         let old = self.own_route(prefix, precedence);
         if old == new {

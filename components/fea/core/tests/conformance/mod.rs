@@ -2,7 +2,7 @@
 //! run it.
 
 use sluice_base::*;
-use sluice_fea::engine::{Capability, EngineRoute, RouteQuery};
+use sluice_fea::engine::{Capability, EngineRoute, RouteQuery, Scope};
 use sluice_fea::{Engine, EngineOp, Member, NextHopId, Notice, RefusalKind, Refused, RouteTarget};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -37,11 +37,18 @@ fn gateway(n: u8) -> IpAddr {
 }
 
 fn set_route(n: u8, target: RouteTarget, replace: bool) -> EngineOp {
-    EngineOp::SetRoute { table: TABLE, prefix: prefix(n), target, replace, provenance: Provenance::NONE }
+    EngineOp::SetRoute {
+        table: TABLE,
+        prefix: prefix(n),
+        target,
+        replace,
+        scope: Scope::All,
+        provenance: Provenance::NONE,
+    }
 }
 
 fn delete_route(n: u8) -> EngineOp {
-    EngineOp::DeleteRoute { table: TABLE, prefix: prefix(n), provenance: Provenance::NONE }
+    EngineOp::DeleteRoute { table: TABLE, prefix: prefix(n), scope: Scope::All, provenance: Provenance::NONE }
 }
 
 struct Suite<S> {

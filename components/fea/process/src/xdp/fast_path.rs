@@ -131,8 +131,8 @@ impl FastPath {
             InterfaceEvent::Changed(interface) if interface.loopback => {}
             InterfaceEvent::Changed(interface) => {
                 let index = interface.index;
-                let known = HostInterface { interface: interface.clone(), refusal: None };
-                self.interfaces.insert(index, known);
+                let refusal = self.interfaces.remove(&index).and_then(|known| known.refusal);
+                self.interfaces.insert(index, HostInterface { interface: interface.clone(), refusal });
                 self.refresh(index);
             }
             InterfaceEvent::Removed(index) => {

@@ -353,6 +353,7 @@ impl Model {
             resources: None,
             files: None,
             network_admin: false,
+            programs: Default::default(),
         })
     }
 

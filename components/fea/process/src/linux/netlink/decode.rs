@@ -264,6 +264,7 @@ mod tests {
     use proptest::prelude::*;
     use sluice_base::Provenance;
     use sluice_fea::EngineOp;
+    use sluice_fea::engine::Scope;
 
     fn check(op: EngineOp, expected: Notice) {
         let mut out = Messages::default();
@@ -277,12 +278,15 @@ mod tests {
         let interface = InterfaceIndex::new(3).unwrap();
         let (table, prefix) = (TableId(70_000), "2001:db8::/32".parse().unwrap());
         let target = RouteTarget::Group(NextHopId(5));
-        let provenance = Provenance::NONE;
+        let (scope, provenance) = (Scope::All, Provenance::NONE);
         check(
-            EngineOp::SetRoute { table, prefix, target, replace: true, provenance },
+            EngineOp::SetRoute { table, prefix, target, replace: true, scope, provenance },
             Notice::RouteIs { table, prefix, target: Some(target), replaced: true },
         );
-        check(EngineOp::DeleteRoute { table, prefix, provenance }, Notice::RouteGone { table, prefix });
+        check(
+            EngineOp::DeleteRoute { table, prefix, scope, provenance },
+            Notice::RouteGone { table, prefix },
+        );
         for member in [
             Member::Via { gateway: "10.0.0.1".parse().unwrap(), interface },
             Member::Via { gateway: "fe80::1".parse().unwrap(), interface },

@@ -277,6 +277,7 @@ pub const fn family(family: Family) -> i32 {
 mod tests {
     use super::*;
     use sluice_base::Provenance;
+    use sluice_fea::engine::Scope;
 
     #[test]
     fn a_route_in_octets() {
@@ -286,6 +287,7 @@ mod tests {
             prefix: "192.0.2.0/24".parse().unwrap(),
             target: RouteTarget::Group(NextHopId(7)),
             replace: false,
+            scope: Scope::All,
             provenance: Provenance::NONE,
         };
         assert!(messages.push(&op, 9));
