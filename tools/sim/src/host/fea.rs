@@ -143,6 +143,8 @@ impl FeaProcess {
                         self.tell_owner(base, fabric, FromFea::Resynced);
                     }
                 }
+                // Simulated routers have no engine beside the kernel that takes routes alone.
+                Effect::RoutesSelected => {}
                 Effect::Event(event) => fabric.history.note(fabric.now, base.id, 10, || event.to_string()),
             }
         }
