@@ -167,9 +167,13 @@ impl FeaProcess {
                     self.switch.interface_event(&event);
                     self.tell_interface(event);
                 }
-                Effect::Resynced { table, kept, swept, .. } => fib::note_resynced(self, table, kept, swept),
+                Effect::Resynced { table, family, kept, swept } => {
+                    fib::note_resynced(self, table, kept, swept);
+                    self.switch.note_resynced(table, family);
+                }
+                Effect::RoutesSelected => self.switch.note_selected(),
                 Effect::Event(event) => info!(event = event.id(), "{event}"),
-                Effect::Rejected { .. } | Effect::RoutesSelected => {}
+                Effect::Rejected { .. } => {}
             }
         }
         self.spare.replace(effects);
@@ -305,11 +309,13 @@ impl Component for FeaProcess {
     }
 
     async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), Self::Error> {
-        let configuration::Read { configuration, policy, installs_routes, engine } = settings;
+        let configuration::Read { configuration, policy, installs_routes, engine, kernel_prefixes } =
+            settings;
         self.sockets.set_policy(policy);
         self.input(Input::Configure(configuration));
+        // Before the RIB's routes come: those that the kernel is not to have never enter it.
+        self.switch.want(&self, engine, kernel_prefixes);
         self.install_routes(installs_routes);
-        self.switch.want(engine);
         Ok(())
     }
 }

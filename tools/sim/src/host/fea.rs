@@ -143,6 +143,8 @@ impl FeaProcess {
                         self.tell_owner(base, fabric, FromFea::Resynced);
                     }
                 }
+                // A simulated router has one engine, which takes all routes.
+                Effect::RoutesSelected => {}
                 Effect::Event(event) => fabric.history.note(fabric.now, base.id, 10, || event.to_string()),
             }
         }

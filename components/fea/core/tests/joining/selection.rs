@@ -24,7 +24,7 @@ fn mixed_world() -> (World, Shared) {
 }
 
 fn is_selected(world: &mut World) -> bool {
-    let selected = world.effects.iter().any(|effect| *effect == Effect::RoutesSelected);
+    let selected = world.effects.contains(&Effect::RoutesSelected);
     world.effects.clear();
     selected
 }

@@ -274,19 +274,20 @@ impl FastPath {
         obstacles.for_received(index, family).map(str::to_owned).collect()
     }
 
-    /// Does what follows from the last inputs: asks the kernel to resolve neighbors, and goes live once the tables are complete.
+    /// Does what follows from the last inputs: asks the kernel to resolve neighbors, and goes live once the tables are complete, if
+    /// `may_go_live`.
     /// Returns a grace period to wait for, if numbers of the tables wait to be free again.
     ///
     /// # Errors
     ///
     /// If the kernel refuses the program in its slot.
-    pub fn settle(&mut self) -> Result<Option<Grace>, BpfError> {
+    pub fn settle(&mut self, may_go_live: bool) -> Result<Option<Grace>, BpfError> {
         let wishes = self.forwarder.borrow_mut().take_wishes();
         if !wishes.is_empty() {
             self.wish(&wishes);
         }
         let is_complete = self.forwarder.borrow().is_complete();
-        if !self.is_live && is_complete && self.knows_host && self.obstacles.is_some() {
+        if !self.is_live && may_go_live && is_complete && self.knows_host && self.obstacles.is_some() {
             self.chain.go_live(&self.ip)?;
             self.is_live = true;
             let all: Vec<_> = self.interfaces.keys().copied().collect();
