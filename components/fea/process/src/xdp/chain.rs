@@ -208,10 +208,22 @@ impl Chain {
         let entry = interface.number() as usize;
         let number = self.number(interface).unwrap_or_default().to_ne_bytes();
         let [a, b, c, d, e, f] = mac;
-        // Flags are on only while the address is right.
-        self.ports.store64(entry, 1, 0);
-        self.ports.store64(entry, 0, u64::from_ne_bytes([a, b, c, d, e, f, number[0], number[1]]));
+        let address = u64::from_ne_bytes([a, b, c, d, e, f, number[0], number[1]]);
+        if self.ports.load64(entry, 0) != Some(address) {
+            // Flags are on only while the address is right.
+            self.ports.store64(entry, 1, 0);
+            self.ports.store64(entry, 0, address);
+        }
         self.ports.store64(entry, 1, flags.into());
+    }
+
+    /// Returns the families for which an interface's entry has the fast path on, as this process or an earlier one wrote it; 0 if the entry
+    /// has another link-layer address.
+    pub fn flags(&self, interface: InterfaceIndex, mac: Mac) -> u32 {
+        let entry = interface.number() as usize;
+        let address = self.ports.load64(entry, 0).unwrap_or_default().to_ne_bytes();
+        let flags = self.ports.load64(entry, 1).unwrap_or_default();
+        if address.starts_with(&mac) { flags as u32 } else { 0 }
     }
 
     /// Detaches the root program from all interfaces and removes all pins below `folder`.

@@ -258,8 +258,13 @@ impl FastPath {
         let sends = host.interface.running && self.sent_reasons(index).is_empty();
         let port = Port { mac, mtu: host.interface.mtu, sends };
         self.forwarder.borrow_mut().set_port(index, Some(port));
-        let on = |family| self.is_live && self.received_reasons(index, family).is_empty();
-        let flag = |family, flag| if on(family) { flag } else { 0 };
+        // An earlier process's program goes on where the fast path is on: the kernel may not have the routes.
+        let earlier = self.chain.flags(index, mac);
+        let on = |family, flag| {
+            let is_free = self.obstacles.is_none() || self.received_reasons(index, family).is_empty();
+            is_free && (self.is_live || earlier & flag != 0)
+        };
+        let flag = |family, flag| if on(family, flag) { flag } else { 0 };
         let flags = flag(Family::Ipv4, PORT_IPV4) | flag(Family::Ipv6, PORT_IPV6);
         self.chain.set_port(index, mac, flags);
     }

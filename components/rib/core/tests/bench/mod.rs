@@ -4,9 +4,9 @@
 
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{
-    Address, AnyPrefix, Distance, Duration, FamilyId, FibBatch, FibRoute, Forwarding, GroupId, Instant, Interface,
-    InterfaceAddress, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, NextHop, Prefix, Provenance,
-    RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId,
+    Address, AnyPrefix, Distance, Duration, FamilyId, FibBatch, FibRoute, Forwarding, GroupId, Instant,
+    Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, NextHop, Prefix,
+    Provenance, RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
 use sluice_rib::RibPolicies;
