@@ -86,7 +86,7 @@ impl RouteSet {
 /// A change of a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum RouteAction {
-    /// The prefix has this route now, whether or not it had one: an index into [`RouteBatch::sets`].
+    /// The prefix has this route now; the old route, if any, is replaced: an index into [`RouteBatch::sets`].
     Set(u32),
     /// The prefix has no route of this origin any more.
     Delete,
@@ -99,7 +99,7 @@ pub struct RouteUpdate<P> {
     pub prefix: P,
     /// The change.
     pub action: RouteAction,
-    /// The event that caused it.
+    /// The event that caused the change.
     pub provenance: Provenance,
 }
 
@@ -144,9 +144,9 @@ pub struct FibRoute<P> {
     pub prefix: P,
     /// The group to forward by; `None` deletes the route.
     pub group: Option<GroupId>,
-    /// True for a route of an external origin, such as BGP's. Means nothing in a deletion.
+    /// True for a route of an external origin, for example BGP. Deletions ignore the flag.
     pub is_external: bool,
-    /// The event that caused it.
+    /// The event that caused the change.
     pub provenance: Provenance,
 }
 
@@ -155,11 +155,11 @@ pub struct FibRoute<P> {
 /// addresses where an engine reads it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FibBatch<P, G = IpAddr> {
-    /// Groups that are new, or known ones that forward differently from now on (all their routes follow at once).
+    /// New groups, and known groups with another forwarding (all routes of such a group follow at once).
     pub groups: Vec<(GroupId, Forwarding<G>)>,
     /// Routes.
     pub routes: Vec<FibRoute<P>>,
-    /// Groups that no route uses any more.
+    /// Groups without routes.
     pub unused: Vec<GroupId>,
 }
 

@@ -227,3 +227,127 @@ fn ports_follow_their_interfaces() {
     lab.until("the interface is gone", |lab| port(lab, "spare") == Value::Null);
     lab.until("packets are forwarded by XDP", is_fast);
 }
+
+const WITH_BGP: &str = r#"
+[nodes.a]
+routes = ['default via 10.1.0.1', 'default via 2001:db8:1::1']
+[nodes.bird]
+daemon = 'bird'
+loopback = ['203.0.113.1/32', '198.51.100.1/32', '2001:db8:a::1/128']
+routes = ['default via 10.2.0.1', 'default via 2001:db8:2::1']
+config = '''
+router id 10.2.0.2;
+protocol device { }
+protocol static { ipv4; route 198.51.100.0/24 blackhole; }
+protocol static { ipv6; route 2001:db8:a::/48 blackhole; }
+protocol bgp sluice {
+    local 10.2.0.2 as 64501; neighbor 10.2.0.1 as 64500;
+    connect delay time 1; connect retry time 1; error wait time 1, 2;
+    ipv4 { import none; export where source = RTS_STATIC; };
+    ipv6 { import none; export where source = RTS_STATIC; next hop address 2001:db8:2::2; };
+}
+'''
+[nodes.sluice]
+daemon = 'sluice'
+config = '''
+interfaces { forwarding { engine xdp; } }
+protocols {
+    static { route 203.0.113.0/24 { next-hop 10.2.0.2; } }
+    bgp {
+        local-as 64500; router-id 10.0.0.1; default-policy accept;
+        neighbor 10.2.0.2 { peer-as 64501; connect-retry-time 1; ipv6-unicast enabled; }
+    }
+}
+'''
+[[links]]
+a = 'a:eth0'
+b = 'sluice:eth0'
+a_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
+b_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
+xdp = true
+[[links]]
+a = 'bird:eth0'
+b = 'sluice:eth1'
+a_addresses = ['10.2.0.2/24', '2001:db8:2::2/64']
+b_addresses = ['10.2.0.1/24', '2001:db8:2::1/64']
+xdp = true
+"#;
+
+/// Sluice's routes in the kernel's table, by prefix.
+fn in_kernel(lab: &RouterLab) -> Vec<String> {
+    let of = |family| lab.lab.exec("sluice", "ip", [family, "route", "show", "proto", "83"]).unwrap();
+    let text = of("-4") + &of("-6");
+    text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+const STATIC: [&str; 1] = ["203.0.113.0/24"];
+const ALL: [&str; 3] = ["198.51.100.0/24", "203.0.113.0/24", "2001:db8:a::/48"];
+
+/// The kernel has no route of BGP, and packets to these routes flow: while a new process fills new tables, and while the engine changes.
+#[test]
+fn routes_of_bgp_are_not_in_the_kernel() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = RouterLab::up(&WITH_BGP.parse().unwrap(), Path::new(SLUICE));
+    lab.until("BGP's routes are in the tables", |lab| is_live(lab) && forwarding(lab)["routes"] == "3");
+    lab.until("neighbors are resolved", |lab| forwarding(lab)["unresolved"] == "0");
+    assert_eq!(
+        (forwarding(&lab)["configured"].as_str(), in_kernel(&lab)),
+        (Some("xdp"), STATIC.map(String::from).to_vec())
+    );
+    for (address, reason) in [("198.51.100.1", "forwarded-ipv4"), ("2001:db8:a::1", "forwarded-ipv6")] {
+        let before = counted(&lab, "eth0", reason);
+        ping(&lab, address);
+        assert!(counted(&lab, "eth0", reason) >= before + 20, "{}", forwarding(&lab));
+    }
+
+    let is_up = |lab: &RouterLab| is_live(lab) && forwarding(lab)["routes"] == "3";
+    no_loss(&lab, "another FEA", || {
+        kill(&lab, "fea");
+        lab.until("the fast path forwards by the new tables", is_up);
+        assert_eq!(in_kernel(&lab), STATIC);
+        let before = counted(&lab, "eth0", "forwarded-ipv4");
+        lab.until("packets are counted on", |lab| counted(lab, "eth0", "forwarded-ipv4") > before);
+    });
+    // The list names external routes that the kernel has too.
+    no_loss(&lab, "another list", || {
+        commit(&lab, "set interfaces forwarding kernel-prefix 198.51.0.0/16");
+        lab.until("the kernel has the route of the list", |lab| in_kernel(lab) == ALL[..2]);
+        commit(&lab, "delete interfaces forwarding kernel-prefix");
+        lab.until("the kernel has internal routes only", |lab| in_kernel(lab) == STATIC);
+    });
+    no_loss(&lab, "both and back", || {
+        commit(&lab, "set interfaces forwarding engine both");
+        lab.until("the kernel has all routes", |lab| in_kernel(lab) == ALL);
+        assert!(is_live(&lab));
+        commit(&lab, "set interfaces forwarding engine xdp");
+        lab.until("the kernel has internal routes only", |lab| in_kernel(lab) == STATIC);
+    });
+    no_loss(&lab, "the kernel", || {
+        commit(&lab, "set interfaces forwarding engine kernel");
+        lab.until("the kernel forwards alone", |lab| !is_live(lab));
+        assert_eq!(in_kernel(&lab), ALL);
+    });
+    no_loss(&lab, "from the kernel", || {
+        commit(&lab, "set interfaces forwarding engine xdp");
+        lab.until("the kernel has internal routes only", |lab| in_kernel(lab) == STATIC);
+        assert!(is_live(&lab));
+    });
+}
+
+/// Sends echo requests from `a` to a destination of BGP while `act` runs; panics if an answer is missing.
+fn no_loss(lab: &RouterLab, what: &str, act: impl FnOnce()) {
+    let mut flood = lab.lab.command("a", "ping").unwrap();
+    let mut flood = flood
+        .args(["-q", "-i", "0.002", "-W", "5", "198.51.100.1"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    act();
+    lab.signal("-INT", flood.id().into());
+    let said = std::io::read_to_string(flood.stdout.take().unwrap()).unwrap();
+    flood.wait().unwrap();
+    assert!(said.contains(" 0% packet loss"), "{what}: {said}");
+}

@@ -112,7 +112,7 @@ impl Router {
         while let Ok(sighting) = fast.sightings.try_recv() {
             fast.path.sighted(sighting)?;
         }
-        if let Some(grace) = fast.path.settle()? {
+        if let Some(grace) = fast.path.settle(true)? {
             sluice_bpf::run::wait_for_runs()?;
             fast.path.end_grace(grace);
         }

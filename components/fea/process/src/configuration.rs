@@ -1,7 +1,7 @@
 //! The configuration tree (fea.yang) as the core takes it.
 
 use serde::Deserialize;
-use sluice_base::{Family, InterfaceAddress};
+use sluice_base::{Family, InterfaceAddress, IpPrefix};
 use sluice_fea::socket::SocketPolicy;
 use sluice_fea::{Configuration, LinkConfiguration};
 use std::collections::BTreeMap;
@@ -27,6 +27,7 @@ struct Forwarding {
     ipv6: Option<bool>,
     install_routes: Option<bool>,
     engine: Option<ForwardingEngine>,
+    kernel_prefix: Vec<String>,
 }
 
 /// The engines that forward packets.
@@ -38,6 +39,8 @@ pub enum ForwardingEngine {
     Kernel,
     /// The kernel, and XDP where XDP works.
     Both,
+    /// XDP where XDP works, and the kernel without the routes of external origins.
+    Xdp,
 }
 
 impl ForwardingEngine {
@@ -46,6 +49,7 @@ impl ForwardingEngine {
         match self {
             ForwardingEngine::Kernel => "kernel",
             ForwardingEngine::Both => "both",
+            ForwardingEngine::Xdp => "xdp",
         }
     }
 }
@@ -68,6 +72,9 @@ pub enum ConfigurationError {
     /// A text is no address of an interface.
     #[error("`{0}` is not an address with a prefix length")]
     Address(String),
+    /// A text is no prefix.
+    #[error("`{0}` is not a prefix; write an address, a slash and a length, such as 192.0.2.0/24")]
+    Prefix(String),
 }
 
 /// The contents of the configuration.
@@ -83,6 +90,8 @@ pub struct Read {
     pub installs_routes: bool,
     /// The engines that forward packets.
     pub engine: ForwardingEngine,
+    /// External routes that the kernel gets with the engine `xdp` too: those with these prefixes or inside them.
+    pub kernel_prefixes: Vec<IpPrefix>,
 }
 
 /// Reads the tree. A router forwards unless its configuration says that it does not.
@@ -98,12 +107,15 @@ pub fn read(config: &serde_json::Value) -> Result<Read, ConfigurationError> {
         (Family::Ipv4, tree.forwarding.ipv4.unwrap_or(true)),
         (Family::Ipv6, tree.forwarding.ipv6.unwrap_or(true)),
     ]);
+    let prefix = |text: &String| text.parse().map_err(|_| ConfigurationError::Prefix(text.clone()));
+    let kernel_prefixes = tree.forwarding.kernel_prefix.iter().map(prefix).collect::<Result<_, _>>()?;
     Ok(Read {
         configuration: Configuration { interfaces, forwarding },
         policy: tree.socket_rights,
         programs: tree.program_rights,
         installs_routes: tree.forwarding.install_routes.unwrap_or(true),
         engine: tree.forwarding.engine.unwrap_or_default(),
+        kernel_prefixes,
     })
 }
 
@@ -139,6 +151,11 @@ mod tests {
         );
         let both = serde_json::json!({"forwarding": {"engine": "both"}});
         assert_eq!(super::read(&both).expect("valid").engine, ForwardingEngine::Both);
+        let xdp = serde_json::json!({"forwarding": {"engine": "xdp", "kernel-prefix": ["192.0.2.0/24"]}});
+        let Read { engine, kernel_prefixes, .. } = super::read(&xdp).expect("valid");
+        assert_eq!((engine, kernel_prefixes), (ForwardingEngine::Xdp, vec!["192.0.2.0/24".parse().unwrap()]));
+        let wrong = serde_json::json!({"forwarding": {"kernel-prefix": ["192.0.2.0"]}});
+        assert!(super::read(&wrong).is_err_and(|error| error.to_string().contains("192.0.2.0")));
         let reflector = serde_json::json!({"forwarding": {"install-routes": false}});
         assert!(!super::read(&reflector).expect("valid").installs_routes);
         assert!(address("10.0.0.1/33").is_err());

@@ -172,9 +172,13 @@ impl FeaProcess {
                     self.switch.interface_event(&event);
                     self.tell_interface(event);
                 }
-                Effect::Resynced { table, kept, swept, .. } => fib::note_resynced(self, table, kept, swept),
+                Effect::Resynced { table, family, kept, swept } => {
+                    fib::note_resynced(self, table, kept, swept);
+                    self.switch.note_resynced(table, family);
+                }
+                Effect::RoutesSelected => self.switch.note_selected(),
                 Effect::Event(event) => info!(event = event.id(), "{event}"),
-                Effect::Rejected { .. } | Effect::RoutesSelected => {}
+                Effect::Rejected { .. } => {}
             }
         }
         self.spare.replace(effects);
@@ -313,12 +317,14 @@ impl Component for FeaProcess {
     }
 
     async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), Self::Error> {
-        let configuration::Read { configuration, policy, programs, installs_routes, engine } = settings;
+        let configuration::Read { configuration, policy, programs, installs_routes, engine, kernel_prefixes } =
+            settings;
         self.sockets.set_policy(policy);
         self.programs.set_rights(programs);
         self.input(Input::Configure(configuration));
+        // Before the RIB's routes come: those that the kernel is not to have never enter it.
+        self.switch.want(&self, engine, kernel_prefixes);
         self.install_routes(installs_routes);
-        self.switch.want(engine);
         Ok(())
     }
 }

@@ -119,6 +119,31 @@ fn external_routes_resolve_through_internal_ones_and_follow_them() {
     assert_eq!(b.engine("203.0.113.0/24"), "-");
 }
 
+/// The engine knows whether a route's origin is external, also when the origin changes and the group stays.
+#[test]
+fn the_engine_knows_external_routes() {
+    let mut b = Bench::new();
+    b.origin("bgp", 20, true);
+    b.origin("static", 1, false);
+    let is_external = |b: &Bench| b.externals["203.0.113.0/24"];
+    b.set("bgp", "203.0.113.0/24", "10.0.0.2");
+    assert!(is_external(&b));
+    let (routes_told, groups) = (b.routes_told, b.engine_groups());
+    b.set("static", "203.0.113.0/24", "10.0.0.2");
+    assert_eq!((b.engine("203.0.113.0/24"), b.engine_groups()), ("10.0.0.2@1".into(), groups));
+    assert!(!is_external(&b));
+    b.delete("static", "203.0.113.0/24");
+    assert!(is_external(&b));
+    b.set("bgp", "203.0.113.0/24", "10.0.0.2");
+    assert_eq!(b.routes_told, routes_told + 2, "nothing new is not sent");
+    // An engine that is busy in between gets the difference to what it has.
+    b.engine_busy(true);
+    b.set("static", "203.0.113.0/24", "10.0.0.2");
+    b.delete("static", "203.0.113.0/24");
+    b.engine_busy(false);
+    assert_eq!((b.routes_told, is_external(&b)), (routes_told + 2, true));
+}
+
 /// IPv6 through the same changes: a next hop that becomes reachable, moves, and is lost; an interface that goes down.
 #[test]
 fn external_ipv6_routes_resolve_through_internal_ones_and_follow_them() {

@@ -143,7 +143,7 @@ impl FeaProcess {
                         self.tell_owner(base, fabric, FromFea::Resynced);
                     }
                 }
-                // Simulated routers have no engine beside the kernel that takes routes alone.
+                // A simulated router has one engine, which takes all routes.
                 Effect::RoutesSelected => {}
                 Effect::Event(event) => fabric.history.note(fabric.now, base.id, 10, || event.to_string()),
             }

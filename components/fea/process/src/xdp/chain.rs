@@ -264,9 +264,11 @@ impl Chain {
 
     fn write_entry(&self, interface: InterfaceIndex, [address, flags]: [u64; 2]) {
         let entry = interface.number() as usize;
-        // Flags are on only while the address is right.
-        self.ports.store64(entry, 1, 0);
-        self.ports.store64(entry, 0, address);
+        if self.ports.load64(entry, 0) != Some(address) {
+            // Flags are on only while the address is right.
+            self.ports.store64(entry, 1, 0);
+            self.ports.store64(entry, 0, address);
+        }
         self.ports.store64(entry, 1, flags);
     }
 
@@ -293,6 +295,15 @@ impl Chain {
             }
         }
         mended
+    }
+
+    /// Returns the families for which an interface's entry has the fast path on, as this process or an earlier one wrote it; 0 if the entry
+    /// has another link-layer address.
+    pub fn flags(&self, interface: InterfaceIndex, mac: Mac) -> u32 {
+        let entry = interface.number() as usize;
+        let address = self.ports.load64(entry, 0).unwrap_or_default().to_ne_bytes();
+        let flags = self.ports.load64(entry, 1).unwrap_or_default();
+        if address.starts_with(&mac) { flags as u32 } else { 0 }
     }
 
     /// Detaches the root program from all interfaces and removes all pins below `folder`.

@@ -255,8 +255,13 @@ impl FastPath {
         let sends = host.interface.running && self.sent_reasons(index).is_empty();
         let port = Port { mac, mtu: host.interface.mtu, sends };
         self.forwarder.borrow_mut().set_port(index, Some(port));
-        let on = |family| self.is_live && self.received_reasons(index, family).is_empty();
-        let flag = |family, flag| if on(family) { flag } else { 0 };
+        // An earlier process's program goes on where the fast path is on: the kernel may not have the routes.
+        let earlier = self.chain.flags(index, mac);
+        let on = |family, flag| {
+            let is_free = self.obstacles.is_none() || self.received_reasons(index, family).is_empty();
+            is_free && (self.is_live || earlier & flag != 0)
+        };
+        let flag = |family, flag| if on(family, flag) { flag } else { 0 };
         let flags = flag(Family::Ipv4, PORT_IPV4) | flag(Family::Ipv6, PORT_IPV6);
         let skipped = self.skipped.get(&host.interface.name).copied().unwrap_or_default();
         self.chain.set_port(index, mac, flags, skipped);
@@ -272,19 +277,20 @@ impl FastPath {
         obstacles.for_received(index, family).map(str::to_owned).collect()
     }
 
-    /// Does what follows from the last inputs: asks the kernel to resolve neighbors, and goes live once the tables are complete.
+    /// Does what follows from the last inputs: asks the kernel to resolve neighbors, and goes live once the tables are complete, if
+    /// `may_go_live`.
     /// Returns a grace period to wait for, if numbers of the tables wait to be free again.
     ///
     /// # Errors
     ///
     /// If the kernel refuses the program in its slot.
-    pub fn settle(&mut self) -> Result<Option<Grace>, BpfError> {
+    pub fn settle(&mut self, may_go_live: bool) -> Result<Option<Grace>, BpfError> {
         let wishes = self.forwarder.borrow_mut().take_wishes();
         if !wishes.is_empty() {
             self.wish(&wishes);
         }
         let is_complete = self.forwarder.borrow().is_complete();
-        if !self.is_live && is_complete && self.knows_host && self.obstacles.is_some() {
+        if !self.is_live && may_go_live && is_complete && self.knows_host && self.obstacles.is_some() {
             self.chain.go_live(&self.ip)?;
             self.is_live = true;
             let all: Vec<_> = self.interfaces.keys().copied().collect();

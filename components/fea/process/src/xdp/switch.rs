@@ -2,10 +2,12 @@
 
 use super::chain::Chain;
 use super::fast_path::{FastPath, FastPathError};
+use super::selection::Selection;
 use super::watch::{Sighting, Watch};
 use crate::configuration::ForwardingEngine;
 use crate::process::FeaProcess;
-use sluice_base::InterfaceEvent;
+use sluice_base::{Family, InterfaceEvent, IpPrefix, TableId};
+use sluice_fea::Input;
 use sluice_fea::engine::BesideId;
 use sluice_fea::xdp::{Grace, XdpEngine};
 use sluice_process::pins_mount;
@@ -25,6 +27,8 @@ pub(crate) struct Switch {
     unavailable: RefCell<Option<String>>,
     /// True while interface events and grace periods are handled: both may lead here again.
     is_settling: Cell<bool>,
+    /// The routes that the kernel takes.
+    selection: Selection,
 }
 
 struct Running {
@@ -53,14 +57,42 @@ impl Default for Switch {
             running: RefCell::default(),
             unavailable: RefCell::default(),
             is_settling: Cell::new(false),
+            selection: Selection::default(),
         }
     }
 }
 
 impl Switch {
-    /// Sets the wanted engines. The switch acts in the background.
-    pub(crate) fn want(&self, engine: ForwardingEngine) {
+    /// Sets the wanted engines, and the external routes that the kernel has with any of them. The switch acts in the background.
+    pub(crate) fn want(&self, process: &Rc<FeaProcess>, engine: ForwardingEngine, prefixes: Vec<IpPrefix>) {
+        self.selection.set_prefixes(prefixes);
+        self.change_engine(process, engine);
+    }
+
+    fn change_engine(&self, process: &Rc<FeaProcess>, engine: ForwardingEngine) {
         self.wanted.send_if_modified(|wanted| wanted.replace(engine) != Some(engine));
+        self.select_routes(process);
+    }
+
+    /// Has the core follow the selection of the kernel's routes.
+    fn select_routes(&self, process: &Rc<FeaProcess>) {
+        let is_wanted = self.configured() == ForwardingEngine::Xdp && self.unavailable.borrow().is_none();
+        let is_live = self.with(FastPath::is_live).unwrap_or_default();
+        if let Some(routes) = self.selection.follow(is_wanted, is_live) {
+            process.input(Input::SelectRoutes(routes));
+        }
+    }
+
+    /// Notes that the owner has announced all routes of a table and family.
+    pub(crate) fn note_resynced(&self, table: TableId, family: Family) {
+        if table == TableId::MAIN {
+            self.selection.note_resynced(family);
+        }
+    }
+
+    /// Notes that the core has moved all routes to where the selection wants them.
+    pub(crate) fn note_selected(&self) {
+        self.selection.note_followed();
     }
 
     /// Returns the configured engines.
@@ -107,15 +139,19 @@ impl Switch {
         if self.is_settling.replace(true) {
             return;
         }
-        let settled = self.running.borrow_mut().as_mut().map(|running| running.path.settle());
+        // The kernel does not have the external routes of a process before: they come from the owner only.
+        let may_go_live = self.configured() != ForwardingEngine::Xdp || self.selection.is_resynced();
+        let settled = self.running.borrow_mut().as_mut().map(|running| running.path.settle(may_go_live));
         self.is_settling.set(false);
         match settled {
             Some(Ok(Some(grace))) => wait_for_grace(Rc::clone(process), grace),
             Some(Err(error)) => {
                 error!(event = "forwarding.refused", %error, "the kernel refuses the program; it forwards alone");
+                self.unavailable.replace(Some(error.to_string()));
             }
             Some(Ok(None)) | None => {}
         }
+        self.select_routes(process);
     }
 }
 
@@ -144,13 +180,23 @@ pub(crate) async fn follow(process: Rc<FeaProcess>) {
         let engine = *wanted.borrow_and_update();
         match engine {
             None => {}
-            Some(ForwardingEngine::Kernel) => stop(&process),
-            Some(ForwardingEngine::Both) => {
+            Some(ForwardingEngine::Kernel) => {
+                tokio::select! {
+                    // The kernel has all routes then.
+                    () = process.switch.selection.followed() => stop(&process),
+                    changed = wanted.changed() => match changed {
+                        Ok(()) => continue,
+                        Err(_) => return,
+                    },
+                }
+            }
+            Some(ForwardingEngine::Both | ForwardingEngine::Xdp) => {
                 let is_running = process.switch.running.borrow().is_some();
                 if !is_running && let Err(error) = start(&process).await {
                     warn!(event = "forwarding.unavailable", %error, "the kernel forwards alone: {error}");
                     process.switch.unavailable.replace(Some(error.to_string()));
                 }
+                process.switch.select_routes(&process);
             }
         }
         if wanted.changed().await.is_err() {
@@ -202,7 +248,7 @@ async fn feed(process: Rc<FeaProcess>, mut sightings: mpsc::Receiver<Sighting>) 
         if let Some(Err(error)) = taken {
             error!(event = "forwarding.blind", %error, "the fast path ends: the kernel does not say what the host does");
             process.switch.unavailable.replace(Some(format!("netlink: {error}")));
-            process.switch.want(ForwardingEngine::Kernel);
+            process.switch.change_engine(&process, ForwardingEngine::Kernel);
             return;
         }
         process.switch.settle(&process);

@@ -4,9 +4,9 @@
 
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{
-    Address, Distance, Duration, FamilyId, FibBatch, Forwarding, GroupId, Instant, Interface,
-    InterfaceAddress, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, NextHop, Prefix, Provenance,
-    RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId,
+    Address, AnyPrefix, Distance, Duration, FamilyId, FibBatch, FibRoute, Forwarding, GroupId, Instant,
+    Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, NextHop, Prefix,
+    Provenance, RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
 use sluice_rib::RibPolicies;
@@ -77,6 +77,8 @@ pub struct Bench {
     pub rib: Rib,
     pub outputs: Vec<Output>,
     pub routes_told: usize,
+    /// True for each prefix whose route was sent to the engine as external.
+    pub externals: BTreeMap<String, bool>,
     /// True if the engine currently accepts no changes.
     pub busy: bool,
     now: Instant,
@@ -127,6 +129,7 @@ impl Bench {
             rib: Rib::with_engine_for(1, 2, &[FamilyId::IPV4, FamilyId::IPV6, Label::ID]),
             outputs: Vec::new(),
             routes_told: 0,
+            externals: BTreeMap::new(),
             busy: false,
             now: Instant::ZERO,
             groups: BTreeMap::new(),
@@ -301,6 +304,8 @@ impl Bench {
                 return;
             }
             self.routes_told += batch.routes.len();
+            let external = |route: &FibRoute<P>| (AnyPrefix::of(route.prefix).to_string(), route.is_external);
+            self.externals.extend(batch.routes.iter().map(external));
             let mut groups = std::mem::take(&mut self.groups);
             apply(&mut groups, P::engine(self), batch);
             self.groups = groups;
