@@ -84,10 +84,10 @@ fn a_router_forwards_by_xdp() {
         assert!(counted(&lab, "eth0", reason) >= before + 20, "{}", forwarding(&lab));
     }
 
-    let metrics = lab.cli(&["show", "metrics", "fea"]);
-    let metrics = String::from_utf8_lossy(&metrics.stdout);
-    let counter = metrics.lines().find(|line| line.contains("reason=\"forwarded-ipv4\""));
-    assert!(counter.is_some_and(|line| line.contains("interface=\"eth0\"")), "{metrics}");
+    let metrics = lab.ask(&["show", "metrics", "fea"]).to_string();
+    for part in ["fea_forwarding_packets", "forwarded-ipv4", "eth0"] {
+        assert!(metrics.contains(part), "{part}: {metrics}");
+    }
 
     // The router's own addresses and what has no route are the kernel's.
     ping(&lab, "10.1.0.1");
