@@ -4,6 +4,7 @@
 
 mod chain;
 mod churn;
+mod figures;
 mod loading;
 mod network;
 mod rates;
@@ -29,6 +30,8 @@ enum Part {
     Churn,
     /// A next hop changed.
     Repoint,
+    /// The figures of Uppsala's appendix A.
+    Figures,
 }
 
 /// Packets forwarded by XDP beside the kernel.
@@ -37,6 +40,9 @@ struct Args {
     /// Only these parts.
     #[arg(long, value_enum)]
     only: Vec<Part>,
+    /// Only the figures of Uppsala's appendix A.
+    #[arg(long, conflicts_with = "only")]
+    figures: bool,
     /// Alternating runs of each.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -66,7 +72,8 @@ fn main() -> Result<()> {
 }
 
 fn run(args: &Args, pins: &std::path::Path) -> Result<()> {
-    let wanted = |part| args.only.is_empty() || args.only.contains(&part);
+    let only: &[Part] = if args.figures { &[Part::Figures] } else { &args.only };
+    let wanted = |part| only.is_empty() || only.contains(&part);
     let mut report = Report::begin("forward");
     if wanted(Part::Chain) {
         chain::run(&mut report)?;
@@ -88,7 +95,12 @@ fn run(args: &Args, pins: &std::path::Path) -> Result<()> {
     if wanted(Part::Repoint) {
         repoint::run(&prefixes, args.rounds, pins, &mut report)?;
     }
-    report.finish(&[])?;
+    let mut plots = Vec::new();
+    if wanted(Part::Figures) {
+        plots = figures::run(&prefixes, args.rounds, args.seconds, pins, &mut report)?;
+    }
+    let plots: Vec<_> = plots.iter().map(|(suffix, plot)| (*suffix, plot)).collect();
+    report.finish(&plots)?;
     Ok(())
 }
 

@@ -40,6 +40,23 @@ impl Spread {
     }
 }
 
+/// The packets of the source.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Load {
+    /// Destinations in turn.
+    pub destinations: Vec<IpAddr>,
+    /// Source ports in turn.
+    pub flows: u32,
+    /// Packets in a row with one destination and source port.
+    pub flow_length: u32,
+}
+
+impl From<Vec<IpAddr>> for Load {
+    fn from(destinations: Vec<IpAddr>) -> Self {
+        Load { destinations, flows: 64, flow_length: 1 }
+    }
+}
+
 /// The result of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
@@ -65,9 +82,23 @@ pub fn on_field<T: Send>(
     pins: &Path,
     work: impl FnOnce(&mut Field<'_>) -> Result<T> + Send,
 ) -> Result<T> {
+    on_prepared_field(engines, prefixes, None, pins, work)
+}
+
+/// Like `on_field`, with rules of nftables that the router's node has before the router starts.
+pub fn on_prepared_field<T: Send>(
+    engines: Engines,
+    prefixes: &[IpPrefix],
+    rules: Option<&str>,
+    pins: &Path,
+    work: impl FnOnce(&mut Field<'_>) -> Result<T> + Send,
+) -> Result<T> {
     let before = network::polling_threads();
     let lab = network::up()?;
     let threads = Threads::of_new_lab(&before)?;
+    if let Some(rules) = rules {
+        lab.exec("r", "nft", [rules])?;
+    }
     let result = lab.inside("r", || {
         let mut router = Router::start(&lab, engines, pins)?;
         router.load(prefixes)?;
@@ -79,7 +110,8 @@ pub fn on_field<T: Send>(
 }
 
 /// Starts the source.
-pub fn start(lab: &Lab, destinations: Vec<IpAddr>) -> Result<Running> {
+pub fn start(lab: &Lab, load: impl Into<Load>) -> Result<Running> {
+    let Load { destinations, flows, flow_length } = load.into();
     let mac = network::interface(lab, "r", IN)?.1;
     let source = match destinations.first() {
         Some(IpAddr::V6(_)) => "fd00:0::2",
@@ -88,7 +120,8 @@ pub fn start(lab: &Lab, destinations: Vec<IpAddr>) -> Result<Running> {
     let mut spec = Spec::udp(SOURCE, mac, source.parse()?, destinations);
     spec.stream = STREAM;
     if let Content::Udp(udp) = &mut spec.content {
-        udp.flows = 64;
+        udp.flows = flows;
+        udp.flow_length = flow_length;
     }
     lab.inside("a", || -> Result<Running> {
         network::pin_to_source()?;
@@ -105,12 +138,12 @@ pub fn sink(lab: &Lab, way: usize) -> Result<Sink> {
 /// Measures packets for `seconds`. `meanwhile` runs again and again.
 pub fn measure(
     field: &mut Field<'_>,
-    destinations: Vec<IpAddr>,
+    load: impl Into<Load>,
     seconds: f64,
     mut meanwhile: impl FnMut(&mut Router) -> Result<()>,
 ) -> Result<Run> {
     let sink = sink(field.lab, 0)?;
-    let running = start(field.lab, destinations)?;
+    let running = start(field.lab, load)?;
     sleep(WARM_UP);
     let (cpu, sent, received) = (field.threads.router_cpu()?, running.sent(), sink.tally().received);
     let begin = Instant::now();

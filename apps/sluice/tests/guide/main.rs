@@ -87,6 +87,11 @@ fn upgrading_it() {
 }
 
 #[test]
+fn forwarding_by_xdp() {
+    follow("forwarding-by-xdp.md", &["nft"]);
+}
+
+#[test]
 fn own_protocol() {
     let root = folder().join("../..").canonicalize().unwrap();
     // Shared with the other packages that tests build: what was compiled once is not compiled again.
