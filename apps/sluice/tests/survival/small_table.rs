@@ -85,12 +85,12 @@ fn any_component_killed() {
     lab.until("IPv4 is withdrawn", |l| l.kernel() == Count { v4: 1, v6: ROUTES });
 }
 
-/// The FEA has exactly its rights over the network, and no further component has any; none can gain more.
+/// The FEA has exactly its rights over the network and XDP programs, and no further component has any; none can gain more.
 #[test]
 fn components_have_no_more_rights_than_they_need() {
     let Some((lab, _share)) = converged() else { return };
-    // CAP_NET_BIND_SERVICE, CAP_NET_ADMIN and CAP_NET_RAW (capabilities(7)).
-    let of_fea = 1_u64 << 10 | 1 << 12 | 1 << 13;
+    // CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW, CAP_PERFMON and CAP_BPF (capabilities(7)).
+    let of_fea = 1_u64 << 10 | 1 << 12 | 1 << 13 | 1 << 38 | 1 << 39;
     for (component, expected) in [("fea", of_fea), ("rib", 0), ("bgp", 0), ("static", 0)] {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", lab.pid(component).unwrap())).unwrap();
