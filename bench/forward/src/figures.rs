@@ -20,11 +20,11 @@ const FLOW_LENGTH: u32 = 10;
 
 /// Rules on the way of forwarded packets. The last one accepts the packets.
 const RULES: &str = "table ip filter { chain passing { type filter hook forward priority 0; policy drop; \
-    ip daddr 192.0.2.0/24 drop; tcp dport 25 drop; ip saddr 10.0.0.0/24 accept; } }";
+    ip daddr 192.0.2.0/24 drop; tcp dport 25 drop; ip saddr 10.0.0.0/24 accept; }; }";
 /// The same with connection tracking.
 const TRACKED: &str = "table ip filter { chain passing { type filter hook forward priority 0; policy drop; \
     ct state invalid drop; ip daddr 192.0.2.0/24 drop; tcp dport 25 drop; \
-    ct state { new, established, related } ip saddr 10.0.0.0/24 accept; } }";
+    ct state { new, established, related } ip saddr 10.0.0.0/24 accept; }; }";
 
 /// A test of the appendix.
 struct Test {
