@@ -1,5 +1,5 @@
-//! Packets a second of the router's processor time as in Appendix A of "Open-source routing at Uppsala University": by tables and
-//! packet filters, with many flows and with two.
+//! Packets a second of the router's processor time as in appendix A of Olsson, Wassen and Pedersen, "Open Source Routing in
+//! High-Speed Production Use" (Uppsala University): by tables and packet filters, with many flows and with two.
 
 use crate::Prefixes;
 use crate::router::Engines;
