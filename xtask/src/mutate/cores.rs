@@ -74,7 +74,7 @@ mutations! {
     /// Bugs in routes, next-hop objects, resynchronization, repair, interfaces and rights.
     FEA_MUTATIONS in "fea";
     "fib/mod.rs" {
-        "fea-deleted-route-stays": "out.push(self.delete_op(prefix, provenance));\n        }\n        self.leave_group" => "}\n        self.leave_group";
+        "fea-deleted-route-stays": "out.push(self.delete_op(prefix, route.scope(), provenance));\n        }\n        self.leave_group" => "}\n        self.leave_group";
         "fea-changed-group-not-written": "group.retried = false;\n                    group.write(pool, out);" => "group.retried = false;";
         "fea-routes-do-not-move": "(group.owner, group.moved_to, group.due) = (None, Some(new), true);" => "(group.owner, group.moved_to, group.due) = (None, Some(new), false);";
         "fea-used-object-deleted": "self.groups.get(n).is_none_or(|g| g.refs > 0 || g.owner.is_some())" => "self.groups.get(n).is_none_or(|g| g.owner.is_some())";
