@@ -4,70 +4,11 @@
 mod router_lab;
 
 use router_lab::bird::{commit, kill};
-use router_lab::{RouterLab, SLUICE, possible, share};
+use router_lab::xdp::{
+    FAR, Network, PLAIN, counted, forwarding, is_forwarded, is_live, off, ping, port, without_loss,
+};
+use router_lab::{RouterLab, possible, share};
 use serde_json::Value;
-use std::path::Path;
-
-const TOPOLOGY: &str = r#"
-[nodes.a]
-routes = ['default via 10.1.0.1', 'default via 2001:db8:1::1']
-[nodes.b]
-loopback = ['203.0.113.1/32', '2001:db8:99::1/128']
-routes = ['default via 10.2.0.1', 'default via 2001:db8:2::1']
-[nodes.sluice]
-daemon = 'sluice'
-config = '''
-interfaces { forwarding { engine both; } }
-protocols {
-    static {
-        route 203.0.113.0/24 { next-hop 10.2.0.2; }
-        route 2001:db8:99::/48 { next-hop 2001:db8:2::2; }
-    }
-}
-'''
-[[links]]
-a = 'a:eth0'
-b = 'sluice:eth0'
-a_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
-b_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
-xdp = true
-[[links]]
-a = 'b:eth0'
-b = 'sluice:eth1'
-a_addresses = ['10.2.0.2/24', '2001:db8:2::2/64']
-b_addresses = ['10.2.0.1/24', '2001:db8:2::1/64']
-xdp = true
-"#;
-
-fn forwarding(lab: &RouterLab) -> Value {
-    lab.ask(&["show", "forwarding"])
-}
-
-fn is_live(lab: &RouterLab) -> bool {
-    forwarding(lab)["live"] == true
-}
-
-/// Returns the packets of an interface that were counted under a reason.
-fn counted(lab: &RouterLab, interface: &str, reason: &str) -> u64 {
-    let shown = forwarding(lab);
-    let ports = shown["ports"].as_array().unwrap();
-    let port = ports.iter().find(|port| port["name"] == interface).unwrap();
-    let counts = port["counts"].as_array().unwrap().iter().filter(|count| count["reason"] == reason);
-    counts.map(|count| count["packets"].as_str().unwrap().parse::<u64>().unwrap()).sum()
-}
-
-/// Sends echo requests from `a`; panics if an answer is missing.
-fn ping(lab: &RouterLab, address: &str) {
-    let said = lab.lab.exec("a", "ping", ["-q", "-c", "20", "-i", "0.01", "-W", "5", address]).unwrap();
-    assert!(said.contains(" 0% packet loss"), "{said}");
-}
-
-/// The reasons for which the kernel forwards IPv4 that the first interface receives.
-fn off(lab: &RouterLab) -> String {
-    forwarding(lab)["ports"].as_array().unwrap().iter().find(|port| port["name"] == "eth0").unwrap()
-        ["received_ipv4"]
-        .to_string()
-}
 
 #[test]
 fn a_router_forwards_by_xdp() {
@@ -75,13 +16,9 @@ fn a_router_forwards_by_xdp() {
     if !possible() {
         return;
     }
-    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
-    lab.until("the fast path forwards", is_live);
-    lab.until("neighbors are resolved", |lab| forwarding(lab)["unresolved"] == "0");
-    for (address, reason) in [("203.0.113.1", "forwarded-ipv4"), ("2001:db8:99::1", "forwarded-ipv6")] {
-        let before = counted(&lab, "eth0", reason);
-        ping(&lab, address);
-        assert!(counted(&lab, "eth0", reason) >= before + 20, "{}", forwarding(&lab));
+    let lab = PLAIN.up();
+    for (address, reason) in FAR {
+        assert!(is_forwarded(&lab, address, reason), "{}", forwarding(&lab));
     }
 
     let metrics = lab.ask(&["show", "metrics", "fea"]).to_string();
@@ -96,12 +33,12 @@ fn a_router_forwards_by_xdp() {
     // A rule that the program does not know turns IPv4 off, and IPv6 stays on.
     let ip = |words: &[&str]| lab.lab.exec("sluice", "ip", words.iter().copied()).unwrap();
     ip(&["rule", "add", "from", "192.0.2.1", "table", "100"]);
-    lab.until("IPv4 is off", |lab| off(lab).contains("policy rule"));
+    lab.until("IPv4 is off", |lab| off(lab, "ipv4").contains("policy rule"));
     let before = counted(&lab, "eth0", "forwarded-ipv4");
     ping(&lab, "203.0.113.1");
     assert_eq!(counted(&lab, "eth0", "forwarded-ipv4"), before);
     ip(&["rule", "del", "from", "192.0.2.1", "table", "100"]);
-    lab.until("IPv4 is on", |lab| off(lab) == "[]");
+    lab.until("IPv4 is on", |lab| off(lab, "ipv4") == "[]");
     // So does a route of another program that precedes: its prefix goes to the kernel.
     ip(&["route", "add", "203.0.113.1/32", "via", "10.2.0.2", "proto", "static"]);
     let kernel = |lab: &RouterLab| {
@@ -127,40 +64,24 @@ fn the_programs_forward_whoever_dies() {
     if !possible() {
         return;
     }
-    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
-    lab.until("the fast path forwards", is_live);
-    lab.until("neighbors are resolved", |lab| forwarding(lab)["unresolved"] == "0");
+    let lab = PLAIN.up();
     ping(&lab, "203.0.113.1");
-    let mut flood = lab.lab.command("a", "ping").unwrap();
-    let mut flood = flood
-        .args(["-q", "-i", "0.002", "-W", "5", "203.0.113.1"])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    for component in ["fea", "rib"] {
-        kill(&lab, component);
+    without_loss(&lab, FAR[0].0, "processes that end", || {
+        for component in ["fea", "rib"] {
+            kill(&lab, component);
+            lab.until("the fast path forwards by the new tables", is_live);
+        }
+        let done = lab.cli(&["restart", "fea"]);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
         lab.until("the fast path forwards by the new tables", is_live);
-    }
-    let done = lab.cli(&["restart", "fea"]);
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
-    lab.until("the fast path forwards by the new tables", is_live);
-    let before = counted(&lab, "eth0", "forwarded-ipv4");
-    lab.until("packets are counted on", |lab| counted(lab, "eth0", "forwarded-ipv4") > before);
-    let stopped = lab.cli(&["stop"]);
-    assert!(stopped.status.success());
-    let attached = lab.lab.exec("sluice", "ip", ["link", "show", "eth0"]).unwrap();
-    assert!(attached.contains("xdp"), "{attached}");
-    ping(&lab, "203.0.113.1");
-    lab.signal("-INT", flood.id().into());
-    let said = std::io::read_to_string(flood.stdout.take().unwrap()).unwrap();
-    flood.wait().unwrap();
-    assert!(said.contains(" 0% packet loss"), "{said}");
-}
-
-fn port(lab: &RouterLab, interface: &str) -> Value {
-    let shown = forwarding(lab);
-    let ports = shown["ports"].as_array().cloned().unwrap_or_default();
-    ports.into_iter().find(|port| port["name"] == interface).unwrap_or_default()
+        let before = counted(&lab, "eth0", "forwarded-ipv4");
+        lab.until("packets are counted on", |lab| counted(lab, "eth0", "forwarded-ipv4") > before);
+        let stopped = lab.cli(&["stop"]);
+        assert!(stopped.status.success());
+        let attached = lab.lab.exec("sluice", "ip", ["link", "show", "eth0"]).unwrap();
+        assert!(attached.contains("xdp"), "{attached}");
+        ping(&lab, "203.0.113.1");
+    });
 }
 
 /// Interfaces go down, get another MTU and another name and are removed; another program is attached before Sluice's.
@@ -170,13 +91,12 @@ fn ports_follow_their_interfaces() {
     if !possible() {
         return;
     }
-    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
-    lab.until("the fast path forwards", is_live);
+    let lab = PLAIN.up();
     let ip = |words: &[&str]| lab.lab.exec("sluice", "ip", words.iter().copied()).unwrap();
     let is_fast = |lab: &RouterLab| {
-        let before = counted(lab, "eth0", "forwarded-ipv4");
-        ping(lab, "203.0.113.1");
-        counted(lab, "eth0", "forwarded-ipv4") > before
+        let before = counted(lab, "eth0", FAR[0].1);
+        ping(lab, FAR[0].0);
+        counted(lab, "eth0", FAR[0].1) > before
     };
     lab.until("packets are forwarded by XDP", is_fast);
 
@@ -228,11 +148,11 @@ fn ports_follow_their_interfaces() {
     lab.until("packets are forwarded by XDP", is_fast);
 }
 
-const WITH_BGP: &str = r#"
-[nodes.a]
-routes = ['default via 10.1.0.1', 'default via 2001:db8:1::1']
-[nodes.bird]
-daemon = 'bird'
+/// BIRD as the far node, which announces routes by BGP; one route is static.
+const WITH_BGP: Network<'static> = Network {
+    far: (
+        "bird",
+        "daemon = 'bird'
 loopback = ['203.0.113.1/32', '198.51.100.1/32', '2001:db8:a::1/128']
 routes = ['default via 10.2.0.1', 'default via 2001:db8:2::1']
 config = '''
@@ -246,10 +166,9 @@ protocol bgp sluice {
     ipv4 { import none; export where source = RTS_STATIC; };
     ipv6 { import none; export where source = RTS_STATIC; next hop address 2001:db8:2::2; };
 }
-'''
-[nodes.sluice]
-daemon = 'sluice'
-config = '''
+'''",
+    ),
+    config: "
 interfaces { forwarding { engine xdp; } }
 protocols {
     static { route 203.0.113.0/24 { next-hop 10.2.0.2; } }
@@ -258,20 +177,10 @@ protocols {
         neighbor 10.2.0.2 { peer-as 64501; connect-retry-time 1; ipv6-unicast enabled; }
     }
 }
-'''
-[[links]]
-a = 'a:eth0'
-b = 'sluice:eth0'
-a_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
-b_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
-xdp = true
-[[links]]
-a = 'bird:eth0'
-b = 'sluice:eth1'
-a_addresses = ['10.2.0.2/24', '2001:db8:2::2/64']
-b_addresses = ['10.2.0.1/24', '2001:db8:2::1/64']
-xdp = true
-"#;
+",
+    routes: 3,
+    ..PLAIN
+};
 
 /// Sluice's routes in the kernel's table, by prefix.
 fn in_kernel(lab: &RouterLab) -> Vec<String> {
@@ -290,64 +199,45 @@ fn routes_of_bgp_are_not_in_the_kernel() {
     if !possible() {
         return;
     }
-    let lab = RouterLab::up(&WITH_BGP.parse().unwrap(), Path::new(SLUICE));
-    lab.until("BGP's routes are in the tables", |lab| is_live(lab) && forwarding(lab)["routes"] == "3");
-    lab.until("neighbors are resolved", |lab| forwarding(lab)["unresolved"] == "0");
+    let lab = WITH_BGP.up();
     assert_eq!(
         (forwarding(&lab)["configured"].as_str(), in_kernel(&lab)),
         (Some("xdp"), STATIC.map(String::from).to_vec())
     );
     for (address, reason) in [("198.51.100.1", "forwarded-ipv4"), ("2001:db8:a::1", "forwarded-ipv6")] {
-        let before = counted(&lab, "eth0", reason);
-        ping(&lab, address);
-        assert!(counted(&lab, "eth0", reason) >= before + 20, "{}", forwarding(&lab));
+        assert!(is_forwarded(&lab, address, reason), "{}", forwarding(&lab));
     }
 
-    let is_up = |lab: &RouterLab| is_live(lab) && forwarding(lab)["routes"] == "3";
-    no_loss(&lab, "another FEA", || {
+    let no_loss = |what: &str, act: &dyn Fn()| without_loss(&lab, "198.51.100.1", what, act);
+    no_loss("another FEA", &|| {
         kill(&lab, "fea");
-        lab.until("the fast path forwards by the new tables", is_up);
+        WITH_BGP.until_ready(&lab);
         assert_eq!(in_kernel(&lab), STATIC);
         let before = counted(&lab, "eth0", "forwarded-ipv4");
         lab.until("packets are counted on", |lab| counted(lab, "eth0", "forwarded-ipv4") > before);
     });
     // The list names external routes that the kernel has too.
-    no_loss(&lab, "another list", || {
+    no_loss("another list", &|| {
         commit(&lab, "set interfaces forwarding kernel-prefix 198.51.0.0/16");
         lab.until("the kernel has the route of the list", |lab| in_kernel(lab) == ALL[..2]);
         commit(&lab, "delete interfaces forwarding kernel-prefix");
         lab.until("the kernel has internal routes only", |lab| in_kernel(lab) == STATIC);
     });
-    no_loss(&lab, "both and back", || {
+    no_loss("both and back", &|| {
         commit(&lab, "set interfaces forwarding engine both");
         lab.until("the kernel has all routes", |lab| in_kernel(lab) == ALL);
         assert!(is_live(&lab));
         commit(&lab, "set interfaces forwarding engine xdp");
         lab.until("the kernel has internal routes only", |lab| in_kernel(lab) == STATIC);
     });
-    no_loss(&lab, "the kernel", || {
+    no_loss("the kernel", &|| {
         commit(&lab, "set interfaces forwarding engine kernel");
         lab.until("the kernel forwards alone", |lab| !is_live(lab));
         assert_eq!(in_kernel(&lab), ALL);
     });
-    no_loss(&lab, "from the kernel", || {
+    no_loss("from the kernel", &|| {
         commit(&lab, "set interfaces forwarding engine xdp");
         lab.until("the kernel has internal routes only", |lab| in_kernel(lab) == STATIC);
         assert!(is_live(&lab));
     });
-}
-
-/// Sends echo requests from `a` to a destination of BGP while `act` runs; panics if an answer is missing.
-fn no_loss(lab: &RouterLab, what: &str, act: impl FnOnce()) {
-    let mut flood = lab.lab.command("a", "ping").unwrap();
-    let mut flood = flood
-        .args(["-q", "-i", "0.002", "-W", "5", "198.51.100.1"])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    act();
-    lab.signal("-INT", flood.id().into());
-    let said = std::io::read_to_string(flood.stdout.take().unwrap()).unwrap();
-    flood.wait().unwrap();
-    assert!(said.contains(" 0% packet loss"), "{what}: {said}");
 }

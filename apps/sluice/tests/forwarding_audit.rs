@@ -3,44 +3,12 @@
 
 mod router_lab;
 
-use router_lab::{RouterLab, SLUICE, possible, share};
+use router_lab::xdp::{FAR, Flood, PLAIN, forwarding, is_forwarded, port};
+use router_lab::{RouterLab, possible, share};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use serde_json::Value;
 use sluice_base::Rng;
 use sluice_bpf::array::MappedArray;
 use std::os::fd::AsFd;
-use std::path::Path;
-
-const TOPOLOGY: &str = r#"
-[nodes.a]
-routes = ['default via 10.1.0.1', 'default via 2001:db8:1::1']
-[nodes.b]
-loopback = ['203.0.113.1/32', '2001:db8:99::1/128']
-routes = ['default via 10.2.0.1', 'default via 2001:db8:2::1']
-[nodes.sluice]
-daemon = 'sluice'
-config = '''
-interfaces { forwarding { engine both; } }
-protocols {
-    static {
-        route 203.0.113.0/24 { next-hop 10.2.0.2; }
-        route 2001:db8:99::/48 { next-hop 2001:db8:2::2; }
-    }
-}
-'''
-[[links]]
-a = 'a:eth0'
-b = 'sluice:eth0'
-a_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
-b_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
-xdp = true
-[[links]]
-a = 'b:eth0'
-b = 'sluice:eth1'
-a_addresses = ['10.2.0.2/24', '2001:db8:2::2/64']
-b_addresses = ['10.2.0.1/24', '2001:db8:2::1/64']
-xdp = true
-"#;
 
 /// The maps by entries and octets of an entry, each with words that packets of the test are looked up by.
 const MAPS: [(&str, u64, u64, &[usize]); 7] = [
@@ -53,19 +21,10 @@ const MAPS: [(&str, u64, u64, &[usize]); 7] = [
     ("members", 1 << 14, 24, &[0, 1, 2, 3, 6, 9, 10, 11, 12, 13, 14]),
 ];
 
-fn forwarding(lab: &RouterLab) -> Value {
-    lab.ask(&["show", "forwarding"])
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_str().unwrap().parse().unwrap()
-}
-
 fn mended(lab: &RouterLab, area: &str) -> u64 {
     let shown = forwarding(lab);
-    number(
-        &shown["mended"].as_array().unwrap().iter().find(|mended| mended["area"] == area).unwrap()["words"],
-    )
+    let mended = shown["mended"].as_array().unwrap().iter().find(|mended| mended["area"] == area);
+    sluice_load::wide(&mended.unwrap()["words"]).unwrap()
 }
 
 /// Maps an array of the FEA's into this process, by its shape.
@@ -87,36 +46,17 @@ fn open(pid: u64, entries: u64, octets: u64) -> MappedArray {
     panic!("the FEA has no map of {entries} entries of {octets} octets");
 }
 
-/// True if the fast path forwards echo requests from `a` to `address`, and answers come back.
-fn is_forwarded(lab: &RouterLab, address: &str, reason: &str) -> bool {
-    let count = |lab: &RouterLab| -> u64 {
-        let shown = forwarding(lab);
-        let port =
-            shown["ports"].as_array().unwrap().iter().find(|port| port["name"] == "eth0").unwrap().clone();
-        let counts = port["counts"].as_array().unwrap().iter().filter(|count| count["reason"] == reason);
-        counts.map(|count| number(&count["packets"])).sum()
-    };
-    let before = count(lab);
-    let said = lab.lab.exec("a", "ping", ["-q", "-c", "20", "-i", "0.01", "-W", "1", address]);
-    said.is_ok_and(|said| said.contains(" 0% packet loss")) && count(lab) >= before + 20
-}
-
 #[test]
 fn garbage_in_the_maps_is_mended_while_packets_flow() {
     let _share = share();
     if !possible() {
         return;
     }
-    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
-    lab.until("the fast path forwards", |lab| forwarding(lab)["live"] == true);
-    lab.until("neighbors are resolved", |lab| forwarding(lab)["unresolved"] == "0");
-    let routes = [("203.0.113.1", "forwarded-ipv4"), ("2001:db8:99::1", "forwarded-ipv6")];
-    for (address, reason) in routes {
+    let lab = PLAIN.up();
+    for (address, reason) in FAR {
         lab.until("packets are forwarded", |lab| is_forwarded(lab, address, reason));
     }
-    let mut flood = lab.lab.command("a", "ping").unwrap();
-    let mut flood =
-        flood.args(["-q", "-i", "0.002", "203.0.113.1"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let flood = Flood::start(&lab, FAR[0].0);
     let pid = lab.pid("fea").unwrap();
     let maps = MAPS.map(|(area, entries, octets, words)| {
         (area, open(pid, entries, octets), entries * octets / 8, words)
@@ -136,22 +76,19 @@ fn garbage_in_the_maps_is_mended_while_packets_flow() {
                 lab.until(area, |lab| mended(lab, area) > before);
             }
         }
-        for (address, reason) in routes {
+        for (address, reason) in FAR {
             lab.until("packets are forwarded again", |lab| is_forwarded(lab, address, reason));
         }
         assert_eq!(lab.pid("fea"), Some(pid), "round {round}");
     }
     // Garbage in an interface's entry: flags of no meaning, and another address.
     let ports = open(pid, 1 << 16, 16);
-    let shown = forwarding(&lab);
-    let port = shown["ports"].as_array().unwrap().iter().find(|port| port["name"] == "eth0").unwrap();
-    let entry = port["index"].as_u64().unwrap() as usize;
+    let entry = port(&lab, "eth0")["index"].as_u64().unwrap() as usize;
     assert!(ports.store64(entry, 0, random.next_u64()) && ports.store64(entry, 1, random.next_u64()));
     lab.until("the entry is mended", |lab| mended(lab, "ports") > 0);
-    for (address, reason) in routes {
+    for (address, reason) in FAR {
         lab.until("packets are forwarded again", |lab| is_forwarded(lab, address, reason));
     }
-    lab.signal("-INT", flood.id().into());
-    flood.wait().unwrap();
+    flood.stop(&lab);
     assert!(lab.lab.log("sluice", "sluice").contains("forwarding.mended"));
 }

@@ -4,22 +4,21 @@
 
 mod router_lab;
 
-use router_lab::{RouterLab, SLUICE, possible, share};
-use serde_json::Value;
+use router_lab::xdp::{FAR, Network, counted, off, ping_with as ping};
+use router_lab::{RouterLab, possible, share};
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 use std::process::Stdio;
 
-const TOPOLOGY: &str = r#"
-[nodes.a]
-loopback = ['198.51.100.1/32', '2001:db8:98::1/128']
-routes = ['default via 10.1.0.1 src 198.51.100.1', 'default via 2001:db8:1::1 src 2001:db8:98::1']
-[nodes.b]
-loopback = ['203.0.113.1/32', '2001:db8:99::1/128']
-routes = ['default via 10.2.0.1 advmss 1460', 'default via 2001:db8:2::1 advmss 1440']
-[nodes.sluice]
-daemon = 'sluice'
-config = '''
+/// Hosts with addresses behind them, so that answers to either host are routed by Sluice too.
+const BOTH_SIDES: Network<'static> = Network {
+    near: "loopback = ['198.51.100.1/32', '2001:db8:98::1/128']
+routes = ['default via 10.1.0.1 src 198.51.100.1', 'default via 2001:db8:1::1 src 2001:db8:98::1']",
+    far: (
+        "b",
+        "loopback = ['203.0.113.1/32', '2001:db8:99::1/128']
+routes = ['default via 10.2.0.1 advmss 1460', 'default via 2001:db8:2::1 advmss 1440']",
+    ),
+    config: "
 interfaces { forwarding { engine both; } }
 protocols {
     static {
@@ -29,64 +28,15 @@ protocols {
         route 2001:db8:99::/48 { next-hop 2001:db8:2::2; }
     }
 }
-'''
-[[links]]
-a = 'a:eth0'
-b = 'sluice:eth0'
-a_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
-b_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
-xdp = true
-[[links]]
-a = 'b:eth0'
-b = 'sluice:eth1'
-a_addresses = ['10.2.0.2/24', '2001:db8:2::2/64']
-b_addresses = ['10.2.0.1/24', '2001:db8:2::1/64']
-xdp = true
-"#;
+",
+    routes: 4,
+};
 
 /// The hosts' program.
 const BOTH_WAYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/both_ways.py");
 
 /// Octets in each direction.
 const OCTETS: u64 = 4 << 20;
-
-/// The addresses of the far host, with the reason that counts packets to it.
-const FAR: [(&str, &str); 2] = [("203.0.113.1", "forwarded-ipv4"), ("2001:db8:99::1", "forwarded-ipv6")];
-
-/// Starts the network; ends when the fast path forwards.
-fn up() -> RouterLab {
-    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
-    // A link's carrier may be reported after the fast path is live, and routes over the link come with it.
-    lab.until("the fast path has all routes", |lab| {
-        forwarding(lab)["live"] == true && forwarding(lab)["routes"] == "4"
-    });
-    lab.until("neighbors are resolved", |lab| forwarding(lab)["unresolved"] == "0");
-    lab
-}
-
-fn forwarding(lab: &RouterLab) -> Value {
-    lab.ask(&["show", "forwarding"])
-}
-
-/// Returns the part of the answer that describes an interface.
-fn port(lab: &RouterLab, interface: &str) -> Value {
-    let shown = forwarding(lab);
-    let port = shown["ports"].as_array().unwrap().iter().find(|port| port["name"] == interface);
-    port.unwrap_or_else(|| panic!("{shown}")).clone()
-}
-
-/// Returns the packets of an interface that were counted under a reason.
-fn counted(lab: &RouterLab, interface: &str, reason: &str) -> u64 {
-    let port = port(lab, interface);
-    let counts = port["counts"].as_array().unwrap().iter().filter(|count| count["reason"] == reason);
-    counts.map(|count| count["packets"].as_str().unwrap().parse::<u64>().unwrap()).sum()
-}
-
-/// Runs `ping` on `a` and returns the output, with any exit status.
-fn ping(lab: &RouterLab, words: &[&str]) -> String {
-    let output = lab.lab.output("a", "ping", words.iter().copied()).unwrap();
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 /// Transfers octets in both directions over a connection from `a` to `b`, and compares each end's hash with the other's
 /// program run alone.
@@ -126,7 +76,7 @@ fn tcp_flows_in_both_directions() {
     if !possible() {
         return;
     }
-    let lab = up();
+    let lab = BOTH_SIDES.up();
     for (address, reason) in FAR {
         let before = ["eth0", "eth1"].map(|interface| counted(&lab, interface, reason));
         transfer(&lab, address);
@@ -145,7 +95,7 @@ fn the_kernel_reports_errors_to_hosts() {
     if !possible() {
         return;
     }
-    let lab = up();
+    let lab = BOTH_SIDES.up();
     let before = counted(&lab, "eth0", "ttl");
     let said = ping(&lab, &["-c", "1", "-W", "5", "-t", "1", FAR[0].0]);
     assert!(said.contains("From 10.1.0.1 icmp_seq=1 Time to live exceeded"), "{said}");
@@ -189,9 +139,8 @@ fn a_packet_filter_turns_the_fast_path_off() {
         sluice_testkit::skipped("nftables is not installed");
         return;
     }
-    let lab = up();
+    let lab = BOTH_SIDES.up();
     let nft = |statement: &str| drop(lab.lab.exec("sluice", "nft", [statement]).unwrap());
-    let off = |lab: &RouterLab, family: &str| port(lab, "eth0")[format!("received_{family}")].to_string();
     nft("add table ip guard");
     nft("add chain ip guard passing { type filter hook forward priority 0; policy accept; }");
     // IPv6 turns off by a later change: the FEA has read the chains since the first one, and left IPv4 on.

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each of the test programs asks some of them
 
 pub mod bird;
+pub mod xdp;
 
 use serde_json::Value;
 use sluice_lab::process::ProcessId;
