@@ -5,8 +5,8 @@ use crate::linux::LinuxEngine;
 use crate::pages::Streams;
 use crate::sockets::Sockets;
 use crate::xdp::audit;
+use crate::xdp::control::{self, FastPathControl};
 use crate::xdp::programs::{self, Programs};
-use crate::xdp::switch::{self, Switch};
 use crate::{configuration, fib};
 use sluice_base::{Instant, InterfaceEvent, TableId};
 use sluice_fea::engine::{Engine, RouteReader};
@@ -56,8 +56,8 @@ pub struct FeaProcess {
     /// True if routes go into the engine; not known before the first configuration, which `configured` tells of.
     installs_routes: Cell<Option<bool>>,
     configured: Notify,
-    /// The switch of the fast path.
-    pub(crate) switch: Switch,
+    /// The control of the fast path.
+    pub(crate) fast_path: FastPathControl,
     pub(crate) arrives: Point,
     pub(crate) enters: Point,
 }
@@ -89,7 +89,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             wake: Notify::new(),
             installs_routes: Cell::new(None),
             configured: Notify::new(),
-            switch: Switch::default(),
+            fast_path: FastPathControl::default(),
             programs: Programs::default(),
             arrives: frame.profile.point("route_arrives_fea", "Arriving at FEA"),
             enters: frame.profile.point("route_enters_kernel", "Entering kernel"),
@@ -169,20 +169,20 @@ impl FeaProcess {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Interface(event) => {
-                    self.switch.interface_event(&event);
+                    self.fast_path.interface_event(self, &event);
                     self.tell_interface(event);
                 }
                 Effect::Resynced { table, family, kept, swept } => {
                     fib::note_resynced(self, table, kept, swept);
-                    self.switch.note_resynced(table, family);
+                    self.fast_path.note_resynced(table, family);
                 }
-                Effect::RoutesSelected => self.switch.note_selected(),
+                Effect::RoutesSelected => self.fast_path.note_selected(),
                 Effect::Event(event) => info!(event = event.id(), "{event}"),
                 Effect::Rejected { .. } => {}
             }
         }
         self.spare.replace(effects);
-        self.switch.settle(self);
+        self.fast_path.settle(self);
         result
     }
 
@@ -303,7 +303,7 @@ impl Component for FeaProcess {
             error!(event = "socket.no-broker", %error, "no component can have sockets; see what is wrong with the run-time folder and restart fea");
         }
         if !self.works.replace(true) {
-            tokio::task::spawn_local(switch::follow(Rc::clone(&self)));
+            tokio::task::spawn_local(control::follow(Rc::clone(&self)));
             tokio::task::spawn_local(audit::run(Rc::clone(&self)));
             tokio::task::spawn_local(programs::expire(Rc::clone(&self)));
             tokio::task::spawn_local(self.work());
@@ -323,7 +323,7 @@ impl Component for FeaProcess {
         self.programs.set_rights(programs);
         self.input(Input::Configure(configuration));
         // Before the RIB's routes come: those that the kernel is not to have never enter it.
-        self.switch.want(&self, engine, kernel_prefixes);
+        self.fast_path.want(&self, engine, kernel_prefixes);
         self.install_routes(installs_routes);
         Ok(())
     }

@@ -25,6 +25,7 @@ mod limits;
 pub mod lookup;
 mod members;
 mod numbers;
+pub mod obstacles;
 pub mod programs;
 mod shares;
 mod tables;

@@ -58,7 +58,7 @@ impl Audit {
 pub(crate) async fn run(process: Rc<FeaProcess>) {
     loop {
         let begin = Instant::now();
-        while process.switch.audit_slice() {
+        while process.fast_path.audit_slice() {
             tokio::task::yield_now().await;
         }
         let taken = begin.elapsed();

@@ -19,8 +19,8 @@ use std::rc::Rc;
 use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 
-/// The switch, and the fast path if it runs.
-pub(crate) struct Switch {
+/// The wanted engines, and the fast path if it runs.
+pub(crate) struct FastPathControl {
     wanted: watch::Sender<Option<ForwardingEngine>>,
     running: RefCell<Option<Running>>,
     /// The reason for which the fast path does not run although it is wanted.
@@ -50,9 +50,9 @@ enum StartError {
     Watch(#[from] std::io::Error),
 }
 
-impl Default for Switch {
+impl Default for FastPathControl {
     fn default() -> Self {
-        Switch {
+        FastPathControl {
             wanted: watch::Sender::new(None),
             running: RefCell::default(),
             unavailable: RefCell::default(),
@@ -62,8 +62,8 @@ impl Default for Switch {
     }
 }
 
-impl Switch {
-    /// Sets the wanted engines, and the external routes that the kernel has with any of them. The switch acts in the background.
+impl FastPathControl {
+    /// Sets the wanted engines, and the external routes that the kernel has with any of them. Takes effect in the background.
     pub(crate) fn want(&self, process: &Rc<FeaProcess>, engine: ForwardingEngine, prefixes: Vec<IpPrefix>) {
         self.selection.set_prefixes(prefixes);
         self.change_engine(process, engine);
@@ -113,7 +113,7 @@ impl Switch {
                 let slots = process.programs.skipped(&name);
                 (name, slots)
             });
-            running.path.set_skipped(skipped.collect());
+            running.path.set_skipped(skipped.collect(), process.programs.skipped(""));
         }
     }
 
@@ -128,10 +128,12 @@ impl Switch {
     }
 
     /// Follows a change of the interfaces.
-    pub(crate) fn interface_event(&self, event: &InterfaceEvent) {
+    pub(crate) fn interface_event(&self, process: &FeaProcess, event: &InterfaceEvent) {
         if let Some(running) = self.running.borrow_mut().as_mut() {
             running.path.interface_event(event);
         }
+        // A program sees the interfaces that its component named, whichever interface has the name now.
+        self.refresh_ports(process);
     }
 
     /// Does what follows from the last operations of the engine.
@@ -161,10 +163,10 @@ fn wait_for_grace(process: Rc<FeaProcess>, grace: Grace) {
         let waited = tokio::task::spawn_blocking(sluice_bpf::run::wait_for_runs).await;
         match waited {
             Ok(Ok(())) => {
-                if let Some(running) = process.switch.running.borrow_mut().as_mut() {
+                if let Some(running) = process.fast_path.running.borrow_mut().as_mut() {
                     running.path.end_grace(grace);
                 }
-                process.switch.settle(&process);
+                process.fast_path.settle(&process);
             }
             // Without the wait, retired numbers are never used again; the tables fill up and the kernel forwards what has no room.
             Ok(Err(error)) => warn!(%error, "the kernel does not say when programs have ended"),
@@ -175,7 +177,7 @@ fn wait_for_grace(process: Rc<FeaProcess>, grace: Grace) {
 
 /// Acts on the wanted engines, for ever.
 pub(crate) async fn follow(process: Rc<FeaProcess>) {
-    let mut wanted = process.switch.wanted.subscribe();
+    let mut wanted = process.fast_path.wanted.subscribe();
     loop {
         let engine = *wanted.borrow_and_update();
         match engine {
@@ -183,7 +185,7 @@ pub(crate) async fn follow(process: Rc<FeaProcess>) {
             Some(ForwardingEngine::Kernel) => {
                 tokio::select! {
                     // The kernel has all routes then.
-                    () = process.switch.selection.followed() => stop(&process),
+                    () = process.fast_path.selection.followed() => stop(&process),
                     changed = wanted.changed() => match changed {
                         Ok(()) => continue,
                         Err(_) => return,
@@ -191,12 +193,12 @@ pub(crate) async fn follow(process: Rc<FeaProcess>) {
                 }
             }
             Some(ForwardingEngine::Both | ForwardingEngine::Xdp) => {
-                let is_running = process.switch.running.borrow().is_some();
+                let is_running = process.fast_path.running.borrow().is_some();
                 if !is_running && let Err(error) = start(&process).await {
                     warn!(event = "forwarding.unavailable", %error, "the kernel forwards alone: {error}");
-                    process.switch.unavailable.replace(Some(error.to_string()));
+                    process.fast_path.unavailable.replace(Some(error.to_string()));
                 }
-                process.switch.select_routes(&process);
+                process.fast_path.select_routes(&process);
             }
         }
         if wanted.changed().await.is_err() {
@@ -216,17 +218,17 @@ async fn start(process: &Rc<FeaProcess>) -> Result<(), StartError> {
     let engine = XdpEngine::new(Rc::clone(path.forwarder()));
     let engine = process.with_drive(|drive, _, _| drive.engine().join(Box::new(engine)));
     let task = tokio::task::spawn_local(feed(Rc::clone(process), sightings)).abort_handle();
-    process.switch.running.replace(Some(Running { path, engine, _watch: watch, task }));
-    process.switch.unavailable.replace(None);
-    process.programs.found(|slot| process.switch.with(|path| path.chain().is_filled(slot)) == Some(true));
+    process.fast_path.running.replace(Some(Running { path, engine, _watch: watch, task }));
+    process.fast_path.unavailable.replace(None);
+    process.programs.found(|slot| process.fast_path.with(|path| path.chain().is_filled(slot)) == Some(true));
     process.wake();
     Ok(())
 }
 
 /// Stops the fast path, and removes what an earlier process left.
 fn stop(process: &Rc<FeaProcess>) {
-    process.switch.unavailable.replace(None);
-    let running = process.switch.running.borrow_mut().take();
+    process.fast_path.unavailable.replace(None);
+    let running = process.fast_path.running.borrow_mut().take();
     let was_running = running.is_some();
     if let Some(running) = running {
         running.task.abort();
@@ -244,14 +246,14 @@ fn stop(process: &Rc<FeaProcess>) {
 async fn feed(process: Rc<FeaProcess>, mut sightings: mpsc::Receiver<Sighting>) {
     while let Some(sighting) = sightings.recv().await {
         let taken =
-            process.switch.running.borrow_mut().as_mut().map(|running| running.path.sighted(sighting));
+            process.fast_path.running.borrow_mut().as_mut().map(|running| running.path.sighted(sighting));
         if let Some(Err(error)) = taken {
             error!(event = "forwarding.blind", %error, "the fast path ends: the kernel does not say what the host does");
-            process.switch.unavailable.replace(Some(format!("netlink: {error}")));
-            process.switch.change_engine(&process, ForwardingEngine::Kernel);
+            process.fast_path.unavailable.replace(Some(format!("netlink: {error}")));
+            process.fast_path.change_engine(&process, ForwardingEngine::Kernel);
             return;
         }
-        process.switch.settle(&process);
+        process.fast_path.settle(&process);
     }
 }
 

@@ -4,16 +4,16 @@
 //! routes and the host's facts; then one store puts the new program into the slot.
 
 use super::audit::{self, Audit};
-use super::chain::{AttachError, Chain};
+use super::chain::Chain;
 use super::facts::{self, Fact};
 use super::maps::Maps;
-use super::obstacles::Obstacles;
 use super::watch::Sighting;
 use crate::linux::netlink::encode::Messages;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
 use sluice_base::{Family, Interface, InterfaceEvent, InterfaceIndex};
 use sluice_bpf::layout::{PORT_IPV4, PORT_IPV6};
 use sluice_bpf::{BpfError, Loaded};
+use sluice_fea::xdp::obstacles::Obstacles;
 use sluice_fea::xdp::{Forwarder, Grace, Mac, NeighborWish, Port};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -73,8 +73,12 @@ pub struct FastPath {
     /// True once the foreign routes and neighbors are known.
     knows_host: bool,
     is_live: bool,
+    /// True if the kernel refused the program in its slot.
+    is_refused: bool,
     /// The slots whose programs do not see an interface's frames, by the interface's name: bit `1 << slot`.
     skipped: BTreeMap<String, u32>,
+    /// The same for interfaces that `skipped` does not name.
+    skipped_elsewhere: u32,
     buffer: Vec<u8>,
     audit: Audit,
 }
@@ -98,7 +102,9 @@ impl FastPath {
             obstacles: None,
             knows_host: false,
             is_live: false,
+            is_refused: false,
             skipped: BTreeMap::new(),
+            skipped_elsewhere: 0,
             buffer: vec![0; DATAGRAM],
             audit: Audit::default(),
         })
@@ -183,17 +189,15 @@ impl FastPath {
 
     /// Logs obstacles that are new or gone for a whole family.
     fn report_obstacles(&self, new: &Obstacles) {
-        let before = self.obstacles.as_ref();
-        for (family, reasons) in &new.families {
-            let known = before.and_then(|before| before.families.get(family));
-            for reason in reasons.iter().filter(|reason| !known.is_some_and(|known| known.contains(*reason)))
+        let nothing = Obstacles::default();
+        let before = self.obstacles.as_ref().unwrap_or(&nothing);
+        for family in Family::ALL {
+            for reason in
+                new.of_family(family).filter(|reason| !before.of_family(family).any(|r| r == *reason))
             {
                 warn!(event = "forwarding.off", %family, reason, "the kernel forwards {family}: {reason}");
             }
-        }
-        for family in Family::ALL {
-            let was_off = before.is_some_and(|before| before.families.contains_key(&family));
-            if was_off && !new.families.contains_key(&family) {
+            if new.of_family(family).next().is_none() && before.of_family(family).next().is_some() {
                 info!(event = "forwarding.on", %family, "the fast path forwards {family} again");
             }
         }
@@ -202,14 +206,18 @@ impl FastPath {
     /// Attaches to an interface or detaches from it, and writes its entries, as the facts are now.
     fn refresh(&mut self, index: InterfaceIndex) {
         let Some(host) = self.interfaces.get(&index) else { return };
-        let refusal = match self.unfit(&host.interface) {
+        let unfit = match &self.obstacles {
+            Some(obstacles) => obstacles.unfit(&host.interface),
+            None => Obstacles::default().unfit(&host.interface),
+        };
+        let refusal = match unfit {
             Some(reason) => {
                 self.detach(index);
                 Some(reason)
             }
             None => match self.chain.attach(index, &host.interface.name) {
                 Ok(()) => None,
-                Err(error) => Some(refusal(&error)),
+                Err(error) => Some(error.to_string()),
             },
         };
         let Some(host) = self.interfaces.get_mut(&index) else { return };
@@ -226,17 +234,6 @@ impl FastPath {
         }
         host.refusal = refusal;
         self.write_port(index);
-    }
-
-    /// Returns the reason for which an interface cannot be a port.
-    fn unfit(&self, interface: &Interface) -> Option<String> {
-        if mac(interface).is_none() {
-            return Some("it has no Ethernet address".into());
-        }
-        if !interface.admin_up {
-            return Some("it is down".into());
-        }
-        self.obstacles.as_ref()?.enslaved.get(&interface.index).cloned()
     }
 
     fn detach(&mut self, index: InterfaceIndex) {
@@ -263,18 +260,18 @@ impl FastPath {
         };
         let flag = |family, flag| if on(family, flag) { flag } else { 0 };
         let flags = flag(Family::Ipv4, PORT_IPV4) | flag(Family::Ipv6, PORT_IPV6);
-        let skipped = self.skipped.get(&host.interface.name).copied().unwrap_or_default();
+        let skipped = self.skipped.get(&host.interface.name).copied().unwrap_or(self.skipped_elsewhere);
         self.chain.set_port(index, mac, flags, skipped);
     }
 
     fn sent_reasons(&self, index: InterfaceIndex) -> Vec<String> {
-        let reasons = self.obstacles.as_ref().and_then(|obstacles| obstacles.sent.get(&index));
-        reasons.into_iter().flatten().cloned().collect()
+        let reasons = self.obstacles.iter().flat_map(|obstacles| obstacles.sent(index));
+        reasons.map(str::to_owned).collect()
     }
 
     fn received_reasons(&self, index: InterfaceIndex, family: Family) -> Vec<String> {
         let Some(obstacles) = &self.obstacles else { return vec!["the host is not known yet".into()] };
-        obstacles.for_received(index, family).map(str::to_owned).collect()
+        obstacles.received(index, family).map(str::to_owned).collect()
     }
 
     /// Does what follows from the last inputs: asks the kernel to resolve neighbors, and goes live once the tables are complete, if
@@ -290,8 +287,12 @@ impl FastPath {
             self.wish(&wishes);
         }
         let is_complete = self.forwarder.borrow().is_complete();
-        if !self.is_live && may_go_live && is_complete && self.knows_host && self.obstacles.is_some() {
+        let is_due = !self.is_live && !self.is_refused && may_go_live;
+        if is_due && is_complete && self.knows_host && self.obstacles.is_some() {
+            // A refusal is not tried again: the next process may have more luck.
+            self.is_refused = true;
             self.chain.go_live(&self.ip)?;
+            self.is_refused = false;
             self.is_live = true;
             let all: Vec<_> = self.interfaces.keys().copied().collect();
             all.into_iter().for_each(|index| self.write_port(index));
@@ -354,9 +355,13 @@ impl FastPath {
         self.interfaces.values().map(|host| host.interface.name.clone()).collect()
     }
 
-    /// Sets the slots whose programs do not see interfaces' frames, by the interfaces' names: bit `1 << slot`.
-    pub fn set_skipped(&mut self, skipped: BTreeMap<String, u32>) {
-        self.skipped = skipped;
+    /// Sets the slots whose programs do not see interfaces' frames, by the interfaces' names and for interfaces without an entry:
+    /// bit `1 << slot`.
+    pub fn set_skipped(&mut self, skipped: BTreeMap<String, u32>, elsewhere: u32) {
+        if (&self.skipped, self.skipped_elsewhere) == (&skipped, elsewhere) {
+            return;
+        }
+        (self.skipped, self.skipped_elsewhere) = (skipped, elsewhere);
         let all: Vec<_> = self.interfaces.keys().copied().collect();
         all.into_iter().for_each(|index| self.write_port(index));
     }
@@ -377,8 +382,4 @@ impl FastPath {
 
 fn mac(interface: &Interface) -> Option<Mac> {
     interface.mac.as_slice().try_into().ok().filter(|mac| *mac != [0; 6])
-}
-
-fn refusal(error: &AttachError) -> String {
-    error.to_string()
 }

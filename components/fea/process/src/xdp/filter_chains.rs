@@ -5,6 +5,7 @@ use crate::linux::netlink::encode::Messages;
 use crate::linux::netlink::number::NLM_F_DUMP;
 use crate::linux::netlink::socket::Socket;
 use sluice_base::Family;
+use sluice_fea::xdp::obstacles::{FilterChain, Hook, Obstacles};
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
@@ -39,30 +40,24 @@ const IPV6: u8 = 10;
 const LEGACY: [(Family, &str); 2] =
     [(Family::Ipv4, "/proc/net/ip_tables_names"), (Family::Ipv6, "/proc/net/ip6_tables_names")];
 
-/// A chain by family, table and name.
+/// A chain by the number of its family, its table and its name.
 type Key = (u8, Vec<u8>, Vec<u8>);
 
-/// A chain at a hook.
-struct BaseChain {
-    key: Key,
-    is_on_the_way: bool,
-    accepts: bool,
-}
-
-/// Reads the chains that forwarded packets pass and that have rules or drop: the family of the packets, and the words for
-/// the chain.
+/// Reads the chains at hooks, and takes them in as obstacles. A kernel without the packet filter has no chains.
 ///
 /// # Errors
 ///
-/// If the kernel does not answer. A kernel without the packet filter has no chains.
-pub fn read() -> io::Result<Vec<(Family, String)>> {
-    let mut found = legacy();
-    match read_chains() {
-        Ok(chains) => found.extend(chains),
-        Err(error) if is_absent(&error) => {}
-        Err(error) => return Err(error),
+/// If the kernel does not answer.
+pub fn read(obstacles: &mut Obstacles) -> io::Result<()> {
+    for (family, path) in LEGACY {
+        if std::fs::read(path).is_ok_and(|names| !names.is_empty()) {
+            obstacles.note_legacy_filter(family);
+        }
     }
-    Ok(found)
+    match read_chains(obstacles) {
+        Err(error) if is_absent(&error) => Ok(()),
+        result => result,
+    }
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -72,13 +67,7 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-fn legacy() -> Vec<(Family, String)> {
-    let has_tables = |path| std::fs::read(path).is_ok_and(|names| !names.is_empty());
-    let found = LEGACY.iter().filter(|(_, path)| has_tables(path));
-    found.map(|(family, _)| (*family, "tables of the legacy packet filter (iptables)".to_owned())).collect()
-}
-
-fn read_chains() -> io::Result<Vec<(Family, String)>> {
+fn read_chains(obstacles: &mut Obstacles) -> io::Result<()> {
     let socket = Socket::open_to_filter()?;
     let (mut chains, mut with_rules) = (Vec::new(), BTreeSet::new());
     socket.request(&dump(GET_CHAIN), |message| {
@@ -89,21 +78,11 @@ fn read_chains() -> io::Result<Vec<(Family, String)>> {
         with_rules.extend(chain_of_rule(message));
         ControlFlow::Continue(())
     })?;
-    let acts =
-        |chain: &&BaseChain| chain.is_on_the_way && (!chain.accepts || with_rules.contains(&chain.key));
-    Ok(chains.iter().filter(acts).flat_map(words).collect())
-}
-
-fn words(chain: &BaseChain) -> Vec<(Family, String)> {
-    let (protocol, table, name) = &chain.key;
-    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-    let families: &[Family] = match *protocol {
-        IPV4 => &[Family::Ipv4],
-        IPV6 => &[Family::Ipv6],
-        _ => &Family::ALL,
-    };
-    let words = format!("the packet filter's chain {} of table {}", text(name), text(table));
-    families.iter().map(|family| (*family, words.clone())).collect()
+    for (key, mut chain) in chains {
+        chain.has_rules = with_rules.contains(&key);
+        obstacles.note_chain(&chain);
+    }
+    Ok(())
 }
 
 fn dump(kind: u16) -> Messages {
@@ -122,7 +101,8 @@ fn network_u32(value: &[u8]) -> Option<u32> {
     value.first_chunk().map(|octets| u32::from_be_bytes(*octets))
 }
 
-fn base_chain(message: &Message<'_>) -> Option<BaseChain> {
+/// Returns a chain at a hook, not yet known to have rules. Chains of bridges and ARP are of no interest.
+fn base_chain(message: &Message<'_>) -> Option<(Key, FilterChain)> {
     if message.kind != NEW_CHAIN {
         return None;
     }
@@ -133,19 +113,24 @@ fn base_chain(message: &Message<'_>) -> Option<BaseChain> {
             CHAIN_TABLE => table = name(value),
             CHAIN_NAME => chain = name(value),
             CHAIN_HOOK => {
-                hook = attributes(value).find(|(kind, _)| *kind == HOOK_NUMBER).map(|(_, value)| value)
+                hook = attributes(value).find(|(kind, _)| *kind == HOOK_NUMBER).map(|(_, value)| value);
             }
             CHAIN_POLICY => accepts = network_u32(value)? == ACCEPT,
             _ => {}
         }
     }
-    let hook = network_u32(hook?)?;
-    let is_on_the_way = match protocol {
-        INET | IPV4 | IPV6 => !LOCAL_HOOKS.contains(&hook),
-        NETDEV => true,
-        _ => false,
+    let number = network_u32(hook?)?;
+    let (family, hook) = match protocol {
+        INET | IPV4 | IPV6 if LOCAL_HOOKS.contains(&number) => (None, Hook::Local),
+        IPV4 => (Some(Family::Ipv4), Hook::Forwarded),
+        IPV6 => (Some(Family::Ipv6), Hook::Forwarded),
+        INET | NETDEV => (None, Hook::Forwarded),
+        _ => return None,
     };
-    Some(BaseChain { key: (protocol, table, chain), is_on_the_way, accepts })
+    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    let found =
+        FilterChain { table: text(&table), name: text(&chain), family, hook, accepts, has_rules: false };
+    Some(((protocol, table, chain), found))
 }
 
 fn chain_of_rule(message: &Message<'_>) -> Option<Key> {

@@ -146,7 +146,8 @@ fn put(process: &Rc<FeaProcess>, put: Put) -> Result<Vec<pb::MapToken>, XrlError
                       `sluice show forwarding` says what stands in the way";
         XrlError::application(NOT_AVAILABLE, advice)
     };
-    let loaded = process.switch.with(|path| path.chain().load(program, row.maps)).ok_or_else(not_running)?;
+    let loaded =
+        process.fast_path.with(|path| path.chain().load(program, row.maps)).ok_or_else(not_running)?;
     let loaded = loaded.map_err(|error| refused(&error))?;
     let before = process.programs.placements.borrow().clone();
     process.programs.placements.borrow_mut().put(put).map_err(|Taken { component, program }| {
@@ -155,12 +156,12 @@ fn put(process: &Rc<FeaProcess>, put: Put) -> Result<Vec<pb::MapToken>, XrlError
             format!("the program `{program}` of {component} stands in the slot {}", row.slot),
         )
     })?;
-    let filled = process.switch.with(|path| path.chain().fill(slot, &loaded));
+    let filled = process.fast_path.with(|path| path.chain().fill(slot, &loaded));
     if let Some(Err(error)) = filled {
         process.programs.placements.replace(before);
         return Err(refused(&error));
     }
-    process.switch.refresh_ports(process);
+    process.fast_path.refresh_ports(process);
     let mut tokens = Vec::new();
     for name in row.maps {
         let map = loaded.map(name).and_then(|map| {
@@ -196,13 +197,13 @@ fn watch(process: &Rc<FeaProcess>, pid: u32) {
 fn empty(process: &Rc<FeaProcess>, row: &'static ProgramRow) {
     let Some(slot) = slot(row) else { return };
     process.programs.loaded.borrow_mut().remove(row.name);
-    let emptied = process.switch.with(|path| path.chain().empty(slot, row.maps));
+    let emptied = process.fast_path.with(|path| path.chain().empty(slot, row.maps));
     if let Some(Err(error)) = emptied {
         warn!(%error, program = row.name, "a program stays in the path of packets");
     } else {
         info!(program = row.name, slot = row.slot, "a program is out of the path of packets");
     }
-    process.switch.refresh_ports(process);
+    process.fast_path.refresh_ports(process);
 }
 
 /// Empties slots whose grace times are over, for ever.

@@ -18,11 +18,11 @@ impl pb::Forwarding for Served {
         _ctx: &CallContext,
         _request: pb::GetForwardingRequest,
     ) -> Result<pb::GetForwardingReply, XrlError> {
-        let reply = self.0.switch.with(reply).transpose()?.unwrap_or_default();
-        let configured = self.0.switch.configured().name().into();
+        let reply = self.0.fast_path.with(reply).transpose()?.unwrap_or_default();
+        let configured = self.0.fast_path.configured().name().into();
         Ok(pb::GetForwardingReply {
             configured,
-            unavailable: self.0.switch.unavailable().unwrap_or_default(),
+            unavailable: self.0.fast_path.unavailable().unwrap_or_default(),
             programs: self.0.programs.report(),
             ..reply
         })
@@ -57,13 +57,14 @@ fn reply(path: &FastPath) -> Result<pb::GetForwardingReply, XrlError> {
 }
 
 fn obstacles(path: &FastPath) -> Vec<pb::ForwardingObstacle> {
-    let families = path.obstacles().into_iter().flat_map(|obstacles| &obstacles.families);
-    let all = families.flat_map(|(family, reasons)| reasons.iter().map(move |reason| (*family, reason)));
-    all.map(|(family, reason)| pb::ForwardingObstacle {
-        family: common::Family::from(family).into(),
-        reason: reason.clone(),
-    })
-    .collect()
+    let of_family = |family: Family| {
+        let reasons = path.obstacles().into_iter().flat_map(move |obstacles| obstacles.of_family(family));
+        reasons.map(move |reason| pb::ForwardingObstacle {
+            family: common::Family::from(family).into(),
+            reason: reason.into(),
+        })
+    };
+    Family::ALL.into_iter().flat_map(of_family).collect()
 }
 
 fn object_use(name: &str, used: Use) -> pb::ForwardingUse {

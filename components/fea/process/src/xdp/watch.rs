@@ -2,7 +2,7 @@
 //! process. Reading a table of routes takes its time, which the process does not have.
 
 use super::facts::{self, Fact};
-use super::obstacles::Obstacles;
+use super::settings;
 use crate::linux::netlink::decode;
 use crate::linux::netlink::encode::Messages;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
@@ -10,6 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
 use sluice_base::{Family, InterfaceIndex};
 use sluice_fea::engine::PROTOCOL;
+use sluice_fea::xdp::obstacles::Obstacles;
 use sluice_fea::xdp::{ForeignRoute, Mac};
 use std::collections::BTreeMap;
 use std::io;
@@ -257,7 +258,7 @@ impl Watcher {
     }
 
     fn read_obstacles(&mut self) -> Result<(), End> {
-        let obstacles = Obstacles::read()?;
+        let obstacles = settings::read()?;
         if self.obstacles.as_ref() != Some(&obstacles) {
             self.obstacles = Some(obstacles.clone());
             self.send(Sighting::Obstacles(obstacles))?;

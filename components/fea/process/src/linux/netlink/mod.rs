@@ -141,6 +141,8 @@ pub mod number {
     /// Neighbor states in which the link-layer address is usable: reachable, stale, delay, probe, no ARP, permanent.
     pub const NUD_VALID: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
 
+    /// Action of a rule: packets are looked up in the rule's table.
+    pub const FR_ACT_TO_TBL: u8 = 1;
     /// Rule attribute: priority.
     pub const FRA_PRIORITY: u16 = 6;
     /// Rule attribute: table.
