@@ -60,57 +60,11 @@ fn join(mut segments: Vec<(u32, &[u8])>) -> Vec<u8> {
     octets
 }
 
-/// Returns the link type (1 is Ethernet) and the octets of every frame of a capture; a damaged file ends early.
+/// Returns the link type (1 is Ethernet) and the octets of every frame of a capture. A file that was cut, or claims too much, ends
+/// inside its last frame: the octets that are there count.
 pub fn frames(capture: &[u8]) -> Vec<(u32, &[u8])> {
-    match capture.first_chunk::<4>() {
-        Some([0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(capture),
-        Some([0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1]) => pcap(capture, u32::from_le_bytes),
-        Some([0xa1, 0xb2, 0xc3, 0xd4] | [0xa1, 0xb2, 0x3c, 0x4d]) => pcap(capture, u32::from_be_bytes),
-        _ => Vec::new(),
-    }
-}
-
-fn word(octets: &[u8], at: usize, order: fn([u8; 4]) -> u32) -> Option<u32> {
-    Some(order(*octets.get(at..)?.first_chunk()?))
-}
-
-fn pcap(capture: &[u8], order: fn([u8; 4]) -> u32) -> Vec<(u32, &[u8])> {
-    let mut frames = Vec::new();
-    let Some(link) = word(capture, 20, order) else { return frames };
-    let mut rest = capture.get(24..).unwrap_or_default();
-    while let (Some(len), Some(body)) = (word(rest, 8, order), rest.get(16..)) {
-        // A file that was cut, or claims too much, ends inside its last frame: what there is of it counts.
-        let len = body.len().min(len as usize);
-        frames.push((link & 0xffff, &body[..len]));
-        rest = &body[len..];
-    }
-    frames
-}
-
-fn pcapng(capture: &[u8]) -> Vec<(u32, &[u8])> {
-    let order: fn([u8; 4]) -> u32 =
-        if capture.get(8) == Some(&0x4d) { u32::from_le_bytes } else { u32::from_be_bytes };
-    let (mut frames, mut links, mut rest) = (Vec::new(), Vec::new(), capture);
-    while let (Some(kind), Some(len)) = (word(rest, 0, order), word(rest, 4, order))
-        && len >= 12
-        && let Some(block) = rest.get(..len as usize)
-    {
-        match kind {
-            1 => links.extend(
-                word(block, 8, order).map(|w| if order([1, 0, 0, 0]) == 1 { w & 0xffff } else { w >> 16 }),
-            ),
-            6 => {
-                let interface = word(block, 8, order).unwrap_or(0) as usize;
-                let captured = word(block, 20, order).unwrap_or(0) as usize;
-                if let (Some(link), Some(frame)) = (links.get(interface), block.get(28..28 + captured)) {
-                    frames.push((*link, frame));
-                }
-            }
-            _ => {}
-        }
-        rest = &rest[len as usize..];
-    }
-    frames
+    let Some(capture) = sluice_capture::parse(capture) else { return Vec::new() };
+    capture.records.iter().chain(&capture.torn).map(|record| (record.link, record.octets)).collect()
 }
 
 /// Stream, sequence number and payload of a frame with a TCP segment of `port`.

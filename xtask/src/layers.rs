@@ -19,11 +19,12 @@ enum Layer {
 }
 
 /// Folder prefixes to layers; the first that fits wins.
-const LAYERS: [(&str, Layer); 20] = [
+const LAYERS: [(&str, Layer); 21] = [
     ("base", Layer::Base),
     ("kits/wire", Layer::Kit1),
     ("kits/machine", Layer::Kit1),
     ("kits/mrt", Layer::Kit1),
+    ("kits/capture", Layer::Kit1),
     ("kits/clients", Layer::Kit1),
     ("kits/", Layer::Kit2),
     ("platform/", Layer::Platform),

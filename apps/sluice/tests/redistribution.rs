@@ -8,7 +8,6 @@ use router_lab::bird::{at_bird, commit, kill, until_at_bird, withdrawals};
 use router_lab::{RouterLab, SLUICE, possible, runs, share};
 use serde_json::Value;
 use sluice_base::Rng;
-use sluice_clients::FibOwner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -265,8 +264,11 @@ fn whatever_happens_bird_has_the_right_routes_in_the_end() {
             assert!(is_so, "seed {seed}, step {n}: expected {expected:?}, found {found:?}");
         }
     }
-    // A RIB that was started last has removed by now what it does not know.
-    std::thread::sleep(FibOwner::SETTLE);
+    // The RIB that was started last has removed what it does not know: it says so after a while.
+    lab.until_within(PATIENCE, "the engine agrees with the last RIB", |lab| {
+        let log = lab.whole_log();
+        log.rfind("the engine agrees with the RIB") > log.rfind("sending the FEA all routes")
+    });
     let is_so = sluice_lab::until(PATIENCE, || at_bird(&lab) == state.expected());
     assert!(is_so, "seed {seed}: expected {:?}, found {:?}", state.expected(), at_bird(&lab));
 }

@@ -69,6 +69,11 @@ impl MappedArray {
         place.map(|place| place.store(value, Ordering::Release)).is_some()
     }
 
+    /// Returns the number of 64-bit words of the whole array.
+    pub fn words(&self) -> usize {
+        self.mapping.words64().len()
+    }
+
     /// Loads the 64-bit word number `word` of the whole array; `None` beyond the end.
     pub fn load_word(&self, word: usize) -> Option<u64> {
         Some(self.mapping.words64().get(word)?.load(Ordering::Acquire))

@@ -1,6 +1,7 @@
 //! Captures (pcap and pcapng): the frames with their times.
 
 use crate::PktgenError;
+use sluice_capture::Record;
 use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
@@ -46,12 +47,7 @@ pub fn read(path: &Path) -> Result<Vec<Frame>, PktgenError> {
 ///
 /// If the octets are no capture, or a frame has another link type than Ethernet.
 pub fn parse(octets: &[u8]) -> Result<Vec<Frame>, CaptureError> {
-    let found = match octets.first_chunk() {
-        Some(&[0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(octets),
-        Some(magic) => pcap(octets, *magic),
-        None => None,
-    };
-    let found = found.ok_or(CaptureError::Format)?;
+    let found = sluice_capture::parse(octets).ok_or(CaptureError::Format)?.records;
     if let Some(other) = found.iter().find(|record| record.link != ETHERNET) {
         return Err(CaptureError::Link(other.link));
     }
@@ -65,140 +61,14 @@ pub fn parse(octets: &[u8]) -> Result<Vec<Frame>, CaptureError> {
     Ok(found.into_iter().map(frame).collect())
 }
 
-/// A frame as it is in the file.
-struct Record<'f> {
-    link: u32,
-    /// Nanoseconds since 1970.
-    nanoseconds: u128,
-    octets: &'f [u8],
-    is_cut: bool,
-}
-
-type Order = fn([u8; 4]) -> u32;
-
-fn word(octets: &[u8], at: usize, order: Order) -> Option<u32> {
-    Some(order(*octets.get(at..)?.first_chunk()?))
-}
-
-/// Reads the classic format: a header of 24 octets, then records with headers of 16 octets.
-fn pcap(file: &[u8], magic: [u8; 4]) -> Option<Vec<Record<'_>>> {
-    let (order, unit): (Order, u128) = match magic {
-        [0xd4, 0xc3, 0xb2, 0xa1] => (u32::from_le_bytes, 1000),
-        [0xa1, 0xb2, 0xc3, 0xd4] => (u32::from_be_bytes, 1000),
-        [0x4d, 0x3c, 0xb2, 0xa1] => (u32::from_le_bytes, 1),
-        [0xa1, 0xb2, 0x3c, 0x4d] => (u32::from_be_bytes, 1),
-        _ => return None,
-    };
-    let link = word(file, 20, order)? & 0xffff;
-    let mut records = Vec::new();
-    let mut rest = file.get(24..)?;
-    while let (Some(seconds), Some(fraction), Some(length), Some(original)) =
-        (word(rest, 0, order), word(rest, 4, order), word(rest, 8, order), word(rest, 12, order))
-        && let Some((octets, behind)) = rest.get(16..).and_then(|body| body.split_at_checked(length as usize))
-    {
-        let nanoseconds = u128::from(seconds) * 1_000_000_000 + u128::from(fraction) * unit;
-        records.push(Record { link, nanoseconds, octets, is_cut: original > length });
-        rest = behind;
-    }
-    Some(records)
-}
-
-/// An interface of a pcapng section.
-struct Source {
-    link: u32,
-    /// Units of time in a second.
-    units: u128,
-}
-
-/// Reads pcapng (draft-ietf-opsawg-pcapng): blocks of a type, a length, a body and the length again.
-fn pcapng(file: &[u8]) -> Option<Vec<Record<'_>>> {
-    let mut order: Order = u32::from_le_bytes;
-    let (mut records, mut sources): (Vec<Record<'_>>, Vec<Source>) = Default::default();
-    let mut rest = file;
-    while let Some(kind) = word(rest, 0, order) {
-        if kind == SECTION {
-            order = match word(rest, 8, u32::from_le_bytes) {
-                Some(0x1a2b_3c4d) => u32::from_le_bytes,
-                Some(0x4d3c_2b1a) => u32::from_be_bytes,
-                _ => return None,
-            };
-            sources.clear();
-        }
-        let Some(length) = word(rest, 4, order).filter(|length| *length >= 12) else { break };
-        let Some((block, behind)) = rest.split_at_checked(length as usize) else { break };
-        let body = &block[8..block.len() - 4];
-        let latest = records.last().map_or(0, |record| record.nanoseconds);
-        match kind {
-            INTERFACE => sources.extend(source(body, order)),
-            ENHANCED => records.extend(enhanced(body, order, &sources)),
-            SIMPLE => records.extend(simple(body, order, &sources, latest)),
-            _ => {}
-        }
-        rest = behind;
-    }
-    Some(records)
-}
-
-const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const SIMPLE: u32 = 3;
-const ENHANCED: u32 = 6;
-
-/// The option of an interface with the resolution of its times.
-const RESOLUTION: u32 = 9;
-
-fn source(body: &[u8], order: Order) -> Option<Source> {
-    let (link, _reserved) = halves(word(body, 0, order)?, order);
-    let mut units = 1_000_000;
-    let mut options = body.get(8..)?;
-    while let Some((code, length)) = word(options, 0, order).map(|word| halves(word, order)) {
-        if code == RESOLUTION
-            && let Some(value) = options.get(4)
-        {
-            let power = u32::from(value & 0x7f);
-            let base: u128 = if value & 0x80 == 0 { 10 } else { 2 };
-            units = base.checked_pow(power).unwrap_or(u128::MAX);
-        }
-        let padded = 4 + (length as usize).next_multiple_of(4);
-        match options.get(padded..) {
-            Some(behind) if code != 0 => options = behind,
-            _ => break,
-        }
-    }
-    Some(Source { link, units })
-}
-
-/// Returns the two 16-bit numbers of a word, in the file's order.
-fn halves(word: u32, order: Order) -> (u32, u32) {
-    let is_little = order([1, 0, 0, 0]) == 1;
-    if is_little { (word & 0xffff, word >> 16) } else { (word >> 16, word & 0xffff) }
-}
-
-fn enhanced<'f>(body: &'f [u8], order: Order, sources: &[Source]) -> Option<Record<'f>> {
-    let source = sources.get(word(body, 0, order)? as usize)?;
-    let time = u128::from(word(body, 4, order)?) << 32 | u128::from(word(body, 8, order)?);
-    let (length, original) = (word(body, 12, order)?, word(body, 16, order)?);
-    let octets = body.get(20..)?.get(..length as usize)?;
-    let nanoseconds = time * 1_000_000_000 / source.units;
-    Some(Record { link: source.link, nanoseconds, octets, is_cut: original > length })
-}
-
-/// A block without a time: the frame has that of the frame before.
-fn simple<'f>(body: &'f [u8], order: Order, sources: &[Source], latest: u128) -> Option<Record<'f>> {
-    let source = sources.first()?;
-    let (original, octets) = (word(body, 0, order)? as usize, body.get(4..)?);
-    let captured = octets.get(..original).unwrap_or(octets);
-    Some(Record {
-        link: source.link,
-        nanoseconds: latest,
-        octets: captured,
-        is_cut: captured.len() < original,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Blocks of pcapng.
+    const SECTION: u32 = 0x0a0d_0d0a;
+    const INTERFACE: u32 = 1;
+    const ENHANCED: u32 = 6;
 
     fn words(words: &[u32], order: fn(u32) -> [u8; 4]) -> Vec<u8> {
         words.iter().flat_map(|word| order(*word)).collect()
