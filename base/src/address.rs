@@ -1,6 +1,6 @@
 //! Addresses and prefixes whose family is data.
 
-use crate::{Family, FamilyId, IpPrefix, Prefix, PrefixError, WrongFamily};
+use crate::{Family, FamilyId, IpPrefix, Prefix, PrefixError, WrongFamily, Xid, XidPrefix};
 use core::fmt::{self, Debug, Display};
 use core::net::IpAddr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -25,6 +25,13 @@ impl Identifier {
         is_known.then_some(Identifier { family, octets: whole, length: octets.len() as u8 })
     }
 
+    /// Makes the identifier of an XID.
+    pub fn of_xid(xid: Xid) -> Self {
+        let mut octets = [0; Self::ROOM];
+        octets.iter_mut().zip(xid.octets()).for_each(|(to, from)| *to = from);
+        Identifier { family: FamilyId::XID, octets, length: Xid::LEN as u8 }
+    }
+
     /// Returns the family.
     pub const fn family(&self) -> FamilyId {
         self.family
@@ -38,6 +45,9 @@ impl Identifier {
 
 impl Display for Identifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Ok(xid) = Xid::try_from(Address::Identifier(*self)) {
+            return Display::fmt(&xid, f);
+        }
         write!(f, "{}:", self.family)?;
         self.octets().iter().try_for_each(|octet| write!(f, "{octet:02x}"))
     }
@@ -214,6 +224,9 @@ impl From<IpPrefix> for AnyPrefix {
 
 impl Display for AnyPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(prefix) = self.to::<XidPrefix>() {
+            return Display::fmt(&prefix, f);
+        }
         write!(f, "{}/{}", self.addr, self.len)
     }
 }

@@ -49,6 +49,8 @@ impl FamilyId {
     pub const IPV4: FamilyId = FamilyId(4);
     /// IPv6 prefixes.
     pub const IPV6: FamilyId = FamilyId(6);
+    /// XIDs of XIA's principals.
+    pub const XID: FamilyId = FamilyId(10);
 
     /// Returns the IP address family; `None` for keys that are no IP prefixes.
     pub const fn ip(self) -> Option<Family> {
@@ -73,6 +75,7 @@ impl Display for FamilyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ip() {
             Some(family) => Display::fmt(&family, f),
+            None if *self == FamilyId::XID => f.pad("xid"),
             None => write!(f, "family-{}", self.0),
         }
     }

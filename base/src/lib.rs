@@ -22,6 +22,7 @@ pub mod provenance;
 pub mod rng;
 pub mod route;
 pub mod time;
+pub mod xid;
 
 pub use address::{Address, AnyPrefix, Identifier};
 pub use component::{class_of, component_name, component_of, instance_of};
@@ -37,3 +38,4 @@ pub use route::{
     FibBatch, FibRoute, GroupId, RouteAction, RouteBatch, RouteKind, RouteSet, RouteUpdate, Tags,
 };
 pub use time::{Duration, Instant};
+pub use xid::{Xid, XidError, XidPrefix, XidType};

@@ -1,0 +1,420 @@
+//! XIDs, the identifiers of XIA's principals, and prefixes of them (Linux XIA, ANCS 2015, section 3).
+
+use crate::{Address, FamilyId, Identifier, Prefix, PrefixError, WrongFamily};
+use alloc::vec::Vec;
+use core::fmt::{self, Debug, Display};
+use core::str::FromStr;
+use serde::{Deserialize, Serialize};
+
+/// The number of a principal: a kind of destination with routing rules of its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct XidType(pub u32);
+
+/// Names of principals, with the numbers that public sources and `docs/xia/numbers.md` give them.
+const NAMES: [(&str, XidType); 18] = [
+    ("ad", XidType::AD),
+    ("hid", XidType::HID),
+    ("cid", XidType(0x12)),
+    ("sid", XidType(0x13)),
+    ("uni4id", XidType::UNI4ID),
+    ("i4id", XidType(0x15)),
+    ("u4id", XidType::U4ID),
+    ("xdp", XidType::XDP),
+    ("serval", XidType(0x18)),
+    ("flowid", XidType(0x19)),
+    ("u6id", XidType::U6ID),
+    ("zf", XidType::ZF),
+    ("lpm", XidType::LPM),
+    ("ether", XidType::ETHER),
+    ("x4id", XidType(0x50)),
+    ("i6id", XidType(0x51)),
+    ("x6id", XidType(0x52)),
+    ("hidv2", XidType(0x53)),
+];
+
+impl XidType {
+    /// Not a type: marks the end of rows whose number is not given, and is never routable.
+    pub const NAT: XidType = XidType(0);
+    /// Autonomous domains.
+    pub const AD: XidType = XidType(0x10);
+    /// Hosts, named by the hash of a public key.
+    pub const HID: XidType = XidType(0x11);
+    /// IPv4 addresses behind a fixed prefix and the fixed UDP port 13781.
+    pub const UNI4ID: XidType = XidType(0x14);
+    /// IPv4 addresses and UDP ports.
+    pub const U4ID: XidType = XidType(0x16);
+    /// Datagram sockets.
+    pub const XDP: XidType = XidType(0x17);
+    /// IPv6 addresses and UDP ports.
+    pub const U6ID: XidType = XidType(0x1b);
+    /// In-packet Bloom filters.
+    pub const ZF: XidType = XidType(0x20);
+    /// Strings of 160 bits that are routed by their longest prefix.
+    pub const LPM: XidType = XidType(0x21);
+    /// Ethernet neighbors.
+    pub const ETHER: XidType = XidType(0x22);
+
+    /// Returns the type's name; `None` if the type has only a number.
+    pub fn name(self) -> Option<&'static str> {
+        NAMES.iter().find(|(_, known)| *known == self).map(|(name, _)| *name)
+    }
+
+    /// Returns all types that have a name, with the name.
+    pub fn named() -> impl Iterator<Item = (&'static str, XidType)> {
+        NAMES.iter().copied()
+    }
+}
+
+impl Display for XidType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.pad(name),
+            None => write!(f, "0x{:x}", self.0),
+        }
+    }
+}
+
+impl Debug for XidType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+impl FromStr for XidType {
+    type Err = XidError;
+
+    /// Reads a name, in any case, or `0x` and 1 to 8 hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self, XidError> {
+        if let Some(digits) = text.strip_prefix("0x") {
+            let is_number = (1..=8).contains(&digits.len()) && digits.bytes().all(|d| d.is_ascii_hexdigit());
+            let number = is_number.then(|| u32::from_str_radix(digits, 16).ok()).flatten();
+            return number.map(XidType).ok_or(XidError::Type);
+        }
+        let known = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+        known.map(|(_, known)| *known).ok_or(XidError::Type)
+    }
+}
+
+/// An XID: a principal's number and 160 bits that the principal gives a meaning.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Xid {
+    /// The principal.
+    pub kind: XidType,
+    /// The identifier within the principal.
+    pub id: [u8; 20],
+}
+
+impl Xid {
+    /// Octets of an XID: 4 of the type, 20 of the ID.
+    pub const LEN: usize = 24;
+
+    /// Returns the octets: the type in network byte order, then the ID.
+    pub fn octets(self) -> [u8; Xid::LEN] {
+        let mut octets = [0; Xid::LEN];
+        let (kind, id) = octets.split_at_mut(4);
+        kind.copy_from_slice(&self.kind.0.to_be_bytes());
+        id.copy_from_slice(&self.id);
+        octets
+    }
+
+    /// Reads the octets that [`Xid::octets`] returns.
+    pub const fn from_octets(octets: [u8; Xid::LEN]) -> Self {
+        let [a, b, c, d, id @ ..] = octets;
+        Xid { kind: XidType(u32::from_be_bytes([a, b, c, d])), id }
+    }
+}
+
+impl Display for Xid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-", self.kind)?;
+        self.id.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+impl Debug for Xid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+/// The reason why a text is no XID.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum XidError {
+    /// The part before the dash is neither the name of a principal nor a number.
+    Type,
+    /// The part after the dash is not 40 hexadecimal digits.
+    Id,
+    /// There is no dash.
+    NoDash,
+}
+
+impl Display for XidError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            XidError::Type => {
+                "expected a principal's name, such as ad or hid, or 0x and at most 8 hexadecimal digits"
+            }
+            XidError::Id => "expected 40 hexadecimal digits after the dash",
+            XidError::NoDash => "expected TYPE-ID",
+        })
+    }
+}
+
+impl core::error::Error for XidError {}
+
+impl FromStr for Xid {
+    type Err = XidError;
+
+    /// Reads `TYPE-ID`, with 40 hexadecimal digits of ID.
+    fn from_str(text: &str) -> Result<Self, XidError> {
+        let (kind, digits) = text.split_once('-').ok_or(XidError::NoDash)?;
+        let kind = kind.parse()?;
+        let digits: &[u8; 40] = digits.as_bytes().try_into().map_err(|_| XidError::Id)?;
+        let mut id = [0; 20];
+        let (pairs, _) = digits.as_chunks::<2>();
+        for (octet, pair) in id.iter_mut().zip(pairs) {
+            let digit = |digit: u8| char::from(digit).to_digit(16).ok_or(XidError::Id);
+            *octet = ((digit(pair[0])? << 4) | digit(pair[1])?) as u8;
+        }
+        Ok(Xid { kind, id })
+    }
+}
+
+impl From<Xid> for Address {
+    fn from(xid: Xid) -> Address {
+        Address::Identifier(Identifier::of_xid(xid))
+    }
+}
+
+impl TryFrom<Address> for Xid {
+    type Error = WrongFamily;
+
+    fn try_from(addr: Address) -> Result<Self, WrongFamily> {
+        match addr {
+            Address::Identifier(id) if id.family() == FamilyId::XID => {
+                id.octets().try_into().map(Xid::from_octets).map_err(|_| WrongFamily)
+            }
+            _ => Err(WrongFamily),
+        }
+    }
+}
+
+/// Leading bits of an XID: all 32 bits of the type and 0 to 160 of the ID. Bits after the length are zero.
+///
+/// Lengths below 32 exist for the nodes of tries only; no route has one, except for the prefix of length 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct XidPrefix {
+    octets: [u8; Xid::LEN],
+    len: u8,
+}
+
+impl XidPrefix {
+    /// Bits of the type.
+    pub const TYPE_BITS: u8 = 32;
+
+    /// Returns the prefix of XIDs of a type whose IDs begin with the first `id_bits` bits of `id`. `None` if `id_bits` is above 160.
+    pub fn of_type(kind: XidType, id: [u8; 20], id_bits: u8) -> Option<Self> {
+        Self::new(Xid { kind, id }, id_bits.checked_add(Self::TYPE_BITS)?)
+    }
+
+    /// Returns the type; `None` if the prefix is shorter than a type.
+    pub fn kind(self) -> Option<XidType> {
+        (self.len >= Self::TYPE_BITS).then(|| self.addr().kind)
+    }
+
+    /// Returns the number of bits of the ID that count, 0 to 160.
+    pub fn id_bits(self) -> u8 {
+        self.len.saturating_sub(Self::TYPE_BITS)
+    }
+
+    fn cleared(mut octets: [u8; Xid::LEN], len: u8) -> [u8; Xid::LEN] {
+        for (place, octet) in octets.iter_mut().enumerate() {
+            let kept = usize::from(len).saturating_sub(place * 8);
+            *octet &= !0xff_u8.checked_shr(kept as u32).unwrap_or(0);
+        }
+        octets
+    }
+}
+
+impl Prefix for XidPrefix {
+    type Addr = Xid;
+    type Bits = [u8; Xid::LEN];
+    const WIDTH: u8 = 192;
+    const ID: FamilyId = FamilyId::XID;
+
+    fn new(addr: Xid, len: u8) -> Option<Self> {
+        Self::from_parts(addr.octets(), len)
+    }
+
+    fn addr(self) -> Xid {
+        Xid::from_octets(self.octets)
+    }
+
+    fn len(self) -> u8 {
+        self.len
+    }
+
+    fn to_parts(self) -> ([u8; Xid::LEN], u8) {
+        (self.octets, self.len)
+    }
+
+    fn from_parts(bits: [u8; Xid::LEN], len: u8) -> Option<Self> {
+        (len <= Self::WIDTH).then(|| XidPrefix { octets: Self::cleared(bits, len), len })
+    }
+
+    fn bit(self, index: u8) -> bool {
+        let octet = self.octets.get(usize::from(index / 8));
+        octet.is_some_and(|octet| octet & (0x80 >> (index % 8)) != 0)
+    }
+
+    fn push_octets(self, out: &mut Vec<u8>) {
+        out.extend(self.octets.iter().take(usize::from(self.len).div_ceil(8)));
+    }
+
+    fn from_leading_octets(octets: &[u8], len: u8) -> Option<Self> {
+        let mut whole = [0; Xid::LEN];
+        whole.get_mut(..octets.len())?.copy_from_slice(octets);
+        Self::from_parts(whole, len).filter(|prefix| prefix.octets == whole)
+    }
+
+    fn default_route() -> Self {
+        XidPrefix { octets: [0; Xid::LEN], len: 0 }
+    }
+
+    fn host(addr: Xid) -> Self {
+        XidPrefix { octets: addr.octets(), len: Self::WIDTH }
+    }
+
+    fn truncate(self, len: u8) -> Self {
+        if len >= self.len { self } else { XidPrefix { octets: Self::cleared(self.octets, len), len } }
+    }
+
+    fn child(self, right: bool) -> Option<Self> {
+        let mut child = XidPrefix { len: self.len.checked_add(1).filter(|len| *len <= Self::WIDTH)?, ..self };
+        if right && let Some(octet) = child.octets.get_mut(usize::from(self.len / 8)) {
+            *octet |= 0x80 >> (self.len % 8);
+        }
+        Some(child)
+    }
+}
+
+impl Display for XidPrefix {
+    /// Writes an exact XID as an XID, a prefix as `TYPE-ID/N` with the number of the ID's bits, and the prefix of everything as `xid/0`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.len {
+            Self::WIDTH => Display::fmt(&self.addr(), f),
+            len if len >= Self::TYPE_BITS => write!(f, "{}/{}", self.addr(), self.id_bits()),
+            0 => f.write_str("xid/0"),
+            len => write!(f, "xid-0x{:08x}/{len}", self.addr().kind.0),
+        }
+    }
+}
+
+impl Debug for XidPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+impl FromStr for XidPrefix {
+    type Err = PrefixError;
+
+    /// Reads `TYPE-ID`, `TYPE-ID/N` with 0 to 160 bits of the ID, and `xid/0`.
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
+        if text == "xid/0" {
+            return Ok(Self::default_route());
+        }
+        let (xid, id_bits) = text.split_once('/').unwrap_or((text, "160"));
+        let xid: Xid = xid.parse().map_err(|_| PrefixError::Address)?;
+        let id_bits = id_bits.parse().map_err(|_| PrefixError::Length)?;
+        let prefix = Self::of_type(xid.kind, xid.id, id_bits).ok_or(PrefixError::Length)?;
+        if prefix.addr() == xid { Ok(prefix) } else { Err(PrefixError::HostBits) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AnyPrefix;
+    use alloc::string::ToString;
+
+    const TEXT: &str = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+
+    #[test]
+    fn xids_are_read_as_they_are_written() {
+        let xid: Xid = TEXT.parse().unwrap();
+        assert_eq!((xid.kind, xid.id, xid.to_string().as_str()), (XidType::AD, [0xa1; 20], TEXT));
+        assert_eq!(Xid::from_octets(xid.octets()), xid);
+        assert_eq!("0x1001".parse(), Ok(XidType(0x1001)));
+        assert_eq!(XidType(0x1001).to_string(), "0x1001");
+        assert_eq!("HID".parse(), Ok(XidType::HID));
+        for (name, kind) in XidType::named() {
+            assert_eq!((name.parse(), kind.name()), (Ok(kind), Some(name)));
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_xids_are_refused() {
+        for (text, error) in [
+            ("ad", XidError::NoDash),
+            ("what-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1", XidError::Type),
+            ("0x-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1", XidError::Type),
+            ("0x123456789-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1", XidError::Type),
+            ("0x+1-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1", XidError::Type),
+            ("ad-a1", XidError::Id),
+            ("ad-g1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1", XidError::Id),
+            ("ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1", XidError::Id),
+        ] {
+            assert_eq!(text.parse::<Xid>(), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn prefixes_of_xids_count_the_bits_of_the_id() {
+        let exact: XidPrefix = TEXT.parse().unwrap();
+        assert_eq!((exact.len(), exact.id_bits(), exact.to_string().as_str()), (192, 160, TEXT));
+        let text = "lpm-0a00000000000000000000000000000000000000/8";
+        let prefix: XidPrefix = text.parse().unwrap();
+        assert_eq!(
+            (prefix.len(), prefix.kind(), prefix.to_string().as_str()),
+            (40, Some(XidType::LPM), text)
+        );
+        assert_eq!(
+            "lpm-0a01000000000000000000000000000000000000/8".parse::<XidPrefix>(),
+            Err(PrefixError::HostBits)
+        );
+        assert_eq!(
+            "lpm-0a00000000000000000000000000000000000000/161".parse::<XidPrefix>(),
+            Err(PrefixError::Length)
+        );
+        assert_eq!("xid/0".parse(), Ok(XidPrefix::default_route()));
+        assert_eq!(XidPrefix::default_route().to_string(), "xid/0");
+    }
+
+    #[test]
+    fn halves_cover_their_whole() {
+        let mut prefix = XidPrefix::default_route();
+        let exact: XidPrefix = TEXT.parse().unwrap();
+        while prefix.len() < XidPrefix::WIDTH {
+            assert!(prefix.covers(exact) && exact.truncate(prefix.len()) == prefix);
+            let other = prefix.child(!exact.bit(prefix.len())).unwrap();
+            assert!(!other.covers(exact) && prefix.covers(other));
+            prefix = prefix.child(exact.bit(prefix.len())).unwrap();
+            let mut octets = Vec::new();
+            prefix.push_octets(&mut octets);
+            assert_eq!(XidPrefix::from_leading_octets(&octets, prefix.len()), Some(prefix));
+        }
+        assert_eq!((prefix, prefix.child(true)), (exact, None));
+    }
+
+    #[test]
+    fn keys_without_their_type_are_written_alike() {
+        for text in [TEXT, "lpm-0a00000000000000000000000000000000000000/8"] {
+            let prefix: XidPrefix = text.parse().unwrap();
+            let any = AnyPrefix::of(prefix);
+            assert_eq!((any.to(), any.to_string().as_str()), (Some(prefix), text));
+        }
+        assert_eq!(Address::from(TEXT.parse::<Xid>().unwrap()).to_string(), TEXT);
+    }
+}
