@@ -1,0 +1,16 @@
+//! XIP: the pure core (Linux XIA, ANCS 2015).
+//!
+//! A packet's destination is a graph of XIDs. The router tries the edges of the node that the packet reached last, in order
+//! of priority, and asks the principal of each XID for a decision. Principals are independent of each other, come and go at
+//! run time, and may redirect the router to an XID of another principal.
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod answer;
+pub mod row;
+
+pub use answer::{Action, Answer};
+pub use row::{Edge, Row};
