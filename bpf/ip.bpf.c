@@ -4,20 +4,13 @@
 // without a MAC address. Such a packet is unchanged; only a packet that is sent is written to.
 #include "chain.h"
 #include "flow.h"
+#include "station.h"
 #include "tables.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 // A router's own number: routers in a row that hash alike would use a part of each other's members only.
 const volatile __u64 flow_seed = 0;
-
-// Returns true if the frame's destination is the port's MAC address.
-static __always_inline int is_for(struct ethhdr *ethernet, struct port *port)
-{
-    word32 *frame = (void *)ethernet->h_dest, *mac = (void *)port->mac;
-    half16 *frame_end = (void *)(frame + 1), *mac_end = (void *)(mac + 1);
-    return *frame == *mac && *frame_end == *mac_end;
-}
 
 // Returns true for addresses that only the kernel may judge: 0/8, 127/8, multicast, reserved and broadcast (224/3).
 static __always_inline int ipv4_is_martian(__be32 address)
@@ -51,14 +44,6 @@ static __always_inline void decrement_ttl(struct iphdr *ip)
     __u32 check = ip->check + bpf_htons(0x0100);
     ip->check = check + (check >= 0xffff);
     ip->ttl -= 1;
-}
-
-static __always_inline void write_macs(struct ethhdr *ethernet, struct member *member)
-{
-    word32 *to = (void *)ethernet->h_dest, *from = (void *)member->destination;
-    to[0] = from[0];
-    to[1] = from[1];
-    to[2] = from[2];
 }
 
 // Returns the hash of the flow of a packet whose header is at `ip`.

@@ -7,7 +7,7 @@
 
 // The version of the layouts of shared maps. A change of a map or a struct raises the number.
 enum layout {
-    LAYOUT_VERSION = 3,
+    LAYOUT_VERSION = 4,
 };
 
 // The slots of the chain, in the order in which a frame visits the programs.
@@ -54,6 +54,8 @@ enum reason {
     REASON_SAME_INTERFACE = 15,
     // No program took the frame.
     REASON_NO_TAKER = 16,
+    // A component decides on the packet: the answer to its row is not in the cache, or names the component.
+    REASON_SLOW_PATH = 17,
     REASONS = 32,
 };
 
@@ -152,6 +154,114 @@ struct protocol {
     __u64 packets;
     // 1 if packets are dropped; user space writes the field.
     __u64 is_dropped;
+};
+
+// The cache of XIP's answers: lines of 64 octets, one cache line of the processor each. A row of an address is hashed
+// twice; one hash chooses the line, the other is the tag of the slot. User space writes a slot's answer first and its tag
+// last, and clears the tag before the answer of another row takes the slot.
+#define XIP_LINES (1 << 19)
+#define XIP_SLOTS_PER_LINE 4
+// The tag's lowest bit: the program sets it at the first hit after user space cleared it.
+#define XIP_TAG_USED 1
+
+struct xip_slot {
+    // A hash without its lowest bit, and the bit `XIP_TAG_USED`; 0 for an empty slot.
+    __u64 tag;
+    // The action in bits 0 to 7, the edge in bits 8 to 15, the index in bits 32 to 63.
+    __u64 answer;
+};
+
+struct xip_line {
+    struct xip_slot slot[XIP_SLOTS_PER_LINE];
+};
+
+// The treatment of a packet whose row has an answer.
+enum xip_action {
+    // User space treats each packet.
+    XIP_UP = 0,
+    // Select the edge and go on from the row to which it leads.
+    XIP_DIG = 1,
+    // Send to the member `index`.
+    XIP_FORWARD = 2,
+    // Drop: an entry asks for it.
+    XIP_DROP = 3,
+    // Drop: no edge leads anywhere.
+    XIP_UNREACHABLE = 4,
+    // Drop: the XID is this host's, but does not work in this place.
+    XIP_UNSUPPORTED = 5,
+    // Send in a UDP datagram to the tunnel `index`.
+    XIP_TUNNEL = 6,
+};
+
+// The number of neighbors with a `struct member` in the map `xip_members`.
+#define XIP_MEMBERS (1 << 14)
+#define XIP_TUNNELS (1 << 12)
+
+// The far end of a tunnel, in network order.
+struct xip_tunnel {
+    __u32 destination;
+    __u32 source;
+    __u16 destination_port;
+    __u16 source_port;
+    // 1 while user space changes the entry, and for an unused one.
+    __u32 is_closed;
+};
+
+// Words of the hashes' key: two for each pair of 32-bit words of a row, four more by which the second hash is shifted.
+#define XIP_KEY_WORDS 30
+
+// User space writes the settings once, before the first answer, and changes a key only while no slot has a tag.
+struct xip_settings {
+    __u32 key[XIP_KEY_WORDS];
+    // 64 less the number of bits of a line's index.
+    __u32 line_shift;
+    // Each such hit goes to user space too, which compares the answer with a fresh decision; 0 for none.
+    __u32 shadow_interval;
+    // An odd number: the multiplier of the hash that chooses the line.
+    __u64 multiplier;
+    // Nanoseconds between two packets of one source to user space, and the burst in nanoseconds.
+    __u64 punt_interval;
+    __u64 punt_burst;
+};
+
+// Sources of packets to user space, by a hash of interface and sender.
+#define XIP_SOURCES (1 << 12)
+
+// The time, in nanoseconds since boot, at which the source has used up all that it was allowed.
+struct xip_source {
+    __u64 time;
+};
+
+// The reasons by which XIP packets are counted, on each CPU.
+enum xip_reason {
+    XIP_HIT = 0,
+    XIP_MISS = 1,
+    XIP_SHADOWED = 2,
+    // Packets for user space that the source's budget did not cover.
+    XIP_OVER_BUDGET = 3,
+    XIP_TO_USER = 4,
+    // The checks at reception.
+    XIP_SHORT = 5,
+    XIP_BAD_HEADER = 6,
+    XIP_BAD_ROW = 7,
+    XIP_AT_SINK = 8,
+    // The packet cannot leave.
+    XIP_HOP_LIMIT = 9,
+    XIP_TOO_BIG = 10,
+    XIP_NO_MEMBER = 11,
+    XIP_NO_ROUTE = 12,
+    // By answers.
+    XIP_SENT = 13,
+    XIP_TUNNELED = 14,
+    XIP_DROPPED = 15,
+    XIP_NOT_REACHED = 16,
+    XIP_NOT_SUPPORTED = 17,
+    XIP_DUG = 18,
+    XIP_REASONS = 32,
+};
+
+struct xip_count {
+    __u64 packets;
 };
 
 // The first octets of a generated packet's UDP payload, in network order.

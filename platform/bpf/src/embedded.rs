@@ -30,6 +30,8 @@ pub enum Embedded {
     Drop,
     /// Forwards IPv4 and IPv6 by the tables.
     Ip,
+    /// Forwards XIP packets by the cache of answers.
+    Xip,
     /// Counts packets by IP protocol and drops marked protocols.
     Protocols,
     /// Counts the generator's packets by sequence number and drops them.
@@ -40,11 +42,12 @@ pub enum Embedded {
 
 impl Embedded {
     /// All programs.
-    pub const ALL: [Embedded; 7] = [
+    pub const ALL: [Embedded; 8] = [
         Embedded::Root,
         Embedded::Empty,
         Embedded::Drop,
         Embedded::Ip,
+        Embedded::Xip,
         Embedded::Sink,
         Embedded::Pktgen,
         Embedded::Protocols,
@@ -57,6 +60,7 @@ impl Embedded {
             Embedded::Empty => "empty",
             Embedded::Drop => "drop",
             Embedded::Ip => "ip",
+            Embedded::Xip => "xip",
             Embedded::Protocols => "protocols",
             Embedded::Sink => "sink",
             Embedded::Pktgen => "pktgen",
@@ -70,6 +74,7 @@ impl Embedded {
             Embedded::Empty => object!("empty"),
             Embedded::Drop => object!("drop"),
             Embedded::Ip => object!("ip"),
+            Embedded::Xip => object!("xip"),
             Embedded::Protocols => object!("protocols"),
             Embedded::Sink => object!("sink"),
             Embedded::Pktgen => object!("pktgen"),

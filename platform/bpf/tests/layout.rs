@@ -5,6 +5,7 @@
 mod btf;
 
 use sluice_bpf::Embedded;
+use sluice_bpf::layout::xip::{self, CacheAction, CacheLine, CacheSlot, ReasonCount, Settings, Source, Tunnel};
 use sluice_bpf::layout::*;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -29,6 +30,17 @@ fn structs_have_the_same_sizes_and_offsets() {
     same!(ip, "ipv6_node", Ipv6Node { entry });
     same!(ip, "bucket_block", BucketBlock { member });
     same!(ip, "member", Member { action, interface, mtu, destination, source });
+    let cache = btf::types(Embedded::Xip.object().unwrap());
+    same!(cache, "xip_slot", CacheSlot { tag, answer });
+    same!(cache, "xip_line", CacheLine { slot });
+    same!(cache, "xip_tunnel", Tunnel { destination, source, destination_port, source_port, is_closed });
+    same!(
+        cache,
+        "xip_settings",
+        Settings { key, line_shift, shadow_interval, multiplier, punt_interval, punt_burst }
+    );
+    same!(cache, "xip_source", Source { time });
+    same!(cache, "xip_count", ReasonCount { packets });
     let sink = btf::types(Embedded::Sink.object().unwrap());
     same!(sink, "tally", Tally { received, octets, duplicates, reordered, late, expected, first, last });
     same!(sink, "window", Window { word, seen });
@@ -72,6 +84,48 @@ fn actions_and_flags_are_the_same() {
     assert_eq!((ip.numbers["PORT_IPV4"], ip.numbers["PORT_IPV6"]), (PORT_IPV4, PORT_IPV6));
     let of_kind = |kind: &str| ip.numbers.keys().filter(|name| name.starts_with(kind)).count();
     assert_eq!((of_kind("MEMBER_"), of_kind("PORT_")), (actions.len(), 2));
+}
+
+#[test]
+fn actions_and_reasons_of_xip_are_the_same() {
+    let program = btf::types(Embedded::Xip.object().unwrap());
+    let actions = [
+        ("XIP_UP", CacheAction::Up),
+        ("XIP_DIG", CacheAction::Dig),
+        ("XIP_FORWARD", CacheAction::Forward),
+        ("XIP_DROP", CacheAction::Drop),
+        ("XIP_UNREACHABLE", CacheAction::Unreachable),
+        ("XIP_UNSUPPORTED", CacheAction::Unsupported),
+        ("XIP_TUNNEL", CacheAction::Tunnel),
+    ];
+    for (name, action) in actions {
+        assert_eq!(program.numbers[name], action as u32, "{name}");
+    }
+    for (number, name) in xip::REASON_NAMES {
+        let name = format!("XIP_{}", name.to_uppercase().replace('-', "_"));
+        assert_eq!(program.numbers[&name], number, "{name}");
+    }
+    assert_eq!(program.numbers["XIP_REASONS"], xip::REASONS);
+    // The number of all reasons is one more name.
+    let of_xip = program.numbers.keys().filter(|name| name.starts_with("XIP_")).count();
+    assert_eq!(of_xip, actions.len() + xip::REASON_NAMES.len() + 1);
+}
+
+#[test]
+fn maps_of_xip_have_the_sizes_that_user_space_expects() {
+    let program = aya_obj::Object::parse(Embedded::Xip.object().unwrap()).unwrap();
+    let maps = [
+        ("xip_lines", xip::LINES, size_of::<CacheLine>()),
+        ("xip_members", xip::MEMBERS, size_of::<Member>()),
+        ("xip_tunnels", xip::TUNNELS, size_of::<Tunnel>()),
+        ("xip_settings", 1, size_of::<Settings>()),
+        ("xip_sources", xip::SOURCES, size_of::<Source>()),
+        ("xip_counts", xip::REASONS, size_of::<ReasonCount>()),
+    ];
+    for (name, entries, octets) in maps {
+        let map = &program.maps[name];
+        assert_eq!((map.max_entries(), map.value_size() as usize), (entries, octets), "{name}");
+    }
 }
 
 #[test]

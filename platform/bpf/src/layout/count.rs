@@ -55,11 +55,13 @@ pub enum Reason {
     SameInterface = 15,
     /// Passed: no program of the chain took the frame.
     NoTaker = 16,
+    /// Passed: a component decides on the packet.
+    SlowPath = 17,
 }
 
 impl Reason {
     /// All reasons, in order.
-    pub const ALL: [Reason; 17] = [
+    pub const ALL: [Reason; 18] = [
         Reason::ForwardedIpv4,
         Reason::ForwardedIpv6,
         Reason::ForwardedXip,
@@ -77,6 +79,7 @@ impl Reason {
         Reason::Martian,
         Reason::SameInterface,
         Reason::NoTaker,
+        Reason::SlowPath,
     ];
 
     /// Returns the reason's name.
@@ -99,6 +102,7 @@ impl Reason {
             Reason::Martian => "martian",
             Reason::SameInterface => "same-interface",
             Reason::NoTaker => "no-taker",
+            Reason::SlowPath => "slow-path",
         }
     }
 

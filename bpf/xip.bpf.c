@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// Forwards XIP packets by the cache of answers. User space decides on each row once and writes the answer; a packet
+// whose row has no answer goes to user space, within the budget of its source. Format: docs/xia/wire.md.
+#include "chain.h"
+#include "station.h"
+#include "xip.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+// The variables keep the names of the reasons and actions in the object's type information.
+const volatile enum xip_reason xip_reasons = XIP_REASONS;
+const volatile enum xip_action xip_last_action = XIP_TUNNEL;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, XIP_LINES);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct xip_line);
+} xip_lines SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, XIP_MEMBERS);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct member);
+} xip_members SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, XIP_TUNNELS);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct xip_tunnel);
+} xip_tunnels SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct xip_settings);
+} xip_settings SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, XIP_SOURCES);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct xip_source);
+} xip_sources SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, XIP_REASONS);
+    __type(key, __u32);
+    __type(value, struct xip_count);
+} xip_counts SEC(".maps");
+
+static __always_inline __u64 note(enum xip_reason reason)
+{
+    __u32 index = reason;
+    struct xip_count *count = bpf_map_lookup_elem(&xip_counts, &index);
+    return count ? ++count->packets : 0;
+}
+
+static __always_inline int drop(struct xdp_md *ctx, struct port *port, enum xip_reason reason)
+{
+    note(reason);
+    return end_at(ctx, port, REASON_DROPPED, XDP_DROP);
+}
+
+// Returns true if the source of the packet may send one more packet to user space, and counts that packet against the
+// budget. A source is a sender on an interface.
+static __always_inline int is_covered(struct xdp_md *ctx, struct xip_settings *settings)
+{
+    struct ethhdr *ethernet = frame_start(ctx);
+    if ((void *)(ethernet + 1) > frame_end(ctx))
+        return 0;
+    word32 *sender = (void *)(ethernet->h_source + 2);
+    __u64 mixed = ((__u64)(*sender ^ ctx->ingress_ifindex * 0x85ebca6b)) * settings->multiplier;
+    __u32 index = mixed >> 52 & (XIP_SOURCES - 1);
+    struct xip_source *source = bpf_map_lookup_elem(&xip_sources, &index);
+    if (!source)
+        return 0;
+    __u64 now = bpf_ktime_get_ns();
+    volatile __u64 *place = &source->time;
+    __u64 time = *place;
+    if (time < now)
+        time = now;
+    if (time - now > settings->punt_burst)
+        return 0;
+    *place = time + settings->punt_interval;
+    return 1;
+}
+
+static __always_inline int to_user(struct xdp_md *ctx, struct port *port, struct xip_settings *settings)
+{
+    if (!is_covered(ctx, settings))
+        return drop(ctx, port, XIP_OVER_BUDGET);
+    note(XIP_TO_USER);
+    return end_at(ctx, port, REASON_SLOW_PATH, XDP_PASS);
+}
+
+// Returns the answer for a row, or -1 if the cache has none.
+static __always_inline __u64 find(struct xip_hashes *hashes, struct xip_settings *settings)
+{
+    __u32 index = hashes->line * settings->multiplier >> (settings->line_shift & 63);
+    struct xip_line *line = bpf_map_lookup_elem(&xip_lines, &index);
+    __u64 wanted = hashes->tag & ~(__u64)XIP_TAG_USED;
+    if (!line || !wanted)
+        return -1;
+#pragma unroll
+    for (int i = 0; i < XIP_SLOTS_PER_LINE; i++) {
+        volatile __u64 *place = &line->slot[i].tag;
+        __u64 tag = *place;
+        if ((tag & ~(__u64)XIP_TAG_USED) != wanted)
+            continue;
+        __u64 answer = *(volatile __u64 *)&line->slot[i].answer;
+        // User space clears the tag before it stores another row's answer.
+        if (*place != tag && (*place & ~(__u64)XIP_TAG_USED) != wanted)
+            return -1;
+        // A bit set in an empty slot is harmless: the tag matches no row.
+        if (!(tag & XIP_TAG_USED))
+            __sync_fetch_and_or(&line->slot[i].tag, XIP_TAG_USED);
+        return answer;
+    }
+    return -1;
+}
+
+// The state of a packet on its way through the rows.
+struct way {
+    __u32 row;
+    __u32 rows;
+};
+
+// Hashes the row `way->row`, or returns a reason against the packet. Edges lead to later rows, except for those of the
+// entry node, which are in the last row.
+static __always_inline enum xip_reason hash_row(struct xdp_md *ctx, struct way *way, struct xip_hashes *hashes, struct xip_settings *settings)
+{
+    void *rows = (void *)(xip_of(ctx) + 1), *end = xip_end(ctx);
+    __u32 row = way->row;
+    if (row >= XIP_MOST_ROWS)
+        return XIP_BAD_ROW;
+    struct xip_row *from = rows + row * sizeof(struct xip_row);
+    // The compiler may check another register's bounds than the one that it reads by.
+    asm volatile("" : "+r"(from));
+    if ((void *)(from + 1) > end)
+        return XIP_SHORT;
+    if (row + 1 != way->rows && from->edge[0] == XIP_EMPTY_EDGE)
+        return XIP_AT_SINK;
+    __u32 shape = 0, is_over = 0, least = row + 1 == way->rows ? 0 : row + 1;
+#pragma unroll
+    for (int i = 0; i < XIP_MOST_EDGES; i++) {
+        __u32 edge = from->edge[i];
+        if (edge == XIP_EMPTY_EDGE) {
+            is_over = 1;
+            continue;
+        }
+        if (is_over || edge >= way->rows || edge < least || edge >= XIP_MOST_ROWS)
+            return XIP_BAD_ROW;
+        struct xip_row *to = rows + edge * sizeof(struct xip_row);
+        asm volatile("" : "+r"(to));
+        if ((void *)(to + 1) > end)
+            return XIP_SHORT;
+        word32 *word = (void *)to->xid;
+#pragma unroll
+        for (int pair = 0; pair < 3; pair++)
+            xip_mix(hashes, settings->key, 6 * i + 2 * pair, word[2 * pair], word[2 * pair + 1]);
+        __u32 is_sink = edge + 1 == way->rows || to->edge[0] == XIP_EMPTY_EDGE;
+        shape |= (2 | is_sink) << (2 * i);
+    }
+    if (!shape)
+        return XIP_BAD_ROW;
+    xip_mix(hashes, settings->key, 24, shape, 0);
+    return XIP_HIT;
+}
+
+// Marks an edge of the row, makes the row to which the edge leads the last node, and returns that row.
+static __always_inline int select_edge(struct xdp_md *ctx, struct way *way, __u32 edge)
+{
+    struct xip_header *header = xip_of(ctx);
+    void *end = xip_end(ctx);
+    if ((void *)(header + 1) > end || way->row >= XIP_MOST_ROWS || edge >= XIP_MOST_EDGES)
+        return -1;
+    __u8 *place = (void *)(header + 1) + way->row * sizeof(struct xip_row) + sizeof(((struct xip_row *)0)->xid);
+    place += edge;
+    asm volatile("" : "+r"(place));
+    if ((void *)(place + 1) > end)
+        return -1;
+    __u8 to = *place & ~XIP_CHOSEN;
+    *place = to | XIP_CHOSEN;
+    header->last_node = to;
+    return to;
+}
+
+static __always_inline int forward(struct xdp_md *ctx, struct port *port, __u32 index)
+{
+    struct ethhdr *ethernet = frame_start(ctx);
+    struct xip_header *header = (void *)(ethernet + 1);
+    struct member *member = bpf_map_lookup_elem(&xip_members, &index);
+    if ((void *)(header + 1) > frame_end(ctx) || !member || member->action != MEMBER_FORWARD)
+        return drop(ctx, port, XIP_NO_MEMBER);
+    if (!header->hop_limit)
+        return drop(ctx, port, XIP_HOP_LIMIT);
+    if (ctx->data_end - ctx->data > (__u64)member->mtu + sizeof(*ethernet))
+        return drop(ctx, port, XIP_TOO_BIG);
+    header->hop_limit -= 1;
+    write_macs(ethernet, member);
+    note(XIP_SENT);
+    return end_at(ctx, port, REASON_FORWARDED_XIP, bpf_redirect(member->interface, 0));
+}
+
+// Returns true if the header's first 8 octets pass the checks at reception (docs/xia/wire.md).
+static __always_inline int begins_well(struct xip_header *header)
+{
+    if (header->version != XIP_VERSION || header->destinations < 1 || header->destinations > XIP_MOST_ROWS)
+        return 0;
+    return header->sources <= XIP_MOST_ROWS &&
+           (header->last_node < header->destinations || header->last_node == XIP_ENTRY_NODE);
+}
+
+SEC("xdp")
+int sluice_xip(struct xdp_md *ctx)
+{
+    struct port *port = port_of(ctx);
+    struct ethhdr *ethernet = frame_start(ctx);
+    struct xip_header *header = (void *)(ethernet + 1);
+    __u32 zero = 0;
+    struct xip_settings *settings = bpf_map_lookup_elem(&xip_settings, &zero);
+    if ((void *)(header + 1) > frame_end(ctx))
+        return drop(ctx, port, XIP_SHORT);
+    if (!settings || ethernet->h_proto != bpf_htons(ETHERTYPE_XIP))
+        return end_at(ctx, port, REASON_SLOW_PATH, XDP_PASS);
+    if (!port || !is_for(ethernet, port))
+        return end_at(ctx, port, REASON_STATION, XDP_PASS);
+    if (!begins_well(header))
+        return drop(ctx, port, XIP_BAD_HEADER);
+    __u64 length = sizeof(*header) + (header->destinations + header->sources) * sizeof(struct xip_row) +
+                   bpf_ntohs(header->payload_length);
+    if (length > ctx->data_end - ctx->data - sizeof(*ethernet))
+        return drop(ctx, port, XIP_SHORT);
+    struct way way = {.rows = header->destinations};
+    way.row = header->last_node == XIP_ENTRY_NODE ? way.rows - 1 : header->last_node;
+    if (header->last_node != XIP_ENTRY_NODE && header->last_node + 1 == way.rows)
+        return drop(ctx, port, XIP_AT_SINK);
+#pragma clang loop unroll(disable)
+    for (int step = 0; step < XIP_MOST_ROWS; step++) {
+        struct xip_hashes hashes = {};
+        enum xip_reason reason = hash_row(ctx, &way, &hashes, settings);
+        if (reason != XIP_HIT)
+            return drop(ctx, port, reason);
+        __u64 answer = find(&hashes, settings);
+        if (answer == (__u64)-1) {
+            note(XIP_MISS);
+            return to_user(ctx, port, settings);
+        }
+        __u64 hits = note(XIP_HIT);
+        __u32 shadow = settings->shadow_interval;
+        if (shadow && hits % shadow == 0) {
+            note(XIP_SHADOWED);
+            return to_user(ctx, port, settings);
+        }
+        __u32 action = answer & 0xff, index = answer >> 32;
+        if (action == XIP_FORWARD)
+            return forward(ctx, port, index);
+        if (action == XIP_DROP)
+            return drop(ctx, port, XIP_DROPPED);
+        if (action == XIP_UNREACHABLE)
+            return drop(ctx, port, XIP_NOT_REACHED);
+        if (action == XIP_UNSUPPORTED)
+            return drop(ctx, port, XIP_NOT_SUPPORTED);
+        if (action != XIP_DIG)
+            return to_user(ctx, port, settings);
+        note(XIP_DUG);
+        int row = select_edge(ctx, &way, answer >> 8 & 0xff);
+        if (row < 0 || row + 1 >= way.rows)
+            return drop(ctx, port, XIP_AT_SINK);
+        way.row = row;
+    }
+    return drop(ctx, port, XIP_BAD_ROW);
+}

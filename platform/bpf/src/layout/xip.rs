@@ -1,0 +1,129 @@
+//! The maps of the program `xip`: the cache of answers, members, tunnels, settings and counters.
+
+/// The lines of the cache.
+pub const LINES: u32 = 1 << 19;
+/// The slots of a line.
+pub const SLOTS_PER_LINE: usize = 4;
+/// The bit of a tag that the program sets at a hit.
+pub const TAG_USED: u64 = 1;
+/// The members.
+pub const MEMBERS: u32 = 1 << 14;
+/// The tunnels.
+pub const TUNNELS: u32 = 1 << 12;
+/// Words of the hashes' key.
+pub const KEY_WORDS: usize = 30;
+/// The budgets of sources.
+pub const SOURCES: u32 = 1 << 12;
+/// The reasons for which each CPU has counters.
+pub const REASONS: u32 = 32;
+
+/// A slot of the cache (`struct xip_slot`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct CacheSlot {
+    /// A hash of the row, and [`TAG_USED`]; 0 if the slot is empty.
+    pub tag: u64,
+    /// The action in bits 0 to 7, the edge in bits 8 to 15, the index in bits 32 to 63.
+    pub answer: u64,
+}
+
+/// A line of the cache (`struct xip_line`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct CacheLine {
+    /// The slots.
+    pub slot: [CacheSlot; SLOTS_PER_LINE],
+}
+
+/// The treatment of a packet (`enum xip_action`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum CacheAction {
+    /// User space treats each packet.
+    Up = 0,
+    /// Select the edge and go on.
+    Dig = 1,
+    /// Send to a member.
+    Forward = 2,
+    /// Drop, as an entry asks for.
+    Drop = 3,
+    /// Drop: no edge leads anywhere.
+    Unreachable = 4,
+    /// Drop: the XID does not work in this place.
+    Unsupported = 5,
+    /// Send in a UDP datagram to a tunnel.
+    Tunnel = 6,
+}
+
+/// The far end of a tunnel in network order (`struct xip_tunnel`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct Tunnel {
+    /// The far end's IPv4 address.
+    pub destination: u32,
+    /// This host's IPv4 address.
+    pub source: u32,
+    /// The far end's UDP port.
+    pub destination_port: u16,
+    /// This host's UDP port.
+    pub source_port: u16,
+    /// 1 while the entry changes, and for an unused entry.
+    pub is_closed: u32,
+}
+
+/// Settings of the program (`struct xip_settings`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct Settings {
+    /// The key of both hashes.
+    pub key: [u32; KEY_WORDS],
+    /// 64 less the number of bits of a line's index.
+    pub line_shift: u32,
+    /// The number of hits of which one goes to user space; 0 for none.
+    pub shadow_interval: u32,
+    /// The odd multiplier of the hash that chooses the line.
+    pub multiplier: u64,
+    /// Nanoseconds between two packets of one source to user space.
+    pub punt_interval: u64,
+    /// The burst of one source to user space, in nanoseconds.
+    pub punt_burst: u64,
+}
+
+/// The budget of a source (`struct xip_source`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct Source {
+    /// The time, in nanoseconds since boot, at which the source has used up all that it was allowed.
+    pub time: u64,
+}
+
+/// A counter (`struct xip_count`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct ReasonCount {
+    /// Packets on one CPU.
+    pub packets: u64,
+}
+
+/// The reasons by which XIP packets are counted (`enum xip_reason`), with their names.
+pub const REASON_NAMES: [(u32, &str); 19] = [
+    (0, "hit"),
+    (1, "miss"),
+    (2, "shadowed"),
+    (3, "over-budget"),
+    (4, "to-user"),
+    (5, "short"),
+    (6, "bad-header"),
+    (7, "bad-row"),
+    (8, "at-sink"),
+    (9, "hop-limit"),
+    (10, "too-big"),
+    (11, "no-member"),
+    (12, "no-route"),
+    (13, "sent"),
+    (14, "tunneled"),
+    (15, "dropped"),
+    (16, "not-reached"),
+    (17, "not-supported"),
+    (18, "dug"),
+];
