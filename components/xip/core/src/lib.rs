@@ -10,6 +10,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod answer;
+pub mod cache;
 pub mod row;
 
 pub use answer::{Action, Answer};
