@@ -52,15 +52,18 @@ struct {
 } xip_sources SEC(".maps");
 
 struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, XIP_REASONS);
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, XIP_CPUS * XIP_REASONS);
+    __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, __u32);
     __type(value, struct xip_count);
 } xip_counts SEC(".maps");
 
+// Counts a packet under a reason on this CPU, and returns the count. An array for all CPUs, because a process without
+// privileges can map that one, but not an array for each CPU.
 static __always_inline __u64 note(enum xip_reason reason)
 {
-    __u32 index = reason;
+    __u32 index = (bpf_get_smp_processor_id() & (XIP_CPUS - 1)) * XIP_REASONS + reason;
     struct xip_count *count = bpf_map_lookup_elem(&xip_counts, &index);
     return count ? ++count->packets : 0;
 }

@@ -260,6 +260,9 @@ enum xip_reason {
     XIP_REASONS = 32,
 };
 
+// The counters of a CPU begin at `CPU * XIP_REASONS`; CPUs above this number share counters.
+#define XIP_CPUS 256
+
 struct xip_count {
     __u64 packets;
 };

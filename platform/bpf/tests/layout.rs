@@ -120,7 +120,7 @@ fn maps_of_xip_have_the_sizes_that_user_space_expects() {
         ("xip_tunnels", xip::TUNNELS, size_of::<Tunnel>()),
         ("xip_settings", 1, size_of::<Settings>()),
         ("xip_sources", xip::SOURCES, size_of::<Source>()),
-        ("xip_counts", xip::REASONS, size_of::<ReasonCount>()),
+        ("xip_counts", xip::CPUS * xip::REASONS, size_of::<ReasonCount>()),
     ];
     for (name, entries, octets) in maps {
         let map = &program.maps[name];

@@ -16,6 +16,8 @@ pub const KEY_WORDS: usize = 30;
 pub const SOURCES: u32 = 1 << 12;
 /// The reasons for which each CPU has counters.
 pub const REASONS: u32 = 32;
+/// The CPUs with counters of their own.
+pub const CPUS: u32 = 256;
 
 /// A slot of the cache (`struct xip_slot`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

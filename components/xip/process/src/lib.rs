@@ -1,0 +1,3 @@
+//! XIP: the process.
+
+pub mod maps;

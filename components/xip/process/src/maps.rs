@@ -1,0 +1,147 @@
+//! The maps of the program `xip` in this process's memory.
+
+use sluice_bpf::BpfError;
+use sluice_bpf::array::MappedArray;
+use sluice_bpf::layout::{MemberAction, xip};
+use sluice_xip::cache::{HashKey, KEY_WORDS, Lines};
+use std::os::fd::BorrowedFd;
+
+/// The names of the maps, in the order in which the FEA hands them out (`components/fea/core/src/xdp/programs.rs`).
+pub const NAMES: [&str; 6] =
+    ["xip_lines", "xip_members", "xip_tunnels", "xip_settings", "xip_sources", "xip_counts"];
+
+/// The lines of the cache.
+#[derive(Debug)]
+pub struct CacheLines(MappedArray);
+
+impl Lines for CacheLines {
+    fn load(&self, word: usize) -> u64 {
+        // A word beyond the map is that of an empty slot.
+        self.0.load_word(word).unwrap_or_default()
+    }
+
+    fn store(&mut self, word: usize, value: u64) {
+        self.0.store_word(word, value);
+    }
+
+    fn lines(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// A neighbor as the program sends to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Member {
+    /// The outgoing interface's index.
+    pub interface: u32,
+    /// The largest packet in octets, without the header of the link layer.
+    pub mtu: u32,
+    /// The neighbor's link-layer address.
+    pub destination: [u8; 6],
+    /// The interface's link-layer address.
+    pub source: [u8; 6],
+}
+
+/// Settings of the program besides the hashes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProgramSettings {
+    /// The number of hits of which one comes to this process; 0 for none.
+    pub shadow_interval: u32,
+    /// Packets a second that one source may send to this process, at least 1.
+    pub punts_per_second: u32,
+    /// Packets that a source may send at once.
+    pub punt_burst: u32,
+}
+
+/// All maps but the lines.
+#[derive(Debug)]
+pub struct ProgramMaps {
+    members: MappedArray,
+    settings: MappedArray,
+    counts: MappedArray,
+}
+
+/// Words of 32 bits of a member.
+const MEMBER_WORDS: usize = 6;
+
+impl ProgramMaps {
+    /// Maps the maps of the program; `map` returns the descriptor of a name of [`NAMES`].
+    ///
+    /// # Errors
+    ///
+    /// If a map has another shape or cannot be mapped.
+    pub fn new<'fd>(
+        map: impl Fn(&str) -> Result<BorrowedFd<'fd>, BpfError>,
+    ) -> Result<(CacheLines, Self), BpfError> {
+        let lines = shaped(map("xip_lines")?, "xip_lines", size_of::<xip::CacheLine>())?;
+        let maps = ProgramMaps {
+            members: shaped(map("xip_members")?, "xip_members", MEMBER_WORDS * 4)?,
+            settings: shaped(map("xip_settings")?, "xip_settings", size_of::<xip::Settings>())?,
+            counts: shaped(map("xip_counts")?, "xip_counts", size_of::<xip::ReasonCount>())?,
+        };
+        Ok((CacheLines(lines), maps))
+    }
+
+    /// Writes the key of the hashes and the shift of a line's hash. No slot may have a tag.
+    pub fn set_hashes(&self, key: &HashKey, line_shift: u32) {
+        for (word, value) in key.words.iter().enumerate() {
+            self.settings.store32(0, word, *value);
+        }
+        self.settings.store32(0, KEY_WORDS, line_shift);
+        self.settings.store64(0, (KEY_WORDS + 2) / 2, key.multiplier);
+    }
+
+    /// Writes the other settings.
+    pub fn set_settings(&self, settings: ProgramSettings) {
+        let interval = 1_000_000_000 / u64::from(settings.punts_per_second.max(1));
+        self.settings.store32(0, KEY_WORDS + 1, settings.shadow_interval);
+        self.settings.store64(0, (KEY_WORDS + 4) / 2, interval);
+        self.settings.store64(0, (KEY_WORDS + 6) / 2, interval.saturating_mul(settings.punt_burst.into()));
+    }
+
+    /// Writes a neighbor. Numbers beyond the map are left out, and their packets are dropped and counted.
+    pub fn set_member(&self, number: u32, member: Member) {
+        let [a, b, c, d, e, f] = member.destination;
+        let [g, h, i, j, k, l] = member.source;
+        let addresses = [[a, b, c, d], [e, f, g, h], [i, j, k, l]];
+        // The action comes last: without it, the program sends nothing.
+        let number = number as usize;
+        self.members.store32(number, 0, MemberAction::Kernel as u32);
+        self.members.store32(number, 1, member.interface);
+        self.members.store32(number, 2, member.mtu);
+        for (word, octets) in (3..).zip(addresses) {
+            self.members.store32(number, word, u32::from_ne_bytes(octets));
+        }
+        self.members.store32(number, 0, MemberAction::Forward as u32);
+    }
+
+    /// Makes the program drop what is for a neighbor.
+    pub fn clear_member(&self, number: u32) {
+        self.members.store32(number as usize, 0, MemberAction::Kernel as u32);
+    }
+
+    /// Returns the counts of packets by reason, over all CPUs.
+    pub fn counts(&self) -> [u64; xip::REASONS as usize] {
+        let mut sums = [0_u64; xip::REASONS as usize];
+        for cpu in 0..xip::CPUS as usize {
+            for (reason, sum) in sums.iter_mut().enumerate() {
+                let count = self.counts.load_word(cpu * xip::REASONS as usize + reason);
+                *sum = sum.wrapping_add(count.unwrap_or_default());
+            }
+        }
+        sums
+    }
+}
+
+fn shaped(map: BorrowedFd<'_>, name: &str, octets: usize) -> Result<MappedArray, BpfError> {
+    let array = MappedArray::new(map)?;
+    let found = array.words() * 8 / array.len().max(1);
+    if found == octets {
+        return Ok(array);
+    }
+    Err(BpfError::Shape {
+        map: name.into(),
+        found: format!("values of {found} octets"),
+        expected: format!("values of {octets} octets"),
+    })
+}
