@@ -1,3 +1,4 @@
 //! XIP: the process.
 
+mod ffi;
 pub mod maps;

@@ -21,7 +21,14 @@ pub struct ProgramRow {
 }
 
 /// The programs. A new program is a row more.
-pub const PROGRAMS: &[ProgramRow] = &[ProgramRow { name: "protocols", slot: "police", maps: &["protocols"] }];
+pub const PROGRAMS: &[ProgramRow] = &[
+    ProgramRow { name: "protocols", slot: "police", maps: &["protocols"] },
+    ProgramRow {
+        name: "xip",
+        slot: "xip",
+        maps: &["xip_lines", "xip_members", "xip_tunnels", "xip_settings", "xip_sources", "xip_counts"],
+    },
+];
 
 /// The grace time of a program that an earlier FEA left, and the longest that a component may ask for.
 pub const LONGEST_GRACE: Duration = Duration::from_secs(120);
