@@ -9,9 +9,20 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod anchor;
 pub mod answer;
+pub mod answers;
 pub mod cache;
+pub mod counters;
+pub mod forest;
+pub mod outside;
+pub mod ports;
+pub mod principals;
+pub mod registry;
+pub mod route;
+pub mod router;
 pub mod row;
+pub mod walk;
 
 pub use answer::{Action, Answer};
 pub use row::{Edge, Row};

@@ -6,6 +6,7 @@
 mod hash;
 mod sketch;
 
+pub use crate::forest::CacheEntryId;
 pub use hash::{HashKey, Hashes, KEY_WORDS};
 
 use crate::{Edge, Row};
@@ -47,10 +48,6 @@ impl Lines for Vec<u64> {
         self.len() / SLOTS_PER_LINE / SLOT_WORDS
     }
 }
-
-/// The number of a cached row, kept as long as the row is cached: the number of its slot.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CacheEntryId(pub u32);
 
 /// An answer as the program reads it: the action in bits 0 to 7, the edge in bits 8 to 15, an index in bits 32 to 63.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
