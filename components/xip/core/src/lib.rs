@@ -10,7 +10,9 @@ extern crate alloc;
 extern crate std;
 
 pub mod answer;
+pub mod neighbors;
 pub mod row;
+pub mod wire;
 
 pub use answer::{Action, Answer};
 pub use row::{Edge, Row};
