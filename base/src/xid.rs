@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct XidType(pub u32);
 
 /// Names of principals, with the numbers that public sources and `docs/xia/numbers.md` give them.
-const NAMES: [(&str, XidType); 18] = [
+const NAMES: [(&str, XidType); 20] = [
     ("ad", XidType::AD),
     ("hid", XidType::HID),
     ("cid", XidType(0x12)),
@@ -31,6 +31,8 @@ const NAMES: [(&str, XidType); 18] = [
     ("i6id", XidType(0x51)),
     ("x6id", XidType(0x52)),
     ("hidv2", XidType(0x53)),
+    ("ndn", XidType(0x54)),
+    ("ants", XidType(0x55)),
 ];
 
 impl XidType {

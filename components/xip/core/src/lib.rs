@@ -15,6 +15,7 @@ pub mod answers;
 pub mod cache;
 pub mod counters;
 pub mod forest;
+pub mod neighbors;
 pub mod outside;
 pub mod ports;
 pub mod principals;
@@ -23,6 +24,7 @@ pub mod route;
 pub mod router;
 pub mod row;
 pub mod walk;
+pub mod wire;
 
 pub use answer::{Action, Answer};
 pub use row::{Edge, Row};
