@@ -272,7 +272,8 @@ int sluice_xip(struct xdp_md *ctx)
             return drop(ctx, port, XIP_DROPPED);
         if (action == XIP_UNREACHABLE)
             return drop(ctx, port, XIP_NOT_REACHED);
-        if (action == XIP_UNSUPPORTED)
+        // A message about packets may be for this host where other packets are not.
+        if (action == XIP_UNSUPPORTED && !header->next_header)
             return drop(ctx, port, XIP_NOT_SUPPORTED);
         if (action != XIP_DIG)
             return to_user(ctx, port, settings);

@@ -160,6 +160,11 @@ impl Router {
         }
     }
 
+    /// Sets the bounds of decisions. Decisions made before may differ from decisions made anew.
+    pub const fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// Returns the principals.
     pub const fn registry(&self) -> &Registry {
         &self.registry

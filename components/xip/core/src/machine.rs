@@ -1,0 +1,311 @@
+//! XIP on this host as a machine: settings, interfaces, routes and packets in; frames, datagrams and members out.
+
+use crate::anchor::Touched;
+use crate::answer::NeighborId;
+use crate::answers::Answers;
+use crate::cache::Lines;
+use crate::forwarding::{Context, Forwarding};
+use crate::io::{Input, Output, RibRoute, Settings};
+use crate::links::{Links, Station};
+use crate::principals::catalog;
+use crate::registry::Registered;
+use crate::route::{ChangeError, Route};
+use crate::router::{Limits, Router};
+use crate::wire::{Dag, LinkDestination, Mac, udp};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use sluice_base::{Duration, Instant, InterfaceEvent, Prefix, Xid, XidPrefix, XidType};
+use sluice_machine::{Machine, Outbox};
+
+/// The most attachments of the forest: four for each of two million rows.
+const MOST_LINKS: usize = 8 << 20;
+/// The time between two sweeps of a part of the cache.
+const SWEEP: Duration = Duration::from_millis(100);
+/// Slots that are swept at once: a cache of 2^18 slots is swept in 3.2 seconds.
+const SWEPT: usize = 1 << 13;
+
+/// XIP on this host.
+pub struct Xip<L> {
+    settings: Settings,
+    answers: Answers<L>,
+    links: Links,
+    forwarding: Forwarding,
+    routes: BTreeMap<XidPrefix, RibRoute>,
+    refused: BTreeMap<XidPrefix, ChangeError>,
+    /// The domains and hosts of which this host is a part.
+    own: BTreeSet<Xid>,
+    seed: u64,
+    sweep: Option<Instant>,
+    asked_for_key: bool,
+}
+
+impl<L: Lines> Xip<L> {
+    /// Makes XIP without interfaces, principals and routes. `seed` is secret.
+    pub fn new(seed: u64) -> Self {
+        Xip {
+            settings: Settings::default(),
+            answers: Answers::new(Router::new(Limits::default(), seed), MOST_LINKS, seed),
+            links: Links::default(),
+            forwarding: Forwarding::default(),
+            routes: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            own: BTreeSet::new(),
+            seed,
+            sweep: None,
+            asked_for_key: false,
+        }
+    }
+
+    /// Returns the decisions.
+    pub fn answers(&self) -> &Answers<L> {
+        &self.answers
+    }
+
+    /// Returns the interfaces and neighbors.
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// Returns the packet path.
+    pub fn forwarding(&self) -> &Forwarding {
+        &self.forwarding
+    }
+
+    /// Returns the settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the routes of the RIB, with the reason for those that no principal takes.
+    pub fn routes(&self) -> impl Iterator<Item = (XidPrefix, &RibRoute, Option<ChangeError>)> {
+        self.routes.iter().map(|(prefix, route)| (*prefix, route, self.refused.get(prefix).copied()))
+    }
+
+    /// Returns this host's address: its first host within its first domain.
+    pub fn own_address(&self) -> Dag {
+        let first = |kind| self.own.iter().find(|xid| xid.kind == kind).copied();
+        match (first(XidType::AD), first(XidType::HID)) {
+            (Some(domain), Some(host)) => Dag::scoped(&[domain], host).unwrap_or(Dag::EMPTY),
+            (None, Some(xid)) | (Some(xid), None) => Dag::direct(xid),
+            (None, None) => Dag::EMPTY,
+        }
+    }
+
+    fn configure(&mut self, now: Instant, settings: Settings, out: &mut Outbox<Output>) {
+        let before = core::mem::replace(&mut self.settings, settings);
+        self.forwarding.has_xcmp = self.settings.has_xcmp;
+        self.links.configure(self.settings.interfaces.keys().cloned().collect());
+        let limits = Limits { consultations: self.settings.consultations.max(1), ..Limits::default() };
+        if before.consultations != self.settings.consultations {
+            self.answers.change(now, |router| (router.set_limits(limits), Touched::new()));
+            // Any row may have another answer.
+            self.answers.clear();
+        }
+        for kind in before.principals.keys().filter(|kind| !self.settings.principals.contains_key(kind)) {
+            self.answers.change(now, |router| ((), router.unregister(*kind)));
+        }
+        let new: Vec<(XidType, &str)> = self.settings.principals.iter().map(|(k, n)| (*k, *n)).collect();
+        for (kind, name) in new {
+            if before.principals.get(&kind) != Some(&name)
+                && let Some(row) = catalog::row(name)
+            {
+                let principal = Registered::Inside((row.make)(kind, self.seed));
+                // The schema bounds the number of principals below that of the registry.
+                self.answers.change(now, |router| ((), router.register(principal).unwrap_or_default()));
+                self.fill(now, kind, out);
+            }
+        }
+        if before.tunnel != self.settings.tunnel {
+            self.set_tunnel(now, before.tunnel.map(|tunnel| tunnel.local));
+        }
+        self.refresh_neighbors(now, out);
+    }
+
+    /// Gives a principal that is new the routes of its type.
+    fn fill(&mut self, now: Instant, kind: XidType, out: &mut Outbox<Output>) {
+        let of_kind = self.routes.iter().filter(|(prefix, _)| prefix.kind() == Some(kind));
+        let routes: Vec<(XidPrefix, RibRoute)> = of_kind.map(|(p, r)| (*p, r.clone())).collect();
+        for (prefix, route) in routes {
+            self.change(now, prefix, Some(&route), out);
+        }
+        if let Some(tunnel) = self.settings.tunnel
+            && tunnel_xid(tunnel.local).kind == kind
+        {
+            self.set_tunnel(now, None);
+        }
+    }
+
+    fn set_tunnel(&mut self, now: Instant, before: Option<SocketAddr>) {
+        let prefix = |local| XidPrefix::host(tunnel_xid(local));
+        let new = self.settings.tunnel;
+        self.answers.change(now, |router| {
+            let mut touched = Touched::new();
+            if let Some(before) = before {
+                touched.extend(router.change(prefix(before), None).unwrap_or_default());
+            }
+            if let Some(tunnel) = new {
+                let route = Route::Tunnel { no_check: tunnel.no_check };
+                touched.extend(router.change(prefix(tunnel.local), Some(route)).unwrap_or_default());
+            }
+            ((), touched)
+        });
+    }
+
+    /// Applies a route change, and reports whether the principal takes the route.
+    fn change(
+        &mut self,
+        now: Instant,
+        prefix: XidPrefix,
+        route: Option<&RibRoute>,
+        out: &mut Outbox<Output>,
+    ) {
+        let route = match route {
+            None => Ok(None),
+            Some(RibRoute::Local) => Ok(Some(Route::Local)),
+            Some(RibRoute::Discard) => Err(ChangeError::WrongRoute),
+            Some(RibRoute::Gateways(gateways)) => self.gateway(gateways, out).map(Some),
+        };
+        let changed = route.and_then(|route| {
+            self.answers.change(now, |router| match router.change(prefix, route) {
+                Ok(touched) => (Ok(()), touched),
+                Err(error) => (Err(error), Touched::new()),
+            })
+        });
+        let before = match changed {
+            Ok(()) => self.refused.remove(&prefix),
+            Err(error) => self.refused.insert(prefix, error),
+        };
+        if before != changed.err() {
+            out.push(Output::Refused(prefix, changed.err().map(|error| error.to_string())));
+        }
+    }
+
+    /// Returns the route by the gateway with the largest weight.
+    fn gateway(
+        &mut self,
+        gateways: &[crate::io::Gateway],
+        out: &mut Outbox<Output>,
+    ) -> Result<Route, ChangeError> {
+        let best =
+            gateways.iter().rev().max_by_key(|gateway| gateway.weight).ok_or(ChangeError::WrongRoute)?;
+        let Some(interface) = best.interface.filter(|_| best.xid.kind == XidType::ETHER) else {
+            return Ok(Route::Redirect(best.xid));
+        };
+        let [a, b, c, d, e, f, ..] = best.xid.id;
+        let station = Station { interface, mac: Mac([a, b, c, d, e, f]) };
+        let number = self.links.number(station).ok_or(ChangeError::WrongRoute)?;
+        out.push(Output::Member(number, self.links.member(number)));
+        Ok(Route::Neighbor(number))
+    }
+
+    fn routes_changed(
+        &mut self,
+        now: Instant,
+        changes: Vec<(XidPrefix, Option<RibRoute>)>,
+        out: &mut Outbox<Output>,
+    ) {
+        for (prefix, route) in changes {
+            let xid = prefix.addr();
+            let is_own = route == Some(RibRoute::Local)
+                && prefix.len() == XidPrefix::WIDTH
+                && matches!(xid.kind, XidType::AD | XidType::HID);
+            if is_own {
+                self.own.insert(xid);
+            } else {
+                self.own.remove(&xid);
+            }
+            self.change(now, prefix, route.as_ref(), out);
+            match route {
+                Some(route) => self.routes.insert(prefix, route),
+                None => self.routes.remove(&prefix),
+            };
+        }
+    }
+
+    /// Tells router and program which neighbors can be reached.
+    fn refresh_neighbors(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        let neighbors: Vec<NeighborId> = self.links.neighbors().map(|(number, _)| number).collect();
+        for number in neighbors {
+            let member = self.links.member(number);
+            // The program knows the neighbor before an answer names it.
+            out.push(Output::Member(number, member));
+            self.answers.change(now, |router| ((), router.set_neighbor(number, member.is_some())));
+        }
+    }
+
+    fn packet(&mut self, now: Instant, link: LinkDestination, octets: Vec<u8>, out: &mut Outbox<Output>) {
+        let own = self.own_address();
+        let mut context = Context { now, answers: &mut self.answers, links: &self.links, own };
+        self.forwarding.receive(&mut context, link, octets, out);
+        if self.answers.needs_key() && !self.asked_for_key {
+            self.asked_for_key = true;
+            out.push(Output::NeedsKey);
+        }
+    }
+}
+
+/// Returns the XID of a tunnel's socket.
+fn tunnel_xid(local: SocketAddr) -> Xid {
+    match local {
+        SocketAddr::V4(local) => udp::u4id(local),
+        SocketAddr::V6(local) => udp::u6id(local),
+    }
+}
+
+impl<L: Lines> Machine for Xip<L> {
+    type Input = Input<L>;
+    type Output = Output;
+    type State = ();
+
+    fn handle(&mut self, now: Instant, input: Input<L>, out: &mut Outbox<Output>) {
+        match input {
+            Input::Configure(settings) => self.configure(now, settings, out),
+            Input::Interface(event) => match event {
+                InterfaceEvent::Changed(interface) => {
+                    self.links.set(interface);
+                    self.refresh_neighbors(now, out);
+                }
+                InterfaceEvent::Removed(index) => {
+                    self.links.remove(index);
+                    self.refresh_neighbors(now, out);
+                }
+                InterfaceEvent::SnapshotBegin | InterfaceEvent::SnapshotEnd => {}
+            },
+            Input::Routes(changes) => self.routes_changed(now, changes, out),
+            Input::Packet { link, octets, .. } => self.packet(now, link, octets, out),
+            Input::Nwp { .. } => {}
+            Input::Datagram(octets) => self.packet(now, LinkDestination::ThisHost, octets, out),
+            Input::FastPath(cache) => {
+                self.sweep = cache.is_some().then(|| now + SWEEP);
+                self.asked_for_key = false;
+                self.answers.set_cache(cache);
+                self.refresh_neighbors(now, out);
+            }
+            Input::ClearCache => self.answers.clear(),
+            Input::Ping(ping) => {
+                let own = self.own_address();
+                if let Some(octets) = Forwarding::ping(own, &ping) {
+                    let mut context = Context { now, answers: &mut self.answers, links: &self.links, own };
+                    self.forwarding.route(&mut context, octets, false, out);
+                }
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.sweep
+    }
+
+    fn on_deadline(&mut self, now: Instant, _: &mut Outbox<Output>) {
+        if self.sweep.is_some_and(|at| at <= now) {
+            self.answers.sweep(SWEPT);
+            self.sweep = Some(now + SWEEP);
+        }
+    }
+
+    fn export(&self) {}
+
+    fn import(&mut self, _: Instant, (): (), _: &mut Outbox<Output>) {}
+}
