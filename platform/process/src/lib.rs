@@ -37,7 +37,7 @@ pub use process_end::process_end;
 pub use profile::{Point, Profile};
 pub use program::program;
 pub use rib_origin::{RibChange, RibOrigin, RibOriginSettings};
-pub use rib_subscription::{RibSubscription, SubscribedChange, SubscribedRoute};
+pub use rib_subscription::{RibSubscription, SubscribedChange, SubscribedKey, SubscribedRoute};
 pub use run_options::{RunOptions, pins_folder, pins_mount, socket_folder};
 pub use sluice_part as part;
 pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};

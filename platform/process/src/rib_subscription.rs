@@ -2,7 +2,8 @@
 //! without routes that are left over.
 
 use sluice_base::{
-    Distance, FamilyId, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteSet, RouteUpdate, TableId,
+    Distance, FamilyId, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteSet, RouteUpdate,
+    TableId, XidPrefix,
 };
 use sluice_clients::{SubscribedBatch, Subscription};
 use sluice_xrl::convert::family_id;
@@ -15,17 +16,68 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
 
-/// The families of a subscription, in the order of the subscriptions.
-const FAMILIES: [FamilyId; 2] = [FamilyId::IPV4, FamilyId::IPV6];
-
 /// The time after which a refused subscription is requested again.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// The keys of subscribed routes: of one family, or of several.
+pub trait SubscribedKey: Copy + Ord + 'static {
+    /// The families, each of which has a subscription of its own.
+    const FAMILIES: &'static [FamilyId];
+
+    /// Returns the family of a key; one of [`SubscribedKey::FAMILIES`].
+    fn family(self) -> FamilyId;
+
+    /// Reads the changes of a call about routes of `family`.
+    ///
+    /// # Errors
+    /// The call is malformed.
+    fn changes(
+        family: FamilyId,
+        request: &rib::SubscribedRoutesRequest,
+    ) -> Result<Vec<SubscribedChange<Self>>, XrlError>;
+}
+
+impl SubscribedKey for IpPrefix {
+    const FAMILIES: &'static [FamilyId] = &[FamilyId::IPV4, FamilyId::IPV6];
+
+    fn family(self) -> FamilyId {
+        match self {
+            IpPrefix::V4(_) => FamilyId::IPV4,
+            IpPrefix::V6(_) => FamilyId::IPV6,
+        }
+    }
+
+    fn changes(
+        family: FamilyId,
+        request: &rib::SubscribedRoutesRequest,
+    ) -> Result<Vec<SubscribedChange>, XrlError> {
+        match family {
+            FamilyId::IPV6 => changes::<Ipv6Prefix, _>(request),
+            _ => changes::<Ipv4Prefix, _>(request),
+        }
+    }
+}
+
+impl SubscribedKey for XidPrefix {
+    const FAMILIES: &'static [FamilyId] = &[FamilyId::XID];
+
+    fn family(self) -> FamilyId {
+        FamilyId::XID
+    }
+
+    fn changes(
+        _: FamilyId,
+        request: &rib::SubscribedRoutesRequest,
+    ) -> Result<Vec<SubscribedChange<XidPrefix>>, XrlError> {
+        changes::<XidPrefix, _>(request)
+    }
+}
+
 /// A change of a subscribed route.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SubscribedChange {
+pub struct SubscribedChange<K = IpPrefix> {
     /// The prefix.
-    pub prefix: IpPrefix,
+    pub prefix: K,
     /// The prefix's route now; `None`: no subscribed origin has the selected route.
     pub route: Option<Rc<SubscribedRoute>>,
 }
@@ -43,13 +95,14 @@ pub struct SubscribedRoute {
     pub set: RouteSet,
 }
 
-/// A subscription to routes of both families. The process serves `rib.v1.RouteSubscriber` and gives each call to
+/// A subscription to routes of all families of `K`. The process serves `rib.v1.RouteSubscriber` and gives each call to
 /// [`RibSubscription::receive`].
-pub struct RibSubscription {
+pub struct RibSubscription<K = IpPrefix> {
     client: rib::RibClient,
     table: TableId,
     origins: RefCell<Vec<String>>,
-    subscriptions: RefCell<[Subscription<IpPrefix>; 2]>,
+    /// In the order of the families.
+    subscriptions: RefCell<Vec<Subscription<K>>>,
     /// True while a RIB lives.
     has_rib: Cell<bool>,
     refusal: RefCell<Option<String>>,
@@ -57,14 +110,14 @@ pub struct RibSubscription {
     answered: Notify,
 }
 
-impl RibSubscription {
+impl<K: SubscribedKey> RibSubscription<K> {
     /// A subscription to no origin; run [`RibSubscription::keep`] as a task.
     pub fn new(router: &XrlEndpoint, table: TableId) -> Rc<Self> {
         Rc::new(RibSubscription {
             client: rib::RibClient::new(router, "rib"),
             table,
             origins: RefCell::default(),
-            subscriptions: RefCell::default(),
+            subscriptions: RefCell::new(K::FAMILIES.iter().map(|_| Subscription::default()).collect()),
             has_rib: Cell::new(false),
             refusal: RefCell::new(None),
             origins_changed: Notify::new(),
@@ -82,10 +135,13 @@ impl RibSubscription {
     }
 
     /// Notes the routes that an earlier process had. They are gone unless the RIB sends them again.
-    pub fn resume(&self, prefixes: impl IntoIterator<Item = IpPrefix>) {
+    pub fn resume(&self, prefixes: impl IntoIterator<Item = K>) {
         let mut subscriptions = self.subscriptions.borrow_mut();
         for prefix in prefixes {
-            subscriptions[place(prefix)].resume([prefix]);
+            let place = K::FAMILIES.iter().position(|family| *family == prefix.family());
+            if let Some(subscription) = place.and_then(|place| subscriptions.get_mut(place)) {
+                subscription.resume([prefix]);
+            }
         }
     }
 
@@ -102,7 +158,7 @@ impl RibSubscription {
         self: Rc<Self>,
         router: XrlEndpoint,
         instance: String,
-        removed: impl Fn(Vec<SubscribedChange>),
+        removed: impl Fn(Vec<SubscribedChange<K>>),
     ) {
         let Ok(mut lives) = router.watch_class("rib").await else {
             return warn!("the Finder does not announce the RIB; no routes of other origins arrive");
@@ -136,7 +192,7 @@ impl RibSubscription {
     /// Subscribes to the routes of each family, in place of the present subscriptions.
     async fn subscribe(&self, instance: &str, origins: &[String]) {
         self.refusal.take();
-        for (place, family) in FAMILIES.into_iter().enumerate() {
+        for (place, family) in K::FAMILIES.iter().enumerate() {
             let ended = self.subscriptions.borrow_mut()[place].renew();
             self.unsubscribe(ended).await;
             let request = rib::SubscribeRequest {
@@ -162,10 +218,10 @@ impl RibSubscription {
     }
 
     /// Ends the subscriptions. Returns the routes, which are gone.
-    async fn stop(&self) -> Vec<SubscribedChange> {
+    async fn stop(&self) -> Vec<SubscribedChange<K>> {
         self.refusal.take();
         let mut gone = Vec::new();
-        for place in 0..FAMILIES.len() {
+        for place in 0..K::FAMILIES.len() {
             let (ended, prefixes) = self.subscriptions.borrow_mut()[place].stop();
             gone.extend(prefixes.into_iter().map(removal));
             self.unsubscribe(ended).await;
@@ -188,11 +244,13 @@ impl RibSubscription {
     pub async fn receive(
         &self,
         request: &rib::SubscribedRoutesRequest,
-    ) -> Result<Vec<SubscribedChange>, XrlError> {
+    ) -> Result<Vec<SubscribedChange<K>>, XrlError> {
         let family = family_id(request.family.into())?;
-        let place = FAMILIES.iter().position(|known| *known == family);
+        let place = K::FAMILIES.iter().position(|known| *known == family);
         let place = place.ok_or_else(|| {
-            XrlError::BadArguments(format!("family: {family} is not subscribed to; expected ipv4 or ipv6"))
+            let expected: Vec<String> = K::FAMILIES.iter().map(FamilyId::to_string).collect();
+            let expected = expected.join(" or ");
+            XrlError::BadArguments(format!("family: {family} is not subscribed to; expected {expected}"))
         })?;
         // Until the RIB has answered, it is not known which subscription the routes belong to.
         while self.subscriptions.borrow()[place].is_requested() {
@@ -201,10 +259,7 @@ impl RibSubscription {
         if self.subscriptions.borrow_mut()[place].batch(request.subscription) == SubscribedBatch::Stale {
             return Ok(Vec::new());
         }
-        let mut changes = match family {
-            FamilyId::IPV6 => changes::<Ipv6Prefix>(request)?,
-            _ => changes::<Ipv4Prefix>(request)?,
-        };
+        let mut changes = K::changes(family, request)?;
         let subscription = &mut self.subscriptions.borrow_mut()[place];
         for change in &changes {
             match change.route {
@@ -219,21 +274,14 @@ impl RibSubscription {
     }
 }
 
-const fn removal(prefix: IpPrefix) -> SubscribedChange {
+const fn removal<K>(prefix: K) -> SubscribedChange<K> {
     SubscribedChange { prefix, route: None }
 }
 
-const fn place(prefix: IpPrefix) -> usize {
-    match prefix {
-        IpPrefix::V4(_) => 0,
-        IpPrefix::V6(_) => 1,
-    }
-}
-
 /// Returns the changes of a call.
-fn changes<P: Prefix + Into<IpPrefix>>(
+fn changes<P: Prefix + Into<K>, K>(
     request: &rib::SubscribedRoutesRequest,
-) -> Result<Vec<SubscribedChange>, XrlError> {
+) -> Result<Vec<SubscribedChange<K>>, XrlError> {
     let batch = decode_routes::<P>(&request.packed)?;
     let routes = batch.sets.into_iter().enumerate().map(|(index, set)| {
         let origin = request.set_origins.get(index).and_then(|place| request.origins.get(*place as usize));
