@@ -16,6 +16,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::ops::Bound;
 use sluice_base::{Duration, Instant, InterfaceEvent, Prefix, Xid, XidPrefix, XidType};
 use sluice_machine::{Machine, Outbox};
 
@@ -81,6 +82,16 @@ impl<L: Lines> Xip<L> {
     /// Returns the routes of the RIB, with the reason for those that no principal takes.
     pub fn routes(&self) -> impl Iterator<Item = (XidPrefix, &RibRoute, Option<ChangeError>)> {
         self.routes.iter().map(|(prefix, route)| (*prefix, route, self.refused.get(prefix).copied()))
+    }
+
+    /// Returns the routes behind a prefix, as [`Xip::routes`] does.
+    pub fn routes_after(
+        &self,
+        after: Option<XidPrefix>,
+    ) -> impl Iterator<Item = (XidPrefix, &RibRoute, Option<ChangeError>)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let routes = self.routes.range((from, Bound::Unbounded));
+        routes.map(|(prefix, route)| (*prefix, route, self.refused.get(prefix).copied()))
     }
 
     /// Returns this host's address: its first host within its first domain.

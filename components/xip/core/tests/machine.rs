@@ -41,8 +41,7 @@ struct Net {
 impl Net {
     fn row(count: usize) -> Net {
         let hosts = (0..count).map(|_| Xip::new(7)).collect();
-        let mut net =
-            Net { hosts, now: Instant::ZERO, pongs: vec![], delivered: vec![], frames: 0 };
+        let mut net = Net { hosts, now: Instant::ZERO, pongs: vec![], delivered: vec![], frames: 0 };
         for host in 0..count {
             let principals = CATALOG.iter().map(|row| (row.number, row.name)).collect();
             let interfaces = [("a".into(), false), ("b".into(), false)].into();
@@ -153,10 +152,10 @@ fn an_echo_crosses_routers_and_comes_back() {
     }
     // The hop limit counts routers: the host that sends takes none.
     let pongs = net.ping(0, to, 1);
-    assert_eq!(pongs.iter().map(|(_, kind, from)| (*kind, from.intent())).collect::<Vec<_>>(), [(
-        PongKind::TimeExceeded,
-        Some(hid(2))
-    )]);
+    assert_eq!(
+        pongs.iter().map(|(_, kind, from)| (*kind, from.intent())).collect::<Vec<_>>(),
+        [(PongKind::TimeExceeded, Some(hid(2)))]
+    );
 }
 
 #[test]
@@ -170,7 +169,8 @@ fn a_changed_redirect_moves_the_next_packet_and_a_removed_one_reports_unreachabl
     net.redirect(2, hid(0), hid(1));
     net.route(2, domain, Some(RibRoute::Local));
     net.neighbor(1, 1, 0, 2);
-    let replies = |pongs: Vec<(usize, PongKind, Dag)>| pongs.into_iter().map(|(_, kind, _)| kind).collect::<Vec<_>>();
+    let replies =
+        |pongs: Vec<(usize, PongKind, Dag)>| pongs.into_iter().map(|(_, kind, _)| kind).collect::<Vec<_>>();
     // A HID cannot be redirected to a HID: the answer of host 2 finds no way back.
     assert_eq!(replies(net.ping(0, to, 128)), []);
     net.redirect(2, hid(0), xid(XidType::AD, 0xa0));

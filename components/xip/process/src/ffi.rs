@@ -127,10 +127,8 @@ pub fn send(socket: BorrowedFd<'_>, interface: u32, packets: &[Outgoing]) -> io:
         address.sll_ifindex = interface as i32;
         address.sll_halen = 6;
         address.sll_addr = [a, b, c, d, e, f, 0, 0];
-        *place = libc::iovec {
-            iov_base: packet.octets.as_ptr().cast_mut().cast(),
-            iov_len: packet.octets.len(),
-        };
+        *place =
+            libc::iovec { iov_base: packet.octets.as_ptr().cast_mut().cast(), iov_len: packet.octets.len() };
         // SAFETY: all fields of mmsghdr are integers and pointers, for which zeros are valid.
         let header = unsafe { &mut message.assume_init_mut().msg_hdr };
         header.msg_name = std::ptr::from_mut(address).cast();
@@ -141,12 +139,7 @@ pub fn send(socket: BorrowedFd<'_>, interface: u32, packets: &[Outgoing]) -> io:
     // SAFETY: the first `count` messages point to addresses and octets that live until the call returns; the kernel
     // only reads them.
     let sent = unsafe {
-        libc::sendmmsg(
-            socket.as_raw_fd(),
-            messages.as_mut_ptr().cast(),
-            count as u32,
-            libc::MSG_DONTWAIT,
-        )
+        libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr().cast(), count as u32, libc::MSG_DONTWAIT)
     };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
 }

@@ -1,4 +1,358 @@
-//! XIP: the process.
+//! XIP: the process. It follows the FEA's interfaces and the RIB's routes of XIDs, reads and writes packets, and fills the
+//! maps of the program `xip`. All rules are in the core (`sluice_xip`).
 
+pub mod config;
+mod fast_path;
 mod ffi;
 pub mod maps;
+mod packets;
+mod routes;
+mod service;
+mod tunnel;
+
+sluice_xrl::include_idl!();
+
+use config::{ConfigError, Settings};
+use maps::{CacheLines, ProgramMaps};
+use packets::PacketSocket;
+use service::Pings;
+use sluice_base::{InterfaceEvent, InterfaceIndex, XidPrefix};
+use sluice_process::part::Planned;
+use sluice_process::{
+    Component, Driver, Frame, Prepared, RibSubscription, RunOptions, Tasks, follow_fea, interface_events,
+};
+use sluice_xip::io::{Input, Output};
+use sluice_xip::machine::Xip;
+use sluice_xip::wire::{ETHERTYPE_NWP, ETHERTYPE_XIP};
+use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
+use sluice_xrl::idl::rib::v1::{self as rib, route_subscriber_service};
+use sluice_xrl::{CallContext, Service, XrlError};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tracing::{info, warn};
+use tunnel::TunnelSocket;
+
+/// The origins of XID routes.
+const ORIGINS: [&str; 2] = ["static", "bgp"];
+
+/// The sockets of an interface, and the tasks that read them.
+struct InterfaceSockets {
+    sockets: BTreeMap<u16, Rc<PacketSocket>>,
+    readers: Vec<AbortHandle>,
+}
+
+impl Drop for InterfaceSockets {
+    fn drop(&mut self) {
+        self.readers.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// The process of XIP.
+pub struct XipProcess {
+    frame: Frame,
+    me: Weak<XipProcess>,
+    driver: Driver<Xip<CacheLines>>,
+    settings: RefCell<Option<Settings>>,
+    interfaces: RefCell<BTreeMap<InterfaceIndex, String>>,
+    sockets: RefCell<BTreeMap<InterfaceIndex, InterfaceSockets>>,
+    maps: RefCell<Option<ProgramMaps>>,
+    tunnel: RefCell<Option<TunnelSocket>>,
+    subscription: Rc<RibSubscription<XidPrefix>>,
+    /// True once the RIB has sent the routes that it had at the subscription.
+    knows_routes: Cell<bool>,
+    pings: Pings,
+    /// The reason why the program does not run.
+    without_program: RefCell<Option<String>>,
+    /// The reasons why sockets are missing, by interface.
+    without_sockets: RefCell<BTreeMap<String, String>>,
+    changed: Notify,
+    tasks: Tasks,
+}
+
+sluice_process::served!(XipProcess);
+
+/// Runs XIP until told to end.
+pub fn run(options: RunOptions) -> anyhow::Result<()> {
+    sluice_process::run(options, |frame| async move {
+        let seed = getrandom::u64()?;
+        let subscription = RibSubscription::new(&frame.router, frame.table);
+        subscription.set_origins(ORIGINS.map(String::from).to_vec());
+        Ok(Rc::new_cyclic(|me: &Weak<XipProcess>| {
+            let process = me.clone();
+            let effect = move |output| {
+                if let Some(process) = process.upgrade() {
+                    process.carry_out(output);
+                }
+            };
+            XipProcess {
+                driver: Driver::new(Xip::new(seed), effect),
+                me: me.clone(),
+                frame,
+                settings: RefCell::default(),
+                interfaces: RefCell::default(),
+                sockets: RefCell::default(),
+                maps: RefCell::default(),
+                tunnel: RefCell::default(),
+                subscription,
+                knows_routes: Cell::new(false),
+                pings: Pings::default(),
+                without_program: RefCell::default(),
+                without_sockets: RefCell::default(),
+                changed: Notify::new(),
+                tasks: Tasks::default(),
+            }
+        }))
+    })
+}
+
+impl XipProcess {
+    fn carry_out(&self, output: Output) {
+        match output {
+            Output::Send { to, ether_type, octets } => {
+                let sockets = self.sockets.borrow();
+                let socket = sockets.get(&to.interface).and_then(|links| links.sockets.get(&ether_type));
+                if let Some(socket) = socket {
+                    socket.push(to.mac, octets);
+                }
+            }
+            Output::Datagram { to, octets } => {
+                if let Some(tunnel) = &*self.tunnel.borrow() {
+                    tunnel.send(to, &octets);
+                }
+            }
+            Output::Member(number, member) => {
+                if let Some(maps) = &*self.maps.borrow() {
+                    match member {
+                        Some(member) => maps.set_member(number.0, member.into()),
+                        None => maps.clear_member(number.0),
+                    }
+                }
+            }
+            Output::NeedsKey => {
+                warn!(event = "xip.cache.key", "two rows of addresses collide; the cache gets another key");
+                self.maps.take();
+                self.changed.notify_one();
+            }
+            Output::Refused(prefix, Some(reason)) => {
+                warn!(event = "xip.route.refused", %prefix, reason, "no principal takes the route of {prefix}: {reason}");
+            }
+            Output::Pong(pong) => self.pings.answered(pong),
+            // Hosts' sockets are not here yet: the core counts the packets.
+            Output::Deliver { .. } | Output::Refused(_, None) | Output::Neighbor(..) => {}
+        }
+    }
+
+    /// Sends what the last inputs caused.
+    fn flush(&self) {
+        let sockets = self.sockets.borrow();
+        sockets.values().flat_map(|links| links.sockets.values()).for_each(|socket| socket.flush());
+    }
+
+    fn input(&self, input: Input<CacheLines>) {
+        self.driver.input(input);
+        self.flush();
+    }
+
+    /// Opens and closes sockets, and starts or stops the program, as the configuration and the interfaces want. For ever.
+    async fn follow(self: Rc<Self>) {
+        loop {
+            self.changed.notified().await;
+            let Some(settings) = self.settings.borrow().clone() else { continue };
+            self.follow_sockets(&settings).await;
+            tunnel::follow(&self, &settings).await;
+            if self.maps.borrow().is_none() && self.knows_routes.get() {
+                self.start_program(&settings).await;
+            }
+        }
+    }
+
+    async fn start_program(&self, settings: &Settings) {
+        match fast_path::start(&self.frame, settings).await {
+            Ok((cache, maps)) => {
+                self.maps.replace(Some(maps));
+                self.without_program.take();
+                // The core writes all members now.
+                self.input(Input::FastPath(Some(cache)));
+                info!(event = "xip.program.started", "the program xip forwards");
+            }
+            Err(error) => {
+                let text = error.to_string();
+                if self.without_program.replace(Some(text.clone())) != Some(text) {
+                    info!(event = "xip.program.missing", %error, "all packets come to this process: {error}");
+                }
+                self.input(Input::FastPath(None));
+            }
+        }
+    }
+
+    async fn follow_sockets(self: &Rc<Self>, settings: &Settings) {
+        let interfaces = self.interfaces.borrow().clone();
+        let wanted = |index: &InterfaceIndex| {
+            interfaces.get(index).is_some_and(|name| settings.core.interfaces.contains_key(name))
+        };
+        self.sockets.borrow_mut().retain(|index, _| wanted(index));
+        let missing = interfaces.iter().filter(|(index, _)| wanted(index));
+        for (index, name) in missing {
+            if self.sockets.borrow().contains_key(index) {
+                continue;
+            }
+            match self.open(*index, name).await {
+                Ok(sockets) => {
+                    self.sockets.borrow_mut().insert(*index, sockets);
+                    self.without_sockets.borrow_mut().remove(name);
+                }
+                Err(error) => {
+                    let text = format!("{name} has no packet socket: {error}");
+                    warn!(event = "xip.socket.missing", interface = name, %error, "no XIP on {name}: {error}");
+                    self.without_sockets.borrow_mut().insert(name.clone(), text);
+                }
+            }
+        }
+    }
+
+    async fn open(
+        self: &Rc<Self>,
+        index: InterfaceIndex,
+        name: &str,
+    ) -> Result<InterfaceSockets, sluice_process::SocketError> {
+        let mut opened = InterfaceSockets { sockets: BTreeMap::new(), readers: Vec::new() };
+        for ether_type in [ETHERTYPE_XIP, ETHERTYPE_NWP] {
+            let socket = PacketSocket::open(&self.frame, index, name, ether_type).await?;
+            opened.sockets.insert(ether_type, Rc::clone(&socket));
+            let me = self.me.clone();
+            let reader = tokio::task::spawn_local(async move {
+                let received = socket.receive(
+                    |from, link, octets| {
+                        let Some(me) = me.upgrade() else { return };
+                        let octets = octets.to_vec();
+                        me.driver.input(match ether_type {
+                            ETHERTYPE_XIP => Input::Packet { from, link, octets },
+                            _ => Input::Nwp { from, octets },
+                        });
+                    },
+                    || {
+                        if let Some(me) = me.upgrade() {
+                            me.flush();
+                        }
+                    },
+                );
+                if let Err(error) = received.await {
+                    warn!(%error, "a packet socket ended");
+                }
+            });
+            opened.readers.push(reader.abort_handle());
+        }
+        Ok(opened)
+    }
+}
+
+impl Component for XipProcess {
+    const CLASS: &'static str = "xip";
+
+    type Settings = Settings;
+
+    type Error = ConfigError;
+
+    fn services(self: &Rc<Self>) -> Vec<Service> {
+        vec![
+            idl::xip::v1::xip_service(Rc::new(Served(Rc::clone(self)))),
+            interface_observer_service(Rc::new(Served(Rc::clone(self)))),
+            route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
+        ]
+    }
+
+    async fn registered(self: Rc<Self>, instance: String) {
+        let (me, subscription, router) =
+            (Rc::clone(&self), Rc::clone(&self.subscription), self.frame.router.clone());
+        let started = {
+            let me = Rc::clone(&self);
+            async move |_| {
+                // A new FEA may have another chain.
+                me.maps.take();
+                me.changed.notify_one();
+            }
+        };
+        let tasks = [
+            tokio::task::spawn_local(subscription.keep(router.clone(), instance.clone(), move |removed| {
+                me.routes_changed(removed);
+            })),
+            tokio::task::spawn_local(follow_fea(router, instance, started)),
+            tokio::task::spawn_local(Rc::clone(&self).follow()),
+        ];
+        self.tasks.replace(tasks);
+        let me = Rc::clone(&self);
+        tokio::task::spawn_local(async move { me.driver.run().await });
+    }
+
+    fn degraded(&self) -> Vec<String> {
+        let sockets = self.without_sockets.borrow().values().cloned().collect::<Vec<_>>();
+        sockets.into_iter().chain(self.subscription.problem()).collect()
+    }
+
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
+        config::settings(planned.whole()).map(Prepared::quiet)
+    }
+
+    async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), ConfigError> {
+        let before = self.settings.replace(Some(settings.clone()));
+        let is_other_program = before.is_none_or(|before| {
+            before.line_bits != settings.line_bits
+                || before.core.interfaces.keys().ne(settings.core.interfaces.keys())
+        });
+        if is_other_program {
+            self.maps.take();
+        } else if let Some(maps) = &*self.maps.borrow() {
+            maps.set_settings(settings.program);
+        }
+        self.input(Input::Configure(settings.core));
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    async fn shutdown(self: Rc<Self>, for_good: bool) {
+        if for_good {
+            fast_path::stop(&self.frame).await;
+        }
+    }
+}
+
+impl fea::InterfaceObserver for Served {
+    async fn interface_changed(
+        &self,
+        _ctx: &CallContext,
+        request: fea::InterfaceChangedRequest,
+    ) -> Result<fea::InterfaceChangedReply, XrlError> {
+        for event in interface_events(&request)? {
+            match &event {
+                InterfaceEvent::Changed(interface) => {
+                    self.interfaces.borrow_mut().insert(interface.index, interface.name.clone());
+                }
+                InterfaceEvent::Removed(index) => {
+                    self.interfaces.borrow_mut().remove(index);
+                }
+                InterfaceEvent::SnapshotBegin | InterfaceEvent::SnapshotEnd => {}
+            }
+            self.input(Input::Interface(event));
+        }
+        self.changed.notify_one();
+        Ok(fea::InterfaceChangedReply {})
+    }
+}
+
+impl rib::RouteSubscriber for Served {
+    async fn subscribed_routes(
+        &self,
+        _ctx: &CallContext,
+        request: rib::SubscribedRoutesRequest,
+    ) -> Result<rib::SubscribedRoutesReply, XrlError> {
+        let changes = self.subscription.receive(&request).await?;
+        self.routes_changed(changes);
+        if request.dump_done && !self.knows_routes.replace(true) {
+            self.changed.notify_one();
+        }
+        Ok(rib::SubscribedRoutesReply {})
+    }
+}

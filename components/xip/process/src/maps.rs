@@ -4,6 +4,7 @@ use sluice_bpf::BpfError;
 use sluice_bpf::array::MappedArray;
 use sluice_bpf::layout::{MemberAction, xip};
 use sluice_xip::cache::{HashKey, KEY_WORDS, Lines};
+use sluice_xip::links;
 use std::os::fd::BorrowedFd;
 
 /// The names of the maps, in the order in which the FEA hands them out (`components/fea/core/src/xdp/programs.rs`).
@@ -40,6 +41,17 @@ pub struct Member {
     pub destination: [u8; 6],
     /// The interface's link-layer address.
     pub source: [u8; 6],
+}
+
+impl From<links::Member> for Member {
+    fn from(member: links::Member) -> Self {
+        Member {
+            interface: member.station.interface.number(),
+            mtu: member.mtu,
+            destination: member.station.mac.0,
+            source: member.source.0,
+        }
+    }
 }
 
 /// Settings of the program besides the hashes.

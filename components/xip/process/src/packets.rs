@@ -1,0 +1,106 @@
+//! Packet sockets: one of XIP and one of NWP on each interface.
+
+use crate::ffi::{self, BATCH, Buffers, Link, Outgoing};
+use sluice_base::InterfaceIndex;
+use sluice_process::{Frame, SocketError, descriptor};
+use sluice_xip::links::Station;
+use sluice_xip::wire::{LinkDestination, Mac};
+use sluice_xrl::idl::fea::v1 as fea;
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use tokio::io::unix::AsyncFd;
+
+/// Classes of destinations of the kernel (packet(7)).
+const PACKET_HOST: u8 = 0;
+const PACKET_OTHERHOST: u8 = 3;
+
+/// Frames that wait for a socket with a full queue.
+const MOST_WAITING: usize = 1024;
+
+/// A packet socket, and the frames that wait to be sent.
+pub struct PacketSocket {
+    interface: InterfaceIndex,
+    ether_type: u16,
+    socket: AsyncFd<OwnedFd>,
+    waiting: RefCell<Vec<Outgoing>>,
+}
+
+impl PacketSocket {
+    /// Opens a socket by the FEA.
+    ///
+    /// # Errors
+    /// The FEA's refusal, or the failure of the socket's transfer.
+    pub async fn open(
+        frame: &Frame,
+        interface: InterfaceIndex,
+        name: &str,
+        ether_type: u16,
+    ) -> Result<Rc<Self>, SocketError> {
+        let request = fea::OpenPacketRequest {
+            interface: name.into(),
+            protocol: Some(fea::open_packet_request::Protocol::EtherType(ether_type.into())),
+            ..Default::default()
+        };
+        let reply = fea::SocketsClient::new(&frame.router, "fea").open_packet(request).await?;
+        let socket = descriptor::fetch(&frame.run_dir, &reply.token).await?;
+        let socket = AsyncFd::new(socket)?;
+        Ok(Rc::new(PacketSocket { interface, ether_type, socket, waiting: RefCell::default() }))
+    }
+
+    /// Receives packets, for ever, hands each to `packet`, and calls `received` after each batch.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub async fn receive(
+        &self,
+        packet: impl Fn(Station, LinkDestination, &[u8]),
+        received: impl Fn(),
+    ) -> io::Result<()> {
+        let mut buffers = Buffers::default();
+        loop {
+            let mut ready = self.socket.readable().await?;
+            match ready.try_io(|socket| buffers.receive(socket.as_fd())) {
+                Err(_would_block) => continue,
+                Ok(count) => count?,
+            };
+            for (link, octets) in buffers.packets() {
+                let from = Station { interface: self.interface, mac: Mac(link.mac) };
+                let class = match link.class {
+                    PACKET_HOST => LinkDestination::ThisHost,
+                    PACKET_OTHERHOST => LinkDestination::OtherHost,
+                    _ => LinkDestination::Group,
+                };
+                packet(from, class, octets);
+            }
+            received();
+            // A task that always has packets lets others run.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Sends a frame with the next flush. Frames beyond a bound are dropped, as by a full queue of the kernel.
+    pub fn push(&self, to: Mac, octets: Vec<u8>) {
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.len() < MOST_WAITING {
+            waiting
+                .push(Outgoing { link: Link { mac: to.0, class: 0, ether_type: self.ether_type }, octets });
+        }
+        if waiting.len() >= BATCH {
+            drop(waiting);
+            self.flush();
+        }
+    }
+
+    /// Sends the frames that wait. A frame that the kernel does not take is dropped: the network may lose any.
+    pub fn flush(&self) {
+        let mut waiting = self.waiting.borrow_mut();
+        let mut left = &waiting[..];
+        while !left.is_empty() {
+            let sent = ffi::send(self.socket.get_ref().as_fd(), self.interface.number(), left).unwrap_or(1);
+            left = left.get(sent.max(1)..).unwrap_or_default();
+        }
+        waiting.clear();
+    }
+}
