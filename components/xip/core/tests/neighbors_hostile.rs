@@ -188,6 +188,45 @@ fn proofs_are_accepted_once_and_for_their_nonce_only() {
     assert_eq!(outputs, [Output::Event(Event::Refused(neighbor(2)))]);
     assert_eq!((host.drops().of("refused-proof"), host.get(neighbor(2)).unwrap().is_usable), (1, false));
     assert_eq!(handle(&mut host, T, Input::Verified(proof, VerificationResult::Verified)), [], "late");
+    // A refused neighbor is challenged again after 60 s, once, and stays unusable until its proof.
+    let later = T + Duration::from_secs(61);
+    let again = announcement(mac(2), None, vec![hid(2)]);
+    let draws =
+        |outputs: Vec<Output>| outputs.iter().filter(|out| matches!(out, Output::DrawNonce(_))).count();
+    assert_eq!(draws(frame(&mut host, T, mac(2), &again)), 0);
+    assert_eq!(draws(frame(&mut host, later, mac(2), &again)), 1);
+    assert_eq!(draws(frame(&mut host, later, mac(2), &again)), 0);
+    assert!(!host.get(neighbor(2)).unwrap().is_usable);
+}
+
+#[test]
+fn a_neighbor_that_restarted_is_accepted_with_its_older_clock_after_a_probe() {
+    let mut host = with_link(Form::Monitoring, LinkProof::Off, Limits::default());
+    let announced = |clock| announcement(mac(2), Some(clock), vec![hid(2)]);
+    frame(&mut host, T, mac(2), &announced(1000));
+    frame(&mut host, T, mac(2), &announced(5));
+    assert_eq!(host.drops().of("replayed"), 1);
+    let mut now;
+    let probe = loop {
+        now = host.next_deadline().unwrap();
+        let mut out = Outbox::new();
+        host.on_deadline(now, &mut out);
+        let is_ping = |output| match output {
+            Output::Send { octets, .. } => match Message::decode(&octets, Form::Monitoring) {
+                Ok(Message::Probe(probe)) => Some(probe),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(probe) = out.drain().find_map(is_ping) {
+            break probe;
+        }
+    };
+    assert_eq!((probe.kind, probe.destination), (ProbeKind::Ping, mac(2)));
+    let ack = Probe { kind: ProbeKind::Ack, clock: 6, source: mac(2), destination: mac(1), ..probe };
+    frame(&mut host, now, mac(2), &octets(&Message::Probe(ack)));
+    frame(&mut host, now, mac(2), &announced(7));
+    assert_eq!((host.drops().of("replayed"), host.get(neighbor(2)).unwrap().clock), (1, 7));
 }
 
 #[test]

@@ -63,6 +63,8 @@ fn a_silent_neighbor_fails_and_is_removed_and_comes_back() {
         .any(|(n, report)| *n < 4 && *report == Output::Event(Event::Failed(LINK, mac(4))));
     let is_lost = world.reports.iter().any(|(n, report)| *n < 4 && *report == Output::Lost(neighbor(4)));
     assert!(has_failed && is_lost);
+    let is_isolated = |report: &Output| matches!(report, Output::Event(Event::Isolated(..)));
+    assert!(!world.reports.iter().any(|(n, report)| *n < 4 && is_isolated(report)), "investigators answered");
     world.dead.clear();
     world.pass(SECOND * 120);
     assert!(world.usable(1).contains(&4));

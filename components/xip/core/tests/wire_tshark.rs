@@ -21,9 +21,9 @@ fn decode(ethertype: u16, filter: &str, payloads: &[Vec<u8>]) -> Option<Vec<Deco
         capture.extend(frame);
     }
     let file = std::env::temp_dir().join(format!("sluice-xip-{filter}-{}.pcap", std::process::id()));
-    std::fs::write(&file, capture).unwrap();
+    std::fs::write(&file, capture).expect("the capture is written");
     let packets = tshark::decode(&file, filter, &[]);
-    std::fs::remove_file(&file).unwrap();
+    std::fs::remove_file(&file).expect("the capture is removed");
     packets
 }
 

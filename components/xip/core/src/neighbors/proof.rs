@@ -93,7 +93,12 @@ impl Neighbors {
             ProofState::Unproven(after) | ProofState::Refused(after) => now >= after,
             ProofState::Challenged | ProofState::Proven => false,
         };
-        if link.settings.proof == LinkProof::Off || entry.origin == Origin::Manual || !is_due {
+        let is_outstanding = self.proofs.outstanding.iter().any(|known| known.neighbor == neighbor);
+        if link.settings.proof == LinkProof::Off
+            || entry.origin == Origin::Manual
+            || !is_due
+            || is_outstanding
+        {
             return;
         }
         if self.proofs.outstanding.len() >= MOST_OUTSTANDING {
@@ -212,7 +217,7 @@ impl Neighbors {
         }
     }
 
-    /// Drops all challenges and proofs of a link, whose address has changed: proofs name the address.
+    /// Drops the outstanding challenges and signatures of a link, whose address has changed: both name the old address.
     pub(super) fn forget_proofs_of(&mut self, interface: InterfaceIndex, now: Instant) {
         self.proofs.forget_signatures(interface);
         let neighbors: Vec<Neighbor> = self.table.of_link(interface).map(|(neighbor, _)| *neighbor).collect();
