@@ -297,3 +297,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_list_brings_a_failed_neighbor_back_only_with_a_newer_clock() {
+    let mut host = with_link(Form::Monitoring, LinkProof::Off, Limits::default());
+    frame(&mut host, T, mac(2), &announcement(mac(2), Some(9), vec![hid(2)]));
+    let failed = Output::Event(Event::Failed(LINK, mac(2)));
+    let now = loop {
+        let now = host.next_deadline().unwrap();
+        let mut out = Outbox::new();
+        host.on_deadline(now, &mut out);
+        if out.as_slice().contains(&failed) {
+            break now;
+        }
+    };
+    for (clock, is_usable) in [(9, false), (10, true)] {
+        let status = Some(Status { is_alive: true, clock });
+        let addresses = vec![ListedAddress { mac: mac(2), status }];
+        let list = octets(&Message::List(vec![Listed { hid: hid(2), addresses }]));
+        frame(&mut host, now, mac(3), &list);
+        assert_eq!(host.get(neighbor(2)).unwrap().is_usable, is_usable);
+    }
+}
