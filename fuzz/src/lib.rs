@@ -23,6 +23,7 @@ mod mutate;
 pub mod netlink;
 pub mod policy;
 pub mod xdp;
+pub mod xip;
 pub mod xrl;
 
 pub use mutate::Mutator;
@@ -146,6 +147,10 @@ pub const TARGETS: &[Target] = &[
     Target { name: "hand-over", run: handover::stream, seeds: handover::streams },
     Target { name: "netlink", run: netlink::datagram, seeds: netlink::datagrams },
     Target { name: "xdp-tables", run: xdp::tables, seeds: xdp::operations },
+    Target { name: "xip-header", run: xip::header, seeds: xip::packets },
+    Target { name: "xip-address-text", run: xip::text, seeds: xip::texts },
+    Target { name: "nwp", run: xip::nwp, seeds: xip::nwp_messages },
+    Target { name: "xcmp", run: xip::xcmp, seeds: xip::xcmp_messages },
     Target { name: "policy-source", run: policy::source, seeds: policy::sources },
     Target { name: "policy-texts", run: policy::texts, seeds: policy::entries },
     Target { name: "policy-instructions", run: policy::instructions, seeds: policy::programs },

@@ -70,10 +70,10 @@ pub fn decode(capture: &Path, filter: &str, preferences: &[&str]) -> Option<Vec<
     Some(packets(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Reads tshark's XML: an element a line.
+/// Reads tshark's XML. An element begins on a line of its own, and ends on the same line unless a text has newlines.
 fn packets(text: &str) -> Vec<Packet> {
     let mut packets: Vec<Packet> = Vec::new();
-    for line in text.lines().map(str::trim_start) {
+    for line in text.split_inclusive(">\n").map(|line| line.trim_end_matches('\n').trim_start()) {
         if line.starts_with("<packet>") {
             packets.push(Packet::default());
         } else if let (Some(packet), Some(element)) = (packets.last_mut(), line.strip_prefix("<field ")) {
@@ -101,6 +101,7 @@ mod tests {
     fn reads_fields_and_complaints() {
         let text = "<packet>\n <proto name=\"bgp\" showname=\"BGP\">\n  \
             <field name=\"bgp.type\" showname=\"Type: KEEPALIVE (4)\" size=\"1\" pos=\"58\" show=\"4\" value=\"04\"/>\n  \
+            <field name=\"bgp.lines\" size=\"1\" pos=\"59\" show=\"one:\ntwo\"/>\n  \
             <field name=\"_ws.expert.message\" showname=\"m\" show=\"short\"/>\n  \
             <field name=\"_ws.expert.severity\" showname=\"s\" show=\"8388608\"/>\n  \
             <field name=\"_ws.expert.message\" showname=\"m\" show=\"a note\"/>\n  \
@@ -108,6 +109,8 @@ mod tests {
         let read = packets(text);
         assert_eq!((read.len(), read[0].shown("bgp.type")), (2, vec!["4"]));
         assert_eq!(read[0].places("bgp.type").pop(), Some(58..59));
+        assert_eq!(read[0].shown("bgp.lines"), ["one:\ntwo"]);
+        assert_eq!(read[0].places("bgp.lines").pop(), Some(59..60));
         assert_eq!((read[0].complaints(), &read[1]), (vec!["short"], &Packet::default()));
     }
 }

@@ -11,7 +11,7 @@ use sluice_xip::wire::{
 use wire_vectors::{PACKETS, octets};
 
 fn vector(name: &str) -> Vec<u8> {
-    let (_, _, digits) = PACKETS.iter().find(|(known, ..)| *known == name).unwrap();
+    let (_, _, digits) = PACKETS.iter().find(|(known, ..)| *known == name).expect("a known vector");
     octets(digits)
 }
 
@@ -23,7 +23,7 @@ fn packets_are_read_and_written_as_their_vectors() {
         assert_eq!(packet.octets(), wire, "{name}");
         let destination: Dag = text.parse().unwrap();
         assert_eq!((packet.destination(), packet.destination().to_string().as_str()), (destination, text));
-        assert_eq!(packet.source().validate().is_ok(), true, "{name}");
+        assert!(packet.source().validate().is_ok(), "{name}");
         if packet.last_node() == LastNode::Entry {
             let head = PacketHead {
                 hop_limit: packet.hop_limit(),

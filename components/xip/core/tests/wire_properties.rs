@@ -18,7 +18,7 @@ fn nodes(edge: impl Strategy<Value = u8> + Clone) -> impl Strategy<Value = Dag> 
             node
         },
     );
-    vec(node, 1..=9).prop_map(|nodes| Dag::new(&nodes).unwrap())
+    vec(node, 1..=9).prop_map(|nodes| Dag::new(&nodes).expect("at most nine nodes"))
 }
 
 /// Addresses, most of them invalid, whose edges have a text.
