@@ -274,7 +274,9 @@ impl Router {
                     return drop_for(RouteError::TooManyCopies(last), place, principal);
                 }
                 Resolved::Copies(copies) => match self.copies(&copies, edge.is_sink, deps) {
-                    Err(found) => return found,
+                    Err(pending) => {
+                        return Found { pending: Some(pending), ..Found::new(None, Some(pending.kind)) };
+                    }
                     Ok(None) => continue,
                     Ok(Some(verdict)) => verdict,
                 },
@@ -328,15 +330,16 @@ impl Router {
     }
 
     /// Decides on the gateway of each copy. Copies whose gateway leads nowhere are left out; without any copy, the next edge is tried.
-    fn copies(&self, copies: &Copies, is_sink: bool, deps: &mut Deps) -> Result<Option<Verdict>, Found> {
+    ///
+    /// # Errors
+    /// The answer about this XID is pending.
+    fn copies(&self, copies: &Copies, is_sink: bool, deps: &mut Deps) -> Result<Option<Verdict>, Xid> {
         let mut ways = SmallVec::new();
         let mut local = copies.local && !is_sink;
         for gateway in &copies.gateways {
             let (last, resolved) = self.resolve(*gateway, deps);
             match resolved {
-                Resolved::Pending => {
-                    return Err(Found { pending: Some(last), ..Found::new(None, Some(last.kind)) });
-                }
+                Resolved::Pending => return Err(last),
                 Resolved::Actions(actions) => match self.treatment(actions, is_sink, deps) {
                     Some(Treatment::Forward(neighbor)) => ways.push(WayOut::Neighbor(neighbor)),
                     Some(Treatment::Tunnel(far_end)) => ways.push(WayOut::Tunnel(far_end)),
