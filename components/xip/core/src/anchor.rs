@@ -1,4 +1,4 @@
-//! Anchors: the parts of the routing state that decisions rest on (Linux XIA, ANCS 2015, section 4.2.2).
+//! Anchors: the parts of the routing state on which decisions rest (Linux XIA, ANCS 2015, section 4.2.2).
 //!
 //! An XID without an entry is an anchor too: the decision rests on the absence. Present and missing entries share the anchor
 //! [`Anchor::Entry`], because at any moment all dependents of an XID have seen the same of the two.
@@ -8,7 +8,7 @@ use core::hash::{Hash, Hasher};
 use sluice_base::{Xid, XidPrefix, XidType};
 use smallvec::SmallVec;
 
-/// A number that an answer from outside carries: of a principal's own process, or of the RIB. The giver takes answers back by it.
+/// The number on an answer from outside, from a principal's own process or from the RIB. The giver takes answers back by token.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Token(pub u32);
 
@@ -17,25 +17,25 @@ pub struct Token(pub u32);
 pub enum Anchor {
     /// The entry of an XID, present or missing. A redirect rests on the entry of the redirected XID and on the entry of its target.
     Entry(Xid),
-    /// The longest prefix that holds an XID: its number of bits, or `None` if no prefix holds the XID. All longer prefixes are
-    /// missing entries that the decision rests on.
+    /// The longest prefix that holds an XID: its number of bits, or `None` if no prefix holds the XID. The decision rests on the
+    /// absence of longer prefixes.
     Longest {
-        /// The XID that was looked up.
+        /// The XID of the look-up.
         xid: Xid,
-        /// Bits of the ID that the prefix has, 0 to 160.
+        /// Bits of the prefix, counted from the ID's first: 0 to 160.
         matched: Option<u8>,
     },
-    /// The set of link IDs that a Bloom filter contains.
+    /// The set of link IDs in a Bloom filter.
     Filter(Xid),
     /// The state of a neighbor: usable or not.
     Neighbor(NeighborId),
     /// The tunnel socket of a principal, present or missing.
     Tunnel(XidType),
-    /// The principal that is registered under a type, or its absence.
+    /// The principal registered under a type, or the absence of a principal.
     Principal(XidType),
-    /// An answer that was given from outside.
+    /// An answer from outside.
     Answer {
-        /// The principal that holds the answer.
+        /// The principal to which the answer was given.
         kind: XidType,
         /// The answer's token.
         token: Token,
@@ -76,16 +76,16 @@ pub(crate) fn hash_id<H: Hasher>(id: &[u8; 20], salt: u32, state: &mut H) {
 /// A change of the routing state, as a set of anchors: the dependents of each anchor in the set must be decided anew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
-    /// One anchor.
+    /// A single anchor.
     Anchor(Anchor),
     /// XIDs within a prefix whose longest prefix had `matched` bits (flush rule 7 of the kernel, limited to the prefix).
     Longest {
         /// Bits of the prefix that the XIDs had matched before the change; `None` if no prefix held them.
         matched: Option<u8>,
-        /// The prefix that was added, changed or removed.
+        /// The added, changed or removed prefix.
         within: XidPrefix,
     },
-    /// Bloom filters that contain a link ID.
+    /// Bloom filters with a link ID.
     Filters {
         /// The link ID.
         link: Xid,
@@ -107,7 +107,7 @@ impl Touch {
 /// The touches of a change, seldom more than two.
 pub type Touched = SmallVec<[Touch; 2]>;
 
-/// Everything that a decision rests on.
+/// The anchors of a decision.
 #[derive(Clone, Default, Debug)]
 pub struct Deps {
     anchors: SmallVec<[Anchor; 16]>,
@@ -125,7 +125,7 @@ impl Deps {
         }
     }
 
-    /// Marks the decision as temporary: it must not be cached, because no anchor will be touched when it ends.
+    /// Marks the decision as temporary, and so not to be cached: no anchor will be touched at its end.
     pub const fn set_temporary(&mut self) {
         self.is_temporary = true;
     }
@@ -140,7 +140,7 @@ impl Deps {
         &self.anchors
     }
 
-    /// Removes everything, so that the next decision reuses the memory.
+    /// Removes the anchors, so that the next decision reuses the memory.
     pub fn clear(&mut self) {
         self.anchors.clear();
         self.is_temporary = false;

@@ -12,7 +12,7 @@ pub struct NeighborId(pub u32);
 #[serde(transparent)]
 pub struct TunnelId(pub u32);
 
-/// The number of a set of neighbors of which each gets a copy.
+/// The number of a set of ports, neighbors and tunnels, of which each gets a copy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PortSetId(pub u32);
@@ -26,10 +26,10 @@ pub enum Action {
     Forward(NeighborId),
     /// Send the packet in a UDP datagram. The edge is not selected.
     Tunnel(TunnelId),
-    /// Send a copy to each neighbor of a set; with `local`, route one more copy from the row to which the edge leads. The edge
-    /// is selected in that copy only.
+    /// Send a copy through each port of a set; with `local`, route one more copy from the row to which the edge leads, or deliver
+    /// the copy if that row is a sink. The edge is selected in that copy only.
     Replicate {
-        /// The neighbors.
+        /// The ports.
         ports: PortSetId,
         /// True if a copy is for this host.
         local: bool,

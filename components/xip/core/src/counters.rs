@@ -40,7 +40,7 @@ reasons! {
     PerPacket = "per-packet",
     /// No edge leads anywhere.
     Unreachable = "unreachable",
-    /// A redirect leads back to an XID that has been looked up.
+    /// A redirect leads back to an XID of an earlier look-up.
     RedirectLoop = "redirect-loop",
     /// More redirects than the limit allows.
     TooManyRedirects = "too-many-redirects",
@@ -62,7 +62,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts a decision, and the principal that gave the final answer.
+    /// Counts a decision, and the principal of the final answer.
     pub(crate) fn count(&mut self, reason: Reason, principal: Option<XidType>) {
         self.by_reason[reason as usize] += 1;
         if let Some(kind) = principal {
@@ -70,7 +70,7 @@ impl Counters {
         }
     }
 
-    /// Forgets a principal that is no longer registered, so that the counts stay as few as the principals.
+    /// Forgets an unregistered principal, so that the counts stay as few as the principals.
     pub(crate) fn forget(&mut self, kind: XidType) {
         self.by_principal.remove(&kind);
     }

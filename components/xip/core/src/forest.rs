@@ -1,8 +1,8 @@
 //! The dependency forest: which cached decisions rest on which anchors (Linux XIA, ANCS 2015, section 4.2.2).
 //!
-//! A change of the routing state touches anchors, and exactly the cache entries that hang on the anchors must be decided anew. Linux
-//! XIA has one anchor for all missing entries of a principal; here each missing entry is an anchor, so that a new route reaches only
-//! decisions that looked for it. All nodes lie in two arenas. An attachment takes 20 octets, an anchor 32 and its index; an anchor
+//! A change of the routing state touches anchors, and exactly the cache entries on the anchors must be decided anew. Linux
+//! XIA has a single anchor for the missing entries of a principal; here each missing entry is an anchor, so that a new route reaches
+//! only decisions that looked for the XID. All nodes lie in two arenas. An attachment takes 20 octets, an anchor 32 and its index; an anchor
 //! without dependents takes nothing.
 
 use crate::anchor::{Anchor, Touch};
@@ -42,7 +42,7 @@ struct Node {
 
 const _: () = assert!(size_of::<Link>() == 20 && size_of::<Node>() <= 36);
 
-/// The place of an anchor that changes reach by ranges: longest prefixes by the number of matched bits, filters after all of them.
+/// The place of an anchor reached by ranges: longest prefixes by the number of matched bits, and filters after the prefixes.
 type RangeKey = (XidType, Class, [u8; 20]);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -233,8 +233,8 @@ impl Forest {
         }
     }
 
-    /// Returns the nodes of the filters that contain a link ID. Filters are in order as numbers: from a filter that does not contain the
-    /// link ID, the search leaps to the next number that does.
+    /// Returns the nodes of the filters with a link ID. Filters are in order as numbers: from a filter without the link ID, the search
+    /// leaps to the next number with the link ID.
     fn filters(&self, link: Xid) -> SmallVec<[u32; 8]> {
         let mut found = SmallVec::new();
         let last = (link.kind, Class::Filter, [0xff; 20]);
@@ -253,7 +253,7 @@ impl Forest {
         }
     }
 
-    /// Returns the entries that a touch reaches. An entry that hangs on several anchors of the touch may be returned several times.
+    /// Returns the entries reached by a touch. An entry on several anchors of the touch may be returned several times.
     pub fn touched(&self, touch: &Touch) -> impl Iterator<Item = CacheEntryId> {
         self.nodes(touch).into_iter().flat_map(move |node| {
             let mut place = self.nodes[node as usize].first;
@@ -265,7 +265,7 @@ impl Forest {
         })
     }
 
-    /// Detaches the entries that a touch reaches, and hands each to `drop_entry` once.
+    /// Detaches the entries reached by a touch, and hands each to `drop_entry` once.
     pub fn flush(&mut self, touch: &Touch, mut drop_entry: impl FnMut(CacheEntryId)) {
         for node in self.nodes(touch) {
             while let Some(link) = self.links.get(self.nodes[node as usize].first as usize) {
@@ -276,7 +276,7 @@ impl Forest {
         }
     }
 
-    /// Returns the number of anchors and attachments, and the memory that they take.
+    /// Returns the number of anchors and attachments, and their memory.
     pub fn size(&self) -> ForestSize {
         let octets = self.nodes.capacity() * size_of::<Node>()
             + self.links.capacity() * size_of::<Link>()

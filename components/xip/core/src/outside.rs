@@ -1,4 +1,4 @@
-//! Principals that a process outside of the router decides for: questions go out in batches, answers come back with tokens.
+//! Principals decided for by a process outside of the router: questions go out in batches, answers come back with tokens.
 //!
 //! The router never waits. A question without an answer makes the decision pending; after the limit the router falls to the next
 //! edge, and a late answer touches the decisions that did. Questions and answers are bounded: packets with unknown XIDs make
@@ -14,12 +14,12 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use sluice_base::{Duration, Instant, Xid, XidPrefix, XidType};
 
-/// The bounds of a principal that is decided for from outside.
+/// The bounds of a principal decided for from outside.
 #[derive(Clone, Copy, Debug)]
 pub struct OutsideLimits {
-    /// The most XIDs that wait for an answer, and the most XIDs whose answer is late.
+    /// The most waiting XIDs, and the most late XIDs.
     pub questions: usize,
-    /// The most answers that are kept.
+    /// The most kept answers.
     pub answers: usize,
     /// The time after which the router falls to the next edge.
     pub patience: Duration,
@@ -37,7 +37,7 @@ impl Default for OutsideLimits {
 pub enum OutsideAnswer {
     /// The XID is routed.
     Forward(Actions),
-    /// Another XID of another type is looked up in place of the XID.
+    /// An XID of a different type is looked up instead.
     Redirect(Xid),
     /// The principal cannot help with the XID.
     NextEdge,
@@ -48,7 +48,7 @@ pub enum OutsideAnswer {
 pub enum AnswerError {
     /// The XID was not asked for, or the question has been given up.
     NotAsked,
-    /// The process has said that it is absent.
+    /// The process is absent.
     Absent,
 }
 
@@ -72,7 +72,7 @@ enum Held {
     Answered { token: Token, answer: OutsideAnswer },
 }
 
-/// A principal that is decided for from outside.
+/// A principal decided for from outside.
 pub struct OutsidePrincipal {
     kind: XidType,
     limits: OutsideLimits,
@@ -85,7 +85,7 @@ pub struct OutsidePrincipal {
     /// Answered XIDs, the oldest first. XIDs taken back since are skipped.
     answered: VecDeque<(Token, Id)>,
     by_token: BTreeSet<(Token, Id)>,
-    /// Questions that have not gone out.
+    /// Questions not yet taken.
     questions: VecDeque<Id>,
     waiting_count: usize,
     late_count: usize,
@@ -141,17 +141,17 @@ impl OutsidePrincipal {
         }
     }
 
-    /// Returns up to `most` questions that have not gone out.
+    /// Returns up to `most` questions not taken before.
     pub fn take_questions(&mut self, most: usize) -> Vec<Xid> {
         let count = self.questions.len().min(most);
         let ids: Vec<Id> = self.questions.drain(..count).collect();
         ids.into_iter().map(|id| self.xid(id)).collect()
     }
 
-    /// Takes an answer to a question, also a late answer, and also another answer in place of an earlier one.
+    /// Takes an answer to a question, in time or late, or in place of an earlier answer.
     ///
     /// # Errors
-    /// The XID was not asked for: answers that nobody asked for would fill the table.
+    /// The XID was not asked for: such answers would fill the table.
     pub fn answer(&mut self, xid: Xid, token: Token, answer: OutsideAnswer) -> Result<Touched, AnswerError> {
         if !self.is_present {
             return Err(AnswerError::Absent);
@@ -182,7 +182,7 @@ impl OutsidePrincipal {
         Ok(touched)
     }
 
-    /// Takes back all answers with a token: decisions that rest on one of them must be decided anew.
+    /// Takes back all answers with a token: decisions on such answers must be made anew.
     pub fn take_back(&mut self, token: Token) -> Touched {
         let of_token = (token, Id([0; 20]))..=(token, Id([0xff; 20]));
         let ids: Vec<Id> = self.by_token.range(of_token).map(|(_, id)| *id).collect();
@@ -227,7 +227,7 @@ impl OutsidePrincipal {
         touched
     }
 
-    /// Returns the numbers of XIDs that wait for an answer, whose answer is late, and that are answered.
+    /// Returns the numbers of waiting XIDs, of late XIDs, and of answered XIDs.
     pub fn counts(&self) -> (usize, usize, usize) {
         (self.waiting_count, self.late_count, self.by_token.len())
     }

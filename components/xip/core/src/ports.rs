@@ -1,4 +1,4 @@
-//! Numbers of far ends and of sets of ports: answers are small, and the values that do not fit are stored once and counted.
+//! Numbers of far ends and of sets of ports: answers are small, and larger values are stored once and counted.
 
 use crate::answer::{Action, Answer, NeighborId, PortSetId, TunnelId};
 use alloc::vec::Vec;
@@ -17,12 +17,12 @@ pub enum Port {
     Tunnel(TunnelId),
 }
 
-/// A way out of this host before its far end has a number.
+/// A way out of this host, with a far end that may have no number yet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum WayOut {
     /// A neighbor on a link.
     Neighbor(NeighborId),
-    /// A tunnel to the address and port that an XID has.
+    /// A tunnel to the address and port in an XID.
     Tunnel(Xid),
 }
 
@@ -87,8 +87,7 @@ impl<T: Eq + Hash + Default> Numbers<T> {
     }
 }
 
-/// The far ends of tunnels and the sets of ports that answers name. Each answer is a user of the values that it names until it is
-/// released.
+/// The far ends of tunnels and the sets of ports in answers. An answer is a user of its values until the answer is released.
 pub struct Ports {
     far_ends: Numbers<Option<Xid>>,
     sets: Numbers<PortSet>,
@@ -132,7 +131,7 @@ impl Ports {
         self.sets.get(set.0).map(|set| set.as_slice())
     }
 
-    /// Takes an answer out of the users of the values that it names. To be called once for each answer that is dropped.
+    /// Takes a dropped answer out of the users of its values. To be called once an answer.
     pub fn release(&mut self, answer: &Answer) {
         match answer {
             Answer::Chosen { action: Action::Tunnel(tunnel), .. } => self.far_ends.release(tunnel.0),
@@ -148,7 +147,7 @@ impl Ports {
         }
     }
 
-    /// Returns the number of far ends and of sets that answers name.
+    /// Returns the number of far ends and of sets in use.
     pub fn counts(&self) -> (usize, usize) {
         (self.far_ends.len(), self.sets.len())
     }

@@ -1,4 +1,4 @@
-//! The principals of a router: they come and go at run time. An empty registry is valid, and routes nothing.
+//! The principals of a router: registered and removed at run time. An empty registry is valid, and routes nothing.
 
 use crate::anchor::{Deps, Touch, Touched};
 use crate::outside::OutsidePrincipal;
@@ -10,9 +10,9 @@ use sluice_base::{Xid, XidPrefix, XidType};
 
 /// A registered principal.
 pub enum Registered {
-    /// A principal that decides in this process.
+    /// A principal with its rules in this process.
     Inside(Box<dyn Principal>),
-    /// A principal that is decided for from outside.
+    /// A principal decided for from outside.
     Outside(Box<OutsidePrincipal>),
 }
 
@@ -83,7 +83,7 @@ impl Registry {
         self.principals.get(self.place(kind).ok()?).map(Registered::principal)
     }
 
-    /// Returns the principal of a type that is decided for from outside.
+    /// Returns the principal of a type, if decided for from outside.
     pub fn outside_mut(&mut self, kind: XidType) -> Option<&mut OutsidePrincipal> {
         let place = self.place(kind).ok()?;
         match self.principals.get_mut(place)? {

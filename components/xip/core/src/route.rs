@@ -7,14 +7,14 @@ use sluice_base::{Xid, XidPrefix};
 /// The route of an XID or of a prefix of XIDs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Route {
-    /// The XID is this host's, or a part of what the XID names is.
+    /// The XID, or a part of the named thing, is this host's.
     Local,
-    /// The XID is the address of a socket of this host that is the source of the principal's tunnels as well.
+    /// The XID is the address of a socket of this host, and the socket is the source of the principal's tunnels.
     Tunnel {
         /// True if the checksum of UDP datagrams is left 0.
         no_check: bool,
     },
-    /// Another XID is looked up in place of this one: the gateway.
+    /// The gateway's XID is looked up instead.
     Redirect(Xid),
     /// The XID is reached through a neighbor.
     Neighbor(NeighborId),
@@ -45,7 +45,7 @@ pub enum ChangeError {
     WrongRoute,
     /// The gateway has the type of the redirected XID (Linux XIA answers EINVAL).
     SameTypeGateway,
-    /// The ID does not have the form that the principal gives to IDs.
+    /// The ID does not have the form of the principal's IDs.
     IllFormed,
     /// The principal has a tunnel socket already (Linux XIA answers EEXIST).
     TunnelExists,

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 pub struct Limits {
     /// The most principals that are consulted for an edge, or for a copy of a packet: one, and one for each redirect. At least 1.
     pub consultations: u8,
-    /// The most gateways that one filter may match.
+    /// The most gateways of a filter.
     pub copies: usize,
 }
 
@@ -35,7 +35,7 @@ impl Default for Limits {
 pub enum RouteError {
     /// A redirect of `from` leads to `back`, which has been looked up for the same edge.
     RedirectLoop {
-        /// The XID that is redirected.
+        /// The redirected XID.
         from: Xid,
         /// The target.
         back: Xid,
@@ -81,7 +81,7 @@ impl core::error::Error for RouteError {}
 /// The outcome of a decision on a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// The row is decided. An answer that is not kept must be released ([`Router::release`]).
+    /// The row is decided. An answer must be released when dropped ([`Router::release`]).
     Decided {
         /// The answer.
         answer: Answer,
@@ -96,28 +96,28 @@ pub enum Outcome {
     Failed(RouteError),
 }
 
-/// A decision in terms of principals: far ends of tunnels are XIDs still.
+/// A decision in terms of principals, with far ends of tunnels as XIDs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// One treatment.
+    /// A single treatment.
     Treat(Treatment),
-    /// Copies, of which one is for this host if `local`.
+    /// Copies, with a copy for this host if `local`.
     Copies {
         /// The ways out, in any order, possibly repeated.
         ways: SmallVec<[WayOut; 4]>,
-        /// True if one more copy goes on at this host.
+        /// True if a further copy goes on at this host.
         local: bool,
     },
 }
 
-/// The result of a look-up, which changes nothing.
+/// The result of a look-up without effects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
     /// The edge and the decision; `None` if no edge leads anywhere.
     pub chosen: Option<(u8, Verdict)>,
-    /// The principal that gave the final answer.
+    /// The principal of the final answer.
     pub principal: Option<XidType>,
-    /// The error that makes the decision a drop.
+    /// The error behind a drop.
     pub error: Option<RouteError>,
     /// The XID whose answer must be asked for; the decision is not made.
     pub pending: Option<Xid>,
@@ -141,7 +141,7 @@ enum Resolved {
 /// The routing state, and the decisions on it.
 pub struct Router {
     registry: Registry,
-    /// Neighbors that get no packets now.
+    /// Unusable neighbors.
     unusable: HashSet<NeighborId, FixedState>,
     ports: Ports,
     counters: Counters,
@@ -170,12 +170,12 @@ impl Router {
         &self.registry
     }
 
-    /// Returns the principals, for questions and answers of those that are decided for from outside.
+    /// Returns the principals, for questions to and answers from outside.
     pub const fn registry_mut(&mut self) -> &mut Registry {
         &mut self.registry
     }
 
-    /// Returns the far ends and port sets that answers name.
+    /// Returns the far ends and port sets of answers.
     pub const fn ports(&self) -> &Ports {
         &self.ports
     }
@@ -185,7 +185,7 @@ impl Router {
         &self.counters
     }
 
-    /// Registers a principal, or replaces the principal of its type, and returns what must be decided anew.
+    /// Registers a principal, or replaces the principal of its type, and returns the touched anchors.
     ///
     /// # Errors
     /// The type is 0, or the registry is full.
@@ -193,13 +193,13 @@ impl Router {
         self.registry.register(principal)
     }
 
-    /// Removes the principal of a type with its table, and returns what must be decided anew.
+    /// Removes the principal of a type with its table, and returns the touched anchors.
     pub fn unregister(&mut self, kind: XidType) -> Touched {
         self.counters.forget(kind);
         self.registry.unregister(kind)
     }
 
-    /// Changes a route, and returns what must be decided anew.
+    /// Changes a route, and returns the touched anchors.
     ///
     /// # Errors
     /// The type is unknown, or its principal refuses the change.
@@ -207,19 +207,19 @@ impl Router {
         self.registry.change(prefix, route)
     }
 
-    /// Says that a neighbor can or cannot be used, and returns what must be decided anew. Neighbors are usable until said otherwise.
+    /// Says that a neighbor can or cannot be used, and returns the touched anchors. Neighbors are usable until said otherwise.
     pub fn set_neighbor(&mut self, neighbor: NeighborId, is_usable: bool) -> Touched {
         let is_changed =
             if is_usable { self.unusable.remove(&neighbor) } else { self.unusable.insert(neighbor) };
         is_changed.then_some(Touch::Anchor(Anchor::Neighbor(neighbor))).into_iter().collect()
     }
 
-    /// Gives up an answer of [`Router::decide`] that is not kept any longer.
+    /// Gives up an answer of [`Router::decide`].
     pub fn release(&mut self, answer: &Answer) {
         self.ports.release(answer);
     }
 
-    /// Decides on a row. `deps` is cleared, and holds everything that the decision rests on afterwards.
+    /// Decides on a row. Afterwards `deps` holds the anchors of this decision alone.
     pub fn decide(&mut self, now: Instant, row: &Row, deps: &mut Deps) -> Outcome {
         deps.clear();
         let found = self.lookup(row, deps);
@@ -260,7 +260,7 @@ impl Router {
         }
     }
 
-    /// Decides on a row without counting, asking or keeping anything. Adds to `deps` what the decision rests on.
+    /// Decides on a row without counting and asking. Adds the anchors of the decision to `deps`.
     pub fn lookup(&self, row: &Row, deps: &mut Deps) -> Found {
         for (place, edge) in (0_u8..).zip(&row.edges) {
             let (last, resolved) = self.resolve(edge.xid, deps);
@@ -279,7 +279,9 @@ impl Router {
                     return drop_for(RouteError::TooManyCopies(last), place, principal);
                 }
                 Resolved::Copies(copies) => match self.copies(&copies, edge.is_sink, deps) {
-                    Err(found) => return found,
+                    Err(pending) => {
+                        return Found { pending: Some(pending), ..Found::new(None, Some(pending.kind)) };
+                    }
                     Ok(None) => continue,
                     Ok(Some(verdict)) => verdict,
                 },
@@ -333,15 +335,16 @@ impl Router {
     }
 
     /// Decides on the gateway of each copy. Copies whose gateway leads nowhere are left out; without any copy, the next edge is tried.
-    fn copies(&self, copies: &Copies, is_sink: bool, deps: &mut Deps) -> Result<Option<Verdict>, Found> {
+    ///
+    /// # Errors
+    /// The answer about this XID is pending.
+    fn copies(&self, copies: &Copies, is_sink: bool, deps: &mut Deps) -> Result<Option<Verdict>, Xid> {
         let mut ways = SmallVec::new();
         let mut local = copies.local && !is_sink;
         for gateway in &copies.gateways {
             let (last, resolved) = self.resolve(*gateway, deps);
             match resolved {
-                Resolved::Pending => {
-                    return Err(Found { pending: Some(last), ..Found::new(None, Some(last.kind)) });
-                }
+                Resolved::Pending => return Err(last),
                 Resolved::Actions(actions) => match self.treatment(actions, is_sink, deps) {
                     Some(Treatment::Forward(neighbor)) => ways.push(WayOut::Neighbor(neighbor)),
                     Some(Treatment::Tunnel(far_end)) => ways.push(WayOut::Tunnel(far_end)),

@@ -4,7 +4,8 @@
 #[allow(dead_code)] // each test uses a part of it
 mod world;
 
-use sluice_base::{Duration, Instant, Xid, XidPrefix, XidType};
+use proptest::prelude::*;
+use sluice_base::{Duration, Instant, Rng, Xid, XidPrefix, XidType};
 use sluice_xip::anchor::{Deps, Token};
 use sluice_xip::answer::{Action, Answer, NeighborId};
 use sluice_xip::outside::{AnswerError, OutsideAnswer, OutsideLimits, OutsidePrincipal};
@@ -13,6 +14,7 @@ use sluice_xip::principals::{Actions, Treatment};
 use sluice_xip::registry::{RegisterError, Registered, Registry};
 use sluice_xip::route::{ChangeError, Route};
 use sluice_xip::router::{Limits, Outcome};
+use sluice_xip::row::{Edge, Row};
 use std::path::Path;
 use world::{World, exact, forward, inside, of, row_of, xid};
 
@@ -224,6 +226,57 @@ fn a_slow_process_is_passed_over_after_the_limit_and_its_late_answer_counts() {
     assert_eq!(outside(&mut world).counts().2, 2);
     assert_eq!(world.answer(&row(1)), None);
     world.check();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn whatever_a_process_says_cached_answers_are_true(seed in any::<u64>(), bound in 1..6_usize) {
+        let mut world = asked_world(bound, bound);
+        let mut rng = Rng::from_seed(seed);
+        for _ in 0..200 {
+            world.now = world.now + Duration::from_millis(rng.below(20));
+            let (n, now) = (rng.below(8) as u8, world.now);
+            let token = Token(rng.below(4) as u32);
+            let answer = match rng.below(4) {
+                0 => OutsideAnswer::NextEdge,
+                1 => OutsideAnswer::Redirect(of(XidType::HID, 1)),
+                2 => OutsideAnswer::Redirect(of(CID, 3)),
+                _ => OutsideAnswer::Forward(Actions::both(Treatment::Forward(NeighborId(2)))),
+            };
+            let touched = match rng.below(30) {
+                0 => outside(&mut world).set_present(false).to_vec(),
+                1..=3 => outside(&mut world).set_present(true).to_vec(),
+                4..=6 => outside(&mut world).take_back(token).to_vec(),
+                7..=11 => outside(&mut world).on_deadline(now),
+                12..=18 => outside(&mut world).answer(of(CID, n), token, answer).map_or_else(|_| Vec::new(), |touched| touched.to_vec()),
+                _ => {
+                    let row = row_of(&[of(CID, n), of(XidType::HID, 1)]);
+                    world.answer(&row);
+                    Vec::new()
+                }
+            };
+            world.flush(&touched);
+            world.check();
+            let (waiting, late, answered) = outside(&mut world).counts();
+            prop_assert!(waiting <= bound && late <= bound && answered <= bound, "{waiting} {late} {answered}");
+        }
+    }
+
+    #[test]
+    fn no_row_of_a_packet_is_too_strange(octets in any::<[[u8; 24]; 4]>(), kind in 0..CATALOG.len(), is_sink in any::<bool>()) {
+        let mut world = World::new(Limits::default());
+        world.route(of(XidType::ZF, 0), Route::Redirect(of(XidType::HID, 1)));
+        world.change(XidPrefix::of_type(XidType::LPM, [0; 20], 0).unwrap(), Some(Route::Local));
+        let edge = |octets: [u8; 24]| {
+            let xid = Xid::from_octets(octets);
+            Edge { xid: Xid { kind: CATALOG[(kind + usize::from(octets[5])) % CATALOG.len()].number, ..xid }, is_sink }
+        };
+        let row = Row { edges: octets.into_iter().map(edge).collect(), is_input: true };
+        prop_assert!(world.answer(&row).is_some());
+        world.check();
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! A table of routes by ID and number of bits, for a million entries: 52 octets an entry and 5 to 9 octets of index.
+//! A table of routes by ID and number of bits, for a million entries: 52 octets an entry, at most 7 of spare room, and 6 to 12 of
+//! index.
 
 use crate::anchor::hash_id;
 use crate::route::{Entry, Route};
