@@ -109,14 +109,12 @@ fn an_ip_route_is_never_local() {
 
 #[test]
 fn the_engine_of_ip_gets_no_routes_of_xids_and_subscribers_do() {
-    let mut rib = Rib::new(1, 2);
-    let id = rib.subscribe::<XidPrefix>(TableId::MAIN, Vec::new());
     let mut b = Bench::new();
-    std::mem::swap(&mut b.rib, &mut rib);
+    b.rib = Rib::new(1, 2);
+    b.interface(1, true);
+    let id = b.rib.subscribe::<XidPrefix>(TableId::MAIN, Vec::new());
     b.origin("static", 1, false);
     b.update("static", forwarded(HID, neighbor(1)));
-    // The subnets of the interfaces that this RIB does not know make the neighbor unusable; a local XID is always usable.
-    b.update("static", forwarded(HID, Forwarding::Local));
     b.update("static", batch(xid(AD), Some(HID)));
     assert!(b.rib.fib_work().all(|(_, family)| family != FamilyId::XID));
     let mut heard = BTreeMap::<XidPrefix, String>::new();
@@ -127,6 +125,8 @@ fn the_engine_of_ip_gets_no_routes_of_xids_and_subscribers_do() {
 #[test]
 fn what_a_subscriber_cannot_take_is_reported_to_the_origin_and_shown() {
     let mut b = Bench::new();
+    b.rib = Rib::new(1, 2);
+    b.interface(1, true);
     b.origin("static", 1, false);
     b.update("static", forwarded(HID, Forwarding::Local));
     let refused = vec![(AnyPrefix::of(xid(HID)), Provenance::new(9, 1), "no such principal".to_owned())];
