@@ -129,6 +129,8 @@ pub enum Forwarding<G = IpAddr> {
     Discard,
     /// Packets are dropped and the sender is notified (ICMP unreachable).
     Reject,
+    /// This host is the destination. Only routes of identifiers are: the kernel itself knows the host's IP addresses.
+    Local,
 }
 
 impl<G: Copy + Ord> Forwarding<G> {
@@ -165,16 +167,17 @@ impl<G: Copy + Ord> Forwarding<G> {
             }
             Forwarding::Discard => Forwarding::Discard,
             Forwarding::Reject => Forwarding::Reject,
+            Forwarding::Local => Forwarding::Local,
         })
     }
 }
 
 impl<G> Forwarding<G> {
-    /// Returns all next hops, primary ones first; none where packets are dropped.
+    /// Returns all next hops, primary ones first; none where packets are dropped, or have arrived.
     pub fn next_hops(&self) -> &[NextHop<G>] {
         match self {
             Forwarding::NextHops(hops) => hops,
-            Forwarding::Discard | Forwarding::Reject => &[],
+            Forwarding::Discard | Forwarding::Reject | Forwarding::Local => &[],
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::{Address, FamilyId, Identifier, Prefix, PrefixError, WrongFamily};
 use alloc::vec::Vec;
 use core::fmt::{self, Debug, Display};
+use core::net::IpAddr;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +125,38 @@ impl Xid {
     pub const fn from_octets(octets: [u8; Xid::LEN]) -> Self {
         let [a, b, c, d, id @ ..] = octets;
         Xid { kind: XidType(u32::from_be_bytes([a, b, c, d])), id }
+    }
+
+    /// Returns the XID that stands for an Ethernet address as the gateway of a next hop with an interface: the address, then zeros.
+    pub fn of_link_address(address: [u8; 6]) -> Self {
+        let mut id = [0; 20];
+        id.iter_mut().zip(address).for_each(|(to, from)| *to = from);
+        Xid { kind: XidType::ETHER, id }
+    }
+
+    /// Returns the Ethernet address of which [`Xid::of_link_address`] made the XID; `None` for others.
+    pub fn link_address(self) -> Option<[u8; 6]> {
+        let address = *self.id.first_chunk::<6>()?;
+        (self == Self::of_link_address(address)).then_some(address)
+    }
+
+    /// Returns the IP address to which packets for the XID are sent in UDP (a U4ID, a U6ID, or an IPv4 address behind the prefix of UNI4ID);
+    /// `None` for XIDs of other types and for ill-formed ones.
+    pub fn tunnel_end(self) -> Option<IpAddr> {
+        /// The first 16 octets of a UNI4ID.
+        const UNI4ID: [u8; 16] = [0x45, 0, 0, 0, 0, 1, 0, 0, 0xfa, 0xfa, 0, 0, 0, 0, 0, 0];
+        let (end, rest): (IpAddr, &[u8]) = match self.kind {
+            XidType::U4ID => ((*self.id.first_chunk::<4>()?).into(), self.id.get(4..)?),
+            XidType::U6ID => ((*self.id.first_chunk::<16>()?).into(), self.id.get(16..)?),
+            XidType::UNI4ID if self.id.starts_with(&UNI4ID) => {
+                let address: IpAddr = (*self.id.last_chunk::<4>()?).into();
+                return (!address.is_unspecified()).then_some(address);
+            }
+            _ => return None,
+        };
+        let (port, rest) = rest.split_first_chunk::<2>()?;
+        let is_well_formed = *port != [0; 2] && rest.iter().all(|octet| *octet == 0);
+        (is_well_formed && !end.is_unspecified()).then_some(end)
     }
 }
 
@@ -408,6 +441,33 @@ mod tests {
             assert_eq!(XidPrefix::from_leading_octets(&octets, prefix.len()), Some(prefix));
         }
         assert_eq!((prefix, prefix.child(true)), (exact, None));
+    }
+
+    #[test]
+    fn tunnels_end_at_the_address_in_the_xid() {
+        let end = |text: &str| text.parse::<Xid>().unwrap().tunnel_end().map(|end| end.to_string());
+        assert_eq!(end("u4id-c000020135d50000000000000000000000000000"), Some("192.0.2.1".into()));
+        assert_eq!(end("uni4id-4500000000010000fafa000000000000c0000201"), Some("192.0.2.1".into()));
+        assert_eq!(end("u6id-20010db800000000000000000000000135d50000"), Some("2001:db8::1".into()));
+        for ill_formed in [
+            "u4id-c000020100000000000000000000000000000000",
+            "u4id-0000000035d50000000000000000000000000000",
+            "u4id-c000020135d50000000000000000000000000001",
+            "uni4id-4500000000010000fafb000000000000c0000201",
+            TEXT,
+        ] {
+            assert_eq!(end(ill_formed), None, "{ill_formed}");
+        }
+    }
+
+    #[test]
+    fn ethernet_addresses_are_gateways_as_xids() {
+        let xid = Xid::of_link_address([2, 0, 0, 0, 0, 1]);
+        assert_eq!(xid.to_string(), "ether-0200000000010000000000000000000000000000");
+        assert_eq!(xid.link_address(), Some([2, 0, 0, 0, 0, 1]));
+        assert_eq!(TEXT.parse::<Xid>().unwrap().link_address(), None);
+        let other = Xid { id: [2; 20], ..xid };
+        assert_eq!(other.link_address(), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use iptrie::map::RTrieMap;
 use prefix_trie::PrefixMap;
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix};
-use sluice_stage::{Cursor, PrefixTable, TableKey};
+use sluice_stage::{Cursor, PrefixTable, TableKey, TrieKey};
 use treebitmap::IpLookupTable;
 
 /// Marks an absent value, for tables without such a mark.
@@ -101,9 +101,9 @@ impl<P: TableKey> Candidate<P> for PrefixTable<P, u32> {
 }
 
 /// The crate under `PrefixTable`, without a wrapper.
-pub struct Bare<P: TableKey>(PrefixMap<P::Trie, u32>);
+pub struct Bare<P: TrieKey>(PrefixMap<P::Trie, u32>);
 
-impl<P: TableKey> Candidate<P> for Bare<P> {
+impl<P: TrieKey> Candidate<P> for Bare<P> {
     const NAME: &'static str = "prefix-trie";
 
     fn empty() -> Self {

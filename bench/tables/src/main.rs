@@ -1,11 +1,19 @@
 //! Prefix tables on the Internet's routes: `PrefixTable` beside the best crates, in alternating runs. Then the tables of
 //! the XDP program.
 //!
-//! `cargo run --release -p bench-tables [quick | TABLE-FILE]`; `quick` takes a tenth of the routes and fewer runs.
+//! `cargo run --release -p bench-tables [quick | xids | TABLE-FILE]`; `quick` takes a tenth of the routes and fewer runs,
+//! `xids` compares tables of XIDs only.
+
+macro_rules! tables {
+    ($prefix:ty: $($table:ty),* $(,)?) => {
+        [$((<$table as Candidate<$prefix>>::NAME, run::<$prefix, $table> as fn(&Workload<$prefix>) -> Run)),*]
+    };
+}
 
 mod candidates;
 mod compiled;
 mod workload;
+mod xids;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -166,14 +174,14 @@ fn measure<P: Prefix>(
     Ok(())
 }
 
-macro_rules! tables {
-    ($prefix:ty: $($table:ty),* $(,)?) => {
-        [$((<$table as Candidate<$prefix>>::NAME, run::<$prefix, $table> as fn(&Workload<$prefix>) -> Run)),*]
-    };
-}
-
 fn main() -> anyhow::Result<()> {
     let argument = std::env::args().nth(1);
+    if argument.as_deref() == Some("xids") {
+        let mut report = Report::begin("tables-xids");
+        xids::compare(&mut report)?;
+        report.finish(&[])?;
+        return Ok(());
+    }
     let quick = argument.as_deref() == Some("quick");
     let file = argument.filter(|_| !quick).map(PathBuf::from);
     let (mut routes, source) = sluice_load::source::find(file.as_deref())?;

@@ -13,9 +13,9 @@ pub struct RouteRights {
     pub origins: Vec<String>,
     /// The lowest distance of the component's routes. A lower distance wins against other origins.
     pub lowest_distance: Distance,
-    /// Ranges of prefixes: each route lies in one of them. Empty: any prefix.
+    /// Ranges of IP prefixes: each route lies in one of them. Empty: any key of any family.
     pub prefixes: Vec<IpPrefix>,
-    /// The most routes of an origin, in both families together.
+    /// The most routes of an origin, in all families together.
     pub most: u64,
 }
 

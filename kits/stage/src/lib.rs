@@ -16,7 +16,7 @@
 //! * [`LiveStage`] plugs any stage gradually into a table with routes, and removes the stage gradually; it guards the
 //!   table against an untrusted stage.
 //!
-//! The crate is generic over the key: IPv4 prefix, IPv6 prefix, or the key of a future architecture.
+//! The crate is generic over the key: IPv4 prefix, IPv6 prefix, XID, or the key of a future architecture.
 #![no_std]
 
 extern crate alloc;
@@ -32,6 +32,7 @@ mod expect;
 mod live;
 mod prefix_table;
 mod stage;
+mod store;
 
 pub use branch::{Branch, StageId};
 pub use change::{Action, Batch, Change, Table};
@@ -42,3 +43,4 @@ pub use expect::ExpectStage;
 pub use live::LiveStage;
 pub use prefix_table::{Cursor, PrefixTable, TableKey};
 pub use stage::{Source, Stage, Upstream};
+pub use store::{OrderedStore, Store, TrieKey, TrieStore};

@@ -1,30 +1,24 @@
 //! Prefix tables: exact and longest match, covering and covered walks, and iterators that stay valid while routes come
 //! and go.
 //!
-//! The storage is the crate `prefix-trie`: 12 octets an IPv4 prefix and 26 an IPv6 prefix on the Internet's routes,
-//! including values of four octets (`make bench-tables`). A safe iterator ([`Cursor`]) is the last visited key: its
-//! successor can be found after any insertion or removal. XORP kept a reference count in each node for safe iterators
-//! (section 5.3); a key needs none, costs one descent per slice, and cannot leak.
+//! The storage of IP prefixes is the crate `prefix-trie`: 12 octets an IPv4 prefix and 26 an IPv6 prefix on the Internet's
+//! routes, including values of four octets (`make bench-tables`); that of longer keys is a sorted map. A safe iterator
+//! ([`Cursor`]) is the last visited key: its successor can be found after any insertion or removal. XORP kept a reference
+//! count in each node for safe iterators (section 5.3); a key needs none, costs one descent per slice, and cannot leak.
 
-use prefix_trie::PrefixMap;
-use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix};
+use crate::store::{OrderedStore, Store, TrieKey, TrieStore};
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix, XidPrefix};
 use smallvec::SmallVec;
 
 /// A possible key of a [`PrefixTable`].
 pub trait TableKey: Prefix {
-    /// The key as the trie stores it.
-    type Trie: prefix_trie::Prefix + Copy + Send;
-
-    /// The key for the trie.
-    fn to_trie(self) -> Self::Trie;
-
-    /// The prefix of a trie's key.
-    fn from_trie(key: Self::Trie) -> Self;
+    /// The storage of a table with these keys.
+    type Store<V: Send>: Store<Self, V> + Send;
 }
 
-macro_rules! table_key {
+macro_rules! trie_key {
     ($prefix:ty, $bits:ty) => {
-        impl TableKey for $prefix {
+        impl TrieKey for $prefix {
             type Trie = ($bits, u8);
 
             fn to_trie(self) -> Self::Trie {
@@ -35,11 +29,19 @@ macro_rules! table_key {
                 Self::from_parts(bits, len).expect("the trie gives back only lengths that it was given")
             }
         }
+
+        impl TableKey for $prefix {
+            type Store<V: Send> = TrieStore<Self, V>;
+        }
     };
 }
 
-table_key!(Ipv4Prefix, u32);
-table_key!(Ipv6Prefix, u128);
+trie_key!(Ipv4Prefix, u32);
+trie_key!(Ipv6Prefix, u128);
+
+impl TableKey for XidPrefix {
+    type Store<V: Send> = OrderedStore<Self, V>;
+}
 
 /// A place in a table that survives any change of the table: the last visited key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,29 +57,29 @@ pub enum Cursor<P> {
 const USUAL_DEPTH: usize = 8;
 
 /// A table from prefix to `V`, in the order of addresses, shorter prefixes first.
-pub struct PrefixTable<P: TableKey, V> {
-    map: PrefixMap<P::Trie, V>,
+pub struct PrefixTable<P: TableKey, V: Send> {
+    map: P::Store<V>,
 }
 
-impl<P: TableKey, V> Default for PrefixTable<P, V> {
+impl<P: TableKey, V: Send> Default for PrefixTable<P, V> {
     fn default() -> Self {
-        PrefixTable { map: PrefixMap::new() }
+        PrefixTable { map: P::Store::default() }
     }
 }
 
-impl<P: TableKey, V: Clone> Clone for PrefixTable<P, V> {
+impl<P: TableKey, V: Clone + Send> Clone for PrefixTable<P, V> {
     fn clone(&self) -> Self {
-        PrefixTable { map: self.map.clone() }
+        PrefixTable { map: self.map.duplicate() }
     }
 }
 
-impl<P: TableKey, V: core::fmt::Debug> core::fmt::Debug for PrefixTable<P, V> {
+impl<P: TableKey, V: core::fmt::Debug + Send> core::fmt::Debug for PrefixTable<P, V> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
 }
 
-impl<P: TableKey, V> PrefixTable<P, V> {
+impl<P: TableKey, V: Send> PrefixTable<P, V> {
     /// An empty table.
     pub fn new() -> Self {
         Self::default()
@@ -95,32 +97,32 @@ impl<P: TableKey, V> PrefixTable<P, V> {
 
     /// Returns the value of exactly the given prefix.
     pub fn get(&self, prefix: P) -> Option<&V> {
-        self.map.get(&prefix.to_trie())
+        self.map.get(prefix)
     }
 
     /// Returns the value of exactly the given prefix, for changing.
     pub fn get_mut(&mut self, prefix: P) -> Option<&mut V> {
-        self.map.get_mut(&prefix.to_trie())
+        self.map.get_mut(prefix)
     }
 
     /// Returns the value of exactly the given prefix, made by `make` if absent.
     pub fn get_or_insert_with(&mut self, prefix: P, make: impl FnOnce() -> V) -> &mut V {
-        self.map.entry(prefix.to_trie()).or_insert_with(make)
+        self.map.get_or_insert_with(prefix, make)
     }
 
     /// Sets the value of a prefix; returns the old value.
     pub fn insert(&mut self, prefix: P, value: V) -> Option<V> {
-        self.map.insert(prefix.to_trie(), value)
+        self.map.insert(prefix, value)
     }
 
     /// Removes a prefix; returns its value.
     pub fn remove(&mut self, prefix: P) -> Option<V> {
-        self.map.remove(&prefix.to_trie())
+        self.map.remove(prefix)
     }
 
     /// The longest prefix that covers `prefix` (or is it).
     pub fn longest_match(&self, prefix: P) -> Option<(P, &V)> {
-        self.map.get_lpm(&prefix.to_trie()).map(|(k, v)| (P::from_trie(k), v))
+        self.map.longest_match(prefix)
     }
 
     /// The longest prefix that holds `addr`.
@@ -131,7 +133,7 @@ impl<P: TableKey, V> PrefixTable<P, V> {
     /// Iterates over the prefixes that cover `prefix`, itself included, shortest first.
     pub fn covering(&self, prefix: P) -> impl Iterator<Item = (P, &V)> {
         // Longest match after longest match: the first brings the path into the processor's caches, the others follow it
-        // there. `PrefixMap::cover` allocates at every node that holds one.
+        // there. The trie's own walk allocates at every node that holds one.
         let mut around: SmallVec<[(P, &V); USUAL_DEPTH]> = SmallVec::new();
         let mut next = Some(prefix);
         while let Some(found) = next.and_then(|p| self.longest_match(p)) {
@@ -143,31 +145,27 @@ impl<P: TableKey, V> PrefixTable<P, V> {
 
     /// Iterates over the prefixes inside `prefix`, itself included, in order.
     pub fn covered(&self, prefix: P) -> impl Iterator<Item = (P, &V)> {
-        self.map.children(&prefix.to_trie()).map(|(k, v)| (P::from_trie(k), v))
+        self.map.covered(prefix)
     }
 
     /// Iterates over the prefixes in order.
     pub fn iter(&self) -> impl Iterator<Item = (P, &V)> {
-        self.map.iter().map(|(k, v)| (P::from_trie(k), v))
+        self.map.iter_after(Cursor::Start)
     }
 
     /// Iterates over the prefixes in order, with mutable values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (P, &mut V)> {
-        self.map.iter_mut().map(|(k, v)| (P::from_trie(k), v))
+        self.map.iter_mut()
     }
 
     /// Iterates over the mutable values, in the order of their prefixes.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.map.values_mut()
+        self.map.iter_mut().map(|(_, value)| value)
     }
 
     /// Iterates over the present prefixes after a cursor, in order.
     pub fn iter_after(&self, cursor: Cursor<P>) -> impl Iterator<Item = (P, &V)> {
-        match cursor {
-            Cursor::Start => self.map.iter(),
-            Cursor::After(p) => self.map.iter_from(&p.to_trie(), false),
-        }
-        .map(|(k, v)| (P::from_trie(k), v))
+        self.map.iter_after(cursor)
     }
 
     /// Moves `cursor` to the next prefix and returns it.
@@ -201,7 +199,7 @@ impl<P: TableKey, V> PrefixTable<P, V> {
 
     /// Octets of the table on the heap, without the values' own heap.
     pub fn memory_bytes(&self) -> usize {
-        self.map.mem_size()
+        self.map.memory_bytes()
     }
 }
 

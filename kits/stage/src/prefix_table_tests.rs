@@ -109,4 +109,36 @@ proptest! {
     fn ipv6_agrees(ops in ops::<Ipv6Prefix>(|b| u128::from(b) << 112), probe in prefix::<Ipv6Prefix>(|b| u128::from(b) << 112)) {
         agrees_with_a_sorted_map(ops, probe);
     }
+
+    #[test]
+    fn xids_agree(ops in ops::<XidPrefix>(xid_bits), probe in prefix::<XidPrefix>(xid_bits)) {
+        agrees_with_a_sorted_map(ops, probe);
+    }
+
+    /// Types, and whole XIDs among prefixes of every length.
+    #[test]
+    fn xids_of_any_length_agree(ops in proptest::collection::vec(xid_op(), 1..200), probe in xid()) {
+        agrees_with_a_sorted_map(ops, probe);
+    }
+}
+
+fn xid_bits(bits: u16) -> [u8; 24] {
+    let [first, second] = bits.to_be_bytes();
+    let mut octets = [0; 24];
+    octets[..2].copy_from_slice(&[first, second]);
+    octets
+}
+
+fn xid() -> impl Strategy<Value = XidPrefix> {
+    let bits = proptest::array::uniform24(prop_oneof![5 => Just(0u8), 1 => any::<u8>()]);
+    (bits, prop_oneof![Just(192u8), 0u8..=192])
+        .prop_map(|(bits, len)| XidPrefix::from_parts(bits, len).unwrap())
+}
+
+fn xid_op() -> impl Strategy<Value = Op<XidPrefix>> {
+    prop_oneof![
+        3 => (xid(), any::<u32>()).prop_map(|(p, v)| Op::Insert(p, v)),
+        2 => xid().prop_map(Op::Remove),
+        2 => Just(Op::Advance),
+    ]
 }

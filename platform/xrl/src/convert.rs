@@ -224,6 +224,7 @@ impl<G: Gateway> From<&Forwarding<G>> for common::Forwarding {
             Forwarding::NextHops(_) => common::ForwardingKind::NextHops,
             Forwarding::Discard => common::ForwardingKind::Discard,
             Forwarding::Reject => common::ForwardingKind::Reject,
+            Forwarding::Local => common::ForwardingKind::Local,
         };
         common::Forwarding {
             kind: kind.into(),
@@ -244,6 +245,7 @@ impl<G: Gateway> TryFrom<&common::Forwarding> for Forwarding<G> {
             }
             Ok(common::ForwardingKind::Discard) => Ok(Forwarding::Discard),
             Ok(common::ForwardingKind::Reject) => Ok(Forwarding::Reject),
+            Ok(common::ForwardingKind::Local) => Ok(Forwarding::Local),
             Err(_) => Err(ConvertError::Number { what: "forwarding kind", value: forwarding.kind.into() }),
         }
     }

@@ -127,6 +127,7 @@ fn put_forwarding<G: Gateway>(out: &mut Vec<u8>, forwarding: &Forwarding<G>) {
         Forwarding::NextHops(hops) => hops,
         Forwarding::Discard => return out.push(1),
         Forwarding::Reject => return out.push(2),
+        Forwarding::Local => return out.push(3),
     };
     out.push(0);
     put_varint(out, hops.len() as u64);
@@ -202,6 +203,7 @@ fn forwarding<G: Gateway>(c: &mut Cursor<'_>, version: u8) -> Result<Forwarding<
         0 => {}
         1 => return Ok(Forwarding::Discard),
         2 => return Ok(Forwarding::Reject),
+        3 => return Ok(Forwarding::Local),
         _ => return Err(bad("forwarding", c)),
     }
     let (n, capacity) = count(c, 2)?;

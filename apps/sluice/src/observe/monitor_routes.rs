@@ -99,6 +99,7 @@ impl Subscriber {
         let hops = match forwarding {
             Forwarding::Discard => return "nowhere (discard)".into(),
             Forwarding::Reject => return "nowhere (reject)".into(),
+            Forwarding::Local => return "to this host".into(),
             Forwarding::NextHops(hops) => hops,
         };
         let words = hops.iter().map(|hop| {

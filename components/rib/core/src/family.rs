@@ -151,7 +151,7 @@ pub struct FamilyRib<P: TableKey> {
     route_counts: Vec<u64>,
     /// The receivers of decisions.
     pub(crate) downstream: Downstream<P>,
-    /// The reasons why the engine refused routes.
+    /// The reasons why the engine, or a subscriber in place of one, refused routes.
     pub(crate) rejected: BTreeMap<P, String>,
     /// Stages that every selected route passes on its way to the engine, to subscribers and to interest.
     pub(crate) selected_routes: Branch<RibTable<P>>,
@@ -290,6 +290,14 @@ impl<P: TableKey> FamilyRib<P> {
         self.change_path(shared, origin, prefix, new, provenance);
     }
 
+    /// Drops the refusal of a route that a subscriber forwards: the next decision may select another one. Where there is an engine, the
+    /// refusal ends when the engine gets another route.
+    fn forget_refusal(&mut self, prefix: P) {
+        if !self.downstream.has_engine && !self.rejected.is_empty() {
+            self.rejected.remove(&prefix);
+        }
+    }
+
     /// Sets (`Some`) or removes an origin's path of a prefix. The path's set is retained as needed.
     pub(crate) fn change_path(
         &mut self,
@@ -300,6 +308,7 @@ impl<P: TableKey> FamilyRib<P> {
         provenance: Provenance,
     ) {
         self.presences.note(prefix);
+        self.forget_refusal(prefix);
         let listens_to_all = self.listens_to_all();
         let mut is_first = false;
         let entry = match new {
@@ -404,6 +413,8 @@ impl<P: TableKey> FamilyRib<P> {
             self.flush_selected(shared);
             return self.redecide(shared, prefix, provenance);
         }
+        self.forget_refusal(prefix);
+        let Some(entry) = self.entries.get_mut(prefix) else { return };
         let before = Used::of(entry);
         let told = entry.take_told(&shared.sets);
         let is_wanted = |origin| listens_to_all || self.subscribers.iter().any(|s| s.wants(origin));

@@ -62,7 +62,7 @@ pub enum Input {
     Interface(InterfaceEvent),
     /// The forwarding engine was restarted and must be told everything.
     FibRestarted,
-    /// The engine refused the routes of prefixes, with the reasons.
+    /// The engine, or a subscriber that forwards the routes of a family without an engine, refused the routes of prefixes, with the reasons.
     FibRejected(TableId, Vec<(AnyPrefix, Provenance, String)>),
     /// A watcher is gone.
     WatcherDied(WatcherId),
@@ -90,7 +90,7 @@ pub enum Output {
     InterestInvalid(WatcherId, TableId, Vec<AnyPrefix>),
     /// Watched routes came or went.
     Presence(WatcherId, TableId, Vec<Presence>),
-    /// The engine refused routes of an origin.
+    /// The engine, or a subscriber that forwards, refused routes of an origin.
     Rejected(TableId, String, Vec<(AnyPrefix, Provenance, String)>),
     /// Something to report.
     Event(Event),

@@ -13,7 +13,9 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::net::IpAddr;
 use sluice_base::ip::{V4Addr, V6Addr};
-use sluice_base::{Address, FibBatch, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouteBatch, TableId};
+use sluice_base::{
+    Address, FibBatch, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouteBatch, TableId, Xid, XidPrefix,
+};
 use sluice_machine::{Outbox, Request};
 use sluice_stage::{LiveStage, Stage, StageId, TableKey};
 
@@ -97,7 +99,7 @@ impl<P: TableKey> Request<Rib> for UnplumbStage<P> {
     }
 }
 
-/// Requests the route of an IP address. The answer is valid until [`Output::InterestInvalid`] names its range.
+/// Requests the route of an address. The answer is valid until [`Output::InterestInvalid`] names its range.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisterInterest {
     /// The table to look in.
@@ -105,20 +107,28 @@ pub struct RegisterInterest {
     /// The client to notify when the answer becomes invalid.
     pub watcher: WatcherId,
     /// The address.
-    pub addr: IpAddr,
+    pub addr: Address,
     /// The routes that may answer.
     pub scope: Scope,
 }
 
 impl Request<Rib> for RegisterInterest {
-    type Answer = AnyInterest;
+    /// `None` for an address of a family without tables.
+    type Answer = Option<AnyInterest>;
 
-    fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> AnyInterest {
+    fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> Option<AnyInterest> {
         let RegisterInterest { table, watcher, addr, scope } = self;
-        match addr {
-            IpAddr::V4(addr) => rib.interest::<Ipv4Prefix>(table, watcher, V4Addr(addr), scope).into(),
-            IpAddr::V6(addr) => rib.interest::<Ipv6Prefix>(table, watcher, V6Addr(addr), scope).into(),
-        }
+        Some(match addr {
+            Address::Ip(IpAddr::V4(addr)) => {
+                rib.interest::<Ipv4Prefix>(table, watcher, V4Addr(addr), scope).into()
+            }
+            Address::Ip(IpAddr::V6(addr)) => {
+                rib.interest::<Ipv6Prefix>(table, watcher, V6Addr(addr), scope).into()
+            }
+            Address::Identifier(_) => {
+                rib.interest::<XidPrefix>(table, watcher, Xid::try_from(addr).ok()?, scope).into()
+            }
+        })
     }
 }
 

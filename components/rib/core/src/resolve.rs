@@ -11,7 +11,9 @@ use crate::table::Table;
 use alloc::borrow::Cow;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use sluice_base::{Address, AnyPrefix, Encapsulation, FamilyId, Forwarding, GroupId, NextHop, Provenance};
+use sluice_base::{
+    Address, AnyPrefix, Encapsulation, FamilyId, Forwarding, GroupId, NextHop, Provenance, Xid,
+};
 use smallvec::SmallVec;
 
 /// The largest number of routes that may lead through each other before they count as a loop.
@@ -132,15 +134,35 @@ impl Walk<'_> {
         if self.path.len() == MAX_DEPTH || self.table.is_no_gateway(gateway) {
             return;
         }
-        // The forwarding engine of IP knows no other gateways.
+        // The forwarding engines of IP know no other gateways.
         let is_identifier = matches!(gateway, Address::Identifier(_));
         if is_identifier && self.family.ip().is_some() {
             return;
         }
         let before = self.found.len();
         self.path.push(gateway);
+        let is_reached = self.gateway(gateway);
+        self.path.pop();
+        // How an identifier is reached is found packet by packet; here it only counts that it can be reached.
+        if !is_identifier {
+            self.encapsulate(before, hop.encapsulation);
+        } else if is_reached || self.found.len() > before {
+            self.found.truncate(before);
+            self.found.push(Reached { hop: NextHop { is_backup: false, ..*hop }, share: Share::ALL });
+        }
+    }
+
+    /// Walks on from the route to a gateway. Returns true if packets need no next hop from there: the identifier belongs to this host, or its
+    /// packets are dropped by a route of their own.
+    fn gateway(&mut self, gateway: Address) -> bool {
+        let before = self.found.len();
+        let is_identifier = matches!(gateway, Address::Identifier(_));
         for (set, origin) in self.table.internal_routes_to(gateway) {
-            let hops = self.table.shared.sets.slot(set).set.forwarding.next_hops();
+            let forwarding = &self.table.shared.sets.slot(set).set.forwarding;
+            let hops = forwarding.next_hops();
+            if is_identifier && hops.is_empty() {
+                return true;
+            }
             if hops.iter().any(|h| h.gateway.is_some_and(|g| self.path.contains(&g))) {
                 continue; // this route needs the gateway itself; a less specific one may not
             }
@@ -148,14 +170,12 @@ impl Walk<'_> {
             self.route(hops, Some(WayTo { gateway, is_connected }));
             break;
         }
-        self.path.pop();
-        // How an identifier is reached is found packet by packet; here it only counts that it can be reached.
-        if is_identifier && self.found.len() > before {
-            self.found.truncate(before);
-            self.found.push(Reached { hop: NextHop { is_backup: false, ..*hop }, share: Share::ALL });
-        } else {
-            self.encapsulate(before, hop.encapsulation);
+        // Packets for the identifiers of tunnels travel inside IP.
+        let tunnel_end = Xid::try_from(gateway).ok().and_then(Xid::tunnel_end);
+        if let Some(end) = tunnel_end.filter(|_| self.found.len() == before) {
+            self.hop(&NextHop::via(Address::Ip(end)));
         }
+        false
     }
 
     /// Adds a header to the next hops reached from `first` on. A next hop has room for a single header: a next hop
@@ -239,7 +259,9 @@ impl Table {
                 }
                 (Forwarding::many(walk.found.into_iter().map(|reached| reached.hop)), walk.depends)
             }
-            dropped => (Some(dropped.clone()), Vec::new()),
+            // The engines of IP know the host's own addresses from the kernel.
+            Forwarding::Local if group.family.ip().is_some() => (None, Vec::new()),
+            ended => (Some(ended.clone()), Vec::new()),
         }
     }
 

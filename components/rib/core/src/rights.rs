@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use core::fmt;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Distance, IpPrefix, RouteAction, RouteBatch, TableId, class_of};
+use sluice_base::{AnyPrefix, Distance, RouteAction, RouteBatch, TableId, class_of};
 use sluice_clients::GrantedRoutes;
 use sluice_stage::TableKey;
 
@@ -34,7 +34,7 @@ pub enum Refusal {
     /// The distance is lower than the lowest of the principal.
     Distance(Distance, Distance),
     /// The prefix is in none of the principal's ranges.
-    Prefix(IpPrefix),
+    Prefix(AnyPrefix),
     /// The origin would have more routes than the principal may announce.
     TooMany(u64),
     /// The origin belongs to another principal.
@@ -112,7 +112,7 @@ impl RoutePolicy {
     }
 
     /// Returns an error if a principal may not announce a batch of an origin's routes.
-    pub fn check_batch<P: TableKey + Into<IpPrefix>>(
+    pub fn check_batch<P: TableKey>(
         &self,
         principal: &str,
         (table, origin): &OriginKey,
@@ -125,8 +125,8 @@ impl RoutePolicy {
         }
         if !rights.prefixes.is_empty() {
             for update in batch.updates.iter().filter(|update| update.action != RouteAction::Delete) {
-                let prefix: IpPrefix = update.prefix.into();
-                if !rights.prefixes.iter().any(|range| range.covers(prefix)) {
+                let prefix = AnyPrefix::of(update.prefix);
+                if !prefix.ip().is_some_and(|ip| rights.prefixes.iter().any(|range| range.covers(ip))) {
                     return Err(Refusal::Prefix(prefix));
                 }
             }

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
     Address, AnyPrefix, Distance, Duration, FamilyId, FibBatch, Forwarding, IpPrefix, Ipv4Prefix, Ipv6Prefix,
-    NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, TableId,
+    NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, TableId, XidPrefix,
 };
 use sluice_machine::{Budget, Progress};
 use sluice_stage::TableKey;
@@ -73,6 +73,7 @@ impl Table {
         };
         table.split::<Ipv4Prefix>();
         table.split::<Ipv6Prefix>();
+        table.split::<XidPrefix>();
         table
     }
 

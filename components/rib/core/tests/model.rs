@@ -9,7 +9,7 @@ use bench::policies::{compiled, policies, policy};
 use bench::{Bench, Label, Net};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
-use sluice_base::{Address, AnyPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Address, AnyPrefix, Ipv4Prefix, Ipv6Prefix, TableId, Xid, XidPrefix, XidType};
 use sluice_machine::{Outbox, Request};
 use sluice_rib::Input;
 use sluice_rib::family::{RibRoute, RibTable};
@@ -200,6 +200,10 @@ trait Plan: Net {
     fn far(high: u8, low: u8, host: u8) -> Self::Addr;
     /// Address `host` on link 0 or 1.
     fn near(link: u8, host: u8) -> Address;
+    /// Returns an address to ask about; `None` for one that is no key of the family.
+    fn asked(addr: Address) -> Option<Self::Addr> {
+        Self::Addr::try_from(addr).ok()
+    }
     /// Link and host of an address on a link.
     fn place(addr: Address) -> Option<(u8, u8)> {
         let all = (0..2).flat_map(|link| (0..=255).map(move |host| (link, host)));
@@ -227,6 +231,25 @@ impl Plan for Label {
     }
     fn near(link: u8, host: u8) -> Address {
         Ipv4Prefix::near(link, host)
+    }
+}
+
+/// XIDs lead through tunnels to IPv4 neighbors, or through XIDs.
+impl Plan for XidPrefix {
+    const NO_GATEWAYS: &'static [u8] = Ipv4Prefix::NO_GATEWAYS;
+    const LONGER: u8 = XidPrefix::TYPE_BITS;
+    fn far(high: u8, low: u8, host: u8) -> Xid {
+        let mut id = [0; 20];
+        id[..3].copy_from_slice(&[20 + high, low, host]);
+        Xid { kind: XidType::LPM, id }
+    }
+    fn near(link: u8, host: u8) -> Address {
+        let mut id = [0; 20];
+        id[..6].copy_from_slice(&[10, 0, link, host, 0x35, 0xd5]);
+        Address::from(Xid { kind: XidType::U4ID, id })
+    }
+    fn asked(addr: Address) -> Option<Xid> {
+        Xid::try_from(addr).ok().filter(|xid| xid.kind == XidType::LPM)
     }
 }
 
@@ -361,7 +384,8 @@ impl<P: Plan> Model<P> {
             return None;
         }
         if let Some(index) = self.connected(gw) {
-            return Some(format!("{gw}@{index}"));
+            // Packets are sent to an identifier, however that is reached.
+            return Some(format!("{gw}@{}", gw.ip().map_or(0, |_| index)));
         }
         path.push(gw);
         let mut found = None;
@@ -388,7 +412,7 @@ impl<P: Plan> Model<P> {
             }
         }
         path.pop();
-        // Through a label that can be reached packets are sent to the label.
+        // Through an identifier that can be reached packets are sent to the identifier.
         if gw.ip().is_none() {
             found = found.map(|_| format!("{gw}@0"));
         }
@@ -529,14 +553,14 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, listener: 
             }
             Op::Ask { addr } => {
                 let a = if addr < 128 { gateway::<P>(addr) } else { P::near(addr % 2, addr) };
-                // A neighbor's address is no label.
-                let Ok(asked) = P::Addr::try_from(a) else { continue };
+                // A neighbor's address is no label, and no XID that routes lead to.
+                let Some(asked) = P::asked(a) else { continue };
                 let answer = P::ask(&mut b.rib, asked);
                 let is_near = m.connected(a).is_some();
                 prop_assert_eq!(is_near && answer.route.is_none(), m.is_no_gateway(a));
                 let others = (0..=255).flat_map(|n| [P::near(0, n), P::near(1, n)]);
                 let answered = others.filter(|other| {
-                    *other != a && P::Addr::try_from(*other).is_ok_and(|o| answer.valid.contains(o))
+                    *other != a && P::asked(*other).is_some_and(|o| answer.valid.contains(o))
                 });
                 prop_assert_eq!(answered.filter(|other| m.is_no_gateway(*other)).count(), 0);
                 answers.insert(answer.valid.to_string(), (asked, format!("{:?}", answer.route)));
@@ -583,5 +607,10 @@ proptest! {
     #[test]
     fn any_life_of_labels_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), listener in listener()) {
         lives_as_the_model_says::<Label>(ops, behind_links, listener)?;
+    }
+
+    #[test]
+    fn any_life_of_xids_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), listener in listener()) {
+        lives_as_the_model_says::<XidPrefix>(ops, behind_links, listener)?;
     }
 }

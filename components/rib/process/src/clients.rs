@@ -4,6 +4,7 @@ mod presence;
 mod subscriptions;
 
 use presence::Untold;
+use subscriptions::Subscribed;
 pub use presence::message as presence_message;
 pub use subscriptions::Wish;
 
@@ -31,8 +32,7 @@ pub struct Clients {
     known: RefCell<BTreeMap<String, Client>>,
     /// The origins; a client is identified by the name of its instance at the Finder.
     registrations: RefCell<Registrations<String>>,
-    /// The principals of the subscriptions.
-    subscriptions: RefCell<BTreeMap<SubscriptionId, Rc<str>>>,
+    subscriptions: RefCell<BTreeMap<SubscriptionId, Subscribed>>,
     /// The processes that registered origins, each watched by a task, and the number of the last registration by each.
     programs: RefCell<BTreeMap<(OriginKey, u32), u64>>,
     next_watcher: Cell<u32>,

@@ -132,7 +132,7 @@ impl RibProcess {
 
     fn tell_rejected(&self, table: TableId, origin: &str, routes: Vec<(AnyPrefix, Provenance, String)>) {
         if let Some((prefix, _, reason)) = routes.first() {
-            warn!(event = "rib.routes.refused", %prefix, reason, count = routes.len(), "the forwarding engine refused routes of {origin}");
+            warn!(event = "rib.routes.refused", %prefix, reason, count = routes.len(), "routes of {origin} were refused by whoever forwards them");
         }
         let Some(client) = self.clients.by_origin(table, origin) else { return };
         let routes = routes.into_iter().map(|(prefix, provenance, reason)| pb::RejectedRoute {

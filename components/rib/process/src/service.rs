@@ -4,7 +4,7 @@ use crate::clients::{Wish, presence_message};
 use crate::{RibProcess, convert};
 use sluice_base::{
     Address, AnyPrefix, Distance, Duration, FamilyId, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix,
-    Provenance, RouteAction, RouteBatch, TableId,
+    Provenance, RouteAction, RouteBatch, TableId, XidPrefix,
 };
 use sluice_rib::request::{RegisterInterest, UpdateRoutes, WatchPresence};
 use sluice_rib::rights::RoutePolicy;
@@ -15,7 +15,6 @@ use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::rib::v1 as pb;
 use sluice_xrl::routes;
 use sluice_xrl::{CallContext, XrlError};
-use std::net::IpAddr;
 use std::rc::Rc;
 
 sluice_process::served!(RibProcess);
@@ -36,23 +35,35 @@ fn ip_prefixes(nets: &[sluice_xrl::idl::common::v1::Net]) -> Result<Vec<IpPrefix
 }
 
 fn no_tables(family: FamilyId) -> XrlError {
-    XrlError::BadArguments(format!("family: the RIB has no tables of {family}; expected ipv4 or ipv6"))
+    XrlError::BadArguments(format!("family: the RIB has no tables of {family}; expected ipv4, ipv6 or xid"))
+}
+
+/// Reads refused routes.
+fn rejected(
+    routes: impl IntoIterator<Item = pb::RejectedRoute>,
+) -> Result<Vec<(AnyPrefix, Provenance, String)>, XrlError> {
+    let mut read = Vec::new();
+    for route in routes {
+        if let Some(prefix) = convert::optional_prefix(route.net.as_ref(), "routes")? {
+            read.push((prefix, Provenance::from_bits(route.provenance), route.reason));
+        }
+    }
+    Ok(read)
 }
 
 impl RibProcess {
-    fn note_arrival<P: TableKey + Into<IpPrefix>>(
-        &self,
-        batch: &RouteBatch<P>,
-        point: &sluice_process::Point,
-    ) {
+    /// Records the routes of a batch at a profiling point, which knows IP prefixes only.
+    fn note_arrival<P: TableKey>(&self, batch: &RouteBatch<P>, point: &sluice_process::Point) {
         if point.is_on() {
             for update in &batch.updates {
-                point.record(update.prefix, update.action == RouteAction::Delete, update.provenance);
+                if let Some(prefix) = AnyPrefix::of(update.prefix).ip() {
+                    point.record(prefix, update.action == RouteAction::Delete, update.provenance);
+                }
             }
         }
     }
 
-    fn update<P: TableKey + Into<IpPrefix>>(
+    fn update<P: TableKey>(
         &self,
         ctx: &CallContext,
         policy: &RoutePolicy,
@@ -138,6 +149,7 @@ impl pb::Rib for Served {
         match family {
             FamilyId::IPV4 => self.update::<Ipv4Prefix>(ctx, &policy, request)?,
             FamilyId::IPV6 => self.update::<Ipv6Prefix>(ctx, &policy, request)?,
+            FamilyId::XID => self.update::<XidPrefix>(ctx, &policy, request)?,
             _ => return Err(no_tables(family)),
         }
         Ok(pb::UpdateRoutesReply { coalesce_ms: u32::try_from(gather.as_millis()).unwrap_or(u32::MAX) })
@@ -186,10 +198,10 @@ impl pb::Rib for Served {
         let scope = if request.all_origins { Scope::All } else { Scope::Internal };
         let mut answers = Vec::with_capacity(request.addrs.len());
         for addr in &request.addrs {
-            let addr = IpAddr::try_from(addr).map_err(wrong("addrs"))?;
+            let addr = Address::try_from(addr).map_err(wrong("addrs"))?;
             let answer =
                 self.driver.request(RegisterInterest { table: table(request.table), watcher, addr, scope });
-            answers.push(convert::interest(answer));
+            answers.push(convert::interest(answer.ok_or_else(|| no_tables(addr.family()))?));
         }
         Ok(pb::RegisterInterestReply { answers })
     }
@@ -284,6 +296,21 @@ impl pb::Rib for Served {
         Ok(pb::UnsubscribeReply {})
     }
 
+    async fn reject_routes(
+        &self,
+        ctx: &CallContext,
+        request: pb::RejectRoutesRequest,
+    ) -> Result<pb::RejectRoutesReply, XrlError> {
+        let id = SubscriptionId(request.subscription);
+        let (table, family) = self.forwarded_by(ctx, id)?;
+        let routes = rejected(request.routes)?;
+        if let Some((prefix, ..)) = routes.iter().find(|(prefix, ..)| prefix.family() != family) {
+            return Err(XrlError::BadArguments(format!("routes: {prefix} is not of {family}")));
+        }
+        self.input(Input::FibRejected(table, routes));
+        Ok(pb::RejectRoutesReply {})
+    }
+
     async fn lookup_route(
         &self,
         _ctx: &CallContext,
@@ -350,13 +377,12 @@ impl fea::FibOwner for Served {
         _ctx: &CallContext,
         request: fea::RoutesRejectedRequest,
     ) -> Result<fea::RoutesRejectedReply, XrlError> {
-        let mut routes = Vec::with_capacity(request.routes.len());
-        for route in request.routes {
-            if let Some(prefix) = convert::optional_prefix(route.net.as_ref(), "routes")? {
-                routes.push((prefix, Provenance::from_bits(route.provenance), route.reason));
-            }
-        }
-        self.input(Input::FibRejected(table(request.table), routes));
+        let routes = request.routes.into_iter().map(|route| pb::RejectedRoute {
+            net: route.net,
+            provenance: route.provenance,
+            reason: route.reason,
+        });
+        self.input(Input::FibRejected(table(request.table), rejected(routes)?));
         Ok(fea::RoutesRejectedReply {})
     }
 

@@ -186,7 +186,7 @@ pub(crate) fn invalid(reason: &str) -> Refusal {
 }
 
 /// Returns the members of a route's `forwarding`; each gets one more user. `None` if a primary next hop has no interface, or an
-/// encapsulation: no engine knows one yet. Backups of that kind, and backups that are primary next hops too, are left out.
+/// encapsulation: no engine knows one yet; and for a route to this host: the kernel makes those of its own addresses. Backups of that kind, and backups that are primary next hops too, are left out.
 pub(crate) fn intern(
     forwarding: &Forwarding,
     family: Family,
@@ -200,6 +200,7 @@ pub(crate) fn intern(
             let member = GroupMember { is_backup: false, number, weight: 1 };
             return Some(Content::Members(SmallVec::from_slice(&[member])));
         }
+        Forwarding::Local => return None,
         Forwarding::NextHops(hops) => hops,
     };
     let primary = || hops.iter().filter(|hop| !hop.is_backup);

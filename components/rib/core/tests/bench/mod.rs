@@ -6,7 +6,7 @@ use sluice_base::interest::InterestAnswer;
 use sluice_base::{
     Address, AnyPrefix, Distance, Duration, FamilyId, FibBatch, FibRoute, Forwarding, GroupId, Instant,
     Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, NextHop, Prefix,
-    Provenance, RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId,
+    Provenance, RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId, Xid, XidPrefix,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
 use sluice_rib::RibPolicies;
@@ -14,7 +14,7 @@ use sluice_rib::TableKey;
 use sluice_rib::family::RibTable;
 use sluice_rib::request::{PlumbStage, SetPolicies, UnplumbStage, UpdateRoutes};
 use sluice_rib::{Input, OriginSettings, Output, Rib, Scope, SubscriptionId, WatcherId};
-use sluice_stage::{Stage, StageId};
+use sluice_stage::{OrderedStore, Stage, StageId};
 use std::collections::BTreeMap;
 
 pub mod policies;
@@ -24,14 +24,7 @@ pub mod label;
 pub use label::Label;
 
 impl TableKey for Label {
-    type Trie = (u32, u8);
-
-    fn to_trie(self) -> (u32, u8) {
-        self.to_parts()
-    }
-    fn from_trie((bits, len): (u32, u8)) -> Self {
-        Label::from_parts(bits, len).unwrap()
-    }
+    type Store<V: Send> = OrderedStore<Self, V>;
 }
 
 /// A family to test with.
@@ -73,6 +66,19 @@ impl Net for Label {
     }
 }
 
+impl Net for XidPrefix {
+    fn engine(bench: &mut Bench) -> &mut BTreeMap<Self, GroupId> {
+        &mut bench.xids
+    }
+
+    fn gateway(text: &str) -> Address {
+        match text.parse() {
+            Ok(ip) => Address::Ip(ip),
+            Err(_) => text.parse::<Xid>().unwrap().into(),
+        }
+    }
+}
+
 pub struct Bench {
     pub rib: Rib,
     pub outputs: Vec<Output>,
@@ -86,6 +92,7 @@ pub struct Bench {
     v4: BTreeMap<Ipv4Prefix, GroupId>,
     v6: BTreeMap<Ipv6Prefix, GroupId>,
     labels: BTreeMap<Label, GroupId>,
+    xids: BTreeMap<XidPrefix, GroupId>,
 }
 
 pub fn batch<P: Net>(prefix: P, gateways: Option<&str>) -> RouteBatch<P> {
@@ -126,7 +133,7 @@ fn interface(index: u32, running: bool) -> Interface {
 impl Bench {
     pub fn new() -> Self {
         let mut bench = Bench {
-            rib: Rib::with_engine_for(1, 2, &[FamilyId::IPV4, FamilyId::IPV6, Label::ID]),
+            rib: Rib::with_engine_for(1, 2, &[FamilyId::IPV4, FamilyId::IPV6, Label::ID, FamilyId::XID]),
             outputs: Vec::new(),
             routes_told: 0,
             externals: BTreeMap::new(),
@@ -136,6 +143,7 @@ impl Bench {
             v4: BTreeMap::new(),
             v6: BTreeMap::new(),
             labels: BTreeMap::new(),
+            xids: BTreeMap::new(),
         };
         bench.interface(1, true);
         bench.interface(2, true);
@@ -290,6 +298,7 @@ impl Bench {
                 FamilyId::IPV4 => self.feed_table::<Ipv4Prefix>(table),
                 FamilyId::IPV6 => self.feed_table::<Ipv6Prefix>(table),
                 Label::ID => self.feed_table::<Label>(table),
+                FamilyId::XID => self.feed_table::<XidPrefix>(table),
                 other => panic!("{other} has no engine"),
             }
         }
@@ -328,6 +337,7 @@ impl Bench {
         self.v4.clear();
         self.v6.clear();
         self.labels.clear();
+        self.xids.clear();
     }
 
     /// The changes that a subscriber receives, recorded as prefix and announced gateways; routes without gateways are

@@ -2,7 +2,7 @@
 
 use super::Client;
 use crate::RibProcess;
-use sluice_base::{FamilyId, Instant, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{FamilyId, Instant, Ipv4Prefix, Ipv6Prefix, TableId, XidPrefix};
 use sluice_process::clock;
 use sluice_rib::policy::SubscriberPolicy;
 use sluice_rib::request::{Subscribe, TakeSubscribed};
@@ -24,6 +24,13 @@ pub(super) const RESEND: Duration = Duration::from_secs(1);
 /// Subscriptions of a single principal. Each can hold a whole table of changes that its subscriber has not taken.
 const MAX_SUBSCRIPTIONS: usize = 64;
 
+/// A subscription of a client.
+pub(super) struct Subscribed {
+    principal: Rc<str>,
+    table: TableId,
+    family: FamilyId,
+}
+
 /// The routes that a subscriber wants.
 pub struct Wish {
     /// The table.
@@ -39,15 +46,35 @@ pub struct Wish {
 impl RibProcess {
     /// Returns an error unless the caller made a subscription.
     pub(crate) fn check_subscription(&self, ctx: &CallContext, id: SubscriptionId) -> Result<(), XrlError> {
+        self.subscribed(ctx, id).map(|_| ())
+    }
+
+    /// Returns the table and family that a subscription of the caller is to.
+    fn subscribed(&self, ctx: &CallContext, id: SubscriptionId) -> Result<(TableId, FamilyId), XrlError> {
         match self.clients.subscriptions.borrow().get(&id) {
-            Some(principal) if *principal == ctx.principal => Ok(()),
+            Some(known) if known.principal == ctx.principal => Ok((known.table, known.family)),
             _ => Err(XrlError::AccessDenied(format!("{} has no subscription {}", ctx.principal, id.0))),
         }
     }
 
+    /// Returns the table and family of a subscription by which the caller forwards; an error for a family that the FEA forwards, which refuses
+    /// routes itself.
+    pub(crate) fn forwarded_by(
+        &self,
+        ctx: &CallContext,
+        id: SubscriptionId,
+    ) -> Result<(TableId, FamilyId), XrlError> {
+        let (table, family) = self.subscribed(ctx, id)?;
+        if family.ip().is_some() {
+            return Err(XrlError::BadArguments(format!("subscription: the FEA forwards routes of {family}")));
+        }
+        Ok((table, family))
+    }
+
     /// Returns an error if the caller's principal has as many subscriptions as it may.
     pub(crate) fn check_subscriptions(&self, ctx: &CallContext) -> Result<(), XrlError> {
-        let own = self.clients.subscriptions.borrow().values().filter(|p| **p == ctx.principal).count();
+        let subscriptions = self.clients.subscriptions.borrow();
+        let own = subscriptions.values().filter(|known| known.principal == ctx.principal).count();
         if own < MAX_SUBSCRIPTIONS {
             return Ok(());
         }
@@ -67,7 +94,8 @@ impl RibProcess {
     ) {
         let Some(Client { subscriber, principal, .. }) = self.clients.by_name(client) else { return };
         let client = client.to_string();
-        self.clients.subscriptions.borrow_mut().insert(id, principal);
+        let known = Subscribed { principal, table: wish.table, family: P::ID };
+        self.clients.subscriptions.borrow_mut().insert(id, known);
         let me = Rc::clone(self);
         tokio::task::spawn_local(async move {
             // True while the subscriber has still to learn that it has all existing routes.
@@ -159,6 +187,7 @@ impl RibProcess {
         match family {
             FamilyId::IPV4 => Some(self.subscribe_to::<Ipv4Prefix>(wish, client)),
             FamilyId::IPV6 => Some(self.subscribe_to::<Ipv6Prefix>(wish, client)),
+            FamilyId::XID => Some(self.subscribe_to::<XidPrefix>(wish, client)),
             _ => None,
         }
     }
