@@ -57,7 +57,7 @@ pub(crate) async fn follow(process: &Rc<XipProcess>, settings: &Settings) {
 
 async fn open(process: &Rc<XipProcess>, tunnel: Tunnel) -> Result<TunnelSocket, SocketError> {
     let request = fea::OpenUdpRequest {
-        local: Some((&tunnel.local.ip()).into()),
+        local: Some(tunnel.local.ip().into()),
         port: tunnel.local.port().into(),
         ..Default::default()
     };
