@@ -536,7 +536,7 @@ fn static_routes(
 ) {
     let configured = world.hosts[node].configuration.get::<Vec<StaticRoute>>();
     let known: BTreeSet<IpPrefix> =
-        prefixes.iter().copied().chain(configured.into_iter().flatten().map(|route| route.prefix)).collect();
+        prefixes.iter().copied().chain(configured.into_iter().flatten().filter_map(|route| route.prefix.ip())).collect();
     let Some(kernel) = world.hosts[node].look_at_kernel() else { return };
     let bgp = kernel.routes.keys().filter(|(_, p)| prefixes.contains(p)).count();
     if bgp != expected {
