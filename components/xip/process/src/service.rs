@@ -221,8 +221,9 @@ impl pb::Xip for Served {
             let slow = xip.forwarding().counts().iter();
             counters.extend(slow.map(|(name, count)| counter("slow", name, count)));
             let decisions = xip.answers().router().counters();
-            let reasons =
-                Reason::ALL.iter().map(|reason| counter("decision", reason.name(), decisions.by_reason(*reason)));
+            let reasons = Reason::ALL
+                .iter()
+                .map(|reason| counter("decision", reason.name(), decisions.by_reason(*reason)));
             counters.extend(reasons.filter(|counter| counter.count > 0));
         });
         Ok(pb::GetCountersReply { counters })
