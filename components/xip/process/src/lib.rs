@@ -92,7 +92,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             grace: nwp::GRACE,
             kinds: &[],
         };
-        let origin = RibOrigin::new(&frame.router, settings);
+        let nwp = nwp::NeighborRoutes::new(RibOrigin::new(&frame.router, settings), frame.provenance);
         let subscription = RibSubscription::new(&frame.router, frame.table);
         subscription.set_origins(ORIGINS.map(String::from).to_vec());
         Ok(Rc::new_cyclic(|me: &Weak<XipProcess>| {
@@ -112,7 +112,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 maps: RefCell::default(),
                 tunnel: RefCell::default(),
                 subscription,
-                nwp: nwp::NeighborRoutes::new(origin, frame.provenance),
+                nwp,
                 knows_routes: Cell::new(false),
                 pings: Pings::default(),
                 without_program: RefCell::default(),
