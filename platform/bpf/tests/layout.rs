@@ -5,7 +5,9 @@
 mod btf;
 
 use sluice_bpf::Embedded;
-use sluice_bpf::layout::xip::{self, CacheAction, CacheLine, CacheSlot, ReasonCount, Settings, Source, Tunnel};
+use sluice_bpf::layout::xip::{
+    self, CacheAction, CacheLine, CacheSlot, ReasonCount, Settings, Source, Tunnel,
+};
 use sluice_bpf::layout::*;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
