@@ -235,8 +235,12 @@ pub const SPECIAL: &[(&str, Special)] = &[
     (
         "protocols/static/xid-route/gateway/xid",
         entry(
-            &["set protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3"],
-            &["delete protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3"],
+            &[
+                "set protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3",
+            ],
+            &[
+                "delete protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3",
+            ],
         ),
     ),
     ("protocols/static/xid-route/interface", NEIGHBOR),
