@@ -63,6 +63,8 @@ pub struct ProgramSettings {
     pub punts_per_second: u32,
     /// Packets that a source may send at once.
     pub punt_burst: u32,
+    /// True if undeliverable packets come to this process, which reports them to their senders.
+    pub has_reports: bool,
 }
 
 /// All maps but the lines.
@@ -112,6 +114,7 @@ impl ProgramMaps {
         self.settings.store32(0, KEY_WORDS + 1, settings.shadow_interval);
         self.settings.store64(0, (KEY_WORDS + 4) / 2, interval);
         self.settings.store64(0, (KEY_WORDS + 6) / 2, interval.saturating_mul(settings.punt_burst.into()));
+        self.settings.store64(0, (KEY_WORDS + 8) / 2, settings.has_reports.into());
     }
 
     /// Writes a neighbor. Numbers beyond the map are left out, and their packets are dropped and counted.
