@@ -111,14 +111,20 @@ impl<L: Lines> Xip<L> {
         routes.map(|(prefix, route)| (*prefix, route, self.refused.get(prefix).copied()))
     }
 
-    /// Returns this host's address: its first host within its first domain.
+    /// Returns this host's address: its first host, directly, within its first domain, and through its tunnel, in this order.
+    /// Empty without a host and a domain.
     pub fn own_address(&self) -> Dag {
         let first = |kind| self.own.iter().find(|xid| xid.kind == kind).copied();
-        match (first(XidType::AD), first(XidType::HID)) {
-            (Some(domain), Some(host)) => Dag::scoped(&[domain], host).unwrap_or(Dag::EMPTY),
-            (None, Some(xid)) | (Some(xid), None) => Dag::direct(xid),
-            (None, None) => Dag::EMPTY,
+        let (domain, host) = (first(XidType::AD), first(XidType::HID));
+        let tunnel = self.settings.tunnel.map(|tunnel| tunnel_xid(tunnel.local));
+        let ways: Vec<Xid> = domain.into_iter().chain(tunnel).collect();
+        match (host, domain, tunnel) {
+            (Some(host), Some(domain), None) => Dag::scoped(&[domain], host),
+            (Some(host), _, Some(_)) => Dag::any_way(host, &ways),
+            (Some(xid), None, None) | (None, Some(xid), _) => Some(Dag::direct(xid)),
+            (None, None, _) => None,
         }
+        .unwrap_or(Dag::EMPTY)
     }
 
     fn configure(&mut self, now: Instant, settings: Settings, out: &mut Outbox<Output>) {
