@@ -12,9 +12,8 @@ use prost_reflect::{
     Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
 };
 use serde_json::{Map, Value as Json, json};
-use sluice_base::IpPrefix;
+use sluice_base::{Address, AnyPrefix};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// Calls a method with fields of its request as text, and returns the reply as plain JSON.
@@ -194,11 +193,11 @@ fn word(message: &DynamicMessage) -> Option<String> {
     match descriptor.full_name() {
         "common.v1.Addr" => {
             let addr: common::Addr = message.transcode_to().ok()?;
-            Some(IpAddr::try_from(&addr).map_or_else(|_| String::new(), |a| a.to_string()))
+            Some(Address::try_from(&addr).map_or_else(|_| String::new(), |a| a.to_string()))
         }
         "common.v1.Net" => {
             let net: common::Net = message.transcode_to().ok()?;
-            Some(IpPrefix::try_from(&net).map_or_else(|_| String::new(), |p| p.to_string()))
+            Some(AnyPrefix::try_from(&net).map_or_else(|_| String::new(), |p| p.to_string()))
         }
         "common.v1.Mac" => {
             let mac: common::Mac = message.transcode_to().ok()?;
