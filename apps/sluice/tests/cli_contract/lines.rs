@@ -55,6 +55,7 @@ pub const RIGHT: &[(&str, &str, i32)] = &[
     ("request bgp refresh 10.1.0.2", "request-bgp-refresh", 0),
     ("show routes --xid", "show-routes", 0),
     ("show routes hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2", "show-routes", 0),
+    ("show routes hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2 --kernel", "show-routes", 0),
     ("show xip principals", "show-xip-principals", 0),
     ("show xip interfaces", "show-xip-interfaces", 0),
     ("show xip routes", "show-xip-routes", 0),
