@@ -144,8 +144,8 @@ impl<P: TrieKey, V> Store<P, V> for TrieStore<P, V> {
     }
 }
 
-/// A sorted map, for keys of any width. Most keys are whole identifiers without structure, for which a trie needs a node for every few
-/// of their bits (docs/decisions/0025-a-table-for-xids.md).
+/// A sorted map, for keys of any width. Most keys are whole identifiers without structure, for which the trie takes
+/// several hundred octets each (docs/decisions/0025-a-table-for-xids.md).
 #[derive(Clone)]
 pub struct OrderedStore<P, V> {
     map: BTreeMap<P, V>,

@@ -77,7 +77,7 @@ impl Kind {
             Kind::Revision => "a number of commits to go back".into(),
             Kind::Addr => "an IP address".into(),
             Kind::Net => "a prefix, as 192.0.2.0/24".into(),
-            Kind::Place => "an address or a prefix".into(),
+            Kind::Place => "an address, a prefix or an XID".into(),
             Kind::Words(words) => {
                 let words: Vec<&str> = words.iter().map(|(w, _)| w.as_str()).collect();
                 format!("one of {}", words.join(", "))

@@ -31,7 +31,7 @@ fn lines_and_what_they_mean() {
         ),
         ("monitor sessions count 3", "monitor"),
         ("rollback", "incomplete command; expected <revision>"),
-        ("show routes frob", "`frob` is not right for `place`: an address or a prefix is expected"),
+        ("show routes frob", "`frob` is not right for `place`: an address, a prefix or an XID is expected"),
     ] {
         assert_eq!(meant(&grammar, line), id, "{line}");
     }

@@ -274,7 +274,12 @@ async fn kernel(session: &Session, args: &RoutesArgs, what: &What, out: &mut Out
     out.begin_list("routes", "  prefix                   owner      metric  forwarding\n");
     if let What::Addr(addr) = what {
         let request = fea::LookupKernelRouteRequest { addr: Some((*addr).into()) };
-        if let Some(r) = client.lookup_kernel_route(request).await?.route {
+        let found = match addr {
+            Address::Ip(_) => client.lookup_kernel_route(request).await?.route,
+            // The kernel has IP routes only.
+            Address::Identifier(_) => None,
+        };
+        if let Some(r) = found {
             out.element(|| kernel_line(&r, &names), || kernel_json(&r, &names));
         }
         out.end_list(&format!("no route to {addr}"));

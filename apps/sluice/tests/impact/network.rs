@@ -37,6 +37,7 @@ pub const BASE: &[&str] = &[
     "protocols static route 198.51.100.0/24 reject",
     "protocols static xid-route hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2 local",
     "protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2",
+    "xip interface extra",
     "protocols bgp local-as 64500",
     "protocols bgp router-id 10.0.0.1",
     "protocols bgp default-policy accept",

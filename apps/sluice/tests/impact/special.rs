@@ -259,6 +259,8 @@ pub const SPECIAL: &[(&str, Special)] = &[
             ],
         ),
     ),
+    ("xip/interface/name", entry(&["set xip interface inner"], &["delete xip interface inner"])),
+    ("xip/tunnel/local", value("10.1.0.1")),
     ("protocols/bgp/local-as", Special { value: Some("64499"), down: &NEIGHBORS, ..PLAIN }),
     ("protocols/bgp/router-id", value("10.0.0.99")),
     ("protocols/bgp/threads", value("1")),
