@@ -166,14 +166,11 @@ pub fn edit(octets: &[u8]) {
 
 /// The routes of the part, as static receives them.
 fn routes(part: &serde_json::Value) -> Change {
-    let entries = part["route"].as_array().into_iter().flatten();
-    let edit = |entry: &serde_json::Value| Edit {
-        subtree: None,
-        name: "route".into(),
-        key: None,
-        value: Some(entry.clone()),
+    let entries = |name: &'static str| {
+        let all = part[name].as_array().into_iter().flatten();
+        all.map(move |entry| Edit { subtree: None, name: name.into(), key: None, value: Some(entry.clone()) })
     };
-    Change { clear: true, edits: entries.map(edit).collect() }
+    Change { clear: true, edits: entries("route").chain(entries("xid-route")).collect() }
 }
 
 /// Valid configurations: one with every statement, in braces and as lines.

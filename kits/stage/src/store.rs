@@ -1,10 +1,19 @@
 //! The storage of prefix tables: one kind for numbers that a processor computes with, one for longer keys.
 
-use crate::prefix_table::Cursor;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use prefix_trie::PrefixMap;
 use sluice_base::Prefix;
+
+/// A place in a table that survives any change of the table: the last visited key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Cursor<P> {
+    /// Before the first key.
+    #[default]
+    Start,
+    /// After the given key, even if the key no longer exists.
+    After(P),
+}
 
 /// A map from prefix to value, in the order of addresses, shorter prefixes first.
 pub trait Store<P: Prefix, V>: Default {

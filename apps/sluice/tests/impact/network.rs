@@ -35,6 +35,8 @@ pub const BASE: &[&str] = &[
     "protocols static route 203.0.113.0/24 next-hop 10.2.0.2",
     "protocols static route 203.0.113.0/24 next-hop 10.2.0.3",
     "protocols static route 198.51.100.0/24 reject",
+    "protocols static xid-route hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2 local",
+    "protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2",
     "protocols bgp local-as 64500",
     "protocols bgp router-id 10.0.0.1",
     "protocols bgp default-policy accept",

@@ -271,6 +271,7 @@ fn hops(forwarding: Option<&common::Forwarding>) -> String {
     match forwarding.kind() {
         common::ForwardingKind::Discard => "discard".into(),
         common::ForwardingKind::Reject => "reject".into(),
+        common::ForwardingKind::Local => "to this host".into(),
         common::ForwardingKind::NextHops => {
             let hop = |hop: &common::NextHop| match &hop.gateway {
                 Some(gateway) => format!("via {}", addr(Some(gateway))),
