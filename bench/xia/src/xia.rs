@@ -54,7 +54,12 @@ impl XiaRouter {
         let cache = Cache::new(lines, LINE_BITS, HashKey::draw(|| random.next_u64()));
         maps.set_hashes(cache.key(), cache.line_shift());
         // No process takes packets: those without an answer are dropped.
-        maps.set_settings(ProgramSettings { shadow_interval: 0, punts_per_second: 1, punt_burst: 0 });
+        maps.set_settings(ProgramSettings {
+            shadow_interval: 0,
+            punts_per_second: 1,
+            punt_burst: 0,
+            has_reports: false,
+        });
         chain.fill(Slot::Xip, &program)?;
 
         let octets: Vec<[u8; 4]> = domains.octets().collect();
