@@ -68,7 +68,7 @@ fn what_may_follow() {
     for (line, expected) in [
         ("sh", "show"),
         ("show ip ", "interface route"),
-        ("show routes --", "--kernel --limit --longer --origin --table --v4 --v6 <place>"),
+        ("show routes --", "--kernel --limit --longer --origin --table --v4 --v6 --xid <place>"),
         ("show events component ", "<component>"),
         ("monitor ", "all commits component count last processes routes sessions"),
     ] {

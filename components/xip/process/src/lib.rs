@@ -155,7 +155,7 @@ impl XipProcess {
             Output::Refused(prefix, Some(reason)) => {
                 warn!(event = "xip.route.refused", %prefix, reason, "no principal takes the route of {prefix}: {reason}");
             }
-            Output::Pong(pong) => self.pings.answered(pong),
+            Output::Pong(pong) => self.pings.answered(*pong),
             // Hosts' sockets are not here yet: the core counts the packets.
             Output::Deliver { .. } | Output::Refused(_, None) => {}
             Output::Neighbor(xid, station, is_learned) => {
