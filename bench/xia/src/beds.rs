@@ -35,7 +35,7 @@ pub struct Sample {
 
 /// A running router of some stack.
 enum Forwarder {
-    Ip { router: Router, ways: Vec<usize>, prefixes: Vec<IpPrefix> },
+    Ip { router: Box<Router>, ways: Vec<usize>, prefixes: Vec<IpPrefix> },
     Xip { router: Box<XiaRouter>, format: XipFormat },
 }
 
@@ -91,7 +91,7 @@ pub fn on_bed<T: Send>(
 ) -> Result<T> {
     on_lab(|lab, threads| {
         let ip = |engines| -> Result<Forwarder> {
-            let mut router = Router::start(lab, engines, pins)?;
+            let mut router = Box::new(Router::start(lab, engines, pins)?);
             router.load_in_turn(&domains.prefixes)?;
             router.settle()?;
             let ways = (0..domains.prefixes.len()).map(|number| number % WAYS).collect();
