@@ -35,7 +35,7 @@ pub struct Sample {
 
 /// A running router of some stack.
 enum Forwarder {
-    Ip { router: Router, ways: Vec<usize>, prefixes: Vec<IpPrefix> },
+    Ip { router: Box<Router>, ways: Vec<usize>, prefixes: Vec<IpPrefix> },
     Xip { router: Box<XiaRouter>, format: XipFormat },
 }
 
@@ -91,7 +91,7 @@ pub fn on_bed<T: Send>(
 ) -> Result<T> {
     on_lab(|lab, threads| {
         let ip = |engines| -> Result<Forwarder> {
-            let mut router = Router::start(lab, engines, pins)?;
+            let mut router = Box::new(Router::start(lab, engines, pins)?);
             router.load_in_turn(&domains.prefixes)?;
             router.settle()?;
             let ways = (0..domains.prefixes.len()).map(|number| number % WAYS).collect();
@@ -116,7 +116,7 @@ impl Bed<'_> {
         let spec = self.spec(case)?;
         let sinks = Sinks::open(self.lab, matches!(spec.content, Content::Udp(_)))?;
         let running = launch(self.lab, spec)?;
-        let (mut made, mut begin) = (0_u64, None);
+        let (mut made, mut begin, mut elapsed) = (0_u64, None, f64::INFINITY);
         let (threads, forwarder, random) = (&self.threads, &mut self.forwarder, &mut self.random);
         let run = meter(
             threads,
@@ -124,16 +124,16 @@ impl Bed<'_> {
             || sinks.all(),
             seconds,
             || {
-                let begin = *begin.get_or_insert_with(Instant::now);
+                let begin: Instant = *begin.get_or_insert_with(Instant::now);
                 let turn = Instant::now();
-                let due = |begin: Instant| (begin.elapsed().as_secs_f64() * f64::from(case.updates)) as u64;
-                while made < due(begin) && turn.elapsed() < TURN {
-                    made += forwarder.move_some(due(begin) - made, random)?;
+                let due = || (begin.elapsed().as_secs_f64() * f64::from(case.updates)) as u64;
+                while made < due() && turn.elapsed() < TURN {
+                    made += forwarder.move_some(due() - made, random)?;
                 }
+                elapsed = begin.elapsed().as_secs_f64();
                 forwarder.pump()
             },
         )?;
-        let elapsed = begin.map_or(f64::INFINITY, |begin: Instant| begin.elapsed().as_secs_f64());
         Ok(Sample { run, updates: made as f64 / elapsed })
     }
 

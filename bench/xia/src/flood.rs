@@ -84,7 +84,7 @@ fn hit_rate(useful: &[IpAddr], ring: &[IpAddr], flood: usize, has_admission: boo
         rows::redirect(&mut router, octets(address), number % rows::WAYS)?;
     }
     let mut random = Rng::from_seed(46);
-    let memory = SharedLines((0..SLOT_WORDS * SLOTS_PER_LINE << LINE_BITS).map(|_| Cell::new(0)).collect());
+    let memory = SharedLines((0..(SLOT_WORDS * SLOTS_PER_LINE) << LINE_BITS).map(|_| Cell::new(0)).collect());
     let mut cache = Cache::new(memory.clone(), LINE_BITS, HashKey::draw(|| random.next_u64()));
     cache.set_admission(has_admission);
     let mut answers = Answers::new(router, MOST_LINKS, rows::SEED);

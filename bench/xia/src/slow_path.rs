@@ -40,7 +40,7 @@ pub fn run(domains: &Domains, rounds: usize, report: &mut Report) -> Result<()> 
         decisions.push(rows.len() as f64 / (cpu()? - begin).as_secs_f64());
 
         let mut random = Rng::from_seed(rows::SEED);
-        let lines = vec![0_u64; SLOT_WORDS * SLOTS_PER_LINE << LINE_BITS];
+        let lines = vec![0_u64; (SLOT_WORDS * SLOTS_PER_LINE) << LINE_BITS];
         let cache = Cache::new(lines, LINE_BITS, HashKey::draw(|| random.next_u64()));
         let mut answers = Answers::new(router, MOST_LINKS, rows::SEED);
         answers.set_cache(Some(cache));
