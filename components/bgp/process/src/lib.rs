@@ -30,7 +30,7 @@ use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::ConnectError;
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
-use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
+use sluice_bgp::speaker::control::{Control, GRACE, Input, Output, RefreshRefusal};
 use sluice_bgp::speaker::{Config, Identity, Settings};
 use sluice_bgp::table::Table;
 use sluice_clients::{InterfaceTable, Question};
@@ -544,6 +544,13 @@ impl Component for BgpProcess {
             let names = |all: Vec<IpAddr>| all.iter().map(ToString::to_string).collect();
             effects.push((EffectKind::SessionReset, names(touched.reset)));
             effects.push((EffectKind::Refiltered, names(touched.refiltered)));
+            let refusal = |address: &IpAddr| self.read(|control| control.refresh_refusal(*address)).flatten();
+            let mut unasked = touched.refreshed.clone();
+            unasked.retain(|address| refusal(address) == Some(RefreshRefusal::NotNegotiated));
+            let mut asked = touched.refreshed;
+            asked.retain(|address| refusal(address).is_none());
+            effects.push((EffectKind::Refreshed, names(asked)));
+            effects.push((EffectKind::NotRefreshed, names(unasked)));
             effects.push((EffectKind::Started, names(touched.started)));
             effects.push((EffectKind::Stopped, names(touched.stopped)));
         }

@@ -169,6 +169,7 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
         too_large: view.writer.too_large,
         without_policy: WithoutPolicy { import: view.without_policy.0, export: view.without_policy.1 }
             .to_string(),
+        without_refresh: view.without_refresh.map_or_else(String::new, |without| without.to_string()),
         group: view.config.group.unwrap_or_default(),
         import: view.config.import,
         export: view.config.export,
