@@ -515,7 +515,10 @@ fn counts(all: &[pb::ComponentEffect]) -> String {
     ];
     // Rare: most neighbors' rejected routes are stored.
     if refreshed > 0 {
-        all.insert(2, counted(refreshed, "neighbor asked for its routes", "neighbors asked for their routes"));
+        all.insert(
+            2,
+            counted(refreshed, "neighbor asked for its routes", "neighbors asked for their routes"),
+        );
     }
     all.join(", ")
 }

@@ -96,7 +96,9 @@ impl Answers {
         };
         let Ok(address) = neighbor.parse::<IpAddr>() else { return Vec::new() };
         let names = if is_import { &known.import } else { &known.export };
+        let present = self.bgp.present.iter().filter_map(|net| IpPrefix::try_from(net).ok());
         let subject = Subject {
+            present: present.collect(),
             octets: canonical.to_vec(),
             next_hop: path.next_hop.parse().ok(),
             ..Subject::new(self.prefix)
@@ -271,6 +273,7 @@ fn hops(forwarding: Option<&common::Forwarding>) -> String {
     match forwarding.kind() {
         common::ForwardingKind::Discard => "discard".into(),
         common::ForwardingKind::Reject => "reject".into(),
+        common::ForwardingKind::Local => "to this host".into(),
         common::ForwardingKind::NextHops => {
             let hop = |hop: &common::NextHop| match &hop.gateway {
                 Some(gateway) => format!("via {}", addr(Some(gateway))),

@@ -11,6 +11,7 @@ mod executor;
 mod explain;
 mod ffi;
 mod handover;
+mod hits;
 mod notices;
 mod presence;
 mod redistribution;

@@ -418,6 +418,16 @@ impl pb::Bgp for Served {
         }
     }
 
+    async fn get_policy_hits(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetPolicyHitsRequest,
+    ) -> Result<pb::GetPolicyHitsReply, XrlError> {
+        let mut uses = self.policy_uses::<Ipv4Prefix>(&request.policy).await?;
+        uses.extend(self.policy_uses::<Ipv6Prefix>(&request.policy).await?);
+        Ok(pb::GetPolicyHitsReply { uses })
+    }
+
     async fn get_plumbing(
         &self,
         _ctx: &CallContext,
