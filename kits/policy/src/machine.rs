@@ -213,6 +213,36 @@ impl Program {
         self.run_observed(route, |_, _| {})
     }
 
+    /// Decides on a route, changes the route, and reports the number of each term whose conditions the route meets. Also for bound
+    /// programs, in which tests on the neighbor are no steps any more.
+    pub fn run_met(&self, route: &mut impl Route, mut met: impl FnMut(Index)) -> Verdict {
+        let lists = OnceCell::new();
+        let (mut place, mut term) = (0_usize, None);
+        while let Some(instruction) = self.code.get(place) {
+            if let Some(number) = term.filter(|number| self.is_body(*number, place)) {
+                met(number);
+            }
+            place += 1;
+            match *instruction {
+                Instruction::Enter(number) => term = Some(number),
+                Instruction::Check { test, expected, otherwise } => {
+                    if self.answer(route, test, &lists) != expected {
+                        place = otherwise as usize;
+                    }
+                }
+                Instruction::Change(change) => {
+                    if let Some(edit) = self.edit(route, change) {
+                        route.change(edit);
+                    }
+                }
+                Instruction::Jump(target) => place = target as usize,
+                Instruction::Accept => return Verdict { decision: Decision::Accept, term },
+                Instruction::Reject(reason) => return Verdict { decision: Decision::Reject(reason), term },
+            }
+        }
+        Verdict { decision: Decision::Default, term: None }
+    }
+
     /// Decides on a route, and reports each step before its effect.
     pub fn run_observed<R: Route>(&self, route: &mut R, mut observe: impl FnMut(&R, Step<'_>)) -> Verdict {
         let lists = OnceCell::new();

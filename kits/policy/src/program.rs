@@ -165,6 +165,8 @@ pub struct Constants {
     pub facts: Vec<Fact>,
     /// Terms.
     pub terms: Vec<TermName>,
+    /// The first place behind the conditions of each term, by number: a route that comes there meets the term's conditions.
+    pub bodies: Vec<Place>,
     /// The prefix lists of all programs.
     pub prefix_lists: Arc<PrefixLists>,
 }
@@ -343,6 +345,11 @@ impl Program {
     /// Returns the terms, by the numbers in verdicts and steps.
     pub fn terms(&self) -> &[TermName] {
         &self.constants.terms
+    }
+
+    /// Returns true if a place is the first one behind the conditions of a term.
+    pub(crate) fn is_body(&self, term: Index, place: usize) -> bool {
+        self.constants.bodies.get(usize::from(term)).is_some_and(|body| *body as usize == place)
     }
 
     /// Returns the facts in the program's questions, by number.

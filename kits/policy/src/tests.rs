@@ -103,6 +103,47 @@ fn exceptions_and_order() {
     assert_eq!(outcome(&policies, &mut other), Outcome::Reject(Some("no customer".into())));
 }
 
+/// Returns the terms of the policy `p` whose conditions a route meets, in order, as `policy/term`.
+fn met(program: &Program, mut route: Draft) -> Vec<String> {
+    let mut met = Vec::new();
+    program.run_met(&mut route, |number| {
+        let name = &program.terms()[usize::from(number)];
+        met.push(std::format!("{}/{}", name.policy, name.term));
+    });
+    met
+}
+
+#[test]
+fn terms_are_met_by_their_conditions_with_or_without_actions() {
+    let policies = policies(json!([
+        {"name": "p", "term": [
+            {"name": "other", "from": {"prefix-list": ["bogons", "bogons"]}, "then": {"reject": [null]}},
+            {"name": "not", "except": {"prefix-list": ["bogons", "customers"]}},
+            {"name": "seen", "from": {"prefix-list": ["bogons", "customers"]}, "then": {"next-term": [null]}},
+            {"name": "group", "from": {"group": ["upstreams"]}, "then": {"call": "q"}},
+            {"name": "no-group", "from": {"group": ["peers"]}, "then": {"call": "q"}},
+            {"name": "all"},
+            {"name": "end", "except": {"group": ["peers"]}, "then": {"accept": [null]}},
+            {"name": "behind", "then": {"accept": [null]}},
+        ]},
+        {"name": "q", "term": [
+            {"name": "1", "from": {"prefix-list": "bogons"}, "then": {"next-policy": [null]}},
+            {"name": "2", "from": {"as-path": "from-two"}, "then": {"preference": 7}},
+        ]},
+    ]));
+    let set = PolicySet::compile(&policies, VARIABLES).expect("valid");
+    let program = set.get("p").expect("the policy");
+    let expected = ["p/seen", "p/group", "q/2", "p/all", "p/end"];
+    assert_eq!(met(program, route()), expected);
+    // Bound, tests on the neighbor are jumps.
+    assert_eq!(met(&program.bind(&route()), route()), expected);
+    let mut peer = route();
+    peer.texts.insert(4, "peers".into());
+    let bogon = || Draft { prefix: "127.0.0.0/8".parse().expect("a prefix"), ..route() };
+    assert_eq!(met(&program.bind(&peer), route()), ["p/seen", "p/no-group", "q/2", "p/all", "p/behind"]);
+    assert_eq!(met(&program.bind(&peer), bogon()), ["p/other"]);
+}
+
 #[test]
 fn calls_have_arguments() {
     let policies = policies(json!([

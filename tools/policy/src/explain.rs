@@ -3,6 +3,7 @@
 use crate::subject::{Running, Subject};
 use sluice_base::Asn;
 use sluice_bgp::policy::vocabulary::VOCABULARY;
+use sluice_policy::program::{Fact, Test};
 use sluice_policy::source::{Named, Policies};
 use sluice_policy::{Decision, Edit, Program, Route, Step};
 use std::collections::BTreeMap;
@@ -174,7 +175,10 @@ impl Explanation {
         let mut route = subject.running(local_as);
         let before = route.properties();
         let mut record = Record::default();
-        let verdict = program.run_observed(&mut route, |route, step| record.step(&terms, route, step));
+        let verdict = program.run_observed(&mut route, |route, step| {
+            record.note_fact(program, step);
+            record.step(&terms, route, step);
+        });
         record.complete(&route);
         record.end_term();
         let (is_accepted, reason) = match verdict.decision {
@@ -208,9 +212,20 @@ struct Record {
     passages: Vec<Passage>,
     /// The property that is about to change, and the value before.
     pending: Option<(&'static str, Option<String>)>,
+    /// The facts that the present condition asked for, with the answers.
+    facts: Vec<String>,
 }
 
 impl Record {
+    /// Notes a fact that a test asks for: which one a condition with parameters or with several values means.
+    fn note_fact(&mut self, program: &Program, step: Step<'_>) {
+        if let Step::Test(Test::Fact(number), holds) = step
+            && let Some(Fact::RoutePresent(prefix)) = program.facts().get(usize::from(number))
+        {
+            self.facts.push(format!("{prefix} {}", if holds { "present" } else { "absent" }));
+        }
+    }
+
     fn step(&mut self, terms: &[Term], route: &Running<'_>, step: Step<'_>) {
         self.complete(route);
         if let Step::Enter(number) = step {
@@ -223,7 +238,12 @@ impl Record {
         let answer = self.walk.step(terms, step);
         if let (Some(passage), Some(answer)) = (self.passages.last_mut(), answer) {
             let condition = terms.get(passage.term).and_then(|term| term.conditions.get(answer.condition));
-            passage.answers.push((answer, condition.and_then(|condition| asked(route, &condition.name))));
+            let facts = std::mem::take(&mut self.facts);
+            let value = match facts.is_empty() {
+                true => condition.and_then(|condition| asked(route, &condition.name)),
+                false => Some(facts.join(", ")),
+            };
+            passage.answers.push((answer, value));
         }
         if let Step::Change(edit) = step {
             let name = changed(edit);
@@ -262,7 +282,6 @@ fn changed(edit: Edit<'_>) -> &'static str {
 fn asked(route: &Running<'_>, name: &str) -> Option<String> {
     match name {
         "prefix" | "prefix-list" => Some(route.prefix().to_string()),
-        "route-present" => None,
         "community-all" => route.property("community"),
         name => route.property(name),
     }

@@ -23,6 +23,10 @@ fn configuration() -> Value {
                               "next-hop": "self", "call": ["mark value=7"], "accept": [null]}},
                 ]},
                 {"name": "all", "term": [{"name": "all", "then": {"accept": [null]}}]},
+                {"name": "backup", "term": [
+                    {"name": "up", "from": {"route-present": ["198.51.100.0/24", "203.0.113.0/24"]}, "then": {"call": ["only route=2001:db8::/32"]}},
+                ]},
+                {"name": "only", "parameter": ["route"], "term": [{"name": "without", "except": {"route-present": ["$route"]}, "then": {"accept": [null]}}]},
                 {"name": "mark", "parameter": ["value"], "term": [{"name": "m", "then": {"tag": "$value"}}]},
             ],
         },
@@ -67,6 +71,26 @@ policy in
     assert_eq!(report.json["after"]["local-preference"], "200");
     assert_eq!(report.json["terms"][1]["conditions"][0]["route"], "65010 65020");
     assert_eq!(report.json["terms"][0]["applies"], false);
+}
+
+#[test]
+fn facts_are_named_with_their_answers() {
+    let ask = |present: &str| ask(&format!("backup 10.1.0.0/16{present}"), None).unwrap();
+    let report = ask(" route-present 203.0.113.0/24");
+    let expected = "
+policy backup
+  term up
+    from route-present 198.51.100.0/24 203.0.113.0/24: yes (198.51.100.0/24 absent, 203.0.113.0/24 present)
+  term without of only
+    except route-present $route: no (2001:db8::/32 absent)
+  accepted by term without of only
+";
+    assert!(report.text.ends_with(expected), "{}", report.text);
+    let route = |report: &Report| report.json["terms"][0]["conditions"][0]["route"].clone();
+    assert_eq!(route(&report), "198.51.100.0/24 absent, 203.0.113.0/24 present");
+    // The first one that is present decides.
+    assert_eq!(route(&ask(" route-present 198.51.100.0/24")), "198.51.100.0/24 present");
+    assert_eq!(route(&ask("")), "198.51.100.0/24 absent, 203.0.113.0/24 absent");
 }
 
 #[test]

@@ -472,12 +472,24 @@ fn effect_name(kind: EffectKind) -> &'static str {
         EffectKind::Started => "started",
         EffectKind::Stopped => "stopped",
         EffectKind::Interrupted => "interrupted",
+        EffectKind::Refreshed => "asked for their routes",
+        EffectKind::NotRefreshed => "cannot be asked for their routes, reset needed",
+    }
+}
+
+/// Returns the name of a kind in JSON.
+fn effect_id(kind: EffectKind) -> String {
+    match kind {
+        EffectKind::Refreshed => "refreshed".into(),
+        EffectKind::NotRefreshed => "not-refreshed".into(),
+        kind => effect_name(kind).replace(' ', "-"),
     }
 }
 
 /// Returns the counts of affected things as a line.
 fn counts(all: &[pb::ComponentEffect]) -> String {
     let (mut sessions, mut neighbors, mut interfaces, mut processes) = (0_u64, 0_u64, 0_u64, 0_u64);
+    let mut refreshed = 0;
     for of_component in all {
         for effect in &of_component.effects {
             let subjects = effect.subjects.len() as u64;
@@ -490,17 +502,25 @@ fn counts(all: &[pb::ComponentEffect]) -> String {
                     let own = effect.subjects.iter().filter(|s| **s == of_component.component).count() as u64;
                     (processes, sessions) = (processes + own, sessions + subjects - own);
                 }
-                EffectKind::EffectUnspecified => {}
+                EffectKind::Refreshed => refreshed += subjects,
+                EffectKind::NotRefreshed | EffectKind::EffectUnspecified => {}
             }
         }
     }
-    [
+    let mut all = vec![
         counted(sessions, "session", "sessions"),
         counted(neighbors, "neighbor filtered again", "neighbors filtered again"),
         counted(interfaces, "interface", "interfaces"),
         counted(processes, "process", "processes"),
-    ]
-    .join(", ")
+    ];
+    // Rare: most neighbors' rejected routes are stored.
+    if refreshed > 0 {
+        all.insert(
+            2,
+            counted(refreshed, "neighbor asked for its routes", "neighbors asked for their routes"),
+        );
+    }
+    all.join(", ")
 }
 
 fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {
@@ -518,7 +538,7 @@ fn effects_json(all: &[pb::ComponentEffect]) -> Value {
         let effects: Vec<Value> = c
             .effects
             .iter()
-            .map(|e| json!({ "kind": effect_name(e.kind()).replace(' ', "-"), "subjects": e.subjects }))
+            .map(|e| json!({ "kind": effect_id(e.kind()), "subjects": e.subjects }))
             .collect();
         json!({ "component": c.component, "effects": effects })
     };

@@ -48,7 +48,10 @@ pub async fn show(session: &Session, name: Option<&str>, out: &mut Output) -> Re
         let rows = running_json(&client, path, pb::Form::EffectiveJson).await?;
         users.extend(rows.as_array().into_iter().flatten().filter_map(|row| user(&schema, row)));
     }
-    let documents: Vec<Value> = policies.iter().map(|policy| document(policy, &all, &users)).collect();
+    let mut documents: Vec<Value> = policies.iter().map(|policy| document(policy, &all, &users)).collect();
+    if let (Some(name), [document]) = (name, &mut documents[..]) {
+        document["hits"] = hits(session, name, document).await?;
+    }
     if out.is_json() {
         out.json(&json!({ "policies": documents }));
         return Ok(());
@@ -82,6 +85,14 @@ pub async fn show(session: &Session, name: Option<&str>, out: &mut Output) -> Re
     Ok(())
 }
 
+/// Returns the hits of a policy in BGP; null if BGP does not run.
+async fn hits(session: &Session, name: &str, document: &Value) -> Result<Value, Failure> {
+    let terms: Vec<String> = document["terms"].as_array().into_iter().flatten().map(text).collect();
+    let (router, target) = (session.router().await?, session.component("bgp"));
+    let found = sluice_bgp_cli::hits(&router, &target, session.flags.timeout, (name, &terms)).await;
+    Ok(found.unwrap_or(Value::Null))
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -106,6 +117,9 @@ fn details(document: &Value, out: &mut Output) {
         out.line("used by nobody");
     }
     list("uses").iter().for_each(|used| out.line(&format!("uses {}", text(used))));
+    for place in list("hits") {
+        sluice_bgp_cli::hit_lines(&place).iter().for_each(|line| out.line(line));
+    }
 }
 
 /// Returns true if a leaf below a node names policies.
@@ -167,6 +181,7 @@ fn document(policy: &Value, all: &[&Value], users: &[User]) -> Value {
         "users": users.iter().filter_map(uses).collect::<Vec<_>>(),
         "called_by": called_by,
         "uses": lists(policy),
+        "hits": null,
     })
 }
 

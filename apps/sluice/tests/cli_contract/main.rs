@@ -28,7 +28,7 @@ protocols {
         local-as 64500; router-id 10.0.0.1;
         default-policy accept;
         network [ 203.0.113.0/24 2001:db8:1::/48 ];
-        neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; ipv6-unicast enabled; password \"hunter2\"; }
+        neighbor 10.1.0.2 { peer-as 64501; import all; export all; connect-retry-time 1; ipv6-unicast enabled; password \"hunter2\"; }
         neighbor 10.1.0.9 { peer-as 64509; passive true; }
     }
     static {

@@ -179,6 +179,7 @@ pub const SPECIAL: &[(&str, Special)] = &[
             )
         },
     ),
+    ("protocols/bgp/neighbor/keep-rejected", value("false")),
     (
         "protocols/bgp/neighbor/default-policy",
         Special { value: Some("reject"), kernel: &["100.64.1.0/24"], told: &["100.64.1.0/24"], ..PLAIN },

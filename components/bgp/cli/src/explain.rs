@@ -99,7 +99,9 @@ impl Answers {
         };
         let Ok(address) = neighbor.parse::<IpAddr>() else { return Vec::new() };
         let names = if is_import { &known.import } else { &known.export };
+        let present = self.bgp.present.iter().filter_map(|net| IpPrefix::try_from(net).ok());
         let subject = Subject {
+            present: present.collect(),
             octets: canonical.to_vec(),
             next_hop: path.next_hop.parse().ok(),
             ..Subject::new(self.prefix)

@@ -3,6 +3,7 @@
 mod diff;
 mod explain;
 mod grammar;
+mod hits;
 mod pages;
 mod plumbing;
 mod routes;
@@ -10,6 +11,7 @@ mod sessions;
 
 sluice_xrl::include_idl!();
 
+pub use hits::{hit_lines, hits};
 use routes::{Part, RoutesArgs};
 use sluice_console::{Call, ComponentCommands, Failure, Notice, Output};
 

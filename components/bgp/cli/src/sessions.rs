@@ -119,7 +119,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
         "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
         "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
         "attribute_discards": n.attribute_discards, "loops": n.loops, "leaks": n.leaks,
-        "too_large": n.too_large, "without_policy": n.without_policy, "group": n.group, "import": n.import,
+        "too_large": n.too_large, "without_policy": n.without_policy, "without_refresh": n.without_refresh, "group": n.group, "import": n.import,
         "export": n.export,
     })
 }
@@ -145,6 +145,9 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
         }
         if !n.without_policy.is_empty() {
             out.line(&format!("  {}", n.without_policy));
+        }
+        if !n.without_refresh.is_empty() {
+            out.line(&format!("  {}", n.without_refresh));
         }
         for (direction, names) in [("import", &n.import), ("export", &n.export)] {
             if !names.is_empty() {

@@ -168,6 +168,8 @@ pub enum PeerEvent {
     TooLarge,
     /// The neighbor's prefixes of a family come near a configured bound, or exceed it.
     MaximumPrefixes(FamilyIndex, LimitReached),
+    /// Changed import policies cannot decide on all routes of the neighbor.
+    NoRefresh(WithoutRefresh),
     /// The neighbor is external and has no policy for its routes, for routes to it, or for both (RFC 8212).
     NoPolicy {
         /// Nothing is accepted.
@@ -216,6 +218,26 @@ impl fmt::Display for WithoutPolicy {
     }
 }
 
+/// Describes a session whose rejected routes are not stored, with a neighbor that does not send its routes again (RFC 2918).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WithoutRefresh {
+    /// True if the import policy changed, so that routes that it may accept now are missing.
+    pub is_missing: bool,
+}
+
+impl fmt::Display for WithoutRefresh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_missing {
+            "the import policy changed, and routes that were rejected before are missing: they were not stored \
+             (keep-rejected false), and the neighbor does not offer route refresh (RFC 2918); `clear bgp neighbor` \
+             fetches them"
+        } else {
+            "rejected routes are not stored (keep-rejected false), and the neighbor does not offer route refresh \
+             (RFC 2918): a changed import policy needs a reset of the session; configure `keep-rejected true`"
+        })
+    }
+}
+
 impl Event {
     /// Its stable name (docs/events.md).
     pub fn id(&self) -> &'static str {
@@ -229,6 +251,7 @@ impl Event {
             PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
             PeerEvent::TooLarge => "bgp.route.too-large",
             PeerEvent::MaximumPrefixes(..) => "bgp.neighbor.maximum-prefixes",
+            PeerEvent::NoRefresh(_) => "bgp.neighbor.no-refresh",
             PeerEvent::NoPolicy { .. } => "bgp.neighbor.no-policy",
         }
     }
@@ -259,6 +282,7 @@ impl fmt::Display for Event {
                 "a route is not announced: too large for a message; `show bgp neighbor` counts the others",
             ),
             PeerEvent::MaximumPrefixes(family, reached) => write!(f, "{family}: {reached}"),
+            PeerEvent::NoRefresh(without) => without.fmt(f),
             PeerEvent::NoPolicy { import, export } => {
                 WithoutPolicy { import: *import, export: *export }.fmt(f)
             }

@@ -206,6 +206,7 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
     for (peer, told) in dut.peers.iter().zip(told) {
         let view = dut.speaker.neighbor(peer.address).unwrap();
         assert_eq!(view.prefixes.sent[P::INDEX] as usize, told.len(), "count of {}", peer.address);
+        assert!(peer.keep_rejected || view.prefixes.rejected[P::INDEX] == 0, "stored of {}", peer.address);
         assert_eq!(peer.told, told, "Adj-RIB-Out of {}", peer.address);
         assert_eq!(peer.end_of_rib, peer.connection.is_some(), "End-of-RIB of {}", peer.address);
     }
@@ -234,6 +235,8 @@ enum Op {
     Relate(usize, Option<Relationship>),
     Import(usize, TestPolicy),
     Export(usize, TestPolicy),
+    KeepRejected(usize, bool),
+    AnswerRefresh(usize),
     Redefine(u32),
     NetworkPolicy(TestPolicy),
 }
@@ -309,6 +312,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => (peer.clone(), prop::option::weighted(0.8, prop::sample::select(RELATIONSHIPS)))
             .prop_map(|(peer, relationship)| Op::Relate(peer, relationship)),
         2 => (peer.clone(), policy()).prop_map(|(peer, policy)| Op::Import(peer, policy)),
+        1 => (peer.clone(), any::<bool>()).prop_map(|(peer, keeps)| Op::KeepRejected(peer, keeps)),
+        1 => peer.clone().prop_map(Op::AnswerRefresh),
         2 => (peer, policy()).prop_map(|(peer, policy)| Op::Export(peer, policy)),
         1 => (0u32..3).prop_map(Op::Redefine),
         1 => policy().prop_map(Op::NetworkPolicy),
@@ -410,6 +415,13 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
         Op::Export(peer, policy) => {
             dut.peers[*peer].export = *policy;
             dut.configure();
+        }
+        Op::KeepRejected(peer, keeps) => {
+            dut.peers[*peer].keep_rejected = *keeps;
+            dut.configure();
+        }
+        Op::AnswerRefresh(peer) if dut.peers[*peer].connection.is_some() => {
+            dut.answer_refresh(*peer);
         }
         Op::NetworkPolicy(policy) => {
             dut.network_policy = *policy;

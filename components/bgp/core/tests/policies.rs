@@ -6,6 +6,7 @@ mod dut;
 
 use dut::{Dut, LOCAL_AS, Net, Route, TestPolicy};
 use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::event::PeerEvent;
 use sluice_bgp::shard::Elimination;
 use sluice_bgp::speaker::{DefaultPolicy, Input};
 use sluice_bgp::wire::MessageType;
@@ -112,8 +113,9 @@ fn a_walk_is_not_begun_anew_by_fresh_changes_and_second_policies() {
 }
 
 #[test]
-fn customers_that_a_policy_does_not_name_are_one_group() {
-    let asns: Vec<u32> = std::iter::once(65002).chain(64000..64050).collect();
+fn five_hundred_customers_that_a_policy_does_not_name_are_one_group() {
+    const CUSTOMERS: usize = 500;
+    let asns: Vec<u32> = std::iter::once(65002).chain((64000..).take(CUSTOMERS)).collect();
     let mut dut: Dut<Ipv4Prefix> = Dut::new(&asns, 1);
     dut.set_reach(Ipv4Prefix::host_addr(2), Some((0, true)));
     dut.peers[1..].iter_mut().for_each(|peer| peer.export = TestPolicy::PrependLow);
@@ -127,13 +129,13 @@ fn customers_that_a_policy_does_not_name_are_one_group() {
         all.sort_unstable();
         all
     };
-    assert_eq!(members(&dut), [1, 50]);
+    assert_eq!(members(&dut), [1, CUSTOMERS]);
     // They stay together through a change of the policy, and while it is walked.
     dut.parameter = 1;
     dut.configure();
-    assert_eq!(members(&dut), [1, 50]);
+    assert_eq!(members(&dut), [1, CUSTOMERS]);
     dut.settle();
-    assert_eq!(members(&dut), [1, 50]);
+    assert_eq!(members(&dut), [1, CUSTOMERS]);
     assert!(dut.peers[1..].iter().all(|peer| peer.told[&Ipv4Prefix::nth(0)].path[1] == 64999));
 }
 
@@ -152,4 +154,131 @@ fn an_external_neighbor_without_a_policy_exchanges_nothing() {
     dut.settle();
     assert_eq!(dut.rib.len(), MANY as usize);
     assert_eq!((dut.peers[1].told.len(), dut.peers[2].told.len()), (0, MANY as usize));
+}
+
+/// A router that does not store what the import policy of its feed rejects: all but the low prefixes, of which the policy changes.
+fn forgetful<P: Net>(has_refresh: bool) -> Dut<P> {
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS], 2);
+    dut.set_reach(P::host_addr(2), Some((0, true)));
+    dut.peers[0].keep_rejected = false;
+    dut.peers[0].import = TestPolicy::RejectLow;
+    dut.configure();
+    if has_refresh {
+        dut.up(0);
+    } else {
+        dut.up_without_refresh(0);
+    }
+    (1..3).for_each(|peer| dut.up(peer));
+    let all: Vec<P> = (0..MANY).map(P::nth).collect();
+    for chunk in all.chunks(400) {
+        dut.announce(0, chunk, &Route::new(vec![65002, 7], P::host_addr(2)));
+    }
+    dut.settle();
+    dut
+}
+
+/// Returns the stored paths of the feed, the rejected ones among them, and the requests for routes so far.
+fn stored<P: Net>(dut: &Dut<P>) -> (u32, u32, usize) {
+    let index = dut.speaker.neighbor(dut.peers[0].address).unwrap().index;
+    let tables = dut.speaker.tables();
+    let asked = dut.peers[0].messages.iter().filter(|kind| **kind == MessageType::RouteRefresh).count();
+    (tables.received::<P>(index), tables.rejected::<P>(index), asked)
+}
+
+fn no_refresh<P: Net>(dut: &mut Dut<P>) -> Vec<bool> {
+    let lack = |event: PeerEvent| match event {
+        PeerEvent::NoRefresh(without) => Some(without.is_missing),
+        _ => None,
+    };
+    dut.events.drain(..).filter_map(|event| lack(event.what)).collect()
+}
+
+fn rejected_routes_are_not_stored_and_come_by_refresh<P: Net>() {
+    let low = u32::try_from(LOW).unwrap();
+    let mut dut = forgetful::<P>(true);
+    assert_eq!(stored(&dut), (MANY - low, 0, 0));
+    assert_eq!(no_refresh(&mut dut), Vec::<bool>::new());
+    let import = |policy: TestPolicy| move |dut: &mut Dut<P>| dut.peers[0].import = policy;
+    // Receivers are sent what they would be sent if the routes had been stored.
+    assert_eq!(change(&mut dut, import(TestPolicy::AcceptAll)), [(LOW, 0); 2]);
+    assert_eq!(stored(&dut), (MANY, 0, 1));
+    assert_eq!(change(&mut dut, import(TestPolicy::RejectLow)), [(0, LOW); 2]);
+    assert_eq!(stored(&dut), (MANY - low, 0, 2));
+    assert_eq!(change(&mut dut, import(TestPolicy::Nothing)), [(0, u64::from(MANY) - LOW); 2]);
+    assert_eq!(stored(&dut), (0, 0, 3));
+    // Nothing is stored, and nothing holds memory.
+    let view = dut.speaker.tables().view(P::INDEX);
+    assert_eq!((view.prefixes, view.attribute_sets, view.imported_pairs), (0, 0, 0));
+    // An equal policy asks for nothing.
+    assert_eq!(change(&mut dut, import(TestPolicy::Nothing)), [(0, 0); 2]);
+    assert_eq!(stored(&dut), (0, 0, 3));
+    // From now on everything is stored again, for which the feed is asked once.
+    assert_eq!(change(&mut dut, |dut| dut.peers[0].keep_rejected = true), [(0, 0); 2]);
+    assert_eq!(stored(&dut), (MANY, MANY, 4));
+    assert_eq!(change(&mut dut, import(TestPolicy::AcceptAll)), [(MANY.into(), 0); 2]);
+    assert_eq!(stored(&dut), (MANY, 0, 4));
+    assert_eq!(change(&mut dut, import(TestPolicy::RejectLow)), [(0, LOW); 2]);
+    assert_eq!(stored(&dut), (MANY, low, 4));
+    // What is rejected is dropped without a word to anybody.
+    assert_eq!(change(&mut dut, |dut| dut.peers[0].keep_rejected = false), [(0, 0); 2]);
+    assert_eq!(stored(&dut), (MANY - low, 0, 4));
+    assert_eq!(dut.speaker.tables().violations::<P>(), []);
+}
+
+#[test]
+fn rejected_routes_are_not_stored_and_come_by_refresh_ipv4() {
+    rejected_routes_are_not_stored_and_come_by_refresh::<Ipv4Prefix>();
+}
+
+#[test]
+fn rejected_routes_are_not_stored_and_come_by_refresh_ipv6() {
+    rejected_routes_are_not_stored_and_come_by_refresh::<Ipv6Prefix>();
+}
+
+#[test]
+fn a_rejected_route_takes_the_place_of_the_accepted_one_before() {
+    let mut dut = forgetful::<Ipv4Prefix>(true);
+    dut.peers[0].import = TestPolicy::Nothing;
+    dut.configure();
+    // The walk has not come to the route, and the feed announces the route again.
+    dut.announce(
+        0,
+        &[Ipv4Prefix::nth(100)],
+        &Route { origin: 2, ..Route::new(vec![65002], Ipv4Prefix::host_addr(2)) },
+    );
+    assert!(dut.speaker.tables().route(Ipv4Prefix::nth(100)).is_none());
+    dut.settle();
+    assert_eq!(stored(&dut).0, 0);
+}
+
+#[test]
+fn a_neighbor_that_cannot_be_asked_is_reported() {
+    let mut dut = forgetful::<Ipv4Prefix>(false);
+    let shown = |dut: &Dut<Ipv4Prefix>| {
+        let view = dut.speaker.neighbor(dut.peers[0].address).unwrap();
+        view.without_refresh.map(|without| (without.is_missing, without.to_string()))
+    };
+    assert_eq!(no_refresh(&mut dut), [false]);
+    let (is_missing, text) = shown(&dut).unwrap();
+    assert!(!is_missing && text.contains("configure `keep-rejected true`"), "{text}");
+    // Stored routes are decided on again at once; the others are missing until the session comes up anew.
+    dut.peers[0].import = TestPolicy::PrependLow;
+    dut.configure();
+    dut.settle();
+    assert_eq!(
+        (no_refresh(&mut dut), stored(&dut)),
+        (vec![true], (MANY - u32::try_from(LOW).unwrap(), 0, 0))
+    );
+    assert!(
+        shown(&dut).is_some_and(|(is_missing, text)| is_missing && text.contains("`clear bgp neighbor`"))
+    );
+    // Keeping from now on brings no route back.
+    dut.peers[0].keep_rejected = true;
+    dut.configure();
+    assert!(shown(&dut).is_some_and(|(is_missing, _)| is_missing));
+    dut.down(0);
+    dut.up_without_refresh(0);
+    assert_eq!(shown(&dut), None);
+    // A neighbor whose rejected routes are stored needs no refresh.
+    assert!(dut.peers[0].keep_rejected && no_refresh(&mut dut) == [true]);
 }

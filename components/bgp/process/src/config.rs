@@ -44,7 +44,7 @@ mod tests {
             "graceful-shutdown": true,
             "neighbor": [
                 {"address": "10.0.0.2", "peer-as": 65002, "hold-time": 9, "multihop": 3, "password": "x",
-                 "relationship": "customer",
+                 "relationship": "customer", "keep-rejected": false,
                  "ipv6-unicast": {"enabled": true}},
                 {"address": "2001:db8::2", "peer-as": 65001, "next-hop-self": true, "enabled": false},
             ],
@@ -56,6 +56,7 @@ mod tests {
         let [a, b] = &config.neighbors[..] else { panic!("two neighbors") };
         assert_eq!((a.hold_time, a.multihop, a.families()), (9, Some(3), Families::ALL));
         assert!(a.graceful_shutdown && b.graceful_shutdown);
+        assert_eq!((a.keep_rejected, b.keep_rejected), (false, true));
         assert_eq!((a.relationship, b.relationship), (Some(Relationship::Customer), None));
         assert_eq!((b.enabled, b.next_hop_self, b.families().has(FamilyIndex::IPV4)), (false, true, false));
     }

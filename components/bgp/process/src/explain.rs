@@ -42,7 +42,9 @@ impl BgpProcess {
             pb::Export { neighbor: neighbor.to_string(), cause, path }
         });
         let exports = exports.collect();
-        Ok(pb::ExplainReply { paths: wanted.filter_map(|path| self.message(path, false)).collect(), exports })
+        let present = self.read(|control| control.present().map(Into::into).collect()).unwrap_or_default();
+        let paths = wanted.filter_map(|path| self.message(path, false)).collect();
+        Ok(pb::ExplainReply { paths, exports, present })
     }
 
     fn numbered(&self, addresses: Vec<IpAddr>) -> Result<Vec<(IpAddr, PeerIndex)>, XrlError> {

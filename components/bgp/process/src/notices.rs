@@ -30,6 +30,7 @@ impl BgpProcess {
             PeerEvent::TooManyNeighbors
             | PeerEvent::TooLarge
             | PeerEvent::MaximumPrefixes(..)
+            | PeerEvent::NoRefresh(_)
             | PeerEvent::NoPolicy { .. } => {
                 warn!(event = event.id(), neighbor = %event.peer, "{event}")
             }

@@ -169,6 +169,7 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
         too_large: view.writer.too_large,
         without_policy: WithoutPolicy { import: view.without_policy.0, export: view.without_policy.1 }
             .to_string(),
+        without_refresh: view.without_refresh.map_or_else(String::new, |without| without.to_string()),
         group: view.config.group.unwrap_or_default(),
         import: view.config.import,
         export: view.config.export,
@@ -415,6 +416,16 @@ impl pb::Bgp for Served {
             Family::Ipv4 => BgpProcess::explain::<Ipv4Prefix>(self, &request).await,
             Family::Ipv6 => BgpProcess::explain::<Ipv6Prefix>(self, &request).await,
         }
+    }
+
+    async fn get_policy_hits(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetPolicyHitsRequest,
+    ) -> Result<pb::GetPolicyHitsReply, XrlError> {
+        let mut uses = self.policy_uses::<Ipv4Prefix>(&request.policy).await?;
+        uses.extend(self.policy_uses::<Ipv6Prefix>(&request.policy).await?);
+        Ok(pb::GetPolicyHitsReply { uses })
     }
 
     async fn get_plumbing(

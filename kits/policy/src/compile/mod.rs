@@ -204,7 +204,13 @@ impl<'p> Compiler<'p> {
                 to_the_next.push(self.emit(Instruction::Check { test, expected: false, otherwise: 0 })?);
             }
         }
+        let body = self.code.len() as Place;
+        self.constants.bodies.push(body);
         let to_the_end = self.actions(number, &term.then, callers)?;
+        if self.code.len() as Place == body {
+            // A body of its own tells the routes that meet the conditions from the others.
+            to_the_next.push(self.emit(Instruction::Jump(0))?);
+        }
         self.lead_here(&to_the_next);
         Ok(to_the_end)
     }

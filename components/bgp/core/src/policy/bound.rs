@@ -11,7 +11,7 @@ use core::fmt;
 use core::net::IpAddr;
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Prefix};
 use sluice_policy::community::Kind;
-use sluice_policy::program::{Fact, Index};
+use sluice_policy::program::{Fact, Index, TermName};
 use sluice_policy::vocabulary::{Reads, VariableId};
 use sluice_policy::{Answers, Changes, Decision, Edit, Program, Route};
 use smallvec::SmallVec;
@@ -193,6 +193,23 @@ impl BoundPolicy {
             }
         }
         Outcome { is_accepted: self.default == DefaultPolicy::Accept, term: None, reason: None }
+    }
+
+    /// Returns true if a term of a policy is in one of the programs, by itself or because another policy calls it.
+    pub fn has_terms_of(&self, policy: &str) -> bool {
+        self.programs.iter().any(|program| program.terms().iter().any(|term| term.policy == policy))
+    }
+
+    /// Decides on a route, changes the route, and reports each term whose conditions the route meets: for questions of operators.
+    pub fn run_met(&self, route: &mut PolicyRoute<'_>, mut met: impl FnMut(&TermName)) {
+        for program in &self.programs {
+            let verdict = program.run_met(route, |term| {
+                program.terms().get(usize::from(term)).into_iter().for_each(&mut met);
+            });
+            if verdict.decision != Decision::Default {
+                return;
+            }
+        }
     }
 
     #[inline(never)]

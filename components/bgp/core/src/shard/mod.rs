@@ -32,6 +32,7 @@ mod export_view;
 mod exporter;
 mod groups;
 mod handover;
+mod hits;
 mod import;
 mod lists;
 mod own;
@@ -52,6 +53,7 @@ pub use explain::{ExportVerdict, NotSent};
 pub use export_view::{DefaultRoute, ExportView, SentCommunities};
 pub use groups::Filled;
 pub use handover::{Fingerprint, ShardPart};
+pub use hits::{PolicyHits, PolicyUse, UseHits};
 pub use own::OwnRoute;
 pub use pack::{NextHopsFor, Sent};
 pub use resolver::{Interest, Resolution};
@@ -118,8 +120,25 @@ pub(crate) struct PeerIn {
     rejected: u32,
     /// The policy for the peer's routes; `None` if every route is accepted unchanged.
     import: Option<Arc<BoundPolicy>>,
+    /// True if paths that import policy rejects are stored.
+    keeps_rejected: bool,
     /// True if new prefixes of the peer are ignored: a bound on prefixes is reached.
     is_full: bool,
+}
+
+impl PeerIn {
+    const fn new(info: PeerInfo) -> Self {
+        PeerIn {
+            info,
+            generation: 0,
+            paths: 0,
+            stale: 0,
+            rejected: 0,
+            import: None,
+            keeps_rejected: true,
+            is_full: false,
+        }
+    }
 }
 
 /// The state that the steps of the pipeline share.
@@ -196,9 +215,7 @@ impl<P: FamilyKey> Shard<P> {
     pub fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
         let index = usize::from(peer.0);
         while self.core.peers.len() <= index {
-            let unknown =
-                PeerIn { info, generation: 0, paths: 0, stale: 0, rejected: 0, import: None, is_full: false };
-            self.core.peers.push(unknown);
+            self.core.peers.push(PeerIn::new(info));
         }
         self.core.peers[index].info = info;
     }
@@ -236,7 +253,7 @@ impl<P: FamilyKey> Shard<P> {
     pub fn apply(&mut self, peer: PeerIndex, batch: &Batch<P>, out: &mut Outbox<Interest<P::Hop>>) {
         let core = &mut self.core;
         let Some(known) = core.peers.get(usize::from(peer.0)) else { return };
-        let (policy, is_full) = (known.import.clone(), known.is_full);
+        let (policy, is_full, keeps_rejected) = (known.import.clone(), known.is_full, known.keeps_rejected);
         self.interned.clear();
         self.interned.resize(batch.sets().len(), None);
         let mut events = batch.events().iter().copied();
@@ -265,6 +282,10 @@ impl<P: FamilyKey> Shard<P> {
                 None => PathSet::as_received(set),
                 Some(policy) => core.import(policy, peer, change.prefix, set, &mut self.imports, out),
             };
+            if !keeps_rejected && core.sets.accepted(attributes).is_none() {
+                core.withdraw(peer, change.prefix, provenance, out);
+                continue;
+            }
             core.announce(peer, change.prefix, attributes, provenance, out);
         }
         core.end_imports(&mut self.imports, out);

@@ -1,5 +1,8 @@
 //! Refilter: a changed import policy decides again on the routes that came (XORP, section 8.3: no route is asked for again).
 //!
+//! Of a peer whose rejected routes are not stored, the walk decides again on the stored routes, and drops those that the new policy
+//! rejects. The others come by ROUTE-REFRESH (RFC 2918), for which control asks.
+//!
 //! One walk over the entries, in slices between fresh changes, serves all peers whose policies changed. Fresh routes use the new
 //! policy at once. A peer whose policy changes again while the walk is on is done when the walk has come around to the place of the
 //! last change: the entries ahead are visited once.
@@ -67,11 +70,13 @@ impl Refilter {
 }
 
 impl<P: FamilyKey> Shard<P> {
-    /// Sets the import policy of a peer, `None` to accept every route unchanged, and begins to decide on its routes again.
-    pub fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>) {
+    /// Sets the import policy of a peer, `None` to accept every route unchanged, and begins to decide on its stored routes again.
+    /// Without `keeps_rejected`, rejected routes are not stored: after a change the caller asks the peer for its routes.
+    pub fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>, keeps_rejected: bool) {
         let Some(known) = self.core.peers.get_mut(usize::from(peer.0)) else { return };
-        let has_changed = known.import != policy;
+        let has_changed = known.import != policy || (known.keeps_rejected && !keeps_rejected);
         known.import = policy;
+        known.keeps_rejected = keeps_rejected;
         if has_changed && known.paths > 0 {
             self.refilter.begin(peer);
         }
@@ -139,6 +144,10 @@ impl<P: FamilyKey> Core<P> {
                 self.import(policy, peer, prefix, received, imports, out)
             }
         };
+        let is_kept = self.peers[usize::from(peer.0)].keeps_rejected;
+        if !is_kept && self.sets.accepted(attributes).is_none() {
+            return self.remove_path(id, position, Provenance::NONE, out);
+        }
         if attributes == before {
             return;
         }

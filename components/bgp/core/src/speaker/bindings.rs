@@ -4,7 +4,7 @@ use super::config::NeighborConfig;
 use crate::family::{ByFamily, FamilyIndex};
 use crate::policy::{BoundPolicy, DefaultPolicy, Neighbor, Policies};
 use crate::shard::{DefaultRoute, ExportView};
-use crate::table::ImportPolicies;
+use crate::table::{ImportPolicies, PeerImport};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
@@ -45,9 +45,11 @@ pub(super) struct Bindings {
 }
 
 impl Bindings {
-    /// Returns the policies for routes of a neighbor of a router of `local_as`.
-    pub fn import(&mut self, config: &NeighborConfig, local_as: Asn) -> ImportPolicies {
-        ByFamily::from_fn(|family| self.bind(config, &config.import, config.default_policy(local_as), family))
+    /// Returns the import of routes of a neighbor of a router of `local_as`.
+    pub fn import(&mut self, config: &NeighborConfig, local_as: Asn) -> PeerImport {
+        let default = config.default_policy(local_as);
+        let policies = ByFamily::from_fn(|family| self.bind(config, &config.import, default, family));
+        PeerImport { policies, keeps_rejected: config.keep_rejected }
     }
 
     /// Returns the policy for routes to a neighbor of a router of `local_as`.
@@ -110,34 +112,59 @@ impl Bindings {
     }
 }
 
-/// Returns true if a neighbor's policies decide otherwise under `new` than under `old`.
-pub(super) fn policies_differ(
-    (old, old_policies): (&NeighborConfig, &Policies),
-    (new, new_policies): (&NeighborConfig, &Policies),
-    local_as: Asn,
-) -> bool {
-    let named = |config: &NeighborConfig| {
-        config.import.is_empty() && config.export.is_empty() && config.default_originate.is_none()
-    };
-    let default = |config: &NeighborConfig| config.default_policy(local_as);
-    if named(old) && named(new) {
-        return default(old) != default(new);
-    }
-    // Facts are not known here: policies differ if they do where no fact holds, or where all do.
-    let names = [(old, old_policies), (new, new_policies)];
-    let all = names.into_iter().flat_map(|(config, policies)| {
-        config.policy_names().flat_map(|names| policies.facts(names).cloned())
-    });
-    let all: BTreeSet<Fact> = all.collect();
-    let bind = |config: &NeighborConfig, policies: &Policies, facts: &BTreeSet<Fact>| {
-        let mut bindings =
-            Bindings { policies: policies.clone(), facts: facts.clone(), ..Bindings::default() };
-        let import = bindings.import(config, local_as);
-        let export = ByFamily::from_fn(|family| {
-            (bindings.export(config, local_as, family), bindings.default_route(config, family))
+/// The directions in which policies of a neighbor decide otherwise after a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct PolicyChange {
+    /// On the neighbor's routes.
+    pub import: bool,
+    /// On routes to the neighbor.
+    pub export: bool,
+}
+
+impl PolicyChange {
+    /// Compares the policies of a neighbor under `old` and under `new`.
+    pub fn between(
+        (old, old_policies): (&NeighborConfig, &Policies),
+        (new, new_policies): (&NeighborConfig, &Policies),
+        local_as: Asn,
+    ) -> Self {
+        let has_none = |config: &NeighborConfig| {
+            config.import.is_empty() && config.export.is_empty() && config.default_originate.is_none()
+        };
+        let default = |config: &NeighborConfig| config.default_policy(local_as);
+        if has_none(old) && has_none(new) {
+            let is_other = default(old) != default(new);
+            return PolicyChange { import: is_other, export: is_other };
+        }
+        // Facts are not known here: policies differ if they do where no fact holds, or where all do.
+        let names = [(old, old_policies), (new, new_policies)];
+        let all = names.into_iter().flat_map(|(config, policies)| {
+            config.policy_names().flat_map(|names| policies.facts(names).cloned())
         });
-        (import, export)
-    };
-    let differ = |facts: &BTreeSet<Fact>| bind(old, old_policies, facts) != bind(new, new_policies, facts);
-    differ(&BTreeSet::new()) || !all.is_empty() && differ(&all)
+        let all: BTreeSet<Fact> = all.collect();
+        let bind = |config: &NeighborConfig, policies: &Policies, facts: &BTreeSet<Fact>| {
+            let mut bindings =
+                Bindings { policies: policies.clone(), facts: facts.clone(), ..Bindings::default() };
+            let import = bindings.import(config, local_as).policies;
+            let export = ByFamily::from_fn(|family| {
+                (bindings.export(config, local_as, family), bindings.default_route(config, family))
+            });
+            (import, export)
+        };
+        let between = |facts: &BTreeSet<Fact>| {
+            let (old, new) = (bind(old, old_policies, facts), bind(new, new_policies, facts));
+            PolicyChange { import: old.0 != new.0, export: old.1 != new.1 }
+        };
+        let without = between(&BTreeSet::new());
+        if all.is_empty() {
+            return without;
+        }
+        let with = between(&all);
+        PolicyChange { import: without.import || with.import, export: without.export || with.export }
+    }
+
+    /// Returns true if a direction changes.
+    pub const fn is_any(self) -> bool {
+        self.import || self.export
+    }
 }

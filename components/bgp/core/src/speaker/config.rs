@@ -1,6 +1,6 @@
 //! What a router's BGP is told to be. Every value has been validated by the schema.
 
-use super::bindings::policies_differ;
+use super::bindings::PolicyChange;
 use super::default_originate::DefaultOriginate;
 use super::limits::MaximumPrefixes;
 use super::redistribution::Redistribute;
@@ -113,6 +113,10 @@ pub struct NeighborConfig {
     /// The default route that the neighbor is told whether or not there is one.
     #[serde(default)]
     pub default_originate: Option<DefaultOriginate>,
+    /// True if routes that import policy rejects are stored. Otherwise a changed import policy asks the neighbor for its routes
+    /// (RFC 2918).
+    #[serde(default = "yes")]
+    pub keep_rejected: bool,
     /// The decision on routes on which no policy decides; `None` for the default of [`NeighborConfig::default_policy`].
     #[serde(default)]
     pub default_policy: Option<DefaultPolicy>,
@@ -232,6 +236,7 @@ impl NeighborConfig {
             import: Vec::new(),
             export: Vec::new(),
             default_originate: None,
+            keep_rejected: true,
             default_policy: None,
         }
     }
@@ -286,6 +291,7 @@ impl NeighborConfig {
             import: other.import.clone(),
             export: other.export.clone(),
             default_originate: other.default_originate.clone(),
+            keep_rejected: other.keep_rejected,
             default_policy: other.default_policy,
             ipv4_unicast: self.ipv4_unicast.with_bounds_of(other.ipv4_unicast),
             ipv6_unicast: self.ipv6_unicast.with_bounds_of(other.ipv6_unicast),
@@ -323,6 +329,8 @@ pub struct Touched {
     pub reset: Vec<IpAddr>,
     /// Neighbours that are told their routes anew.
     pub refiltered: Vec<IpAddr>,
+    /// Neighbors that are asked for their routes (RFC 2918), because those that policy rejected are needed and not stored.
+    pub refreshed: Vec<IpAddr>,
     /// Neighbours that come.
     pub started: Vec<IpAddr>,
     /// Neighbours that go.
@@ -375,13 +383,19 @@ impl Config {
         let (before, after) = (by_address(self), by_address(new));
         let mut touched = Touched::default();
         for (address, neighbor) in &after {
-            let has_other_policies = |old: &NeighborConfig| {
-                policies_differ((old, &self.policies), (neighbor, &new.policies), local_as)
-            };
+            let change = before.get(address).map_or(PolicyChange::default(), |old| {
+                PolicyChange::between((old, &self.policies), (neighbor, &new.policies), local_as)
+            });
             let reconfigured = before.get(address).map(|old| match old.reconfigured(neighbor, local_as) {
-                Reconfigured::Kept if neighbor.enabled && has_other_policies(old) => Reconfigured::Refiltered,
+                Reconfigured::Kept if neighbor.enabled && change.is_any() => Reconfigured::Refiltered,
                 reconfigured => reconfigured,
             });
+            let stays = matches!(reconfigured, Some(Reconfigured::Kept | Reconfigured::Refiltered));
+            let needs_refresh =
+                |old: &&NeighborConfig| !old.keep_rejected && (change.import || neighbor.keep_rejected);
+            if stays && neighbor.enabled && before.get(address).filter(needs_refresh).is_some() {
+                touched.refreshed.push(*address);
+            }
             match reconfigured {
                 None if !neighbor.enabled => {}
                 None | Some(Reconfigured::Started) => touched.started.push(*address),
@@ -427,9 +441,32 @@ mod tests {
         let config = |n: NeighborConfig| Config { neighbors: vec![n], ..Config::default() };
         let touched = config(before).touched(&config(after), local_as);
         let count = |all: &[IpAddr]| all.len();
-        let Touched { reset, refiltered, started, stopped } = &touched;
+        let Touched { reset, refiltered, started, stopped, .. } = &touched;
         let got = format!("{} {} {} {}", count(reset), count(refiltered), count(started), count(stopped));
         assert_eq!(got, expected, "{touched:?}");
+    }
+
+    #[test]
+    fn routes_that_are_not_stored_are_asked_for() {
+        let address = "10.0.0.1".parse().unwrap();
+        let neighbor = |keep_rejected, default_policy| NeighborConfig {
+            keep_rejected,
+            default_policy: Some(default_policy),
+            ..NeighborConfig::new(address, Asn(2))
+        };
+        let check = |before: &NeighborConfig, after: &NeighborConfig, refiltered: usize, refreshed: usize| {
+            let config = |n: &NeighborConfig| Config { neighbors: vec![n.clone()], ..Config::default() };
+            let touched = config(before).touched(&config(after), Asn(1));
+            assert_eq!((touched.refiltered.len(), touched.refreshed.len()), (refiltered, refreshed));
+            assert!(touched.reset.is_empty());
+        };
+        use DefaultPolicy::{Accept, Reject};
+        check(&neighbor(true, Reject), &neighbor(true, Accept), 1, 0);
+        check(&neighbor(true, Reject), &neighbor(false, Reject), 0, 0);
+        check(&neighbor(true, Reject), &neighbor(false, Accept), 1, 0);
+        check(&neighbor(false, Reject), &neighbor(false, Reject), 0, 0);
+        check(&neighbor(false, Reject), &neighbor(false, Accept), 1, 1);
+        check(&neighbor(false, Reject), &neighbor(true, Reject), 0, 1);
     }
 
     #[test]

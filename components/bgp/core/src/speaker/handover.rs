@@ -44,6 +44,8 @@ struct PeerState {
     session: SessionState,
     life: Option<SessionEpoch>,
     end_of_rib: ByFamily<bool>,
+    #[serde(default)]
+    misses_routes: bool,
     endpoints: Option<Endpoints>,
     /// In this session, and in those before.
     read: [ReaderCounters; 2],
@@ -116,6 +118,7 @@ impl Peer {
             session: self.session.export(),
             life: self.life,
             end_of_rib: self.end_of_rib,
+            misses_routes: self.misses_routes,
             endpoints: self.session.established().and_then(|id| self.endpoints(id)),
             read: [self.read, self.read_before],
             sent: [self.sent, self.sent_before],
@@ -146,6 +149,7 @@ impl Peers {
         if let (Some(((connection, negotiated), endpoints)), Some(life)) = (up, state.life) {
             peer.opened(connection, endpoints);
             peer.end_of_rib = state.end_of_rib;
+            peer.misses_routes = state.misses_routes;
             peer.last_update = now;
             let info = peer.info(&negotiated);
             let carrier = Carrier { peer: index, life, spread: self.spread, source: self.identity.source };

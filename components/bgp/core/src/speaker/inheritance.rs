@@ -106,6 +106,7 @@ statements! {
     import: Vec<String>,
     export: Vec<String>,
     default_originate: DefaultOriginate,
+    keep_rejected: bool,
     default_policy: DefaultPolicy,
 }
 
@@ -189,7 +190,7 @@ mod tests {
         let group = json!([
             {"name": "x", "peer-as": 2, "hold-time": 9, "passive": true, "password": "p", "import": ["a"], "export": ["a", "b"],
              "ipv4-unicast": {"enabled": false}, "ipv6-unicast": {"enabled": true}, "send-community": {"large": false},
-             "default-policy": "accept", "multihop": 3, "description": "of the group"},
+             "default-policy": "accept", "keep-rejected": false, "multihop": 3, "description": "of the group"},
             {"name": "y", "peer-as": 3},
         ]);
         let of = |neighbor| config(group.clone(), neighbor);
@@ -199,6 +200,7 @@ mod tests {
         assert_eq!((all.import.join(" "), all.export.join(" ")), ("a".to_string(), "a b".to_string()));
         assert_eq!((all.ipv4_unicast.enabled, all.ipv6_unicast.enabled), (Some(false), Some(true)));
         assert!(all.send_community.standard && !all.send_community.large);
+        assert!(!all.keep_rejected);
         assert_eq!((all.default_policy, all.connect_retry_time), (Some(DefaultPolicy::Accept), 30));
         let own = of(
             json!({"address": "10.0.0.2", "group": "x", "peer-as": 7, "hold-time": 90, "passive": false, "import": ["b"],

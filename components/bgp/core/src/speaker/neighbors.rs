@@ -2,9 +2,9 @@
 
 use super::config::{NeighborConfig, Reconfigured};
 use super::control::Output;
-use super::peer::Peer;
+use super::peer::{ChangedPolicies, Peer};
 use super::peers::{Peers, event};
-use crate::event::PeerEvent;
+use crate::event::{PeerEvent, WithoutRefresh};
 use crate::family::FamilyIndex;
 use crate::policy::Policies;
 use crate::session;
@@ -46,18 +46,32 @@ impl Peers {
         self.set_policies(out);
     }
 
-    /// Gives the tables the policies of neighbors whose sessions are up, where the tables know others.
+    /// Gives the tables the policies of neighbors whose sessions are up, where the tables know others. Neighbors whose rejected routes
+    /// are not stored are asked for their routes.
     pub(super) fn set_policies(&mut self, out: &mut Outbox<Output>) {
-        let mut changed = Vec::new();
+        let (mut changed, mut unstored) = (Vec::new(), Vec::new());
         for &peer in self.by_address.values() {
             let known = self.peers.get_mut(usize::from(peer.0)).and_then(|p| p.as_deref_mut());
-            if let Some((import, export)) = known.and_then(|known| known.changed_policies(&mut self.bindings))
-            {
+            let policies = known.and_then(|known| known.changed_policies(&mut self.bindings));
+            if let Some(ChangedPolicies { import, export, needs_refresh }) = policies {
                 changed.push(PeerPolicies { peer, import, export });
+                unstored.extend(needs_refresh.then_some(peer));
             }
         }
         if !changed.is_empty() {
             out.push(Output::Order(None, Order::SetPolicies(changed.into())));
+        }
+        // After the order: the tables decide with the new policies on the routes that come.
+        for peer in unstored {
+            if !self.ask_for_refresh(peer, out)
+                && let Some(known) = self.peer_mut(peer)
+            {
+                known.misses_routes = true;
+                out.push(event(
+                    known.config.address,
+                    PeerEvent::NoRefresh(WithoutRefresh { is_missing: true }),
+                ));
+            }
         }
     }
 

@@ -5,12 +5,13 @@ use super::config::{Identity, NeighborConfig};
 use super::limits::Limits;
 use crate::attributes::ReceiveRules;
 use crate::endpoints::Endpoints;
+use crate::event::WithoutRefresh;
 use crate::family::{ByFamily, Families};
 use crate::intake::Reading;
 use crate::reader::{Reader, ReaderCounters};
 use crate::session::{ConnectionId, Negotiated, Session};
 use crate::shard::{ExportView, PeerIndex, PeerInfo, Sent};
-use crate::table::{ImportPolicies, PeerExport, SessionEpoch, Spread};
+use crate::table::{PeerExport, PeerImport, SessionEpoch, Spread};
 use crate::writer::Writer;
 use sluice_base::{Duration, Instant, Provenance};
 use smallvec::SmallVec;
@@ -41,6 +42,17 @@ pub(super) struct Carrier {
     pub source: u16,
 }
 
+/// The policies of an established session after a change.
+#[derive(Debug)]
+pub(super) struct ChangedPolicies {
+    /// The import of the neighbor's routes.
+    pub import: PeerImport,
+    /// The export to the neighbor.
+    pub export: PeerExport,
+    /// True if the import decides on routes that are not stored.
+    pub needs_refresh: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Peer {
     pub config: NeighborConfig,
@@ -57,7 +69,9 @@ pub(super) struct Peer {
     pub retired: bool,
     connections: SmallVec<[(ConnectionId, Endpoints); 2]>,
     /// The policies of the established session that the tables know.
-    policies: Option<(ImportPolicies, PeerExport)>,
+    policies: Option<(PeerImport, PeerExport)>,
+    /// True if routes of the session are missing: a changed import policy may accept them, and the neighbor cannot be asked for them.
+    pub misses_routes: bool,
     /// The neighbor's bounds on prefixes in this session.
     pub limits: Limits,
     /// Counts of messages read and written, in this session and earlier sessions.
@@ -80,6 +94,7 @@ impl Peer {
             retired: false,
             connections: SmallVec::new(),
             policies: None,
+            misses_routes: false,
             limits: Limits::default(),
             read: ReaderCounters::default(),
             sent: Sent::default(),
@@ -119,7 +134,7 @@ impl Peer {
         id: ConnectionId,
         negotiated: &Negotiated,
         bindings: &mut Bindings,
-    ) -> Option<(Link, ImportPolicies, PeerExport)> {
+    ) -> Option<(Link, PeerImport, PeerExport)> {
         let Carrier { peer, life, spread, source } = carrier;
         let outlet = self.outlet(id, negotiated, bindings)?;
         let import = bindings.import(&self.config, self.session.config().local_as);
@@ -194,15 +209,24 @@ impl Peer {
     }
 
     /// Returns the policies under the present configuration, if the session is established and the tables know others.
-    pub fn changed_policies(&mut self, bindings: &mut Bindings) -> Option<(ImportPolicies, PeerExport)> {
+    pub fn changed_policies(&mut self, bindings: &mut Bindings) -> Option<ChangedPolicies> {
         let export = self.outlet(self.session.established()?, self.session.negotiated()?, bindings)?;
         let import = bindings.import(&self.config, self.session.config().local_as);
-        let policies = Some((import, export));
-        if self.policies == policies {
+        let (old_import, old_export) = self.policies.as_ref()?;
+        if (old_import, old_export) == (&import, &export) {
             return None;
         }
-        self.policies.clone_from(&policies);
-        policies
+        let needs_refresh = *old_import != import && !old_import.keeps_rejected;
+        self.policies = Some((import.clone(), export.clone()));
+        Some(ChangedPolicies { import, export, needs_refresh })
+    }
+
+    /// Describes a session in which changed import policies cannot decide on all routes of the neighbor; `None` for other sessions.
+    pub fn without_refresh(&self) -> Option<WithoutRefresh> {
+        let negotiated = self.session.negotiated()?;
+        let is_concerned = self.misses_routes || !self.config.keep_rejected;
+        (is_concerned && !negotiated.route_refresh)
+            .then_some(WithoutRefresh { is_missing: self.misses_routes })
     }
 
     /// Returns negotiated families without advertisements to the neighbor: this router has no next hop for these families.
@@ -216,6 +240,7 @@ impl Peer {
         (self.read, self.sent) = (ReaderCounters::default(), Sent::default());
         self.end_of_rib = ByFamily::default();
         self.policies = None;
+        self.misses_routes = false;
         self.limits.end_session();
         self.life.take()
     }

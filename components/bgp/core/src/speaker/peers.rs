@@ -245,6 +245,9 @@ impl Peers {
                     out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                     out.push(Output::Up(address, connection, Box::new(link)));
                     out.push(event(address, PeerEvent::Up));
+                    if let Some(without) = self.peer_mut(index).and_then(|peer| peer.without_refresh()) {
+                        out.push(event(address, PeerEvent::NoRefresh(without)));
+                    }
                     let (import, export) = without_policy;
                     if import || export {
                         out.push(event(address, PeerEvent::NoPolicy { import, export }));
@@ -284,15 +287,15 @@ impl Peers {
         }
     }
 
-    /// Asks a neighbour for all its routes (RFC 2918).
-    pub fn ask_for_refresh(&mut self, index: PeerIndex, out: &mut Outbox<Output>) {
-        let Some(peer) = self.peer_mut(index) else { return };
+    /// Asks a neighbor for all its routes (RFC 2918). Returns false if the neighbor cannot be asked.
+    pub fn ask_for_refresh(&mut self, index: PeerIndex, out: &mut Outbox<Output>) -> bool {
+        let Some(peer) = self.peer_mut(index) else { return false };
         let (Some(connection), Some(negotiated)) = (peer.session.established(), peer.session.negotiated())
         else {
-            return;
+            return false;
         };
         if !negotiated.route_refresh {
-            return;
+            return false;
         }
         let families = negotiated.families;
         let mut octets = Vec::new();
@@ -301,6 +304,7 @@ impl Peers {
             peer.session.sent.route_refresh += 1;
         }
         out.push(Output::Send(peer.config.address, connection, octets));
+        true
     }
 
     /// A connection came or went.

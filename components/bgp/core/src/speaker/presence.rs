@@ -102,6 +102,12 @@ impl Config {
 }
 
 impl Control {
+    /// Iterates over the prefixes to which the RIB has routes, of those that policies ask for.
+    pub fn present(&self) -> impl Iterator<Item = IpPrefix> + '_ {
+        let all = self.presences.present.iter().filter(|question| question.scope == PresenceScope::All);
+        all.map(|question| question.prefix)
+    }
+
     /// Asks the RIB what a configuration needs, and nothing else. To be called before policies are bound.
     pub(super) fn ask_presence(&mut self, config: &Config, out: &mut Outbox<Output>) {
         let (new, gone) = self.presences.ask(config.presence_questions());

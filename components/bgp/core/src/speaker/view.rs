@@ -2,7 +2,7 @@
 
 use super::config::NeighborConfig;
 use super::{Control, Speaker};
-use crate::event::{ConnectError, DownReason};
+use crate::event::{ConnectError, DownReason, WithoutRefresh};
 use crate::family::{ByFamily, Families};
 use crate::reader::ReaderCounters;
 use crate::session::{MessageCounters, Negotiated, State, Timer};
@@ -41,6 +41,8 @@ pub struct NeighborView {
     pub config: NeighborConfig,
     /// True for routes from and to an external neighbor without a policy for them: nothing is accepted, nothing is announced.
     pub without_policy: (bool, bool),
+    /// The session's lack of ROUTE-REFRESH, where changed import policies need it; `None` if nothing is wrong.
+    pub without_refresh: Option<WithoutRefresh>,
     /// True if the neighbor is in this router's AS.
     pub internal: bool,
     /// The state of the session.
@@ -167,6 +169,7 @@ impl Control {
         Some(NeighborView {
             index,
             without_policy: peer.config.without_policy(self.peers.identity.local_as),
+            without_refresh: peer.without_refresh(),
             config: peer.config.clone(),
             internal: session.config().is_internal(),
             state: session.state(),

@@ -45,8 +45,8 @@ pub enum Order {
         life: SessionEpoch,
         /// The properties of the peer that the decision needs.
         info: PeerInfo,
-        /// The policies for the peer's routes.
-        import: ImportPolicies,
+        /// The import of the peer's routes.
+        import: PeerImport,
     },
     /// The peer is to be told all routes that its export view lets through.
     Open(PeerIndex, Box<PeerExport>),
@@ -92,13 +92,22 @@ pub struct Origination {
 /// The import policies of a peer, by family; `None` to accept every route unchanged.
 pub type ImportPolicies = ByFamily<Option<Arc<BoundPolicy>>>;
 
+/// The import of a peer's routes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerImport {
+    /// The policies for the peer's routes.
+    pub policies: ImportPolicies,
+    /// True if paths that the policies reject are stored.
+    pub keeps_rejected: bool,
+}
+
 /// The policies of a peer.
 #[derive(Clone, Debug)]
 pub struct PeerPolicies {
     /// The peer.
     pub peer: PeerIndex,
-    /// The policies for the peer's routes.
-    pub import: ImportPolicies,
+    /// The import of the peer's routes.
+    pub import: PeerImport,
     /// The export of routes to the peer.
     pub export: PeerExport,
 }
@@ -251,7 +260,7 @@ impl Table {
             Order::PeerUp { peer, life, info, import } => {
                 self.each(|family, shard| {
                     shard.peer_up(peer, info);
-                    shard.set_import(peer, import[family].clone());
+                    shard.set_import(peer, import.policies[family].clone(), import.keeps_rejected);
                 });
                 let place = usize::from(peer.0);
                 if self.peers.len() <= place {
@@ -288,7 +297,7 @@ impl Table {
             },
             Order::SetSource(source, name, import) => self.each(|family, shard| {
                 shard.set_source(source, name.clone());
-                shard.set_import(source, import[family].clone());
+                shard.set_import(source, import[family].clone(), true);
             }),
             Order::AnswerIpv4(answer, provenance) => {
                 self.answer::<Ipv4Prefix>(&answer, provenance);
@@ -320,7 +329,9 @@ impl Table {
     fn set_policies(&mut self, policies: &[PeerPolicies]) {
         let mut views: ByFamily<Vec<(PeerIndex, Arc<ExportView>)>> = ByFamily::default();
         for PeerPolicies { peer, import, export } in policies {
-            self.each(|family, shard| shard.set_import(*peer, import[family].clone()));
+            self.each(|family, shard| {
+                shard.set_import(*peer, import.policies[family].clone(), import.keeps_rejected);
+            });
             let Some(known) = self.peer_mut(*peer) else { continue };
             let before = known.outlet.replace(Box::new(export.clone()));
             let has_other_hops = before.is_none_or(|before| {

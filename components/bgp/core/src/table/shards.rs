@@ -40,7 +40,7 @@ pub(super) trait FamilyShard {
     fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr>;
     fn set_full(&mut self, peer: PeerIndex, is_full: bool);
     fn set_source(&mut self, source: PeerIndex, name: Arc<str>);
-    fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>);
+    fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>, keeps_rejected: bool);
     fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>);
     fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>);
     fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]);
@@ -84,8 +84,8 @@ impl<P: Sharded> FamilyShard for Part<P> {
     fn set_source(&mut self, source: PeerIndex, name: Arc<str>) {
         self.shard.set_source(source, name);
     }
-    fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>) {
-        self.shard.set_import(peer, policy);
+    fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>, keeps_rejected: bool) {
+        self.shard.set_import(peer, policy, keeps_rejected);
     }
     fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
         self.shard.join(peer, view);

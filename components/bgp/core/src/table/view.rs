@@ -3,7 +3,9 @@
 use super::{Sharded, Spread, Table};
 use crate::family::FamilyIndex;
 use crate::shard::rules::Announced;
-use crate::shard::{ExportVerdict, GroupView, NotSent, PeerIndex, Resolution, RouteView, ShardView};
+use crate::shard::{
+    ExportVerdict, GroupView, NotSent, PeerIndex, PolicyHits, Resolution, RouteView, ShardView,
+};
 use crate::wire::multiprotocol::NextHop;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -132,6 +134,18 @@ impl<'t> Tables<'t> {
     /// The number of prefixes of a family that `peer` was told; see [`crate::shard::Shard::advertised`].
     pub fn advertised<P: Sharded>(self, peer: PeerIndex) -> u32 {
         self.shards::<P>().map(|s| s.advertised(peer)).sum()
+    }
+
+    /// Returns the hits of a policy over all routes of a family, in slices of `limit`.
+    pub fn policy_hits<P: Sharded>(self, policy: &str, limit: usize) -> PolicyHits {
+        let mut hits = PolicyHits::new();
+        for shard in self.shards::<P>() {
+            let mut from = Some(0);
+            while let Some(place) = from {
+                from = shard.count_hits(policy, place, limit, &mut hits);
+            }
+        }
+        hits
     }
 
     /// The update groups of a family, table by table.

@@ -49,6 +49,10 @@ pub struct ScriptedPeer<P> {
     /// The policies for its routes, and for routes to it.
     pub import: TestPolicy,
     pub export: TestPolicy,
+    /// True if the router stores its routes that import policy rejects.
+    pub keep_rejected: bool,
+    /// The router's requests for all routes that it has not answered.
+    pub asked: usize,
     pub connection: Option<ConnectionId>,
     /// What it announced in this session and not withdrew.
     pub announced: BTreeMap<P, Route>,
@@ -69,6 +73,12 @@ impl<P> ScriptedPeer<P> {
     pub fn internal(&self) -> bool {
         self.asn == LOCAL_AS
     }
+}
+
+/// Returns the address of a peer beyond those of the test's own network.
+fn far_addr(n: usize) -> IpAddr {
+    let [high, low] = (n as u16).to_be_bytes();
+    IpAddr::from([10, 1, high, low])
 }
 
 /// An address of a family's next hops.
@@ -118,7 +128,7 @@ impl<P: Net> Dut<P> {
     pub fn new(asns: &[u32], tables: u16) -> Self {
         let identity = identity(tables);
         let peers = asns.iter().enumerate().map(|(n, asn)| ScriptedPeer {
-            address: P::host_addr(n as u8 + 2),
+            address: u8::try_from(n + 2).map_or_else(|_| far_addr(n), P::host_addr),
             asn: *asn,
             router_id: n as u32 + 2,
             on_subnet: false,
@@ -127,6 +137,8 @@ impl<P: Net> Dut<P> {
             relationship: None,
             import: TestPolicy::default(),
             export: TestPolicy::default(),
+            keep_rejected: true,
+            asked: 0,
             connection: None,
             announced: BTreeMap::new(),
             told: BTreeMap::new(),
@@ -172,6 +184,7 @@ impl<P: Net> Dut<P> {
                 default_policy: Some(DefaultPolicy::Accept),
                 import: p.import.names(),
                 export: p.export.names(),
+                keep_rejected: p.keep_rejected,
                 ..NeighborConfig::new(p.address, Asn(p.asn))
             };
             config.offer(self.families);
@@ -249,6 +262,7 @@ impl<P: Net> Dut<P> {
         peer.told.clear();
         peer.end_of_rib = false;
         peer.transmit = false;
+        peer.asked = 0;
     }
 
     /// A peer connects and the session comes up.
@@ -363,6 +377,17 @@ impl<P: Net> Dut<P> {
         self.say(peer, &withdrawal(prefixes));
     }
 
+    /// A peer answers the router's requests for all routes (RFC 2918); `false` if there are none.
+    pub fn answer_refresh(&mut self, peer: usize) -> bool {
+        if std::mem::take(&mut self.peers[peer].asked) == 0 {
+            return false;
+        }
+        for (prefix, route) in self.peers[peer].announced.clone() {
+            self.say(peer, &announcement(&[prefix], &route));
+        }
+        true
+    }
+
     /// The RIB answers its oldest question; `false` if there is none.
     pub fn answer_one(&mut self) -> bool {
         let Some(addr) = self.questions.pop_front() else { return false };
@@ -440,6 +465,7 @@ impl<P: Net> Dut<P> {
             busy |= self.slice(256) == Progress::More;
             busy |= self.drain_rib(1000);
             for peer in 0..self.peers.len() {
+                busy |= self.answer_refresh(peer);
                 busy |= self.transmit(peer, 4096);
             }
             if !busy {
@@ -459,6 +485,7 @@ impl<P: Net> Dut<P> {
             if frame.kind == MessageType::Update {
                 hear_update(&mut self.peers[peer], frame.body);
             } else {
+                self.peers[peer].asked += usize::from(frame.kind == MessageType::RouteRefresh);
                 self.peers[peer].messages.push(frame.kind);
             }
         }

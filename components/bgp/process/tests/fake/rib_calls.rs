@@ -133,6 +133,14 @@ impl rib::Rib for Served<FakeRib> {
         Ok(rib::UnsubscribeReply {})
     }
 
+    async fn reject_routes(
+        &self,
+        _: &CallContext,
+        _: rib::RejectRoutesRequest,
+    ) -> Result<rib::RejectRoutesReply, XrlError> {
+        not_here()
+    }
+
     async fn lookup_route(
         &self,
         _: &CallContext,
