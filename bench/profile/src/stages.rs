@@ -13,7 +13,9 @@ use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::shard::{Interest, PeerIndex, PeerInfo, Sent};
-use sluice_bgp::table::{Order, PeerExport, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned};
+use sluice_bgp::table::{
+    Order, PeerExport, PeerImport, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned,
+};
 use sluice_bgp::wire::MessageType;
 use sluice_machine::{Budget, Outbox, Progress};
 use smallvec::SmallVec;
@@ -187,7 +189,7 @@ impl Driven {
             let router_id = RouterId(number as u32 + 2);
             let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
             table.order(
-                Order::PeerUp { peer: peer(number), life: LIFE, info, import: ByFamily::default() },
+                Order::PeerUp { peer: peer(number), life: LIFE, info, import: PeerImport::default() },
                 &mut out,
             );
             table.order(Order::Open(peer(number), Box::new(outlet(scene.ipv6))), &mut out);

@@ -328,7 +328,9 @@ impl SendArgs {
                 spec
             }
             _ => {
-                return Err(PktgenError::Usage("UDP packets need --to and --source, XIP packets --to".into()));
+                return Err(PktgenError::Usage(
+                    "UDP packets need --to and --source, XIP packets --to".into(),
+                ));
             }
         };
         spec.size = self.size.map(usize::from);

@@ -101,6 +101,13 @@ pub struct PeerImport {
     pub keeps_rejected: bool,
 }
 
+impl Default for PeerImport {
+    /// Returns an import without policies, which stores what policies reject.
+    fn default() -> Self {
+        PeerImport { policies: ImportPolicies::default(), keeps_rejected: true }
+    }
+}
+
 /// The policies of a peer.
 #[derive(Clone, Debug)]
 pub struct PeerPolicies {
