@@ -1,4 +1,4 @@
-//! Hits of a policy: the present routes that meet each term, by use. `show policy NAME` shows them below the definition.
+//! Hits of a policy: the number of present routes that meet a term, by use. `show policy NAME` prints hits below the definition.
 
 use crate::idl::bgp::v1 as pb;
 use crate::sessions::family;
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use sluice_console::{Call, counted};
 use std::time::Duration;
 
-/// The least time for an answer: BGP evaluates the policy on all routes for it, between other work.
+/// The least time for an answer: BGP evaluates the policy on every route, between other work.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Neighbors that are named before the others are counted: an update group may have thousands.
+/// Neighbors printed by address. More are counted: an update group may have thousands.
 const NAMED: usize = 4;
 
-/// Returns the hits of a policy with these terms, by use; null if BGP does not answer.
+/// Returns the hits of a policy with terms `terms`, by use; null if BGP does not answer.
 pub(crate) async fn count(call: Call<'_>, policy: &str, terms: &[String]) -> Value {
     let client = pb::BgpClient::new(&call.router, &call.target).with_deadline(call.timeout.max(DEADLINE));
     let request = pb::GetPolicyHitsRequest { policy: policy.into() };
@@ -22,7 +22,7 @@ pub(crate) async fn count(call: Call<'_>, policy: &str, terms: &[String]) -> Val
     }
 }
 
-/// Returns a use as a document, with all terms in their order.
+/// Returns a use as a document, with the terms in order.
 fn document(place: &pb::PolicyUse, terms: &[String]) -> Value {
     let routes = |term: &String| {
         let found = place.terms.iter().find(|hits| hits.term == *term);
@@ -54,7 +54,7 @@ pub(crate) fn lines(place: &Value) -> Vec<String> {
     std::iter::once(first).chain(terms.iter().map(line)).collect()
 }
 
-/// Names the neighbors of a use, and the group that all of them are in.
+/// Names the neighbors of a use, and the common group.
 fn neighbors(place: &Value) -> String {
     let all: Vec<&str> =
         place["neighbors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -77,7 +77,7 @@ mod tests {
     fn lines(place: pb::PolicyUse) -> String {
         let terms = ["low".to_owned(), "rest".to_owned()];
         let place = pb::PolicyUse { family: Family::Ipv4.into(), ..place };
-        lines(&document(&place, &terms)).join("\n")
+        super::lines(&document(&place, &terms)).join("\n")
     }
 
     #[test]
