@@ -67,6 +67,9 @@ pub struct XipProcess {
     nwp: nwp::NeighborRoutes,
     /// True once the RIB has sent the routes that it had at the subscription.
     knows_routes: Cell<bool>,
+    /// True once the FEA has sent all interfaces. Before, the program of an earlier process goes on: an empty cache would send packets to
+    /// sockets that do not exist yet.
+    knows_interfaces: Cell<bool>,
     pings: Pings,
     /// The reason why the program does not run.
     without_program: RefCell<Option<String>>,
@@ -114,6 +117,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 subscription,
                 nwp,
                 knows_routes: Cell::new(false),
+                knows_interfaces: Cell::new(false),
                 pings: Pings::default(),
                 without_program: RefCell::default(),
                 without_sockets: RefCell::default(),
@@ -182,7 +186,7 @@ impl XipProcess {
             let Some(settings) = self.settings.borrow().clone() else { continue };
             self.follow_sockets(&settings).await;
             tunnel::follow(&self, &settings).await;
-            if self.maps.borrow().is_none() && self.knows_routes.get() {
+            if self.maps.borrow().is_none() && self.knows_routes.get() && self.knows_interfaces.get() {
                 self.start_program(&settings).await;
             }
         }
@@ -362,7 +366,8 @@ impl fea::InterfaceObserver for Served {
                 InterfaceEvent::Removed(index) => {
                     self.interfaces.borrow_mut().remove(index);
                 }
-                InterfaceEvent::SnapshotBegin | InterfaceEvent::SnapshotEnd => {}
+                InterfaceEvent::SnapshotBegin => {}
+                InterfaceEvent::SnapshotEnd => self.knows_interfaces.set(true),
             }
             self.input(Input::Interface(event));
         }
