@@ -13,7 +13,9 @@ use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::shard::{Interest, PeerIndex, PeerInfo, Sent};
-use sluice_bgp::table::{Order, PeerExport, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned};
+use sluice_bgp::table::{
+    Order, PeerExport, PeerImport, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned,
+};
 use sluice_bgp::wire::MessageType;
 use sluice_machine::{Budget, Outbox, Progress};
 use smallvec::SmallVec;
@@ -187,7 +189,7 @@ impl Driven {
             let router_id = RouterId(number as u32 + 2);
             let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
             table.order(
-                Order::PeerUp { peer: peer(number), life: LIFE, info, import: ByFamily::default() },
+                Order::PeerUp { peer: peer(number), life: LIFE, info, import: PeerImport::default() },
                 &mut out,
             );
             table.order(Order::Open(peer(number), Box::new(outlet(scene.ipv6))), &mut out);
@@ -265,6 +267,7 @@ impl Driven {
 fn outlet(ipv6: bool) -> PeerExport {
     let own = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
     PeerExport {
+        agreed: Families::of(|family| ipv6 || family == FamilyIndex::IPV4),
         families: Families::of(|family| ipv6 || family == FamilyIndex::IPV4),
         counted: Families::default(),
         next_hops: ByFamily::new([SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())]),

@@ -9,7 +9,7 @@ use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::shard::{ExportView, Interest, PeerIndex, PeerInfo, Sent, SentCommunities};
-use sluice_bgp::table::{Order, PeerExport, SessionEpoch, Spread, Table, TableEvent, Versioned};
+use sluice_bgp::table::{Order, PeerExport, PeerImport, SessionEpoch, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
 use sluice_machine::{Budget, Outbox, Progress};
 use smallvec::SmallVec;
@@ -83,7 +83,7 @@ impl Session {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
             let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
-            let up = Order::PeerUp { peer: *peer, life: LIFE, info, import: ByFamily::default() };
+            let up = Order::PeerUp { peer: *peer, life: LIFE, info, import: PeerImport::default() };
             tables.iter_mut().for_each(|table| table.order(up.clone(), &mut out));
         }
         Session {
@@ -171,6 +171,7 @@ impl Session {
     pub fn join(&mut self, together: bool) {
         for peer in self.receivers.clone() {
             let outlet = PeerExport {
+                agreed: Families::only(FamilyIndex::IPV4),
                 families: Families::only(FamilyIndex::IPV4),
                 counted: Families::default(),
                 next_hops: ByFamily::new([SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()]),

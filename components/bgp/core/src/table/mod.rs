@@ -101,6 +101,13 @@ pub struct PeerImport {
     pub keeps_rejected: bool,
 }
 
+/// Every route is accepted unchanged.
+impl Default for PeerImport {
+    fn default() -> Self {
+        PeerImport { policies: ImportPolicies::default(), keeps_rejected: true }
+    }
+}
+
 /// The policies of a peer.
 #[derive(Clone, Debug)]
 pub struct PeerPolicies {
