@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // The packet generator: runs on live frames, writes all headers of the next packet and sends the frame out of the
-// interface. The kernel reuses frames without resetting them, so that each round rewrites every header, and each octet of
-// a raw frame.
+// interface. The kernel reuses frames without resetting them, so that each round rewrites every header, and the octets of a
+// raw frame that may have changed on the way.
 #include <linux/in.h>
 #include <linux/udp.h>
 #include "layout.h"
@@ -20,11 +20,13 @@ const volatile __u32 family = 4;
 const volatile __u32 stream = 0;
 // The Ethernet, IP and UDP headers. Destination address and checksums are zero.
 const volatile __u8 headers[64];
-// The octets of a raw frame and the number of its octets.
+// The octets of a raw frame, and the number of octets that each round writes. The octets behind stay as the kernel made them.
 const volatile __u64 raw[RAW_WORDS];
 const volatile __u32 raw_octets = 0;
 // The offset of a raw frame's stamp; 0 for frames without a stamp.
 const volatile __u32 raw_stamp = 0;
+// The offset at which a raw frame has the first 4 octets of the destination; 0 for frames without a destination.
+const volatile __u32 raw_destination = 0;
 // The sum of the IPv4 header's 16-bit words.
 const volatile __u32 ip_sum = 0;
 // The sum of the 16-bit words of the UDP pseudo-header, the UDP header, and magic and stream of the stamp.
@@ -116,7 +118,7 @@ static __always_inline int write_ipv6(struct xdp_md *ctx, struct destination *to
     return 1;
 }
 
-static __always_inline int write_raw(struct xdp_md *ctx, __u64 sequence)
+static __always_inline int write_raw(struct xdp_md *ctx, struct destination *to, __u64 sequence)
 {
     __u8 *start = frame_start(ctx);
     const volatile __u8 *octets = (const volatile __u8 *)raw;
@@ -135,6 +137,12 @@ static __always_inline int write_raw(struct xdp_md *ctx, __u64 sequence)
             return 0;
         start[at] = octets[at];
     }
+    if (raw_destination) {
+        __u8 *place = start + raw_destination;
+        if ((void *)(place + 4) > frame_end(ctx))
+            return 0;
+        __builtin_memcpy(place, to->address, 4);
+    }
     if (!raw_stamp)
         return 1;
     struct stamp *stamp = (void *)(start + raw_stamp);
@@ -149,7 +157,7 @@ static __always_inline int write_raw(struct xdp_md *ctx, __u64 sequence)
 static __always_inline int write_packet(struct xdp_md *ctx, struct destination *to, __u64 sequence, __u32 flow)
 {
     if (family == 0)
-        return write_raw(ctx, sequence);
+        return write_raw(ctx, to, sequence);
     if (family == 4)
         return write_ipv4(ctx, to, sequence, flow);
     return write_ipv6(ctx, to, sequence, flow);

@@ -198,7 +198,16 @@ static __always_inline int select_edge(struct xdp_md *ctx, struct way *way, __u3
     return to;
 }
 
-static __always_inline int forward(struct xdp_md *ctx, struct port *port, __u32 index)
+// Counts an undeliverable packet, and drops it unless its sender gets a report.
+static __always_inline int fail(struct xdp_md *ctx, struct port *port, struct xip_settings *settings, enum xip_reason reason)
+{
+    if (!settings->has_reports)
+        return drop(ctx, port, reason);
+    note(reason);
+    return to_user(ctx, port, settings);
+}
+
+static __always_inline int forward(struct xdp_md *ctx, struct port *port, struct xip_settings *settings, __u32 index)
 {
     struct ethhdr *ethernet = frame_start(ctx);
     struct xip_header *header = (void *)(ethernet + 1);
@@ -206,7 +215,7 @@ static __always_inline int forward(struct xdp_md *ctx, struct port *port, __u32 
     if ((void *)(header + 1) > frame_end(ctx) || !member || member->action != MEMBER_FORWARD)
         return drop(ctx, port, XIP_NO_MEMBER);
     if (!header->hop_limit)
-        return drop(ctx, port, XIP_HOP_LIMIT);
+        return fail(ctx, port, settings, XIP_HOP_LIMIT);
     if (ctx->data_end - ctx->data > (__u64)member->mtu + sizeof(*ethernet))
         return drop(ctx, port, XIP_TOO_BIG);
     header->hop_limit -= 1;
@@ -267,11 +276,11 @@ int sluice_xip(struct xdp_md *ctx)
         }
         __u32 action = answer & 0xff, index = answer >> 32;
         if (action == XIP_FORWARD)
-            return forward(ctx, port, index);
+            return forward(ctx, port, settings, index);
         if (action == XIP_DROP)
             return drop(ctx, port, XIP_DROPPED);
         if (action == XIP_UNREACHABLE)
-            return drop(ctx, port, XIP_NOT_REACHED);
+            return fail(ctx, port, settings, XIP_NOT_REACHED);
         // A message about packets may be for this host where other packets are not.
         if (action == XIP_UNSUPPORTED && !header->next_header)
             return drop(ctx, port, XIP_NOT_SUPPORTED);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Debug, Display};
 use core::net::IpAddr;
 use core::str::FromStr;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The number of a principal: a kind of destination with routing rules of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -331,6 +331,24 @@ impl Prefix for XidPrefix {
             *octet |= 0x80 >> (self.len % 8);
         }
         Some(child)
+    }
+}
+
+impl Serialize for XidPrefix {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if s.is_human_readable() { s.collect_str(self) } else { (self.octets, self.len).serialize(s) }
+    }
+}
+
+impl<'de> Deserialize<'de> for XidPrefix {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        if d.is_human_readable() {
+            let text = alloc::string::String::deserialize(d)?;
+            return text.parse().map_err(D::Error::custom);
+        }
+        let (octets, len) = <([u8; Xid::LEN], u8)>::deserialize(d)?;
+        Self::from_parts(octets, len).ok_or_else(|| D::Error::custom(PrefixError::Length))
     }
 }
 

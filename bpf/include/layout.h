@@ -222,6 +222,8 @@ struct xip_settings {
     // Nanoseconds between two packets of one source to user space, and the burst in nanoseconds.
     __u64 punt_interval;
     __u64 punt_burst;
+    // 1 if user space reports undeliverable packets to their senders: such packets go there, within the budget.
+    __u64 has_reports;
 };
 
 // Sources of packets to user space, by a hash of interface and sender.

@@ -62,7 +62,8 @@ macro_rules! module {
 thread_local! {
     /// libyang's context serves a single thread, and takes a while to create.
     static SCHEMA: Schema =
-        Schema::of(&[module!("bgp"), module!("static"), module!("fea")]).expect("our modules are good");
+        Schema::of(&[module!("bgp"), module!("static"), module!("fea"), module!("xip")])
+            .expect("our modules are good");
     /// The base configuration of the statements.
     static BASE: Tree = SCHEMA.with(|schema| {
         schema.read("base", include_str!("../seeds/router.conf")).expect("the seed is good")
@@ -95,6 +96,7 @@ pub fn load(octets: &[u8]) {
                 "bgp" => sluice_bgp_process::config::settings(part).err().map(|e| e.to_string()),
                 "static" => sluice_static_process::config::input(&routes(&part)).err().map(|e| e.to_string()),
                 "fea" => sluice_fea_process::configuration::read(&part).err().map(|e| e.to_string()),
+                "xip" => sluice_xip_process::config::settings(part).err().map(|e| e.to_string()),
                 other => panic!("{other} has a configuration that no target reads"),
             };
         }
@@ -166,14 +168,11 @@ pub fn edit(octets: &[u8]) {
 
 /// The routes of the part, as static receives them.
 fn routes(part: &serde_json::Value) -> Change {
-    let entries = part["route"].as_array().into_iter().flatten();
-    let edit = |entry: &serde_json::Value| Edit {
-        subtree: None,
-        name: "route".into(),
-        key: None,
-        value: Some(entry.clone()),
+    let entries = |name: &'static str| {
+        let all = part[name].as_array().into_iter().flatten();
+        all.map(move |entry| Edit { subtree: None, name: name.into(), key: None, value: Some(entry.clone()) })
     };
-    Change { clear: true, edits: entries.map(edit).collect() }
+    Change { clear: true, edits: entries("route").chain(entries("xid-route")).collect() }
 }
 
 /// Valid configurations: one with every statement, in braces and as lines.

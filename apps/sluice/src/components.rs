@@ -67,6 +67,7 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("rib", module, none, metrics, sluice_rib_process::configuration::check),
     builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
     builtin!("static", module, none, metrics),
+    builtin!("xip", module, commands, metrics),
     builtin!("guard"),
 ];
 
@@ -80,6 +81,7 @@ pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {
         "rib" => sluice_rib_process::run(options),
         "bgp" => sluice_bgp_process::run(options),
         "static" => sluice_static_process::run(options),
+        "xip" => sluice_xip_process::run(options),
         "guard" => sluice_guard_process::run(options),
         other => anyhow::bail!("there is no component `{other}` in this executable"),
     }

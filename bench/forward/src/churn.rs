@@ -1,9 +1,9 @@
 //! The rate while routes change: the same router, with 100,000 changes a second and without.
 
 use crate::Prefixes;
-use crate::router::{Engines, Router};
-use crate::traffic::{Spread, measure, on_field};
 use anyhow::Result;
+use bench_forward::router::{Engines, Router};
+use bench_forward::traffic::{Spread, measure, on_field};
 use bench_report::{Bar, Report, median, number};
 use serde_json::json;
 use std::path::Path;

@@ -2,9 +2,9 @@
 //! High-Speed Production Use" (Uppsala University): by tables and packet filters, with many flows and with two.
 
 use crate::Prefixes;
-use crate::router::Engines;
-use crate::traffic::{Load, Run, measure, on_prepared_field};
 use anyhow::{Context, Result};
+use bench_forward::router::Engines;
+use bench_forward::traffic::{Load, Run, measure, on_prepared_field};
 use bench_report::{Plot, Report, Series, median, number, table};
 use serde_json::json;
 use sluice_base::{IpPrefix, Rng};

@@ -1,8 +1,8 @@
 //! A full table loaded into the fast path's tables alone, beside into the kernel: the time from the first operation to the last.
 
 use crate::Prefixes;
-use crate::network;
 use anyhow::{Context, Result};
+use bench_forward::network;
 use bench_report::{Bar, Report, median, number, table};
 use serde_json::json;
 use sluice_base::{IpPrefix, Provenance, TableId};

@@ -6,13 +6,11 @@ mod chain;
 mod churn;
 mod figures;
 mod loading;
-mod network;
 mod rates;
 mod repoint;
-mod router;
-mod traffic;
 
 use anyhow::{Context, Result};
+use bench_forward::{is_forwarded, router};
 use bench_lab::TableArgs;
 use bench_report::Report;
 use clap::{Parser, ValueEnum};
@@ -102,15 +100,4 @@ fn run(args: &Args, pins: &std::path::Path) -> Result<()> {
     let plots: Vec<_> = plots.iter().map(|(suffix, plot)| (*suffix, plot)).collect();
     report.finish(&plots)?;
     Ok(())
-}
-
-/// Returns true for prefixes whose addresses are neither the network's own nor never forwarded.
-fn is_forwarded(prefix: &IpPrefix) -> bool {
-    match prefix.addr() {
-        std::net::IpAddr::V4(address) => {
-            let first = address.octets()[0];
-            prefix.len() > 0 && ![0, 10, 127].contains(&first) && first < 224
-        }
-        std::net::IpAddr::V6(_) => prefix.len() > 0,
-    }
 }

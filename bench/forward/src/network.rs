@@ -7,8 +7,9 @@ use sluice_lab::{Lab, LabOptions, Topology};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// The router's port to the source, and its ports to the sinks.
+/// The router's port to the source.
 pub const IN: &str = "rin";
+/// The router's ports to the sinks.
 pub const OUT: [&str; 2] = ["rout0", "rout1"];
 /// The nodes of the sinks, and their interfaces.
 pub const SINKS: [(&str, &str); 2] = [("b", "bin"), ("c", "cin")];

@@ -1,9 +1,9 @@
 //! Packets a second of the router's processor time: XDP and the kernel, in turn, on the real tables.
 
 use crate::Prefixes;
-use crate::router::Engines;
-use crate::traffic::{Run, Spread, measure, on_field};
 use anyhow::Result;
+use bench_forward::router::Engines;
+use bench_forward::traffic::{Run, Spread, measure, on_field};
 use bench_report::{Bar, Report, median, number, table};
 use serde_json::json;
 use sluice_base::IpPrefix;

@@ -1,9 +1,9 @@
 //! A next hop under all routes changes: the time until packets take the new way.
 
 use crate::Prefixes;
-use crate::router::Engines;
-use crate::traffic::{Spread, on_field, sink, start};
 use anyhow::{Result, ensure};
+use bench_forward::router::Engines;
+use bench_forward::traffic::{Spread, on_field, sink, start};
 use bench_report::{Bar, Report, median};
 use serde_json::json;
 use std::path::Path;

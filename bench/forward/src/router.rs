@@ -39,8 +39,11 @@ impl Engines {
 /// Routes in a batch from the RIB.
 const FROM_RIB: usize = 4096;
 
-/// The group of every route.
+/// The group of every route of [`Router::load`].
 const GROUP: GroupId = GroupId(1);
+
+/// The groups of routes by one way each.
+const WAYS: [GroupId; 2] = [GroupId(2), GroupId(3)];
 
 /// The longest wait for the fast path.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -135,9 +138,27 @@ impl Router {
         self.pump()
     }
 
+    /// Announces the prefixes by a way each: those at even places by the first way, the others by the second.
+    pub fn load_in_turn(&mut self, prefixes: &[IpPrefix]) -> Result<()> {
+        for (way, group) in WAYS.into_iter().enumerate() {
+            self.set_group(group, way);
+            let own: Vec<IpPrefix> = prefixes.iter().skip(way).step_by(WAYS.len()).copied().collect();
+            self.move_to(&own, way);
+        }
+        self.pump()
+    }
+
+    /// Announces the prefixes by a way, in the place of an earlier one. [`Router::load_in_turn`] comes first.
+    pub fn move_to(&mut self, prefixes: &[IpPrefix], way: usize) {
+        self.update(prefixes, WAYS.get(way).copied());
+    }
+
     /// Announces the prefixes, or withdraws them.
     pub fn change(&mut self, prefixes: &[IpPrefix], announced: bool) {
-        let group = announced.then_some(GROUP);
+        self.update(prefixes, announced.then_some(GROUP));
+    }
+
+    fn update(&mut self, prefixes: &[IpPrefix], group: Option<GroupId>) {
         let ipv4: Vec<Ipv4Prefix> = prefixes.iter().filter_map(|p| (*p).try_into().ok()).collect();
         let ipv6: Vec<Ipv6Prefix> = prefixes.iter().filter_map(|p| (*p).try_into().ok()).collect();
         let now = self.now();
@@ -168,9 +189,13 @@ impl Router {
 
     /// Points the group of all routes to a way.
     pub fn point_to(&mut self, way: usize) {
+        self.set_group(GROUP, way);
+    }
+
+    fn set_group(&mut self, group: GroupId, way: usize) {
         let now = self.now();
-        let ipv4 = vec![(GROUP, self.forwarding(way, Family::Ipv4))];
-        let ipv6 = vec![(GROUP, self.forwarding(way, Family::Ipv6))];
+        let ipv4 = vec![(group, self.forwarding(way, Family::Ipv4))];
+        let ipv6 = vec![(group, self.forwarding(way, Family::Ipv6))];
         let input = Input::UpdateIpv4(TableId::MAIN, FibBatch { groups: ipv4, ..FibBatch::default() });
         self.drive.handle(now, input, &mut self.effects);
         let input = Input::UpdateIpv6(TableId::MAIN, FibBatch { groups: ipv6, ..FibBatch::default() });

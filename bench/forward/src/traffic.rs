@@ -70,8 +70,11 @@ pub struct Run {
 
 /// The lab of one run, with a router that has its routes.
 pub struct Field<'a> {
+    /// The lab.
     pub lab: &'a Lab,
+    /// The threads of the router's ports.
     pub threads: Threads,
+    /// The router.
     pub router: Router,
 }
 
@@ -93,18 +96,23 @@ pub fn on_prepared_field<T: Send>(
     pins: &Path,
     work: impl FnOnce(&mut Field<'_>) -> Result<T> + Send,
 ) -> Result<T> {
+    on_lab(|lab, threads| {
+        if let Some(rules) = rules {
+            lab.exec("r", "nft", [rules])?;
+        }
+        let mut router = Router::start(lab, engines, pins)?;
+        router.load(prefixes)?;
+        router.settle()?;
+        work(&mut Field { lab, threads, router })
+    })
+}
+
+/// Builds a network, and runs `work` on a thread inside the router's node.
+pub fn on_lab<T: Send>(work: impl FnOnce(&Lab, Threads) -> Result<T> + Send) -> Result<T> {
     let before = network::polling_threads();
     let lab = network::up()?;
     let threads = Threads::of_new_lab(&before)?;
-    if let Some(rules) = rules {
-        lab.exec("r", "nft", [rules])?;
-    }
-    let result = lab.inside("r", || {
-        let mut router = Router::start(&lab, engines, pins)?;
-        router.load(prefixes)?;
-        router.settle()?;
-        work(&mut Field { lab: &lab, threads, router })
-    })?;
+    let result = lab.inside("r", || work(&lab, threads))?;
     lab.down()?;
     result
 }
@@ -123,6 +131,11 @@ pub fn start(lab: &Lab, load: impl Into<Load>) -> Result<Running> {
         udp.flows = flows;
         udp.flow_length = flow_length;
     }
+    launch(lab, spec)
+}
+
+/// Starts a source of the packets `spec`.
+pub fn launch(lab: &Lab, spec: Spec) -> Result<Running> {
     lab.inside("a", || -> Result<Running> {
         network::pin_to_source()?;
         Ok(Generator::new(spec).start()?)
@@ -144,17 +157,36 @@ pub fn measure(
 ) -> Result<Run> {
     let sink = sink(field.lab, 0)?;
     let running = start(field.lab, load)?;
+    meter(
+        &field.threads,
+        running,
+        || Ok(sink.tally().received),
+        seconds,
+        || {
+            meanwhile(&mut field.router)?;
+            field.router.pump()
+        },
+    )
+}
+
+/// Counts the packets that arrive in `seconds`, by `received`, and ends the source. `meanwhile` runs again and again.
+pub fn meter(
+    threads: &Threads,
+    running: Running,
+    received: impl Fn() -> Result<u64>,
+    seconds: f64,
+    mut meanwhile: impl FnMut() -> Result<()>,
+) -> Result<Run> {
     sleep(WARM_UP);
-    let (cpu, sent, received) = (field.threads.router_cpu()?, running.sent(), sink.tally().received);
+    let (cpu, sent, before) = (threads.router_cpu()?, running.sent(), received()?);
     let begin = Instant::now();
     while begin.elapsed().as_secs_f64() < seconds {
-        meanwhile(&mut field.router)?;
-        field.router.pump()?;
+        meanwhile()?;
         sleep(Duration::from_millis(1));
     }
     let elapsed = begin.elapsed().as_secs_f64();
-    let cpu = (field.threads.router_cpu()? - cpu).as_secs_f64();
-    let received = (sink.tally().received - received) as f64;
+    let cpu = (threads.router_cpu()? - cpu).as_secs_f64();
+    let received = (received()? - before) as f64;
     let sent = (running.sent() - sent) as f64;
     running.stop()?;
     Ok(Run { per_cpu_second: received / cpu, per_second: received / elapsed, arrived: received / sent })

@@ -41,6 +41,6 @@ pub use deletion::DeletionStage;
 pub use dump::DumpStage;
 pub use expect::ExpectStage;
 pub use live::LiveStage;
-pub use prefix_table::{Cursor, PrefixTable, TableKey};
+pub use prefix_table::{PrefixTable, TableKey};
 pub use stage::{Source, Stage, Upstream};
-pub use store::{OrderedStore, Store, TrieKey, TrieStore};
+pub use store::{Cursor, OrderedStore, Store, TrieKey, TrieStore};

@@ -6,7 +6,7 @@
 //! ([`Cursor`]) is the last visited key: its successor can be found after any insertion or removal. XORP kept a reference
 //! count in each node for safe iterators (section 5.3); a key needs none, costs one descent per slice, and cannot leak.
 
-use crate::store::{OrderedStore, Store, TrieKey, TrieStore};
+use crate::store::{Cursor, OrderedStore, Store, TrieKey, TrieStore};
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix, XidPrefix};
 use smallvec::SmallVec;
 
@@ -41,16 +41,6 @@ trie_key!(Ipv6Prefix, u128);
 
 impl TableKey for XidPrefix {
     type Store<V: Send> = OrderedStore<Self, V>;
-}
-
-/// A place in a table that survives any change of the table: the last visited key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Cursor<P> {
-    /// Before the first key.
-    #[default]
-    Start,
-    /// After the given key, even if the key no longer exists.
-    After(P),
 }
 
 /// The usual largest number of prefixes around a prefix in the Internet's table; more cost an allocation.

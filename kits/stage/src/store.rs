@@ -1,10 +1,19 @@
 //! The storage of prefix tables: one kind for numbers that a processor computes with, one for longer keys.
 
-use crate::prefix_table::Cursor;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use prefix_trie::PrefixMap;
 use sluice_base::Prefix;
+
+/// A place in a table that survives any change of the table: the last visited key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Cursor<P> {
+    /// Before the first key.
+    #[default]
+    Start,
+    /// After the given key, even if the key no longer exists.
+    After(P),
+}
 
 /// A map from prefix to value, in the order of addresses, shorter prefixes first.
 pub trait Store<P: Prefix, V>: Default {
@@ -135,8 +144,8 @@ impl<P: TrieKey, V> Store<P, V> for TrieStore<P, V> {
     }
 }
 
-/// A sorted map, for keys of any width. Most keys are whole identifiers without structure, for which a trie needs a node for every few
-/// of their bits (docs/decisions/0025-a-table-for-xids.md).
+/// A sorted map, for keys of any width. Most keys are whole identifiers without structure, for which the trie takes
+/// several hundred octets each (docs/decisions/0025-a-table-for-xids.md).
 #[derive(Clone)]
 pub struct OrderedStore<P, V> {
     map: BTreeMap<P, V>,

@@ -35,6 +35,18 @@ impl MappedArray {
         Ok(MappedArray { mapping, entries, octets })
     }
 
+    /// Maps an array whose shape is known: for a process that may not make the BPF system call, and so cannot ask for the shape.
+    /// `octets` is the size of a value.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses, as it does for an array with fewer octets.
+    pub fn with_shape(map: BorrowedFd<'_>, entries: usize, octets: usize) -> Result<Self, BpfError> {
+        let octets = octets.next_multiple_of(8);
+        let mapping = ffi::Mapping::new(map, octets * entries).map_err(BpfError::call("mapping an array"))?;
+        Ok(MappedArray { mapping, entries, octets })
+    }
+
     /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries

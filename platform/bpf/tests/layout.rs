@@ -5,7 +5,9 @@
 mod btf;
 
 use sluice_bpf::Embedded;
-use sluice_bpf::layout::xip::{self, CacheAction, CacheLine, CacheSlot, ReasonCount, Settings, Source, Tunnel};
+use sluice_bpf::layout::xip::{
+    self, CacheAction, CacheLine, CacheSlot, ReasonCount, Settings, Source, Tunnel,
+};
 use sluice_bpf::layout::*;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -37,7 +39,7 @@ fn structs_have_the_same_sizes_and_offsets() {
     same!(
         cache,
         "xip_settings",
-        Settings { key, line_shift, shadow_interval, multiplier, punt_interval, punt_burst }
+        Settings { key, line_shift, shadow_interval, multiplier, punt_interval, punt_burst, has_reports }
     );
     same!(cache, "xip_source", Source { time });
     same!(cache, "xip_count", ReasonCount { packets });

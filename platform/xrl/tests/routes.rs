@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use sluice_base::{
     Address, Distance, Encapsulation, FamilyId, FibBatch, FibRoute, Forwarding, GroupId, Identifier,
     InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix, Provenance, RouteAction, RouteBatch,
-    RouteKind, RouteSet, RouteUpdate, Tag,
+    RouteKind, RouteSet, RouteUpdate, Tag, XidPrefix,
 };
 use sluice_xrl::routes::*;
 
@@ -45,6 +45,7 @@ fn forwarding<G: Gateway + Debug>(gateway: impl Strategy<Value = G>) -> impl Str
     prop_oneof![
         Just(Forwarding::Discard),
         Just(Forwarding::Reject),
+        Just(Forwarding::Local),
         prop::collection::vec(hop(gateway), 1..4).prop_map(|h| Forwarding::many(h).unwrap())
     ]
 }
@@ -68,6 +69,10 @@ fn v4() -> impl Strategy<Value = Ipv4Prefix> + Clone {
 
 fn v6() -> impl Strategy<Value = Ipv6Prefix> + Clone {
     (any::<u128>(), 0..=128u8).prop_map(|(bits, len)| Ipv6Prefix::from_parts(bits, len).unwrap())
+}
+
+fn xids() -> impl Strategy<Value = XidPrefix> + Clone {
+    (any::<[u8; 24]>(), 0..=192u8).prop_map(|(bits, len)| XidPrefix::from_parts(bits, len).unwrap())
 }
 
 fn batch<P: Prefix>(prefix: impl Strategy<Value = P> + Clone) -> impl Strategy<Value = RouteBatch<P>> {
@@ -116,9 +121,10 @@ where
 
 proptest! {
     #[test]
-    fn routes_come_back(v4 in batch(v4()), v6 in batch(v6())) {
+    fn routes_come_back(v4 in batch(v4()), v6 in batch(v6()), xids in batch(xids())) {
         comes_back(&v4)?;
         comes_back(&v6)?;
+        comes_back(&xids)?;
         prop_assert!(decode_routes::<Ipv6Prefix>(&encode_routes(&v4)).is_err());
     }
 
@@ -133,7 +139,11 @@ proptest! {
     #[test]
     fn garbage_is_refused_without_a_panic(version in OLDEST_VERSION..=VERSION, head in 0..2u8, mut data: Vec<u8>) {
         if data.len() > 3 {
-            data[..3].copy_from_slice(&[version, head + 1, 4]);
+            data[..3].copy_from_slice(&[version, head + 1, FamilyId::XID.0]);
+        }
+        let _ = decode_routes::<XidPrefix>(&data);
+        if data.len() > 3 {
+            data[2] = 4;
         }
         let _ = (decode_routes::<Ipv4Prefix>(&data), decode_fib::<Ipv4Prefix, IpAddr>(&data));
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import struct
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,18 +19,24 @@ from .errors import XrlError
 from .router import Client, Router
 
 _RIB = "rib.v1.Rib"
-_IPV4, _IPV6 = 4, 6
+_IPV4, _IPV6, _XID = 4, 6, 10
+_PRINCIPALS = {
+    "ad": 0x10, "hid": 0x11, "cid": 0x12, "sid": 0x13, "uni4id": 0x14, "i4id": 0x15, "u4id": 0x16, "xdp": 0x17, "serval": 0x18,
+    "flowid": 0x19, "u6id": 0x1B, "zf": 0x20, "lpm": 0x21, "ether": 0x22, "x4id": 0x50, "i6id": 0x51, "x6id": 0x52, "hidv2": 0x53,
+}
 
 
 @dataclass(frozen=True)
 class Route:
-    """A route to announce: its prefix, and the addresses or the interface that packets go to; neither discards them."""
+    """A route to announce: its prefix, and the addresses or the interface that packets go to; neither discards them, `local` means this
+    host. Prefixes and addresses may be XIDs: `ad-` and 40 hexadecimal digits, and `/` with the number of bits of the ID for a prefix."""
 
     prefix: str
     via: Sequence[str] = field(default_factory=tuple)
     interface: int = 0
     metric: int = 0
     tag: int = 0
+    local: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,8 +97,8 @@ class RibOrigin:
             self._client = None  # that RIB died; the next one is told everything
 
     async def _update(self, changes: Sequence[Route | Withdrawal], complete: bool) -> None:
-        for family in (_IPV4, _IPV6):
-            of_family = [c for c in changes if ipaddress.ip_network(c.prefix).version == family]
+        for family in (_IPV4, _IPV6, _XID):
+            of_family = [c for c in changes if _family(c.prefix) == family]
             client = self._client
             if not of_family or client is None:
                 continue
@@ -112,18 +119,50 @@ class RibOrigin:
                 await client.call("UnregisterOrigin", self._named)
 
 
+def xid(text: str) -> bytes:
+    """The 24 octets of an XID's text. Raises ValueError for another text."""
+    name, dash, digits = text.partition("-")
+    kind = int(name[2:], 16) if name.startswith("0x") else _PRINCIPALS.get(name.lower())
+    if not dash or kind is None or len(digits) != 40:
+        raise ValueError(f"{text!r} is no XID: expected TYPE-ID with 40 hexadecimal digits")
+    return struct.pack(">I", kind) + bytes.fromhex(digits)
+
+
+def _family(prefix: str) -> int:
+    return _XID if "-" in prefix else ipaddress.ip_network(prefix).version
+
+
+def net(prefix: str) -> dict[str, Any]:
+    """A prefix as a message common.v1.Net. Raises ValueError for a text that is none, or has bits after its length."""
+    if _family(prefix) != _XID:
+        network = ipaddress.ip_network(prefix)
+        return {"octets": network.network_address.packed, "length": network.prefixlen}
+    text, _, bits = prefix.partition("/")
+    octets, length = xid(text), 32 + int(bits or 160)
+    if not 32 <= length <= 192:
+        raise ValueError(f"{prefix!r}: expected 0 to 160 bits of the ID")
+    if int.from_bytes(octets, "big") & ((1 << (192 - length)) - 1):
+        raise ValueError(f"{prefix!r} has bits after its length")
+    return {"octets": octets, "length": length, "family": _XID}
+
+
+def addr(text: str) -> dict[str, Any]:
+    """An address as a message common.v1.Addr: an IP address or an XID."""
+    return {"octets": xid(text), "family": _XID} if "-" in text else {"octets": ipaddress.ip_address(text).packed}
+
+
 def _change(change: Route | Withdrawal, sets: list[dict[str, Any]]) -> dict[str, Any]:
-    net = ipaddress.ip_network(change.prefix)
-    message: dict[str, Any] = {"net": {"octets": net.network_address.packed, "length": net.prefixlen}}
+    message: dict[str, Any] = {"net": net(change.prefix)}
     if isinstance(change, Withdrawal):
         return {**message, "delete": True}
     hops: list[dict[str, Any]] = [
-        {"gateway": {"octets": ipaddress.ip_address(address).packed}, "interface": change.interface, "weight": 1}
+        {"gateway": addr(address), "interface": change.interface, "weight": 1}
         for address in change.via
     ]
     if not hops and change.interface:
         hops = [{"interface": change.interface, "weight": 1}]
-    forwarding = {"kind": "NEXT_HOPS" if hops else "DISCARD", "next_hops": hops}
+    kind = "LOCAL" if change.local else "NEXT_HOPS" if hops else "DISCARD"
+    forwarding = {"kind": kind, "next_hops": [] if change.local else hops}
     entry = {"forwarding": forwarding, "metric": change.metric, "tag": change.tag}
     if entry not in sets:
         sets.append(entry)

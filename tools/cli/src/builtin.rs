@@ -33,13 +33,14 @@ fn show_routes() -> Command {
         "place",
         Kind::Place,
         false,
-        "a prefix (its routes only), or an address (the route it is forwarded by)",
+        "a prefix (its routes only), or an address or XID (the route it is forwarded by)",
     )
     .flag("longer", None, "the prefix and all inside it")
     .flag("kernel", None, "the kernel's table as it is, instead of the RIB's")
     .choice_of("origin", Kind::Text, Some(origins), "only routes of this origin")
     .flag("v4", Some('4'), "only IPv4")
     .flag("v6", Some('6'), "only IPv6")
+    .flag("xid", None, "only XIDs")
     .choice_of("table", Kind::Number, None, "the routing table's number; 254 if absent")
     .choice_of("limit", Kind::Number, None, "at most this many prefixes")
     .also("route")

@@ -1,7 +1,7 @@
 //! What an argument takes.
 
 use serde::Deserialize;
-use sluice_base::IpPrefix;
+use sluice_base::{IpPrefix, XidPrefix};
 use std::net::IpAddr;
 
 /// The source of values that only a running router knows: a call, and a path in the reply.
@@ -65,7 +65,10 @@ impl Kind {
             Kind::Number | Kind::Revision => word.parse::<u64>().is_ok(),
             Kind::Addr => word.parse::<IpAddr>().is_ok(),
             Kind::Net => word.parse::<IpPrefix>().is_ok(),
-            Kind::Place => word.parse::<IpAddr>().is_ok() || word.parse::<IpPrefix>().is_ok(),
+            Kind::Place => {
+                let is_ip = word.parse::<IpAddr>().is_ok() || word.parse::<IpPrefix>().is_ok();
+                is_ip || word.parse::<XidPrefix>().is_ok()
+            }
             Kind::Words(words) => words.iter().any(|(w, _)| w == word),
             _ => true,
         };
@@ -74,7 +77,7 @@ impl Kind {
             Kind::Revision => "a number of commits to go back".into(),
             Kind::Addr => "an IP address".into(),
             Kind::Net => "a prefix, as 192.0.2.0/24".into(),
-            Kind::Place => "an address or a prefix".into(),
+            Kind::Place => "an address, a prefix or an XID".into(),
             Kind::Words(words) => {
                 let words: Vec<&str> = words.iter().map(|(w, _)| w.as_str()).collect();
                 format!("one of {}", words.join(", "))

@@ -31,7 +31,7 @@ fn lines_and_what_they_mean() {
         ),
         ("monitor sessions count 3", "monitor"),
         ("rollback", "incomplete command; expected <revision>"),
-        ("show routes frob", "`frob` is not right for `place`: an address or a prefix is expected"),
+        ("show routes frob", "`frob` is not right for `place`: an address, a prefix or an XID is expected"),
     ] {
         assert_eq!(meant(&grammar, line), id, "{line}");
     }
@@ -68,7 +68,7 @@ fn what_may_follow() {
     for (line, expected) in [
         ("sh", "show"),
         ("show ip ", "interface route"),
-        ("show routes --", "--kernel --limit --longer --origin --table --v4 --v6 <place>"),
+        ("show routes --", "--kernel --limit --longer --origin --table --v4 --v6 --xid <place>"),
         ("show events component ", "<component>"),
         ("monitor ", "all commits component count last processes routes sessions"),
     ] {

@@ -1,6 +1,7 @@
 //! Commands that a component carries out with code of its own.
 
 use crate::{Failure, Output};
+use serde_json::Value;
 use sluice_cli::{Command, Values};
 use sluice_xrl::XrlEndpoint;
 use std::pin::Pin;
@@ -21,9 +22,23 @@ pub struct ComponentCommands {
     pub bundled: &'static [&'static str],
     /// Returns what `sluice doctor` reports of a running component.
     pub notices: for<'a> fn(Call<'a>) -> Notices<'a>,
+    /// Counts the present routes that meet the terms of a policy, for a component that has policies.
+    pub policy_hits: Option<PolicyHits>,
     /// The descriptors of the component's own XRL interfaces: an encoded `FileDescriptorSet`.
     pub descriptors: &'static [u8],
 }
+
+/// Counts of routes by the terms of policies.
+#[derive(Clone, Copy)]
+pub struct PolicyHits {
+    /// Returns the counts of a policy, by its name and the names of its terms; null if the component does not answer.
+    pub count: for<'a> fn(Call<'a>, &'a str, &'a [String]) -> Hits<'a>,
+    /// Returns the lines about a use of the policy.
+    pub lines: fn(&Value) -> Vec<String>,
+}
+
+/// Counts that are requested.
+pub type Hits<'a> = Pin<Box<dyn Future<Output = Value> + 'a>>;
 
 /// A command that is carried out.
 pub type Done<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;

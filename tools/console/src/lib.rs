@@ -9,7 +9,7 @@ mod failure;
 mod output;
 mod wide;
 
-pub use commands::{Call, ComponentCommands, Done, Notice, Notices};
+pub use commands::{Call, ComponentCommands, Done, Hits, Notice, Notices, PolicyHits};
 pub use failure::Failure;
 pub use output::{Output, Paint, Table, Wanted, addr, fail, net};
 pub use sluice_cli::render::{bytes, counted, span};

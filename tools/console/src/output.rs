@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use crate::wide::widen;
 use serde_json::Value;
+use sluice_base::{Address, AnyPrefix};
 use sluice_cli::Filters;
 use sluice_xrl::idl::common::v1 as common;
 use std::io::{self, IsTerminal, Write};
-use std::net::IpAddr;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 /// The form of a command's output.
@@ -323,10 +323,10 @@ impl Table {
 
 /// An address of a message, as text.
 pub fn addr(addr: Option<&common::Addr>) -> String {
-    addr.and_then(|a| IpAddr::try_from(a).ok()).map_or_else(|| "-".into(), |a| a.to_string())
+    addr.and_then(|a| Address::try_from(a).ok()).map_or_else(|| "-".into(), |a| a.to_string())
 }
 
 /// A prefix of a message, as text.
 pub fn net(net: Option<&common::Net>) -> String {
-    net.and_then(|n| sluice_base::IpPrefix::try_from(n).ok()).map_or_else(|| "-".into(), |p| p.to_string())
+    net.and_then(|n| AnyPrefix::try_from(n).ok()).map_or_else(|| "-".into(), |p| p.to_string())
 }

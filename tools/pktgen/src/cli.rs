@@ -1,10 +1,10 @@
 //! `sluice pktgen`: the command line.
 
-use crate::destinations::{self, first_hosts, in_turn, random_hosts, zipf};
+use crate::destinations::{self, first_bits, first_hosts, in_turn, random_hosts, zipf};
 use crate::replay::{Pace, Replay, Replayed};
 use crate::signals::Signals;
 use crate::spec::{Content, MOST_FLOWS, Spec, Udp};
-use crate::{DEFAULT_WINDOW, Generator, PktgenError, Sink, capture, raw, report};
+use crate::{DEFAULT_WINDOW, Generator, PktgenError, Sink, XipFormat, capture, raw, report};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use sluice_base::{IpPrefix, Rng};
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Packets for tests and measurements: sent, counted, replayed.
 #[derive(Clone, Debug, Subcommand)]
 pub enum PktgenCommand {
-    /// Send numbered UDP packets as fast as the kernel can, or at a rate.
+    /// Send numbered UDP packets, or XIP packets, as fast as the kernel can, or at a rate.
     Send(Box<SendArgs>),
     /// Count the packets of a stream: losses, duplicates, reordering. Ends by Ctrl-C or SIGTERM.
     Count(CountArgs),
@@ -41,7 +41,7 @@ pub struct SendArgs {
     #[arg(long, value_name = "MAC", value_parser = ethernet, required_unless_present = "raw")]
     to: Option<[u8; 6]>,
     /// The source address.
-    #[arg(long, value_name = "ADDRESS", required_unless_present = "raw")]
+    #[arg(long, value_name = "ADDRESS", required_unless_present_any = ["raw", "xip"])]
     source: Option<IpAddr>,
     /// A destination: an address, or a prefix for its first host; may be repeated.
     #[arg(long = "destination", value_name = "ADDRESS", value_parser = prefix)]
@@ -65,11 +65,15 @@ pub struct SendArgs {
     /// Packets in a row with the same destination and source port.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     flow_length: u32,
+    /// XIP packets whose destination address has this form, in place of UDP packets. Each destination is an autonomous domain made of
+    /// an IPv4 prefix: the first bit after the prefix is set. `count` does not count such frames.
+    #[arg(long, value_name = "FORMAT", value_enum, conflicts_with_all = ["source", "random", "flows", "flow_length"])]
+    xip: Option<XipFormat>,
     /// A frame of fixed octets as hexadecimal digits, in place of UDP packets. If --size leaves 16 octets for it, each
     /// frame ends with the sequence number; `count` does not count such frames.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "source", "destination", "destinations", "random", "zipf"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "source", "destination", "destinations", "random", "zipf", "xip"])]
     raw: Option<PathBuf>,
-    /// Octets of each frame without its check sequence, 60 to 1514; 78 at least for IPv6. If absent, the least possible.
+    /// Octets of each frame without its check sequence, 60 to 1514; 78 at least for IPv6, 22 and 28 for each row of XIP. If absent, the least possible.
     #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u16).range(60..=1514))]
     size: Option<u16>,
     /// Packets a second; as fast as possible if absent.
@@ -312,9 +316,10 @@ fn run_replay(replay: &Replay, signals: &Signals) -> Result<Replayed, PktgenErro
 impl SendArgs {
     /// Returns the packets that the arguments describe.
     fn spec(&self) -> Result<Spec, PktgenError> {
-        let mut spec = match (&self.raw, self.to, self.source) {
+        let mut spec = match (&self.raw, self.to, self.source, self.xip) {
             (Some(file), ..) => Spec::raw(&self.interface, raw::read(file)?),
-            (None, Some(to), Some(source)) => {
+            (None, Some(to), _, Some(format)) => Spec::xip(&self.interface, to, format, self.ring()?),
+            (None, Some(to), Some(source), None) => {
                 let destinations = self.ring()?;
                 let mut spec = Spec::udp(&self.interface, to, source, destinations);
                 if let Content::Udp(Udp { flows, flow_length, .. }) = &mut spec.content {
@@ -322,7 +327,11 @@ impl SendArgs {
                 }
                 spec
             }
-            _ => return Err(PktgenError::Usage("UDP packets need --to and --source".into())),
+            _ => {
+                return Err(PktgenError::Usage(
+                    "UDP packets need --to and --source, XIP packets --to".into(),
+                ));
+            }
         };
         spec.size = self.size.map(usize::from);
         // A raw frame has the length of its template, or that of the shortest Ethernet frame.
@@ -344,6 +353,7 @@ impl SendArgs {
         }
         let mut random = Rng::from_seed(self.seed);
         let list = match self.random {
+            None if self.xip.is_some() => first_bits(&prefixes),
             Some(count) => random_hosts(&prefixes, count as usize, &mut random),
             None => first_hosts(&prefixes),
         };

@@ -25,6 +25,16 @@ pub fn first_hosts(prefixes: &[IpPrefix]) -> Vec<IpAddr> {
     prefixes.iter().map(|prefix| host(*prefix, 1)).collect()
 }
 
+/// Returns one IPv4 address for each IPv4 prefix: the first bit after the prefix is set, so that the address is in no longer prefix
+/// that continues with zeros. IPv6 prefixes are left out.
+pub fn first_bits(prefixes: &[IpPrefix]) -> Vec<IpAddr> {
+    let address = |prefix: &IpPrefix| match prefix.addr() {
+        IpAddr::V4(_) => Some(host(*prefix, (1_u128 << 31).checked_shr(prefix.len().into()).unwrap_or(0))),
+        IpAddr::V6(_) => None,
+    };
+    prefixes.iter().filter_map(address).collect()
+}
+
 /// Draws `count` addresses: each time a prefix, all with the same probability, and in the prefix an address, all with the
 /// same probability. Without prefixes there are none.
 pub fn random_hosts(prefixes: &[IpPrefix], count: usize, random: &mut Rng) -> Vec<IpAddr> {
@@ -121,6 +131,27 @@ mod tests {
             ["10.1.0.0/16", "10.0.0.7", "fd00::/64", "0.0.0.0/0"].iter().filter_map(|p| parse(p)).collect();
         let hosts: Vec<String> = first_hosts(&prefixes).iter().map(ToString::to_string).collect();
         assert_eq!(hosts, ["10.1.0.1", "10.0.0.7", "fd00::1", "0.0.0.1"]);
+    }
+
+    #[test]
+    fn the_first_bit_after_an_ipv4_prefix_is_set() {
+        let prefixes: Vec<IpPrefix> = [
+            "10.1.0.0/16",
+            "10.0.0.0/8",
+            "192.0.2.4/30",
+            "192.0.2.4/31",
+            "10.0.0.7",
+            "0.0.0.0/0",
+            "fd00::/64",
+        ]
+        .iter()
+        .filter_map(|p| parse(p))
+        .collect();
+        let addresses: Vec<String> = first_bits(&prefixes).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            addresses,
+            ["10.1.128.0", "10.128.0.0", "192.0.2.6", "192.0.2.5", "10.0.0.7", "128.0.0.0"]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The generator: its program, and the thread that runs the program on live frames.
 
-use crate::spec::{Content, STAMP, Spec, Udp};
-use crate::{PktgenError, ffi, headers, permit};
+use crate::spec::{Content, STAMP, Spec};
+use crate::{PktgenError, ffi, headers, permit, xip};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::time::{ClockId, clock_gettime};
@@ -58,15 +58,13 @@ impl Generator {
         let octets = spec.octets()?;
         let interface = interface_index(&spec.interface)?;
         permit::check(&spec.interface, spec.named_again.as_deref())?;
-        let program = load(&spec, octets)?;
-        let frame = match &spec.content {
-            Content::Udp(_) => vec![0; octets],
-            Content::Raw(frame) => {
-                let mut frame = frame.clone();
-                frame.resize(octets, 0);
-                frame
-            }
+        let mut frame = match &spec.content {
+            Content::Udp(_) => Vec::new(),
+            Content::Xip(xip) => xip::frame(hardware_address(&spec.interface)?, xip.to, xip.format, octets),
+            Content::Raw(frame) => frame.clone(),
         };
+        let program = load(&spec, octets, &frame)?;
+        frame.resize(octets, 0);
         ffi::prepare_interrupts().map_err(PktgenError::call("setting a signal's handler"))?;
         let done = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
             .map_err(|error| PktgenError::call("making an event")(error.into()))?;
@@ -92,14 +90,23 @@ impl Generator {
     }
 }
 
-/// Loads the generator's program for frames of `octets` octets.
-fn load(spec: &Spec, octets: usize) -> Result<Loaded, PktgenError> {
+/// Loads the generator's program for frames of `octets` octets. `template` has the octets of frames other than UDP.
+fn load(spec: &Spec, octets: usize, template: &[u8]) -> Result<Loaded, PktgenError> {
     let mut loader = Loader::new(Embedded::Pktgen)
         .constant_u32("stream", spec.stream)
         .constant_u64("limit", spec.limit.map_or(0, u64::from))
         .constant_u64("omitted", spec.omitted.map_or(0, |sequence| sequence.saturating_add(1)))
         // Nanoseconds between packets in 1/1024.
         .constant_u64("gap", spec.rate.map_or(0, |rate| (1_024_000_000_000 / u64::from(rate)).max(1)));
+    let mut ring: &[IpAddr] = &[];
+    let template = |loader: Loader, rewritten: usize| {
+        let mut constant = template.to_vec();
+        constant.resize(RAW_OCTETS, 0);
+        loader
+            .constant_u32("family", 0)
+            .constant("raw", &constant)
+            .constant_u32("raw_octets", rewritten as u32)
+    };
     match &spec.content {
         Content::Udp(udp) => {
             let from = hardware_address(&spec.interface)?;
@@ -111,32 +118,32 @@ fn load(spec: &Spec, octets: usize) -> Result<Loaded, PktgenError> {
                 .constant("headers", &constant)
                 .constant_u32("ip_sum", headers.ip_sum)
                 .constant_u32("udp_sum", headers.udp_sum)
-                .constant_u32("destination_mask", udp.destinations.len() as u32 - 1)
                 .constant_u32("flow_length", udp.flow_length)
-                .constant_u32("flows", udp.flows)
-                .entries("destinations", udp.destinations.len() as u32);
+                .constant_u32("flows", udp.flows);
+            ring = &udp.destinations;
+        }
+        Content::Xip(xip) => {
+            // No router changes the payload, which the kernel's frames keep.
+            loader = template(loader, xip.format.header_octets())
+                .constant_u32("raw_destination", xip.format.destination_offset() as u32);
+            ring = &xip.destinations;
         }
         Content::Raw(frame) => {
-            let mut constant = frame.clone();
-            constant.resize(RAW_OCTETS, 0);
             let has_stamp = octets - frame.len() >= STAMP;
-            loader = loader
-                .constant_u32("family", 0)
-                .constant("raw", &constant)
-                .constant_u32("raw_octets", octets as u32)
+            loader = template(loader, octets)
                 .constant_u32("raw_stamp", if has_stamp { (octets - STAMP) as u32 } else { 0 });
         }
     }
-    let program = loader.load()?;
-    if let Content::Udp(udp) = &spec.content {
-        store_destinations(&program, udp)?;
-    }
+    let entries = ring.len().max(1) as u32;
+    let program =
+        loader.constant_u32("destination_mask", entries - 1).entries("destinations", entries).load()?;
+    store_destinations(&program, ring)?;
     Ok(program)
 }
 
-fn store_destinations(program: &Loaded, udp: &Udp) -> Result<(), BpfError> {
+fn store_destinations(program: &Loaded, ring: &[IpAddr]) -> Result<(), BpfError> {
     let map = MappedArray::new(program.map("destinations")?)?;
-    for (entry, address) in udp.destinations.iter().enumerate() {
+    for (entry, address) in ring.iter().enumerate() {
         let mut octets = [0; 16];
         match address {
             IpAddr::V4(address) => octets[..4].copy_from_slice(&address.octets()),

@@ -1,7 +1,7 @@
 //! The packet generator, its sink, and replay of captures.
 //!
 //! [`Generator`] sends numbered packets at the rate that the kernel reaches: an XDP program (`bpf/pktgen.bpf.c`) writes
-//! each frame, and the kernel sends it out of an interface. [`Sink`] is the other end (`bpf/sink.bpf.c`): it counts the
+//! each frame, UDP over IP or XIP, and the kernel sends it out of an interface. [`Sink`] is the other end (`bpf/sink.bpf.c`): it counts the
 //! packets of a stream and finds losses, duplicates and reordering by their numbers. [`Replay`] sends the frames of a
 //! capture in their own timing by a packet socket.
 //!
@@ -35,10 +35,12 @@ mod report;
 mod signals;
 mod sink;
 mod spec;
+mod xip;
 
 pub use cli::{PktgenCommand, run};
 pub use error::PktgenError;
 pub use generator::{Generator, Running, Sent};
 pub use replay::{Pace, Replay, Replayed};
 pub use sink::{DEFAULT_WINDOW, Sink, lost};
-pub use spec::{Content, MOST_FLOWS, Spec, Udp};
+pub use spec::{Content, MOST_FLOWS, Spec, Udp, Xip};
+pub use xip::{XipFormat, domain, unknown_domain};

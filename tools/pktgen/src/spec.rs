@@ -1,6 +1,6 @@
 //! The description of the packets to send.
 
-use crate::{PktgenError, headers};
+use crate::{PktgenError, XipFormat, headers};
 use sluice_bpf::layout::Stamp;
 use std::net::IpAddr;
 use std::num::NonZeroU64;
@@ -46,6 +46,8 @@ pub struct Spec {
 pub enum Content {
     /// UDP packets with a stamp at the beginning of the payload.
     Udp(Udp),
+    /// XIP packets without a stamp, which no sink counts.
+    Xip(Xip),
     /// The same octets each time. If the frame's size leaves room for it, the stamp is at the frame's end.
     Raw(Vec<u8>),
 }
@@ -66,10 +68,26 @@ pub struct Udp {
     pub flow_length: u32,
 }
 
+/// Generated XIP packets.
+#[derive(Clone, Debug)]
+pub struct Xip {
+    /// The Ethernet address of the receiver.
+    pub to: [u8; 6],
+    /// The form of the destination address.
+    pub format: XipFormat,
+    /// The destinations in turn, IPv4 addresses of which the autonomous domains are made ([`crate::domain`]): a power of two of them.
+    pub destinations: Vec<IpAddr>,
+}
+
 impl Spec {
     /// Describes UDP packets of one flow: full speed, without end, of the least size.
     pub fn udp(interface: &str, to: [u8; 6], source: IpAddr, destinations: Vec<IpAddr>) -> Self {
         Spec::of(interface, Content::Udp(Udp { to, source, destinations, flows: 1, flow_length: 1 }))
+    }
+
+    /// Describes XIP packets: full speed, without end, without payload.
+    pub fn xip(interface: &str, to: [u8; 6], format: XipFormat, destinations: Vec<IpAddr>) -> Self {
+        Spec::of(interface, Content::Xip(Xip { to, format, destinations }))
     }
 
     /// Describes frames of the octets `frame`, beginning with the Ethernet header.
@@ -95,6 +113,13 @@ impl Spec {
                 udp.check()?;
                 (headers::octets(udp.source) + STAMP).max(LEAST_OCTETS)
             }
+            Content::Xip(xip) => {
+                check_ring(&xip.destinations)?;
+                if xip.destinations.iter().any(IpAddr::is_ipv6) {
+                    return usage("the domains of XIP packets are made of IPv4 prefixes".into());
+                }
+                xip.format.header_octets().max(LEAST_OCTETS)
+            }
             Content::Raw(frame) if frame.len() < 14 => {
                 return usage(format!(
                     "a raw frame of {} octets has no Ethernet header, which has 14",
@@ -117,20 +142,27 @@ impl Spec {
 impl Udp {
     fn check(&self) -> Result<(), PktgenError> {
         let usage = |text: &str| Err(PktgenError::Usage(text.into()));
-        if self.destinations.is_empty() {
-            return usage("there is no destination: give one by --destination, or a file by --destinations");
-        }
+        check_ring(&self.destinations)?;
         if self.destinations.iter().any(|address| address.is_ipv4() != self.source.is_ipv4()) {
             return usage(
                 "source and destinations are not of one family; send each family by its own command",
             );
-        }
-        if !self.destinations.len().is_power_of_two() || self.destinations.len() > crate::destinations::MOST {
-            return usage("the number of destinations is no power of two up to 1048576");
         }
         if self.flows == 0 || self.flows > MOST_FLOWS || self.flow_length == 0 {
             return usage("there have to be 1 to 64512 flows, of 1 packet at least");
         }
         Ok(())
     }
+}
+
+/// Tests that the program can walk through the destinations.
+fn check_ring(destinations: &[IpAddr]) -> Result<(), PktgenError> {
+    let usage = |text: &str| Err(PktgenError::Usage(text.into()));
+    if destinations.is_empty() {
+        return usage("there is no destination: give one by --destination, or a file by --destinations");
+    }
+    if !destinations.len().is_power_of_two() || destinations.len() > crate::destinations::MOST {
+        return usage("the number of destinations is no power of two up to 1048576");
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@
 
 use sluice_bpf::layout::Tally;
 use sluice_lab::{Lab, LabOptions, until};
-use sluice_pktgen::{Content, Generator, PktgenError, Running, Sent, Sink, Spec, lost, permit};
+use sluice_pktgen::{Content, Generator, PktgenError, Running, Sent, Sink, Spec, XipFormat, lost, permit};
 use std::io::Read;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -223,8 +223,35 @@ fn raw_frames_are_sent_as_they_are() {
                 let at = expected.len() - stamp.len();
                 expected[at..].copy_from_slice(&stamp);
             }
-            assert_eq!(next(&receiver), expected);
+            assert_eq!(next(&receiver, [0xc0, 13]), expected);
         }
+    }
+}
+
+#[test]
+fn xip_frames_differ_in_the_domain_only() {
+    let Some(lab) = pair("gen-xip") else { return };
+    let receiver = lab.inside("a", receiver).unwrap();
+    lab.inside("a", || sluice_lab::ethtool::set_gro("eth0", true)).unwrap().unwrap();
+    let from = lab.inside("r", || ethernet_address("eth0")).unwrap();
+    let destinations = vec!["10.1.128.0".parse().unwrap(), "192.0.2.6".parse().unwrap()];
+    let spec = Spec::xip("eth0", [0xff; 6], XipFormat::Via, destinations);
+    send_all(&lab, Spec { size: Some(86), limit: NonZeroU64::new(FEW), ..spec });
+    for sequence in 0..FEW {
+        let frame = next(&receiver, [0xc0, 0xde]);
+        let domain = if sequence % 2 == 0 { [10, 1, 128, 0] } else { [192, 0, 2, 6] };
+        let rows = [
+            &[0, 0, 0, 0x10, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 0, 0, 1][..],
+            &[1, 0x7f, 0x7f, 0x7f, 0, 0, 0, 0x10],
+            &domain,
+            &[0; 16],
+            &[0, 0x7f, 0x7f, 0x7f],
+        ]
+        .concat();
+        let header = [1, 0, 0, 8, 255, 2, 0, 0x7e];
+        let expected =
+            [&[0xff; 6][..], &from, &[0xc0, 0xde], &header, &rows, &[0, 1, 0, 2, 0, 3, 0, 4]].concat();
+        assert_eq!(frame, expected, "{sequence}");
     }
 }
 
@@ -243,11 +270,11 @@ fn receiver() -> socket2::Socket {
     socket
 }
 
-/// Returns the next frame with the EtherType of the raw template, 0xc00d.
-fn next(receiver: &socket2::Socket) -> Vec<u8> {
+/// Returns the next frame with the EtherType.
+fn next(receiver: &socket2::Socket, ethertype: [u8; 2]) -> Vec<u8> {
     loop {
         let frame = receive(receiver);
-        if frame[12..14] == [0xc0, 13] {
+        if frame[12..14] == ethertype {
             return frame;
         }
     }
@@ -291,6 +318,15 @@ fn descriptions_without_a_meaning_are_refused() {
         (spec("10.0.0.1", &["fd00::2"]), "one family"),
         (spec("10.0.0.1", &[]), "no destination"),
         (spec("10.0.0.1", &["10.0.0.2"; 3]), "power of two"),
+        (Spec::xip("eth0", [2; 6], XipFormat::Fb3, vec![]), "no destination"),
+        (Spec::xip("eth0", [2; 6], XipFormat::Fb0, vec!["fd00::1".parse().unwrap()]), "IPv4 prefixes"),
+        (
+            Spec {
+                size: Some(133),
+                ..Spec::xip("eth0", [2; 6], XipFormat::Fb3, vec!["10.0.0.1".parse().unwrap()])
+            },
+            "--size 134",
+        ),
         (Spec::raw("eth0", vec![0; 13]), "14"),
         (Spec::raw("eth0", vec![0; 1515]), "1514"),
     ] {

@@ -535,8 +535,11 @@ fn static_routes(
     wrong: &mut Vec<String>,
 ) {
     let configured = world.hosts[node].configuration.get::<Vec<StaticRoute>>();
-    let known: BTreeSet<IpPrefix> =
-        prefixes.iter().copied().chain(configured.into_iter().flatten().map(|route| route.prefix)).collect();
+    let known: BTreeSet<IpPrefix> = prefixes
+        .iter()
+        .copied()
+        .chain(configured.into_iter().flatten().filter_map(|route| route.prefix.ip()))
+        .collect();
     let Some(kernel) = world.hosts[node].look_at_kernel() else { return };
     let bgp = kernel.routes.keys().filter(|(_, p)| prefixes.contains(p)).count();
     if bgp != expected {

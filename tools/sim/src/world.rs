@@ -354,10 +354,10 @@ fn static_routes(network: &Network, node: u32, settings: &Settings) -> Vec<Stati
         let neighbor = network.links[inner as usize].end(1 - side);
         for (outer, _) in network.links_of(neighbor).filter(|(l, _)| !network.is_internal(*l)) {
             let mut add = |prefix: IpPrefix, gateway: IpAddr| {
-                let hop = StaticNextHop { gateway: Some(gateway), interface: None, weight: 1 };
+                let hop = StaticNextHop { gateway: Some(gateway.into()), interface: None, weight: 1 };
                 let kind = RouteKind::NextHops(vec![hop]);
                 routes.push(StaticRoute {
-                    prefix,
+                    prefix: prefix.into(),
                     kind,
                     distance: None,
                     metric: Metric(0),

@@ -30,7 +30,7 @@ fn split(world: &mut World) {
     let mut red = Configuration::default();
     red.change(|bgp: &mut Config| *bgp = Config { neighbors: second, ..Config::default() });
     red.change(|routes: &mut Vec<StaticRoute>| {
-        let prefix = "203.0.113.0/24".parse().unwrap();
+        let prefix = "203.0.113.0/24".parse::<IpPrefix>().unwrap().into();
         let kind = RouteKind::Discard;
         routes.push(StaticRoute { prefix, kind, distance: None, metric: Metric(0), tags: Vec::new().into() });
     });

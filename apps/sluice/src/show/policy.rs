@@ -1,11 +1,13 @@
 //! `sluice show policy`: policies of the running configuration, and who uses them.
 
+use crate::components::COMMANDS;
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, Table};
 use crate::show::configuration::{running, running_json};
 use serde_json::{Value, json};
-use sluice_cli::meant;
+use sluice_cli::{Values, meant};
 use sluice_config::{Node, NodeKind};
+use sluice_console::{Call, PolicyHits};
 use sluice_xrl::idl::manager::v1 as pb;
 
 /// The subtree with the policies, and the list of policies in it.
@@ -85,12 +87,18 @@ pub async fn show(session: &Session, name: Option<&str>, out: &mut Output) -> Re
     Ok(())
 }
 
-/// Returns the hits of a policy in BGP; null if BGP does not run.
+/// Returns the component that counts hits of policies, and its functions.
+fn counter() -> Option<(&'static str, PolicyHits)> {
+    COMMANDS.iter().find_map(|(class, commands)| Some((*class, commands.policy_hits?)))
+}
+
+/// Returns the hits of a policy; null if no component counts them.
 async fn hits(session: &Session, name: &str, document: &Value) -> Result<Value, Failure> {
+    let Some((class, hits)) = counter() else { return Ok(Value::Null) };
     let terms: Vec<String> = document["terms"].as_array().into_iter().flatten().map(text).collect();
-    let (router, target) = (session.router().await?, session.component("bgp"));
-    let found = sluice_bgp_cli::hits(&router, &target, session.flags.timeout, (name, &terms)).await;
-    Ok(found.unwrap_or(Value::Null))
+    let (router, target) = (session.router().await?, session.component(class));
+    let (timeout, values) = (session.flags.timeout, Values::default());
+    Ok((hits.count)(Call { router, target, timeout, values: &values }, name, &terms).await)
 }
 
 fn text(value: &Value) -> String {
@@ -117,8 +125,8 @@ fn details(document: &Value, out: &mut Output) {
         out.line("used by nobody");
     }
     list("uses").iter().for_each(|used| out.line(&format!("uses {}", text(used))));
-    for place in list("hits") {
-        sluice_bgp_cli::hit_lines(&place).iter().for_each(|line| out.line(line));
+    if let Some((_, hits)) = counter() {
+        list("hits").iter().flat_map(hits.lines).for_each(|line| out.line(&line));
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::connection::session::Session;
 use crate::output::{self, Failure, Output, Table};
 use serde_json::{Value, json};
-use sluice_base::{Family, IpPrefix};
+use sluice_base::{Address, AnyPrefix, FamilyId, IpPrefix, PrefixError, Xid, XidPrefix};
 use sluice_cli::Values;
 use sluice_xrl::XrlEndpoint;
 use sluice_xrl::idl::common::v1 as common;
@@ -20,6 +20,7 @@ pub struct RoutesArgs {
     origin: Option<String>,
     v4: bool,
     v6: bool,
+    xid: bool,
     table: u32,
     limit: Option<u64>,
 }
@@ -36,6 +37,7 @@ impl RoutesArgs {
             origin: values.text("origin").map(String::from),
             v4: values.has("v4"),
             v6: values.has("v6"),
+            xid: values.has("xid"),
             table,
             limit: values.number("limit"),
         })
@@ -45,32 +47,46 @@ impl RoutesArgs {
 /// The meaning of the argument.
 enum What {
     All,
-    Exact(IpPrefix),
-    Within(IpPrefix),
-    Addr(IpAddr),
+    Exact(AnyPrefix),
+    Within(AnyPrefix),
+    Addr(Address),
+}
+
+/// Reads an address: an IP address or an XID.
+fn address(text: &str) -> Option<Address> {
+    let ip = text.parse::<IpAddr>().ok().map(Address::Ip);
+    ip.or_else(|| text.parse::<Xid>().ok().map(Address::from))
+}
+
+/// Reads a prefix of IP addresses or of XIDs.
+fn prefix(text: &str) -> Result<AnyPrefix, PrefixError> {
+    let xids = text.parse::<XidPrefix>().map(AnyPrefix::of);
+    xids.or_else(|_| text.parse::<IpPrefix>().map(AnyPrefix::from))
 }
 
 impl RoutesArgs {
     fn what(&self) -> Result<What, Failure> {
         let Some(text) = &self.place else { return Ok(What::All) };
-        if let Ok(addr) = text.parse() {
+        if let Some(addr) = address(text).filter(|_| !self.longer || text.parse::<IpAddr>().is_ok()) {
             return Ok(What::Addr(addr));
         }
-        match text.parse() {
+        match prefix(text) {
             Ok(prefix) if self.longer => Ok(What::Within(prefix)),
             Ok(prefix) => Ok(What::Exact(prefix)),
-            Err(e) => Err(Failure::failed(format!("`{text}` is neither an address nor a prefix: {e}"))),
+            Err(e) => Err(Failure::failed(format!("`{text}` is no address, prefix or XID: {e}"))),
         }
     }
 
-    fn families(&self, what: &What) -> Vec<Family> {
+    fn families(&self, what: &What) -> Vec<FamilyId> {
+        let flags = [(FamilyId::IPV4, self.v4), (FamilyId::IPV6, self.v6), (FamilyId::XID, self.xid)];
+        let is_any_named = flags.iter().any(|(_, is_named)| *is_named);
         match what {
             What::Exact(p) | What::Within(p) => vec![p.family()],
-            What::Addr(a) => vec![Family::of(a)],
-            What::All => Family::ALL
-                .into_iter()
-                .filter(|f| !(self.v4 && *f == Family::Ipv6 || self.v6 && *f == Family::Ipv4))
-                .collect(),
+            What::Addr(a) => vec![a.family()],
+            What::All => {
+                let shown = flags.into_iter().filter(|(_, is_named)| *is_named || !is_any_named);
+                shown.map(|(family, _)| family).collect()
+            }
         }
     }
 }
@@ -92,6 +108,7 @@ fn hops(forwarding: Option<&common::Forwarding>, names: &Names) -> String {
     match f.kind() {
         common::ForwardingKind::Discard => "discard".into(),
         common::ForwardingKind::Reject => "reject".into(),
+        common::ForwardingKind::Local => "local".into(),
         common::ForwardingKind::NextHops => {
             let hop = |h: &common::NextHop| {
                 let via = h.gateway.as_ref().map(|g| format!("via {}", output::addr(Some(g))));
@@ -110,6 +127,7 @@ fn hops_json(forwarding: Option<&common::Forwarding>, names: &Names) -> Value {
     match f.kind() {
         common::ForwardingKind::Discard => json!("discard"),
         common::ForwardingKind::Reject => json!("reject"),
+        common::ForwardingKind::Local => json!("local"),
         common::ForwardingKind::NextHops => f
             .next_hops
             .iter()
@@ -210,7 +228,7 @@ async fn rib(session: &Session, args: &RoutesArgs, what: &What, out: &mut Output
             };
             let request = rib::GetRoutesRequest {
                 table: args.table,
-                family: common::Family::from(family).into(),
+                family: family.0.into(),
                 exact,
                 within,
                 origin: args.origin.clone().unwrap_or_default(),
@@ -256,18 +274,23 @@ async fn kernel(session: &Session, args: &RoutesArgs, what: &What, out: &mut Out
     out.begin_list("routes", "  prefix                   owner      metric  forwarding\n");
     if let What::Addr(addr) = what {
         let request = fea::LookupKernelRouteRequest { addr: Some((*addr).into()) };
-        if let Some(r) = client.lookup_kernel_route(request).await?.route {
+        let found = match addr {
+            Address::Ip(_) => client.lookup_kernel_route(request).await?.route,
+            // The kernel has IP routes only.
+            Address::Identifier(_) => None,
+        };
+        if let Some(r) = found {
             out.element(|| kernel_line(&r, &names), || kernel_json(&r, &names));
         }
         out.end_list(&format!("no route to {addr}"));
         return Ok(());
     }
-    for family in args.families(what) {
+    for family in args.families(what).into_iter().filter(|family| family.ip().is_some()) {
         let mut after = None;
         loop {
             let request = fea::GetKernelRoutesRequest {
                 table: args.table,
-                family: common::Family::from(family).into(),
+                family: family.0.into(),
                 ours_only: args.origin.is_some(),
                 exact: if let What::Exact(p) = what { Some((*p).into()) } else { None },
                 limit: args.limit.map_or(0, |l| u32::try_from(l).unwrap_or(u32::MAX)),
@@ -297,7 +320,14 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
     let installed = |table: u32, family: i32| {
         engine.tables.iter().find(|t| t.table == table && t.family == family).cloned().unwrap_or_default()
     };
-    let family = |n: i32| if n == 6 { "ipv6" } else { "ipv4" };
+    // A router without routes of XIDs is none of XIA.
+    let tables: Vec<_> =
+        tables.into_iter().filter(|t| t.family() != common::Family::Xid || t.prefixes > 0).collect();
+    let family = |n: i32| match common::Family::try_from(n) {
+        Ok(common::Family::Xid) => "xid",
+        Ok(common::Family::Ipv6) => "ipv6",
+        _ => "ipv4",
+    };
     if out.is_json() {
         let all: Vec<_> = tables
             .iter()

@@ -31,8 +31,12 @@ protocols {
         neighbor 10.1.0.2 { peer-as 64501; import all; export all; connect-retry-time 1; ipv6-unicast enabled; password \"hunter2\"; }
         neighbor 10.1.0.9 { peer-as 64509; passive true; }
     }
-    static { route 192.0.2.0/24 discard; route 2001:db8:2::/48 reject; }
+    static {
+        route 192.0.2.0/24 discard; route 2001:db8:2::/48 reject;
+        xid-route hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2 local;
+    }
 }
+xip { interface right; principal hid; }
 '''
 [nodes.right]
 daemon = 'sluice'

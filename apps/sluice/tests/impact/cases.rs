@@ -133,6 +133,11 @@ fn path(name: &str, neighbor: &str) -> String {
             ["interfaces", "interface"] => words.push("extra"),
             ["protocols", "static", "route"] => words.push("203.0.113.0/24"),
             ["protocols", "static", "route", _, "next-hop"] => words.push("10.2.0.2"),
+            ["protocols", "static", "xid-route"] => words.push("ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1"),
+            ["protocols", "static", "xid-route", _, "gateway"] => {
+                words.push("hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2");
+            }
+            ["xip", "interface"] => words.push("extra"),
             ["protocols", "bgp", "neighbor"] => words.push(neighbor),
             _ => {}
         }

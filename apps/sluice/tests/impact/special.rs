@@ -225,6 +225,43 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("protocols/static/route/interface", Special { value: Some("inner"), kernel: ROUTE, ..PLAIN }),
     ("protocols/static/route/discard", DISCARD),
     ("protocols/static/route/reject", DISCARD),
+    (
+        "protocols/static/xid-route/xid",
+        entry(
+            &["set protocols static xid-route lpm-0a00000000000000000000000000000000000000/8 discard"],
+            &["delete protocols static xid-route lpm-0a00000000000000000000000000000000000000/8"],
+        ),
+    ),
+    ("protocols/static/xid-route/distance", value("7")),
+    (
+        "protocols/static/xid-route/gateway/xid",
+        entry(
+            &[
+                "set protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3",
+            ],
+            &[
+                "delete protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3",
+            ],
+        ),
+    ),
+    ("protocols/static/xid-route/interface", NEIGHBOR),
+    ("protocols/static/xid-route/link-layer-address", NEIGHBOR),
+    ("protocols/static/xid-route/local", OTHER_HID),
+    (
+        "protocols/static/xid-route/discard",
+        entry(
+            &[
+                "delete protocols static xid-route hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2 local",
+                "set protocols static xid-route hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2 discard",
+            ],
+            &[
+                "delete protocols static xid-route hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2 discard",
+                "set protocols static xid-route hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2 local",
+            ],
+        ),
+    ),
+    ("xip/interface/name", entry(&["set xip interface inner"], &["delete xip interface inner"])),
+    ("xip/tunnel/local", value("10.1.0.1")),
     ("protocols/bgp/local-as", Special { value: Some("64499"), down: &NEIGHBORS, ..PLAIN }),
     ("protocols/bgp/router-id", value("10.0.0.99")),
     ("protocols/bgp/threads", value("1")),
@@ -307,6 +344,17 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("protocols/bgp/neighbor/ipv6-unicast/enabled", value("true")),
 ];
 
+const OTHER_HID: Special = entry(
+    &["set protocols static xid-route hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3 local"],
+    &["delete protocols static xid-route hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3"],
+);
+const NEIGHBOR: Special = entry(
+    &[
+        "set protocols static xid-route hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3 interface inner",
+        "set protocols static xid-route hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3 link-layer-address 02:00:00:00:00:01",
+    ],
+    &["delete protocols static xid-route hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3"],
+);
 const DISCARD: Special = Special {
     statements: Some((
         &[

@@ -8,7 +8,7 @@ mod cause;
 use crate::idl::bgp::v1 as pb;
 use crate::routes::{attributes, path_json};
 use serde_json::{Value, json};
-use sluice_base::IpPrefix;
+use sluice_base::{IpPrefix, XidPrefix};
 use sluice_console::{Call, Failure, Output, addr};
 use sluice_policy_test::explain::Explanation;
 use sluice_policy_test::{Subject, Trial, report};
@@ -34,9 +34,12 @@ struct Answers {
 pub async fn run(client: &pb::BgpClient, call: &Call<'_>, out: &mut Output) -> Result<(), Failure> {
     let text = call.values.text("prefix").unwrap_or_default();
     let prefix: IpPrefix = text.parse().map_err(|error| {
-        Failure::usage(format!(
-            "`{text}` is no prefix: {error}; `show routes ADDRESS` finds an address's route"
-        ))
+        Failure::usage(match text.parse::<XidPrefix>() {
+            Ok(xids) => format!("BGP has no routes of XIDs; `show routes {xids}` shows the RIB's"),
+            Err(_) => {
+                format!("`{text}` is no prefix: {error}; `show routes ADDRESS` finds an address's route")
+            }
+        })
     })?;
     let answers = ask(client, call, prefix).await?;
     if out.is_json() {

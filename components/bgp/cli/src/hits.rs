@@ -1,32 +1,28 @@
-//! Hits of a policy: the present routes that meet each term, by use. `show policy NAME` shows them below the definition.
+//! Hits of a policy: the number of present routes that meet a term, by use. `show policy NAME` prints hits below the definition.
 
 use crate::idl::bgp::v1 as pb;
 use crate::sessions::family;
 use serde_json::{Value, json};
-use sluice_console::counted;
-use sluice_xrl::XrlEndpoint;
+use sluice_console::{Call, counted};
 use std::time::Duration;
 
-/// The least time for an answer: BGP evaluates the policy on all routes for it, between other work.
+/// The least time for an answer: BGP evaluates the policy on every route, between other work.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Neighbors that are named before the others are counted: an update group may have thousands.
+/// Neighbors printed by address. More are counted: an update group may have thousands.
 const NAMED: usize = 4;
 
-/// Returns the hits of a policy with these terms, as the component `target` counts them; `None` if the component does not answer.
-pub async fn hits(
-    router: &XrlEndpoint,
-    target: &str,
-    timeout: Duration,
-    (policy, terms): (&str, &[String]),
-) -> Option<Value> {
-    let client = pb::BgpClient::new(router, target).with_deadline(timeout.max(DEADLINE));
+/// Returns the hits of a policy with terms `terms`, by use; null if BGP does not answer.
+pub(crate) async fn count(call: Call<'_>, policy: &str, terms: &[String]) -> Value {
+    let client = pb::BgpClient::new(&call.router, &call.target).with_deadline(call.timeout.max(DEADLINE));
     let request = pb::GetPolicyHitsRequest { policy: policy.into() };
-    let uses = client.get_policy_hits(request).await.ok()?.uses;
-    Some(uses.iter().map(|place| document(place, terms)).collect())
+    match client.get_policy_hits(request).await {
+        Ok(reply) => reply.uses.iter().map(|place| document(place, terms)).collect(),
+        Err(_) => Value::Null,
+    }
 }
 
-/// Returns a use as a document, with all terms in their order.
+/// Returns a use as a document, with the terms in order.
 fn document(place: &pb::PolicyUse, terms: &[String]) -> Value {
     let routes = |term: &String| {
         let found = place.terms.iter().find(|hits| hits.term == *term);
@@ -40,7 +36,7 @@ fn document(place: &pb::PolicyUse, terms: &[String]) -> Value {
 }
 
 /// Returns the lines about a use for people.
-pub fn hit_lines(place: &Value) -> Vec<String> {
+pub(crate) fn lines(place: &Value) -> Vec<String> {
     let text = |name: &str| place[name].as_str().unwrap_or_default();
     let (direction, family) = (text("direction"), text("family"));
     let subject = match (direction, text("origin")) {
@@ -58,7 +54,7 @@ pub fn hit_lines(place: &Value) -> Vec<String> {
     std::iter::once(first).chain(terms.iter().map(line)).collect()
 }
 
-/// Names the neighbors of a use, and the group that all of them are in.
+/// Names the neighbors of a use, and the common group.
 fn neighbors(place: &Value) -> String {
     let all: Vec<&str> =
         place["neighbors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -81,7 +77,7 @@ mod tests {
     fn lines(place: pb::PolicyUse) -> String {
         let terms = ["low".to_owned(), "rest".to_owned()];
         let place = pb::PolicyUse { family: Family::Ipv4.into(), ..place };
-        hit_lines(&document(&place, &terms)).join("\n")
+        super::lines(&document(&place, &terms)).join("\n")
     }
 
     #[test]

@@ -11,9 +11,8 @@ mod sessions;
 
 sluice_xrl::include_idl!();
 
-pub use hits::{hit_lines, hits};
 use routes::{Part, RoutesArgs};
-use sluice_console::{Call, ComponentCommands, Failure, Notice, Output};
+use sluice_console::{Call, ComponentCommands, Failure, Notice, Output, PolicyHits};
 
 /// BGP's commands.
 pub const COMMANDS: ComponentCommands = ComponentCommands {
@@ -61,6 +60,10 @@ pub const COMMANDS: ComponentCommands = ComponentCommands {
     ],
     bundled: &["show bgp summary", "show bgp groups"],
     notices: |call| Box::pin(notices(call)),
+    policy_hits: Some(PolicyHits {
+        count: |call, policy, terms| Box::pin(hits::count(call, policy, terms)),
+        lines: hits::lines,
+    }),
     descriptors: idl::DESCRIPTORS,
 };
 

@@ -4,8 +4,8 @@ mod presence;
 mod subscriptions;
 
 use presence::Untold;
-use subscriptions::Subscribed;
 pub use presence::message as presence_message;
+use subscriptions::Subscribed;
 pub use subscriptions::Wish;
 
 use crate::RibProcess;

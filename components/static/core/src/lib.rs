@@ -1,6 +1,7 @@
 //! Static routes: the pure core.
 //!
-//! The operator names a prefix and its treatment: next hops (with weights), interfaces, discard, reject. A next hop
+//! The operator names an IP prefix or XIDs and their treatment: next hops (with weights), interfaces, discard, reject; for XIDs also
+//! this host itself. A next hop
 //! with an interface counts only while the interface runs; a next hop with only a gateway is resolved by the RIB. A
 //! route without a usable next hop is withdrawn, and is announced again with the first usable next hop.
 #![no_std]

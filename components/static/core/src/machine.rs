@@ -5,8 +5,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{
-    Instant, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction, RouteBatch, RouteSet,
-    RouteUpdate,
+    AnyPrefix, Instant, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction,
+    RouteBatch, RouteSet, RouteUpdate, XidPrefix,
 };
 use sluice_clients::InterfaceTable;
 use sluice_machine::{Machine, Outbox};
@@ -17,7 +17,7 @@ pub enum Input {
     /// The new set of configured routes. A prefix that occurs twice keeps its last route.
     Configure(Vec<StaticRoute>),
     /// Routes to add or replace (`Some`) or to remove (`None`). Unnamed routes stay unchanged.
-    Change(Vec<(IpPrefix, Option<StaticRoute>)>),
+    Change(Vec<(AnyPrefix, Option<StaticRoute>)>),
     /// An interface changed.
     Interface(InterfaceEvent),
     /// The RIB restarted and has lost the announced routes.
@@ -31,13 +31,15 @@ pub enum Output {
     V4(RouteBatch<Ipv4Prefix>),
     /// Changes of IPv6 routes.
     V6(RouteBatch<Ipv6Prefix>),
+    /// Changes of routes of XIDs.
+    Xid(RouteBatch<XidPrefix>),
 }
 
 /// Static routes.
 pub struct Static {
-    configured: BTreeMap<IpPrefix, StaticRoute>,
+    configured: BTreeMap<AnyPrefix, StaticRoute>,
     interfaces: InterfaceTable,
-    announced: BTreeMap<IpPrefix, RouteSet>,
+    announced: BTreeMap<AnyPrefix, RouteSet>,
     provenance: Provenance,
 }
 
@@ -59,14 +61,15 @@ impl Static {
 
     /// Announces every route that differs from its last announcement.
     fn announce(&mut self, out: &mut Outbox<Output>) {
-        let all: BTreeSet<IpPrefix> = self.configured.keys().chain(self.announced.keys()).copied().collect();
+        let all: BTreeSet<AnyPrefix> = self.configured.keys().chain(self.announced.keys()).copied().collect();
         self.announce_of(all, out);
     }
 
     /// Announces the differing routes of the given prefixes.
-    fn announce_of(&mut self, prefixes: impl IntoIterator<Item = IpPrefix>, out: &mut Outbox<Output>) {
+    fn announce_of(&mut self, prefixes: impl IntoIterator<Item = AnyPrefix>, out: &mut Outbox<Output>) {
         self.provenance = self.provenance.next();
-        let (mut v4, mut v6) = (RouteBatch::default(), RouteBatch::default());
+        let (mut v4, mut v6, mut xids) =
+            (RouteBatch::default(), RouteBatch::default(), RouteBatch::default());
         for prefix in prefixes {
             let route = self.configured.get(&prefix);
             let now = route.and_then(|r| r.usable(|name| self.interfaces.running(name).map(|i| i.index)));
@@ -77,9 +80,14 @@ impl Static {
             if before == now {
                 continue;
             }
-            match prefix {
-                IpPrefix::V4(p) => push(&mut v4, p, now, self.provenance),
-                IpPrefix::V6(p) => push(&mut v6, p, now, self.provenance),
+            match prefix.ip() {
+                Some(IpPrefix::V4(p)) => push(&mut v4, p, now, self.provenance),
+                Some(IpPrefix::V6(p)) => push(&mut v6, p, now, self.provenance),
+                None => {
+                    if let Some(p) = prefix.to() {
+                        push(&mut xids, p, now, self.provenance);
+                    }
+                }
             }
         }
         if !v4.is_empty() {
@@ -87,6 +95,9 @@ impl Static {
         }
         if !v6.is_empty() {
             out.push(Output::V6(v6));
+        }
+        if !xids.is_empty() {
+            out.push(Output::Xid(xids));
         }
     }
 }
@@ -117,7 +128,7 @@ impl Machine for Static {
                 self.configured = routes.into_iter().map(|r| (r.prefix, r)).collect();
             }
             Input::Change(changes) => {
-                let prefixes: Vec<IpPrefix> = changes.iter().map(|(prefix, _)| *prefix).collect();
+                let prefixes: Vec<AnyPrefix> = changes.iter().map(|(prefix, _)| *prefix).collect();
                 for (prefix, route) in changes {
                     match route {
                         Some(route) => self.configured.insert(prefix, route),
@@ -158,24 +169,26 @@ mod tests {
     use alloc::format;
     use alloc::string::String;
     use alloc::vec;
-    use sluice_base::{Interface, InterfaceIndex, Metric, Tags};
+    use sluice_base::{Address, Interface, InterfaceIndex, Metric, Tags, Xid};
 
-    fn route(prefix: &str, kind: RouteKind) -> StaticRoute {
-        StaticRoute {
-            prefix: prefix.parse().unwrap(),
-            kind,
-            distance: None,
-            metric: Metric(0),
-            tags: Tags::NONE,
+    fn key(text: &str) -> AnyPrefix {
+        let ip = text.parse::<IpPrefix>().map(AnyPrefix::from);
+        ip.unwrap_or_else(|_| AnyPrefix::of::<XidPrefix>(text.parse().unwrap()))
+    }
+
+    fn gateway(text: &str) -> Address {
+        match text.parse() {
+            Ok(ip) => Address::Ip(ip),
+            Err(_) => text.parse::<Xid>().unwrap().into(),
         }
     }
 
+    fn route(prefix: &str, kind: RouteKind) -> StaticRoute {
+        StaticRoute { prefix: key(prefix), kind, distance: None, metric: Metric(0), tags: Tags::NONE }
+    }
+
     fn hop(gateway: Option<&str>, interface: Option<&str>, weight: u8) -> StaticNextHop {
-        StaticNextHop {
-            gateway: gateway.map(|g| g.parse().unwrap()),
-            interface: interface.map(Into::into),
-            weight,
-        }
+        StaticNextHop { gateway: gateway.map(self::gateway), interface: interface.map(Into::into), weight }
     }
 
     fn interface(name: &str, index: u32, running: bool) -> Input {
@@ -201,7 +214,7 @@ mod tests {
         for input in inputs {
             machine.handle(Instant::ZERO, input, &mut out);
             for output in out.drain() {
-                let text = |p: IpPrefix, a: RouteAction, sets: &[RouteSet]| match a {
+                let text = |p: AnyPrefix, a: RouteAction, sets: &[RouteSet]| match a {
                     RouteAction::Delete => format!("-{p}"),
                     RouteAction::Set(i) => {
                         let hops = sets[i as usize].forwarding.next_hops();
@@ -213,11 +226,14 @@ mod tests {
                     }
                 };
                 match output {
+                    Output::Xid(b) => {
+                        got.extend(b.updates.iter().map(|u| text(AnyPrefix::of(u.prefix), u.action, &b.sets)))
+                    }
                     Output::V4(b) => {
-                        got.extend(b.updates.iter().map(|u| text(u.prefix.into(), u.action, &b.sets)))
+                        got.extend(b.updates.iter().map(|u| text(AnyPrefix::of(u.prefix), u.action, &b.sets)))
                     }
                     Output::V6(b) => {
-                        got.extend(b.updates.iter().map(|u| text(u.prefix.into(), u.action, &b.sets)))
+                        got.extend(b.updates.iter().map(|u| text(AnyPrefix::of(u.prefix), u.action, &b.sets)))
                     }
                 }
             }
@@ -272,6 +288,38 @@ mod tests {
                 "-10.0.0.0/8",
                 ".",
                 "+2001:db8::/32 None*1",
+                ".",
+            ],
+        );
+    }
+
+    #[test]
+    fn xids_are_routes_beside_those_of_ip() {
+        let hid = "hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2";
+        let ad = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+        let lpm = "lpm-0a00000000000000000000000000000000000000/8";
+        let ether = "ether-0200000000010000000000000000000000000000";
+        let neighbor = route(hid, RouteKind::NextHops(vec![hop(Some(ether), Some("a"), 1)]));
+        let redirect = route(ad, RouteKind::NextHops(vec![hop(Some(hid), None, 2)]));
+        let routes =
+            vec![neighbor, redirect, route(lpm, RouteKind::Local), route("10.0.0.0/8", RouteKind::Discard)];
+        check(
+            vec![
+                Input::Configure(routes),
+                interface("a", 1, true),
+                interface("a", 1, false),
+                Input::Change(vec![(key(lpm), None)]),
+            ],
+            &[
+                "+10.0.0.0/8",
+                &format!("+{ad} None*2"),
+                &format!("+{lpm}"),
+                ".",
+                &format!("+{hid} Some(1)*1"),
+                ".",
+                &format!("-{hid}"),
+                ".",
+                &format!("-{lpm}"),
                 ".",
             ],
         );

@@ -2,15 +2,17 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Address, Distance, Forwarding, InterfaceIndex, IpPrefix, Metric, NextHop, RouteSet, Tags};
+use sluice_base::{
+    Address, AnyPrefix, Distance, Forwarding, InterfaceIndex, Metric, NextHop, RouteSet, Tags,
+};
 
 /// A configured next hop.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StaticNextHop {
-    /// The neighbour; `None`: straight out of the interface.
-    pub gateway: Option<IpAddr>,
+    /// The neighbor, or the XID to which packets are redirected; `None`: straight out of the interface. An XID with an interface is the
+    /// neighbor's link-layer address ([`sluice_base::Xid::of_link_address`]).
+    pub gateway: Option<Address>,
     /// The interface's name; `None`: where the gateway is found.
     pub interface: Option<String>,
     /// Share of the traffic, 1 to 255.
@@ -26,13 +28,15 @@ pub enum RouteKind {
     Discard,
     /// Packets are dropped and the sender is notified.
     Reject,
+    /// This host is the destination; for XIDs only.
+    Local,
 }
 
 /// A configured route.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StaticRoute {
     /// The destination.
-    pub prefix: IpPrefix,
+    pub prefix: AnyPrefix,
     /// The treatment of the route's packets.
     pub kind: RouteKind,
     /// A distance other than the default of static routes, as for a route of last resort.
@@ -49,13 +53,13 @@ impl StaticRoute {
         let forwarding = match &self.kind {
             RouteKind::Discard => Forwarding::Discard,
             RouteKind::Reject => Forwarding::Reject,
+            RouteKind::Local => Forwarding::Local,
             RouteKind::NextHops(hops) => Forwarding::many(hops.iter().filter_map(|hop| {
                 let interface = match &hop.interface {
                     Some(name) => Some(running(name)?),
                     None => None,
                 };
-                let gateway = hop.gateway.map(Address::Ip);
-                Some(NextHop { weight: hop.weight.max(1), ..NextHop::new(gateway, interface) })
+                Some(NextHop { weight: hop.weight.max(1), ..NextHop::new(hop.gateway, interface) })
             }))?,
         };
         Some(RouteSet {

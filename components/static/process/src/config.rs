@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use sluice_base::prefix::PrefixError;
-use sluice_base::{Distance, IpPrefix, Metric, Tag};
+use sluice_base::{Address, AnyPrefix, Distance, IpPrefix, Metric, Tag, Xid, XidError, XidPrefix};
 use sluice_process::part::{Change, Edit};
 use sluice_static::{Input, RouteKind, StaticNextHop, StaticRoute};
 use std::net::IpAddr;
@@ -11,17 +11,45 @@ use thiserror::Error;
 #[derive(Deserialize)]
 struct Route {
     prefix: String,
-    distance: Option<u8>,
-    #[serde(default)]
-    metric: u32,
-    #[serde(default)]
-    tag: u32,
+    #[serde(flatten)]
+    properties: Properties,
     #[serde(default, rename = "next-hop")]
     next_hop: Vec<NextHop>,
     #[serde(default)]
     interface: Vec<String>,
     discard: Option<serde_json::Value>,
     reject: Option<serde_json::Value>,
+}
+
+/// The properties of routes of every family.
+#[derive(Deserialize)]
+struct Properties {
+    distance: Option<u8>,
+    #[serde(default)]
+    metric: u32,
+    #[serde(default)]
+    tag: u32,
+}
+
+#[derive(Deserialize)]
+struct XidRoute {
+    xid: String,
+    #[serde(flatten)]
+    properties: Properties,
+    #[serde(default)]
+    gateway: Vec<XidGateway>,
+    interface: Option<String>,
+    #[serde(rename = "link-layer-address")]
+    link_layer_address: Option<String>,
+    local: Option<serde_json::Value>,
+    discard: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct XidGateway {
+    xid: String,
+    #[serde(default = "one")]
+    weight: u8,
 }
 
 #[derive(Deserialize)]
@@ -57,7 +85,37 @@ pub enum ConfigError {
     #[error("route {prefix}: `{text}` is not an address; a zone is named as interface")]
     Gateway {
         /// The route.
-        prefix: IpPrefix,
+        prefix: AnyPrefix,
+        /// The text.
+        text: String,
+    },
+    /// A text is no XID, and no prefix of XIDs.
+    #[error(
+        "`{text}` is no XID: expected TYPE-ID, as ad- and 40 hexadecimal digits, or a prefix of XIDs, TYPE-ID/BITS: {error}"
+    )]
+    Xid {
+        /// The text.
+        text: String,
+        /// The error in it.
+        error: PrefixError,
+    },
+    /// A text is no XID to which packets can be redirected.
+    #[error("xid-route {prefix}: `{text}` is no XID: {error}")]
+    XidGateway {
+        /// The route.
+        prefix: AnyPrefix,
+        /// The text.
+        text: String,
+        /// The error in it.
+        error: XidError,
+    },
+    /// A text is no link-layer address.
+    #[error(
+        "xid-route {prefix}: `{text}` is no link-layer address: expected six octets, as 02:00:00:00:00:01"
+    )]
+    LinkAddress {
+        /// The route.
+        prefix: AnyPrefix,
         /// The text.
         text: String,
     },
@@ -65,29 +123,48 @@ pub enum ConfigError {
 
 /// Converts a change of the configuration tree for the core.
 pub fn input(change: &Change) -> Result<Input, ConfigError> {
-    let routes = change.edits.iter().filter(|edit| edit.name == "route");
-    let changes = routes.map(of_edit).collect::<Result<Vec<_>, ConfigError>>()?;
+    let changes = change.edits.iter().filter_map(|edit| match edit.name.as_str() {
+        "route" => Some(of_edit(edit, canonical, |value| route(Route::deserialize(value)?))),
+        "xid-route" => Some(of_edit(edit, xids, |value| xid_route(XidRoute::deserialize(value)?))),
+        _ => None,
+    });
+    let changes = changes.collect::<Result<Vec<_>, ConfigError>>()?;
     Ok(match change.clear {
         true => Input::Configure(changes.into_iter().filter_map(|(_, route)| route).collect()),
         false => Input::Change(changes),
     })
 }
 
-fn of_edit(edit: &Edit) -> Result<(IpPrefix, Option<StaticRoute>), ConfigError> {
+fn of_edit(
+    edit: &Edit,
+    key: impl Fn(&str) -> Result<AnyPrefix, ConfigError>,
+    read: impl Fn(&serde_json::Value) -> Result<StaticRoute, ConfigError>,
+) -> Result<(AnyPrefix, Option<StaticRoute>), ConfigError> {
     match &edit.value {
         Some(value) => {
-            let route = route(Route::deserialize(value)?)?;
+            let route = read(value)?;
             Ok((route.prefix, Some(route)))
         }
         None => {
-            let key = edit.key.as_deref().and_then(<[String]>::first);
-            Ok((canonical(key.ok_or(ConfigError::NoPrefix)?)?, None))
+            let text = edit.key.as_deref().and_then(<[String]>::first);
+            Ok((key(text.ok_or(ConfigError::NoPrefix)?)?, None))
         }
     }
 }
 
+/// Returns a route with the properties that routes of every family have.
+fn common(prefix: AnyPrefix, kind: RouteKind, properties: &Properties) -> StaticRoute {
+    StaticRoute {
+        prefix,
+        kind,
+        distance: properties.distance.map(Distance),
+        metric: Metric(properties.metric),
+        tags: Some(properties.tag).filter(|tag| *tag != 0).map(Tag).into_iter().collect(),
+    }
+}
+
 fn route(r: Route) -> Result<StaticRoute, ConfigError> {
-    let prefix: IpPrefix = canonical(&r.prefix)?;
+    let prefix = canonical(&r.prefix)?;
     let kind = match (r.discard, r.reject) {
         (Some(_), _) => RouteKind::Discard,
         (_, Some(_)) => RouteKind::Reject,
@@ -96,7 +173,8 @@ fn route(r: Route) -> Result<StaticRoute, ConfigError> {
                 let Ok(gateway) = hop.gateway.parse::<IpAddr>() else {
                     return Err(ConfigError::Gateway { prefix, text: hop.gateway });
                 };
-                Ok(StaticNextHop { gateway: Some(gateway), interface: hop.interface, weight: hop.weight })
+                let gateway = Some(Address::Ip(gateway));
+                Ok(StaticNextHop { gateway, interface: hop.interface, weight: hop.weight })
             });
             let links = r
                 .interface
@@ -105,18 +183,54 @@ fn route(r: Route) -> Result<StaticRoute, ConfigError> {
             RouteKind::NextHops(gateways.chain(links).collect::<Result<_, ConfigError>>()?)
         }
     };
-    Ok(StaticRoute {
-        prefix,
-        kind,
-        distance: r.distance.map(Distance),
-        metric: Metric(r.metric),
-        tags: Some(r.tag).filter(|tag| *tag != 0).map(Tag).into_iter().collect(),
-    })
+    Ok(common(prefix, kind, &r.properties))
+}
+
+fn xid_route(r: XidRoute) -> Result<StaticRoute, ConfigError> {
+    let prefix = xids(&r.xid)?;
+    let kind = match (r.discard, r.local, r.link_layer_address) {
+        (Some(_), ..) => RouteKind::Discard,
+        (_, Some(_), _) => RouteKind::Local,
+        (.., Some(text)) => {
+            let Some(address) = link_address(&text) else {
+                return Err(ConfigError::LinkAddress { prefix, text });
+            };
+            let gateway = Some(Xid::of_link_address(address).into());
+            RouteKind::NextHops(vec![StaticNextHop { gateway, interface: r.interface, weight: 1 }])
+        }
+        _ => {
+            let hops = r.gateway.into_iter().map(|hop| match hop.xid.parse::<Xid>() {
+                Ok(xid) => {
+                    Ok(StaticNextHop { gateway: Some(xid.into()), interface: None, weight: hop.weight })
+                }
+                Err(error) => Err(ConfigError::XidGateway { prefix, text: hop.xid, error }),
+            });
+            RouteKind::NextHops(hops.collect::<Result<_, ConfigError>>()?)
+        }
+    };
+    Ok(common(prefix, kind, &r.properties))
+}
+
+/// Reads six octets in hexadecimal, with colons between them.
+fn link_address(text: &str) -> Option<[u8; 6]> {
+    let mut parts = text.split(':').map(|part| u8::from_str_radix(part, 16).ok());
+    let mut address = [0; 6];
+    for octet in &mut address {
+        *octet = parts.next()??;
+    }
+    parts.next().is_none().then_some(address)
 }
 
 /// A prefix with cleared host bits: libyang has accepted the text.
-fn canonical(text: &str) -> Result<IpPrefix, ConfigError> {
-    IpPrefix::parse_subnet(text).map_err(|error| ConfigError::Prefix { text: text.into(), error })
+fn canonical(text: &str) -> Result<AnyPrefix, ConfigError> {
+    let prefix = IpPrefix::parse_subnet(text);
+    prefix.map(AnyPrefix::from).map_err(|error| ConfigError::Prefix { text: text.into(), error })
+}
+
+/// An XID, or a prefix of XIDs.
+fn xids(text: &str) -> Result<AnyPrefix, ConfigError> {
+    let prefix = text.parse::<XidPrefix>();
+    prefix.map(AnyPrefix::of).map_err(|error| ConfigError::Xid { text: text.into(), error })
 }
 
 #[cfg(test)]
@@ -156,8 +270,56 @@ mod tests {
             key: Some(vec!["10.0.0.0/8".into()]),
             value: None,
         });
-        let gone = "10.0.0.0/8".parse().expect("a prefix");
+        let gone = canonical("10.0.0.0/8").expect("a prefix");
         let expected = vec![(routes[2].prefix, Some(routes[2].clone())), (gone, None)];
         assert_eq!(input(&Change { clear: false, edits }).ok(), Some(Input::Change(expected)));
+    }
+
+    const AD: &str = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+    const HID: &str = "hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2";
+
+    fn read(value: serde_json::Value) -> Result<StaticRoute, ConfigError> {
+        xid_route(XidRoute::deserialize(&value)?)
+    }
+
+    #[test]
+    fn reads_every_kind_of_xid_route() {
+        let redirect =
+            read(serde_json::json!({"xid": AD, "gateway": [{"xid": HID, "weight": 3}], "metric": 7}))
+                .unwrap();
+        let hop = |gateway: &str, interface: Option<&str>, weight| StaticNextHop {
+            gateway: Some(gateway.parse::<Xid>().unwrap().into()),
+            interface: interface.map(String::from),
+            weight,
+        };
+        assert_eq!(redirect.kind, RouteKind::NextHops(vec![hop(HID, None, 3)]));
+        assert_eq!((redirect.prefix.to_string().as_str(), redirect.metric), (AD, Metric(7)));
+        let link =
+            serde_json::json!({"xid": HID, "interface": "eth0", "link-layer-address": "02:00:00:00:00:0a"});
+        let ether = "ether-02000000000a0000000000000000000000000000";
+        assert_eq!(read(link).unwrap().kind, RouteKind::NextHops(vec![hop(ether, Some("eth0"), 1)]));
+        let prefix = "lpm-0a00000000000000000000000000000000000000/8";
+        let local = read(serde_json::json!({"xid": prefix, "local": [null]})).unwrap();
+        assert_eq!((local.prefix.to_string().as_str(), local.kind), (prefix, RouteKind::Local));
+        assert_eq!(read(serde_json::json!({"xid": AD, "discard": [null]})).unwrap().kind, RouteKind::Discard);
+    }
+
+    #[test]
+    fn wrong_texts_of_xids_are_refused_with_what_was_expected() {
+        for (value, expected) in [
+            (
+                serde_json::json!({"xid": "lpm-0a01000000000000000000000000000000000000/8"}),
+                "bits after the prefix length",
+            ),
+            (serde_json::json!({"xid": "nothing"}), "expected TYPE-ID"),
+            (serde_json::json!({"xid": AD, "gateway": [{"xid": "ad-1"}]}), "expected 40 hexadecimal digits"),
+            (
+                serde_json::json!({"xid": AD, "interface": "a", "link-layer-address": "02:00"}),
+                "expected six octets",
+            ),
+        ] {
+            let error = read(value).expect_err("a wrong text").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

@@ -48,6 +48,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                     match output {
                         Output::V4(batch) => me.origin.send(&batch),
                         Output::V6(batch) => me.origin.send(&batch),
+                        Output::Xid(batch) => me.origin.send(&batch),
                     }
                 }
             };
@@ -152,8 +153,8 @@ impl rib::OriginOwner for Served {
         request: rib::RoutesRejectedRequest,
     ) -> Result<rib::RoutesRejectedReply, XrlError> {
         for route in request.routes {
-            if let Some(Ok(prefix)) = route.net.as_ref().map(sluice_base::IpPrefix::try_from) {
-                warn!(event = "static.route.refused", %prefix, reason = route.reason, "static route refused by the forwarding engine");
+            if let Some(Ok(prefix)) = route.net.as_ref().map(sluice_base::AnyPrefix::try_from) {
+                warn!(event = "static.route.refused", %prefix, reason = route.reason, "static route refused by whoever forwards it");
             }
         }
         Ok(rib::RoutesRejectedReply {})

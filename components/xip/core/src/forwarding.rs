@@ -10,6 +10,7 @@ use crate::walk::{DropReason, PacketFacts, Routed, RowError, Rows, follow};
 use crate::wire::header::next_header;
 use crate::wire::xcmp::{self, Echo, Message, Quote};
 use crate::wire::{Dag, ETHERTYPE_XIP, LinkDestination, Packet, PacketHead, PacketMut, udp};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sluice_base::{Instant, Xid};
@@ -251,13 +252,11 @@ impl Forwarding {
                     }
                 }
             }
-            Message::EchoReply(Echo { identifier, sequence, .. }) => out.push(Output::Pong(Pong {
-                identifier,
-                sequence,
-                from: packet.source(),
-                kind: PongKind::Reply,
-                arrived: Dag::EMPTY,
-            })),
+            Message::EchoReply(Echo { identifier, sequence, .. }) => {
+                let (from, kind) = (packet.source(), PongKind::Reply);
+                let pong = Pong { identifier, sequence, from, kind, arrived: Dag::EMPTY };
+                out.push(Output::Pong(Box::new(pong)));
+            }
             Message::Unreachable(quote) => self.quoted(packet, quote, PongKind::Unreachable, out),
             Message::TimeExceeded(quote) => self.quoted(packet, quote, PongKind::TimeExceeded, out),
         }
@@ -269,7 +268,8 @@ impl Forwarding {
             return self.counts.count("foreign-error");
         };
         let (identifier, sequence) = echo;
-        out.push(Output::Pong(Pong { identifier, sequence, from: packet.source(), kind, arrived }));
+        let pong = Pong { identifier, sequence, from: packet.source(), kind, arrived };
+        out.push(Output::Pong(Box::new(pong)));
     }
 
     fn may_send(&mut self, now: Instant) -> bool {

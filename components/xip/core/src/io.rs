@@ -4,6 +4,7 @@ use crate::answer::NeighborId;
 use crate::cache::Cache;
 use crate::links::{Member, Station};
 use crate::wire::{Dag, LinkDestination};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -169,5 +170,5 @@ pub enum Output {
     /// XIP does not take a route, for this reason; `None`: it takes the route now.
     Refused(XidPrefix, Option<String>),
     /// An answer to a ping.
-    Pong(Pong),
+    Pong(Box<Pong>),
 }

@@ -7,17 +7,19 @@ use crate::cache::Lines;
 use crate::forwarding::{Context, Forwarding};
 use crate::io::{Input, Output, RibRoute, Settings};
 use crate::links::{Links, Station};
+use crate::neighbors::{self, Link, LinkProof, Neighbors};
 use crate::principals::catalog;
 use crate::registry::Registered;
 use crate::route::{ChangeError, Route};
 use crate::router::{Limits, Router};
-use crate::wire::{Dag, LinkDestination, Mac, udp};
+use crate::wire::nwp::Form;
+use crate::wire::{Dag, ETHERTYPE_NWP, Hid, LinkDestination, Mac, udp};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::ops::Bound;
-use sluice_base::{Duration, Instant, InterfaceEvent, Prefix, Xid, XidPrefix, XidType};
+use sluice_base::{Duration, Instant, InterfaceEvent, InterfaceIndex, Prefix, Xid, XidPrefix, XidType};
 use sluice_machine::{Machine, Outbox};
 
 /// The most attachments of the forest: four for each of two million rows.
@@ -37,14 +39,21 @@ pub struct Xip<L> {
     refused: BTreeMap<XidPrefix, ChangeError>,
     /// The domains and hosts of which this host is a part.
     own: BTreeSet<Xid>,
+    neighbors: Neighbors,
+    /// The links on which NWP runs.
+    nwp: BTreeMap<InterfaceIndex, Link>,
+    /// Outputs of `neighbors` that are not carried out yet.
+    from_neighbors: Outbox<neighbors::Output>,
     seed: u64,
     sweep: Option<Instant>,
     asked_for_key: bool,
 }
 
 impl<L: Lines> Xip<L> {
-    /// Makes XIP without interfaces, principals and routes. `seed` is secret.
-    pub fn new(seed: u64) -> Self {
+    /// Makes XIP without interfaces, principals and routes. `seed` is secret; `clock` is the time at [`Instant::ZERO`] in seconds, for
+    /// neighbors that compare clocks before and after a restart.
+    pub fn new(seed: u64, clock: u32) -> Self {
+        let settings = neighbors::Settings { limits: neighbors::Limits::default(), clock_base: clock, seed };
         Xip {
             settings: Settings::default(),
             answers: Answers::new(Router::new(Limits::default(), seed), MOST_LINKS, seed),
@@ -53,6 +62,9 @@ impl<L: Lines> Xip<L> {
             routes: BTreeMap::new(),
             refused: BTreeMap::new(),
             own: BTreeSet::new(),
+            neighbors: Neighbors::new(settings),
+            nwp: BTreeMap::new(),
+            from_neighbors: Outbox::new(),
             seed,
             sweep: None,
             asked_for_key: false,
@@ -72,6 +84,11 @@ impl<L: Lines> Xip<L> {
     /// Returns the packet path.
     pub fn forwarding(&self) -> &Forwarding {
         &self.forwarding
+    }
+
+    /// Returns the neighbors that NWP knows.
+    pub fn neighbors(&self) -> &Neighbors {
+        &self.neighbors
     }
 
     /// Returns the settings.
@@ -94,14 +111,20 @@ impl<L: Lines> Xip<L> {
         routes.map(|(prefix, route)| (*prefix, route, self.refused.get(prefix).copied()))
     }
 
-    /// Returns this host's address: its first host within its first domain.
+    /// Returns this host's address: its first host, directly, within its first domain, and through its tunnel, in this order.
+    /// Empty without a host and a domain.
     pub fn own_address(&self) -> Dag {
         let first = |kind| self.own.iter().find(|xid| xid.kind == kind).copied();
-        match (first(XidType::AD), first(XidType::HID)) {
-            (Some(domain), Some(host)) => Dag::scoped(&[domain], host).unwrap_or(Dag::EMPTY),
-            (None, Some(xid)) | (Some(xid), None) => Dag::direct(xid),
-            (None, None) => Dag::EMPTY,
+        let (domain, host) = (first(XidType::AD), first(XidType::HID));
+        let tunnel = self.settings.tunnel.map(|tunnel| tunnel_xid(tunnel.local));
+        let ways: Vec<Xid> = domain.into_iter().chain(tunnel).collect();
+        match (host, domain, tunnel) {
+            (Some(host), Some(domain), None) => Dag::scoped(&[domain], host),
+            (Some(host), _, Some(_)) => Dag::any_way(host, &ways),
+            (Some(xid), None, None) | (None, Some(xid), _) => Some(Dag::direct(xid)),
+            (None, None, _) => None,
         }
+        .unwrap_or(Dag::EMPTY)
     }
 
     fn configure(&mut self, now: Instant, settings: Settings, out: &mut Outbox<Output>) {
@@ -201,11 +224,10 @@ impl<L: Lines> Xip<L> {
     ) -> Result<Route, ChangeError> {
         let best =
             gateways.iter().rev().max_by_key(|gateway| gateway.weight).ok_or(ChangeError::WrongRoute)?;
-        let Some(interface) = best.interface.filter(|_| best.xid.kind == XidType::ETHER) else {
+        let (Some(interface), Some(mac)) = (best.interface, best.xid.link_address()) else {
             return Ok(Route::Redirect(best.xid));
         };
-        let [a, b, c, d, e, f, ..] = best.xid.id;
-        let station = Station { interface, mac: Mac([a, b, c, d, e, f]) };
+        let station = Station { interface, mac: Mac(mac) };
         let number = self.links.number(station).ok_or(ChangeError::WrongRoute)?;
         out.push(Output::Member(number, self.links.member(number)));
         Ok(Route::Neighbor(number))
@@ -233,6 +255,70 @@ impl<L: Lines> Xip<L> {
                 None => self.routes.remove(&prefix),
             };
         }
+        // The HIDs of this host may have changed.
+        self.refresh_links(now, out);
+    }
+
+    /// Gives NWP the links on which it runs, with this host's HIDs.
+    fn refresh_links(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        let hids: Vec<Hid> = self.own.iter().filter_map(|xid| Hid::of(*xid)).collect();
+        let form = if self.settings.is_monitored { Form::Monitoring } else { Form::Basic };
+        let wanted = self.links.iter().filter(|interface| {
+            let is_wanted = self.settings.interfaces.get(&interface.name).copied().unwrap_or_default();
+            is_wanted && interface.running
+        });
+        let links: BTreeMap<InterfaceIndex, Link> = wanted
+            .filter_map(|interface| {
+                let link = Link {
+                    interface: interface.index,
+                    mac: Mac(interface.mac.as_slice().try_into().ok()?),
+                    mtu: interface.mtu as usize,
+                    form,
+                    hids: hids.clone(),
+                    proof: LinkProof::Off,
+                };
+                Some((interface.index, link))
+            })
+            .collect();
+        let gone: Vec<InterfaceIndex> =
+            self.nwp.keys().filter(|index| !links.contains_key(index)).copied().collect();
+        for index in gone {
+            self.nwp.remove(&index);
+            self.neighbors.handle(now, neighbors::Input::RemoveLink(index), &mut self.from_neighbors);
+        }
+        for (index, link) in links {
+            if self.nwp.get(&index) != Some(&link) {
+                self.nwp.insert(index, link.clone());
+                self.neighbors.handle(now, neighbors::Input::SetLink(link), &mut self.from_neighbors);
+            }
+        }
+        self.carry_out(out);
+    }
+
+    /// Passes on what NWP asks for.
+    fn carry_out(&mut self, out: &mut Outbox<Output>) {
+        let station =
+            |neighbor: neighbors::Neighbor| Station { interface: neighbor.interface, mac: neighbor.mac };
+        for output in self.from_neighbors.drain() {
+            match output {
+                neighbors::Output::Send { interface, destination, octets } => out.push(Output::Send {
+                    to: Station { interface, mac: destination },
+                    ether_type: ETHERTYPE_NWP,
+                    octets,
+                }),
+                neighbors::Output::Learned(neighbor) => {
+                    out.push(Output::Neighbor(neighbor.hid.xid(), station(neighbor), true));
+                }
+                neighbors::Output::Lost(neighbor) => {
+                    out.push(Output::Neighbor(neighbor.hid.xid(), station(neighbor), false));
+                }
+                // Links without proof ask for none of these.
+                neighbors::Output::DrawNonce(_)
+                | neighbors::Output::Verify { .. }
+                | neighbors::Output::Sign { .. }
+                | neighbors::Output::Event(_) => {}
+            }
+        }
     }
 
     /// Tells router and program which neighbors can be reached.
@@ -244,6 +330,7 @@ impl<L: Lines> Xip<L> {
             out.push(Output::Member(number, member));
             self.answers.change(now, |router| ((), router.set_neighbor(number, member.is_some())));
         }
+        self.refresh_links(now, out);
     }
 
     fn packet(&mut self, now: Instant, link: LinkDestination, octets: Vec<u8>, out: &mut Outbox<Output>) {
@@ -286,7 +373,12 @@ impl<L: Lines> Machine for Xip<L> {
             },
             Input::Routes(changes) => self.routes_changed(now, changes, out),
             Input::Packet { link, octets, .. } => self.packet(now, link, octets, out),
-            Input::Nwp { .. } => {}
+            Input::Nwp { from, octets } => {
+                let Station { interface, mac } = from;
+                let frame = neighbors::Input::Frame { interface, source: mac, octets };
+                self.neighbors.handle(now, frame, &mut self.from_neighbors);
+                self.carry_out(out);
+            }
             Input::Datagram(octets) => self.packet(now, LinkDestination::ThisHost, octets, out),
             Input::FastPath(cache) => {
                 self.sweep = cache.is_some().then(|| now + SWEEP);
@@ -306,10 +398,12 @@ impl<L: Lines> Machine for Xip<L> {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.sweep
+        self.sweep.into_iter().chain(self.neighbors.next_deadline()).min()
     }
 
-    fn on_deadline(&mut self, now: Instant, _: &mut Outbox<Output>) {
+    fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        self.neighbors.on_deadline(now, &mut self.from_neighbors);
+        self.carry_out(out);
         if self.sweep.is_some_and(|at| at <= now) {
             self.answers.sweep(SWEPT);
             self.sweep = Some(now + SWEEP);

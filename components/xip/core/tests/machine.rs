@@ -40,7 +40,7 @@ struct Net {
 
 impl Net {
     fn row(count: usize) -> Net {
-        let hosts = (0..count).map(|_| Xip::new(7)).collect();
+        let hosts = (0..count).map(|_| Xip::new(7, 0)).collect();
         let mut net = Net { hosts, now: Instant::ZERO, pongs: vec![], delivered: vec![], frames: 0 };
         for host in 0..count {
             let principals = CATALOG.iter().map(|row| (row.number, row.name)).collect();

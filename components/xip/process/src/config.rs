@@ -151,6 +151,7 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         shadow_interval: tree.cache.shadow_interval,
         punts_per_second: tree.budget.rate,
         punt_burst: tree.budget.burst,
+        has_reports: tree.xcmp,
     };
     Ok(Settings { core, program, line_bits: tree.cache.lines.max(2).next_power_of_two().ilog2() })
 }

@@ -5,6 +5,7 @@ pub mod config;
 mod fast_path;
 mod ffi;
 pub mod maps;
+mod nwp;
 mod packets;
 mod routes;
 mod service;
@@ -19,7 +20,8 @@ use service::Pings;
 use sluice_base::{InterfaceEvent, InterfaceIndex, XidPrefix};
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, Frame, Prepared, RibSubscription, RunOptions, Tasks, follow_fea, interface_events,
+    Component, Driver, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions,
+    Tasks, follow_fea, interface_events,
 };
 use sluice_xip::io::{Input, Output};
 use sluice_xip::machine::Xip;
@@ -30,13 +32,14 @@ use sluice_xrl::{CallContext, Service, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
+use std::time::SystemTime;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::{info, warn};
 use tunnel::TunnelSocket;
 
 /// The origins of XID routes.
-const ORIGINS: [&str; 2] = ["static", "bgp"];
+const ORIGINS: [&str; 3] = ["static", nwp::ORIGIN, "bgp"];
 
 /// The sockets of an interface, and the tasks that read them.
 struct InterfaceSockets {
@@ -61,6 +64,7 @@ pub struct XipProcess {
     maps: RefCell<Option<ProgramMaps>>,
     tunnel: RefCell<Option<TunnelSocket>>,
     subscription: Rc<RibSubscription<XidPrefix>>,
+    nwp: nwp::NeighborRoutes,
     /// True once the RIB has sent the routes that it had at the subscription.
     knows_routes: Cell<bool>,
     pings: Pings,
@@ -78,6 +82,17 @@ sluice_process::served!(XipProcess);
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move {
         let seed = getrandom::u64()?;
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let clock = since_epoch.as_secs() as u32;
+        let settings = RibOriginSettings {
+            name: nwp::ORIGIN.into(),
+            table: frame.table,
+            distance: nwp::DISTANCE,
+            external: false,
+            grace: nwp::GRACE,
+            kinds: &[],
+        };
+        let nwp = nwp::NeighborRoutes::new(RibOrigin::new(&frame.router, settings), frame.provenance);
         let subscription = RibSubscription::new(&frame.router, frame.table);
         subscription.set_origins(ORIGINS.map(String::from).to_vec());
         Ok(Rc::new_cyclic(|me: &Weak<XipProcess>| {
@@ -88,7 +103,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 }
             };
             XipProcess {
-                driver: Driver::new(Xip::new(seed), effect),
+                driver: Driver::new(Xip::new(seed, clock), effect),
                 me: me.clone(),
                 frame,
                 settings: RefCell::default(),
@@ -97,6 +112,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 maps: RefCell::default(),
                 tunnel: RefCell::default(),
                 subscription,
+                nwp,
                 knows_routes: Cell::new(false),
                 pings: Pings::default(),
                 without_program: RefCell::default(),
@@ -139,9 +155,12 @@ impl XipProcess {
             Output::Refused(prefix, Some(reason)) => {
                 warn!(event = "xip.route.refused", %prefix, reason, "no principal takes the route of {prefix}: {reason}");
             }
-            Output::Pong(pong) => self.pings.answered(pong),
+            Output::Pong(pong) => self.pings.answered(*pong),
             // Hosts' sockets are not here yet: the core counts the packets.
-            Output::Deliver { .. } | Output::Refused(_, None) | Output::Neighbor(..) => {}
+            Output::Deliver { .. } | Output::Refused(_, None) => {}
+            Output::Neighbor(xid, station, is_learned) => {
+                self.nwp.changed(xid, station, is_learned);
+            }
         }
     }
 
@@ -261,6 +280,7 @@ impl Component for XipProcess {
             idl::xip::v1::xip_service(Rc::new(Served(Rc::clone(self)))),
             interface_observer_service(Rc::new(Served(Rc::clone(self)))),
             route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
+            rib::origin_owner_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
@@ -275,7 +295,14 @@ impl Component for XipProcess {
                 me.changed.notify_one();
             }
         };
+        let (nwp, me_too) = (Rc::clone(self.nwp.origin()), Rc::clone(&self));
+        let rib_changed = move |change| {
+            if change == RibChange::Registered {
+                me_too.nwp.announce_all();
+            }
+        };
         let tasks = [
+            tokio::task::spawn_local(nwp.keep_registered(router.clone(), instance.clone(), rib_changed)),
             tokio::task::spawn_local(subscription.keep(router.clone(), instance.clone(), move |removed| {
                 me.routes_changed(removed);
             })),
@@ -289,7 +316,8 @@ impl Component for XipProcess {
 
     fn degraded(&self) -> Vec<String> {
         let sockets = self.without_sockets.borrow().values().cloned().collect::<Vec<_>>();
-        sockets.into_iter().chain(self.subscription.problem()).collect()
+        let origin = self.nwp.origin().problem();
+        sockets.into_iter().chain(self.subscription.problem()).chain(origin).collect()
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
@@ -315,6 +343,7 @@ impl Component for XipProcess {
     async fn shutdown(self: Rc<Self>, for_good: bool) {
         if for_good {
             fast_path::stop(&self.frame).await;
+            self.nwp.origin().unregister().await;
         }
     }
 }

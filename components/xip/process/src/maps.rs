@@ -63,6 +63,8 @@ pub struct ProgramSettings {
     pub punts_per_second: u32,
     /// Packets that a source may send at once.
     pub punt_burst: u32,
+    /// True if undeliverable packets come to this process, which reports them to their senders.
+    pub has_reports: bool,
 }
 
 /// All maps but the lines.
@@ -81,15 +83,18 @@ impl ProgramMaps {
     ///
     /// # Errors
     ///
-    /// If a map has another shape or cannot be mapped.
+    /// If a map is smaller than its layout, or cannot be mapped.
     pub fn new<'fd>(
         map: impl Fn(&str) -> Result<BorrowedFd<'fd>, BpfError>,
     ) -> Result<(CacheLines, Self), BpfError> {
-        let lines = shaped(map("xip_lines")?, "xip_lines", size_of::<xip::CacheLine>())?;
+        // A component may not ask for the shapes of maps; the FEA that made them has the same layouts as this process.
+        let array =
+            |name, entries: u32, octets| MappedArray::with_shape(map(name)?, entries as usize, octets);
+        let lines = array("xip_lines", xip::LINES, size_of::<xip::CacheLine>())?;
         let maps = ProgramMaps {
-            members: shaped(map("xip_members")?, "xip_members", MEMBER_WORDS * 4)?,
-            settings: shaped(map("xip_settings")?, "xip_settings", size_of::<xip::Settings>())?,
-            counts: shaped(map("xip_counts")?, "xip_counts", size_of::<xip::ReasonCount>())?,
+            members: array("xip_members", xip::MEMBERS, MEMBER_WORDS * 4)?,
+            settings: array("xip_settings", 1, size_of::<xip::Settings>())?,
+            counts: array("xip_counts", xip::CPUS * xip::REASONS, size_of::<xip::ReasonCount>())?,
         };
         Ok((CacheLines(lines), maps))
     }
@@ -109,6 +114,7 @@ impl ProgramMaps {
         self.settings.store32(0, KEY_WORDS + 1, settings.shadow_interval);
         self.settings.store64(0, (KEY_WORDS + 4) / 2, interval);
         self.settings.store64(0, (KEY_WORDS + 6) / 2, interval.saturating_mul(settings.punt_burst.into()));
+        self.settings.store64(0, (KEY_WORDS + 8) / 2, settings.has_reports.into());
     }
 
     /// Writes a neighbor. Numbers beyond the map are left out, and their packets are dropped and counted.
@@ -143,17 +149,4 @@ impl ProgramMaps {
         }
         sums
     }
-}
-
-fn shaped(map: BorrowedFd<'_>, name: &str, octets: usize) -> Result<MappedArray, BpfError> {
-    let array = MappedArray::new(map)?;
-    let found = array.words() * 8 / array.len().max(1);
-    if found == octets {
-        return Ok(array);
-    }
-    Err(BpfError::Shape {
-        map: name.into(),
-        found: format!("values of {found} octets"),
-        expected: format!("values of {octets} octets"),
-    })
 }

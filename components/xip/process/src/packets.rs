@@ -45,7 +45,7 @@ impl PacketSocket {
         };
         let reply = fea::SocketsClient::new(&frame.router, "fea").open_packet(request).await?;
         let socket = descriptor::fetch(&frame.run_dir, &reply.token).await?;
-        let socket = AsyncFd::register(socket)?;
+        let socket = sluice_process::watch(socket)?;
         Ok(Rc::new(PacketSocket { interface, ether_type, socket, waiting: RefCell::default() }))
     }
 

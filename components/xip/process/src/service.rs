@@ -8,7 +8,7 @@ use sluice_xip::answers::action;
 use sluice_xip::counters::Reason;
 use sluice_xip::forest::CacheEntryId;
 use sluice_xip::io::{Input, Ping, Pong, PongKind, RibRoute};
-use sluice_xip::wire::{Dag, Marks};
+use sluice_xip::wire::{Dag, Marks, PacketHead};
 use sluice_xrl::{CallContext, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -221,8 +221,9 @@ impl pb::Xip for Served {
             let slow = xip.forwarding().counts().iter();
             counters.extend(slow.map(|(name, count)| counter("slow", name, count)));
             let decisions = xip.answers().router().counters();
-            let reasons =
-                Reason::ALL.iter().map(|reason| counter("decision", reason.name(), decisions.of(*reason)));
+            let reasons = Reason::ALL
+                .iter()
+                .map(|reason| counter("decision", reason.name(), decisions.by_reason(*reason)));
             counters.extend(reasons.filter(|counter| counter.count > 0));
         });
         Ok(pb::GetCountersReply { counters })
@@ -242,7 +243,7 @@ impl pb::Xip for Served {
             u16::try_from(value).map_err(|_| XrlError::BadArguments(format!("{name}: at most 65,535")))
         };
         let destination = dag(&request.address)?;
-        let hop_limit = u8::try_from(request.hop_limit)
+        let hop_limit = u8::try_from(request.hop_limit.unwrap_or(PacketHead::HOP_LIMIT.into()))
             .map_err(|_| XrlError::BadArguments("hop_limit: at most 255".into()))?;
         let (sequence, octets) = (narrow("sequence", request.sequence)?, narrow("octets", request.octets)?);
         if self.pings.waiting.borrow().len() >= MOST_PINGS {

@@ -45,6 +45,7 @@ impl Bench {
             shadow_interval: 0,
             punts_per_second: 1_000_000,
             punt_burst: 1_000_000,
+            has_reports: false,
         });
         maps.set_member(7, Member { interface: 1000, mtu: 1500, destination: NEIGHBOR, source: ROUTER });
         Some(Bench { program, maps, cache })
@@ -193,6 +194,23 @@ fn packets_that_cannot_leave_are_dropped() {
 }
 
 #[test]
+fn undeliverable_packets_go_to_user_space_where_it_reports_them() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.put(&[(xid(XidType::AD, 0xa1), false)], CacheAction::Forward, 0, 7);
+    bench.maps.set_settings(ProgramSettings {
+        shadow_interval: 0,
+        punts_per_second: 1_000_000,
+        punt_burst: 100,
+        has_reports: true,
+    });
+    let mut packet = octets(V2);
+    packet[4] = 0;
+    let (ran, reasons) = bench.run(&packet);
+    assert_eq!((ran.verdict, reasons), (Verdict::Pass, vec!["hit", "to-user", "hop-limit"]));
+    assert_eq!(ran.frame, frame(&packet));
+}
+
+#[test]
 fn frames_for_others_and_other_protocols_pass() {
     let Some(bench) = Bench::new() else { return };
     let mut frame = frame(&octets(V2));
@@ -207,7 +225,12 @@ fn frames_for_others_and_other_protocols_pass() {
 #[test]
 fn a_source_that_asks_for_too_much_is_dropped_and_others_are_not() {
     let Some(bench) = Bench::new() else { return };
-    bench.maps.set_settings(ProgramSettings { shadow_interval: 0, punts_per_second: 1, punt_burst: 3 });
+    bench.maps.set_settings(ProgramSettings {
+        shadow_interval: 0,
+        punts_per_second: 1,
+        punt_burst: 3,
+        has_reports: false,
+    });
     let asked: Vec<_> = (0..6).map(|_| bench.run(&octets(V2)).0.verdict).collect();
     assert_eq!(asked.iter().filter(|verdict| **verdict == Verdict::Pass).count(), 4);
     let mut other = frame(&octets(V2));
@@ -223,6 +246,7 @@ fn one_hit_in_some_comes_to_user_space_in_shadow_mode() {
         shadow_interval: 10,
         punts_per_second: 1_000_000,
         punt_burst: 100,
+        has_reports: false,
     });
     let verdicts: Vec<_> = (0..40).map(|_| bench.run(&octets(V2)).0.verdict).collect();
     assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::Pass).count(), 4);

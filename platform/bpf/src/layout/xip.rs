@@ -89,6 +89,8 @@ pub struct Settings {
     pub punt_interval: u64,
     /// The burst of one source to user space, in nanoseconds.
     pub punt_burst: u64,
+    /// 1 if undeliverable packets go to user space.
+    pub has_reports: u64,
 }
 
 /// The budget of a source (`struct xip_source`).

@@ -12,9 +12,8 @@ use prost_reflect::{
     Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
 };
 use serde_json::{Map, Value as Json, json};
-use sluice_base::IpPrefix;
+use sluice_base::{Address, AnyPrefix};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// Calls a method with fields of its request as text, and returns the reply as plain JSON.
@@ -194,11 +193,11 @@ fn word(message: &DynamicMessage) -> Option<String> {
     match descriptor.full_name() {
         "common.v1.Addr" => {
             let addr: common::Addr = message.transcode_to().ok()?;
-            Some(IpAddr::try_from(&addr).map_or_else(|_| String::new(), |a| a.to_string()))
+            Some(Address::try_from(&addr).map_or_else(|_| String::new(), |a| a.to_string()))
         }
         "common.v1.Net" => {
             let net: common::Net = message.transcode_to().ok()?;
-            Some(IpPrefix::try_from(&net).map_or_else(|_| String::new(), |p| p.to_string()))
+            Some(AnyPrefix::try_from(&net).map_or_else(|_| String::new(), |p| p.to_string()))
         }
         "common.v1.Mac" => {
             let mac: common::Mac = message.transcode_to().ok()?;
@@ -242,8 +241,28 @@ fn field_schema(field: &FieldDescriptor) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use super::shorten;
+    use super::{common, plain, shorten};
+    use prost::Message;
+    use prost_reflect::DynamicMessage;
+    use sluice_base::{Address, AnyPrefix, Xid, XidPrefix};
     use std::collections::BTreeMap;
+
+    #[test]
+    fn addresses_and_prefixes_of_every_family_are_text() {
+        let pool = super::super::pool(crate::idl::DESCRIPTORS).expect("descriptors");
+        let shown = |name: &str, octets: Vec<u8>| {
+            let described = pool.get_message_by_name(name).expect("a message");
+            plain(&DynamicMessage::decode(described, &octets[..]).expect("it decodes"))
+        };
+        let (xid, xids) = (
+            "hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2",
+            "lpm-0a00000000000000000000000000000000000000/8",
+        );
+        let addr = Address::from(xid.parse::<Xid>().expect("an XID"));
+        let net = AnyPrefix::of(xids.parse::<XidPrefix>().expect("a prefix"));
+        assert_eq!(shown("common.v1.Addr", common::Addr::from(addr).encode_to_vec()), xid);
+        assert_eq!(shown("common.v1.Net", common::Net::from(net).encode_to_vec()), xids);
+    }
 
     #[test]
     fn lists_are_shortened_and_counted() {

@@ -2,7 +2,7 @@
 
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{
-    FibBatch, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteBatch, TableId,
+    FibBatch, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteBatch, TableId, XidPrefix,
 };
 use sluice_clients::Request;
 use sluice_rib::OriginSettings;
@@ -18,6 +18,8 @@ pub enum ToRib {
     UpdateIpv4(RouteBatch<Ipv4Prefix>),
     /// Announces and withdraws IPv6 routes of the caller's origin.
     UpdateIpv6(RouteBatch<Ipv6Prefix>),
+    /// Announces and withdraws routes of XIDs of the caller's origin.
+    UpdateXids(RouteBatch<XidPrefix>),
     /// Says whether packets can be sent through a gateway of the caller's routes.
     GatewayUsable(IpAddr, bool),
     /// Ends the refresh of the caller's origin.

@@ -126,6 +126,10 @@ impl RibProcess {
                 self.update(base, fabric, from.process, batch);
                 base.tell_instance(fabric, from, FromRib::RoutesTaken);
             }
+            ToRib::UpdateXids(batch) => {
+                self.update(base, fabric, from.process, batch);
+                base.tell_instance(fabric, from, FromRib::RoutesTaken);
+            }
             ToRib::GatewayUsable(gateway, is_usable) => {
                 let input = Input::GatewayUsable(table, origin.into(), gateway.into(), is_usable);
                 self.input(base, fabric, input);

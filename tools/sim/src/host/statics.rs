@@ -40,6 +40,7 @@ impl Announcer for Statics {
         match output {
             Output::V4(batch) => ToRib::UpdateIpv4(with_costs(fabric, batch)),
             Output::V6(batch) => ToRib::UpdateIpv6(with_costs(fabric, batch)),
+            Output::Xid(batch) => ToRib::UpdateXids(batch),
         }
     }
 }

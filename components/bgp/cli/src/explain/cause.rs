@@ -3,7 +3,7 @@
 use super::{Answers, standing};
 use crate::idl::bgp::v1 as pb;
 
-/// Neighbors without a session that the first line names.
+/// The most neighbors without a session in the first line.
 const NAMED: usize = 3;
 
 impl Answers {
@@ -33,7 +33,7 @@ impl Answers {
         }
     }
 
-    /// Returns the cause for which BGP has no path.
+    /// Returns the cause of the lack of paths.
     fn not_announced(&self) -> String {
         match &self.bgp.dropped[..] {
             [] => {}
@@ -54,7 +54,7 @@ impl Answers {
         }
     }
 
-    /// Returns the reason why packets do not follow BGP's best path.
+    /// Returns the reason for packets not to follow the best path of BGP.
     fn not_installed(&self, best: &pb::Path) -> Option<String> {
         if best.neighbor.is_empty() {
             return None;
@@ -108,7 +108,7 @@ mod tests {
         pb::Path { neighbor: FROM.into(), best: true, ..pb::Path::default() }
     }
 
-    /// The first line and the cause in JSON are the same.
+    /// Checks the first line, and the cause in JSON.
     fn check(answers: &Answers, expected: &str) {
         assert_eq!(answers.text().lines().next(), Some(&*format!("192.0.2.0/24: {expected}")));
         assert_eq!(answers.json()["cause"], expected);

@@ -101,8 +101,8 @@ pub struct PeerImport {
     pub keeps_rejected: bool,
 }
 
-/// Every route is accepted unchanged.
 impl Default for PeerImport {
+    /// Returns an import without policies, which stores what policies reject.
     fn default() -> Self {
         PeerImport { policies: ImportPolicies::default(), keeps_rejected: true }
     }

@@ -17,6 +17,7 @@ use sluice_rib::{Input, OriginSettings, Output, Rib, Scope, SubscriptionId, Watc
 use sluice_stage::{OrderedStore, Stage, StageId};
 use std::collections::BTreeMap;
 
+pub mod plan;
 pub mod policies;
 
 #[path = "../../../../../testkit/families/label.rs"]

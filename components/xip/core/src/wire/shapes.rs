@@ -23,6 +23,19 @@ impl Dag {
         Self::chain(via, intent, |_, next| [Some(next), None], [Some(last), (last > 0).then_some(0)])
     }
 
+    /// Several ways: the entry prefers the intent, and otherwise tries each of `ways`, in order, each of which leads to the intent. `None`
+    /// with more than three ways.
+    pub fn any_way(intent: Xid, ways: &[Xid]) -> Option<Self> {
+        let last = ways.len() as u8;
+        let mut dag = Dag::EMPTY;
+        for way in ways {
+            dag.push(Node::new(*way, &[last]));
+        }
+        let order = [last, 0, 1, 2];
+        dag.push(Node::new(intent, order.get(..=ways.len())?));
+        Some(dag)
+    }
+
     /// Iterative refinement: each node prefers the intent, and otherwise leads to the next scope. `None` with more than eight
     /// scopes.
     pub fn refined(scopes: &[Xid], intent: Xid) -> Option<Self> {
@@ -84,6 +97,18 @@ mod tests {
         assert_eq!(dag.validate(), Ok(dag.len()));
         let text = dag.to_string();
         text.split(':').map(|node| node.split('-').nth(2).unwrap_or("").to_string() + " ").collect()
+    }
+
+    #[test]
+    fn each_way_leads_to_the_intent() {
+        let xid = |octet| Xid { kind: sluice_base::XidType::AD, id: [octet; 20] };
+        let dag = Dag::any_way(xid(9), &[xid(1), xid(2)]).unwrap();
+        assert_eq!(
+            (dag.validate(), dag.sinks().collect::<alloc::vec::Vec<_>>()),
+            (Ok(3), alloc::vec![xid(9)])
+        );
+        assert_eq!(dag.nodes()[2].edges.map(|edge| edge.0), [2, 0, 1, 0x7f]);
+        assert!(Dag::any_way(xid(9), &[xid(1); 4]).is_none());
     }
 
     #[test]

@@ -1,0 +1,176 @@
+//! XIP through whole routers: neighbors found, echoes by the program's cache, changed redirects, processes killed, tunnels.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod router_lab;
+
+use router_lab::bird::{commit, kill};
+use router_lab::{RouterLab, SLUICE, possible, share};
+use serde_json::Value;
+use std::path::Path;
+
+const NEAR: &str = "hid-1111111111111111111111111111111111111111";
+const FAR: &str = "hid-3333333333333333333333333333333333333333";
+const NEAR_DOMAIN: &str = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+const FAR_DOMAIN: &str = "ad-a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3";
+const MIDDLE: &str = "hid-2222222222222222222222222222222222222222";
+
+/// The far host within its domain.
+fn far() -> String {
+    format!("{FAR_DOMAIN}-1:{FAR}-0")
+}
+
+/// A router's configuration: its interfaces, its own XIDs, and redirects.
+fn config(engine: &str, interfaces: &[&str], own: &[&str], redirects: &[(&str, &str)], more: &str) -> String {
+    let interfaces: String = interfaces.iter().map(|name| format!("interface {name}; ")).collect();
+    let own: String = own.iter().map(|xid| format!("xid-route {xid} {{ local; }}\n")).collect();
+    let redirects = redirects.iter().map(|(xid, to)| format!("xid-route {xid} {{ gateway {to}; }}\n"));
+    let redirects: String = redirects.collect();
+    format!(
+        "interfaces {{ forwarding {{ engine {engine}; }} }}\n\
+         xip {{ {interfaces} principal [ ad hid lpm xdp u4id uni4id zf ]; xcmp true; {more} }}\n\
+         protocols {{ static {{ {own} {redirects} }} }}\n"
+    )
+}
+
+/// Three routers in a row: near, sluice, far.
+fn row(engine: &str) -> String {
+    let near = config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, MIDDLE)], "");
+    let middle_redirects = [(NEAR_DOMAIN, NEAR), (FAR_DOMAIN, FAR)];
+    let shadow = "cache { shadow-interval 3; }";
+    let middle = config(engine, &["eth0", "eth1"], &[MIDDLE], &middle_redirects, shadow);
+    let far = config("kernel", &["eth0"], &[FAR, FAR_DOMAIN], &[(NEAR_DOMAIN, MIDDLE)], "");
+    let node =
+        |name: &str, config: &str| format!("[nodes.{name}]\ndaemon = 'sluice'\nconfig = '''{config}'''\n");
+    node("near", &near)
+        + &node("sluice", &middle)
+        + &node("far", &far)
+        + "[[links]]\na = 'near:eth0'\nb = 'sluice:eth0'\nxdp = true\n\
+           [[links]]\na = 'far:eth0'\nb = 'sluice:eth1'\nxdp = true\n"
+}
+
+/// Asks the router of a node.
+fn at(lab: &RouterLab, node: &str, words: &[&str]) -> Value {
+    let run = lab.lab.dir(node).join("run");
+    let mut command = lab.lab.command(node, SLUICE).unwrap();
+    let output = command.args(words).arg("--json").arg("--run-dir").arg(run).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
+/// Sends an echo request from a node and returns the kind of the answer.
+fn ping(lab: &RouterLab, node: &str, address: &str) -> String {
+    let answer = at(lab, node, &["request", "xip", "ping", address]);
+    answer["kind"].as_str().unwrap_or_default().to_owned()
+}
+
+fn counter(lab: &RouterLab, path: &str, reason: &str) -> u64 {
+    let counters = lab.ask(&["show", "xip", "counters"]);
+    let all = counters["counters"].as_array().into_iter().flatten();
+    let found = all.filter(|counter| counter["path"] == path && counter["reason"] == reason);
+    found.filter_map(|counter| counter["count"].as_str()?.parse::<u64>().ok()).sum()
+}
+
+fn cache(lab: &RouterLab, field: &str) -> u64 {
+    let summary = lab.ask(&["show", "xip", "principals"]);
+    summary["cache"][field].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+#[test]
+fn echoes_cross_a_router_by_its_cache_and_follow_its_redirects() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = RouterLab::up(&row("both").parse().unwrap(), Path::new(SLUICE));
+    lab.until("the far host answers", |lab| ping(lab, "near", &far()) == "reply");
+    lab.until("the program forwards", |lab| lab.ask(&["show", "xip", "principals"])["fast_path"] == true);
+    lab.until("rows are cached", |lab| ping(lab, "near", &far()) == "reply" && cache(lab, "rows") >= 2);
+    let sent = counter(&lab, "fast", "sent");
+    (0..20).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    assert!(counter(&lab, "fast", "sent") >= sent + 20, "{}", lab.ask(&["show", "xip", "counters"]));
+
+    // A hop limit of 0 ends at the first router; the request's address comes back as it arrived there.
+    let answer = at(&lab, "near", &["request", "xip", "ping", &far(), "hop_limit", "0"]);
+    assert_eq!(answer["kind"], "time-exceeded", "{answer}");
+    assert!(answer["from"].as_str().unwrap().contains(MIDDLE), "{answer}");
+
+    // The next packet goes the new way: nowhere, and back.
+    commit(&lab, &format!("delete protocols static xid-route {FAR_DOMAIN}"));
+    lab.until("the domain is unreachable", |lab| ping(lab, "near", &far()) == "unreachable");
+    commit(&lab, &format!("set protocols static xid-route {FAR_DOMAIN} gateway {FAR}"));
+    lab.until("the domain is back", |lab| ping(lab, "near", &far()) == "reply");
+
+    // A principal goes and comes: its XIDs lead nowhere meanwhile, not even reports, and its routes are kept.
+    commit(&lab, "delete xip principal ad");
+    lab.until("domains are unknown", |lab| ping(lab, "near", &far()) == "lost");
+    commit(&lab, "set xip principal ad");
+    lab.until("domains are known", |lab| ping(lab, "near", &far()) == "reply");
+
+    (0..20).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    let (checked, wrong) = (cache(&lab, "checked"), cache(&lab, "wrong"));
+    assert!(checked > 0 && wrong == 0, "{wrong} of {checked} checked hits were wrong");
+}
+
+#[test]
+fn packets_of_cached_rows_flow_while_xip_is_dead() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = RouterLab::up(&row("both").parse().unwrap(), Path::new(SLUICE));
+    lab.until("the program forwards", |lab| {
+        ping(lab, "near", &far()) == "reply" && counter(lab, "fast", "sent") > 4
+    });
+    // Checked hits come to the process, which is about to die.
+    commit(&lab, "set xip cache shadow-interval 0");
+    (0..4).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    let before = lab.pid("xip");
+    kill(&lab, "xip");
+    (0..10).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    lab.until("xip is back", |lab| lab.pid("xip").is_some_and(|pid| Some(pid) != before));
+    lab.until("the program forwards again", |lab| {
+        ping(lab, "near", &far()) == "reply" && lab.ask(&["show", "xip", "principals"])["fast_path"] == true
+    });
+}
+
+#[test]
+fn without_xdp_all_packets_come_to_the_process() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = RouterLab::up(&row("kernel").parse().unwrap(), Path::new(SLUICE));
+    lab.until("the far host answers", |lab| ping(lab, "near", &far()) == "reply");
+    let summary = lab.ask(&["show", "xip", "principals"]);
+    assert_eq!(summary["fast_path"], false);
+    assert!(summary["fast_path_reason"].as_str().unwrap().contains("engine"), "{summary}");
+    assert!(counter(&lab, "slow", "sent") >= 2);
+}
+
+/// Two islands of XIP with an IP router between them.
+#[test]
+fn islands_reach_each_other_through_tunnels() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let tunnel = |local: &str| format!("tunnel {{ local {local}; }}");
+    let near = config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[], &tunnel("10.1.0.2"));
+    let far = config("kernel", &["eth0"], &[FAR, FAR_DOMAIN], &[], &tunnel("10.2.0.2"));
+    let topology = format!(
+        "[nodes.near]\ndaemon = 'sluice'\nroutes = ['default via 10.1.0.1']\nconfig = '''{near}'''\n\
+         [nodes.sluice]\ndaemon = 'sluice'\nconfig = '''interfaces {{ forwarding {{ ipv4 true; }} }}'''\n\
+         [nodes.far]\ndaemon = 'sluice'\nroutes = ['default via 10.2.0.1']\nconfig = '''{far}'''\n\
+         [[links]]\na = 'near:eth0'\nb = 'sluice:eth0'\na_addresses = ['10.1.0.2/24']\nb_addresses = ['10.1.0.1/24']\n\
+         [[links]]\na = 'far:eth0'\nb = 'sluice:eth1'\na_addresses = ['10.2.0.2/24']\nb_addresses = ['10.2.0.1/24']\n"
+    );
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    // The entry prefers the host; the tunnel to 10.2.0.2, port 13781, is the fallback.
+    let address = format!("u4id-0a02000235d50000000000000000000000000000-1:{FAR}-10");
+    lab.until("the other island answers", |lab| ping(lab, "near", &address) == "reply");
+    assert_eq!(ping(&lab, "near", &far_only()), "unreachable");
+}
+
+/// The far host without a way to it.
+fn far_only() -> String {
+    format!("{FAR}-0")
+}
