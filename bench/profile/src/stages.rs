@@ -267,6 +267,7 @@ impl Driven {
 fn outlet(ipv6: bool) -> PeerExport {
     let own = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
     PeerExport {
+        agreed: Families::of(|family| ipv6 || family == FamilyIndex::IPV4),
         families: Families::of(|family| ipv6 || family == FamilyIndex::IPV4),
         counted: Families::default(),
         next_hops: ByFamily::new([SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())]),

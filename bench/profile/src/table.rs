@@ -171,6 +171,7 @@ impl Session {
     pub fn join(&mut self, together: bool) {
         for peer in self.receivers.clone() {
             let outlet = PeerExport {
+                agreed: Families::only(FamilyIndex::IPV4),
                 families: Families::only(FamilyIndex::IPV4),
                 counted: Families::default(),
                 next_hops: ByFamily::new([SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()]),

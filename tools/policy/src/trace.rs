@@ -5,7 +5,7 @@ use crate::subject::Subject;
 use sluice_base::{Asn, IpPrefix, RouterId};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::attributes::{ReceiveRules, Scan, Verdict};
-use sluice_bgp::batch::{Batch, Batches, Change};
+use sluice_bgp::batch::{Batch, Batches};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::policy::Policies;
 use sluice_bgp::reader::Reader;
@@ -240,7 +240,7 @@ fn of_update(
 }
 
 fn of_batch<P: FamilyKey>(batch: &Batch<P>, take: &mut impl FnMut(Subject)) {
-    for change in batch.changes().iter().filter(|change| change.set != Change::<P>::WITHDRAWN) {
+    for change in batch.changes().iter().filter(|change| !change.is_withdrawal()) {
         let set = batch.sets().get(change.set as usize);
         if let (Some(prefix), Some(set)) = (change.prefix.as_ip(), set) {
             let mut subject = Subject::new(prefix);

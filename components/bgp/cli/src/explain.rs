@@ -3,6 +3,8 @@
 //! Each component is asked for its part: BGP for paths and verdicts, the manager for the policies, the RIB and the FEA for
 //! their routes. Policies are run again here, on the received attributes, for the values before and after each term.
 
+mod cause;
+
 use crate::idl::bgp::v1 as pb;
 use crate::routes::{attributes, path_json};
 use serde_json::{Value, json};
@@ -121,48 +123,6 @@ impl Answers {
         best.map_or_else(Vec::new, |best| self.steps(&export.neighbor, false, &best.canonical, best))
     }
 
-    /// Returns the cause, in a line.
-    fn cause(&self) -> String {
-        let sent = self.bgp.exports.iter().filter(|export| export.cause.is_empty()).count();
-        let all = self.bgp.exports.len();
-        let sent = format!("sent to {sent} of {all} neighbors");
-        let from = |path: &pb::Path| match path.neighbor.as_str() {
-            "" => "this router originates it".to_string(),
-            neighbor => format!("best path from {neighbor}"),
-        };
-        match (self.bgp.paths.iter().find(|path| path.best), &self.bgp.paths[..]) {
-            (Some(best), _) => match self.not_installed(best) {
-                Some(reason) => format!("{}, but {reason}; {sent}", from(best)),
-                None => format!("{}; {sent}", from(best)),
-            },
-            (None, []) => "no neighbor announces it, and this router does not originate it".into(),
-            (None, [path]) => format!("not used: {}", standing(path)),
-            (None, paths) => format!("not used: none of {} paths is usable", paths.len()),
-        }
-    }
-
-    /// Returns the reason why packets do not follow BGP's best path.
-    fn not_installed(&self, best: &pb::Path) -> Option<String> {
-        if best.neighbor.is_empty() {
-            return None;
-        }
-        let own = self.rib.iter().find(|route| route.origin == "bgp");
-        let Some(own) = own else { return Some("the RIB does not have it (yet)".into()) };
-        if !own.rejected_by_policy.is_empty() {
-            return Some(format!("the RIB rejects it: {}", own.rejected_by_policy));
-        }
-        if !own.selected {
-            let winner = self.rib.iter().find(|route| route.selected);
-            return Some(winner.map_or("the RIB does not select it".into(), |winner| {
-                format!(
-                    "the RIB prefers {} (distance {}, BGP's {})",
-                    winner.origin, winner.distance, own.distance
-                )
-            }));
-        }
-        (!own.rejected.is_empty()).then(|| format!("the kernel refused it: {}", own.rejected))
-    }
-
     fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.prefix, self.cause());
         for path in &self.bgp.paths {
@@ -183,6 +143,9 @@ impl Answers {
                     path.next_hop, path.resolution
                 ));
             }
+        }
+        for dropped in &self.bgp.dropped {
+            text.push_str(&format!("from {}: dropped: {}\n", dropped.neighbor, dropped.cause));
         }
         for route in &self.rib {
             let selected = if route.selected { "selected" } else { "not selected" };
@@ -242,6 +205,7 @@ impl Answers {
                 "path": export.path.as_ref().map(path_json), "policies": steps(self.export_steps(export)),
             })
         });
+        let dropped = |dropped: &pb::Dropped| json!({ "neighbor": dropped.neighbor, "cause": dropped.cause });
         let rib = self.rib.iter().map(|route| {
             json!({
                 "origin": route.origin, "selected": route.selected, "distance": route.distance,
@@ -254,7 +218,7 @@ impl Answers {
         });
         json!({
             "prefix": self.prefix.to_string(), "cause": self.cause(), "paths": paths.collect::<Vec<_>>(),
-            "rib": rib.collect::<Vec<_>>(), "kernel": kernel.collect::<Vec<_>>(),
+            "dropped": self.bgp.dropped.iter().map(dropped).collect::<Vec<_>>(), "rib": rib.collect::<Vec<_>>(), "kernel": kernel.collect::<Vec<_>>(),
             "exports": exports.collect::<Vec<_>>(),
         })
     }

@@ -10,6 +10,7 @@ use crate::hash::HashSeed;
 use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
+use core::fmt;
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance};
 
 /// A prefix as a latency profile notes it: the prefix, true if it is withdrawn, and the event.
@@ -33,19 +34,78 @@ pub struct BatchSet {
 pub struct Change<P> {
     /// The prefix.
     pub prefix: P,
-    /// Its new attributes as an index of a set, or [`Change::WITHDRAWN`].
+    /// Its new attributes as an index of a set, [`Change::WITHDRAWN`], or [`Change::dropped`].
     pub set: u32,
+}
+
+/// The cause for which an announced route is not stored: the route counts as withdrawn.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DropCause {
+    /// This AS is in the AS path (RFC 4271, section 9.1.2).
+    Loop,
+    /// This router reflected the route, or originated it (RFC 4456, section 8).
+    Reflected,
+    /// The neighbor should not have passed the route on (RFC 9234, section 5).
+    Leak,
+    /// The attributes are malformed (RFC 7606: treat-as-withdraw).
+    Malformed,
+    /// A bound on prefixes is exceeded: new prefixes are ignored.
+    MaximumPrefixes,
+}
+
+impl DropCause {
+    /// All causes.
+    pub const ALL: [DropCause; 5] = [
+        DropCause::Loop,
+        DropCause::Reflected,
+        DropCause::Leak,
+        DropCause::Malformed,
+        DropCause::MaximumPrefixes,
+    ];
+}
+
+impl fmt::Display for DropCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DropCause::Loop => "this AS is in its AS path (RFC 4271, section 9.1.2)",
+            DropCause::Reflected => {
+                "reflected back: this router is its originator, or in its cluster list (RFC 4456, section 8)"
+            }
+            DropCause::Leak => "a leak by its ONLY_TO_CUSTOMER (RFC 9234, section 5)",
+            DropCause::Malformed => "malformed attributes (RFC 7606); `show events` has the UPDATE",
+            DropCause::MaximumPrefixes => "maximum-prefixes is exceeded, and new prefixes are ignored",
+        })
+    }
 }
 
 impl<P> Change<P> {
     /// Stands for "no route any more" in [`Change::set`].
     pub const WITHDRAWN: u32 = u32::MAX;
+    /// The first number that is no set's: numbers from here on withdraw.
+    const FIRST_WITHDRAWAL: u32 = Self::WITHDRAWN - DropCause::ALL.len() as u32;
+
+    /// Returns the number in the place of a set for an announcement that counts as withdrawn.
+    pub const fn dropped(cause: DropCause) -> u32 {
+        Self::FIRST_WITHDRAWAL + cause as u32
+    }
+
+    /// Returns true if the prefix has no route any more.
+    #[inline(always)]
+    pub const fn is_withdrawal(&self) -> bool {
+        self.set >= Self::FIRST_WITHDRAWAL
+    }
+
+    /// Returns the cause for which an announcement counts as withdrawn; `None` for others, and for withdrawals by the neighbor.
+    pub fn drop_cause(&self) -> Option<DropCause> {
+        let number = self.set.checked_sub(Self::FIRST_WITHDRAWAL)?;
+        DropCause::ALL.get(number as usize).copied()
+    }
 }
 
 impl<P: FamilyKey> Change<P> {
     /// The change for a latency profile: prefix, whether it is withdrawn, and the event. `None` if the key is no IP prefix.
     pub fn traced(&self, provenance: Provenance) -> Option<Traced> {
-        Some((self.prefix.as_ip()?, self.set == Self::WITHDRAWN, provenance))
+        Some((self.prefix.as_ip()?, self.is_withdrawal(), provenance))
     }
 }
 
@@ -94,7 +154,7 @@ impl<P: Copy> Batch<P> {
         (self.sets.len() - 1) as u32
     }
 
-    /// Adds a change: the set's index, or [`Change::WITHDRAWN`].
+    /// Adds a change: the set's index, [`Change::WITHDRAWN`], or [`Change::dropped`].
     pub fn push(&mut self, prefix: P, set: u32) {
         self.changes.push(Change { prefix, set });
     }
@@ -251,6 +311,19 @@ impl Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn causes_have_numbers_that_no_set_has() {
+        let change = |set| Change { prefix: 1, set };
+        for cause in DropCause::ALL {
+            let dropped = change(Change::<u8>::dropped(cause));
+            assert_eq!((dropped.is_withdrawal(), dropped.drop_cause()), (true, Some(cause)));
+        }
+        let withdrawn = change(Change::<u8>::WITHDRAWN);
+        assert_eq!((withdrawn.is_withdrawal(), withdrawn.drop_cause()), (true, None));
+        let set = change(7);
+        assert_eq!((set.is_withdrawal(), set.drop_cause()), (false, None));
+    }
 
     #[test]
     fn a_bad_update_leaves_the_good_ones() {

@@ -5,7 +5,7 @@
 //! that is used again.
 
 use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
-use crate::batch::{Batches, Change};
+use crate::batch::{Batches, Change, DropCause};
 use crate::family::FamilyIndex;
 use crate::table::{Sharded, Spread};
 use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop};
@@ -152,13 +152,19 @@ impl Reader {
         let mut scan = Scan::default();
         scan.fill(&update, &self.rules);
         let verdict = scan.verdict(&update);
-        let (accepted, withdraw) = (verdict == Verdict::Accept, verdict == Verdict::Withdraw);
-        if !accepted {
-            self.count_rejected(verdict)?;
+        let withdraw = verdict == Verdict::Withdraw;
+        if verdict != Verdict::Accept {
+            self.count_rejected(&verdict)?;
         }
         self.counters.attribute_discards += u64::from(!withdraw && scan.error.is_some());
-        let accepted = accepted.then_some(&scan);
-        if let Err(error) = self.routes(&update, &scan, accepted, batches) {
+        let good = match verdict {
+            Verdict::Accept => Ok(&scan),
+            Verdict::Loop => Err(DropCause::Loop),
+            Verdict::Reflected => Err(DropCause::Reflected),
+            Verdict::Leak => Err(DropCause::Leak),
+            Verdict::Withdraw | Verdict::Reset(_) => Err(DropCause::Malformed),
+        };
+        if let Err(error) = self.routes(&update, &scan, good, batches) {
             batches.iter_mut().for_each(Batches::drop_event);
             return Err(network_error(error));
         }
@@ -171,23 +177,23 @@ impl Reader {
 
     /// Counts an UPDATE whose routes are not good; fails if the session must end.
     #[cold]
-    fn count_rejected(&mut self, verdict: Verdict) -> Result<(), Notification> {
+    fn count_rejected(&mut self, verdict: &Verdict) -> Result<(), Notification> {
         match verdict {
             Verdict::Accept => {}
-            Verdict::Loop => self.counters.loops += 1,
+            Verdict::Loop | Verdict::Reflected => self.counters.loops += 1,
             Verdict::Leak => self.counters.leaks += 1,
             Verdict::Withdraw => self.counters.treated_as_withdraw += 1,
-            Verdict::Reset(notification) => return Err(notification),
+            Verdict::Reset(notification) => return Err(notification.clone()),
         }
         Ok(())
     }
 
-    /// Reads the prefixes of an UPDATE; `accepted` is the scan if the announced ones are good.
+    /// Reads the prefixes of an UPDATE; `good` is the scan if the announced ones are good, and the cause if they are not.
     fn routes(
         &mut self,
         update: &Update<'_>,
         scan: &Scan<'_>,
-        accepted: Option<&Scan<'_>>,
+        good: Result<&Scan<'_>, DropCause>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
         if !update.withdrawn.is_empty() {
@@ -198,13 +204,14 @@ impl Reader {
             self.mp_unreach(unreach, batches)?;
         }
         if !update.nlri.is_empty() {
-            let hop = scan.next_hop.map(|a| NextHop::new(a.into()));
+            let hop = scan.next_hop.map(|a| NextHop::new(a.into())).ok_or(DropCause::Malformed);
             let nlri = Nlri::<Ipv4Prefix>::new(update.nlri, update.nlri_offset);
             let wanted = self.rules.families.has(FamilyIndex::IPV4);
-            self.announce(nlri, wanted, accepted.zip(hop), batches)?;
+            let good = good.and_then(|scan| Ok((scan, hop?)));
+            self.announce(nlri, wanted, good, batches)?;
         }
         if let Some((reach, Some(hop))) = &scan.mp_reach {
-            self.mp_reach(reach, accepted.map(|scan| (scan, *hop)), batches)?;
+            self.mp_reach(reach, good.map(|scan| (scan, *hop)), batches)?;
         }
         Ok(())
     }
@@ -237,7 +244,7 @@ impl Reader {
     fn mp_reach(
         &mut self,
         reach: &MpReach<'_>,
-        good: Option<(&Scan<'_>, NextHop)>,
+        good: Result<(&Scan<'_>, NextHop), DropCause>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
         let (field, offset) = (reach.nlri, reach.nlri_offset);
@@ -278,7 +285,7 @@ impl Reader {
         &mut self,
         nlri: Nlri<'_, P>,
         wanted: bool,
-        good: Option<(&Scan<'_>, NextHop)>,
+        good: Result<(&Scan<'_>, NextHop), DropCause>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
         self.sets.fill(None);
@@ -294,11 +301,11 @@ impl Reader {
             self.counters.announced += 1;
             let table = self.spread.table(prefix);
             let set = match good {
-                Some((scan, hop)) => match self.sets[table] {
+                Ok((scan, hop)) => match self.sets[table] {
                     Some(set) => set,
                     None => self.add_set::<P>(scan, hop, table, batches),
                 },
-                None => Change::<P>::WITHDRAWN,
+                Err(cause) => Change::<P>::dropped(cause),
             };
             P::batch_mut(&mut batches[table]).push(prefix, set);
         }

@@ -3,6 +3,7 @@
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
 use crate::service::{not_configured, path};
+use sluice_bgp::batch::DropCause;
 use sluice_bgp::shard::{ExportVerdict, NotSent, PathView, PeerIndex};
 use sluice_bgp::table::{Sharded, Table};
 use sluice_xrl::{XrlError, convert};
@@ -28,9 +29,10 @@ impl BgpProcess {
         let look = move |table: &mut Table| {
             let verdicts: Vec<ExportVerdict<P>> =
                 peers.iter().map(|peer| table.export_verdict(*peer, prefix)).collect();
-            (P::shard(table).route(prefix), verdicts)
+            (P::shard(table).route(prefix), verdicts, P::shard(table).dropped(prefix))
         };
-        let (route, verdicts) = self.ask(spread.table(prefix), look).await?.ok_or_else(not_configured)?;
+        let (route, verdicts, dropped) =
+            self.ask(spread.table(prefix), look).await?.ok_or_else(not_configured)?;
         let paths = route.map(|route| route.paths).unwrap_or_default();
         let wanted = paths.into_iter().filter(|path| from.is_none_or(|from| path.peer == from));
         let exports = to.iter().zip(verdicts).map(|((neighbor, _), verdict)| {
@@ -43,8 +45,14 @@ impl BgpProcess {
         });
         let exports = exports.collect();
         let present = self.read(|control| control.present().map(Into::into).collect()).unwrap_or_default();
+        let is_wanted = |(peer, _): &(PeerIndex, DropCause)| from.is_none_or(|from| *peer == from);
+        let name = |(peer, cause): (PeerIndex, DropCause)| {
+            let neighbor = self.read(|control| control.neighbor_address(peer)).flatten()?;
+            Some(pb::Dropped { neighbor: neighbor.to_string(), cause: cause.to_string() })
+        };
+        let dropped = dropped.into_iter().filter(is_wanted).filter_map(name).collect();
         let paths = wanted.filter_map(|path| self.message(path, false)).collect();
-        Ok(pb::ExplainReply { paths, exports, present })
+        Ok(pb::ExplainReply { paths, exports, present, dropped })
     }
 
     fn numbered(&self, addresses: Vec<IpAddr>) -> Result<Vec<(IpAddr, PeerIndex)>, XrlError> {

@@ -138,9 +138,10 @@ impl fmt::Display for AttributeError {
 pub enum Verdict {
     /// Its routes are good.
     Accept,
-    /// The routes loop through this AS (RFC 4271, section 9.1.2), or were reflected back to this router or its cluster
-    /// (RFC 4456, section 8). Such routes count as withdrawn, without an error.
+    /// The routes loop through this AS (RFC 4271, section 9.1.2). Such routes count as withdrawn, without an error.
     Loop,
+    /// The routes were reflected back to this router or its cluster (RFC 4456, section 8): the same.
+    Reflected,
     /// Its routes should not have come from this peer: they count as withdrawn (RFC 9234, section 5).
     Leak,
     /// Its announced routes count as withdrawn (RFC 7606: treat-as-withdraw).
@@ -234,7 +235,8 @@ impl<'a> Scan<'a> {
                 Verdict::Reset(Notification { data, ..attribute_list() })
             }
             Some((Treatment::Withdraw, _)) => Verdict::Withdraw,
-            _ if self.path.has_loop || self.is_reflected_back => Verdict::Loop,
+            _ if self.path.has_loop => Verdict::Loop,
+            _ if self.is_reflected_back => Verdict::Reflected,
             _ if self.is_leak => Verdict::Leak,
             _ => Verdict::Accept,
         }

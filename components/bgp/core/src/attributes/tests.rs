@@ -1,8 +1,7 @@
 //! RFC 7606 case by case, canonical forms, and 2-octet neighbours.
 
 use super::*;
-use crate::batch::Batches;
-use crate::batch::Change;
+use crate::batch::{Batches, Change, DropCause};
 use crate::family::FamilyIndex;
 use crate::hash::HashSeed;
 use crate::reader::Reader;
@@ -130,7 +129,7 @@ fn outcome(attributes: &[Attr<'_>], rules: ReceiveRules, watched: u8) -> (String
     match result {
         Err(n) => (format!("session-reset {}/{}", n.code, n.subcode), false),
         Ok(_) => match batches.ipv4.changes() {
-            [change] if change.set == u32::MAX => ("withdraw".into(), false),
+            [change] if change.is_withdrawal() => ("withdraw".into(), false),
             [change] => {
                 let set = &batches.ipv4.sets()[change.set as usize];
                 let there = canonical::find(batches.ipv4.octets(set), watched).is_some();
@@ -229,15 +228,17 @@ fn more_malformed_updates() {
         let (result, batches) = read(&body, external);
         result.map(|_| batches.ipv6.changes().to_vec())
     };
-    let change = Change { prefix: "2001:db8::/32".parse().unwrap(), set: Change::<Ipv6Prefix>::WITHDRAWN };
+    let change = |set| Change { prefix: "2001:db8::/32".parse::<Ipv6Prefix>().unwrap(), set };
+    let withdrawal = change(Change::<Ipv6Prefix>::WITHDRAWN);
+    let dropped = change(Change::<Ipv6Prefix>::dropped(DropCause::Malformed));
     let mut reach = vec![0, 2, 1, 16, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0];
     reach.extend_from_slice(&[32, 0x20, 1, 0xd, 0xb8]);
     let (origin, path) =
         (Attr(0x40, code::ORIGIN, &[0]), Attr(0x40, code::AS_PATH, &[2, 1, 0, 0, 0xfd, 0xea]));
     let announced = [Attr(0xc0, code::MP_REACH_NLRI, &reach), origin, path];
-    assert_eq!(withdrawn(&announced), Ok(vec![change]));
+    assert_eq!(withdrawn(&announced), Ok(vec![dropped]));
     let unreach = [0, 2, 1, 32, 0x20, 1, 0xd, 0xb8];
-    assert_eq!(withdrawn(&[Attr(0xc0, code::MP_UNREACH_NLRI, &unreach)]), Ok(vec![change]));
+    assert_eq!(withdrawn(&[Attr(0xc0, code::MP_UNREACH_NLRI, &unreach)]), Ok(vec![withdrawal]));
     let with_origin = [Attr(0xc0, code::MP_UNREACH_NLRI, &unreach), Attr(0x40, code::ORIGIN, &[0])];
     assert_eq!(withdrawn(&with_origin).map_err(|n| n.subcode), Err(1), "routes may have been overlooked");
     let unreach = [0, 2, 1];
@@ -254,7 +255,7 @@ fn what_does_not_fit_is_a_withdrawal_and_bad_prefixes_a_reset() {
     body[at] = 5;
     let (result, batches) = read(&body, rules(false, true));
     assert!(result.unwrap().malformed.unwrap().1);
-    assert_eq!(batches.ipv4.changes()[0].set, u32::MAX);
+    assert_eq!(batches.ipv4.changes()[0].drop_cause(), Some(DropCause::Malformed));
 
     let mut body = update(&base(false));
     let at = body.len() - 4;
@@ -302,7 +303,9 @@ fn a_route_that_was_reflected_back_is_ignored() {
         let remarks = reader
             .update(&update(&attributes), Provenance::NONE, core::slice::from_mut(&mut batches))
             .unwrap();
-        let got = if batches.ipv4.changes()[0].set == u32::MAX { "withdraw" } else { "route" };
+        let change = batches.ipv4.changes()[0];
+        let got = if change.is_withdrawal() { "withdraw" } else { "route" };
+        assert_eq!(change.drop_cause(), (got == "withdraw").then_some(DropCause::Reflected));
         assert_eq!((got, reader.counters.loops), (expected, loops));
         assert!(!internal || remarks.malformed.is_none(), "nobody is to blame");
         batches

@@ -98,10 +98,16 @@ pub struct DecidedBy {
     pub term: String,
     /// The reason of a rejection, as configured.
     pub reason: Option<String>,
+    /// True if no term decides because there is no policy (RFC 8212).
+    pub is_without_policy: bool,
 }
 
 impl fmt::Display for DecidedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_without_policy {
+            return f
+                .write_str("no import policy (RFC 8212): configure `import`, or `default-policy accept`");
+        }
         if self.policy.is_empty() {
             return f.write_str("no term of the policies accepts the route (default-policy reject)");
         }
@@ -168,7 +174,12 @@ impl BoundPolicy {
         let program = self.programs.get(number)?;
         let names = program.terms().get(usize::from(term))?;
         let reason = outcome.reason.and_then(|reason| program.reason(reason)).map(String::from);
-        Some(DecidedBy { policy: names.policy.clone(), term: names.term.clone(), reason })
+        Some(DecidedBy {
+            policy: names.policy.clone(),
+            term: names.term.clone(),
+            reason,
+            is_without_policy: false,
+        })
     }
 
     /// Decides on a route. [`BoundPolicy::make`] makes the changes. `memory` has the answers about the route's attributes.

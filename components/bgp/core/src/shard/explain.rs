@@ -4,8 +4,10 @@ use super::exporter::Exporter;
 use super::import::policy_prefix;
 use super::{Accepted, Core, NextHopsFor, PeerIndex, RouteView, Shard};
 use crate::attributes::Reach;
+use crate::batch::{Change, DropCause};
 use crate::policy::{DecidedBy, Memory, PolicyRoute};
 use crate::wire::FamilyKey;
+use alloc::vec::Vec;
 use core::fmt;
 
 /// The reason why a neighbor is not sent a prefix.
@@ -67,7 +69,23 @@ impl fmt::Display for NotSent {
 pub type ExportVerdict<P> = Result<RouteView<P>, NotSent>;
 
 impl<P: FamilyKey> Core<P> {
-    /// Returns the term that rejects a path on import; `None` if no term decides, or if the path is accepted.
+    /// Notes the cause of a withdrawal, if the neighbor did not mean one.
+    #[inline]
+    pub(super) fn note_withdrawal(&mut self, peer: PeerIndex, change: &Change<P>) {
+        match change.drop_cause() {
+            Some(cause) => self.note_dropped(peer, change.prefix, cause),
+            None => self.dropped.forget(change.prefix, peer),
+        }
+    }
+
+    /// Notes that an announcement is not stored.
+    #[cold]
+    pub(super) fn note_dropped(&mut self, peer: PeerIndex, prefix: P, cause: DropCause) {
+        let generation = self.peers[usize::from(peer.0)].generation;
+        self.dropped.note(prefix, peer, generation, cause);
+    }
+
+    /// Returns what rejects a path on import; `None` if nothing does.
     pub(super) fn rejected_by(
         &self,
         peer: PeerIndex,
@@ -79,11 +97,23 @@ impl<P: FamilyKey> Core<P> {
         let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
         let mut route = PolicyRoute::new(policy_prefix(prefix), octets, &set.view, hop, self.context(peer));
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));
-        policy.decided_by(&outcome).filter(|_| !outcome.is_accepted)
+        let by_default = || DecidedBy { is_without_policy: policy.is_default(), ..DecidedBy::default() };
+        (!outcome.is_accepted).then(|| policy.decided_by(&outcome).unwrap_or_else(by_default))
     }
 }
 
 impl<P: FamilyKey> Shard<P> {
+    /// Returns the peers whose latest announcement of a prefix was not stored, with the causes, as far as the shard remembers.
+    pub fn dropped(&self, prefix: P) -> Vec<(PeerIndex, DropCause)> {
+        let core = &self.core;
+        let is_present = |peer: PeerIndex, generation| {
+            let known = core.peers.get(usize::from(peer.0));
+            known.is_some_and(|known| known.generation == generation) && !core.has_path(peer, prefix)
+        };
+        let all = core.dropped.of(prefix).filter(|(peer, _, generation)| is_present(*peer, *generation));
+        all.map(|(peer, cause, _)| (peer, cause)).collect()
+    }
+
     /// Returns what a peer is sent of a prefix; `hops` are the next hops towards the peer.
     ///
     /// # Errors

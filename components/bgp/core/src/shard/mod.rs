@@ -25,6 +25,7 @@ mod adj_rib_out;
 mod backup;
 mod branch;
 mod decision;
+mod dropped;
 mod entry;
 mod explain;
 mod export;
@@ -60,7 +61,7 @@ pub use resolver::{Interest, Resolution};
 pub use rib::RIB_KINDS;
 pub use view::{GroupView, PathView, ReceivedView, RouteView, ShardView};
 
-use crate::batch::{Batch, Change};
+use crate::batch::{Batch, DropCause};
 use crate::hash::HashSeed;
 use crate::index::Index;
 use crate::policy::BoundPolicy;
@@ -70,6 +71,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use backup::Backups;
 use core::net::IpAddr;
+use dropped::Dropped;
 use entry::{Entries, Path};
 use groups::Groups;
 use import::Imports;
@@ -155,6 +157,7 @@ pub(crate) struct Core<P: FamilyKey> {
     sources: Vec<Arc<str>>,
     queue: Queue,
     backups: Backups,
+    dropped: Dropped<P>,
 }
 
 /// The deletion stage: a walk that repeats while any path is stale.
@@ -193,6 +196,7 @@ impl<P: FamilyKey> Shard<P> {
             sources: Vec::new(),
             queue: Queue::default(),
             backups: Backups::default(),
+            dropped: Dropped::default(),
         };
         let mut shard = Shard {
             rib: RibBranch::new(0),
@@ -266,11 +270,13 @@ impl<P: FamilyKey> Shard<P> {
             if position.is_multiple_of(AHEAD) && changes.len() > position + 1 {
                 core.prefetch(&changes[position..changes.len().min(position + AHEAD)]);
             }
-            if change.set == Change::<P>::WITHDRAWN {
+            if change.is_withdrawal() {
                 core.withdraw(peer, change.prefix, provenance, out);
+                core.note_withdrawal(peer, change);
                 continue;
             }
             if is_full && !core.has_path(peer, change.prefix) {
+                core.note_dropped(peer, change.prefix, DropCause::MaximumPrefixes);
                 continue;
             }
             let index = change.set as usize;
@@ -284,6 +290,7 @@ impl<P: FamilyKey> Shard<P> {
             };
             if !keeps_rejected && core.sets.accepted(attributes).is_none() {
                 core.withdraw(peer, change.prefix, provenance, out);
+                core.dropped.forget(change.prefix, peer);
                 continue;
             }
             core.announce(peer, change.prefix, attributes, provenance, out);

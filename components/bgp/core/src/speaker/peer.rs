@@ -200,6 +200,7 @@ impl Peer {
         let is_direct = !internal && config.multihop.is_none();
         let subnet = endpoints.subnet.filter(|_| is_direct && !config.next_hop_self);
         Some(PeerExport {
+            agreed: negotiated.families,
             families: negotiated.families.and(Families::of(|family| !next_hops[family].is_empty())),
             views,
             counted: Families::of(|family| config.family(family).maximum_prefixes.is_set()),

@@ -11,6 +11,8 @@ use sluice_base::{IpPrefix, Prefix};
 /// The export of routes to one peer, whose session is up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeerExport {
+    /// Families that both sides agreed on.
+    pub agreed: Families,
     /// Families that the peer is told: agreed on, and the router has a next hop for them.
     pub families: Families,
     /// Families of which the peer's prefixes are counted and reported.

@@ -1,6 +1,7 @@
 //! All tables together, as an operator sees them.
 
 use super::{Sharded, Spread, Table};
+use crate::batch::DropCause;
 use crate::family::FamilyIndex;
 use crate::shard::rules::Announced;
 use crate::shard::{
@@ -69,8 +70,8 @@ impl Table {
         let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref).ok_or(NotSent::NoSession)?;
         let outlet = known.outlet.as_ref().ok_or(NotSent::NoSession)?;
         if !outlet.families.has(P::INDEX) {
-            let has_next_hop = !outlet.next_hops[P::INDEX].is_empty();
-            return Err(if has_next_hop { NotSent::NotAgreed } else { NotSent::NoOwnNextHop });
+            let is_agreed = outlet.agreed.has(P::INDEX);
+            return Err(if is_agreed { NotSent::NoOwnNextHop } else { NotSent::NotAgreed });
         }
         P::shard(self).export_verdict(peer, prefix, &outlet.next_hops::<P>())
     }
@@ -173,6 +174,20 @@ impl<'t> Tables<'t> {
     /// Iterates over the routes of a family, table by table.
     pub fn routes<P: Sharded>(self) -> impl Iterator<Item = RouteView<P>> {
         self.shards::<P>().flat_map(|shard| shard.routes(0, usize::MAX, |_| true).0)
+    }
+
+    /// Returns the peers whose latest announcement of a prefix was not stored; see [`crate::shard::Shard::dropped`].
+    pub fn dropped<P: Sharded>(self, prefix: P) -> Vec<(PeerIndex, DropCause)> {
+        self.of(prefix).dropped(prefix)
+    }
+
+    /// Returns what `peer` is sent of a prefix; see [`crate::shard::Shard::export_verdict`].
+    ///
+    /// # Errors
+    ///
+    /// The reason why nothing is sent.
+    pub fn export_verdict<P: Sharded>(self, peer: PeerIndex, prefix: P) -> ExportVerdict<P> {
+        self.tables[self.spread.table(prefix)].export_verdict(peer, prefix)
     }
 
     /// A prefix with its best path as `peer` is told it; `None` if the peer is not told the prefix.
