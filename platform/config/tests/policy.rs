@@ -203,6 +203,7 @@ ttl-security false;  # default
 next-hop-self false;  # default
 enforce-first-as true;  # default
 import [ b a ];  # group customers
+keep-rejected true;  # default
 ipv6-unicast {
     enabled true;  # group customers
 }
