@@ -109,7 +109,7 @@ fn check<P: FamilyKey>(batch: &Batch<P>) {
         assert!(Summary::of(path, Width::Four, 0, Asn(0)).is_ok_and(|s| !s.has_zero));
     }
     for change in batch.changes() {
-        assert!(change.set == u32::MAX || (change.set as usize) < batch.sets().len());
+        assert!(change.is_withdrawal() || (change.set as usize) < batch.sets().len());
     }
 }
 

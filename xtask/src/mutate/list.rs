@@ -114,7 +114,7 @@ mutations! {
         "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
     }
     "attributes/scan.rs" {
-        "reader-accepts-loops": "_ if self.path.has_loop || self.is_reflected_back => Verdict::Loop," => "_ if self.is_reflected_back => Verdict::Loop,";
+        "reader-accepts-loops": "_ if self.path.has_loop => Verdict::Loop," => "";
         "reader-accepts-leaks": "_ if self.is_leak => Verdict::Leak," => "";
         "reader-ignores-missing-attributes": "self.check_mandatory(update, rules);" => "";
     }
@@ -232,7 +232,7 @@ mutations! {
         "reader-accepts-sub-tlvs-that-do-not-fit": "(tunnel.is_empty() || is_filled_by(tunnel, sub_tlv)).then_some(())" => "(tunnel.is_empty() || !tunnel.is_empty()).then_some(())";
     }
     "attributes/scan.rs" {
-        "reader-accepts-reflected-back": "|| self.is_reflected_back => Verdict::Loop" => "=> Verdict::Loop";
+        "reader-accepts-reflected-back": "_ if self.is_reflected_back => Verdict::Reflected," => "";
     }
     "attributes/canonical.rs" {
         "canonical-large-communities-twice": "kept.push(community);\n        }" => "}\n        kept.push(community);";
