@@ -3,6 +3,7 @@
 use crate::answer::NeighborId;
 use crate::cache::Cache;
 use crate::links::{Member, Station};
+use crate::neighbors::{self, LinkProof, ProofAnswer, ProofRequest};
 use crate::wire::{Dag, LinkDestination};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -24,6 +25,8 @@ pub struct Settings {
     pub tunnel: Option<Tunnel>,
     /// True if NWP runs in its second form.
     pub is_monitored: bool,
+    /// The proof that neighbors have to give.
+    pub proof: LinkProof,
     /// True if XCMP messages are sent and answered.
     pub has_xcmp: bool,
 }
@@ -84,6 +87,8 @@ pub enum Input<L> {
         /// The frame without the header of the link layer.
         octets: Vec<u8>,
     },
+    /// An answer to [`Output::Proof`].
+    Proof(ProofAnswer),
     /// A packet from a tunnel.
     Datagram(Vec<u8>),
     /// The cache of the program; `None`: there is no program.
@@ -167,6 +172,10 @@ pub enum Output {
     NeedsKey,
     /// A neighbor's HID and its station, learned by NWP (true) or lost.
     Neighbor(Xid, Station, bool),
+    /// A neighbor's proof needs a key, or chance.
+    Proof(ProofRequest),
+    /// A neighbor has proven its HID, or failed to.
+    NeighborEvent(neighbors::Event),
     /// XIP does not take a route, for this reason; `None`: it takes the route now.
     Refused(XidPrefix, Option<String>),
     /// An answer to a ping.

@@ -7,7 +7,7 @@ use crate::cache::Lines;
 use crate::forwarding::{Context, Forwarding};
 use crate::io::{Input, Output, RibRoute, Settings};
 use crate::links::{Links, Station};
-use crate::neighbors::{self, Link, LinkProof, Neighbors};
+use crate::neighbors::{self, Link, Neighbors};
 use crate::principals::catalog;
 use crate::registry::Registered;
 use crate::route::{ChangeError, Route};
@@ -275,7 +275,7 @@ impl<L: Lines> Xip<L> {
                     mtu: interface.mtu as usize,
                     form,
                     hids: hids.clone(),
-                    proof: LinkProof::Off,
+                    proof: self.settings.proof,
                 };
                 Some((interface.index, link))
             })
@@ -312,11 +312,8 @@ impl<L: Lines> Xip<L> {
                 neighbors::Output::Lost(neighbor) => {
                     out.push(Output::Neighbor(neighbor.hid.xid(), station(neighbor), false));
                 }
-                // Links without proof ask for none of these.
-                neighbors::Output::DrawNonce(_)
-                | neighbors::Output::Verify { .. }
-                | neighbors::Output::Sign { .. }
-                | neighbors::Output::Event(_) => {}
+                neighbors::Output::Proof(request) => out.push(Output::Proof(request)),
+                neighbors::Output::Event(event) => out.push(Output::NeighborEvent(event)),
             }
         }
     }
@@ -377,6 +374,10 @@ impl<L: Lines> Machine for Xip<L> {
                 let Station { interface, mac } = from;
                 let frame = neighbors::Input::Frame { interface, source: mac, octets };
                 self.neighbors.handle(now, frame, &mut self.from_neighbors);
+                self.carry_out(out);
+            }
+            Input::Proof(answer) => {
+                self.neighbors.handle(now, neighbors::Input::Proof(answer), &mut self.from_neighbors);
                 self.carry_out(out);
             }
             Input::Datagram(octets) => self.packet(now, LinkDestination::ThisHost, octets, out),

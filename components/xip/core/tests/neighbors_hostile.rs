@@ -8,7 +8,7 @@ use sluice_base::{Duration, Instant};
 use sluice_machine::{Machine, Outbox};
 use sluice_xip::neighbors::{
     DROP_NAMES, Event, Input, Limits, Link, LinkProof, MOST_OUTSTANDING, MOST_SIGNATURES, Neighbor,
-    Neighbors, Output, ProofState, VerificationResult,
+    Neighbors, Output, ProofAnswer, ProofRequest, ProofState, VerificationResult,
 };
 use sluice_xip::wire::nwp::{
     Announcement, Challenge, Form, Listed, ListedAddress, Message, Probe, ProbeKind, Response, Status,
@@ -155,10 +155,11 @@ fn lists_are_split_at_the_mtu_and_at_255_hids() {
 
 fn challenge_of(host: &mut Neighbors, outputs: &[Output], nonce: u8) -> Challenge {
     let id = outputs.iter().find_map(|out| match out {
-        Output::DrawNonce(id) => Some(*id),
+        Output::Proof(ProofRequest::DrawNonce(id)) => Some(*id),
         _ => None,
     });
-    let outputs = handle(host, T, Input::Nonce(id.expect("a nonce is drawn"), [nonce; 32]));
+    let outputs =
+        handle(host, T, Input::Proof(ProofAnswer::Nonce(id.expect("a nonce is drawn"), [nonce; 32])));
     let [Output::Send { octets, .. }] = &outputs[..] else { panic!("{outputs:?}") };
     let Ok(Message::Challenge(challenge)) = Message::decode(octets, Form::Basic) else { panic!() };
     challenge
@@ -181,18 +182,24 @@ fn proofs_are_accepted_once_and_for_their_nonce_only() {
     assert_eq!(frame(&mut host, T, mac(2), &response([8; 32])), []);
     assert_eq!(host.drops().of("unsolicited-proof"), 1);
     let outputs = frame(&mut host, T, mac(2), &response(challenge.nonce));
-    let [Output::Verify { proof, .. }] = outputs[..] else { panic!("{outputs:?}") };
+    let [Output::Proof(ProofRequest::Verify { proof, .. })] = outputs[..] else { panic!("{outputs:?}") };
     assert_eq!(frame(&mut host, T, mac(2), &response(challenge.nonce)), [], "replayed");
     assert_eq!(host.drops().of("unsolicited-proof"), 2);
-    let outputs = handle(&mut host, T, Input::Verified(proof, VerificationResult::Refused));
+    let outputs =
+        handle(&mut host, T, Input::Proof(ProofAnswer::Verified(proof, VerificationResult::Refused)));
     assert_eq!(outputs, [Output::Event(Event::Refused(neighbor(2)))]);
     assert_eq!((host.drops().of("refused-proof"), host.get(neighbor(2)).unwrap().is_usable), (1, false));
-    assert_eq!(handle(&mut host, T, Input::Verified(proof, VerificationResult::Verified)), [], "late");
+    assert_eq!(
+        handle(&mut host, T, Input::Proof(ProofAnswer::Verified(proof, VerificationResult::Verified))),
+        [],
+        "late"
+    );
     // A refused neighbor is challenged again after 60 s, once, and stays unusable until its proof.
     let later = T + Duration::from_secs(61);
     let again = announcement(mac(2), None, vec![hid(2)]);
-    let draws =
-        |outputs: Vec<Output>| outputs.iter().filter(|out| matches!(out, Output::DrawNonce(_))).count();
+    let draws = |outputs: Vec<Output>| {
+        outputs.iter().filter(|out| matches!(out, Output::Proof(ProofRequest::DrawNonce(_)))).count()
+    };
     assert_eq!(draws(frame(&mut host, T, mac(2), &again)), 0);
     assert_eq!(draws(frame(&mut host, later, mac(2), &again)), 1);
     assert_eq!(draws(frame(&mut host, later, mac(2), &again)), 0);
@@ -237,7 +244,8 @@ fn a_neighbor_without_the_extension_is_used_only_where_no_proof_is_required() {
         let (mut out, mut draws) = (Outbox::new(), 1);
         for second in 0..20 {
             host.on_deadline(T + Duration::from_secs(second), &mut out);
-            draws += out.drain().filter(|out| matches!(out, Output::DrawNonce(_))).count();
+            draws +=
+                out.drain().filter(|out| matches!(out, Output::Proof(ProofRequest::DrawNonce(_)))).count();
         }
         let entry = host.get(neighbor(2)).unwrap();
         assert!(matches!(entry.proof, ProofState::Unproven(_)));
@@ -250,7 +258,7 @@ fn challenges_and_signatures_are_bounded() {
     let mut host = with_link(Form::Basic, LinkProof::Required, Limits::default());
     let hids: Vec<Hid> = (2..=71).map(hid).collect();
     let outputs = frame(&mut host, T, mac(2), &announcement(mac(2), None, hids));
-    let draws = outputs.iter().filter(|out| matches!(out, Output::DrawNonce(_))).count();
+    let draws = outputs.iter().filter(|out| matches!(out, Output::Proof(ProofRequest::DrawNonce(_)))).count();
     assert_eq!((draws, host.drops().of("challenge-limit")), (MOST_OUTSTANDING, 70 - MOST_OUTSTANDING as u64));
     let challenge =
         |n, about| octets(&Message::Challenge(Challenge { sender: mac(n), hid: about, nonce: [n; 32] }));

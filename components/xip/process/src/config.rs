@@ -1,10 +1,12 @@
 //! The configuration tree (xip.yang) as the core's settings.
 
+use crate::keys::{HostKey, KeyError};
 use crate::maps::ProgramSettings;
 use serde::Deserialize;
 use serde_json::Value;
 use sluice_base::XidType;
 use sluice_xip::io;
+use sluice_xip::neighbors::LinkProof;
 use sluice_xip::principals::catalog;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -18,6 +20,9 @@ pub enum ConfigError {
     /// No principal has this name.
     #[error("there is no principal `{0}`")]
     Principal(String),
+    /// A key cannot be used.
+    #[error("host `{0}`: {1}")]
+    Key(String, KeyError),
 }
 
 /// A configuration, ready to be applied.
@@ -29,12 +34,15 @@ pub struct Settings {
     pub program: ProgramSettings,
     /// Bits of the number of lines of the cache.
     pub line_bits: u32,
+    /// The keys of this router's own HIDs.
+    pub keys: Vec<HostKey>,
 }
 
 #[derive(Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct Tree {
     interface: Vec<Interface>,
+    host: Vec<Host>,
     principal: Vec<String>,
     tunnel: Tunnel,
     consultations: u8,
@@ -48,6 +56,7 @@ impl Default for Tree {
     fn default() -> Self {
         Tree {
             interface: Vec::new(),
+            host: Vec::new(),
             principal: Vec::new(),
             tunnel: Tunnel::default(),
             consultations: 2,
@@ -84,10 +93,37 @@ impl Default for Tunnel {
     }
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Host {
+    name: String,
+    private_key: String,
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Neighbors {
     monitor: bool,
+    proof: Proof,
+}
+
+#[derive(Deserialize, Clone, Copy, Default)]
+#[serde(rename_all = "kebab-case")]
+enum Proof {
+    #[default]
+    Off,
+    Optional,
+    Required,
+}
+
+impl From<Proof> for LinkProof {
+    fn from(proof: Proof) -> Self {
+        match proof {
+            Proof::Off => LinkProof::Off,
+            Proof::Optional => LinkProof::Optional,
+            Proof::Required => LinkProof::Required,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -145,15 +181,20 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         consultations: tree.consultations,
         tunnel: local.map(|local| io::Tunnel { local, no_check: !tunnel.checksum }),
         is_monitored: tree.neighbors.monitor,
+        proof: tree.neighbors.proof.into(),
         has_xcmp: tree.xcmp,
     };
+    let key =
+        |host: Host| HostKey::parse(&host.private_key).map_err(|error| ConfigError::Key(host.name, error));
+    let keys = tree.host.into_iter().map(key).collect::<Result<_, _>>()?;
     let program = ProgramSettings {
         shadow_interval: tree.cache.shadow_interval,
         punts_per_second: tree.budget.rate,
         punt_burst: tree.budget.burst,
         has_reports: tree.xcmp,
     };
-    Ok(Settings { core, program, line_bits: tree.cache.lines.max(2).next_power_of_two().ilog2() })
+    let line_bits = tree.cache.lines.max(2).next_power_of_two().ilog2();
+    Ok(Settings { core, program, line_bits, keys })
 }
 
 #[cfg(test)]

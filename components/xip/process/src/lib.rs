@@ -4,9 +4,11 @@
 pub mod config;
 mod fast_path;
 mod ffi;
+pub mod keys;
 pub mod maps;
 mod nwp;
 mod packets;
+mod proofs;
 mod routes;
 mod service;
 mod tunnel;
@@ -16,6 +18,7 @@ sluice_xrl::include_idl!();
 use config::{ConfigError, Settings};
 use maps::{CacheLines, ProgramMaps};
 use packets::PacketSocket;
+use proofs::Proofs;
 use service::Pings;
 use sluice_base::{InterfaceEvent, InterfaceIndex, XidPrefix};
 use sluice_process::part::Planned;
@@ -71,6 +74,7 @@ pub struct XipProcess {
     /// sockets that do not exist yet.
     knows_interfaces: Cell<bool>,
     pings: Pings,
+    proofs: Proofs,
     /// The reason why the program does not run.
     without_program: RefCell<Option<String>>,
     /// The reasons why sockets are missing, by interface.
@@ -119,6 +123,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 knows_routes: Cell::new(false),
                 knows_interfaces: Cell::new(false),
                 pings: Pings::default(),
+                proofs: Proofs::default(),
                 without_program: RefCell::default(),
                 without_sockets: RefCell::default(),
                 changed: Notify::new(),
@@ -160,6 +165,8 @@ impl XipProcess {
                 warn!(event = "xip.route.refused", %prefix, reason, "no principal takes the route of {prefix}: {reason}");
             }
             Output::Pong(pong) => self.pings.answered(*pong),
+            Output::Proof(request) => self.prove(request),
+            Output::NeighborEvent(event) => self.tell(event),
             // Hosts' sockets are not here yet: the core counts the packets.
             Output::Deliver { .. } | Output::Refused(_, None) => {}
             Output::Neighbor(xid, station, is_learned) => {
@@ -339,6 +346,7 @@ impl Component for XipProcess {
         } else if let Some(maps) = &*self.maps.borrow() {
             maps.set_settings(settings.program);
         }
+        self.nwp.set_own(settings.keys.iter().map(|key| key.hid().xid()).collect());
         self.input(Input::Configure(settings.core));
         self.changed.notify_one();
         Ok(())

@@ -1,9 +1,9 @@
-//! Neighbors' HIDs as routes of the origin `nwp`.
+//! Routes of the origin `nwp`: neighbors' HIDs, and this router's own HIDs, which have keys.
 
 use crate::Served;
 use sluice_base::{
-    Address, Distance, Duration, Forwarding, NextHop, Provenance, RouteAction, RouteBatch, RouteSet,
-    RouteUpdate, Xid, XidPrefix,
+    Address, Distance, Duration, Forwarding, NextHop, Prefix as _, Provenance, RouteAction, RouteBatch,
+    RouteSet, RouteUpdate, Xid, XidPrefix,
 };
 use sluice_process::RibOrigin;
 use sluice_xip::links::Station;
@@ -24,13 +24,20 @@ pub(crate) const GRACE: Duration = Duration::from_secs(30);
 pub(crate) struct NeighborRoutes {
     origin: Rc<RibOrigin>,
     stations: RefCell<BTreeMap<Xid, BTreeSet<Station>>>,
+    /// This router's own HIDs. A neighbor that claims one changes nothing.
+    own: RefCell<BTreeSet<Xid>>,
     /// The provenance of the last change.
     provenance: Cell<Provenance>,
 }
 
 impl NeighborRoutes {
     pub(crate) fn new(origin: Rc<RibOrigin>, provenance: Provenance) -> Self {
-        NeighborRoutes { origin, stations: RefCell::default(), provenance: Cell::new(provenance) }
+        NeighborRoutes {
+            origin,
+            stations: RefCell::default(),
+            own: RefCell::default(),
+            provenance: Cell::new(provenance),
+        }
     }
 
     fn next_provenance(&self) -> Provenance {
@@ -51,44 +58,54 @@ impl NeighborRoutes {
         } else {
             ways.remove(&station);
         }
-        let batch = batch(self.next_provenance(), [(xid, &*ways)]);
         if ways.is_empty() {
             stations.remove(&xid);
         }
         drop(stations);
-        self.origin.send(&batch);
+        self.announce([xid]);
     }
 
-    /// Announces all neighbors to a new RIB.
+    /// Announces this router's own HIDs, and withdraws those that it had before.
+    pub(crate) fn set_own(&self, own: BTreeSet<Xid>) {
+        let before = self.own.replace(own);
+        let changed: Vec<Xid> = before.symmetric_difference(&self.own.borrow()).copied().collect();
+        self.announce(changed);
+    }
+
+    /// Announces all HIDs to a new RIB.
     pub(crate) fn announce_all(&self) {
-        let stations = self.stations.borrow();
-        let routes = stations.iter().map(|(xid, ways)| (*xid, ways));
-        self.origin.send(&batch(self.next_provenance(), routes));
+        let all: BTreeSet<Xid> =
+            self.stations.borrow().keys().chain(self.own.borrow().iter()).copied().collect();
+        self.announce(all);
         self.origin.end_refresh();
+    }
+
+    /// Announces or withdraws the routes of some HIDs, as they are now.
+    fn announce(&self, xids: impl IntoIterator<Item = Xid>) {
+        let (stations, own) = (self.stations.borrow(), self.own.borrow());
+        let provenance = self.next_provenance();
+        let mut batch = RouteBatch::default();
+        for xid in xids {
+            let ways = || stations.get(&xid).and_then(|ways| Forwarding::many(ways.iter().map(next_hop)));
+            let forwarding = if own.contains(&xid) { Some(Forwarding::Local) } else { ways() };
+            let action = match forwarding {
+                Some(forwarding) => {
+                    batch.sets.push(RouteSet::plain(forwarding));
+                    RouteAction::Set(batch.sets.len() as u32 - 1)
+                }
+                None => RouteAction::Delete,
+            };
+            batch.updates.push(RouteUpdate { prefix: XidPrefix::host(xid), action, provenance });
+        }
+        if !batch.updates.is_empty() {
+            self.origin.send(&batch);
+        }
     }
 }
 
-fn batch<'a>(
-    provenance: Provenance,
-    routes: impl IntoIterator<Item = (Xid, &'a BTreeSet<Station>)>,
-) -> RouteBatch<XidPrefix> {
-    let mut batch = RouteBatch::default();
-    for (xid, ways) in routes {
-        let hop = |station: &Station| {
-            let gateway = Address::from(Xid::of_link_address(station.mac.0));
-            NextHop::new(Some(gateway), Some(station.interface))
-        };
-        let action = match Forwarding::many(ways.iter().map(hop)) {
-            Some(forwarding) => {
-                batch.sets.push(RouteSet::plain(forwarding));
-                RouteAction::Set(batch.sets.len() as u32 - 1)
-            }
-            None => RouteAction::Delete,
-        };
-        let prefix = sluice_base::Prefix::host(xid);
-        batch.updates.push(RouteUpdate { prefix, action, provenance });
-    }
-    batch
+fn next_hop(station: &Station) -> NextHop<Address> {
+    let gateway = Address::from(Xid::of_link_address(station.mac.0));
+    NextHop::new(Some(gateway), Some(station.interface))
 }
 
 impl rib::OriginOwner for Served {

@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 use sluice_base::InterfaceIndex;
 
 /// The proof that neighbors of a link have to give.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LinkProof {
     /// Neighbors are not challenged.
+    #[default]
     Off,
     /// Neighbors are challenged. A refused neighbor is not used; a neighbor that does not answer is.
     Optional,
@@ -51,57 +52,9 @@ pub enum VerificationResult {
     Refused,
 }
 
-/// An input of the machine.
+/// A question of the machine to the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Input {
-    /// Adds a link, or replaces its settings.
-    SetLink(Link),
-    /// Removes a link and its neighbors.
-    RemoveLink(InterfaceIndex),
-    /// Adds a neighbor by the operator's order: not monitored, not challenged, not listed to others. The link need not exist.
-    AddManual(Neighbor),
-    /// Removes a neighbor, manual or learned.
-    Remove(Neighbor),
-    /// A frame of type 0xC0DF.
-    Frame {
-        /// The interface.
-        interface: InterfaceIndex,
-        /// The frame's source address.
-        source: Mac,
-        /// The frame's payload.
-        octets: Vec<u8>,
-    },
-    /// Answers [`Output::DrawNonce`].
-    Nonce(ProofId, Nonce),
-    /// Answers [`Output::Verify`].
-    Verified(ProofId, VerificationResult),
-    /// Answers [`Output::Sign`].
-    Signed {
-        /// The number of the request.
-        id: SignatureId,
-        /// The public key (DER, PKCS#1 RSAPublicKey).
-        key: Vec<u8>,
-        /// The signature.
-        signature: Vec<u8>,
-    },
-}
-
-/// An effect that the machine asks for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Output {
-    /// Send a frame of type 0xC0DF.
-    Send {
-        /// The interface.
-        interface: InterfaceIndex,
-        /// The frame's destination address.
-        destination: Mac,
-        /// The frame's payload.
-        octets: Vec<u8>,
-    },
-    /// A neighbor is usable from now on.
-    Learned(Neighbor),
-    /// A neighbor is not usable any more.
-    Lost(Neighbor),
+pub enum ProofRequest {
     /// Draw an unpredictable nonce for a challenge.
     DrawNonce(ProofId),
     /// Verify that SHA-1 of `key` is the HID and that `signature` is one of `message` by `key` (RSA, PKCS#1 v1.5, SHA-256).
@@ -126,6 +79,68 @@ pub enum Output {
         /// The octets to sign.
         message: [u8; SIGNED_LEN],
     },
+}
+
+/// An answer of the process to the machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ProofAnswer {
+    /// Answers [`ProofRequest::DrawNonce`].
+    Nonce(ProofId, Nonce),
+    /// Answers [`ProofRequest::Verify`].
+    Verified(ProofId, VerificationResult),
+    /// Answers [`ProofRequest::Sign`].
+    Signed {
+        /// The number of the request.
+        id: SignatureId,
+        /// The public key (DER, PKCS#1 RSAPublicKey).
+        key: Vec<u8>,
+        /// The signature.
+        signature: Vec<u8>,
+    },
+}
+
+/// An input of the machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// Adds a link, or replaces its settings.
+    SetLink(Link),
+    /// Removes a link and its neighbors.
+    RemoveLink(InterfaceIndex),
+    /// Adds a neighbor by the operator's order: not monitored, not challenged, not listed to others. The link need not exist.
+    AddManual(Neighbor),
+    /// Removes a neighbor, manual or learned.
+    Remove(Neighbor),
+    /// A frame of type 0xC0DF.
+    Frame {
+        /// The interface.
+        interface: InterfaceIndex,
+        /// The frame's source address.
+        source: Mac,
+        /// The frame's payload.
+        octets: Vec<u8>,
+    },
+    /// An answer to [`Output::Proof`].
+    Proof(ProofAnswer),
+}
+
+/// An effect that the machine asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Send a frame of type 0xC0DF.
+    Send {
+        /// The interface.
+        interface: InterfaceIndex,
+        /// The frame's destination address.
+        destination: Mac,
+        /// The frame's payload.
+        octets: Vec<u8>,
+    },
+    /// A neighbor is usable from now on.
+    Learned(Neighbor),
+    /// A neighbor is not usable any more.
+    Lost(Neighbor),
+    /// A part of a proof that the machine leaves to the process: it knows no keys and draws nothing unpredictable.
+    Proof(ProofRequest),
     /// An event for the operator.
     Event(Event),
 }

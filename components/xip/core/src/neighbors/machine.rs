@@ -212,9 +212,7 @@ impl Machine for Neighbors {
             Input::AddManual(neighbor) => self.add_manual(neighbor, out),
             Input::Remove(neighbor) => self.remove(neighbor, out),
             Input::Frame { interface, source, octets } => self.receive(now, interface, source, &octets, out),
-            Input::Nonce(id, nonce) => self.send_challenge(now, id, nonce, out),
-            Input::Verified(id, result) => self.conclude(now, id, result, out),
-            Input::Signed { id, key, signature } => self.send_response(id, &key, &signature, out),
+            Input::Proof(answer) => self.receive_answer(now, answer, out),
         }
     }
 

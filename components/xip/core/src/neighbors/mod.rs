@@ -14,7 +14,8 @@ mod receive;
 mod table;
 
 pub use io::{
-    DROP_NAMES, Drops, Event, Input, Link, LinkProof, Output, ProofId, SignatureId, VerificationResult,
+    DROP_NAMES, Drops, Event, Input, Link, LinkProof, Output, ProofAnswer, ProofId, ProofRequest,
+    SignatureId, VerificationResult,
 };
 pub use machine::{Limits, Neighbors, Settings, State};
 pub use proof::{MOST_OUTSTANDING, MOST_SIGNATURES};

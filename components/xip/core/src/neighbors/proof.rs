@@ -3,7 +3,9 @@
 //! A neighbor is challenged when it is learned. It has 2 s to answer, and three tries. A neighbor that does not answer, such as one
 //! without the extension, is challenged again when it announces itself after 30 s; a refused one after 60 s.
 
-use super::io::{Event, LinkProof, Output, ProofId, SignatureId, VerificationResult};
+use super::io::{
+    Event, LinkProof, Output, ProofAnswer, ProofId, ProofRequest, SignatureId, VerificationResult,
+};
 use super::machine::{Neighbors, Timer};
 use super::table::{Neighbor, Origin, ProofState};
 use crate::wire::nwp::{Challenge, Message, NONCE_LEN, Nonce, Response, signed_octets};
@@ -85,6 +87,14 @@ impl Proofs {
 }
 
 impl Neighbors {
+    pub(super) fn receive_answer(&mut self, now: Instant, answer: ProofAnswer, out: &mut Outbox<Output>) {
+        match answer {
+            ProofAnswer::Nonce(id, nonce) => self.send_challenge(now, id, nonce, out),
+            ProofAnswer::Verified(id, result) => self.conclude(now, id, result, out),
+            ProofAnswer::Signed { id, key, signature } => self.send_response(id, &key, &signature, out),
+        }
+    }
+
     /// Challenges a neighbor whose link wants proofs and whose last challenge is long ago.
     pub(super) fn challenge_if_due(&mut self, now: Instant, neighbor: Neighbor, out: &mut Outbox<Output>) {
         let Some(link) = self.links.get(&neighbor.interface) else { return };
@@ -112,16 +122,10 @@ impl Neighbors {
         let id = ProofId(self.proofs.next_id());
         self.proofs.outstanding.push(Outstanding { id, neighbor, stage: Stage::Nonce, tries: 1 });
         self.timers.start(now, Timer::Proof(id), ANSWER);
-        out.push(Output::DrawNonce(id));
+        out.push(Output::Proof(ProofRequest::DrawNonce(id)));
     }
 
-    pub(super) fn send_challenge(
-        &mut self,
-        now: Instant,
-        id: ProofId,
-        nonce: Nonce,
-        out: &mut Outbox<Output>,
-    ) {
+    fn send_challenge(&mut self, now: Instant, id: ProofId, nonce: Nonce, out: &mut Outbox<Output>) {
         let Some(outstanding) = self.proofs.get_mut(id).filter(|known| known.stage == Stage::Nonce) else {
             return;
         };
@@ -152,22 +156,16 @@ impl Neighbors {
         };
         outstanding.stage = Stage::Verifying;
         self.timers.start(now, Timer::Proof(outstanding.id), ANSWER);
-        out.push(Output::Verify {
+        out.push(Output::Proof(ProofRequest::Verify {
             proof: outstanding.id,
             hid: neighbor.hid,
             key: response.key.to_vec(),
             message: signed_octets(link.settings.mac, neighbor.mac, neighbor.hid, &response.nonce),
             signature: response.signature.to_vec(),
-        });
+        }));
     }
 
-    pub(super) fn conclude(
-        &mut self,
-        now: Instant,
-        id: ProofId,
-        result: VerificationResult,
-        out: &mut Outbox<Output>,
-    ) {
+    fn conclude(&mut self, now: Instant, id: ProofId, result: VerificationResult, out: &mut Outbox<Output>) {
         if self.proofs.get_mut(id).is_none_or(|known| known.stage != Stage::Verifying) {
             return;
         }
@@ -194,7 +192,7 @@ impl Neighbors {
             outstanding.tries += 1;
             outstanding.stage = Stage::Nonce;
             self.timers.start(now, Timer::Proof(id), ANSWER);
-            out.push(Output::DrawNonce(id));
+            out.push(Output::Proof(ProofRequest::DrawNonce(id)));
             return;
         }
         let neighbor = outstanding.neighbor;
@@ -255,16 +253,10 @@ impl Neighbors {
         let id = SignatureId(self.proofs.next_id());
         let until = now + SIGNATURE;
         self.proofs.signatures.push(Signature { id, interface, challenger, hid, nonce, until });
-        out.push(Output::Sign { id, hid, message });
+        out.push(Output::Proof(ProofRequest::Sign { id, hid, message }));
     }
 
-    pub(super) fn send_response(
-        &mut self,
-        id: SignatureId,
-        key: &[u8],
-        signature: &[u8],
-        out: &mut Outbox<Output>,
-    ) {
+    fn send_response(&mut self, id: SignatureId, key: &[u8], signature: &[u8], out: &mut Outbox<Output>) {
         let Some(place) = self.proofs.signatures.iter().position(|known| known.id == id) else { return };
         let Signature { interface, challenger, hid, nonce, .. } = self.proofs.signatures.swap_remove(place);
         let Some(link) = self.links.get(&interface) else { return };

@@ -3,7 +3,9 @@
 use crate::neighbors_world::{handle, hid, host, link, mac};
 use sluice_base::{Duration, Instant};
 use sluice_machine::{Machine, Outbox};
-use sluice_xip::neighbors::{Input, Limits, LinkProof, Neighbors, Output, VerificationResult};
+use sluice_xip::neighbors::{
+    Input, Limits, LinkProof, Neighbors, Output, ProofAnswer, ProofRequest, VerificationResult,
+};
 use sluice_xip::wire::Mac;
 use sluice_xip::wire::nwp::Form;
 use std::collections::VecDeque;
@@ -59,19 +61,20 @@ impl World {
                     }
                 }
             }
-            Output::DrawNonce(id) => {
+            Output::Proof(ProofRequest::DrawNonce(id)) => {
                 self.nonces += 1;
-                queue.push_back((n, Input::Nonce(id, [self.nonces; 32])));
+                queue.push_back((n, Input::Proof(ProofAnswer::Nonce(id, [self.nonces; 32]))));
             }
             // A key is the HID's octets, a signature the key and the message: enough for a world of honest arithmetic.
-            Output::Sign { id, message, .. } => {
+            Output::Proof(ProofRequest::Sign { id, message, .. }) => {
                 let key = hid(n).0.to_vec();
-                queue.push_back((n, Input::Signed { id, signature: [&key[..], &message].concat(), key }));
+                let signature = [&key[..], &message].concat();
+                queue.push_back((n, Input::Proof(ProofAnswer::Signed { id, signature, key })));
             }
-            Output::Verify { proof, hid, key, message, signature } => {
+            Output::Proof(ProofRequest::Verify { proof, hid, key, message, signature }) => {
                 let fits = key == hid.0 && signature == [&key[..], &message].concat();
                 let result = if fits { VerificationResult::Verified } else { VerificationResult::Refused };
-                queue.push_back((n, Input::Verified(proof, result)));
+                queue.push_back((n, Input::Proof(ProofAnswer::Verified(proof, result))));
             }
             report => self.reports.push((n, report)),
         }
