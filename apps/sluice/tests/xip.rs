@@ -14,6 +14,14 @@ const NEAR_DOMAIN: &str = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
 const FAR_DOMAIN: &str = "ad-a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3a3";
 const MIDDLE: &str = "hid-2222222222222222222222222222222222222222";
 
+/// The HID of the far host's key.
+const KEYED_FAR: &str = "hid-b575c45f5ac27700a825c7ad2d748a42f1637049";
+
+/// The statement of a router's own key.
+fn key_of(key: &str) -> String {
+    format!("host own {{ private-key \"{key}\"; }}")
+}
+
 /// The far host within its domain.
 fn far() -> String {
     format!("{FAR_DOMAIN}-1:{FAR}-0")
@@ -108,6 +116,47 @@ fn echoes_cross_a_router_by_its_cache_and_follow_its_redirects() {
     (0..20).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
     let (checked, wrong) = (cache(&lab, "checked"), cache(&lab, "wrong"));
     assert!(checked > 0 && wrong == 0, "{wrong} of {checked} checked hits were wrong");
+}
+
+#[test]
+fn neighbors_prove_their_hids_by_their_keys() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let near = include_str!("keys/near.txt");
+    let far = include_str!("keys/far.txt");
+    let keyed = |key: &str, own: &[&str]| {
+        let more = format!("neighbors {{ proof required; }} {}", key_of(key));
+        config("kernel", &["eth0"], own, &[], &more)
+    };
+    let node =
+        |name: &str, config: &str| format!("[nodes.{name}]\ndaemon = 'sluice'\nconfig = '''{config}'''\n");
+    let lab = node("sluice", &keyed(near, &[]))
+        + &node("far", &keyed(far, &[FAR]))
+        + "[[links]]\na = 'sluice:eth0'\nb = 'far:eth0'\n";
+    let lab = RouterLab::up(&lab.parse().unwrap(), Path::new(SLUICE));
+    let state = |lab: &RouterLab, hid: &str| {
+        let neighbors = lab.ask(&["show", "xip", "neighbors"])["neighbors"].clone();
+        let all = neighbors.as_array().cloned().unwrap_or_default();
+        let found = all.iter().find(|neighbor| neighbor["hid"] == hid).cloned();
+        found.map(|neighbor| (neighbor["proof"].clone(), neighbor["usable"].clone()))
+    };
+    lab.until("the far host has proven its HID", |lab| {
+        state(lab, KEYED_FAR) == Some(("proven".into(), true.into()))
+    });
+    lab.until("the far host answers", |lab| ping(lab, "sluice", &format!("{KEYED_FAR}-0")) == "reply");
+    // A HID without a key has no proof, and is no route.
+    lab.until("the other HID is known", |lab| state(lab, FAR).is_some());
+    let (proof, usable) = state(&lab, FAR).unwrap();
+    assert!(proof != "proven" && usable == false, "{proof} {usable}");
+    assert!(!lab.ask(&["show", "routes", "--xid"]).to_string().contains(FAR));
+    // The key is shown to nobody.
+    let shown = lab.ask(&["show", "configuration"]).to_string();
+    assert!(!shown.contains(&near[..40]), "{shown}");
+    // A proof is asked for at once where it is wanted from now on, and not before.
+    commit(&lab, "set xip neighbors proof off");
+    lab.until("the other HID is used", |lab| ping(lab, "sluice", &format!("{FAR}-0")) == "reply");
 }
 
 #[test]

@@ -137,6 +137,7 @@ fn path(name: &str, neighbor: &str) -> String {
             ["protocols", "static", "xid-route", _, "gateway"] => {
                 words.push("hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2");
             }
+            ["xip", "host"] => words.push("far"),
             ["xip", "interface"] => words.push("extra"),
             ["protocols", "bgp", "neighbor"] => words.push(neighbor),
             _ => {}

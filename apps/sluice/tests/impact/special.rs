@@ -65,6 +65,10 @@ const USER: Special = entry(
     &["set system user ann role read-only", "set system user ann uid 70123"],
     &["delete system user ann"],
 );
+const OWN_HOST: Special = entry(
+    &[concat!("set xip host far private-key ", include_str!("../keys/far.txt"))],
+    &["delete xip host far"],
+);
 const GROUP: Special = entry(
     &["set system user ann role read-only", "set system user ann group nogroup"],
     &["delete system user ann"],
@@ -260,6 +264,8 @@ pub const SPECIAL: &[(&str, Special)] = &[
             ],
         ),
     ),
+    ("xip/host/name", OWN_HOST),
+    ("xip/host/private-key", OWN_HOST),
     ("xip/interface/name", entry(&["set xip interface inner"], &["delete xip interface inner"])),
     ("xip/tunnel/local", value("10.1.0.1")),
     ("protocols/bgp/local-as", Special { value: Some("64499"), down: &NEIGHBORS, ..PLAIN }),

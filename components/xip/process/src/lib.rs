@@ -12,6 +12,7 @@ mod proofs;
 mod routes;
 mod service;
 mod tunnel;
+mod view;
 
 sluice_xrl::include_idl!();
 

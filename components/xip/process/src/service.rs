@@ -163,16 +163,7 @@ impl pb::Xip for Served {
         _ctx: &CallContext,
         _: pb::GetNeighborsRequest,
     ) -> Result<pb::GetNeighborsReply, XrlError> {
-        let neighbors = self.driver.read(|xip| {
-            let links = xip.links();
-            let neighbors = links.neighbors().map(|(number, station)| pb::Neighbor {
-                interface: links.get(station.interface).map(|i| i.name.clone()).unwrap_or_default(),
-                mac: station.mac.to_string(),
-                usable: links.member(number).is_some(),
-            });
-            neighbors.collect()
-        });
-        Ok(pb::GetNeighborsReply { neighbors })
+        Ok(pb::GetNeighborsReply { neighbors: self.driver.read(crate::view::neighbors) })
     }
 
     async fn get_cache(
