@@ -34,7 +34,7 @@ pub struct Settings {
     pub program: ProgramSettings,
     /// Bits of the number of lines of the cache.
     pub line_bits: u32,
-    /// The keys of this router's own HIDs.
+    /// The keys of the router's own HIDs.
     pub keys: Vec<HostKey>,
 }
 

@@ -1,4 +1,4 @@
-//! Keys of this router's HIDs: proofs to neighbors that ask, and the verification of their proofs (`docs/xia/wire.md`).
+//! Keys of the router's own HIDs: proofs to neighbors, and the verification of neighbors' proofs (`docs/xia/wire.md`).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ use sluice_xip::neighbors::VerificationResult;
 use sluice_xip::wire::Hid;
 use std::fmt;
 
-/// The sizes of keys in bits. Larger ones would cost a router more time than a challenge is worth.
+/// The sizes of keys in bits. Larger keys would cost more time than a challenge is worth.
 const BITS: std::ops::RangeInclusive<usize> = 2048..=4096;
 
 /// The reason why a key cannot be used.
@@ -52,7 +52,7 @@ impl HostKey {
     /// Reads a private key: PKCS#1 or PKCS#8 in DER, in base64.
     ///
     /// # Errors
-    /// The text is no such key, or the key's size is not supported.
+    /// The text is not a key, or the key's size is not supported.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let octets = STANDARD.decode(text).map_err(|_| KeyError::Base64)?;
         let private = RsaPrivateKey::from_pkcs1_der(&octets)
@@ -76,7 +76,7 @@ impl HostKey {
         &self.public
     }
 
-    /// Signs octets (RSA, PKCS#1 v1.5, SHA-256). Chance blinds the key's time against observers.
+    /// Signs octets (RSA, PKCS#1 v1.5, SHA-256). Random blinding hides the key from observers of the time.
     pub fn sign(&self, octets: &[u8]) -> Vec<u8> {
         SigningKey::<Sha256>::new(self.private.clone()).sign_with_rng(&mut OsRng, octets).to_vec()
     }
@@ -86,7 +86,7 @@ fn hid_of(public: &[u8]) -> Hid {
     Hid(Sha1::digest(public).into())
 }
 
-/// Verifies that a public key (PKCS#1, DER) is that of a HID, and that a signature of octets is by this key.
+/// Verifies a proof: the HID is the hash of the public key (PKCS#1, DER), and the signature of the octets is by the key.
 pub fn verify(hid: Hid, public: &[u8], octets: &[u8], signature: &[u8]) -> VerificationResult {
     let fits = || {
         let key = RsaPublicKey::from_pkcs1_der(public).ok()?;

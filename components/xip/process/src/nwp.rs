@@ -1,4 +1,4 @@
-//! Routes of the origin `nwp`: neighbors' HIDs, and this router's own HIDs, which have keys.
+//! Routes of the origin `nwp`: neighbors' HIDs, and the router's own HIDs with keys.
 
 use crate::Served;
 use sluice_base::{
@@ -24,7 +24,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(30);
 pub(crate) struct NeighborRoutes {
     origin: Rc<RibOrigin>,
     stations: RefCell<BTreeMap<Xid, BTreeSet<Station>>>,
-    /// This router's own HIDs. A neighbor that claims one changes nothing.
+    /// The router's own HIDs. A neighbor's claim of an own HID changes nothing.
     own: RefCell<BTreeSet<Xid>>,
     /// The provenance of the last change.
     provenance: Cell<Provenance>,
@@ -65,7 +65,7 @@ impl NeighborRoutes {
         self.announce([xid]);
     }
 
-    /// Announces this router's own HIDs, and withdraws those that it had before.
+    /// Announces the router's own HIDs, and withdraws the former ones.
     pub(crate) fn set_own(&self, own: BTreeSet<Xid>) {
         let before = self.own.replace(own);
         let changed: Vec<Xid> = before.symmetric_difference(&self.own.borrow()).copied().collect();
@@ -80,7 +80,7 @@ impl NeighborRoutes {
         self.origin.end_refresh();
     }
 
-    /// Announces or withdraws the routes of some HIDs, as they are now.
+    /// Announces or withdraws the routes of some HIDs.
     fn announce(&self, xids: impl IntoIterator<Item = Xid>) {
         let (stations, own) = (self.stations.borrow(), self.own.borrow());
         let provenance = self.next_provenance();

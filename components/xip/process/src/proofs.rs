@@ -10,10 +10,10 @@ use std::rc::Rc;
 use std::time::Duration;
 use tracing::{info, warn};
 
-/// The time between two signatures. A signature costs about two milliseconds, and anybody on a link can ask for one.
+/// The time between two signatures. A signature takes about two milliseconds, and every host of a link can ask for a signature.
 const PACE: Duration = Duration::from_millis(50);
 
-/// The questions of the core that wait for their turn. The core bounds them.
+/// The waiting questions of the core, which bounds the number.
 #[derive(Default)]
 pub(crate) struct Proofs {
     waiting: RefCell<VecDeque<ProofRequest>>,
@@ -47,7 +47,7 @@ impl XipProcess {
         self.proofs.is_working.set(false);
     }
 
-    /// Returns the answer; `None` without the key, and without chance.
+    /// Returns the answer; `None` without the key, and without random octets.
     fn answer(&self, request: ProofRequest) -> Option<ProofAnswer> {
         match request {
             ProofRequest::DrawNonce(id) => {
