@@ -72,7 +72,8 @@ pub const BUILTINS: &[Builtin] = &[
 ];
 
 /// The components with commands in code of their own.
-pub const COMMANDS: &[(&str, ComponentCommands)] = &[("bgp", sluice_bgp_cli::COMMANDS)];
+pub const COMMANDS: &[(&str, ComponentCommands)] =
+    &[("bgp", sluice_bgp_cli::COMMANDS), ("xip", sluice_xip_cli::COMMANDS)];
 
 /// Runs a component until told to end.
 pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {

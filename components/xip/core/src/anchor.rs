@@ -4,6 +4,7 @@
 //! [`Anchor::Entry`], because at any moment all dependents of an XID have seen the same of the two.
 
 use crate::answer::NeighborId;
+use core::fmt;
 use core::hash::{Hash, Hasher};
 use sluice_base::{Xid, XidPrefix, XidType};
 use smallvec::SmallVec;
@@ -40,6 +41,21 @@ pub enum Anchor {
         /// The answer's token.
         token: Token,
     },
+}
+
+impl fmt::Display for Anchor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Anchor::Entry(xid) => write!(f, "entry {xid}"),
+            Anchor::Longest { xid, matched: Some(bits) } => write!(f, "longest prefix of {xid}, {bits} bits"),
+            Anchor::Longest { xid, matched: None } => write!(f, "no prefix of {xid}"),
+            Anchor::Filter(xid) => write!(f, "filter {xid}"),
+            Anchor::Neighbor(number) => write!(f, "neighbor {}", number.0),
+            Anchor::Tunnel(kind) => write!(f, "tunnel of {kind}"),
+            Anchor::Principal(kind) => write!(f, "principal {kind}"),
+            Anchor::Answer { kind, token } => write!(f, "answer of {kind} with token {}", token.0),
+        }
+    }
 }
 
 impl Hash for Anchor {

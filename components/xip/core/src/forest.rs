@@ -219,6 +219,16 @@ impl Forest {
         }
     }
 
+    /// Returns the anchors of an entry, the last attached first.
+    pub fn anchors_of(&self, entry: CacheEntryId) -> impl Iterator<Item = Anchor> {
+        let first = self.entries.get(entry.0 as usize).copied().filter(|place| *place != END);
+        let links = core::iter::successors(first, |place| {
+            let sibling = self.links[*place as usize].sibling;
+            (sibling != END).then_some(sibling)
+        });
+        links.map(|place| self.nodes[self.links[place as usize].anchor as usize].anchor)
+    }
+
     /// Returns the nodes of the anchors in a touch.
     fn nodes(&self, touch: &Touch) -> SmallVec<[u32; 8]> {
         match touch {

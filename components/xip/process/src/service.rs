@@ -190,6 +190,18 @@ impl pb::Xip for Served {
         }))
     }
 
+    async fn get_anchors(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetAnchorsRequest,
+    ) -> Result<pb::GetAnchorsReply, XrlError> {
+        let anchors = self.driver.read(|xip| crate::view::anchors(xip, CacheEntryId(request.number)));
+        let anchors = anchors.ok_or_else(|| {
+            XrlError::BadArguments(format!("number: no row {}; `show xip cache` lists them", request.number))
+        })?;
+        Ok(pb::GetAnchorsReply { anchors })
+    }
+
     async fn get_counters(
         &self,
         _ctx: &CallContext,

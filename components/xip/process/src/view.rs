@@ -1,8 +1,10 @@
-//! The core's neighbors as messages.
+//! The core's neighbors and anchors as messages.
 
 use crate::idl::xip::v1 as pb;
 use crate::maps::CacheLines;
 use sluice_base::InterfaceIndex;
+use sluice_xip::anchor::Touch;
+use sluice_xip::forest::CacheEntryId;
 use sluice_xip::links::Station;
 use sluice_xip::machine::Xip;
 use sluice_xip::neighbors::{LinkProof, ProofState};
@@ -40,4 +42,16 @@ pub(crate) fn neighbors(xip: &Xip<CacheLines>) -> Vec<pb::Neighbor> {
         ..pb::Neighbor::default()
     }));
     all
+}
+
+/// Returns the anchors of a cached row; `None` without such a row.
+pub(crate) fn anchors(xip: &Xip<CacheLines>, row: CacheEntryId) -> Option<Vec<pb::RowAnchor>> {
+    let answers = xip.answers();
+    answers.cache()?.row(row)?;
+    let forest = answers.forest();
+    let anchor = |anchor| pb::RowAnchor {
+        anchor: format!("{anchor}"),
+        rows: forest.touched(&Touch::Anchor(anchor)).count().try_into().unwrap_or(u32::MAX),
+    };
+    Some(forest.anchors_of(row).map(anchor).collect())
 }
