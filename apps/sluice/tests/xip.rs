@@ -96,6 +96,16 @@ fn echoes_cross_a_router_by_its_cache_and_follow_its_redirects() {
     (0..20).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
     assert!(counter(&lab, "fast", "sent") >= sent + 20, "{}", lab.ask(&["show", "xip", "counters"]));
 
+    // The answer of each cached row rests on something, and the command says on what.
+    let row = lab.ask(&["show", "xip", "cache"])["rows"][0]["number"].to_string();
+    let anchors = lab.ask(&["show", "xip", "anchors", &row])["anchors"].to_string();
+    assert!(anchors.contains("neighbor") || anchors.contains("entry"), "{anchors}");
+    let trace = at(&lab, "near", &["xip", "traceroute", &far()]);
+    let kinds: Vec<&Value> =
+        trace["routers"].as_array().unwrap().iter().map(|router| &router["kind"]).collect();
+    assert_eq!(kinds, ["time-exceeded", "reply"], "{trace}");
+    assert!(trace["routers"][0]["from"].as_str().unwrap().contains(MIDDLE), "{trace}");
+
     // A hop limit of 0 ends at the first router; the request's address comes back as it arrived there.
     let answer = at(&lab, "near", &["request", "xip", "ping", &far(), "hop_limit", "0"]);
     assert_eq!(answer["kind"], "time-exceeded", "{answer}");
@@ -157,6 +167,40 @@ fn neighbors_prove_their_hids_by_their_keys() {
     // A proof is asked for at once where it is wanted from now on, and not before.
     commit(&lab, "set xip neighbors proof off");
     lab.until("the other HID is used", |lab| ping(lab, "sluice", &format!("{FAR}-0")) == "reply");
+}
+
+#[test]
+fn the_commands_of_linux_xia_have_equivalents() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let config = config("kernel", &["eth0"], &[NEAR], &[], "");
+    let lab = format!("[nodes.sluice]\ndaemon = 'sluice'\nconfig = '''{config}'''\n[nodes.host]\n")
+        + "[[links]]\na = 'sluice:eth0'\nb = 'host:eth0'\n";
+    let lab = RouterLab::up(&lab.parse().unwrap(), Path::new(SLUICE));
+    lab.until("XIP runs", |lab| lab.ask(&["show", "xip", "interfaces"])["interfaces"].is_array());
+    let page = include_str!("../../../docs/xia/commands.md");
+    let cells =
+        page.lines().filter_map(|line| line.strip_prefix("| ")?.rsplit_once(" | ")).map(|cell| cell.1);
+    let commands: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let is_statement = |words: &&str| words.starts_with("set ") || words.starts_with("delete ");
+    let key = include_str!("keys/near.txt");
+    let statements: Vec<String> =
+        commands.iter().filter(|c| is_statement(c)).map(|c| c.replace("KEY", key)).collect();
+    let run = |words: &[&str]| {
+        let dir = lab.lab.dir("sluice").join("run");
+        let output =
+            lab.lab.command("sluice", SLUICE).unwrap().args(words).arg("--run-dir").arg(dir).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    // Nothing is committed: each statement stands on those before.
+    let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+    run(&[&["configure"], &statements[..]].concat());
+    let shown = commands.iter().filter(|c| c.starts_with("show ") || c.starts_with("clear "));
+    let shown = shown.map(|command| run(&command.split(' ').collect::<Vec<_>>())).count();
+    assert!(statements.len() >= 20 && shown >= 10, "{} statements, {shown} commands", statements.len());
 }
 
 #[test]
