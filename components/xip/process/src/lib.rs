@@ -323,7 +323,8 @@ impl Component for XipProcess {
         ];
         self.tasks.replace(tasks);
         let me = Rc::clone(&self);
-        tokio::task::spawn_local(async move { me.driver.run().await });
+        // Timers send too: announcements, challenges.
+        tokio::task::spawn_local(async move { me.driver.run_telling(|| me.flush()).await });
     }
 
     fn degraded(&self) -> Vec<String> {
