@@ -223,7 +223,8 @@ impl<L: Lines> Xip<L> {
                 self.refused.insert(prefix, error)
             }
         };
-        if before != refusal {
+        // The RIB forgets a refusal with each change of the route.
+        if before.is_some() || refusal.is_some() {
             out.push(Output::Refused(prefix, refusal.map(|error| error.to_string())));
         }
     }

@@ -29,6 +29,8 @@ pub struct Settings {
     pub program: ProgramSettings,
     /// Bits of the number of lines of the cache.
     pub line_bits: u32,
+    /// The types that components may decide for, by component.
+    pub principal_rights: BTreeMap<String, Vec<XidType>>,
 }
 
 #[derive(Deserialize)]
@@ -42,6 +44,8 @@ struct Tree {
     cache: Cache,
     budget: Budget,
     xcmp: bool,
+    /// The types that components may decide for, by component: from the manager, not from the operator.
+    principal_rights: BTreeMap<String, Vec<String>>,
 }
 
 impl Default for Tree {
@@ -55,6 +59,7 @@ impl Default for Tree {
             cache: Cache::default(),
             budget: Budget::default(),
             xcmp: false,
+            principal_rights: BTreeMap::new(),
         }
     }
 }
@@ -127,6 +132,12 @@ fn principal(name: &str) -> Option<(XidType, &'static str)> {
         .or_else(|| catalog::row(name).map(|row| (row.number, row.name)))
 }
 
+/// Returns true if XIP has a principal of its own for a type, configured or not.
+pub(crate) fn is_built_in(kind: XidType) -> bool {
+    VERSIONS.iter().any(|(_, number, _)| *number == kind)
+        || catalog::CATALOG.iter().any(|row| row.number == kind)
+}
+
 /// Reads a whole part.
 ///
 /// # Errors
@@ -153,7 +164,13 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         punt_burst: tree.budget.burst,
         has_reports: tree.xcmp,
     };
-    Ok(Settings { core, program, line_bits: tree.cache.lines.max(2).next_power_of_two().ilog2() })
+    let types = |names: Vec<String>| names.iter().filter_map(|name| name.parse().ok()).collect();
+    Ok(Settings {
+        core,
+        program,
+        line_bits: tree.cache.lines.max(2).next_power_of_two().ilog2(),
+        principal_rights: tree.principal_rights.into_iter().map(|(who, names)| (who, types(names))).collect(),
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod ffi;
 pub mod maps;
 mod nwp;
 mod packets;
+mod principals;
 mod routes;
 mod service;
 mod tunnel;
@@ -64,6 +65,8 @@ pub struct XipProcess {
     maps: RefCell<Option<ProgramMaps>>,
     tunnel: RefCell<Option<TunnelSocket>>,
     subscription: Rc<RibSubscription<XidPrefix>>,
+    /// Routes that no principal takes, for the RIB.
+    refusals: routes::Refusals,
     nwp: nwp::NeighborRoutes,
     /// True once the RIB has sent the routes that it had at the subscription.
     knows_routes: Cell<bool>,
@@ -71,6 +74,8 @@ pub struct XipProcess {
     /// sockets that do not exist yet.
     knows_interfaces: Cell<bool>,
     pings: Pings,
+    /// Processes outside that decide for types of XIDs.
+    principals: principals::Principals,
     /// The reason why the program does not run.
     without_program: RefCell<Option<String>>,
     /// The reasons why sockets are missing, by interface.
@@ -115,10 +120,12 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 maps: RefCell::default(),
                 tunnel: RefCell::default(),
                 subscription,
+                refusals: routes::Refusals::default(),
                 nwp,
                 knows_routes: Cell::new(false),
                 knows_interfaces: Cell::new(false),
                 pings: Pings::default(),
+                principals: principals::Principals::default(),
                 without_program: RefCell::default(),
                 without_sockets: RefCell::default(),
                 changed: Notify::new(),
@@ -156,12 +163,16 @@ impl XipProcess {
                 self.maps.take();
                 self.changed.notify_one();
             }
-            Output::Refused(prefix, Some(reason)) => {
-                warn!(event = "xip.route.refused", %prefix, reason, "no principal takes the route of {prefix}: {reason}");
+            Output::Refused(prefix, reason) => {
+                if let Some(reason) = &reason {
+                    warn!(event = "xip.route.refused", %prefix, reason, "no principal takes the route of {prefix}: {reason}");
+                }
+                self.refusals.note(prefix, reason);
             }
+            Output::Ask { kind, registration, xids } => self.ask(kind, registration, xids),
             Output::Pong(pong) => self.pings.answered(*pong),
             // Hosts' sockets are not here yet: the core counts the packets.
-            Output::Deliver { .. } | Output::Refused(_, None) => {}
+            Output::Deliver { .. } => {}
             Output::Neighbor(xid, station, is_learned) => {
                 self.nwp.changed(xid, station, is_learned);
             }
@@ -282,6 +293,7 @@ impl Component for XipProcess {
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             idl::xip::v1::xip_service(Rc::new(Served(Rc::clone(self)))),
+            idl::xip::v1::principal_service(Rc::new(Served(Rc::clone(self)))),
             interface_observer_service(Rc::new(Served(Rc::clone(self)))),
             route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
             rib::origin_owner_service(Rc::new(Served(Rc::clone(self)))),
@@ -312,6 +324,7 @@ impl Component for XipProcess {
             })),
             tokio::task::spawn_local(follow_fea(router, instance, started)),
             tokio::task::spawn_local(Rc::clone(&self).follow()),
+            tokio::task::spawn_local(Rc::clone(&self).report_refusals()),
         ];
         self.tasks.replace(tasks);
         let me = Rc::clone(&self);
@@ -339,6 +352,7 @@ impl Component for XipProcess {
         } else if let Some(maps) = &*self.maps.borrow() {
             maps.set_settings(settings.program);
         }
+        self.principals.set_rights(settings.principal_rights);
         self.input(Input::Configure(settings.core));
         self.changed.notify_one();
         Ok(())
@@ -384,6 +398,9 @@ impl rib::RouteSubscriber for Served {
     ) -> Result<rib::SubscribedRoutesReply, XrlError> {
         let changes = self.subscription.receive(&request).await?;
         self.routes_changed(changes);
+        if request.dump_done {
+            self.report_all_refusals();
+        }
         if request.dump_done && !self.knows_routes.replace(true) {
             self.changed.notify_one();
         }
