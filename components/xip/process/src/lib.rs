@@ -328,7 +328,7 @@ impl Component for XipProcess {
         ];
         self.tasks.replace(tasks);
         let me = Rc::clone(&self);
-        tokio::task::spawn_local(async move { me.driver.run().await });
+        tokio::task::spawn_local(async move { me.driver.run_telling(|| me.flush()).await });
     }
 
     fn degraded(&self) -> Vec<String> {
