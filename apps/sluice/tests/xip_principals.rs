@@ -195,3 +195,61 @@ fn the_rib_shows_routes_that_no_principal_takes() {
     commit(&lab, "set xip principal ad");
     lab.until("the RIB knows that the route is taken", |lab| !rejected(lab));
 }
+
+/// The beginning of the ID that 10.9.0.0/16 is as an LPM prefix.
+const LPM: &str = "lpm-0a09000000000000000000000000000000000000";
+
+#[test]
+fn ip_routes_are_routes_of_lpm_prefixes() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let with_lpm =
+        |config: String, more: &str| config.replace("[ ad hid ];", &format!("[ ad hid lpm ]; {more}"));
+    let near = config(&["eth0"], &[NEAR, NEAR_DOMAIN], &[(&LPM.replace("0a09", "0000"), MIDDLE)], "");
+    let near = with_lpm(
+        near.replace(&LPM.replace("0a09", "0000"), &format!("{}/0", LPM.replace("0a09", "0000"))),
+        "",
+    );
+    let neighbor =
+        format!("lpm {{ from-ip-routes {{ origin [ static ]; neighbor 10.1.2.2 {{ hid {FIRST}; }} }} }}");
+    let middle = with_lpm(config(&["eth0", "eth1"], &[MIDDLE], &[(NEAR_DOMAIN, NEAR)], ""), &neighbor)
+        .replace(
+            "static {",
+            "static { route 10.9.0.0/16 { next-hop 10.1.2.2; } route 10.8.0.0/16 { next-hop 10.1.2.9; } ",
+        );
+    let first = config(&["eth0"], &[FIRST, SHARED, &format!("{LPM}/16")], &[(NEAR_DOMAIN, MIDDLE)], "");
+    let first = with_lpm(first, "");
+    let node =
+        |name: &str, config: &str| format!("[nodes.{name}]\ndaemon = 'sluice'\nconfig = '''{config}'''\n");
+    let topology = node("near", &near)
+        + &node("sluice", &middle)
+        + &node("first", &first)
+        + "[[links]]\na = 'near:eth0'\nb = 'sluice:eth0'\n\
+           [[links]]\na = 'first:eth0'\nb = 'sluice:eth1'\na_addresses = ['10.1.2.2/24']\nb_addresses = ['10.1.2.1/24']\n";
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    let address = format!("{}-1:{SHARED}-0", LPM.replace("0000000000", "0707070707"));
+    let kind = |lab: &RouterLab| {
+        let run = lab.lab.dir("near").join("run");
+        let mut command = lab.lab.command("near", SLUICE).unwrap();
+        let words = ["request", "xip", "ping", &address, "--json", "--run-dir"];
+        let output = command.args(words).arg(run).output().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        answer["kind"].as_str().unwrap_or_default().to_owned()
+    };
+    lab.until("an ID within the prefix is reached", |lab| kind(lab) == "reply");
+    assert_eq!(counter(&lab, "lpm", "no-next-hop"), 1, "10.1.2.9 has no HID");
+    // The IPv4 route goes, and the prefix with it.
+    commit(&lab, "delete protocols static route 10.9.0.0/16");
+    lab.until("the ID is not reached", |lab| kind(lab) == "unreachable");
+    // Another route has a tunnel as its next hop, once tunnels are allowed.
+    commit(&lab, "set xip lpm from-ip-routes u4id true");
+    lab.until("the next hop is a tunnel", |lab| {
+        lab.ask(&["show", "xip", "routes"]).to_string().contains("u4id-0a010209")
+    });
+    commit(&lab, "delete xip lpm");
+    lab.until("no LPM prefixes are left", |lab| {
+        !lab.ask(&["show", "routes", "--xid"]).to_string().contains("lpm-")
+    });
+}

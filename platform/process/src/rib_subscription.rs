@@ -59,6 +59,21 @@ impl SubscribedKey for IpPrefix {
     }
 }
 
+impl SubscribedKey for Ipv4Prefix {
+    const FAMILIES: &'static [FamilyId] = &[FamilyId::IPV4];
+
+    fn family(self) -> FamilyId {
+        FamilyId::IPV4
+    }
+
+    fn changes(
+        _: FamilyId,
+        request: &rib::SubscribedRoutesRequest,
+    ) -> Result<Vec<SubscribedChange<Ipv4Prefix>>, XrlError> {
+        changes::<Ipv4Prefix, _>(request)
+    }
+}
+
 impl SubscribedKey for XidPrefix {
     const FAMILIES: &'static [FamilyId] = &[FamilyId::XID];
 

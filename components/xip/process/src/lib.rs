@@ -4,6 +4,7 @@
 pub mod config;
 mod fast_path;
 mod ffi;
+pub mod ip_routes;
 pub mod maps;
 mod nwp;
 mod packets;
@@ -18,7 +19,7 @@ use config::{ConfigError, Settings};
 use maps::{CacheLines, ProgramMaps};
 use packets::PacketSocket;
 use service::Pings;
-use sluice_base::{InterfaceEvent, InterfaceIndex, XidPrefix};
+use sluice_base::{FamilyId, InterfaceEvent, InterfaceIndex, XidPrefix};
 use sluice_process::part::Planned;
 use sluice_process::{
     Component, Driver, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions,
@@ -27,6 +28,7 @@ use sluice_process::{
 use sluice_xip::io::{Input, Output};
 use sluice_xip::machine::Xip;
 use sluice_xip::wire::{ETHERTYPE_NWP, ETHERTYPE_XIP};
+use sluice_xrl::convert::family_id;
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as rib, route_subscriber_service};
 use sluice_xrl::{CallContext, Service, XrlError};
@@ -40,7 +42,7 @@ use tracing::{info, warn};
 use tunnel::TunnelSocket;
 
 /// The origins of XID routes.
-const ORIGINS: [&str; 3] = ["static", nwp::ORIGIN, "bgp"];
+const ORIGINS: [&str; 4] = ["static", nwp::ORIGIN, "bgp", ip_routes::ORIGIN];
 
 /// The sockets of an interface, and the tasks that read them.
 struct InterfaceSockets {
@@ -68,6 +70,8 @@ pub struct XipProcess {
     /// Routes that no principal takes, for the RIB.
     refusals: routes::Refusals,
     nwp: nwp::NeighborRoutes,
+    /// IPv4 routes as routes of the principal LPM.
+    ip_routes: Rc<ip_routes::IpRoutes>,
     /// True once the RIB has sent the routes that it had at the subscription.
     knows_routes: Cell<bool>,
     /// True once the FEA has sent all interfaces. Before, the program of an earlier process goes on: an empty cache would send packets to
@@ -101,6 +105,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             kinds: &[],
         };
         let nwp = nwp::NeighborRoutes::new(RibOrigin::new(&frame.router, settings), frame.provenance);
+        let ip_routes = Rc::new(ip_routes::IpRoutes::new(&frame));
         let subscription = RibSubscription::new(&frame.router, frame.table);
         subscription.set_origins(ORIGINS.map(String::from).to_vec());
         Ok(Rc::new_cyclic(|me: &Weak<XipProcess>| {
@@ -122,6 +127,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 subscription,
                 refusals: routes::Refusals::default(),
                 nwp,
+                ip_routes,
                 knows_routes: Cell::new(false),
                 knows_interfaces: Cell::new(false),
                 pings: Pings::default(),
@@ -317,6 +323,7 @@ impl Component for XipProcess {
                 me_too.nwp.announce_all();
             }
         };
+        Rc::clone(&self.ip_routes).start(&router, &instance);
         let tasks = [
             tokio::task::spawn_local(nwp.keep_registered(router.clone(), instance.clone(), rib_changed)),
             tokio::task::spawn_local(subscription.keep(router.clone(), instance.clone(), move |removed| {
@@ -333,7 +340,7 @@ impl Component for XipProcess {
 
     fn degraded(&self) -> Vec<String> {
         let sockets = self.without_sockets.borrow().values().cloned().collect::<Vec<_>>();
-        let origin = self.nwp.origin().problem();
+        let origin = self.nwp.origin().problem().into_iter().chain(self.ip_routes.problem());
         sockets.into_iter().chain(self.subscription.problem()).chain(origin).collect()
     }
 
@@ -352,6 +359,7 @@ impl Component for XipProcess {
         } else if let Some(maps) = &*self.maps.borrow() {
             maps.set_settings(settings.program);
         }
+        self.ip_routes.configure(settings.ip_routes);
         self.principals.set_rights(settings.principal_rights);
         self.input(Input::Configure(settings.core));
         self.changed.notify_one();
@@ -362,6 +370,7 @@ impl Component for XipProcess {
         if for_good {
             fast_path::stop(&self.frame).await;
             self.nwp.origin().unregister().await;
+            self.ip_routes.origin().unregister().await;
         }
     }
 }
@@ -396,6 +405,10 @@ impl rib::RouteSubscriber for Served {
         _ctx: &CallContext,
         request: rib::SubscribedRoutesRequest,
     ) -> Result<rib::SubscribedRoutesReply, XrlError> {
+        if family_id(request.family.into())? == FamilyId::IPV4 {
+            self.ip_routes.receive(&request).await?;
+            return Ok(rib::SubscribedRoutesReply {});
+        }
         let changes = self.subscription.receive(&request).await?;
         self.routes_changed(changes);
         if request.dump_done {
