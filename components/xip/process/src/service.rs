@@ -132,6 +132,7 @@ impl pb::Xip for Served {
                 routes: xip.routes().count() as u64,
                 refused: xip.routes().filter(|(_, _, problem)| problem.is_some()).count() as u64,
                 cache: Some(cache),
+                ip_routes_left_out: self.ip_routes.left_out() as u64,
             }
         }))
     }
@@ -228,8 +229,6 @@ impl pb::Xip for Served {
                 .iter()
                 .map(|reason| counter("decision", reason.name(), decisions.by_reason(*reason)));
             counters.extend(reasons.filter(|counter| counter.count > 0));
-            let left_out = self.ip_routes.left_out() as u64;
-            counters.extend((left_out > 0).then(|| counter("lpm", "no-next-hop", left_out)));
             for (kind, outsider) in xip.outsiders().iter() {
                 let path = format!("principal {kind}");
                 let said = OutsideReason::ALL.iter().map(|r| counter(&path, r.name(), outsider.of(*r)));
