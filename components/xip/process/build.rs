@@ -1,7 +1,9 @@
-//! Generates the interface that XIP serves.
+//! Generates the interfaces that XIP serves and calls.
+
+const PROTOS: [&str; 2] = ["xip.proto", "principal.proto"];
 
 fn main() {
-    if let Err(error) = sluice_xrl_build::compile(&["xip.proto"], &["../idl", "../../../idl"]) {
-        panic!("xip.proto does not compile: {error}");
+    if let Err(error) = sluice_xrl_build::compile(&PROTOS, &["../idl", "../../../idl"]) {
+        panic!("the interfaces do not compile: {error}");
     }
 }

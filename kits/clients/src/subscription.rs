@@ -83,8 +83,8 @@ impl<K: Ord + Copy> Subscription<K> {
         (number, core::mem::take(&mut self.routes).into_keys().collect())
     }
 
-    /// Returns the number of the present subscription.
-    fn number(&self) -> Option<u64> {
+    /// Returns the number of the present subscription; `None` without one.
+    pub const fn number(&self) -> Option<u64> {
         match self.phase {
             Phase::Initial(number) | Phase::Following(number) => Some(number),
             Phase::Disconnected | Phase::Requested => None,

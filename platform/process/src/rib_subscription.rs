@@ -7,6 +7,7 @@ use sluice_base::{
 };
 use sluice_clients::{SubscribedBatch, Subscription};
 use sluice_xrl::convert::family_id;
+use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1 as rib;
 use sluice_xrl::routes::decode_routes;
 use sluice_xrl::{LifeEvent, XrlEndpoint, XrlError};
@@ -55,6 +56,21 @@ impl SubscribedKey for IpPrefix {
             FamilyId::IPV6 => changes::<Ipv6Prefix, _>(request),
             _ => changes::<Ipv4Prefix, _>(request),
         }
+    }
+}
+
+impl SubscribedKey for Ipv4Prefix {
+    const FAMILIES: &'static [FamilyId] = &[FamilyId::IPV4];
+
+    fn family(self) -> FamilyId {
+        FamilyId::IPV4
+    }
+
+    fn changes(
+        _: FamilyId,
+        request: &rib::SubscribedRoutesRequest,
+    ) -> Result<Vec<SubscribedChange<Ipv4Prefix>>, XrlError> {
+        changes::<Ipv4Prefix, _>(request)
     }
 }
 
@@ -235,6 +251,24 @@ impl<K: SubscribedKey> RibSubscription<K> {
         if let Err(error) = self.client.unsubscribe(rib::UnsubscribeRequest { subscription }).await {
             debug!(%error, "a subscription ends with the RIB");
         }
+    }
+
+    /// Reports routes of a family that the subscriber forwards itself: those that it does not take, and those that it takes after all.
+    /// Without a subscription nothing is reported: the next one sends all routes again.
+    ///
+    /// # Errors
+    /// The RIB refuses the report, or ends.
+    pub async fn reject(
+        &self,
+        family: FamilyId,
+        routes: Vec<rib::RejectedRoute>,
+        accepted: Vec<common::Net>,
+    ) -> Result<(), XrlError> {
+        let place = K::FAMILIES.iter().position(|known| *known == family);
+        let number = place.and_then(|place| self.subscriptions.borrow()[place].number());
+        let Some(subscription) = number else { return Ok(()) };
+        let request = rib::RejectRoutesRequest { subscription, routes, accepted };
+        self.client.reject_routes(request).await.map(|_| ())
     }
 
     /// Handles a call of `rib.v1.RouteSubscriber`: returns the changes in it, in order. A call of an earlier subscription has none.

@@ -8,6 +8,7 @@ pub use sluice_clients::{GrantedRoutes, Limit, Permitted, Plain, Rate, RouteRigh
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use sluice_base::XidType;
 use std::collections::BTreeMap;
 
 /// The error in a text of rights: the line, and the reason.
@@ -34,6 +35,9 @@ pub struct Rights {
     /// The programs that the FEA puts into the path of packets for the component.
     #[serde(default)]
     pub programs: ProgramRights,
+    /// The types of XIDs that the component decides for.
+    #[serde(default)]
+    pub xip: XipRights,
     /// The routes that the RIB accepts from the component.
     #[serde(default)]
     pub routes: RouteRights,
@@ -54,6 +58,24 @@ pub struct Rights {
 pub struct ProgramRights {
     /// The names of the programs.
     pub put: Vec<String>,
+}
+
+/// Types of XIDs that a process decides for, at XIP's request (`docs/xia/principals.md`).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct XipRights {
+    /// The types: names, or `0x` and hexadecimal digits.
+    #[serde(deserialize_with = "xid_types")]
+    pub principals: Vec<String>,
+}
+
+fn xid_types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    for name in &names {
+        name.parse::<XidType>()
+            .map_err(|error| D::Error::custom(format!("principals: `{name}`: {error}")))?;
+    }
+    Ok(names)
 }
 
 /// Bounds on a component's process and its children. A component over its bound of memory is ended and started anew;
@@ -226,6 +248,14 @@ mod tests {
         let more = rights("[resources]\nmemory_mib = 512\n").resources(true).expect("bounds");
         assert_eq!((more.memory(), more.processes), (512 << 20, 32));
         assert!(Rights::parse("class = \"x\"\n[resources]\nmemory = 1\n").is_err());
+    }
+
+    #[test]
+    fn types_of_xids_are_names_or_numbers() {
+        let types = |text: &str| Rights::parse(&format!("class = \"x\"\n[xip]\nprincipals = {text}\n"));
+        assert_eq!(types("[\"sid\", \"0x99\"]").expect("valid").xip.principals, ["sid", "0x99"]);
+        let error = types("[\"said\"]").expect_err("not valid").to_string();
+        assert!(error.contains("`said`") && error.contains("line 3"), "{error}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ Messages are dictionaries by their fields' names; see `codec`. The protocol is i
 from .component import Component, run
 from .errors import XrlError, application
 from .interfaces import Interface
+from .principal import Decision
 from .proto import ProtoError, load
 from .rib import RibOrigin, Route, Withdrawal
 from .router import Client, Event, Router
@@ -21,6 +22,6 @@ from .schema import Schema
 from .sockets import Sockets
 
 __all__ = [
-    "Client", "Component", "Event", "Interface", "ProtoError", "RibOrigin", "Route", "Router", "Schema", "Sockets",
+    "Client", "Component", "Decision", "Event", "Interface", "ProtoError", "RibOrigin", "Route", "Router", "Schema", "Sockets",
     "Withdrawal", "XrlError", "application", "load", "run",
 ]

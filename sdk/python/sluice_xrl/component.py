@@ -28,6 +28,7 @@ from typing import Any
 from .errors import XrlError, application
 from .interfaces import OBSERVER, Interface, Interfaces
 from .part import Part
+from .principal import OWNER, Decision, Principals
 from .router import Method, Router
 from .schema import Schema
 from .succession import Succession
@@ -49,6 +50,7 @@ class Component:
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: asyncio.Future[BaseException] | None = None
         self._reasons: dict[str, str] = {}
+        self._principals: Principals | None = None
 
     def task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs `work` beside everything else until it returns. If it raises, the process ends with the exception on standard error
@@ -94,6 +96,19 @@ class Component:
     def interfaces_changed(self, interfaces: dict[int, Interface]) -> None:
         """The router's interfaces by index, all of them, after each change. A component that overrides this has the FEA in `needs`,
         and `fea.v1.Interfaces/Subscribe` in its rights."""
+
+    TYPES: Sequence[str] = ()
+    """Types of XIDs that the component decides for, such as `sid`. A component with types overrides `decide`, has `xip` in `needs`,
+    and has `xip.v1.Principal/*` and the types in its rights."""
+
+    async def decide(self, xid: str) -> Decision:
+        """Where packets go that name an XID of one of `TYPES`. Packets wait for 50 ms; the answer counts later too."""
+        return Decision.next_edge()
+
+    async def take_back(self, *tokens: int) -> None:
+        """Ends the decisions with these tokens: `decide` is called again when packets name their XIDs."""
+        if self.__dict__.get("_principals") is not None:
+            await self._principals.take_back(tokens)
 
     async def started(self, router: Router) -> None:
         """It is registered, and is the component from now on."""
@@ -224,6 +239,12 @@ async def _live(
     if interfaces is not None:
         together = together.with_files_of(await interfaces.schema(router))
         methods = {**methods, OBSERVER: interfaces.observe}
+    principals = None
+    if component.TYPES:
+        principals = Principals(component.TYPES, component.decide, component.degraded, component.task)
+        component._principals = principals
+        together = together.with_files_of(await principals.schema(router))
+        methods = {**methods, OWNER: principals.ask}
 
     async def register() -> None:
         await router.register(target_class, together, {**served, **methods}, instance=name, singleton=True)
@@ -231,6 +252,8 @@ async def _live(
     async def begin() -> None:
         if interfaces is not None:
             component.task(interfaces.follow(router, name))
+        if principals is not None:
+            component.task(principals.follow(router, name))
         await component.started(router)
 
     succession = Succession(router, life, name, register, begin)

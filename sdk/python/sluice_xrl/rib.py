@@ -23,6 +23,7 @@ _IPV4, _IPV6, _XID = 4, 6, 10
 _PRINCIPALS = {
     "ad": 0x10, "hid": 0x11, "cid": 0x12, "sid": 0x13, "uni4id": 0x14, "i4id": 0x15, "u4id": 0x16, "xdp": 0x17, "serval": 0x18,
     "flowid": 0x19, "u6id": 0x1B, "zf": 0x20, "lpm": 0x21, "ether": 0x22, "x4id": 0x50, "i6id": 0x51, "x6id": 0x52, "hidv2": 0x53,
+    "ndn": 0x54, "ants": 0x55,
 }
 
 
@@ -126,6 +127,13 @@ def xid(text: str) -> bytes:
     if not dash or kind is None or len(digits) != 40:
         raise ValueError(f"{text!r} is no XID: expected TYPE-ID with 40 hexadecimal digits")
     return struct.pack(">I", kind) + bytes.fromhex(digits)
+
+
+def xid_text(octets: bytes) -> str:
+    """The text of an XID of 24 octets."""
+    kind = struct.unpack(">I", octets[:4])[0]
+    name = next((name for name, number in _PRINCIPALS.items() if number == kind), f"0x{kind:x}")
+    return f"{name}-{octets[4:].hex()}"
 
 
 def _family(prefix: str) -> int:

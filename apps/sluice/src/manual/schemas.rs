@@ -124,6 +124,7 @@ mod tests {
             include_str!("../../../../idl/rib.proto"),
             include_str!("../../../../components/bgp/idl/bgp.proto"),
             include_str!("../../../../components/xip/idl/xip.proto"),
+            include_str!("../../../../components/xip/idl/principal.proto"),
         ];
         let named = |kinds: &[&str]| -> BTreeSet<String> {
             let fields = interfaces.iter().flat_map(|text| text.lines());

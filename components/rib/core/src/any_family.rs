@@ -53,6 +53,8 @@ pub(crate) trait AnyFamily: Any + Send {
     fn has_fib_work(&self, shared: &Shared) -> bool;
     /// Notes that the engine refused the selected route of a prefix, and returns the route's origin.
     fn reject(&mut self, prefix: AnyPrefix, reason: &str) -> Option<OriginId>;
+    /// Notes that a subscriber takes the route of a prefix that it refused.
+    fn accept(&mut self, prefix: AnyPrefix);
 
     /// Returns the internal routes that cover an address, the most specific first.
     fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]>;
@@ -157,6 +159,12 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
         let origin = self.entries.get(prefix)?.selected()?.origin;
         self.note_rejection(prefix, String::from(reason));
         Some(origin)
+    }
+
+    fn accept(&mut self, prefix: AnyPrefix) {
+        if let Some(prefix) = prefix.to::<P>() {
+            self.rejected.remove(&prefix);
+        }
     }
 
     fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]> {

@@ -64,6 +64,8 @@ pub enum Input {
     FibRestarted,
     /// The engine, or a subscriber that forwards the routes of a family without an engine, refused the routes of prefixes, with the reasons.
     FibRejected(TableId, Vec<(AnyPrefix, Provenance, String)>),
+    /// A subscriber takes the routes of prefixes that it refused before.
+    FibAccepted(TableId, Vec<AnyPrefix>),
     /// A watcher is gone.
     WatcherDied(WatcherId),
     /// A watcher needs the answer for a range no longer.
@@ -406,6 +408,15 @@ impl Rib {
         }
     }
 
+    fn fib_accepted(&mut self, table: TableId, prefixes: &[AnyPrefix]) {
+        let Some(t) = self.tables.get_mut(&table) else { return };
+        for prefix in prefixes {
+            if let Some((family, _)) = t.any_family_mut(prefix.family()) {
+                family.accept(*prefix);
+            }
+        }
+    }
+
     fn collect(&mut self, out: &mut Outbox<Output>) {
         for table in self.tables.values_mut() {
             let mut told: BTreeMap<WatcherId, Vec<AnyPrefix>> = BTreeMap::new();
@@ -484,6 +495,7 @@ impl Machine for Rib {
             Input::FibRestarted => self.set_engine(true),
             Input::FibGone => self.set_engine(false),
             Input::FibRejected(table, routes) => self.fib_rejected(table, routes, out),
+            Input::FibAccepted(table, prefixes) => self.fib_accepted(table, &prefixes),
             Input::WatcherDied(watcher) => {
                 for table in self.tables.values_mut() {
                     table.families().0.for_each(|family| family.forget_watcher(watcher));

@@ -132,11 +132,15 @@ fn what_a_subscriber_cannot_take_is_reported_to_the_origin_and_shown() {
     let refused = vec![(AnyPrefix::of(xid(HID)), Provenance::new(9, 1), "no such principal".to_owned())];
     b.outputs.clear();
     b.input(Input::FibRejected(TableId::MAIN, refused.clone()));
-    assert_eq!(b.outputs, [Output::Rejected(TableId::MAIN, "static".into(), refused)]);
+    assert_eq!(b.outputs, [Output::Rejected(TableId::MAIN, "static".into(), refused.clone())]);
     let shown = |b: &Bench| {
         b.rib.lookup(TableId::MAIN, HID.parse::<Xid>().unwrap().into()).and_then(|route| route.rejected)
     };
     assert_eq!(shown(&b).as_deref(), Some("no such principal"));
+    b.input(Input::FibAccepted(TableId::MAIN, vec![AnyPrefix::of(xid(HID))]));
+    assert_eq!(shown(&b), None, "the subscriber takes the route after all");
+    b.input(Input::FibRejected(TableId::MAIN, refused));
+    assert!(shown(&b).is_some());
     b.update("static", forwarded(HID, neighbor(1)));
     assert_eq!(shown(&b), None, "another route of the same XID has not been refused");
 }

@@ -307,7 +307,13 @@ impl pb::Rib for Served {
         if let Some((prefix, ..)) = routes.iter().find(|(prefix, ..)| prefix.family() != family) {
             return Err(XrlError::BadArguments(format!("routes: {prefix} is not of {family}")));
         }
+        let accepted = request.accepted.iter().map(AnyPrefix::try_from);
+        let accepted = accepted.collect::<Result<Vec<_>, _>>().map_err(wrong("accepted"))?;
+        if let Some(prefix) = accepted.iter().find(|prefix| prefix.family() != family) {
+            return Err(XrlError::BadArguments(format!("accepted: {prefix} is not of {family}")));
+        }
         self.input(Input::FibRejected(table, routes));
+        self.input(Input::FibAccepted(table, accepted));
         Ok(pb::RejectRoutesReply {})
     }
 

@@ -11,7 +11,7 @@ use crate::forest::Forest;
 use crate::router::{Outcome, Router};
 use crate::row::Row;
 use alloc::vec::Vec;
-use sluice_base::Instant;
+use sluice_base::{Instant, Xid};
 
 /// Numbers of the program's actions (`enum xip_action` of `bpf/include/layout.h`).
 pub mod action {
@@ -70,6 +70,8 @@ pub struct Answers<L> {
     /// The answer that was given last without being kept: its numbers are needed until the packet is gone.
     loose: Option<Answer>,
     deps: Deps,
+    /// The XID whose answer the last decision waits for.
+    pending: Option<Xid>,
     reached: Reached,
     needs_key: bool,
     /// Sweeps without a hit after which a row is not decided again when a change reaches it.
@@ -86,6 +88,7 @@ impl<L: Lines> Answers<L> {
             kept: Vec::new(),
             loose: None,
             deps: Deps::default(),
+            pending: None,
             reached: Reached::default(),
             needs_key: false,
             lately: 2,
@@ -103,6 +106,11 @@ impl<L: Lines> Answers<L> {
     /// Returns the router.
     pub fn router(&self) -> &Router {
         &self.router
+    }
+
+    /// Returns the router, for questions that have to be sent. Changes of decisions go through [`Answers::change`].
+    pub(crate) fn router_mut(&mut self) -> &mut Router {
+        &mut self.router
     }
 
     /// Changes the router, and decides again what the change reaches. `change` returns what it touched.
@@ -172,8 +180,15 @@ impl<L: Lines> Answers<L> {
             self.router.release(&loose);
         }
         let cached = self.cache.as_ref().filter(|_| row.is_input).and_then(|cache| cache.find(row));
-        let outcome = self.router.decide(now, row, &mut self.deps);
-        let Outcome::Decided { answer, is_cacheable, .. } = outcome else { return None };
+        self.pending = None;
+        let (answer, is_cacheable) = match self.router.decide(now, row, &mut self.deps) {
+            Outcome::Decided { answer, is_cacheable, .. } => (answer, is_cacheable),
+            Outcome::Pending(xid) => {
+                self.pending = Some(xid);
+                return None;
+            }
+            Outcome::Failed(_) => return None,
+        };
         self.loose = Some(answer);
         if let Some(id) = cached {
             // The packet came here because the program left it to this process, or to check a hit.
@@ -188,6 +203,11 @@ impl<L: Lines> Answers<L> {
             self.keep(row, answer);
         }
         Some(answer)
+    }
+
+    /// Returns the XID whose answer the last call of [`Answers::answer`] waits for.
+    pub fn pending(&self) -> Option<Xid> {
+        self.pending
     }
 
     fn keep(&mut self, row: &Row, answer: Answer) {

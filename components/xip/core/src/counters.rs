@@ -3,25 +3,29 @@
 use alloc::collections::BTreeMap;
 use sluice_base::XidType;
 
+/// Makes an enumeration of reasons for counting, each with its name in metrics.
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
-        /// The outcome of a decision, for counting.
+    ($(#[$about:meta])* $enum:ident: $($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
+        $(#[$about])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-        pub enum Reason { $($(#[$doc])* $reason,)* }
+        pub enum $enum { $($(#[$doc])* $reason,)* }
 
-        impl Reason {
+        impl $enum {
             /// All reasons.
-            pub const ALL: &[Reason] = &[$(Reason::$reason),*];
+            pub const ALL: &[$enum] = &[$($enum::$reason),*];
 
             /// Returns the reason's name in metrics.
             pub const fn name(self) -> &'static str {
-                match self { $(Reason::$reason => $name,)* }
+                match self { $($enum::$reason => $name,)* }
             }
         }
     };
 }
+pub(crate) use reasons;
 
 reasons! {
+    /// The outcome of a decision, for counting.
+    Reason:
     /// The edge is selected, and routing goes on.
     Dig = "dig",
     /// The packet goes to a neighbor.

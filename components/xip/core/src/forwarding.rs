@@ -6,6 +6,7 @@ use crate::io::{Output, Pong, PongKind};
 use crate::links::Links;
 use crate::ports::Port;
 use crate::row::Row;
+use crate::waiting::{WaitingPacket, WaitingPackets};
 use crate::walk::{DropReason, PacketFacts, Routed, RowError, Rows, follow};
 use crate::wire::header::next_header;
 use crate::wire::xcmp::{self, Echo, Message, Quote};
@@ -51,6 +52,8 @@ pub struct Forwarding {
     pub(crate) has_xcmp: bool,
     /// The second in which messages are counted, and their number.
     messages: (u64, u64),
+    /// Packets whose decision is pending.
+    pub(crate) waiting: WaitingPackets,
 }
 
 /// The state that a packet's way needs.
@@ -60,6 +63,8 @@ pub(crate) struct Context<'a, L> {
     pub(crate) links: &'a Links,
     /// This host's address.
     pub(crate) own: Dag,
+    /// The number of answers that the packet has waited for.
+    pub(crate) waits: u8,
 }
 
 struct PacketRows<'a, 'b>(&'b mut PacketMut<'a>);
@@ -192,7 +197,10 @@ impl Forwarding {
                 self.arrive(context, octets, is_delivery, waiting, out);
             }
             Routed::PerPacket(_) => self.counts.count("per-packet"),
-            Routed::Unanswered => self.counts.count("unanswered"),
+            Routed::Unanswered => {
+                octets.truncate(length);
+                self.wait(context, octets, is_input);
+            }
             Routed::Drop(reason) => {
                 self.counts.count(name_of(reason));
                 let kind = match reason {
@@ -205,6 +213,18 @@ impl Forwarding {
                 }
             }
         }
+    }
+
+    /// Keeps a packet until the pending decision on its row can be made.
+    fn wait<L: Lines>(&mut self, context: &Context<'_, L>, octets: Vec<u8>, is_input: bool) {
+        self.counts.count(match context.answers.pending() {
+            None => "unanswered",
+            Some(_) if context.waits >= WaitingPackets::MOST_WAITS => "waited-too-often",
+            Some(xid) => {
+                let packet = WaitingPacket { xid, octets, is_input, waits: context.waits };
+                if self.waiting.push(packet) { "waited" } else { "no-room-to-wait" }
+            }
+        });
     }
 
     /// Takes in a packet at a sink of this host.

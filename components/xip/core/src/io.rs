@@ -4,6 +4,7 @@ use crate::answer::NeighborId;
 use crate::cache::Cache;
 use crate::links::{Member, Station};
 use crate::neighbors::{self, LinkProof, ProofAnswer, ProofRequest};
+use crate::outsiders::Registration;
 use crate::wire::{Dag, LinkDestination};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -180,4 +181,13 @@ pub enum Output {
     Refused(XidPrefix, Option<String>),
     /// An answer to a ping.
     Pong(Box<Pong>),
+    /// Ask the process of a registration about XIDs of its type. [`BatchDone`](crate::outsiders::BatchDone) asks for the next batch.
+    Ask {
+        /// The type.
+        kind: XidType,
+        /// The registration of the process.
+        registration: Registration,
+        /// The XIDs, at most [`BATCH`](crate::outsiders::BATCH).
+        xids: Vec<Xid>,
+    },
 }

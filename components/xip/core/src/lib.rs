@@ -21,12 +21,14 @@ pub mod links;
 pub mod machine;
 pub mod neighbors;
 pub mod outside;
+pub mod outsiders;
 pub mod ports;
 pub mod principals;
 pub mod registry;
 pub mod route;
 pub mod router;
 pub mod row;
+mod waiting;
 pub mod walk;
 pub mod wire;
 

@@ -8,6 +8,7 @@ use crate::forwarding::{Context, Forwarding};
 use crate::io::{Input, Output, RibRoute, Settings};
 use crate::links::{Links, Station};
 use crate::neighbors::{self, Link, Neighbors};
+use crate::outsiders::Outsiders;
 use crate::principals::catalog;
 use crate::registry::Registered;
 use crate::route::{ChangeError, Route};
@@ -32,7 +33,8 @@ const SWEPT: usize = 1 << 13;
 /// XIP on this host.
 pub struct Xip<L> {
     settings: Settings,
-    answers: Answers<L>,
+    pub(crate) answers: Answers<L>,
+    pub(crate) outsiders: Outsiders,
     links: Links,
     forwarding: Forwarding,
     routes: BTreeMap<XidPrefix, RibRoute>,
@@ -44,7 +46,7 @@ pub struct Xip<L> {
     nwp: BTreeMap<InterfaceIndex, Link>,
     /// Outputs of `neighbors` that are not carried out yet.
     from_neighbors: Outbox<neighbors::Output>,
-    seed: u64,
+    pub(crate) seed: u64,
     sweep: Option<Instant>,
     asked_for_key: bool,
 }
@@ -57,6 +59,7 @@ impl<L: Lines> Xip<L> {
         Xip {
             settings: Settings::default(),
             answers: Answers::new(Router::new(Limits::default(), seed), MOST_LINKS, seed),
+            outsiders: Outsiders::default(),
             links: Links::default(),
             forwarding: Forwarding::default(),
             routes: BTreeMap::new(),
@@ -137,8 +140,11 @@ impl<L: Lines> Xip<L> {
             // Any row may have another answer.
             self.answers.clear();
         }
-        for kind in before.principals.keys().filter(|kind| !self.settings.principals.contains_key(kind)) {
-            self.answers.change(now, |router| ((), router.unregister(*kind)));
+        for kind in before.principals.keys() {
+            if !self.settings.principals.contains_key(kind) {
+                self.answers.change(now, |router| ((), router.unregister(*kind)));
+                self.fill(now, *kind, out);
+            }
         }
         let new: Vec<(XidType, &str)> = self.settings.principals.iter().map(|(k, n)| (*k, *n)).collect();
         for (kind, name) in new {
@@ -157,8 +163,8 @@ impl<L: Lines> Xip<L> {
         self.refresh_neighbors(now, out);
     }
 
-    /// Gives a principal that is new the routes of its type.
-    fn fill(&mut self, now: Instant, kind: XidType, out: &mut Outbox<Output>) {
+    /// Gives the routes of a type to its principal, which is new or gone.
+    pub(crate) fn fill(&mut self, now: Instant, kind: XidType, out: &mut Outbox<Output>) {
         let of_kind = self.routes.iter().filter(|(prefix, _)| prefix.kind() == Some(kind));
         let routes: Vec<(XidPrefix, RibRoute)> = of_kind.map(|(p, r)| (*p, r.clone())).collect();
         for (prefix, route) in routes {
@@ -195,6 +201,7 @@ impl<L: Lines> Xip<L> {
         route: Option<&RibRoute>,
         out: &mut Outbox<Output>,
     ) {
+        let is_removed = route.is_none();
         let route = match route {
             None => Ok(None),
             Some(RibRoute::Local) => Ok(Some(Route::Local)),
@@ -207,12 +214,18 @@ impl<L: Lines> Xip<L> {
                 Err(error) => (Err(error), Touched::new()),
             })
         });
-        let before = match changed {
-            Ok(()) => self.refused.remove(&prefix),
-            Err(error) => self.refused.insert(prefix, error),
+        let refusal = changed.err().filter(|_| !is_removed);
+        let before = match refusal {
+            None => self.refused.remove(&prefix),
+            Some(error) => {
+                // The route before it is no route of the RIB any more.
+                self.answers.change(now, |router| ((), router.change(prefix, None).unwrap_or_default()));
+                self.refused.insert(prefix, error)
+            }
         };
-        if before != changed.err() {
-            out.push(Output::Refused(prefix, changed.err().map(|error| error.to_string())));
+        // The RIB forgets a refusal with each change of the route.
+        if before.is_some() || refusal.is_some() {
+            out.push(Output::Refused(prefix, refusal.map(|error| error.to_string())));
         }
     }
 
@@ -332,11 +345,27 @@ impl<L: Lines> Xip<L> {
 
     fn packet(&mut self, now: Instant, link: LinkDestination, octets: Vec<u8>, out: &mut Outbox<Output>) {
         let own = self.own_address();
-        let mut context = Context { now, answers: &mut self.answers, links: &self.links, own };
+        let mut context = Context { now, answers: &mut self.answers, links: &self.links, own, waits: 0 };
         self.forwarding.receive(&mut context, link, octets, out);
         if self.answers.needs_key() && !self.asked_for_key {
             self.asked_for_key = true;
             out.push(Output::NeedsKey);
+        }
+    }
+}
+
+impl<L: Lines> Xip<L> {
+    /// Routes the packets whose awaited answer is known, late or given up.
+    pub(crate) fn release_waiting(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        let registry = self.answers.router().registry();
+        let is_waiting =
+            |xid: Xid| registry.outside(xid.kind).is_some_and(|principal| principal.is_waiting(xid));
+        let ready = self.forwarding.waiting.take_ready(is_waiting);
+        let own = self.own_address();
+        for packet in ready {
+            let waits = packet.waits + 1;
+            let mut context = Context { now, answers: &mut self.answers, links: &self.links, own, waits };
+            self.forwarding.route(&mut context, packet.octets, packet.is_input, out);
         }
     }
 }
@@ -391,15 +420,18 @@ impl<L: Lines> Machine for Xip<L> {
             Input::Ping(ping) => {
                 let own = self.own_address();
                 if let Some(octets) = Forwarding::ping(own, &ping) {
-                    let mut context = Context { now, answers: &mut self.answers, links: &self.links, own };
+                    let (answers, links) = (&mut self.answers, &self.links);
+                    let mut context = Context { now, answers, links, own, waits: 0 };
                     self.forwarding.route(&mut context, octets, false, out);
                 }
             }
         }
+        self.ask(out);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.sweep.into_iter().chain(self.neighbors.next_deadline()).min()
+        let late = self.outside_deadline();
+        self.sweep.into_iter().chain(self.neighbors.next_deadline()).chain(late).min()
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
@@ -409,6 +441,8 @@ impl<L: Lines> Machine for Xip<L> {
             self.answers.sweep(SWEPT);
             self.sweep = Some(now + SWEEP);
         }
+        self.outside_late(now, out);
+        self.ask(out);
     }
 
     fn export(&self) {}

@@ -50,6 +50,10 @@ pub enum AnswerError {
     NotAsked,
     /// The process is absent.
     Absent,
+    /// The XID is not of the principal's type.
+    WrongType,
+    /// The XID is redirected to an XID of its own type.
+    SameTypeRedirect,
 }
 
 /// An ID as a key of hash tables.
@@ -70,6 +74,11 @@ enum Held {
     Late,
     /// Answered.
     Answered { token: Token, answer: OutsideAnswer },
+}
+
+/// Returns true if an answer is of use.
+const fn is_open(held: Option<&Held>) -> bool {
+    matches!(held, Some(Held::Waiting | Held::Late))
 }
 
 /// A principal decided for from outside.
@@ -136,28 +145,80 @@ impl OutsidePrincipal {
         if self.is_present && self.waiting_count < self.limits.questions && !self.held.contains_key(&id) {
             self.held.insert(id, Held::Waiting);
             self.waiting.push_back((now, id));
+            if self.questions.len() >= 2 * self.limits.questions {
+                // A process that takes no questions leaves those that were given up meanwhile.
+                let held = &self.held;
+                self.questions.retain(|id| is_open(held.get(id)));
+            }
             self.questions.push_back(id);
             self.waiting_count += 1;
         }
     }
 
-    /// Returns up to `most` questions not taken before.
+    /// Returns up to `most` questions not taken before, without those that need no answer any more.
     pub fn take_questions(&mut self, most: usize) -> Vec<Xid> {
-        let count = self.questions.len().min(most);
-        let ids: Vec<Id> = self.questions.drain(..count).collect();
-        ids.into_iter().map(|id| self.xid(id)).collect()
+        let mut taken = Vec::new();
+        while taken.len() < most {
+            let Some(id) = self.questions.pop_front() else { break };
+            if is_open(self.held.get(&id)) {
+                taken.push(self.xid(id));
+            }
+        }
+        taken
+    }
+
+    /// Gives up questions that did not reach the process: the next packet asks again.
+    pub fn give_up(&mut self, xids: &[Xid]) -> Vec<Touch> {
+        let mut touched = Vec::new();
+        for xid in xids {
+            let id = Id(xid.id);
+            match self.held.get(&id) {
+                Some(Held::Waiting) => self.waiting_count -= 1,
+                Some(Held::Late) => self.late_count -= 1,
+                Some(Held::Answered { .. }) | None => continue,
+            }
+            self.held.remove(&id);
+            touched.push(Touch::entry(self.xid(id)));
+        }
+        touched
+    }
+
+    /// Returns true if the process is present.
+    pub fn is_present(&self) -> bool {
+        self.is_present
+    }
+
+    /// Returns true if decisions wait for the answer about an XID.
+    pub fn is_waiting(&self, xid: Xid) -> bool {
+        xid.kind == self.kind && matches!(self.held.get(&Id(xid.id)), Some(Held::Waiting))
+    }
+
+    /// Returns true if the answer about an XID would come after the limit.
+    pub fn is_late(&self, xid: Xid) -> bool {
+        xid.kind == self.kind && matches!(self.held.get(&Id(xid.id)), Some(Held::Late))
     }
 
     /// Takes an answer to a question, in time or late, or in place of an earlier answer.
     ///
     /// # Errors
-    /// The XID was not asked for: such answers would fill the table.
+    /// The process is absent, the XID is of another type or was not asked for (such answers would fill the table), or is redirected
+    /// to its own type.
     pub fn answer(&mut self, xid: Xid, token: Token, answer: OutsideAnswer) -> Result<Touched, AnswerError> {
         if !self.is_present {
             return Err(AnswerError::Absent);
         }
+        if xid.kind != self.kind {
+            return Err(AnswerError::WrongType);
+        }
+        if matches!(answer, OutsideAnswer::Redirect(target) if target.kind == self.kind) {
+            return Err(AnswerError::SameTypeRedirect);
+        }
         let id = Id(xid.id);
-        let held = self.held.get_mut(&id).filter(|_| xid.kind == self.kind).ok_or(AnswerError::NotAsked)?;
+        let held = self.held.get_mut(&id).ok_or(AnswerError::NotAsked)?;
+        if matches!(held, Held::Answered { token: before, answer: same } if *before == token && *same == answer)
+        {
+            return Ok(Touched::new());
+        }
         match core::mem::replace(held, Held::Answered { token, answer }) {
             Held::Waiting => self.waiting_count -= 1,
             Held::Late => self.late_count -= 1,

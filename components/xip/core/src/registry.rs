@@ -84,6 +84,14 @@ impl Registry {
     }
 
     /// Returns the principal of a type, if decided for from outside.
+    pub fn outside(&self, kind: XidType) -> Option<&OutsidePrincipal> {
+        match self.principals.get(self.place(kind).ok()?)? {
+            Registered::Outside(principal) => Some(principal),
+            Registered::Inside(_) => None,
+        }
+    }
+
+    /// Returns the principal of a type, if decided for from outside, to be changed.
     pub fn outside_mut(&mut self, kind: XidType) -> Option<&mut OutsidePrincipal> {
         let place = self.place(kind).ok()?;
         match self.principals.get_mut(place)? {

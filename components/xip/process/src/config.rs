@@ -1,15 +1,16 @@
 //! The configuration tree (xip.yang) as the core's settings.
 
+use crate::ip_routes::IpRouteSettings;
 use crate::keys::{HostKey, KeyError};
 use crate::maps::ProgramSettings;
 use serde::Deserialize;
 use serde_json::Value;
-use sluice_base::XidType;
+use sluice_base::{Xid, XidType};
 use sluice_xip::io;
 use sluice_xip::neighbors::LinkProof;
 use sluice_xip::principals::catalog;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The reason why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,15 @@ pub enum ConfigError {
     /// The tree is not as `xip.yang` has it.
     #[error(transparent)]
     Tree(#[from] serde_json::Error),
+    /// Routes would be made for a principal that does not run.
+    #[error("lpm from-ip-routes: the principal `lpm` does not run; set xip principal lpm")]
+    NoLpm,
+    /// A neighbor's XID is of a type that routes of LPM prefixes do not lead to.
+    #[error("lpm from-ip-routes neighbor {0}: `{1}` is no HID")]
+    NoHid(Ipv4Addr, Xid),
+    /// A text is no XID.
+    #[error("`{0}` is no XID")]
+    Xid(String),
     /// No principal has this name.
     #[error("there is no principal `{0}`")]
     Principal(String),
@@ -36,6 +46,10 @@ pub struct Settings {
     pub line_bits: u32,
     /// The keys of the router's own HIDs.
     pub keys: Vec<HostKey>,
+    /// The IPv4 routes that are routes of the principal LPM too.
+    pub ip_routes: Option<IpRouteSettings>,
+    /// The types that components may decide for, by component.
+    pub principal_rights: BTreeMap<String, Vec<XidType>>,
 }
 
 #[derive(Deserialize)]
@@ -49,7 +63,10 @@ struct Tree {
     neighbors: Neighbors,
     cache: Cache,
     budget: Budget,
+    lpm: Lpm,
     xcmp: bool,
+    /// The types that components may decide for, by component: from the manager, not from the operator.
+    principal_rights: BTreeMap<String, Vec<String>>,
 }
 
 impl Default for Tree {
@@ -63,7 +80,9 @@ impl Default for Tree {
             neighbors: Neighbors::default(),
             cache: Cache::default(),
             budget: Budget::default(),
+            lpm: Lpm::default(),
             xcmp: false,
+            principal_rights: BTreeMap::new(),
         }
     }
 }
@@ -98,6 +117,49 @@ impl Default for Tunnel {
 struct Host {
     name: String,
     private_key: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "kebab-case")]
+struct Lpm {
+    from_ip_routes: Option<FromIpRoutes>,
+}
+
+#[derive(Deserialize)]
+struct FromIpRoutes {
+    #[serde(default)]
+    origin: Vec<String>,
+    #[serde(default)]
+    neighbor: Vec<IpNeighbor>,
+    #[serde(default)]
+    u4id: bool,
+}
+
+#[derive(Deserialize)]
+struct IpNeighbor {
+    address: Ipv4Addr,
+    hid: String,
+}
+
+impl FromIpRoutes {
+    fn settings(self, port: u16) -> Result<IpRouteSettings, ConfigError> {
+        let hid = |neighbor: IpNeighbor| {
+            let xid: Xid = neighbor.hid.parse().map_err(|_| ConfigError::Xid(neighbor.hid))?;
+            let is_hid = principal_of(xid.kind) == Some("hid");
+            if is_hid { Ok((neighbor.address, xid)) } else { Err(ConfigError::NoHid(neighbor.address, xid)) }
+        };
+        Ok(IpRouteSettings {
+            origins: self.origin,
+            neighbors: self.neighbor.into_iter().map(hid).collect::<Result<_, _>>()?,
+            tunnel_port: self.u4id.then_some(port),
+        })
+    }
+}
+
+/// Returns the catalog's name of the principal of a type.
+fn principal_of(kind: XidType) -> Option<&'static str> {
+    let version = VERSIONS.iter().find(|(_, number, _)| *number == kind).map(|(_, _, of)| *of);
+    version.or_else(|| catalog::CATALOG.iter().find(|row| row.number == kind).map(|row| row.name))
 }
 
 #[derive(Deserialize, Default)]
@@ -163,6 +225,11 @@ fn principal(name: &str) -> Option<(XidType, &'static str)> {
         .or_else(|| catalog::row(name).map(|row| (row.number, row.name)))
 }
 
+/// Returns true if XIP has a principal of its own for a type, configured or not.
+pub(crate) fn is_built_in(kind: XidType) -> bool {
+    principal_of(kind).is_some()
+}
+
 /// Reads a whole part.
 ///
 /// # Errors
@@ -174,6 +241,10 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         .map(|name| principal(&name).ok_or(ConfigError::Principal(name)))
         .collect::<Result<_, _>>()?;
     let tunnel = tree.tunnel;
+    let ip_routes = tree.lpm.from_ip_routes.map(|routes| routes.settings(tunnel.port)).transpose()?;
+    if ip_routes.is_some() && !principals.contains_key(&XidType::LPM) {
+        return Err(ConfigError::NoLpm);
+    }
     let local = tunnel.local.map(|local| SocketAddr::new(local, tunnel.port));
     let core = io::Settings {
         interfaces: tree.interface.into_iter().map(|link| (link.name, link.neighbors)).collect(),
@@ -194,7 +265,15 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         has_reports: tree.xcmp,
     };
     let line_bits = tree.cache.lines.max(2).next_power_of_two().ilog2();
-    Ok(Settings { core, program, line_bits, keys })
+    let types = |names: Vec<String>| names.iter().filter_map(|name| name.parse().ok()).collect();
+    Ok(Settings {
+        core,
+        program,
+        ip_routes,
+        line_bits,
+        keys,
+        principal_rights: tree.principal_rights.into_iter().map(|(who, names)| (who, types(names))).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -220,6 +299,23 @@ mod tests {
         assert_eq!((tunnel.local.to_string().as_str(), tunnel.no_check), ("10.0.0.1:13781", true));
         assert_eq!((settings.line_bits, settings.program.shadow_interval), (10, 7));
         assert_eq!((settings.core.consultations, settings.core.has_xcmp), (3, true));
+    }
+
+    #[test]
+    fn ip_routes_lead_to_hids_and_need_the_principal() {
+        let part = |principal: &str, xid: &str| {
+            let neighbor = json!([{"address": "10.0.0.2", "hid": xid}]);
+            let routes = json!({"origin": ["static"], "neighbor": neighbor, "u4id": true});
+            settings(json!({"principal": [principal], "lpm": {"from-ip-routes": routes}}))
+        };
+        let hid = "hid-1111111111111111111111111111111111111111";
+        let routes = part("lpm", hid).expect("valid").ip_routes.expect("configured");
+        assert_eq!((routes.origins.len(), routes.tunnel_port), (1, Some(13781)));
+        assert_eq!(routes.neighbors[&"10.0.0.2".parse().expect("an address")].to_string(), hid);
+        let error = part("hid", hid).expect_err("no principal").to_string();
+        assert!(error.contains("set xip principal lpm"), "{error}");
+        let error = part("lpm", &hid.replace("hid", "ad")).expect_err("no HID").to_string();
+        assert!(error.contains("10.0.0.2: `ad-11"), "{error}");
     }
 
     #[test]

@@ -4,10 +4,12 @@
 pub mod config;
 mod fast_path;
 mod ffi;
+pub mod ip_routes;
 pub mod keys;
 pub mod maps;
 mod nwp;
 mod packets;
+mod principals;
 mod proofs;
 mod routes;
 mod service;
@@ -21,7 +23,7 @@ use maps::{CacheLines, ProgramMaps};
 use packets::PacketSocket;
 use proofs::Proofs;
 use service::Pings;
-use sluice_base::{InterfaceEvent, InterfaceIndex, XidPrefix};
+use sluice_base::{FamilyId, InterfaceEvent, InterfaceIndex, XidPrefix};
 use sluice_process::part::Planned;
 use sluice_process::{
     Component, Driver, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions,
@@ -30,6 +32,7 @@ use sluice_process::{
 use sluice_xip::io::{Input, Output};
 use sluice_xip::machine::Xip;
 use sluice_xip::wire::{ETHERTYPE_NWP, ETHERTYPE_XIP};
+use sluice_xrl::convert::family_id;
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as rib, route_subscriber_service};
 use sluice_xrl::{CallContext, Service, XrlError};
@@ -43,7 +46,7 @@ use tracing::{info, warn};
 use tunnel::TunnelSocket;
 
 /// The origins of XID routes.
-const ORIGINS: [&str; 3] = ["static", nwp::ORIGIN, "bgp"];
+const ORIGINS: [&str; 4] = ["static", nwp::ORIGIN, "bgp", ip_routes::ORIGIN];
 
 /// The sockets of an interface, and the tasks that read them.
 struct InterfaceSockets {
@@ -68,7 +71,11 @@ pub struct XipProcess {
     maps: RefCell<Option<ProgramMaps>>,
     tunnel: RefCell<Option<TunnelSocket>>,
     subscription: Rc<RibSubscription<XidPrefix>>,
+    /// Routes that no principal takes, for the RIB.
+    refusals: routes::Refusals,
     nwp: nwp::NeighborRoutes,
+    /// IPv4 routes as routes of the principal LPM.
+    ip_routes: Rc<ip_routes::IpRoutes>,
     /// True once the RIB has sent the routes that it had at the subscription.
     knows_routes: Cell<bool>,
     /// True once the FEA has sent all interfaces. Before, the program of an earlier process goes on: an empty cache would send packets to
@@ -76,6 +83,8 @@ pub struct XipProcess {
     knows_interfaces: Cell<bool>,
     pings: Pings,
     proofs: Proofs,
+    /// Processes outside that decide for types of XIDs.
+    principals: principals::Principals,
     /// The reason why the program does not run.
     without_program: RefCell<Option<String>>,
     /// The reasons why sockets are missing, by interface.
@@ -101,6 +110,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             kinds: &[],
         };
         let nwp = nwp::NeighborRoutes::new(RibOrigin::new(&frame.router, settings), frame.provenance);
+        let ip_routes = Rc::new(ip_routes::IpRoutes::new(&frame));
         let subscription = RibSubscription::new(&frame.router, frame.table);
         subscription.set_origins(ORIGINS.map(String::from).to_vec());
         Ok(Rc::new_cyclic(|me: &Weak<XipProcess>| {
@@ -120,11 +130,14 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 maps: RefCell::default(),
                 tunnel: RefCell::default(),
                 subscription,
+                refusals: routes::Refusals::default(),
                 nwp,
+                ip_routes,
                 knows_routes: Cell::new(false),
                 knows_interfaces: Cell::new(false),
                 pings: Pings::default(),
                 proofs: Proofs::default(),
+                principals: principals::Principals::default(),
                 without_program: RefCell::default(),
                 without_sockets: RefCell::default(),
                 changed: Notify::new(),
@@ -162,14 +175,18 @@ impl XipProcess {
                 self.maps.take();
                 self.changed.notify_one();
             }
-            Output::Refused(prefix, Some(reason)) => {
-                warn!(event = "xip.route.refused", %prefix, reason, "no principal takes the route of {prefix}: {reason}");
+            Output::Refused(prefix, reason) => {
+                if let Some(reason) = &reason {
+                    warn!(event = "xip.route.refused", %prefix, reason, "no principal takes the route of {prefix}: {reason}");
+                }
+                self.refusals.note(prefix, reason);
             }
+            Output::Ask { kind, registration, xids } => self.ask(kind, registration, xids),
             Output::Pong(pong) => self.pings.answered(*pong),
             Output::Proof(request) => self.prove(request),
             Output::NeighborEvent(event) => self.tell(event),
             // Hosts' sockets are not here yet: the core counts the packets.
-            Output::Deliver { .. } | Output::Refused(_, None) => {}
+            Output::Deliver { .. } => {}
             Output::Neighbor(xid, station, is_learned) => {
                 self.nwp.changed(xid, station, is_learned);
             }
@@ -290,6 +307,7 @@ impl Component for XipProcess {
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             idl::xip::v1::xip_service(Rc::new(Served(Rc::clone(self)))),
+            idl::xip::v1::principal_service(Rc::new(Served(Rc::clone(self)))),
             interface_observer_service(Rc::new(Served(Rc::clone(self)))),
             route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
             rib::origin_owner_service(Rc::new(Served(Rc::clone(self)))),
@@ -313,6 +331,7 @@ impl Component for XipProcess {
                 me_too.nwp.announce_all();
             }
         };
+        Rc::clone(&self.ip_routes).start(&router, &instance);
         let tasks = [
             tokio::task::spawn_local(nwp.keep_registered(router.clone(), instance.clone(), rib_changed)),
             tokio::task::spawn_local(subscription.keep(router.clone(), instance.clone(), move |removed| {
@@ -320,6 +339,7 @@ impl Component for XipProcess {
             })),
             tokio::task::spawn_local(follow_fea(router, instance, started)),
             tokio::task::spawn_local(Rc::clone(&self).follow()),
+            tokio::task::spawn_local(Rc::clone(&self).report_refusals()),
         ];
         self.tasks.replace(tasks);
         let me = Rc::clone(&self);
@@ -329,7 +349,7 @@ impl Component for XipProcess {
 
     fn degraded(&self) -> Vec<String> {
         let sockets = self.without_sockets.borrow().values().cloned().collect::<Vec<_>>();
-        let origin = self.nwp.origin().problem();
+        let origin = self.nwp.origin().problem().into_iter().chain(self.ip_routes.problem());
         sockets.into_iter().chain(self.subscription.problem()).chain(origin).collect()
     }
 
@@ -349,6 +369,8 @@ impl Component for XipProcess {
             maps.set_settings(settings.program);
         }
         self.nwp.set_own(settings.keys.iter().map(|key| key.hid().xid()).collect());
+        self.ip_routes.configure(settings.ip_routes);
+        self.principals.set_rights(settings.principal_rights);
         self.input(Input::Configure(settings.core));
         self.changed.notify_one();
         Ok(())
@@ -358,6 +380,7 @@ impl Component for XipProcess {
         if for_good {
             fast_path::stop(&self.frame).await;
             self.nwp.origin().unregister().await;
+            self.ip_routes.origin().unregister().await;
         }
     }
 }
@@ -392,8 +415,15 @@ impl rib::RouteSubscriber for Served {
         _ctx: &CallContext,
         request: rib::SubscribedRoutesRequest,
     ) -> Result<rib::SubscribedRoutesReply, XrlError> {
+        if family_id(request.family.into())? == FamilyId::IPV4 {
+            self.ip_routes.receive(&request).await?;
+            return Ok(rib::SubscribedRoutesReply {});
+        }
         let changes = self.subscription.receive(&request).await?;
         self.routes_changed(changes);
+        if request.dump_done {
+            self.report_all_refusals();
+        }
         if request.dump_done && !self.knows_routes.replace(true) {
             self.changed.notify_one();
         }

@@ -109,12 +109,14 @@ fn next_hop(station: &Station) -> NextHop<Address> {
 }
 
 impl rib::OriginOwner for Served {
+    /// Reports refused routes of neighbors. Refused routes of LPM prefixes are refused here: `show xip routes` has them.
     async fn routes_rejected(
         &self,
         _ctx: &CallContext,
         request: rib::RoutesRejectedRequest,
     ) -> Result<rib::RoutesRejectedReply, XrlError> {
-        for route in request.routes {
+        let is_of_neighbors = request.origin == ORIGIN;
+        for route in request.routes.into_iter().filter(|_| is_of_neighbors) {
             tracing::warn!(
                 event = "xip.neighbor.refused",
                 reason = route.reason,

@@ -8,6 +8,7 @@ use sluice_xip::answers::action;
 use sluice_xip::counters::Reason;
 use sluice_xip::forest::CacheEntryId;
 use sluice_xip::io::{Input, Ping, Pong, PongKind, RibRoute};
+use sluice_xip::outsiders::OutsideReason;
 use sluice_xip::wire::{Dag, Marks, PacketHead};
 use sluice_xrl::{CallContext, XrlError};
 use std::cell::{Cell, RefCell};
@@ -108,7 +109,9 @@ impl pb::Xip for Served {
         Ok(self.driver.read(|xip| {
             let router = xip.answers().router();
             let decisions: BTreeMap<_, _> = router.counters().by_principal().collect();
-            let principals = router.registry().iter().map(|principal| pb::Principal {
+            let principals = router.registry().iter().map(|principal| pb::PrincipalSummary {
+                process: self.principals.target(principal.kind()),
+                absent: xip.outsiders().get(principal.kind()).is_some_and(|process| !process.is_present()),
                 name: principal.kind().to_string(),
                 r#type: format!("0x{:x}", principal.kind().0),
                 entries: principal.entry_count() as u64,
@@ -129,6 +132,7 @@ impl pb::Xip for Served {
                 routes: xip.routes().count() as u64,
                 refused: xip.routes().filter(|(_, _, problem)| problem.is_some()).count() as u64,
                 cache: Some(cache),
+                ip_routes_left_out: self.ip_routes.left_out() as u64,
             }
         }))
     }
@@ -228,6 +232,11 @@ impl pb::Xip for Served {
                 .iter()
                 .map(|reason| counter("decision", reason.name(), decisions.by_reason(*reason)));
             counters.extend(reasons.filter(|counter| counter.count > 0));
+            for (kind, outsider) in xip.outsiders().iter() {
+                let path = format!("principal {kind}");
+                let said = OutsideReason::ALL.iter().map(|r| counter(&path, r.name(), outsider.of(*r)));
+                counters.extend(said.filter(|counter| counter.count > 0));
+            }
         });
         Ok(pb::GetCountersReply { counters })
     }

@@ -354,6 +354,7 @@ impl Model {
             files: None,
             network_admin: false,
             programs: Default::default(),
+            xip: Default::default(),
         })
     }
 
@@ -370,7 +371,7 @@ impl Model {
 
     /// Returns a component's change from one configuration to another, or from an empty configuration; `None` without a
     /// change for the component. The FEA's change also carries the sockets that the FEA may open, the RIB's the routes that
-    /// it may accept, by component.
+    /// it may accept, and XIP's the types of XIDs that it may ask about, by component.
     pub fn change(&self, name: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
         if let Some(component) = guarded_component(name) {
             let limits = json!(self.rights(component).limit);
@@ -389,6 +390,7 @@ impl Model {
                 self.changed(is_whole, before, after, "program-rights", Self::program_rights),
             ],
             "rib" => vec![self.changed(is_whole, before, after, "route-rights", Self::route_rights)],
+            "xip" => vec![self.changed(is_whole, before, after, "principal-rights", Self::principal_rights)],
             _ => Vec::new(),
         };
         for edit in rights.into_iter().flatten() {
@@ -426,6 +428,15 @@ impl Model {
         let granted = self.names(tree).filter_map(|name| {
             let programs = &self.rights.get(class_of(&name))?.programs.put;
             (!programs.is_empty()).then_some((name, programs.as_slice()))
+        });
+        granted.collect()
+    }
+
+    /// Returns the types of XIDs that XIP may ask about, by the name of the component.
+    fn principal_rights(&self, tree: &Tree) -> BTreeMap<String, &[String]> {
+        let granted = self.names(tree).filter_map(|name| {
+            let types = &self.rights.get(class_of(&name))?.xip.principals;
+            (!types.is_empty()).then_some((name, types.as_slice()))
         });
         granted.collect()
     }
