@@ -1,7 +1,9 @@
-//! Generates the interface that the commands call.
+//! Generates the interface that the commands call, and the one that packages may call.
 
 fn main() {
-    if let Err(error) = sluice_xrl_build::compile(&["xip.proto"], &["../idl", "../../../idl"]) {
-        panic!("xip.proto does not compile: {error}");
+    if let Err(error) =
+        sluice_xrl_build::compile(&["xip.proto", "principal.proto"], &["../idl", "../../../idl"])
+    {
+        panic!("the interfaces do not compile: {error}");
     }
 }

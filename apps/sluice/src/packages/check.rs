@@ -33,7 +33,7 @@ pub fn run(folder: &Path, json: bool) -> ExitCode {
 /// known here.
 fn unknown_calls(rights: &Rights) -> Vec<String> {
     let own = crate::components::COMMANDS.iter().map(|(_, commands)| commands.descriptors);
-    let pools: Vec<DescriptorPool> = [sluice_xrl::idl::DESCRIPTORS, sluice_xip_process::idl::DESCRIPTORS]
+    let pools: Vec<DescriptorPool> = [sluice_xrl::idl::DESCRIPTORS]
         .into_iter()
         .chain(own)
         .filter_map(|octets| DescriptorPool::decode(octets).ok())

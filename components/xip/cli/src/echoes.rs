@@ -9,9 +9,9 @@ use std::time::Duration;
 const WAIT: u32 = 1_000;
 /// The time between two requests of a ping.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Requests of a ping, unless the caller wants others.
+/// The default number of requests of a ping.
 const COUNT: u64 = 4;
-/// Routers of a traceroute, unless the caller wants others.
+/// The default number of routers of a traceroute.
 const MOST_ROUTERS: u64 = 30;
 /// Routers without an answer in a row after which a traceroute ends.
 const MOST_SILENT: u32 = 5;
@@ -50,7 +50,7 @@ fn line(number: u64, reply: &pb::PingReply) -> String {
     }
 }
 
-/// Sends echo requests, and prints each answer as it comes.
+/// Sends echo requests, and prints each answer on arrival.
 ///
 /// # Errors
 /// The address is none, XIP does not answer, or no request was answered.

@@ -181,13 +181,13 @@ pub enum Output {
     Refused(XidPrefix, Option<String>),
     /// An answer to a ping.
     Pong(Box<Pong>),
-    /// Ask the process of a registration about XIDs of its type. [`BatchDone`](crate::outsiders::BatchDone) asks for the next batch.
+    /// Ask the process of a registration about XIDs of its type. [`BatchDone`](crate::requests::BatchDone) asks for the next batch.
     Ask {
         /// The type.
         kind: XidType,
         /// The registration of the process.
         registration: Registration,
-        /// The XIDs, at most [`BATCH`](crate::outsiders::BATCH).
+        /// The XIDs, at most [`BATCH`](crate::requests::BATCH).
         xids: Vec<Xid>,
     },
 }

@@ -25,6 +25,7 @@ pub mod outsiders;
 pub mod ports;
 pub mod principals;
 pub mod registry;
+pub mod requests;
 pub mod route;
 pub mod router;
 pub mod row;

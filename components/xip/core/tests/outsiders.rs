@@ -9,11 +9,9 @@ use sluice_xip::counters::Reason;
 use sluice_xip::io::{Gateway, Input, Output, Ping, RibRoute, Settings};
 use sluice_xip::machine::Xip;
 use sluice_xip::outside::OutsideAnswer;
-use sluice_xip::outsiders::{
-    Answers, BATCH, BatchDone, MOST_TYPES, OutsideReason, PER_SECOND, Register, RegisterError, Registration,
-    Statement, TakeBack, Unregister,
-};
+use sluice_xip::outsiders::{MOST_TYPES, OutsideReason, PER_SECOND, RegisterError, Registration};
 use sluice_xip::principals::catalog::CATALOG;
+use sluice_xip::requests::{Answers, BATCH, BatchDone, Register, Statement, TakeBack, Unregister};
 use sluice_xip::wire::{Dag, Mac};
 
 const SID: XidType = XidType(0x13);

@@ -35,12 +35,12 @@ pub struct IpRouteSettings {
     pub origins: Vec<String>,
     /// Next hops with their HIDs.
     pub neighbors: BTreeMap<Ipv4Addr, Xid>,
-    /// The UDP port of tunnels to all other next hops; `None`: routes through these are left out.
+    /// The UDP port of tunnels to all other next hops; `None`: routes through other next hops are left out.
     pub tunnel_port: Option<u16>,
 }
 
 impl IpRouteSettings {
-    /// Returns the XID of a next hop; `None` for one that is not known.
+    /// Returns the XID of a next hop; `None` for an unknown next hop.
     fn gateway(&self, address: Address) -> Option<Xid> {
         let IpAddr::V4(address) = IpAddr::try_from(address).ok()? else { return None };
         let neighbor = self.neighbors.get(&address).copied();
@@ -70,7 +70,7 @@ fn lpm(prefix: Ipv4Prefix) -> Option<XidPrefix> {
     XidPrefix::of_type(XidType::LPM, id, prefix.len())
 }
 
-/// The IPv4 routes, and what was made of them.
+/// The IPv4 routes, and the routes of LPM prefixes made from the IPv4 routes.
 pub(crate) struct IpRoutes {
     origin: Rc<RibOrigin>,
     subscription: Rc<RibSubscription<Ipv4Prefix>>,
@@ -149,7 +149,7 @@ impl IpRoutes {
         tokio::task::spawn_local(Rc::clone(self).announce_all());
     }
 
-    /// Handles a call about IPv4 routes. Returns when the RIB has room for what follows from it.
+    /// Handles a call about IPv4 routes. Returns when the RIB has room for the resulting changes.
     pub(crate) async fn receive(&self, request: &rib::SubscribedRoutesRequest) -> Result<(), XrlError> {
         let changes = self.subscription.receive(request).await?;
         self.changed(changes);
@@ -199,7 +199,7 @@ impl IpRoutes {
         }
     }
 
-    /// Announces or withdraws what the routes of IPv4 prefixes are now.
+    /// Announces or withdraws the routes of IPv4 prefixes.
     fn send(&self, prefixes: &[Ipv4Prefix]) {
         let (settings, routes) = (self.settings.borrow(), self.routes.borrow());
         let Some(settings) = settings.as_ref() else { return };

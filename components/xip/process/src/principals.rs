@@ -5,10 +5,9 @@ use crate::{Served, XipProcess, config};
 use sluice_base::{Xid, XidType};
 use sluice_xip::anchor::Token;
 use sluice_xip::outside::{OutsideAnswer, OutsideLimits};
-use sluice_xip::outsiders::{
-    Answers, BATCH, BatchDone, Register, RegisterError, Registration, Statement, TakeBack, Unregister,
-};
+use sluice_xip::outsiders::{RegisterError, Registration};
 use sluice_xip::principals::{Actions, Treatment};
+use sluice_xip::requests::{Answers, BATCH, BatchDone, Register, Statement, TakeBack, Unregister};
 use sluice_xrl::{CallContext, LifeEvent, XrlError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,18 +16,18 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tracing::{info, warn};
 
-/// The number of the refusal of a type that the router decides for itself.
+/// The number of the refusal of a built-in type.
 const BUILT_IN: u32 = 1;
-/// The number of the refusal of a type that another process has.
+/// The number of the refusal of a taken type.
 const TAKEN: u32 = 2;
 /// The number of the refusal of one more type.
 const FULL: u32 = 3;
 /// The most answers or tokens of a call.
 const MOST_ANSWERS: usize = 1_024;
-/// The time that a process has to take a batch of questions, and the time after which a process that refused one is asked again.
+/// The time to take a batch of questions, and the time until the next batch after a refusal.
 const TAKE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(1);
-/// The principal that root's own programs have. It may decide for every type.
+/// The principal of root's own programs, with rights to every type.
 const OPERATOR: &str = "operator";
 /// The treatment of an XID that is a place in this router.
 const LOCAL: Actions = Actions { passthrough: Treatment::Dig, sink: Treatment::Unsupported };
@@ -138,7 +137,7 @@ impl XipProcess {
         });
     }
 
-    /// Ends the registration of a type, if this registration holds the type.
+    /// Ends a registration of a type. Harmless after its end.
     fn end_registration(&self, kind: XidType, registration: Registration, has_died: bool) {
         let mut holders = self.principals.holders.borrow_mut();
         if holders.get(&kind).is_some_and(|holder| holder.registration == registration) {
