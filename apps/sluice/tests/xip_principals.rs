@@ -83,8 +83,8 @@ fn counter(lab: &RouterLab, path: &str, reason: &str) -> u64 {
 
 fn principal(lab: &RouterLab, name: &str) -> Value {
     let summary = lab.ask(&["show", "xip", "principals"]);
-    let all = summary["principals"].as_array().into_iter().flatten();
-    all.filter(|principal| principal["name"] == name).next().cloned().unwrap_or_default()
+    let mut all = summary["principals"].as_array().into_iter().flatten();
+    all.find(|principal| principal["name"] == name).cloned().unwrap_or_default()
 }
 
 fn copy(from: &Path, to: &Path) {

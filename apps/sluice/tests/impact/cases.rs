@@ -138,6 +138,7 @@ fn path(name: &str, neighbor: &str) -> String {
                 words.push("hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2");
             }
             ["xip", "host"] => words.push("far"),
+            ["xip", "lpm", _, "neighbor"] => words.push("10.2.0.2"),
             ["xip", "interface"] => words.push("extra"),
             ["protocols", "bgp", "neighbor"] => words.push(neighbor),
             _ => {}

@@ -38,6 +38,8 @@ pub const BASE: &[&str] = &[
     "protocols static xid-route hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2 local",
     "protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2",
     "xip interface extra",
+    "xip principal lpm",
+    "xip lpm from-ip-routes origin static",
     "protocols bgp local-as 64500",
     "protocols bgp router-id 10.0.0.1",
     "protocols bgp default-policy accept",

@@ -65,6 +65,10 @@ const USER: Special = entry(
     &["set system user ann role read-only", "set system user ann uid 70123"],
     &["delete system user ann"],
 );
+const IP_NEIGHBOR: Special = entry(
+    &["set xip lpm from-ip-routes neighbor 10.2.0.2 hid hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3"],
+    &["delete xip lpm from-ip-routes neighbor 10.2.0.2"],
+);
 const OWN_HOST: Special = entry(
     &[concat!("set xip host far private-key ", include_str!("../keys/far.txt"))],
     &["delete xip host far"],
@@ -267,6 +271,9 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("xip/host/name", OWN_HOST),
     ("xip/host/private-key", OWN_HOST),
     ("xip/interface/name", entry(&["set xip interface inner"], &["delete xip interface inner"])),
+    ("xip/lpm/from-ip-routes/origin", value("bgp")),
+    ("xip/lpm/from-ip-routes/neighbor/address", IP_NEIGHBOR),
+    ("xip/lpm/from-ip-routes/neighbor/hid", IP_NEIGHBOR),
     ("xip/tunnel/local", value("10.1.0.1")),
     ("protocols/bgp/local-as", Special { value: Some("64499"), down: &NEIGHBORS, ..PLAIN }),
     ("protocols/bgp/router-id", value("10.0.0.99")),

@@ -200,9 +200,6 @@ impl pb::Xip for Served {
         request: pb::GetAnchorsRequest,
     ) -> Result<pb::GetAnchorsReply, XrlError> {
         let anchors = self.driver.read(|xip| crate::view::anchors(xip, CacheEntryId(request.number)));
-        let anchors = anchors.ok_or_else(|| {
-            XrlError::BadArguments(format!("number: no row {}; `show xip cache` lists them", request.number))
-        })?;
         Ok(pb::GetAnchorsReply { anchors })
     }
 

@@ -44,14 +44,12 @@ pub(crate) fn neighbors(xip: &Xip<CacheLines>) -> Vec<pb::Neighbor> {
     all
 }
 
-/// Returns the anchors of a cached row; `None` without such a row.
-pub(crate) fn anchors(xip: &Xip<CacheLines>, row: CacheEntryId) -> Option<Vec<pb::RowAnchor>> {
-    let answers = xip.answers();
-    answers.cache()?.row(row)?;
-    let forest = answers.forest();
+/// Returns the anchors of a cached row; none without such a row.
+pub(crate) fn anchors(xip: &Xip<CacheLines>, row: CacheEntryId) -> Vec<pb::RowAnchor> {
+    let forest = xip.answers().forest();
     let anchor = |anchor| pb::RowAnchor {
         anchor: format!("{anchor}"),
         rows: forest.touched(&Touch::Anchor(anchor)).count().try_into().unwrap_or(u32::MAX),
     };
-    Some(forest.anchors_of(row).map(anchor).collect())
+    forest.anchors_of(row).map(anchor).collect()
 }
