@@ -87,8 +87,8 @@ macro_rules! sdk {
 /// The Python SDK, which a package in Python brings along.
 const SDK: &[(&str, &str)] = sdk! {
     "__init__.py", "codec.py", "component.py", "connection.py", "errors.py", "frames.py", "handover.py",
-    "interfaces.py", "keys.py", "part.py", "proto.py", "py.typed", "rib.py", "router.py", "schema.py", "sockets.py",
-    "succession.py",
+    "interfaces.py", "keys.py", "part.py", "principal.py", "proto.py", "py.typed", "rib.py", "router.py", "schema.py",
+    "sockets.py", "succession.py",
 };
 
 /// Returns the files of a component in Rust: core, process, schema and rights.
