@@ -134,8 +134,8 @@ fn neighbors_prove_their_hids_by_their_keys() {
     if !possible() {
         return;
     }
-    let near = include_str!("keys/near.txt");
-    let far = include_str!("keys/far.txt");
+    let near = include_str!("../../../components/xip/process/tests/keys/near.txt");
+    let far = include_str!("../../../components/xip/process/tests/keys/far.txt");
     let keyed = |key: &str, own: &[&str]| {
         let more = format!("neighbors {{ proof required; }} {}", key_of(key));
         config("kernel", &["eth0"], own, &[], &more)
@@ -185,7 +185,7 @@ fn the_commands_of_linux_xia_have_equivalents() {
         page.lines().filter_map(|line| line.strip_prefix("| ")?.rsplit_once(" | ")).map(|cell| cell.1);
     let commands: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
     let is_statement = |words: &&str| words.starts_with("set ") || words.starts_with("delete ");
-    let key = include_str!("keys/near.txt");
+    let key = include_str!("../../../components/xip/process/tests/keys/near.txt");
     let statements: Vec<String> =
         commands.iter().filter(|c| is_statement(c)).map(|c| c.replace("KEY", key)).collect();
     let run = |words: &[&str]| {

@@ -70,7 +70,10 @@ const IP_NEIGHBOR: Special = entry(
     &["delete xip lpm from-ip-routes neighbor 10.2.0.2"],
 );
 const OWN_HOST: Special = entry(
-    &[concat!("set xip host far private-key ", include_str!("../keys/far.txt"))],
+    &[concat!(
+        "set xip host far private-key ",
+        include_str!("../../../../components/xip/process/tests/keys/far.txt")
+    )],
     &["delete xip host far"],
 );
 const GROUP: Special = entry(

@@ -62,7 +62,7 @@ impl XipProcess {
                 let settings = self.settings.borrow();
                 let keys = settings.iter().flat_map(|settings| &settings.keys);
                 let key = keys.into_iter().find(|key: &&HostKey| key.hid() == hid)?;
-                Some(ProofAnswer::Signed { id, key: key.public().to_vec(), signature: key.sign(&message) })
+                Some(ProofAnswer::Signed { id, key: key.public().to_vec(), signature: key.sign(&message)? })
             }
         }
     }
