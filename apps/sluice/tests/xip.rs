@@ -4,6 +4,7 @@
 mod router_lab;
 
 use router_lab::bird::{commit, kill};
+use router_lab::xip::{at, config, node, ping};
 use router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
 use std::path::Path;
@@ -27,19 +28,6 @@ fn far() -> String {
     format!("{FAR_DOMAIN}-1:{FAR}-0")
 }
 
-/// A router's configuration: its interfaces, its own XIDs, and redirects.
-fn config(engine: &str, interfaces: &[&str], own: &[&str], redirects: &[(&str, &str)], more: &str) -> String {
-    let interfaces: String = interfaces.iter().map(|name| format!("interface {name}; ")).collect();
-    let own: String = own.iter().map(|xid| format!("xid-route {xid} {{ local; }}\n")).collect();
-    let redirects = redirects.iter().map(|(xid, to)| format!("xid-route {xid} {{ gateway {to}; }}\n"));
-    let redirects: String = redirects.collect();
-    format!(
-        "interfaces {{ forwarding {{ engine {engine}; }} }}\n\
-         xip {{ {interfaces} principal [ ad hid lpm xdp u4id uni4id zf ]; xcmp true; {more} }}\n\
-         protocols {{ static {{ {own} {redirects} }} }}\n"
-    )
-}
-
 /// Three routers in a row: near, sluice, far.
 fn row(engine: &str) -> String {
     let near = config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, MIDDLE)], "");
@@ -47,27 +35,11 @@ fn row(engine: &str) -> String {
     let shadow = "cache { shadow-interval 3; }";
     let middle = config(engine, &["eth0", "eth1"], &[MIDDLE], &middle_redirects, shadow);
     let far = config("kernel", &["eth0"], &[FAR, FAR_DOMAIN], &[(NEAR_DOMAIN, MIDDLE)], "");
-    let node =
-        |name: &str, config: &str| format!("[nodes.{name}]\ndaemon = 'sluice'\nconfig = '''{config}'''\n");
     node("near", &near)
         + &node("sluice", &middle)
         + &node("far", &far)
         + "[[links]]\na = 'near:eth0'\nb = 'sluice:eth0'\nxdp = true\n\
            [[links]]\na = 'far:eth0'\nb = 'sluice:eth1'\nxdp = true\n"
-}
-
-/// Asks the router of a node.
-fn at(lab: &RouterLab, node: &str, words: &[&str]) -> Value {
-    let run = lab.lab.dir(node).join("run");
-    let mut command = lab.lab.command(node, SLUICE).unwrap();
-    let output = command.args(words).arg("--json").arg("--run-dir").arg(run).output().unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_default()
-}
-
-/// Sends an echo request from a node and returns the kind of the answer.
-fn ping(lab: &RouterLab, node: &str, address: &str) -> String {
-    let answer = at(lab, node, &["request", "xip", "ping", address]);
-    answer["kind"].as_str().unwrap_or_default().to_owned()
 }
 
 fn counter(lab: &RouterLab, path: &str, reason: &str) -> u64 {
@@ -140,8 +112,6 @@ fn neighbors_prove_their_hids_by_their_keys() {
         let more = format!("neighbors {{ proof required; }} {}", key_of(key));
         config("kernel", &["eth0"], own, &[], &more)
     };
-    let node =
-        |name: &str, config: &str| format!("[nodes.{name}]\ndaemon = 'sluice'\nconfig = '''{config}'''\n");
     let lab = node("sluice", &keyed(near, &[]))
         + &node("far", &keyed(far, &[FAR]))
         + "[[links]]\na = 'sluice:eth0'\nb = 'far:eth0'\n";

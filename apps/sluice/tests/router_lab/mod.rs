@@ -3,6 +3,7 @@
 
 pub mod bird;
 pub mod xdp;
+pub mod xip;
 
 use serde_json::Value;
 use sluice_lab::process::ProcessId;

@@ -1,0 +1,241 @@
+//! Networks of XIP routers under traffic: redirects that change, a principal that replaces another router by router, trees of
+//! receivers in one filter.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod router_lab;
+
+use router_lab::xip::{at, commit_at, config, link, mac, node, ping};
+use router_lab::{RouterLab, SLUICE, possible, share};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+const NEAR: &str = "hid-1111111111111111111111111111111111111111";
+const LEFT: &str = "hid-2222222222222222222222222222222222222222";
+const UPPER: &str = "hid-3333333333333333333333333333333333333333";
+const LOWER: &str = "hid-4444444444444444444444444444444444444444";
+const RIGHT: &str = "hid-5555555555555555555555555555555555555555";
+const FAR: &str = "hid-6666666666666666666666666666666666666666";
+const NEAR_DOMAIN: &str = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+const FAR_DOMAIN: &str = "ad-a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6";
+
+/// Two hosts and four routers: two ways between the first and the last router.
+fn ring() -> String {
+    let to = |far: &'static str, near: &'static str| [(FAR_DOMAIN, far), (NEAR_DOMAIN, near)];
+    node("near", &config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, LEFT)], ""))
+        + &node("sluice", &config("both", &["eth0", "eth1", "eth2"], &[LEFT], &to(UPPER, NEAR), ""))
+        + &node("upper", &config("kernel", &["eth0", "eth1"], &[UPPER], &to(RIGHT, LEFT), ""))
+        + &node("lower", &config("kernel", &["eth0", "eth1"], &[LOWER], &to(RIGHT, LEFT), ""))
+        + &node("right", &config("kernel", &["eth0", "eth1", "eth2"], &[RIGHT], &to(FAR, UPPER), ""))
+        + &node("far", &config("kernel", &["eth0"], &[FAR, FAR_DOMAIN], &[(NEAR_DOMAIN, RIGHT)], ""))
+        + &link("near:eth0", "sluice:eth0")
+        + &link("sluice:eth1", "upper:eth0")
+        + &link("sluice:eth2", "lower:eth0")
+        + &link("upper:eth1", "right:eth0")
+        + &link("lower:eth1", "right:eth1")
+        + &link("right:eth2", "far:eth0")
+}
+
+/// Returns the addresses of those on the way from the near host.
+fn way(lab: &RouterLab, address: &str) -> Vec<String> {
+    let trace = at(lab, "near", &["xip", "traceroute", address, "most", "8"]);
+    let hop = |router: &Value| router["from"].as_str().unwrap_or_default().to_owned();
+    trace["routers"].as_array().into_iter().flatten().map(hop).collect()
+}
+
+fn is_way(way: &[String], over: &[&str]) -> bool {
+    way.len() == over.len() && way.iter().zip(over).all(|(hop, xid)| hop.contains(xid))
+}
+
+/// Sends echo requests all the time while `work` runs, and returns the numbers of answered and of other requests.
+fn under_traffic(lab: &RouterLab, address: &str, work: impl FnOnce()) -> (u32, u32) {
+    let (is_over, answered, others) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let count = if ping(lab, "near", address) == "reply" { &answered } else { &others };
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        is_over.store(true, Ordering::Relaxed);
+        if let Err(panic) = worked {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    (answered.into_inner(), others.into_inner())
+}
+
+#[test]
+fn redirects_move_traffic_between_two_ways_without_a_loss() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = RouterLab::up(&ring().parse().unwrap(), Path::new(SLUICE));
+    let far = format!("{FAR_DOMAIN}-1:{FAR}-0");
+    lab.until("the far host answers", |lab| ping(lab, "near", &far) == "reply");
+    lab.until("the way is the upper one", |lab| is_way(&way(lab, &far), &[LEFT, UPPER, RIGHT, FAR]));
+
+    // The lower router knows its neighbors before traffic is led there.
+    lab.until("the lower router is known", |lab| {
+        lab.ask(&["show", "routes", "--xid"]).to_string().contains(LOWER)
+            && at(lab, "right", &["show", "routes", "--xid"]).to_string().contains(LOWER)
+            && at(lab, "lower", &["show", "routes", "--xid"]).to_string().contains(RIGHT)
+    });
+    let redirect = |from: &str, to: &str| {
+        let path = format!("protocols static xid-route {FAR_DOMAIN} gateway");
+        vec![format!("set {path} {to}"), format!("delete {path} {from}")]
+    };
+    let (answered, others) = under_traffic(&lab, &far, || {
+        for (from, to) in [(UPPER, LOWER), (LOWER, UPPER), (UPPER, LOWER)] {
+            commit_at(&lab, "sluice", &redirect(from, to));
+            lab.until("the other way is taken", |lab| is_way(&way(lab, &far), &[LEFT, to, RIGHT, FAR]));
+        }
+    });
+    assert!(answered > 5 && others == 0, "{answered} answered, {others} not");
+
+    // A host in the first edge, its domain as the fallback: the last router knows the host as its neighbor.
+    let fallback = format!("{FAR_DOMAIN}-1:{FAR}-10");
+    assert_eq!(ping(&lab, "near", &fallback), "reply");
+    assert!(is_way(&way(&lab, &fallback), &[LEFT, LOWER, RIGHT, FAR]));
+    commit_at(&lab, "sluice", &[format!("delete protocols static xid-route {FAR_DOMAIN}")]);
+    lab.until("the domain is unreachable", |lab| ping(lab, "near", &far) == "unreachable");
+    assert_eq!(ping(&lab, "near", &fallback), "unreachable");
+}
+
+/// The second version of a host's ID.
+fn second(hid: &str) -> String {
+    hid.replace("hid-", "hidv2-")
+}
+
+#[test]
+fn a_second_version_of_hosts_replaces_the_first_router_by_router() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let to = |far: &'static str, near: &'static str| [(FAR_DOMAIN, far), (NEAR_DOMAIN, near)];
+    let topology =
+        node("near", &config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, LEFT)], ""))
+            + &node("sluice", &config("both", &["eth0", "eth1"], &[LEFT], &to(RIGHT, NEAR), ""))
+            + &node("right", &config("kernel", &["eth0", "eth1"], &[RIGHT], &to(FAR, LEFT), ""))
+            + &node("far", &config("kernel", &["eth0"], &[FAR, FAR_DOMAIN], &[(NEAR_DOMAIN, RIGHT)], ""))
+            + &link("near:eth0", "sluice:eth0")
+            + &link("sluice:eth1", "right:eth0")
+            + &link("right:eth1", "far:eth0");
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    let far = format!("{FAR_DOMAIN}-1:{FAR}-0");
+    lab.until("the far host answers", |lab| ping(lab, "near", &far) == "reply");
+    let neighbor = |xid: &str, interface: &str, mac: String| {
+        let path = format!("set protocols static xid-route {} ", second(xid));
+        [format!("{path} interface {interface}"), format!("{path} link-layer-address {mac}")]
+    };
+    let redirect = |domain: &str, to: &str| {
+        let path = format!("protocols static xid-route {domain} gateway");
+        [format!("set {path} {}", second(to)), format!("delete {path} {to}")]
+    };
+    let routers = [
+        ("sluice", (NEAR, "eth0", mac(&lab, "near", "eth0")), (RIGHT, "eth1", mac(&lab, "right", "eth0"))),
+        ("right", (LEFT, "eth0", mac(&lab, "sluice", "eth1")), (FAR, "eth1", mac(&lab, "far", "eth0"))),
+    ];
+    let (answered, others) = under_traffic(&lab, &far, || {
+        for (name, (before, left, left_mac), (behind, right, right_mac)) in routers {
+            let new = [
+                &["set xip principal hidv2".to_owned()][..],
+                &neighbor(before, left, left_mac),
+                &neighbor(behind, right, right_mac),
+            ];
+            commit_at(&lab, name, &new.concat());
+            commit_at(&lab, name, &[redirect(NEAR_DOMAIN, before), redirect(FAR_DOMAIN, behind)].concat());
+            commit_at(&lab, name, &["delete xip principal hid".to_owned()]);
+        }
+    });
+    assert!(answered > 5 && others == 0, "{answered} answered, {others} not");
+    for name in ["sluice", "right"] {
+        let principals = at(&lab, name, &["show", "xip", "principals"])["principals"].clone();
+        let names: Vec<&str> =
+            principals.as_array().unwrap().iter().filter_map(|p| p["name"].as_str()).collect();
+        assert!(names.contains(&"hidv2") && !names.contains(&"hid"), "{name}: {names:?}");
+    }
+    assert_eq!(ping(&lab, "near", &far), "reply");
+}
+
+/// The link ID that is one bit of a filter.
+fn link_id(bit: usize) -> [u8; 20] {
+    let mut id = [0; 20];
+    id[bit / 8] = 1 << (bit % 8);
+    id
+}
+
+fn zf(id: [u8; 20]) -> String {
+    let hex: String = id.iter().map(|octet| format!("{octet:02x}")).collect();
+    format!("zf-{hex}")
+}
+
+#[test]
+fn one_filter_reaches_a_tree_of_receivers_and_nobody_else() {
+    const RECEIVERS: usize = 16;
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let interfaces: Vec<String> = (0..=RECEIVERS).map(|n| format!("eth{n}")).collect();
+    let interfaces: Vec<&str> = interfaces.iter().map(String::as_str).collect();
+    let mut topology = node("near", &config("kernel", &["eth0"], &[NEAR], &[], ""))
+        + &node("sluice", &config("both", &interfaces, &[LEFT], &[], ""))
+        + &link("near:eth0", "sluice:eth0");
+    for n in 1..=RECEIVERS {
+        topology += &format!("[nodes.r{n}]\n{}", link(&format!("sluice:eth{n}"), &format!("r{n}:eth0")));
+    }
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    // A link ID leads to a host, and the host's route to its address on a link.
+    let route = |bit: usize, interface: &str, mac: String| {
+        let host = format!("hid-{:040x}", 0xf00 + bit);
+        [
+            format!("set protocols static xid-route {} gateway {host}", zf(link_id(bit))),
+            format!("set protocols static xid-route {host} interface {interface}"),
+            format!("set protocols static xid-route {host} link-layer-address {mac}"),
+        ]
+    };
+    commit_at(&lab, "near", &route(0, "eth0", mac(&lab, "sluice", "eth0")));
+    let links =
+        (1..=RECEIVERS).flat_map(|n| route(n, &format!("eth{n}"), mac(&lab, &format!("r{n}"), "eth0")));
+    commit_at(&lab, "sluice", &links.collect::<Vec<_>>());
+    let listen = |n: usize| {
+        let mut command = lab.lab.command(&format!("r{n}"), "tcpdump").unwrap();
+        command.args(["-l", "-n", "-i", "eth0", "-c", "12", "ether", "proto", "0xc0de"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut listeners: Vec<_> = (1..=RECEIVERS).map(listen).collect();
+    // The listeners' sockets are open, and the program knows the filter's first packet.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let filter = |receivers: usize| {
+        let ids = (0..=receivers).map(link_id);
+        zf(ids.fold([0; 20], |sum, id| std::array::from_fn(|at| sum[at] | id[at])))
+    };
+    for receivers in [2, 4, 8, RECEIVERS] {
+        for _ in 0..3 {
+            let answer = at(&lab, "near", &["request", "xip", "ping", &format!("{}-0", filter(receivers))]);
+            assert_eq!(
+                answer["kind"],
+                "lost",
+                "{answer}\n{}",
+                at(&lab, "sluice", &["show", "xip", "routes"])
+            );
+        }
+    }
+    for (number, listener) in (1..).zip(&mut listeners) {
+        listener.kill().unwrap();
+        let mut heard = String::new();
+        std::io::Read::read_to_string(&mut listener.stdout.take().unwrap(), &mut heard).unwrap();
+        listener.wait().unwrap();
+        let sets = [2, 4, 8, RECEIVERS].iter().filter(|receivers| number <= **receivers).count();
+        assert_eq!(
+            heard.lines().filter(|line| line.contains("0xc0de")).count(),
+            3 * sets,
+            "r{number}: {heard}"
+        );
+    }
+}
