@@ -1,5 +1,5 @@
 //! Useful rows in a flood of unique rows, without a network: the hits of the useful rows, with and without admission by frequency.
-//! Each miss goes through the slow path, as if the budgets of sources allowed all of them.
+//! The flood comes from one sender: with a budget, the program hands only so many of its packets up, and drops the others.
 
 use crate::domains::Domains;
 use crate::rows;
@@ -25,6 +25,8 @@ const MOST_USEFUL: usize = 100_000;
 /// Useful packets a second of the modeled time; the flood has ten times as many.
 const USEFUL_PER_SECOND: usize = 100_000;
 const FLOOD_FACTOR: usize = 10;
+/// Packets a second that one sender may have decided on: the default of the configuration.
+const BUDGET: usize = 50_000;
 /// The modeled time before hits count, and in which they count, in tenths of a second: the cache is swept ten times a second.
 const BEFORE: usize = 50;
 const COUNTED: usize = 50;
@@ -55,25 +57,40 @@ impl Lines for SharedLines {
 pub fn run(domains: &Domains, report: &mut Report) -> Result<()> {
     let useful: Vec<IpAddr> = domains.destinations.iter().take(MOST_USEFUL).copied().collect();
     let ring = zipf(&useful, 1.0, &mut Rng::from_seed(45));
+    let flood = USEFUL_PER_SECOND * FLOOD_FACTOR;
     let quiet = hit_rate(&useful, &ring, 0, true)?;
-    let without = hit_rate(&useful, &ring, FLOOD_FACTOR, false)?;
-    let with = hit_rate(&useful, &ring, FLOOD_FACTOR, true)?;
-    let line = |what: &str, rate: f64| vec![what.to_owned(), format!("{:.1} %", 100.0 * rate)];
-    let lines =
-        [line("no flood", quiet), line("flood, no admission", without), line("flood, admission", with)];
+    let without = hit_rate(&useful, &ring, flood, false)?;
+    let admission = hit_rate(&useful, &ring, flood, true)?;
+    let budget = hit_rate(&useful, &ring, flood.min(BUDGET), false)?;
+    let both = hit_rate(&useful, &ring, flood.min(BUDGET), true)?;
+    let line = |what: &str, rate: f64| {
+        vec![what.to_owned(), format!("{:.1} %", 100.0 * rate), format!("{:.2}", rate / quiet)]
+    };
+    let lines = [
+        line("no flood", quiet),
+        line("flood, neither admission nor budget", without),
+        line("flood, admission by frequency", admission),
+        line("flood, a budget for the sender", budget),
+        line("flood, both", both),
+    ];
     println!(
         "{}",
-        table(&["flood of unique rows, ten times the useful rate", "hits of useful rows"], &lines)
+        table(
+            &["flood of unique rows, ten times the useful rate", "hits of useful rows", "to no flood"],
+            &lines
+        )
     );
     report.row(json!({
         "what": "flood", "useful_rows": useful.len(), "slots": SLOTS_PER_LINE << LINE_BITS,
-        "hit_rate": with, "hit_rate_without_admission": without, "hit_rate_without_flood": quiet,
+        "hit_rate": both, "hit_rate_without_flood": quiet, "hit_rate_with_neither": without,
+        "hit_rate_with_admission": admission, "hit_rate_with_budget": budget,
     }));
-    report.bar(Bar::higher("xia.flood_hit_rate", with, "", 0.90));
+    report.bar(Bar::higher("xia.flood_hit_rate", both / quiet, "", 0.90));
     Ok(())
 }
 
-/// Returns the share of the useful packets that find their row in the cache. Each is followed by `flood` packets with rows of their own.
+/// Returns the share of the useful packets that find their row in the cache, while `flood` packets a second with rows of their own come
+/// between.
 fn hit_rate(useful: &[IpAddr], ring: &[IpAddr], flood: usize, has_admission: bool) -> Result<f64> {
     let octets = |address: &IpAddr| match address {
         IpAddr::V4(address) => address.octets(),
@@ -90,7 +107,7 @@ fn hit_rate(useful: &[IpAddr], ring: &[IpAddr], flood: usize, has_admission: boo
     let mut answers = Answers::new(router, MOST_LINKS, rows::SEED);
     answers.set_cache(Some(cache));
     let mut packets = ring.iter().cycle();
-    let (mut hits, mut counted) = (0_u64, 0_u64);
+    let (mut hits, mut counted, mut due) = (0_u64, 0_u64, 0);
     for tenth in 0..BEFORE + COUNTED {
         for address in packets.by_ref().take(USEFUL_PER_SECOND / 10) {
             let row = rows::row(XipFormat::Fb0, octets(address));
@@ -105,7 +122,9 @@ fn hit_rate(useful: &[IpAddr], ring: &[IpAddr], flood: usize, has_admission: boo
                 counted += 1;
                 hits += u64::from(found.is_some());
             }
-            for _ in 0..flood {
+            due += flood;
+            while due >= USEFUL_PER_SECOND {
+                due -= USEFUL_PER_SECOND;
                 let mut row = rows::row(XipFormat::Fb0, [0; 4]);
                 if let Some(edge) = row.edges.first_mut() {
                     // A chosen ID: no other packet has it.

@@ -35,7 +35,7 @@ fn request(call: &Call<'_>) -> pb::PingRequest {
 
 fn document(number: u64, reply: &pb::PingReply) -> Value {
     json!({
-        "number": number, "kind": reply.kind, "from": reply.from, "arrived": reply.arrived,
+        "sequence": number, "kind": reply.kind, "from": reply.from, "arrived": reply.arrived,
         "microseconds": reply.microseconds,
     })
 }

@@ -60,6 +60,9 @@ impl AnswerWord {
     }
 }
 
+/// The head start of a row that had a hit, less one for each sweep without a hit.
+const PROVEN: u64 = 8;
+
 /// The result of [`Cache::put`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Put {
@@ -100,8 +103,10 @@ pub struct CacheCounts {
 #[derive(Clone, Debug)]
 struct Entry {
     edges: Box<[Edge]>,
-    /// Sweeps since the last hit.
+    /// Sweeps since the last hit, or since the row was cached.
     idle: u8,
+    /// True once a sweep found a hit.
+    is_proven: bool,
 }
 
 /// The cache.
@@ -252,20 +257,23 @@ impl<L: Lines> Cache<L> {
         self.set_answer(slot, answer);
         self.set_tag(slot, hashes.tag);
         if let Some(place) = self.entries.get_mut(slot) {
-            *place = Some(Entry { edges: row.edges.iter().copied().collect(), idle: 0 });
+            *place = Some(Entry { edges: row.edges.iter().copied().collect(), idle: 0, is_proven: false });
         }
         self.counts.stored += 1;
         Put::Stored { id: CacheEntryId(slot as u32), evicted }
     }
 
     /// Returns the slot of a full line that a new row may take: that of the row that was asked for least, if the new row was asked for
-    /// more often. Rows with a hit since the last sweep keep their slots.
+    /// more often. Rows with a hit since the last sweep keep their slots, and rows with a hit lately have a head start: in a flood, rows that
+    /// nobody asks for twice would otherwise win by the errors of the sketch.
     fn victim(&self, slots: core::ops::Range<usize>, newcomer: Hashes) -> Option<usize> {
         let unused = slots.filter(|slot| self.tag(*slot) & TAG_USED == 0);
         let frequency = |slot: usize| {
             let entry = self.entry(slot)?;
             let row = Row { edges: entry.edges.iter().copied().collect(), is_input: true };
-            Some((self.sketch.estimate(self.key.hashes(&row).line), u8::MAX - entry.idle, slot))
+            let head_start = if entry.is_proven { PROVEN.saturating_sub(entry.idle.into()) } else { 0 };
+            let frequency = self.sketch.estimate(self.key.hashes(&row).line) + head_start;
+            Some((frequency, u8::MAX - entry.idle, slot))
         };
         let (least, _, slot) = unused.filter_map(frequency).min()?;
         let is_admitted = !self.is_admission_on || self.sketch.estimate(newcomer.line) > least;
@@ -307,7 +315,7 @@ impl<L: Lines> Cache<L> {
                 entry.idle = entry.idle.saturating_add(1);
                 continue;
             }
-            entry.idle = 0;
+            (entry.idle, entry.is_proven) = (0, true);
             let row = Row { edges: entry.edges.iter().copied().collect(), is_input: true };
             self.sketch.increment(self.key.hashes(&row).line);
             self.set_tag(slot, tag & !TAG_USED);

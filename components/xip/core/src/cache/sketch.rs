@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 /// Counters of 4 bits a row; 16 counters to a word.
 const COUNTERS: usize = 16;
 const MOST: u64 = 15;
+/// Increments until all counters are halved, for each word. Few, so that rows of a flood seldom share all counters with others.
+const WINDOW: usize = 2;
 
 /// Estimates how often rows were asked for lately. The estimate is never too low by more than halving, and too high only for rows that
 /// share all of their counters.
@@ -20,7 +22,7 @@ impl Sketch {
     /// Makes a sketch for about `rows` rows.
     pub(super) fn new(rows: usize) -> Self {
         let words = rows.max(COUNTERS).next_power_of_two();
-        Sketch { words: vec![0; words], left: words * 10 }
+        Sketch { words: vec![0; words], left: words * WINDOW }
     }
 
     /// Returns the four counters of a row, by its hash: word and shift.
@@ -46,7 +48,7 @@ impl Sketch {
         }
         self.left -= 1;
         if self.left == 0 {
-            self.left = self.words.len() * 10;
+            self.left = self.words.len() * WINDOW;
             // The highest bit of each counter is cleared, so that no bit moves into the counter beside.
             self.words.iter_mut().for_each(|word| *word = (*word >> 1) & 0x7777_7777_7777_7777);
         }
