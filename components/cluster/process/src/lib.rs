@@ -1,0 +1,1 @@
+//! The cluster: the process.
