@@ -123,9 +123,14 @@ static __always_inline __u32 inner_of(struct balance_settings *settings, __u32 n
     return settings->inner[at & (BALANCE_INNERS - 1)];
 }
 
+// The first choice was silent, and another one was taken.
+#define CHOSEN_NEXT (1 << 16)
+// All choices were silent, and the first was taken: hello frames may be lost where other frames are not.
+#define CHOSEN_SILENT (1 << 17)
+
 // Chooses an element of the class `number`, and an inner interface, for a packet with the flow hash `hash`. Returns the element
-// in the low 32 bits and the interface in the high ones; 0 stands for none. A function of its own, which the verifier checks
-// once and not for each way to it.
+// in the low 16 bits, a set of `CHOSEN_...`, and the interface in the high 32 bits; 0 stands for none. A function of its own,
+// which the verifier checks once and not for each way to it.
 __attribute__((noinline)) __u64 choose(__u32 number, __u32 hash)
 {
     __u32 zero = 0;
@@ -165,13 +170,10 @@ __attribute__((noinline)) __u64 choose(__u32 number, __u32 hash)
     }
     if (!element)
         element = live_member(class, from, count, since);
-    if (!element) {
-        // Hello frames may be lost where other frames are not.
-        element = first;
-        note(BALANCE_ALL_SILENT);
-    } else if (element != first) {
-        note(BALANCE_PASSED_OVER);
-    }
+    if (!element)
+        element = first | CHOSEN_SILENT;
+    else if (element != first)
+        element |= CHOSEN_NEXT;
     return (__u64)interface << 32 | element;
 }
 
@@ -280,7 +282,7 @@ static __always_inline int inward(struct xdp_md *ctx, struct port *port, struct 
         return to_control(ctx, port, settings, from->port);
     }
     __u64 choice = choose(settings->class[dscp & 63], hash);
-    __u32 element = choice, interface = choice >> 32;
+    __u32 element = choice & 0xffff, interface = choice >> 32;
     if (!element)
         return drop(ctx, port, BALANCE_NO_ROUTER);
     if (!interface)
@@ -288,6 +290,10 @@ static __always_inline int inward(struct xdp_md *ctx, struct port *port, struct 
     ethernet = frame_start(ctx);
     if ((void *)(ethernet + 1) > frame_end(ctx))
         return drop(ctx, port, BALANCE_SHORT);
+    if (choice & CHOSEN_NEXT)
+        note(BALANCE_PASSED_OVER);
+    if (choice & CHOSEN_SILENT)
+        note(BALANCE_ALL_SILENT);
     write_element(ethernet, element, from->port);
     return send(ctx, port, BALANCE_BALANCED, interface);
 }
