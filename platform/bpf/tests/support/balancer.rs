@@ -56,7 +56,7 @@ pub fn port(number: u16) -> PortNumber {
     PortNumber::new(number).unwrap()
 }
 
-fn index(number: u32) -> InterfaceIndex {
+pub fn index(number: u32) -> InterfaceIndex {
     InterfaceIndex::new(number).unwrap()
 }
 
@@ -94,14 +94,13 @@ impl Bed {
             let mut cpus = CpuSet::new();
             cpus.set(0).unwrap();
             sched_setaffinity(Pid::from_raw(0), &cpus).unwrap();
-            let mut bed = Bed::load();
-            bed.fill(policy);
-            work(bed)
+            work(Bed::new(policy))
         };
         usable().then(|| std::thread::scope(|threads| threads.spawn(alone).join().unwrap()))
     }
 
-    fn load() -> Bed {
+    /// Loads the program and fills the maps.
+    pub fn new(policy: Policy) -> Bed {
         let program = Loader::new(Embedded::Balance).load().unwrap();
         let array = |name| MappedArray::new(program.map(name).unwrap()).unwrap();
         let maps = Map::WRITTEN.into_iter().chain([Map::Heard]).map(|map| (map, array(map.name())));
@@ -109,7 +108,9 @@ impl Bed {
         let counts = array("balance_counts");
         let counters = Counters::new(program.map("counts").unwrap()).unwrap();
         let balancer = Balancer::new(id(1), 0x5eed, Mirror::default());
-        Bed { program, maps, balancer, turns: Turns::default(), counts, counters }
+        let mut bed = Bed { program, maps, balancer, turns: Turns::default(), counts, counters };
+        bed.fill(policy);
+        bed
     }
 
     /// Gives an input to the machine and carries out its stores.
