@@ -106,7 +106,9 @@ pub fn frames() -> Vec<Vec<u8>> {
 pub fn arrivals() -> Vec<Vec<u8>> {
     let neighbor = [2, 0, 0, 0, 9, 1];
     let router = InnerMac { element: id(2), port: 1 }.mac().0;
-    let four = [&[8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 1][..], &[0; 8]].concat();
+    let four =
+        [&[8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 1][..], &[0; 8]]
+            .concat();
     let six = [&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, 17, 64][..], &[0x20; 32], &[0; 8]].concat();
     let tagged = [&[0x81, 0, 0, 5][..], &four].concat();
     let arp = [&[8, 6][..], &[0; 28]].concat();

@@ -155,7 +155,8 @@ fn packets_behind_tags_take_the_way_of_their_flow() {
 fn all_fragments_of_a_packet_take_one_way() {
     Bed::with(policy(Mode::Flow), |mut bed| {
         for host in 0..50 {
-            let mut frame = between(NEIGHBORS[0], VIRTUAL, ipv4(FROM4, Ipv4Addr::new(198, 51, 100, host), 18));
+            let mut frame =
+                between(NEIGHBORS[0], VIRTUAL, ipv4(FROM4, Ipv4Addr::new(198, 51, 100, host), 18));
             let mut ways = BTreeSet::new();
             // The first fragment has the ports, and later ones have any octets there.
             for (number, field) in [0x2000u16, 0x2010, 0x3fff, 0x0020].into_iter().enumerate() {
@@ -208,8 +209,13 @@ fn control_traffic_goes_to_the_control_plane() {
             for tags in [&[][..], &[0x8100]] {
                 let frame = tagged(between(NEIGHBORS[0], *to, frame.clone()), tags);
                 let decision = bed.compare(&frame);
-                let Decision::Send { reason, mac, .. } = decision else { panic!("{decision:?} {frame:02x?}") };
-                assert_eq!((reason, mac), (Reason::Control, InnerMac { element: id(CONTROL), port: 1 }.mac()));
+                let Decision::Send { reason, mac, .. } = decision else {
+                    panic!("{decision:?} {frame:02x?}")
+                };
+                assert_eq!(
+                    (reason, mac),
+                    (Reason::Control, InnerMac { element: id(CONTROL), port: 1 }.mac())
+                );
             }
         }
         // Multicast beyond the link, and addresses near the router's own, are routed.
@@ -250,7 +256,8 @@ fn frames_of_routers_leave_by_the_port_of_the_neighbor() {
     let packet = || ipv4(FROM4, TO4, 18);
     Bed::with(policy(Mode::Flow), |mut bed| {
         bed.come_from(From::Inner);
-        let sent = |bed: &mut Bed, to: Mac, port: u16| match bed.compare(&between(router(port), to, packet())) {
+        let sent = |bed: &mut Bed, to: Mac, port: u16| match bed.compare(&between(router(port), to, packet()))
+        {
             Decision::Send { reason: Reason::Returned, interface, mac, .. } => Ok((interface, mac)),
             Decision::Drop(reason) => Err(reason),
             other => panic!("{other:?}"),
@@ -321,7 +328,10 @@ fn silent_routers_are_passed_over() {
             // If all are silent, hello frames are lost and not all routers.
             ROUTERS.iter().for_each(|router| bed.hear(*router, false));
             let decision = bed.compare(&flow4(1));
-            assert!(matches!(decision, Decision::Send { besides: Some(Reason::AllSilent), .. }), "{decision:?}");
+            assert!(
+                matches!(decision, Decision::Send { besides: Some(Reason::AllSilent), .. }),
+                "{decision:?}"
+            );
         });
     }
 }
@@ -378,7 +388,10 @@ fn forged_and_replayed_hello_frames_are_counted_and_change_nothing() {
         assert!(matches!(bed.compare(&padded), Decision::Hello(..)));
         // Once a key has left, so has who knew it.
         bed.input(Input::Keys(KeyRing::of(KEY)));
-        assert_eq!(bed.compare(&frame(&hello(7, 1).encode(&ClusterKey([8; 32])))), Decision::Drop(Reason::Forged));
+        assert_eq!(
+            bed.compare(&frame(&hello(7, 1).encode(&ClusterKey([8; 32])))),
+            Decision::Drop(Reason::Forged)
+        );
         // Other kinds and short frames are for user space.
         for octets in [&[1, 2, 0, 3][..], &[2, 1], &hello(9, 1).encode(&KEY)[..31]] {
             assert_eq!(bed.compare(&frame(octets)), Decision::Up(Reason::Announced));

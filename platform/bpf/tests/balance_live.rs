@@ -86,7 +86,8 @@ fn frames_cross_the_inner_interfaces_in_turn_and_come_back_by_the_port() {
         return;
     }
     let lab = Lab::up(&NODES.parse().unwrap(), LabOptions::unique("bpf-balance")).unwrap();
-    let mut policy = Policy::new(vec![ClassPolicy { mode: Mode::RoundRobin, role: Role::Router }], []).unwrap();
+    let mut policy =
+        Policy::new(vec![ClassPolicy { mode: Mode::RoundRobin, role: Role::Router }], []).unwrap();
     policy.silence = None;
     let _links = in_node(&lab, "b", || {
         let mut bed = Bed::new(policy);

@@ -69,11 +69,13 @@ fn address6() -> impl Strategy<Value = Ipv6Addr> {
 
 fn hello() -> impl Strategy<Value = Vec<u8>> {
     let key = prop::sample::select(vec![KEY, ClusterKey([8; 32]), ClusterKey([9; 32])]);
-    (prop::sample::select(ROUTERS.to_vec()), 0..4u64, any::<u8>(), key).prop_map(|(element, epoch, counter, key)| {
-        let stamp = Stamp { epoch, counter: counter.into() };
-        let hello = Hello { element: id(element), stamp }.encode(&key);
-        [&GROUP.0[..], &[2, 0x5c, 0, element as u8, 0, 0, 0x88, 0xb5], &hello].concat()
-    })
+    (prop::sample::select(ROUTERS.to_vec()), 0..4u64, any::<u8>(), key).prop_map(
+        |(element, epoch, counter, key)| {
+            let stamp = Stamp { epoch, counter: counter.into() };
+            let hello = Hello { element: id(element), stamp }.encode(&key);
+            [&GROUP.0[..], &[2, 0x5c, 0, element as u8, 0, 0, 0x88, 0xb5], &hello].concat()
+        },
+    )
 }
 
 /// Frames of all kinds with a few octets changed, most often of the headers; cut and tagged.
@@ -115,7 +117,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
 
 #[test]
 fn the_program_decides_as_the_core() {
-    let seen = Bed::with(policy(), |mut bed| {
+    let seen = Bed::with(policy(), |bed| {
         // Router 3 is silent, and no router of the class of filters was ever heard.
         bed.hear(2, true);
         bed.hear(4, true);
@@ -127,9 +129,9 @@ fn the_program_decides_as_the_core() {
                 let decision = bed.borrow_mut().compare(&frame);
                 let mut seen = seen.borrow_mut();
                 match decision {
-                    Decision::Up(reason) | Decision::Drop(reason) => drop(seen.insert(reason)),
+                    Decision::Up(reason) | Decision::Drop(reason) => seen.extend([reason]),
                     Decision::Hello(element, _) => {
-                        drop(seen.insert(Reason::Hello));
+                        seen.extend([Reason::Hello]);
                         bed.borrow().hear(element.number(), element.number() != 3);
                     }
                     Decision::Send { reason, besides, .. } => {
@@ -146,8 +148,10 @@ fn the_program_decides_as_the_core() {
     // The frames reach all reasons but those of a cluster that lacks a part.
     let elsewhere = [Reason::NoControl, Reason::NoInner];
     let Some(seen) = seen else { return };
-    let missing: Vec<Reason> =
-        Reason::ALL.into_iter().filter(|reason| !seen.contains(reason) && !elsewhere.contains(reason)).collect();
+    let missing: Vec<Reason> = Reason::ALL
+        .into_iter()
+        .filter(|reason| !seen.contains(reason) && !elsewhere.contains(reason))
+        .collect();
     assert_eq!(missing, []);
 }
 
@@ -163,7 +167,8 @@ fn any_content_of_the_maps_decides_as_in_the_core() {
                     for word in 0..map.words() {
                         // Only times of all ends and of none: the program's clock is not the test's.
                         let is_time = map == Map::Heard && word == 0;
-                        let value = if is_time { 0u64.wrapping_sub(random.next() & 1) } else { random.next() & mask };
+                        let value =
+                            if is_time { 0u64.wrapping_sub(random.next() & 1) } else { random.next() & mask };
                         bed.maps.store(Place::new(map, entry, word), value);
                     }
                 }

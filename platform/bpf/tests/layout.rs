@@ -5,9 +5,7 @@
 mod btf;
 
 use sluice_bpf::Embedded;
-use sluice_bpf::layout::balance::{
-    self, Addresses, Block, Class, Heard, Interface, Mode, Neighbors, Side,
-};
+use sluice_bpf::layout::balance::{self, Addresses, Block, Class, Heard, Interface, Mode, Neighbors, Side};
 use sluice_bpf::layout::xip::{
     self, CacheAction, CacheLine, CacheSlot, ReasonCount, Settings, Source, Tunnel,
 };
@@ -143,11 +141,8 @@ fn sides_modes_and_reasons_of_the_balancer_are_the_same() {
     for (name, side) in sides {
         assert_eq!(program.numbers[name], side as u32, "{name}");
     }
-    let modes = [
-        ("BALANCE_OFF", Mode::Off),
-        ("BALANCE_ROUND_ROBIN", Mode::RoundRobin),
-        ("BALANCE_FLOW", Mode::Flow),
-    ];
+    let modes =
+        [("BALANCE_OFF", Mode::Off), ("BALANCE_ROUND_ROBIN", Mode::RoundRobin), ("BALANCE_FLOW", Mode::Flow)];
     for (name, mode) in modes {
         assert_eq!(program.numbers[name], mode as u32, "{name}");
     }

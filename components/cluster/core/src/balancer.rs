@@ -9,7 +9,9 @@ use crate::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber};
 use crate::key::KeyRing;
 use crate::lines;
 use crate::policy::Policy;
-use crate::words::{CLASSES, DSCP, INNER, INNERS, KEYS, Map, Mirror, NUMBERS, Place, SEED, SEVERAL, SILENCE, Store};
+use crate::words::{
+    CLASSES, DSCP, INNER, INNERS, KEYS, Map, Mirror, NUMBERS, Place, SEED, SEVERAL, SILENCE, Store,
+};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -180,9 +182,9 @@ impl Balancer {
         for interface in &interfaces {
             self.write_side(*interface, 0, INNER_SIDE, out);
         }
-        let pairs = interfaces.chunks(2).map(|pair| {
-            pair.iter().rev().fold(0, |word, index| word << 32 | u64::from(index.number()))
-        });
+        let pairs = interfaces
+            .chunks(2)
+            .map(|pair| pair.iter().rev().fold(0, |word, index| word << 32 | u64::from(index.number())));
         let pairs: Vec<u64> = pairs.collect();
         for word in 0..INNERS / 2 {
             self.set_setting(INNER + word as u16, pairs.get(word).copied().unwrap_or_default(), out);
@@ -267,7 +269,9 @@ impl Machine for Balancer {
                     _ => SEVERAL,
                 };
                 // A neighbor with an element's address would catch frames between elements.
-                if mac.is_station() && lines::set_neighbor(&mut self.mirror, mac, port, self.seed, out).is_err() {
+                if mac.is_station()
+                    && lines::set_neighbor(&mut self.mirror, mac, port, self.seed, out).is_err()
+                {
                     out.push(Output::NoRoomForNeighbor(mac));
                 }
             }

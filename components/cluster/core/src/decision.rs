@@ -8,7 +8,8 @@ use crate::inventory::ElementId;
 use crate::reason::Reason;
 use crate::sip::{SipKey, sip};
 use crate::words::{
-    BLOCK, CLASS_BLOCKS, CLASSES, DSCP, INNER, INNERS, KEYS, MEMBERS, Map, NUMBERS, Place, SEED, SEVERAL, SILENCE, Words,
+    BLOCK, CLASS_BLOCKS, CLASSES, DSCP, INNER, INNERS, KEYS, MEMBERS, Map, NUMBERS, Place, SEED, SEVERAL,
+    SILENCE, Words,
 };
 use crate::{classes, lines, maglev};
 use core::net::IpAddr;
@@ -217,7 +218,13 @@ struct Choice {
     besides: Option<Reason>,
 }
 
-fn choose<W: Words>(settings: &Settings<'_, W>, turns: &mut Turns, class: u32, hash: u32, now: u64) -> Choice {
+fn choose<W: Words>(
+    settings: &Settings<'_, W>,
+    turns: &mut Turns,
+    class: u32,
+    hash: u32,
+    now: u64,
+) -> Choice {
     let load = |class, word| settings.0.load(Place::new(Map::Classes, class, word));
     let class = if load(class, 0) as u32 == classes::OFF { 0 } else { class };
     let (mode, count) = (load(class, 0) as u32, ((load(class, 0) >> 32) as u32).min(MEMBERS as u32));
@@ -245,7 +252,8 @@ fn choose<W: Words>(settings: &Settings<'_, W>, turns: &mut Turns, class: u32, h
         let inner = take_turn(&mut turns.inner);
         (member(from), from, settings.inner(inner), None)
     };
-    let by_member = || (0..MEMBER_STEPS).map(|step| member((from + step) % count)).find(|element| is_live(*element));
+    let by_member =
+        || (0..MEMBER_STEPS).map(|step| member((from + step) % count)).find(|element| is_live(*element));
     match by_row.or_else(by_member) {
         None => Choice { element: first, interface, besides: Some(Reason::AllSilent) },
         Some(element) => {

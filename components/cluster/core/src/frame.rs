@@ -91,6 +91,9 @@ mod tests {
         }
         assert_eq!(InnerMac::of(Mac([2, 0x5c, 0, 0, 0, 1])), None);
         assert_eq!(InnerMac::of(GROUP), None);
-        assert_eq!(std::format!("{}", InnerMac { element: ElementId::new(258).unwrap(), port: 3 }.mac()), "02:5c:01:02:00:03");
+        assert_eq!(
+            std::format!("{}", InnerMac { element: ElementId::new(258).unwrap(), port: 3 }.mac()),
+            "02:5c:01:02:00:03"
+        );
     }
 }

@@ -130,7 +130,10 @@ impl fmt::Display for InventoryError {
             }
             InventoryError::MacTaken(mac, id) => write!(f, "element {id} has the MAC address {mac} too"),
             InventoryError::BadMac(mac) => {
-                write!(f, "{mac} is no address for a port: use one without group bit and without the prefix 02:5c")
+                write!(
+                    f,
+                    "{mac} is no address for a port: use one without group bit and without the prefix 02:5c"
+                )
             }
             InventoryError::NoBalancer => f.write_str("only an element with the role balancer has ports"),
         }

@@ -146,8 +146,11 @@ pub struct Mirror {
 impl Mirror {
     /// Takes over the words of maps that an earlier process filled.
     pub fn found(words: impl IntoIterator<Item = Store>) -> Self {
-        let words: BTreeMap<Place, u64> =
-            words.into_iter().filter(|store| store.value != 0).map(|store| (store.place, store.value)).collect();
+        let words: BTreeMap<Place, u64> = words
+            .into_iter()
+            .filter(|store| store.value != 0)
+            .map(|store| (store.place, store.value))
+            .collect();
         Mirror { stale: words.keys().copied().collect(), words }
     }
 

@@ -8,8 +8,8 @@ use sluice_cluster::balancer::{Balancer, Input, Output};
 use sluice_cluster::decision::{Arrival, Decision, Turns, decide};
 use sluice_cluster::frame::{InnerMac, Mac};
 use sluice_cluster::inventory::PortNumber;
-use sluice_cluster::policy::{ClassPolicy, Mode, Policy};
 use sluice_cluster::inventory::Role;
+use sluice_cluster::policy::{ClassPolicy, Mode, Policy};
 use sluice_cluster::reason::Reason;
 use sluice_cluster::words::{Map, Mirror, Place, Store};
 use sluice_machine::{Machine, Outbox};
@@ -79,7 +79,8 @@ fn a_class_without_elements_drops_and_a_class_that_is_off_is_class_0() {
     let mut world = World::standard(Policy::new(vec![router, filter], [(10, 1)]).unwrap());
     let arrival = |frame| Arrival { interface: 10, frame, now: 1 << 40 };
     let (plain, marked) = (frame4(1, 0), frame4(1, 10 << 2));
-    let decide = |world: &World, frame| decide(world.balancer.mirror(), &mut Turns::default(), arrival(frame));
+    let decide =
+        |world: &World, frame| decide(world.balancer.mirror(), &mut Turns::default(), arrival(frame));
     assert!(matches!(decide(&world, &plain), Decision::Send { reason: Reason::Balanced, .. }));
     assert_eq!(decide(&world, &marked), Decision::Drop(Reason::NoRouter));
     world.input(Input::Policy(Policy::new(vec![router], []).unwrap()));

@@ -58,7 +58,8 @@ impl ProgramMaps {
         };
         let words = Map::WRITTEN.into_iter().filter_map(|map| Some((map, self.maps.get(&map)?)));
         Mirror::found(words.flat_map(|(map, array)| {
-            let values = (0..array.words()).map(|number| (number, array.load_word(number).unwrap_or_default()));
+            let values =
+                (0..array.words()).map(|number| (number, array.load_word(number).unwrap_or_default()));
             let set = values.filter(|(_, value)| *value != 0);
             set.map(move |(number, value)| Store { place: place(map, number), value })
         }))

@@ -37,7 +37,8 @@ fn element(number: u16, role: Role, weight: u16, ports: &[u16]) -> Element {
 
 /// Returns an IPv4 frame of the flow `flow` to port 1.
 pub fn frame4(flow: u32, tos: u8) -> Vec<u8> {
-    let mut frame = [&VIRTUAL.0[..], &NEIGHBOR.0, &[8, 0, 0x45, tos, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]].concat();
+    let mut frame =
+        [&VIRTUAL.0[..], &NEIGHBOR.0, &[8, 0, 0x45, tos, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]].concat();
     frame.extend_from_slice(&[192, 0, 2, 1, 198, 51, 100, 1]);
     frame.extend_from_slice(&flow.to_be_bytes());
     frame.extend_from_slice(&[0, 8, 0, 0]);
@@ -90,7 +91,9 @@ impl World {
         self.input(Input::Inventory(inventory));
         self.input(Input::InService([1, 2, 3, 4, 5, 9].map(id).into()));
         self.input(Input::Control(Some(id(9))));
-        self.input(Input::Addresses(["192.0.2.254".parse().unwrap(), "2001:db8::fe".parse().unwrap()].into()));
+        self.input(Input::Addresses(
+            ["192.0.2.254".parse().unwrap(), "2001:db8::fe".parse().unwrap()].into(),
+        ));
         self.input(Input::Neighbor(NEIGHBOR, [port(1)].into()));
         self.input(Input::Neighbor(Mac([2, 0, 0, 0, 9, 2]), [port(1), port(2)].into()));
     }
