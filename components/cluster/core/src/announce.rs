@@ -2,10 +2,10 @@
 //!
 //! Lists and counts of elements follow from announcements. An element is in service once the cluster's store has it too.
 
-use crate::frame::Mac;
 use crate::header::{FrameError, HEADER_LEN, Header, Kind, Stamp};
 use crate::inventory::{Element, ElementId, OuterPort, PortNumber, Role, Roles};
 use crate::key::{ClusterKey, KeyRing, TAG_LEN};
+use crate::mac::Mac;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -4,10 +4,10 @@
 //! the class's role that are in service and not drained.
 
 use crate::classes;
-use crate::frame::Mac;
 use crate::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber};
 use crate::key::KeyRing;
 use crate::lines;
+use crate::mac::Mac;
 use crate::policy::Policy;
 use crate::words::{
     CLASSES, DSCP, INNER, INNERS, KEYS, Map, Mirror, NUMBERS, Place, SEED, SEVERAL, SILENCE, Store,

@@ -1,6 +1,6 @@
 //! The inventory of a cluster: elements, their roles, and the outer ports of balancers.
 
-use crate::frame::Mac;
+use crate::mac::Mac;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;

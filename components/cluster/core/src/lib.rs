@@ -27,6 +27,7 @@ pub mod hello;
 pub mod inventory;
 pub mod key;
 pub mod lines;
+pub mod mac;
 pub mod maglev;
 pub mod policy;
 pub mod reason;

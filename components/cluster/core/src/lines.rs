@@ -3,15 +3,10 @@
 //! With a quarter of the places used, a key without a free place is all but impossible; such a key is reported.
 
 use crate::flow::mix;
-use crate::frame::Mac;
-use crate::words::{Map, Mirror, Place, Store, Words};
+use crate::mac::Mac;
+use crate::words::{ADDRESS_LINES, Map, Mirror, NEIGHBOR_LINES, Place, Store, Words};
 use core::net::IpAddr;
 use sluice_machine::Outbox;
-
-/// The lines of the table of neighbors.
-pub const NEIGHBOR_LINES: u32 = 1 << 11;
-/// The lines of the table of addresses.
-pub const ADDRESS_LINES: u32 = 1 << 10;
 
 const NEIGHBORS_PER_LINE: u16 = 8;
 const ADDRESSES_PER_LINE: u16 = 4;

@@ -11,6 +11,10 @@ pub const MEMBERS: usize = 256;
 pub const BLOCK: usize = 128;
 /// The blocks of a class.
 pub const CLASS_BLOCKS: usize = 128;
+/// The lines of the table of neighbors.
+pub const NEIGHBOR_LINES: u32 = 1 << 11;
+/// The lines of the table of addresses.
+pub const ADDRESS_LINES: u32 = 1 << 10;
 /// The inner interfaces.
 pub const INNERS: usize = 8;
 /// The port of a MAC address that is behind several ports.
@@ -82,8 +86,8 @@ impl Map {
             Map::Interfaces | Map::Ports | Map::Heard => 1 << 16,
             Map::Classes => CLASSES as u32,
             Map::Blocks => (CLASSES * CLASS_BLOCKS) as u32,
-            Map::Neighbors => crate::lines::NEIGHBOR_LINES,
-            Map::Addresses => crate::lines::ADDRESS_LINES,
+            Map::Neighbors => NEIGHBOR_LINES,
+            Map::Addresses => ADDRESS_LINES,
             Map::Settings => 1,
         }
     }
