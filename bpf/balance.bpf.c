@@ -354,6 +354,54 @@ static __always_inline __u32 neighbor_port(struct balance_settings *settings, __
     return 0;
 }
 
+// Writes the MAC address `to` in place of `from` where ARP and neighbor discovery have the sender's address in the packet.
+// Neighbors would otherwise learn the address that the control plane has on the interconnect. A function of its own, which the
+// verifier checks for itself.
+static __attribute__((noinline)) int write_own(struct xdp_md *ctx, __u64 from, __u64 to)
+{
+    __be16 type = 0;
+    void *end = frame_end(ctx), *packet = behind_tags(ctx, &type);
+    if (!packet)
+        return 0;
+    if (type == bpf_htons(ETH_P_ARP)) {
+        struct balance_arp *arp = packet;
+        if ((void *)(arp + 1) > end || arp->hardware_length != 6 || arp->protocol_length != 4)
+            return 0;
+        if (mac_number(arp->sender) == from)
+            write_mac(arp->sender, to);
+        if (mac_number(arp->target) == from)
+            write_mac(arp->target, to);
+        return 0;
+    }
+    struct ipv6hdr *ip = packet;
+    struct balance_icmp6 *icmp = (void *)(ip + 1);
+    if (type != bpf_htons(ETH_P_IPV6) || (void *)(icmp + 1) > end || ip->nexthdr != IPPROTO_ICMPV6)
+        return 0;
+    __u32 offset = discovery_length(icmp->type);
+    if (!offset)
+        return 0;
+#pragma clang loop unroll(disable)
+    for (int i = 0; i < BALANCE_OPTIONS; i++) {
+        struct balance_option *option = (void *)icmp + (offset & 0x3fff);
+        asm volatile("" : "+r"(option));
+        if ((void *)(option + 1) > end || !option->length)
+            return 0;
+        offset += option->length * 8;
+        // The link-layer address of the source, and of the target.
+        if (option->type < 1 || option->type > 2 || option->length != 1 || mac_number(option->mac) != from)
+            continue;
+        write_mac(option->mac, to);
+        // RFC 1624, equation 3.
+        __u32 sum = (__u16)~icmp->checksum;
+#pragma unroll
+        for (int word = 0; word < 3; word++)
+            sum += (__u16)~(from >> (16 * word)) + (__u16)(to >> (16 * word));
+        sum = (sum & 0xffff) + (sum >> 16);
+        icmp->checksum = ~((sum & 0xffff) + (sum >> 16));
+    }
+    return 0;
+}
+
 // Treats a frame of the interconnect. Frames of machines as such, as opposed to elements, go on along the chain.
 static __always_inline int outward(struct xdp_md *ctx, struct port *port, struct balance_settings *settings)
 {
@@ -386,10 +434,13 @@ static __always_inline int outward(struct xdp_md *ctx, struct port *port, struct
     struct balance_port *to = bpf_map_lookup_elem(&balance_ports, &number);
     if (!to || !to->interface)
         return drop(ctx, port, BALANCE_NO_PORT);
-    half16 *place = (void *)ethernet->h_source, *mac = (void *)to->mac;
-    place[0] = mac[0];
-    place[1] = mac[1];
-    place[2] = mac[2];
+    __u64 mac = mac_number(to->mac);
+    if (is_control)
+        write_own(ctx, mac_number(ethernet->h_source), mac);
+    ethernet = frame_start(ctx);
+    if ((void *)(ethernet + 1) > frame_end(ctx))
+        return drop(ctx, port, BALANCE_SHORT);
+    write_mac(ethernet->h_source, mac);
     return send(ctx, port, is_control ? BALANCE_FROM_CONTROL : BALANCE_RETURNED, to->interface);
 }
 

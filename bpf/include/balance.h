@@ -201,6 +201,60 @@ static __always_inline __u64 mac_number(__u8 *mac)
     return *(word32 *)mac | (__u64)*(half16 *)(mac + 4) << 32;
 }
 
+static __always_inline void write_mac(__u8 *to, __u64 mac)
+{
+    *(word32 *)to = mac;
+    *(half16 *)(to + 4) = mac >> 32;
+}
+
+// ARP for Ethernet and IPv4 (RFC 826). The addresses of the protocol lie between.
+struct balance_arp {
+    __be16 hardware;
+    __be16 protocol;
+    __u8 hardware_length;
+    __u8 protocol_length;
+    __be16 operation;
+    __u8 sender[6];
+    __u8 sender_protocol[4];
+    __u8 target[6];
+    __u8 target_protocol[4];
+};
+
+// The beginning of an ICMPv6 message (RFC 4443).
+struct balance_icmp6 {
+    __u8 type;
+    __u8 code;
+    __u16 checksum;
+};
+
+// An option of neighbor discovery (RFC 4861, section 4.6) with a link-layer address. The length counts 8 octets.
+struct balance_option {
+    __u8 type;
+    __u8 length;
+    __u8 mac[6];
+};
+
+// The options that are looked at.
+#define BALANCE_OPTIONS 4
+
+// Returns the octets in front of the options of a message of neighbor discovery, or 0 for other messages.
+static __always_inline __u32 discovery_length(__u8 type)
+{
+    switch (type) {
+    case 133: // Router Solicitation
+        return 8;
+    case 134: // Router Advertisement
+        return 16;
+    case 135: // Neighbor Solicitation
+    case 136: // Neighbor Advertisement
+        return 24;
+    case 137: // Redirect
+        return 40;
+    default:
+        return 0;
+    }
+}
+
 // Returns the packet behind the tags, and sets the EtherType in network order. A frame that ends within a tag has none: null.
 static __always_inline void *behind_tags(struct xdp_md *ctx, __be16 *ether_type)
 {

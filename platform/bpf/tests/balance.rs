@@ -18,7 +18,7 @@ use sluice_cluster::words::{Map, Place, Words};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use support::balancer::{Bed, CONTROL, From, KEY, NEIGHBORS, ROUTERS, VIRTUAL, VIRTUAL2, id};
-use support::frame::{ETHERNET, ipv4, ipv6, set_checksum};
+use support::frame::{ETHERNET, ipv4, ipv6, set_checksum, sum};
 
 const FROM4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const TO4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
@@ -307,6 +307,41 @@ fn only_the_control_plane_sends_control_traffic() {
         // Frames of machines as such are the kernel's.
         let machine = between(Mac([2, 1, 1, 1, 1, 1]), Mac([0xff; 6]), arp);
         assert_eq!(bed.compare(&machine), Decision::Continue);
+    });
+}
+
+#[test]
+fn neighbors_learn_the_virtual_address_from_arp_and_neighbor_discovery() {
+    let own = InnerMac { element: id(CONTROL), port: 1 }.mac();
+    let arp =
+        [&[8, 6, 0, 1, 8, 0, 6, 4, 0, 2][..], &own.0, &[192, 0, 2, 254], &NEIGHBORS[0].0, &[192, 0, 2, 1]];
+    let arp = [&NEIGHBORS[0].0[..], &own.0, &arp.concat()].concat();
+    // A Neighbor Advertisement with the target's address, and options before and behind.
+    let mut message = vec![136, 0, 0, 0, 0x60, 0, 0, 0];
+    message.extend_from_slice(&"2001:db8::fe".parse::<Ipv6Addr>().unwrap().octets());
+    message.extend_from_slice(&[14, 1, 1, 2, 3, 4, 5, 6, 2, 1]);
+    message.extend_from_slice(&own.0);
+    message.extend_from_slice(&[5, 1, 0, 0, 0, 0, 5, 0xdc]);
+    let pseudo = |frame: &[u8]| sum(&[&frame[22..], &[0, 48, 0, 58]].concat());
+    let mut advertisement = ipv6(FROM6, TO6, 40);
+    advertisement.truncate(54);
+    (advertisement[20], advertisement[21]) = (58, 255);
+    advertisement.extend_from_slice(&message);
+    let check = !pseudo(&advertisement);
+    advertisement[56..58].copy_from_slice(&check.to_be_bytes());
+    assert_eq!(pseudo(&advertisement), 0xffff);
+    Bed::with(policy(Mode::Flow), |mut bed| {
+        bed.come_from(From::Inner);
+        for frame in [arp, between(own, NEIGHBORS[0], advertisement.clone())] {
+            for frame in [frame.clone(), tagged(frame, &[0x8100])] {
+                assert!(matches!(bed.compare(&frame), Decision::Send { reason: Reason::FromControl, .. }));
+                let sent = bed.run(&frame).1.frame;
+                assert!(!sent.windows(6).any(|octets| octets == own.0));
+                assert_eq!(sent.windows(6).filter(|octets| *octets == VIRTUAL.0).count(), 2);
+            }
+        }
+        let sent = bed.run(&between(own, NEIGHBORS[0], advertisement)).1.frame;
+        assert_eq!(pseudo(&sent), 0xffff);
     });
 }
 

@@ -78,6 +78,41 @@ fn hello() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+/// ARP and neighbor discovery of the control plane and of routers, with the sender's address in the packet.
+fn resolution() -> impl Strategy<Value = Vec<u8>> {
+    let element = prop::sample::select(vec![2u16, CONTROL]);
+    let options = prop::collection::vec((0..4u8, 0..3u8, any::<bool>()), 0..6);
+    (element, 0..4u16, prop_oneof![Just(0u8), 132..139u8], options).prop_map(
+        |(element, port, kind, options)| {
+            let own = InnerMac { element: id(element), port }.mac().0;
+            let head = [&NEIGHBORS[0].0[..], &own].concat();
+            if kind == 0 {
+                let arp =
+                    [&[8, 6, 0, 1, 8, 0, 6, 4, 0, 2][..], &own, &[192, 0, 2, 254], &own, &[192, 0, 2, 1]];
+                return [head, arp.concat()].concat();
+            }
+            let fixed = match kind {
+                133 => 8,
+                134 => 16,
+                137 => 40,
+                _ => 24,
+            };
+            let mut message = vec![0; fixed];
+            message[0] = kind;
+            for (option, length, is_own) in options {
+                message.extend_from_slice(&[option, length]);
+                message.extend_from_slice(if is_own { &own } else { &[3; 6] });
+                message.resize(message.len() + usize::from(length.saturating_sub(1)) * 8, 7);
+            }
+            let mut frame = ipv6("fe80::1".parse().unwrap(), "2001:db8::1".parse().unwrap(), 0);
+            frame.truncate(54);
+            frame[..12].copy_from_slice(&head);
+            frame[20] = 58;
+            [frame, message].concat()
+        },
+    )
+}
+
 /// Frames of all kinds with a few octets changed, most often of the headers; cut and tagged.
 fn frame() -> impl Strategy<Value = Vec<u8>> {
     let packet = prop_oneof![
@@ -95,8 +130,14 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     let tags = prop::collection::vec(prop::sample::select(vec![0x8100u16, 0x88a8]), 0..4);
     let tags = prop_oneof![2 => Just(vec![]).boxed(), 1 => tags.boxed()];
     let length = prop_oneof![6 => Just(None).boxed(), 1 => (15..90usize).prop_map(Some).boxed()];
-    (prop_oneof![6 => packet.boxed(), 1 => hello().boxed()], changes, tags, length, any::<u8>()).prop_map(
-        |(mut frame, changes, tags, length, dscp)| {
+    (
+        prop_oneof![6 => packet.boxed(), 1 => hello().boxed(), 2 => resolution().boxed()],
+        changes,
+        tags,
+        length,
+        any::<u8>(),
+    )
+        .prop_map(|(mut frame, changes, tags, length, dscp)| {
             if frame.len() > 40 && frame[12..14] == [8, 0] {
                 frame[15] = dscp;
             }
@@ -111,8 +152,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
             }
             frame.resize(length.unwrap_or(frame.len()), 0x5a);
             frame
-        },
-    )
+        })
 }
 
 #[test]

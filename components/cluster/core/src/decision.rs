@@ -135,7 +135,7 @@ fn half(octets: &[u8], at: usize) -> Option<u16> {
 }
 
 /// Returns the EtherType behind the tags, and the packet.
-fn behind_tags(frame: &[u8]) -> Option<(u16, &[u8])> {
+pub(crate) fn behind_tags(frame: &[u8]) -> Option<(u16, &[u8])> {
     let (mut ether_type, mut at) = (half(frame, ETHERNET - 2)?, ETHERNET);
     for _ in 0..MOST_TAGS {
         if TAGS.contains(&ether_type) {

@@ -9,7 +9,7 @@
 //! | [`header`], [`hello`], [`announce`] | authenticated frames between elements; [`key`], [`replay`] |
 //! | [`maglev`], [`flow`] | the table from flows to elements, and the flow hash |
 //! | [`balancer`] | the machine that writes the maps of the program `balance` ([`words`], [`lines`]) |
-//! | [`decision`] | the program's rules in Rust, for tests and simulations |
+//! | [`decision`], [`resolution`] | the program's rules in Rust, for tests and simulations |
 #![no_std]
 
 extern crate alloc;
@@ -32,5 +32,6 @@ pub mod maglev;
 pub mod policy;
 pub mod reason;
 pub mod replay;
+pub mod resolution;
 pub mod sip;
 pub mod words;

@@ -12,6 +12,9 @@ pub const PREFIX: [u8; 2] = [0x02, 0x5c];
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
+    /// Octets of an address.
+    pub const LEN: usize = 6;
+
     /// Returns true for an address of many stations, broadcast among them.
     pub fn is_group(self) -> bool {
         self.0[0] & 1 != 0

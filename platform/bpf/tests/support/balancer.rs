@@ -17,6 +17,7 @@ use sluice_cluster::inventory::{Element, ElementId, Inventory, OuterPort, PortNu
 use sluice_cluster::key::{ClusterKey, KeyRing};
 use sluice_cluster::policy::Policy;
 use sluice_cluster::reason::Reason;
+use sluice_cluster::resolution;
 use sluice_cluster::words::{Map, Mirror, Place, Words};
 use sluice_machine::{Machine, Outbox};
 use std::collections::{BTreeMap, BTreeSet};
@@ -219,6 +220,10 @@ impl Bed {
             Decision::Drop(reason) => (Verdict::Drop, vec![reason]),
             Decision::Send { reason, mac, besides, .. } => {
                 let at = if is_outward { 6 } else { 0 };
+                if reason == Reason::FromControl {
+                    let from = Mac(*frame[6..].first_chunk().unwrap());
+                    resolution::rewrite(&mut expected, from, mac);
+                }
                 expected[at..at + 6].copy_from_slice(&mac.0);
                 (Verdict::Redirect, [reason].into_iter().chain(besides).collect())
             }
