@@ -187,6 +187,11 @@ impl Bed {
         (0..balance::REASONS).map(|reason| (reason, sum(reason))).collect()
     }
 
+    /// Returns the frames of a reason.
+    pub fn count(&self, reason: Reason) -> u64 {
+        self.counts()[&(reason as u32)]
+    }
+
     /// Runs the program once and returns the reasons by which it counted the frame.
     pub fn run(&self, frame: &[u8]) -> (Vec<Reason>, Run) {
         let (before, chain) = (self.counts(), self.counters.read_ports(0..1).unwrap());
