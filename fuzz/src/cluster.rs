@@ -10,6 +10,7 @@ use sluice_cluster::hello::{HELLO_LEN, Hello};
 use sluice_cluster::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber, Role};
 use sluice_cluster::key::{ClusterKey, KeyRing, TAG_LEN};
 use sluice_cluster::policy::Policy;
+use sluice_cluster::resolution;
 use sluice_cluster::words::Mirror;
 use sluice_machine::{Machine, Outbox};
 use sluice_wire::Cursor;
@@ -44,6 +45,7 @@ pub fn decision(input: &[u8]) {
     let arrival = Arrival { interface: SIDES[usize::from(side % 2)], frame, now: 1 << 40 };
     let decision = decide(BALANCER.mirror(), &mut Turns::default(), arrival);
     if let Decision::Send { mac, interface, .. } = decision {
+        resolution::rewrite(&mut frame.to_vec(), Mac([2, 0x5c, 0, 9, 0, 1]), mac);
         assert!(interface != 0 && !mac.is_group() && mac.is_inner() == (side % 2 == 0));
     }
 }

@@ -8,7 +8,9 @@ use nix::sys::socket::{MsgFlags, recv, send};
 use sluice_bpf::Link;
 use sluice_bpf::attach::interface_index;
 use sluice_cluster::balancer::Input;
-use sluice_cluster::frame::{InnerMac, Mac};
+use sluice_cluster::frame::{GROUP, InnerMac, Mac};
+use sluice_cluster::header::Stamp;
+use sluice_cluster::hello::Hello;
 use sluice_cluster::inventory::Role;
 use sluice_cluster::policy::{ClassPolicy, Mode, Policy};
 use sluice_lab::{Lab, LabOptions};
@@ -16,7 +18,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
-use support::balancer::{Bed, CONTROL, NEIGHBORS, ROUTERS, VIRTUAL, id, index, port};
+use support::balancer::{Bed, CONTROL, KEY, NEIGHBORS, ROUTERS, VIRTUAL, id, index, port};
 use support::frame::ipv4;
 use support::{ffi, in_node, usable};
 
@@ -80,16 +82,13 @@ fn send_all(lab: &Lab, node: &str, interface: &str, frames: &[Vec<u8>]) {
     });
 }
 
-#[test]
-fn frames_cross_the_inner_interfaces_in_turn_and_come_back_by_the_port() {
-    if !usable() {
-        return;
-    }
-    let lab = Lab::up(&NODES.parse().unwrap(), LabOptions::unique("bpf-balance")).unwrap();
+/// Makes the lab with the program in round robin at the balancer's interfaces.
+fn live(name: &str, silence: Option<Duration>) -> (Lab, Vec<Link>) {
+    let lab = Lab::up(&NODES.parse().unwrap(), LabOptions::unique(name)).unwrap();
     let mut policy =
         Policy::new(vec![ClassPolicy { mode: Mode::RoundRobin, role: Role::Router }], []).unwrap();
-    policy.silence = None;
-    let _links = in_node(&lab, "b", || {
+    policy.silence = silence;
+    let links = in_node(&lab, "b", || {
         let mut bed = Bed::new(policy);
         let of = |name: &str| index(interface_index(name).unwrap());
         bed.input(Input::Outer(port(1), Some(of("out"))));
@@ -98,6 +97,15 @@ fn frames_cross_the_inner_interfaces_in_turn_and_come_back_by_the_port() {
         // Attached programs keep their maps.
         ["out", "in0", "in1"].iter().map(attach).collect::<Vec<_>>()
     });
+    (lab, links)
+}
+
+#[test]
+fn frames_cross_the_inner_interfaces_in_turn_and_come_back_by_the_port() {
+    if !usable() {
+        return;
+    }
+    let (lab, _links) = live("bpf-balance", None);
     let inner = in_node(&lab, "r", || [socket("eth0"), socket("eth1")]);
     let outer = in_node(&lab, "h", || [socket("eth0")]);
 
@@ -125,4 +133,49 @@ fn frames_cross_the_inner_interfaces_in_turn_and_come_back_by_the_port() {
     send_all(&lab, "r", "eth1", &back);
     let arrived = received(&outer, VIRTUAL, FRAMES + 1);
     assert_eq!(arrived, [((0, NEIGHBORS[0].0), FRAMES), ((0, [0xff; 6]), 1)].into());
+}
+
+#[test]
+fn a_router_without_hello_frames_gets_no_frame_50_ms_later() {
+    if !usable() {
+        return;
+    }
+    const TURN: Duration = Duration::from_millis(10);
+    const LAST: u64 = 20;
+    const TURNS: u64 = 60;
+    let (lab, _links) = live("bpf-silence", Policy::default().silence);
+    let inner = in_node(&lab, "r", || [socket("eth0"), socket("eth1")]);
+    let outer = in_node(&lab, "h", || socket("eth0"));
+    let lost = ROUTERS[1];
+    for turn in 1..=TURNS {
+        for router in ROUTERS.into_iter().filter(|router| *router != lost || turn <= LAST) {
+            let hello = Hello { element: id(router), stamp: Stamp { epoch: 1, counter: turn } }.encode(&KEY);
+            let from = InnerMac { element: id(router), port: 0 }.mac();
+            let mut octets = [&GROUP.0[..], &from.0, &[0x88, 0xb5], &hello].concat();
+            octets.resize(60, 0);
+            send(inner[0].as_raw_fd(), &octets, MsgFlags::empty()).unwrap();
+        }
+        for _ in 0..6 {
+            let frame = frame(NEIGHBORS[0], VIRTUAL, turn as usize);
+            send(outer.as_raw_fd(), &frame, MsgFlags::empty()).unwrap();
+        }
+        std::thread::sleep(TURN);
+    }
+    let mut turns_of_lost = vec![];
+    let mut frames = 0;
+    let mut buffer = [0; 2048];
+    for socket in &inner {
+        while let Ok(length) = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT) {
+            if length >= 36 && buffer[6..12] == NEIGHBORS[0].0 {
+                frames += 1;
+                if buffer[..6] == (InnerMac { element: id(lost), port: 1 }).mac().0 {
+                    turns_of_lost.push(u64::from(u16::from_be_bytes([buffer[34], buffer[35]])));
+                }
+            }
+        }
+    }
+    // No frame is lost, and the router has its share until it falls silent.
+    assert_eq!(frames, TURNS * 6);
+    let last = turns_of_lost.iter().max().copied().unwrap_or_default();
+    assert!(turns_of_lost.len() > 10 && last <= LAST + 5, "{turns_of_lost:?}");
 }
