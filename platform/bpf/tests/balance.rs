@@ -4,6 +4,8 @@
 
 mod support;
 
+use sluice_bpf::Embedded;
+use sluice_bpf::layout::{Reason as ChainReason, Slot};
 use sluice_bpf::run::Verdict;
 use sluice_cluster::balancer::Input;
 use sluice_cluster::decision::Decision;
@@ -19,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use support::balancer::{Bed, CONTROL, From, KEY, NEIGHBORS, ROUTERS, VIRTUAL, VIRTUAL2, id};
 use support::frame::{ETHERNET, ipv4, ipv6, set_checksum, sum};
+use support::tables::{Chain, Options, ROUTER};
 
 const FROM4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const TO4: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
@@ -431,6 +434,27 @@ fn forged_and_replayed_hello_frames_are_counted_and_change_nothing() {
         for octets in [&[1, 2, 0, 3][..], &[2, 1], &hello(9, 1).encode(&KEY)[..31]] {
             assert_eq!(bed.compare(&frame(octets)), Decision::Up(Reason::Announced));
         }
+    });
+}
+
+#[test]
+fn the_chain_leads_to_the_balancer_before_the_ip_program() {
+    Chain::with(Options::default(), |chain| {
+        let mut bed = Bed::of(chain.add(Embedded::Balance, Slot::Balance), policy(Mode::Flow));
+        let (reason, ran) = chain.reason(&flow4(1));
+        assert_eq!(
+            (reason, ran.verdict, &ran.frame[..2]),
+            (ChainReason::Balanced, Verdict::Redirect, &[2, 0x5c][..])
+        );
+        let tagged = tagged(flow6(1), &[0x8100]);
+        assert_eq!(chain.reason(&tagged).0, ChainReason::Balanced);
+        // The kernel judges malformed packets, and the ip program gets what is none of the balancer's.
+        let mut malformed = flow4(1);
+        malformed[14] = 0x44;
+        assert_eq!(chain.reason(&malformed).0, ChainReason::Malformed);
+        bed.come_from(From::Inner);
+        let frame = between(Mac([2, 1, 1, 1, 1, 1]), Mac(ROUTER), ipv4(FROM4, TO4, 18));
+        assert_eq!(chain.reason(&frame).0, ChainReason::Kernel);
     });
 }
 

@@ -102,7 +102,11 @@ impl Bed {
 
     /// Loads the program and fills the maps.
     pub fn new(policy: Policy) -> Bed {
-        let program = Loader::new(Embedded::Balance).load().unwrap();
+        Bed::of(Loader::new(Embedded::Balance).load().unwrap(), policy)
+    }
+
+    /// Fills the maps of a loaded program.
+    pub fn of(program: Loaded, policy: Policy) -> Bed {
         let array = |name| MappedArray::new(program.map(name).unwrap()).unwrap();
         let maps = Map::WRITTEN.into_iter().chain([Map::Heard]).map(|map| (map, array(map.name())));
         let maps = Maps(maps.collect());
