@@ -56,6 +56,8 @@ enum reason {
     REASON_NO_TAKER = 16,
     // A component decides on the packet: the answer to its row is not in the cache, or names the component.
     REASON_SLOW_PATH = 17,
+    // Sent to an element of the cluster, or out of a port for one.
+    REASON_BALANCED = 18,
     REASONS = 32,
 };
 

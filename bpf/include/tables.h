@@ -7,16 +7,8 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include "array.h"
 #include "layout.h"
-
-#define TABLE(name, entries, content)         \
-    struct {                                  \
-        __uint(type, BPF_MAP_TYPE_ARRAY);     \
-        __uint(max_entries, entries);         \
-        __uint(map_flags, BPF_F_MMAPABLE);    \
-        __type(key, __u32);                   \
-        __type(value, content);               \
-    } name SEC(".maps")
 
 TABLE(ipv4_root, IPV4_ROOT_WORDS, __u64);
 TABLE(ipv4_nodes, IPV4_NODES, struct ipv4_node);

@@ -11,6 +11,7 @@
 pub mod bgp;
 pub mod captures;
 pub mod cli;
+pub mod cluster;
 pub mod config;
 pub mod descriptors;
 pub mod files;
@@ -117,6 +118,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "bgp-route-refresh", run: bgp::route_refresh, seeds: bgp::refreshes },
     Target { name: "bgp-update", run: bgp::update, seeds: bgp::updates },
     Target { name: "bgp-session", run: bgp::session, seeds: bgp::messages },
+    Target { name: "cluster-frame", run: cluster::frame, seeds: cluster::frames },
+    Target { name: "cluster-decision", run: cluster::decision, seeds: cluster::arrivals },
     Target { name: "xrl-frame", run: xrl::frames, seeds: xrl::connections },
     Target { name: "xrl-datagram", run: xrl::datagram, seeds: xrl::datagrams },
     Target { name: "xrl-text", run: xrl::text, seeds: xrl::texts },

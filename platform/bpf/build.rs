@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
 /// The programs: each is one file `bpf/NAME.bpf.c`.
-const PROGRAMS: [&str; 8] = ["root", "empty", "drop", "ip", "xip", "sink", "pktgen", "protocols"];
+const PROGRAMS: [&str; 9] = ["root", "empty", "drop", "ip", "xip", "balance", "sink", "pktgen", "protocols"];
 
 const CLANG: &str = "clang-14";
 

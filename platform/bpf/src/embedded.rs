@@ -32,6 +32,8 @@ pub enum Embedded {
     Ip,
     /// Forwards XIP packets by the cache of answers.
     Xip,
+    /// Leads frames of neighbors to the elements of a cluster, and back.
+    Balance,
     /// Counts packets by IP protocol and drops marked protocols.
     Protocols,
     /// Counts the generator's packets by sequence number and drops them.
@@ -42,12 +44,13 @@ pub enum Embedded {
 
 impl Embedded {
     /// All programs.
-    pub const ALL: [Embedded; 8] = [
+    pub const ALL: [Embedded; 9] = [
         Embedded::Root,
         Embedded::Empty,
         Embedded::Drop,
         Embedded::Ip,
         Embedded::Xip,
+        Embedded::Balance,
         Embedded::Sink,
         Embedded::Pktgen,
         Embedded::Protocols,
@@ -61,6 +64,7 @@ impl Embedded {
             Embedded::Drop => "drop",
             Embedded::Ip => "ip",
             Embedded::Xip => "xip",
+            Embedded::Balance => "balance",
             Embedded::Protocols => "protocols",
             Embedded::Sink => "sink",
             Embedded::Pktgen => "pktgen",
@@ -75,6 +79,7 @@ impl Embedded {
             Embedded::Drop => object!("drop"),
             Embedded::Ip => object!("ip"),
             Embedded::Xip => object!("xip"),
+            Embedded::Balance => object!("balance"),
             Embedded::Protocols => object!("protocols"),
             Embedded::Sink => object!("sink"),
             Embedded::Pktgen => object!("pktgen"),

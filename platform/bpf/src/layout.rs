@@ -2,6 +2,7 @@
 //!
 //! `tests/layout.rs` compares sizes, offsets and numbers with the type information (BTF) of the compiled objects.
 
+pub mod balance;
 mod count;
 mod tables;
 pub mod xip;

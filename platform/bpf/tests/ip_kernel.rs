@@ -397,7 +397,14 @@ fn the_program_forwards_as_the_kernel_does() {
     let batches = frames.len().div_ceil(BATCH);
     assert_eq!(counts.received(PORT).packets, (frames.len() + MARKERS.len() * batches) as u64);
     // The frames reach all that the ip program decides.
-    let elsewhere = [Reason::ForwardedXip, Reason::Dropped, Reason::Off, Reason::NoTaker, Reason::SlowPath];
+    let elsewhere = [
+        Reason::ForwardedXip,
+        Reason::Dropped,
+        Reason::Off,
+        Reason::NoTaker,
+        Reason::SlowPath,
+        Reason::Balanced,
+    ];
     let missing = |reason: &&Reason| !elsewhere.contains(reason) && count(**reason) == 0;
     assert_eq!(Reason::ALL.iter().find(missing), None);
     let sent = count(Reason::ForwardedIpv4) + count(Reason::ForwardedIpv6);

@@ -139,8 +139,14 @@ fn the_program_decides_as_a_router_in_rust() {
         };
         runner(CASES).run(&frame(), compare).unwrap();
         // The frames reach all that the ip program decides.
-        let elsewhere =
-            [Reason::ForwardedXip, Reason::Dropped, Reason::Off, Reason::NoTaker, Reason::SlowPath];
+        let elsewhere = [
+            Reason::ForwardedXip,
+            Reason::Dropped,
+            Reason::Off,
+            Reason::NoTaker,
+            Reason::SlowPath,
+            Reason::Balanced,
+        ];
         let missing = |reason: &&Reason| !elsewhere.contains(reason) && !seen.borrow().contains(*reason);
         assert_eq!(Reason::ALL.iter().find(missing), None);
     });

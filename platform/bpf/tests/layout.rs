@@ -5,6 +5,7 @@
 mod btf;
 
 use sluice_bpf::Embedded;
+use sluice_bpf::layout::balance::{self, Addresses, Block, Class, Heard, Interface, Mode, Neighbors, Side};
 use sluice_bpf::layout::xip::{
     self, CacheAction, CacheLine, CacheSlot, ReasonCount, Settings, Source, Tunnel,
 };
@@ -114,6 +115,68 @@ fn actions_and_reasons_of_xip_are_the_same() {
 }
 
 #[test]
+fn structs_of_the_balancer_have_the_same_sizes_and_offsets() {
+    use balance::{Port, ReasonCount, Settings};
+    let program = btf::types(Embedded::Balance.object().unwrap());
+    same!(program, "balance_interface", Interface { mac, port, side, reserved });
+    same!(program, "balance_port", Port { mac, reserved, interface, reserved_after });
+    same!(program, "balance_heard", Heard { time, epoch, counter });
+    same!(program, "balance_class", Class { mode, count, member });
+    same!(program, "balance_block", Block { element });
+    same!(program, "balance_neighbors", Neighbors { entry });
+    same!(program, "balance_addresses", Addresses { entry });
+    same!(
+        program,
+        "balance_settings",
+        Settings { seed, silence, key, ether_type, control, inners, inner, class }
+    );
+    same!(program, "balance_count", ReasonCount { packets });
+}
+
+#[test]
+fn sides_modes_and_reasons_of_the_balancer_are_the_same() {
+    let program = btf::types(Embedded::Balance.object().unwrap());
+    let sides =
+        [("BALANCE_NONE", Side::None), ("BALANCE_OUTER", Side::Outer), ("BALANCE_INNER", Side::Inner)];
+    for (name, side) in sides {
+        assert_eq!(program.numbers[name], side as u32, "{name}");
+    }
+    let modes =
+        [("BALANCE_OFF", Mode::Off), ("BALANCE_ROUND_ROBIN", Mode::RoundRobin), ("BALANCE_FLOW", Mode::Flow)];
+    for (name, mode) in modes {
+        assert_eq!(program.numbers[name], mode as u32, "{name}");
+    }
+    for (number, name) in balance::REASON_NAMES {
+        let name = format!("BALANCE_{}", name.to_uppercase().replace('-', "_"));
+        assert_eq!(program.numbers[&name], number, "{name}");
+    }
+    assert_eq!(program.numbers["BALANCE_REASONS"], balance::REASONS);
+    // The number of all reasons is one more name.
+    let of_balance = program.numbers.keys().filter(|name| name.starts_with("BALANCE_")).count();
+    assert_eq!(of_balance, sides.len() + modes.len() + balance::REASON_NAMES.len() + 1);
+}
+
+#[test]
+fn maps_of_the_balancer_have_the_sizes_that_user_space_expects() {
+    let program = aya_obj::Object::parse(Embedded::Balance.object().unwrap()).unwrap();
+    let maps = [
+        ("balance_interfaces", INTERFACES, size_of::<Interface>()),
+        ("balance_ports", balance::PORTS, size_of::<balance::Port>()),
+        ("balance_heard", balance::ELEMENTS, size_of::<Heard>()),
+        ("balance_classes", balance::CLASSES as u32, size_of::<Class>()),
+        ("balance_blocks", balance::BLOCKS, size_of::<Block>()),
+        ("balance_neighbors", balance::NEIGHBOR_LINES, size_of::<Neighbors>()),
+        ("balance_addresses", balance::ADDRESS_LINES, size_of::<Addresses>()),
+        ("balance_settings", 1, size_of::<balance::Settings>()),
+        ("balance_counts", balance::CPUS * balance::REASONS, size_of::<balance::ReasonCount>()),
+    ];
+    for (name, entries, octets) in maps {
+        let map = &program.maps[name];
+        assert_eq!((map.max_entries(), map.value_size() as usize), (entries, octets), "{name}");
+    }
+}
+
+#[test]
 fn maps_of_xip_have_the_sizes_that_user_space_expects() {
     let program = aya_obj::Object::parse(Embedded::Xip.object().unwrap()).unwrap();
     let maps = [
@@ -158,7 +221,7 @@ fn maps_have_the_sizes_that_user_space_expects() {
 #[test]
 fn reasons_have_outcomes() {
     let of = |outcome| Reason::ALL.iter().filter(|reason| reason.outcome() == outcome).count();
-    assert_eq!((of(Outcome::Forwarded), of(Outcome::Dropped)), (3, 2));
+    assert_eq!((of(Outcome::Forwarded), of(Outcome::Dropped)), (4, 2));
     assert!(Reason::ALL.iter().all(|reason| reason.index() < REASONS));
 }
 

@@ -57,11 +57,13 @@ pub enum Reason {
     NoTaker = 16,
     /// Passed: a component decides on the packet.
     SlowPath = 17,
+    /// Frames sent to an element of the cluster, or out of a port for an element.
+    Balanced = 18,
 }
 
 impl Reason {
     /// All reasons, in order.
-    pub const ALL: [Reason; 18] = [
+    pub const ALL: [Reason; 19] = [
         Reason::ForwardedIpv4,
         Reason::ForwardedIpv6,
         Reason::ForwardedXip,
@@ -80,6 +82,7 @@ impl Reason {
         Reason::SameInterface,
         Reason::NoTaker,
         Reason::SlowPath,
+        Reason::Balanced,
     ];
 
     /// Returns the reason's name.
@@ -103,13 +106,16 @@ impl Reason {
             Reason::SameInterface => "same-interface",
             Reason::NoTaker => "no-taker",
             Reason::SlowPath => "slow-path",
+            Reason::Balanced => "balanced",
         }
     }
 
     /// Returns the end of the way of the frames of this reason.
     pub fn outcome(self) -> Outcome {
         match self {
-            Reason::ForwardedIpv4 | Reason::ForwardedIpv6 | Reason::ForwardedXip => Outcome::Forwarded,
+            Reason::ForwardedIpv4 | Reason::ForwardedIpv6 | Reason::ForwardedXip | Reason::Balanced => {
+                Outcome::Forwarded
+            }
             Reason::Dropped | Reason::Blackhole => Outcome::Dropped,
             _ => Outcome::Passed,
         }

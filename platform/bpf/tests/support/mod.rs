@@ -1,6 +1,7 @@
 //! Threads in the namespaces of a lab's nodes.
 #![allow(dead_code)] // Each test file uses a part.
 
+pub mod balancer;
 pub mod ffi;
 pub mod frame;
 pub mod model;

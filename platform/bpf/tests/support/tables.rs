@@ -38,8 +38,8 @@ pub struct Chain {
     pub slots: Slots,
     pub counters: Counters,
     pub tables: Tables,
-    // Descriptors keep the maps: the pins are only needed while the second program is loaded.
-    _folder: tempfile::TempDir,
+    // Descriptors keep the maps: the pins are only needed while more programs are loaded.
+    folder: tempfile::TempDir,
 }
 
 impl Chain {
@@ -79,7 +79,17 @@ impl Chain {
         let tables = Tables::of(&ip);
         let port = Port { mac: ROUTER, number: PORT, flags: PORT_IPV4 | PORT_IPV6, skipped: 0 };
         tables.set_port(INCOMING, port);
-        Chain { root, ip, slots, counters, tables, _folder: folder }
+        Chain { root, ip, slots, counters, tables, folder }
+    }
+
+    /// Loads one more program of the chain, and fills a slot with it.
+    pub fn add(&self, program: Embedded, slot: Slot) -> Loaded {
+        let pins = Pins::open(&self.folder.path().join("bpf").join("sluice")).unwrap();
+        let maps = ["slots", "counts", "ports"];
+        let share = |loader: Loader, map: &str| loader.share(map, &pins.map_path(map));
+        let loaded = maps.into_iter().fold(Loader::new(program), share).load().unwrap();
+        self.slots.set(slot, loaded.program()).unwrap();
+        loaded
     }
 
     /// Runs the chain once on a frame from [`INCOMING`].

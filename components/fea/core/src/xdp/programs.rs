@@ -28,6 +28,21 @@ pub const PROGRAMS: &[ProgramRow] = &[
         slot: "xip",
         maps: &["xip_lines", "xip_members", "xip_tunnels", "xip_settings", "xip_sources", "xip_counts"],
     },
+    ProgramRow {
+        name: "balance",
+        slot: "balance",
+        maps: &[
+            "balance_interfaces",
+            "balance_ports",
+            "balance_heard",
+            "balance_classes",
+            "balance_blocks",
+            "balance_neighbors",
+            "balance_addresses",
+            "balance_settings",
+            "balance_counts",
+        ],
+    },
 ];
 
 /// The grace time of a program that an earlier FEA left, and the longest that a component may ask for.

@@ -1,0 +1,37 @@
+//! The cluster: many machines that forward as one router (Bianco et al., multistage software routers, 2006). The pure core.
+//!
+//! Balancers stand in front, an Ethernet switch between, routers behind. Neighbors see one router: a balancer leads a frame to
+//! an element by rewriting the destination MAC address ([`frame`]), and rewrites the source of frames on the way back.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`inventory`] | elements, roles, ports |
+//! | [`header`], [`hello`], [`announce`] | authenticated frames between elements; [`key`], [`replay`] |
+//! | [`maglev`], [`flow`] | the table from flows to elements, and the flow hash |
+//! | [`balancer`] | the machine that writes the maps of the program `balance` ([`words`], [`lines`]) |
+//! | [`decision`], [`resolution`] | the program's rules in Rust, for tests and simulations |
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod announce;
+pub mod balancer;
+pub mod classes;
+pub mod decision;
+pub mod flow;
+pub mod frame;
+pub mod header;
+pub mod hello;
+pub mod inventory;
+pub mod key;
+pub mod lines;
+pub mod mac;
+pub mod maglev;
+pub mod policy;
+pub mod reason;
+pub mod replay;
+pub mod resolution;
+pub mod sip;
+pub mod words;

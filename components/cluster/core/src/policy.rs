@@ -1,0 +1,112 @@
+//! The configured choice of elements: classes, modes, and the class of each DSCP.
+
+use crate::frame::ETHER_TYPE;
+use crate::inventory::Role;
+use crate::words::CLASSES;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+/// The choice of an element for a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// The elements in turn: even load, but packets of a flow overtake each other.
+    RoundRobin,
+    /// By the flow hash: packets of a flow stay in order.
+    Flow,
+    /// By the flow hash, with shares in proportion to the elements' weights.
+    Weighted,
+}
+
+/// A class of packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClassPolicy {
+    /// The choice among the elements.
+    pub mode: Mode,
+    /// The role of the elements.
+    pub role: Role,
+}
+
+/// The silence after which an element is passed over by default: three hello frames.
+pub const SILENCE: Duration = Duration::from_millis(30);
+
+/// The configured choice of elements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Policy {
+    classes: Vec<ClassPolicy>,
+    dscp: [u8; 64],
+    /// The silence after which an element is passed over; `None` if elements send no hello frames.
+    pub silence: Option<Duration>,
+    /// The EtherTypes of the cluster's frames: two while the EtherType changes; 0 is none.
+    pub ether_types: [u16; 2],
+}
+
+impl Default for Policy {
+    /// One class, in the mode flow, to routers.
+    fn default() -> Self {
+        Policy {
+            classes: vec![ClassPolicy { mode: Mode::Flow, role: Role::Router }],
+            dscp: [0; 64],
+            silence: Some(SILENCE),
+            ether_types: [ETHER_TYPE, 0],
+        }
+    }
+}
+
+/// A reason against a policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PolicyError {
+    /// There is no class, or there are more than [`CLASSES`].
+    Classes(usize),
+    /// A DSCP leads to a class that does not exist.
+    NoClass(u8),
+    /// The DSCP is larger than 63.
+    Dscp(u8),
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PolicyError::Classes(count) => write!(f, "{count} classes; 1 to {CLASSES} are allowed"),
+            PolicyError::NoClass(class) => write!(f, "there is no class {class}"),
+            PolicyError::Dscp(dscp) => write!(f, "the DSCP {dscp} is larger than 63"),
+        }
+    }
+}
+
+impl core::error::Error for PolicyError {}
+
+impl Policy {
+    /// Makes a policy with the default silence and EtherType. Packets whose DSCP is not in `dscp` are of class 0.
+    ///
+    /// # Errors
+    ///
+    /// If there are too few or too many classes, or a DSCP or its class does not exist.
+    pub fn new(
+        classes: Vec<ClassPolicy>,
+        dscp: impl IntoIterator<Item = (u8, u8)>,
+    ) -> Result<Self, PolicyError> {
+        if classes.is_empty() || classes.len() > CLASSES {
+            return Err(PolicyError::Classes(classes.len()));
+        }
+        let mut policy = Policy { classes, ..Policy::default() };
+        for (dscp, class) in dscp {
+            if usize::from(class) >= policy.classes.len() {
+                return Err(PolicyError::NoClass(class));
+            }
+            *policy.dscp.get_mut(usize::from(dscp)).ok_or(PolicyError::Dscp(dscp))? = class;
+        }
+        Ok(policy)
+    }
+
+    /// Returns the classes.
+    pub fn classes(&self) -> &[ClassPolicy] {
+        &self.classes
+    }
+
+    /// Returns the class of each DSCP.
+    pub fn dscp(&self) -> &[u8; 64] {
+        &self.dscp
+    }
+}
