@@ -142,6 +142,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder");
         assert_eq!(check(root).expect("the tree can be read"), Vec::<String>::new());
         let rows = count(root).expect("the tree can be read");
-        assert!(rows.len() >= 2 && rows.values().all(|rows| rows.len() >= 3), "{rows:?}");
+        // A component that is built in has three rows at least.
+        assert!(rows.values().filter(|rows| rows.len() >= 3).count() >= 2, "{rows:?}");
     }
 }
