@@ -5,6 +5,7 @@
 //! router's.
 
 pub mod explain;
+pub mod offer;
 pub mod report;
 pub mod route;
 mod subject;

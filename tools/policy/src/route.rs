@@ -14,7 +14,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// The properties of a route in words, in the order of error messages.
-const PROPERTIES: [&str; 15] = [
+pub(crate) const PROPERTIES: [&str; 15] = [
     "as-path",
     "community",
     "local-preference",
@@ -32,7 +32,7 @@ const PROPERTIES: [&str; 15] = [
     "route-type",
 ];
 /// A further property, for the condition of the same name.
-const PRESENT: &str = "route-present";
+pub(crate) const PRESENT: &str = "route-present";
 
 /// The reason why words are no route.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]

@@ -161,14 +161,14 @@ async fn follow_statement(
 }
 
 /// Returns the names of the policies in a configuration.
-async fn policies(session: &Session, which: pb::Which) -> Vec<Candidate> {
+pub async fn policies(session: &Session, which: pb::Which) -> Vec<Candidate> {
     let list = ["policy", "policy-statement"].map(String::from);
     let names = keys(session, which, &list, 0, &list).await;
     names.into_iter().map(|name| Candidate::new(name, "")).collect()
 }
 
 /// Returns the existing keys of a list's entries: the word in the key's place of each statement below the list.
-async fn keys(
+pub async fn keys(
     session: &Session,
     which: pb::Which,
     list: &[String],
@@ -205,7 +205,7 @@ async fn revisions(session: &Session) -> Vec<Candidate> {
 }
 
 /// Returns the files that begin like the typed word.
-fn files(partial: &str) -> Vec<Candidate> {
+pub fn files(partial: &str) -> Vec<Candidate> {
     let (folder, name) =
         partial.rsplit_once('/').map_or(("", partial), |(f, n)| (&partial[..f.len() + 1], n));
     let Ok(entries) = std::fs::read_dir(if folder.is_empty() { "." } else { folder }) else {

@@ -3,6 +3,7 @@
 use crate::command_line::complete::{Completion, complete};
 use crate::command_line::flags::{self, Flags};
 use crate::command_line::front;
+use crate::configuration::policy_test;
 use crate::connection::connect::block_on;
 use crate::connection::session::Session;
 use crate::output::Failure;
@@ -95,6 +96,12 @@ fn candidates(text: &str, partial: &str) -> Result<Vec<Candidate>, Failure> {
     let first = words.first().map_or("", String::as_str);
     let roots = front::grammar();
     let is_command = roots.commands.iter().any(|c| c.words[0].word.starts_with(first)) && !first.is_empty();
+    if let [policy, test, asked @ ..] = words.as_slice()
+        && (policy.as_str(), test.as_str()) == ("policy", "test")
+    {
+        let session = Session::new(flags);
+        return block_on(policy_test::completions(&session, asked, partial));
+    }
     if !is_command {
         return Ok(tools(&words, partial));
     }

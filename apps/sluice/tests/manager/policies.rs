@@ -134,9 +134,14 @@ fn terms_move_and_groups_are_inherited() {
 #[test]
 fn names_of_policies_are_completed() {
     let Some(mut router) = Router::up(CONFIGURATION) else { return };
-    for line in ["show policy ", "configure set protocols bgp neighbor 10.0.0.2 export "] {
+    let questions = ["policy test ", "policy test all 10.0.0.0/8 compare "];
+    for line in
+        ["show policy ", "configure set protocols bgp neighbor 10.0.0.2 export "].into_iter().chain(questions)
+    {
         let offered = router.run(&format!("sluice __complete fish 'sluice {line}'"));
         assert!(offered.contains("from-customer") && offered.contains("all"), "{line}: {offered}");
         assert!(!offered.contains("ok"), "names of terms are no policies: {offered}");
     }
+    let offered = router.run("sluice __complete fish 'sluice policy test all 10.0.0.0/8 as neighbor '");
+    assert!(offered.contains("10.0.0.2"), "{offered}");
 }
