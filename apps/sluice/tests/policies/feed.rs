@@ -2,7 +2,7 @@
 //! communities.
 
 use crate::network::{LOCAL_AS, Role};
-use sluice_base::{Asn, IpPrefix};
+use sluice_base::{Asn, IpPrefix, Ipv4Prefix};
 use sluice_bgpsim::message::{Attributes, Voice};
 use sluice_bgpsim::stream::Stream;
 use sluice_bgpsim::trace::Trace;
@@ -127,6 +127,29 @@ pub fn feed(trace: &Trace<'_>, address: Ipv4Addr) -> Vec<u8> {
     octets.extend_from_slice(made.octets(0..made.len()));
     put_end_of_rib(&mut octets);
     octets
+}
+
+/// The prefixes of a flood: each set of attributes replaces an earlier one.
+const FLOODED: u32 = 1000;
+
+/// Returns a route whose set of attributes is not any other number's: 44.x.y.0/24 with a large community.
+pub fn distinct(address: Ipv4Addr, number: u32) -> Vec<u8> {
+    let mut attributes = Attributes::default();
+    let community = [LOCAL_AS, number, 1].map(u32::to_be_bytes);
+    put_transitive(code::LARGE_COMMUNITY, community.as_flattened(), &mut attributes.rest);
+    route(address, &attributes, Ipv4Addr::from(0x2c00_0000 | (number % FLOODED) << 8))
+}
+
+/// Returns a route of its own: 45.0.x.0/24.
+pub fn single(address: Ipv4Addr, number: u32) -> (Ipv4Prefix, Vec<u8>) {
+    let first = Ipv4Addr::from(0x2d00_0000 | number << 8);
+    (format!("{first}/24").parse().unwrap(), route(address, &Attributes::default(), first))
+}
+
+fn route(address: Ipv4Addr, attributes: &Attributes, first: Ipv4Addr) -> Vec<u8> {
+    let mut made = Stream::default();
+    voice(address).announce(attributes, &[prefix(first, 24)], &mut made);
+    made.octets(0..made.len()).to_vec()
 }
 
 /// Appends the End-of-RIB marker: an UPDATE of IPv4 unicast without content (RFC 4724, section 2).

@@ -9,6 +9,7 @@
 
 mod daemon;
 mod feed;
+mod flood;
 mod network;
 mod pair;
 mod peer;
@@ -30,5 +31,12 @@ fn route_maps_of_frr() {
 fn filters_of_bird() {
     if router_lab::possible() {
         proof::run(Daemon::Bird);
+    }
+}
+
+#[test]
+fn a_flood_of_distinct_attributes_delays_nobody_else() {
+    if router_lab::possible() {
+        flood::run();
     }
 }
