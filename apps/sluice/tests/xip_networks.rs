@@ -7,9 +7,10 @@ mod router_lab;
 use router_lab::xip::{at, commit_at, config, link, mac, node, ping};
 use router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const NEAR: &str = "hid-1111111111111111111111111111111111111111";
 const LEFT: &str = "hid-2222222222222222222222222222222222222222";
@@ -48,23 +49,27 @@ fn is_way(way: &[String], over: &[&str]) -> bool {
     way.len() == over.len() && way.iter().zip(over).all(|(hop, xid)| hop.contains(xid))
 }
 
-/// Sends echo requests all the time while `work` runs, and returns the numbers of answered and of other requests.
-fn under_traffic(lab: &RouterLab, address: &str, work: impl FnOnce()) -> (u32, u32) {
-    let (is_over, answered, others) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+/// Sends echo requests all the time while `work` runs, and returns how many had which answer.
+fn under_traffic(lab: &RouterLab, address: &str, work: impl FnOnce()) -> BTreeMap<String, u32> {
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let requests = scope.spawn(|| {
+            let mut answers = BTreeMap::new();
             while !is_over.load(Ordering::Relaxed) {
-                let count = if ping(lab, "near", address) == "reply" { &answered } else { &others };
-                count.fetch_add(1, Ordering::Relaxed);
+                let answer = at(lab, "near", &["request", "xip", "ping", address]);
+                *answers
+                    .entry(answer["kind"].as_str().map_or(answer.to_string(), str::to_owned))
+                    .or_default() += 1;
             }
+            answers
         });
         let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         is_over.store(true, Ordering::Relaxed);
         if let Err(panic) = worked {
             std::panic::resume_unwind(panic);
         }
-    });
-    (answered.into_inner(), others.into_inner())
+        requests.join().unwrap()
+    })
 }
 
 #[test]
@@ -79,22 +84,25 @@ fn redirects_move_traffic_between_two_ways_without_a_loss() {
     lab.until("the way is the upper one", |lab| is_way(&way(lab, &far), &[LEFT, UPPER, RIGHT, FAR]));
 
     // The lower router knows its neighbors before traffic is led there.
-    lab.until("the lower router is known", |lab| {
-        lab.ask(&["show", "routes", "--xid"]).to_string().contains(LOWER)
-            && at(lab, "right", &["show", "routes", "--xid"]).to_string().contains(LOWER)
-            && at(lab, "lower", &["show", "routes", "--xid"]).to_string().contains(RIGHT)
+    let knows = |lab: &RouterLab, node: &str, hid: &str| {
+        at(lab, node, &["show", "xip", "neighbors"]).to_string().contains(hid)
+    };
+    lab.until("the lower router is known, and knows its neighbors", |lab| {
+        [("sluice", LOWER), ("right", LOWER), ("lower", RIGHT), ("lower", LEFT)]
+            .iter()
+            .all(|(node, hid)| knows(lab, node, hid))
     });
     let redirect = |from: &str, to: &str| {
         let path = format!("protocols static xid-route {FAR_DOMAIN} gateway");
         vec![format!("set {path} {to}"), format!("delete {path} {from}")]
     };
-    let (answered, others) = under_traffic(&lab, &far, || {
+    let answers = under_traffic(&lab, &far, || {
         for (from, to) in [(UPPER, LOWER), (LOWER, UPPER), (UPPER, LOWER)] {
             commit_at(&lab, "sluice", &redirect(from, to));
             lab.until("the other way is taken", |lab| is_way(&way(lab, &far), &[LEFT, to, RIGHT, FAR]));
         }
     });
-    assert!(answered > 5 && others == 0, "{answered} answered, {others} not");
+    assert!(answers.len() == 1 && answers.get("reply") > Some(&5), "{answers:?}");
 
     // A host in the first edge, its domain as the fallback: the last router knows the host as its neighbor.
     let fallback = format!("{FAR_DOMAIN}-1:{FAR}-10");
@@ -140,7 +148,7 @@ fn a_second_version_of_hosts_replaces_the_first_router_by_router() {
         ("sluice", (NEAR, "eth0", mac(&lab, "near", "eth0")), (RIGHT, "eth1", mac(&lab, "right", "eth0"))),
         ("right", (LEFT, "eth0", mac(&lab, "sluice", "eth1")), (FAR, "eth1", mac(&lab, "far", "eth0"))),
     ];
-    let (answered, others) = under_traffic(&lab, &far, || {
+    let answers = under_traffic(&lab, &far, || {
         for (name, (before, left, left_mac), (behind, right, right_mac)) in routers {
             let new = [
                 &["set xip principal hidv2".to_owned()][..],
@@ -152,7 +160,7 @@ fn a_second_version_of_hosts_replaces_the_first_router_by_router() {
             commit_at(&lab, name, &["delete xip principal hid".to_owned()]);
         }
     });
-    assert!(answered > 5 && others == 0, "{answered} answered, {others} not");
+    assert!(answers.len() == 1 && answers.get("reply") > Some(&5), "{answers:?}");
     for name in ["sluice", "right"] {
         let principals = at(&lab, name, &["show", "xip", "principals"])["principals"].clone();
         let names: Vec<&str> =

@@ -37,6 +37,19 @@ fn a_late_host_learns_the_others_within_a_tick_or_two() {
 }
 
 #[test]
+fn a_late_host_of_a_small_segment_learns_the_others_at_its_first_announcement() {
+    for form in [Form::Basic, Form::Monitoring] {
+        let mut world = World::new(4, form, LinkProof::Off);
+        world.dead = vec![4];
+        world.pass(SECOND);
+        world.dead.clear();
+        // A tick, and the time to an introduction.
+        world.pass(SECOND * 6);
+        assert_eq!(world.usable(4), [1, 2, 3]);
+    }
+}
+
+#[test]
 fn a_segment_carries_few_announcements_however_many_hosts_it_has() {
     let mut world = World::new(40, Form::Basic, LinkProof::Off);
     world.pass(SECOND * 30);

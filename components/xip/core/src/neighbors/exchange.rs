@@ -13,6 +13,10 @@ use sluice_machine::Outbox;
 pub(super) const ANNOUNCE: Duration = Duration::from_secs(5);
 /// The least time between two answers with lists on a link.
 const BETWEEN_ANSWERS: Duration = Duration::from_millis(100);
+/// The time until this host introduces itself to a new neighbor: neighbors that come together are answered together.
+const INTRODUCE: Duration = Duration::from_millis(100);
+/// The number of hosts of a link that introduce themselves to a new neighbor, about.
+const INTRODUCTIONS: u32 = 4;
 
 /// Octets of a frame before the HIDs of an announcement, without clock.
 const ANNOUNCEMENT_HEAD: usize = 4 + Mac::LEN;
@@ -23,7 +27,7 @@ impl Neighbors {
     /// Announces the local HIDs if they changed since the last tick, and otherwise with the probability of [`Self::draws`].
     pub(super) fn announce(&mut self, now: Instant, interface: InterfaceIndex, out: &mut Outbox<Output>) {
         self.timers.start(now, Timer::Announce(interface), ANNOUNCE);
-        let is_drawn = self.draws(interface);
+        let is_drawn = self.draws(interface, 1);
         let clock = self.clock(now);
         let Some(link) = self.links.get_mut(&interface) else { return };
         let is_changed = core::mem::take(&mut link.is_changed);
@@ -38,13 +42,13 @@ impl Neighbors {
         }
     }
 
-    /// Draws with the probability me / (me + others): local HIDs and known neighbors of the link. So a link with many hosts
-    /// carries about one announcement a tick.
-    fn draws(&mut self, interface: InterfaceIndex) -> bool {
+    /// Draws with the probability me / (me + others), local HIDs and known neighbors of the link, times `hosts`. So about as many
+    /// hosts of a link draw, however many there are.
+    fn draws(&mut self, interface: InterfaceIndex, hosts: u32) -> bool {
         let Some(link) = self.links.get(&interface) else { return false };
         let own = link.settings.hids.len() as u32;
         let all = own.saturating_add(self.table.count(interface) as u32);
-        let threshold = u32::MAX.checked_div(all).unwrap_or(0).saturating_mul(own);
+        let threshold = u32::MAX.checked_div(all).unwrap_or(0).saturating_mul(own).saturating_mul(hosts);
         let drawn = (self.rng.next_u64() >> 32) as u32;
         own > 0 && drawn <= threshold
     }
@@ -67,11 +71,24 @@ impl Neighbors {
             self.drops.count("replayed");
             return;
         }
+        let is_new = hids.iter().any(|hid| self.table.get(neighbor(hid)).is_none());
         for hid in hids {
             self.learn(now, neighbor(hid), Origin::Announced, clock, out);
         }
-        if self.draws(interface) {
+        if self.draws(interface, 1) {
             self.answer(now, interface, *sender, out);
+        }
+        if is_new && self.draws(interface, INTRODUCTIONS) {
+            self.introduce(now, interface);
+        }
+    }
+
+    /// Announces the local HIDs soon: a host that came later than this one has not heard of them.
+    fn introduce(&mut self, now: Instant, interface: InterfaceIndex) {
+        if let Some(link) = self.links.get_mut(&interface)
+            && !core::mem::replace(&mut link.is_changed, true)
+        {
+            self.timers.start(now, Timer::Announce(interface), INTRODUCE);
         }
     }
 
