@@ -9,6 +9,7 @@ use router_lab::xdp::{
 };
 use router_lab::{RouterLab, possible, share};
 use serde_json::Value;
+use std::path::PathBuf;
 
 #[test]
 fn a_router_forwards_by_xdp() {
@@ -82,6 +83,38 @@ fn the_programs_forward_whoever_dies() {
         assert!(attached.contains("xdp"), "{attached}");
         ping(&lab, "203.0.113.1");
     });
+}
+
+/// A router of another version finds the links of the old root program: it makes a chain of its own beside, and moves the links
+/// there when that chain forwards. What makes a version another one is the hash in the name of the chain's folder.
+#[test]
+fn another_version_takes_the_links_over_without_a_loss() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = PLAIN.up();
+    let chains = |lab: &RouterLab| -> Vec<PathBuf> {
+        // The bpffs is mounted where the router's processes see it.
+        let root = PathBuf::from(format!("/proc/{}/root", lab.pid("rib").unwrap()));
+        let folder = root.join(lab.run_dir().strip_prefix("/").unwrap()).join("forwarding/bpf");
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.display().to_string().contains("/chain-")).collect()
+    };
+    let names = |lab: &RouterLab| -> Vec<String> {
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        chains(lab).iter().map(name).collect()
+    };
+    let [own] = &chains(&lab)[..] else { panic!("{:?}", names(&lab)) };
+    let present = names(&lab);
+    without_loss(&lab, FAR[0].0, "another version", || {
+        std::fs::rename(own, own.with_file_name("chain-of-another-version")).unwrap();
+        kill(&lab, "fea");
+        lab.until("the fast path forwards by the new chain", |lab| is_live(lab) && names(lab) == present);
+    });
+    for (address, reason) in FAR {
+        assert!(is_forwarded(&lab, address, reason), "{}", forwarding(&lab));
+    }
 }
 
 /// Interfaces go down, get another MTU and another name and are removed; another program is attached before Sluice's.
