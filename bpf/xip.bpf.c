@@ -43,6 +43,9 @@ struct {
     __type(value, struct xip_settings);
 } xip_settings SEC(".maps");
 
+// The tunnels read the settings.
+#include "tunnel.h"
+
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, XIP_SOURCES);
@@ -224,6 +227,32 @@ static __always_inline int forward(struct xdp_md *ctx, struct port *port, struct
     return end_at(ctx, port, REASON_FORWARDED_XIP, bpf_redirect(member->interface, 0));
 }
 
+// Returns the far end of a tunnel as a word (`struct xip_tunnel`), 0 for none.
+static __always_inline __u64 far_end(__u32 index)
+{
+    struct xip_tunnel *tunnel = bpf_map_lookup_elem(&xip_tunnels, &index);
+    return tunnel ? *(volatile word64 *)tunnel : 0;
+}
+
+// Sends a packet of `length` octets to the far end `end` of a tunnel.
+static __always_inline int tunnel(struct xdp_md *ctx, struct port *port, struct xip_settings *settings, __u64 end, __u32 length)
+{
+    struct xip_header *header = xip_of(ctx);
+    if ((void *)(header + 1) > frame_end(ctx))
+        return drop(ctx, port, XIP_SHORT);
+    if (!header->hop_limit)
+        return fail(ctx, port, settings, XIP_HOP_LIMIT);
+    int interface = into_tunnel(ctx, end, length);
+    if (interface < 0)
+        return drop(ctx, port, XIP_NO_MEMBER);
+    if (!interface) {
+        note(XIP_NO_WAY);
+        return to_user(ctx, port, settings);
+    }
+    note(XIP_TUNNELED);
+    return end_at(ctx, port, REASON_FORWARDED_XIP, bpf_redirect(interface, 0));
+}
+
 // Returns true if the header's first 8 octets pass the checks at reception (docs/xia/wire.md).
 static __always_inline int begins_well(struct xip_header *header)
 {
@@ -237,6 +266,17 @@ SEC("xdp")
 int sluice_xip(struct xdp_md *ctx)
 {
     struct port *port = port_of(ctx);
+    if (ether_class(ctx) == CLASS_IPV4) {
+        struct ethhdr *outer = frame_start(ctx);
+        if ((void *)(outer + 1) > frame_end(ctx) || !port || !(port->flags & PORT_IPV4) || !is_for(outer, port))
+            return continue_after(ctx, SLOT_XIP);
+        int taken = from_tunnel(ctx);
+        if (taken < 0)
+            return drop(ctx, port, XIP_SHORT);
+        if (!taken)
+            return continue_after(ctx, SLOT_XIP);
+        note(XIP_FROM_TUNNEL);
+    }
     struct ethhdr *ethernet = frame_start(ctx);
     struct xip_header *header = (void *)(ethernet + 1);
     __u32 zero = 0;
@@ -277,6 +317,13 @@ int sluice_xip(struct xdp_md *ctx)
         __u32 action = answer & 0xff, index = answer >> 32;
         if (action == XIP_FORWARD)
             return forward(ctx, port, settings, index);
+        if (action == XIP_TUNNEL) {
+            __u64 end = far_end(index);
+            // A number of a tunnel is given out again when no answer has it any more.
+            if (find(&hashes, settings) != answer)
+                end = 0;
+            return tunnel(ctx, port, settings, end, length);
+        }
         if (action == XIP_DROP)
             return drop(ctx, port, XIP_DROPPED);
         if (action == XIP_UNREACHABLE)

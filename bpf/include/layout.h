@@ -7,7 +7,7 @@
 
 // The version of the layouts of shared maps. A change of a map or a struct raises the number.
 enum layout {
-    LAYOUT_VERSION = 4,
+    LAYOUT_VERSION = 5,
 };
 
 // The slots of the chain, in the order in which a frame visits the programs.
@@ -199,14 +199,12 @@ enum xip_action {
 #define XIP_MEMBERS (1 << 14)
 #define XIP_TUNNELS (1 << 12)
 
-// The far end of a tunnel, in network order.
+// The far end of a tunnel, in network order: one word, so that user space changes the entry by one store.
 struct xip_tunnel {
-    __u32 destination;
-    __u32 source;
-    __u16 destination_port;
-    __u16 source_port;
-    // 1 while user space changes the entry, and for an unused one.
-    __u32 is_closed;
+    __u32 address;
+    // 0 in an entry without a far end.
+    __u16 port;
+    __u16 reserved;
 };
 
 // Words of the hashes' key: two for each pair of 32-bit words of a row, four more by which the second hash is shifted.
@@ -226,6 +224,11 @@ struct xip_settings {
     __u64 punt_burst;
     // 1 if user space reports undeliverable packets to their senders: such packets go there, within the budget.
     __u64 has_reports;
+    // This host's end of all tunnels, in network order: one word. The address 0 stands for none.
+    __u32 tunnel_address;
+    __u16 tunnel_port;
+    // 1 if the UDP checksum of datagrams sent is computed.
+    __u16 has_checksum;
 };
 
 // Sources of packets to user space, by a hash of interface and sender.
@@ -261,6 +264,10 @@ enum xip_reason {
     XIP_NOT_REACHED = 16,
     XIP_NOT_SUPPORTED = 17,
     XIP_DUG = 18,
+    // Taken out of a datagram for this host's end of the tunnels.
+    XIP_FROM_TUNNEL = 19,
+    // Left to user space: the datagram does not fit the way to the far end, or there is no way yet.
+    XIP_NO_WAY = 20,
     XIP_REASONS = 32,
 };
 

@@ -4,7 +4,7 @@
 mod router_lab;
 
 use router_lab::bird::{commit, kill};
-use router_lab::xip::{at, config, node, ping};
+use router_lab::xip::{at, config, link, node, ping};
 use router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
 use std::path::Path;
@@ -231,6 +231,53 @@ fn islands_reach_each_other_through_tunnels() {
     let address = format!("u4id-0a02000235d50000000000000000000000000000-1:{FAR}-10");
     lab.until("the other island answers", |lab| ping(lab, "near", &address) == "reply");
     assert_eq!(ping(&lab, "near", &far_only()), "unreachable");
+}
+
+/// A host, a router with a tunnel, an IP router, a router with a tunnel that is the far host.
+#[test]
+fn packets_of_warm_rows_go_through_tunnels_without_the_process() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let end_of = |address: &str| format!("u4id-{address}35d50000000000000000000000000000");
+    let (middle_end, far_end) = (end_of("0a010002"), end_of("0a020002"));
+    let near = config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, MIDDLE)], "");
+    let redirects = [(NEAR_DOMAIN, NEAR), (FAR_DOMAIN, far_end.as_str())];
+    let more = "interface eth1 { neighbors false; } tunnel { local 10.1.0.2; }";
+    let middle = config("both; ipv4 true", &["eth0"], &[MIDDLE], &redirects, more);
+    let back = [(NEAR_DOMAIN, middle_end.as_str())];
+    let far = config("kernel", &[], &[FAR, FAR_DOMAIN], &back, "tunnel { local 10.2.0.2; }");
+    let topology = node("near", &near)
+        + &format!("[nodes.sluice]\ndaemon = 'sluice'\nroutes = ['default via 10.1.0.1']\nconfig = '''{middle}'''\n")
+        + "[nodes.ip]\nforwarding = true\n"
+        + &format!("[nodes.far]\ndaemon = 'sluice'\nroutes = ['default via 10.2.0.1']\nconfig = '''{far}'''\n")
+        + &link("near:eth0", "sluice:eth0")
+        + "[[links]]\na = 'sluice:eth1'\nb = 'ip:eth0'\nxdp = true\n\
+           a_addresses = ['10.1.0.2/24']\nb_addresses = ['10.1.0.1/24']\n\
+           [[links]]\na = 'ip:eth1'\nb = 'far:eth0'\nxdp = true\n\
+           a_addresses = ['10.2.0.1/24']\nb_addresses = ['10.2.0.2/24']\n";
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    lab.until("the other island answers by the program's tunnel", |lab| {
+        ping(lab, "near", &self::far()) == "reply"
+            && counter(lab, "fast", "tunneled") > 0
+            && counter(lab, "fast", "from-tunnel") > 0
+    });
+    let counts = |lab: &RouterLab| {
+        let fast = ["tunneled", "from-tunnel", "to-user", "no-way"].map(|reason| counter(lab, "fast", reason));
+        (fast, counter(lab, "slow", "tunneled"))
+    };
+    let ([tunneled, arrived, up, no_way], slow) = counts(&lab);
+    (0..20).for_each(|_| assert_eq!(ping(&lab, "near", &self::far()), "reply"));
+    assert_eq!(counts(&lab), ([tunneled + 20, arrived + 20, up, no_way], slow));
+    let cache = lab.ask(&["show", "xip", "cache"]).to_string();
+    assert!(cache.contains("\"tunnel\""), "{cache}");
+
+    // Without the tunnel the row has another answer, and datagrams for the former end go to nobody.
+    commit(&lab, "delete xip tunnel");
+    lab.until("the tunnel is gone", |lab| ping(lab, "near", &self::far()) != "reply");
+    commit(&lab, "set xip tunnel local 10.1.0.2");
+    lab.until("the tunnel is back", |lab| ping(lab, "near", &self::far()) == "reply");
 }
 
 /// The far host without a way to it.

@@ -59,6 +59,7 @@ impl XiaRouter {
             punts_per_second: 1,
             punt_burst: 0,
             has_reports: false,
+            tunnel: None,
         });
         chain.fill(Slot::Xip, &program)?;
 

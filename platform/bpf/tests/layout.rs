@@ -36,11 +36,22 @@ fn structs_have_the_same_sizes_and_offsets() {
     let cache = btf::types(Embedded::Xip.object().unwrap());
     same!(cache, "xip_slot", CacheSlot { tag, answer });
     same!(cache, "xip_line", CacheLine { slot });
-    same!(cache, "xip_tunnel", Tunnel { destination, source, destination_port, source_port, is_closed });
+    same!(cache, "xip_tunnel", Tunnel { address, port, reserved });
     same!(
         cache,
         "xip_settings",
-        Settings { key, line_shift, shadow_interval, multiplier, punt_interval, punt_burst, has_reports }
+        Settings {
+            key,
+            line_shift,
+            shadow_interval,
+            multiplier,
+            punt_interval,
+            punt_burst,
+            has_reports,
+            tunnel_address,
+            tunnel_port,
+            has_checksum
+        }
     );
     same!(cache, "xip_source", Source { time });
     same!(cache, "xip_count", ReasonCount { packets });

@@ -8,9 +8,12 @@ use crate::anchor::{Deps, Touch};
 use crate::answer::{Action, Answer};
 use crate::cache::{AnswerWord, Cache, CacheEntryId, HashKey, Lines, Put};
 use crate::forest::Forest;
+use crate::ports::Ports;
 use crate::router::{Outcome, Router};
 use crate::row::Row;
+use crate::wire::udp;
 use alloc::vec::Vec;
+use core::net::SocketAddr;
 use sluice_base::{Instant, Xid};
 
 /// Numbers of the program's actions (`enum xip_action` of `bpf/include/layout.h`).
@@ -27,22 +30,28 @@ pub mod action {
     pub const UNREACHABLE: u8 = 4;
     /// Drop: the XID does not work in this place.
     pub const UNSUPPORTED: u8 = 5;
+    /// Send in a UDP datagram to a tunnel.
+    pub const TUNNEL: u8 = 6;
 }
 
-/// Returns an answer as the program reads it. Treatments that the program does not know are this process's.
-pub fn word(answer: Answer) -> AnswerWord {
+/// Returns an answer as the program reads it, and stores the value that the answer names. Treatments that the program does not know
+/// are this process's.
+fn word(answer: Answer, ports: &Ports, lines: &mut impl Lines) -> AnswerWord {
     let Answer::Chosen { edge, action } = answer else {
         return AnswerWord::new(action::UNREACHABLE, 0, 0);
     };
-    match action {
-        Action::Dig => AnswerWord::new(action::DIG, edge, 0),
-        Action::Forward(neighbor) => AnswerWord::new(action::FORWARD, edge, neighbor.0),
-        Action::Drop => AnswerWord::new(action::DROP, edge, 0),
-        Action::Unsupported => AnswerWord::new(action::UNSUPPORTED, edge, 0),
-        Action::Tunnel(_) | Action::Replicate { .. } | Action::Deliver | Action::PerPacket => {
-            AnswerWord::new(action::UP, edge, 0)
-        }
-    }
+    let (number, index) = match action {
+        Action::Dig => (action::DIG, 0),
+        Action::Forward(neighbor) => (action::FORWARD, neighbor.0),
+        Action::Drop => (action::DROP, 0),
+        Action::Unsupported => (action::UNSUPPORTED, 0),
+        Action::Tunnel(tunnel) => match ports.far_end(tunnel).map(udp::end) {
+            Some(Ok(SocketAddr::V4(end))) if lines.set_tunnel(tunnel, end) => (action::TUNNEL, tunnel.0),
+            _ => (action::UP, 0),
+        },
+        Action::Replicate { .. } | Action::Deliver | Action::PerPacket => (action::UP, 0),
+    };
+    AnswerWord::new(number, edge, index)
 }
 
 /// Counts of what changes did to cached rows.
@@ -190,10 +199,10 @@ impl<L: Lines> Answers<L> {
             Outcome::Failed(_) => return None,
         };
         self.loose = Some(answer);
-        if let Some(id) = cached {
+        if let (Some(id), Some(cache)) = (cached, &mut self.cache) {
             // The packet came here because the program left it to this process, or to check a hit.
             self.reached.checked += 1;
-            if self.cache.as_ref().and_then(|cache| cache.answer(id)) != Some(word(answer)) {
+            if cache.answer(id) != Some(word(answer, self.router.ports(), cache.lines_mut())) {
                 self.reached.wrong += 1;
                 self.take_out(id);
             }
@@ -212,7 +221,8 @@ impl<L: Lines> Answers<L> {
 
     fn keep(&mut self, row: &Row, answer: Answer) {
         let Some(cache) = &mut self.cache else { return };
-        match cache.put(row, word(answer)) {
+        let word = word(answer, self.router.ports(), cache.lines_mut());
+        match cache.put(row, word) {
             Put::NotAdmitted => {}
             Put::Collision { lost } => {
                 self.forget(lost);
@@ -270,7 +280,8 @@ impl<L: Lines> Answers<L> {
                 self.router.decide(now, &row, &mut self.deps)
         {
             if is_cacheable && self.forest.attach(id, self.deps.anchors()).is_ok() {
-                cache.set(id, word(answer));
+                let word = word(answer, self.router.ports(), cache.lines_mut());
+                cache.set(id, word);
                 self.reached.overwritten += 1;
                 let before = self.kept.get_mut(id.0 as usize).and_then(|place| place.replace(answer));
                 if let Some(before) = before {

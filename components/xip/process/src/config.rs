@@ -2,7 +2,7 @@
 
 use crate::ip_routes::IpRouteSettings;
 use crate::keys::{HostKey, KeyError};
-use crate::maps::ProgramSettings;
+use crate::maps::{ProgramSettings, TunnelEnd};
 use serde::Deserialize;
 use serde_json::Value;
 use sluice_base::{Xid, XidType};
@@ -263,6 +263,10 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         punts_per_second: tree.budget.rate,
         punt_burst: tree.budget.burst,
         has_reports: tree.xcmp,
+        tunnel: local.and_then(|local| match local {
+            SocketAddr::V4(local) => Some(TunnelEnd { local, has_checksum: tunnel.checksum }),
+            SocketAddr::V6(_) => None,
+        }),
     };
     let line_bits = tree.cache.lines.max(2).next_power_of_two().ilog2();
     let types = |names: Vec<String>| names.iter().filter_map(|name| name.parse().ok()).collect();

@@ -16,6 +16,8 @@ mod service;
 mod tunnel;
 mod view;
 
+pub use ffi::leave_out_checksums;
+
 sluice_xrl::include_idl!();
 
 use config::{ConfigError, Settings};

@@ -50,6 +50,7 @@ fn action_name(word: u64) -> &'static str {
         action::DROP => "drop",
         action::UNREACHABLE => "unreachable",
         action::UNSUPPORTED => "unsupported",
+        action::TUNNEL => "tunnel",
         _ => "up",
     }
 }

@@ -57,20 +57,16 @@ pub enum CacheAction {
     Tunnel = 6,
 }
 
-/// The far end of a tunnel in network order (`struct xip_tunnel`).
+/// The far end of a tunnel in network order, written as one word (`struct xip_tunnel`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct Tunnel {
     /// The far end's IPv4 address.
-    pub destination: u32,
-    /// This host's IPv4 address.
-    pub source: u32,
-    /// The far end's UDP port.
-    pub destination_port: u16,
-    /// This host's UDP port.
-    pub source_port: u16,
-    /// 1 while the entry changes, and for an unused entry.
-    pub is_closed: u32,
+    pub address: u32,
+    /// The far end's UDP port; 0 in an entry without a far end.
+    pub port: u16,
+    /// Always 0.
+    pub reserved: u16,
 }
 
 /// Settings of the program (`struct xip_settings`).
@@ -91,6 +87,12 @@ pub struct Settings {
     pub punt_burst: u64,
     /// 1 if undeliverable packets go to user space.
     pub has_reports: u64,
+    /// The IPv4 address of this host's end of all tunnels, in network order; 0 for none.
+    pub tunnel_address: u32,
+    /// The UDP port of this host's end, in network order.
+    pub tunnel_port: u16,
+    /// 1 if datagrams have a UDP checksum.
+    pub has_checksum: u16,
 }
 
 /// The budget of a source (`struct xip_source`).
@@ -110,7 +112,7 @@ pub struct ReasonCount {
 }
 
 /// The reasons by which XIP packets are counted (`enum xip_reason`), with their names.
-pub const REASON_NAMES: [(u32, &str); 19] = [
+pub const REASON_NAMES: [(u32, &str); 21] = [
     (0, "hit"),
     (1, "miss"),
     (2, "shadowed"),
@@ -130,4 +132,6 @@ pub const REASON_NAMES: [(u32, &str); 19] = [
     (16, "not-reached"),
     (17, "not-supported"),
     (18, "dug"),
+    (19, "from-tunnel"),
+    (20, "no-way"),
 ];
