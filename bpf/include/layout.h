@@ -193,6 +193,8 @@ enum xip_action {
     XIP_UNSUPPORTED = 5,
     // Send in a UDP datagram to the tunnel `index`.
     XIP_TUNNEL = 6,
+    // Send a copy to each member of the set `index`.
+    XIP_COPY = 7,
 };
 
 // The number of neighbors with a `struct member` in the map `xip_members`.
@@ -205,6 +207,27 @@ struct xip_tunnel {
     // 0 in an entry without a far end.
     __u16 port;
     __u16 reserved;
+};
+
+// Sets of members that get copies, of at most `XIP_SET_MEMBERS` members, each on another interface.
+#define XIP_SETS (1 << 11)
+#define XIP_SET_MEMBERS 63
+
+// The interfaces of XIP for copies.
+#define XIP_DEVICES 1024
+
+struct xip_copy {
+    // The interface's index.
+    __u32 interface;
+    // The member's number in `xip_members`.
+    __u32 member;
+};
+
+struct xip_set {
+    // 0 while user space changes the set; otherwise another number than that of the set's former content.
+    __u32 version;
+    __u32 count;
+    struct xip_copy copy[XIP_SET_MEMBERS];
 };
 
 // Words of the hashes' key: two for each pair of 32-bit words of a row, four more by which the second hash is shifted.
@@ -268,6 +291,9 @@ enum xip_reason {
     XIP_FROM_TUNNEL = 19,
     // Left to user space: the datagram does not fit the way to the far end, or there is no way yet.
     XIP_NO_WAY = 20,
+    // Packets given to all interfaces for copies, and copies sent.
+    XIP_REPLICATED = 21,
+    XIP_COPIED = 22,
     XIP_REASONS = 32,
 };
 

@@ -4,7 +4,7 @@
 mod router_lab;
 
 use router_lab::bird::{commit, kill};
-use router_lab::xip::{at, config, link, node, ping};
+use router_lab::xip::{at, config, counter, link, node, ping};
 use router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
 use std::path::Path;
@@ -40,13 +40,6 @@ fn row(engine: &str) -> String {
         + &node("far", &far)
         + "[[links]]\na = 'near:eth0'\nb = 'sluice:eth0'\nxdp = true\n\
            [[links]]\na = 'far:eth0'\nb = 'sluice:eth1'\nxdp = true\n"
-}
-
-fn counter(lab: &RouterLab, path: &str, reason: &str) -> u64 {
-    let counters = lab.ask(&["show", "xip", "counters"]);
-    let all = counters["counters"].as_array().into_iter().flatten();
-    let found = all.filter(|counter| counter["path"] == path && counter["reason"] == reason);
-    found.filter_map(|counter| counter["count"].as_str()?.parse::<u64>().ok()).sum()
 }
 
 fn cache(lab: &RouterLab, field: &str) -> u64 {
@@ -249,9 +242,13 @@ fn packets_of_warm_rows_go_through_tunnels_without_the_process() {
     let back = [(NEAR_DOMAIN, middle_end.as_str())];
     let far = config("kernel", &[], &[FAR, FAR_DOMAIN], &back, "tunnel { local 10.2.0.2; }");
     let topology = node("near", &near)
-        + &format!("[nodes.sluice]\ndaemon = 'sluice'\nroutes = ['default via 10.1.0.1']\nconfig = '''{middle}'''\n")
+        + &format!(
+            "[nodes.sluice]\ndaemon = 'sluice'\nroutes = ['default via 10.1.0.1']\nconfig = '''{middle}'''\n"
+        )
         + "[nodes.ip]\nforwarding = true\n"
-        + &format!("[nodes.far]\ndaemon = 'sluice'\nroutes = ['default via 10.2.0.1']\nconfig = '''{far}'''\n")
+        + &format!(
+            "[nodes.far]\ndaemon = 'sluice'\nroutes = ['default via 10.2.0.1']\nconfig = '''{far}'''\n"
+        )
         + &link("near:eth0", "sluice:eth0")
         + "[[links]]\na = 'sluice:eth1'\nb = 'ip:eth0'\nxdp = true\n\
            a_addresses = ['10.1.0.2/24']\nb_addresses = ['10.1.0.1/24']\n\
@@ -264,7 +261,8 @@ fn packets_of_warm_rows_go_through_tunnels_without_the_process() {
             && counter(lab, "fast", "from-tunnel") > 0
     });
     let counts = |lab: &RouterLab| {
-        let fast = ["tunneled", "from-tunnel", "to-user", "no-way"].map(|reason| counter(lab, "fast", reason));
+        let fast =
+            ["tunneled", "from-tunnel", "to-user", "no-way"].map(|reason| counter(lab, "fast", reason));
         (fast, counter(lab, "slow", "tunneled"))
     };
     let ([tunneled, arrived, up, no_way], slow) = counts(&lab);

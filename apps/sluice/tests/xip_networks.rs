@@ -4,7 +4,7 @@
 
 mod router_lab;
 
-use router_lab::xip::{at, commit_at, config, link, mac, node, ping};
+use router_lab::xip::{at, commit_at, config, counter, link, mac, node, ping};
 use router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
 use std::path::Path;
@@ -209,7 +209,8 @@ fn one_filter_reaches_a_tree_of_receivers_and_nobody_else() {
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
     };
     let mut listeners: Vec<_> = (1..=RECEIVERS).map(listen).collect();
-    // The listeners' sockets are open, and the program knows the filter's first packet.
+    lab.until("the program forwards", |lab| lab.ask(&["show", "xip", "principals"])["fast_path"] == true);
+    // The listeners' sockets are open.
     std::thread::sleep(std::time::Duration::from_secs(2));
     let filter = |receivers: usize| {
         let ids = (0..=receivers).map(link_id);
@@ -226,6 +227,14 @@ fn one_filter_reaches_a_tree_of_receivers_and_nobody_else() {
             );
         }
     }
+    // The process has decided on each filter's first packet and sent the copies; the program has sent those of the other two.
+    let counts = ["to-user", "replicated", "copied"].map(|reason| counter(&lab, "fast", reason));
+    assert_eq!(
+        counts,
+        [4, 8, 2 * (2 + 4 + 8 + RECEIVERS as u64)],
+        "{}",
+        lab.ask(&["show", "xip", "counters"])
+    );
     for (number, listener) in (1..).zip(&mut listeners) {
         listener.kill().unwrap();
         let mut heard = String::new();

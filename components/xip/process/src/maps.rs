@@ -1,23 +1,27 @@
 //! The maps of the program `xip` in this process's memory.
 
+use sluice_base::InterfaceIndex;
 use sluice_bpf::BpfError;
 use sluice_bpf::array::MappedArray;
 use sluice_bpf::layout::{MemberAction, xip};
-use sluice_xip::answer::TunnelId;
+use sluice_xip::answer::{NeighborId, PortSetId, TunnelId};
 use sluice_xip::cache::{HashKey, KEY_WORDS, Lines};
 use sluice_xip::links;
 use std::net::SocketAddrV4;
 use std::os::fd::BorrowedFd;
 
 /// The names of the maps, in the order in which the FEA hands them out (`components/fea/core/src/xdp/programs.rs`).
-pub const NAMES: [&str; 6] =
-    ["xip_lines", "xip_members", "xip_tunnels", "xip_settings", "xip_sources", "xip_counts"];
+pub const NAMES: [&str; 7] =
+    ["xip_lines", "xip_members", "xip_tunnels", "xip_sets", "xip_settings", "xip_sources", "xip_counts"];
 
-/// The lines of the cache, and the tunnels that answers name.
+/// The lines of the cache, and the tunnels and sets of neighbors that answers name.
 #[derive(Debug)]
 pub struct CacheLines {
     lines: MappedArray,
     tunnels: MappedArray,
+    sets: MappedArray,
+    /// The last version of a set.
+    versions: u32,
 }
 
 impl Lines for CacheLines {
@@ -36,6 +40,36 @@ impl Lines for CacheLines {
 
     fn set_tunnel(&mut self, number: TunnelId, end: SocketAddrV4) -> bool {
         self.tunnels.store64(number.0 as usize, 0, tunnel_word(end, 0))
+    }
+
+    fn set_copies(&mut self, number: PortSetId, copies: &[(InterfaceIndex, NeighborId)]) -> bool {
+        let set = number.0 as usize;
+        let (Some(version), Some(count)) = (self.sets.load32(set, 0), self.sets.load32(set, 1)) else {
+            return false;
+        };
+        if copies.len() > xip::SET_MEMBERS {
+            return false;
+        }
+        // A member as a word of the map: the interface and the member's number.
+        let words = copies.iter().map(|(interface, neighbor)| {
+            let ([a, b, c, d], [e, f, g, h]) = (interface.number().to_ne_bytes(), neighbor.0.to_ne_bytes());
+            u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+        });
+        let mut stored = (1..).zip(words.clone());
+        let is_same = version != 0
+            && count as usize == copies.len()
+            && stored.all(|(place, word)| self.sets.load64(set, place) == Some(word));
+        if is_same {
+            // Packets that the program has given out name the version.
+            return true;
+        }
+        self.sets.store32(set, 0, 0);
+        self.sets.store32(set, 1, copies.len() as u32);
+        for (place, word) in (1..).zip(words) {
+            self.sets.store64(set, place, word);
+        }
+        self.versions = self.versions.wrapping_add(1).max(1);
+        self.sets.store32(set, 0, self.versions)
     }
 }
 
@@ -118,12 +152,14 @@ impl ProgramMaps {
             |name, entries: u32, octets| MappedArray::with_shape(map(name)?, entries as usize, octets);
         let lines = array("xip_lines", xip::LINES, size_of::<xip::CacheLine>())?;
         let tunnels = array("xip_tunnels", xip::TUNNELS, size_of::<xip::Tunnel>())?;
+        let sets = array("xip_sets", xip::SETS, size_of::<xip::Set>())?;
+        let versions = (0..sets.len()).filter_map(|set| sets.load32(set, 0)).max().unwrap_or_default();
         let maps = ProgramMaps {
             members: array("xip_members", xip::MEMBERS, MEMBER_WORDS * 4)?,
             settings: array("xip_settings", 1, size_of::<xip::Settings>())?,
             counts: array("xip_counts", xip::CPUS * xip::REASONS, size_of::<xip::ReasonCount>())?,
         };
-        Ok((CacheLines { lines, tunnels }, maps))
+        Ok((CacheLines { lines, tunnels, sets, versions }, maps))
     }
 
     /// Writes the key of the hashes and the shift of a line's hash. No slot may have a tag.

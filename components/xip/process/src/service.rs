@@ -51,6 +51,7 @@ fn action_name(word: u64) -> &'static str {
         action::UNREACHABLE => "unreachable",
         action::UNSUPPORTED => "unsupported",
         action::TUNNEL => "tunnel",
+        action::COPY => "copy",
         _ => "up",
     }
 }

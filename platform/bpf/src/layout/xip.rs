@@ -10,6 +10,10 @@ pub const TAG_USED: u64 = 1;
 pub const MEMBERS: u32 = 1 << 14;
 /// The tunnels.
 pub const TUNNELS: u32 = 1 << 12;
+/// The sets of members.
+pub const SETS: u32 = 1 << 11;
+/// The members of a set.
+pub const SET_MEMBERS: usize = 63;
 /// Words of the hashes' key.
 pub const KEY_WORDS: usize = 30;
 /// The budgets of sources.
@@ -55,6 +59,8 @@ pub enum CacheAction {
     Unsupported = 5,
     /// Send in a UDP datagram to a tunnel.
     Tunnel = 6,
+    /// Send a copy to each member of a set.
+    Copy = 7,
 }
 
 /// The far end of a tunnel in network order, written as one word (`struct xip_tunnel`).
@@ -67,6 +73,28 @@ pub struct Tunnel {
     pub port: u16,
     /// Always 0.
     pub reserved: u16,
+}
+
+/// A member of a set (`struct xip_copy`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct SetMember {
+    /// The interface's index.
+    pub interface: u32,
+    /// The member's number.
+    pub member: u32,
+}
+
+/// Members that get a copy each (`struct xip_set`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Set {
+    /// 0 while the set changes; otherwise another number than that of the former content.
+    pub version: u32,
+    /// The members in use.
+    pub count: u32,
+    /// The members, each on another interface.
+    pub copy: [SetMember; SET_MEMBERS],
 }
 
 /// Settings of the program (`struct xip_settings`).
@@ -112,7 +140,7 @@ pub struct ReasonCount {
 }
 
 /// The reasons by which XIP packets are counted (`enum xip_reason`), with their names.
-pub const REASON_NAMES: [(u32, &str); 21] = [
+pub const REASON_NAMES: [(u32, &str); 23] = [
     (0, "hit"),
     (1, "miss"),
     (2, "shadowed"),
@@ -134,4 +162,6 @@ pub const REASON_NAMES: [(u32, &str); 21] = [
     (18, "dug"),
     (19, "from-tunnel"),
     (20, "no-way"),
+    (21, "replicated"),
+    (22, "copied"),
 ];

@@ -9,13 +9,14 @@ mod sketch;
 pub use crate::forest::CacheEntryId;
 pub use hash::{HashKey, Hashes, KEY_WORDS};
 
-use crate::answer::TunnelId;
+use crate::answer::{NeighborId, PortSetId, TunnelId};
 use crate::{Edge, Row};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::SocketAddrV4;
 use sketch::Sketch;
+use sluice_base::InterfaceIndex;
 
 /// The bit of a tag that the program sets at a hit.
 pub const TAG_USED: u64 = 1;
@@ -37,6 +38,12 @@ pub trait Lines {
     /// Stores the far end of a tunnel, before an answer names its number. Returns false if the program has no such tunnels, or no
     /// room for the number: the tunnel's packets come to this process.
     fn set_tunnel(&mut self, _number: TunnelId, _end: SocketAddrV4) -> bool {
+        false
+    }
+
+    /// Stores the neighbors of a set of ports, with their interfaces, before an answer names the set's number. Returns false if the
+    /// program cannot send these copies: the packets come to this process.
+    fn set_copies(&mut self, _number: PortSetId, _copies: &[(InterfaceIndex, NeighborId)]) -> bool {
         false
     }
 }

@@ -38,7 +38,11 @@ impl Bench {
             sluice_testkit::skipped("not root");
             return None;
         }
-        let program = Loader::new(Embedded::Xip).load().unwrap();
+        Some(Bench::of(Loader::new(Embedded::Xip).load().unwrap()))
+    }
+
+    /// Makes a bench of the loaded program `xip`.
+    pub fn of(program: Loaded) -> Bench {
         set_port(&program, INCOMING, ROUTER);
         let (lines, maps) = ProgramMaps::new(|name| program.map(name)).unwrap();
         let mut rng = Rng::from_seed(5);
@@ -46,7 +50,7 @@ impl Bench {
         maps.set_hashes(cache.key(), cache.line_shift());
         maps.set_settings(SETTINGS);
         maps.set_member(7, Member { interface: 1000, mtu: 1500, destination: NEIGHBOR, source: ROUTER });
-        Some(Bench { program, maps, cache })
+        Bench { program, maps, cache }
     }
 
     pub fn put(&mut self, edges: &[(Xid, bool)], action: CacheAction, edge: u8, index: u32) {

@@ -5,54 +5,18 @@
 //! overwritten, so that the program never misses it; a row that was not is taken out.
 
 use crate::anchor::{Deps, Touch};
-use crate::answer::{Action, Answer};
-use crate::cache::{AnswerWord, Cache, CacheEntryId, HashKey, Lines, Put};
+mod program;
+
+pub use program::action;
+
+use crate::answer::{Answer, NeighborId};
+use crate::cache::{Cache, CacheEntryId, HashKey, Lines, Put};
 use crate::forest::Forest;
-use crate::ports::Ports;
 use crate::router::{Outcome, Router};
 use crate::row::Row;
-use crate::wire::udp;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
-use sluice_base::{Instant, Xid};
-
-/// Numbers of the program's actions (`enum xip_action` of `bpf/include/layout.h`).
-pub mod action {
-    /// This process treats each packet.
-    pub const UP: u8 = 0;
-    /// Select the edge and go on.
-    pub const DIG: u8 = 1;
-    /// Send to a neighbor.
-    pub const FORWARD: u8 = 2;
-    /// Drop, as an entry asks for.
-    pub const DROP: u8 = 3;
-    /// Drop: no edge leads anywhere.
-    pub const UNREACHABLE: u8 = 4;
-    /// Drop: the XID does not work in this place.
-    pub const UNSUPPORTED: u8 = 5;
-    /// Send in a UDP datagram to a tunnel.
-    pub const TUNNEL: u8 = 6;
-}
-
-/// Returns an answer as the program reads it, and stores the value that the answer names. Treatments that the program does not know
-/// are this process's.
-fn word(answer: Answer, ports: &Ports, lines: &mut impl Lines) -> AnswerWord {
-    let Answer::Chosen { edge, action } = answer else {
-        return AnswerWord::new(action::UNREACHABLE, 0, 0);
-    };
-    let (number, index) = match action {
-        Action::Dig => (action::DIG, 0),
-        Action::Forward(neighbor) => (action::FORWARD, neighbor.0),
-        Action::Drop => (action::DROP, 0),
-        Action::Unsupported => (action::UNSUPPORTED, 0),
-        Action::Tunnel(tunnel) => match ports.far_end(tunnel).map(udp::end) {
-            Some(Ok(SocketAddr::V4(end))) if lines.set_tunnel(tunnel, end) => (action::TUNNEL, tunnel.0),
-            _ => (action::UP, 0),
-        },
-        Action::Replicate { .. } | Action::Deliver | Action::PerPacket => (action::UP, 0),
-    };
-    AnswerWord::new(number, edge, index)
-}
+use program::Interfaces;
+use sluice_base::{Instant, InterfaceIndex, Xid};
 
 /// Counts of what changes did to cached rows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -83,6 +47,8 @@ pub struct Answers<L> {
     pending: Option<Xid>,
     reached: Reached,
     needs_key: bool,
+    /// The interfaces of neighbors, by their numbers.
+    interfaces: Interfaces,
     /// Sweeps without a hit after which a row is not decided again when a change reaches it.
     lately: u8,
 }
@@ -100,6 +66,7 @@ impl<L: Lines> Answers<L> {
             pending: None,
             reached: Reached::default(),
             needs_key: false,
+            interfaces: Interfaces::new(),
             lately: 2,
         }
     }
@@ -120,6 +87,11 @@ impl<L: Lines> Answers<L> {
     /// Returns the router, for questions that have to be sent. Changes of decisions go through [`Answers::change`].
     pub(crate) fn router_mut(&mut self) -> &mut Router {
         &mut self.router
+    }
+
+    /// Notes the interface of a neighbor, before the neighbor is a route. A number keeps its interface.
+    pub fn set_interface(&mut self, neighbor: NeighborId, interface: InterfaceIndex) {
+        self.interfaces.insert(neighbor, interface);
     }
 
     /// Changes the router, and decides again what the change reaches. `change` returns what it touched.
@@ -202,7 +174,9 @@ impl<L: Lines> Answers<L> {
         if let (Some(id), Some(cache)) = (cached, &mut self.cache) {
             // The packet came here because the program left it to this process, or to check a hit.
             self.reached.checked += 1;
-            if cache.answer(id) != Some(word(answer, self.router.ports(), cache.lines_mut())) {
+            if cache.answer(id)
+                != Some(program::word(answer, self.router.ports(), &self.interfaces, cache.lines_mut()))
+            {
                 self.reached.wrong += 1;
                 self.take_out(id);
             }
@@ -221,7 +195,7 @@ impl<L: Lines> Answers<L> {
 
     fn keep(&mut self, row: &Row, answer: Answer) {
         let Some(cache) = &mut self.cache else { return };
-        let word = word(answer, self.router.ports(), cache.lines_mut());
+        let word = program::word(answer, self.router.ports(), &self.interfaces, cache.lines_mut());
         match cache.put(row, word) {
             Put::NotAdmitted => {}
             Put::Collision { lost } => {
@@ -280,7 +254,7 @@ impl<L: Lines> Answers<L> {
                 self.router.decide(now, &row, &mut self.deps)
         {
             if is_cacheable && self.forest.attach(id, self.deps.anchors()).is_ok() {
-                let word = word(answer, self.router.ports(), cache.lines_mut());
+                let word = program::word(answer, self.router.ports(), &self.interfaces, cache.lines_mut());
                 cache.set(id, word);
                 self.reached.overwritten += 1;
                 let before = self.kept.get_mut(id.0 as usize).and_then(|place| place.replace(answer));
