@@ -4,10 +4,13 @@
 mod router_lab;
 
 use router_lab::bird::{commit, kill};
-use router_lab::xip::{at, commit_at, config, counter, link, node, ping};
+use router_lab::xip::{at, commit_at, config, counter, link, mac, node, ping};
 use router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Stdio;
 
 const NEAR: &str = "hid-1111111111111111111111111111111111111111";
 const FAR: &str = "hid-3333333333333333333333333333333333333333";
@@ -283,4 +286,105 @@ fn packets_of_warm_rows_go_through_tunnels_without_the_process() {
 /// The far host without a way to it.
 fn far_only() -> String {
     format!("{FAR}-0")
+}
+
+/// Sends XIP packets for domains that nobody knows, each for another one, from a node's first interface to a link-layer address.
+fn flood(lab: &RouterLab, node: &str, to: &str, first: u32, count: u32) {
+    let program = "import socket, sys\n\
+                   s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)\n\
+                   to = ('eth0', 0xc0de, 0, 0, bytes.fromhex(sys.argv[1].replace(':', '')))\n\
+                   before = bytes.fromhex('010000008001007e00000010') + b'\\x5a' * 16\n\
+                   for n in range(int(sys.argv[2]), int(sys.argv[2]) + int(sys.argv[3])):\n\
+                   \x20   s.sendto(before + n.to_bytes(4, 'big') + b'\\x00\\x7f\\x7f\\x7f', to)\n";
+    let arguments = ["-c", program, to, &first.to_string(), &count.to_string()];
+    lab.lab.exec(node, "python3", arguments).unwrap();
+}
+
+/// Bounds the address space of the process `xip` to what it has and some octets more.
+fn starve(lab: &RouterLab, more: u64) -> u64 {
+    let pid = lab.pid("xip").unwrap();
+    let sizes = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
+    let pages: u64 = sizes.split(' ').next().unwrap().parse().unwrap();
+    let limit = format!("--as={}", pages * 4096 + more);
+    // The process's own user may bound it, where root without CAP_SYS_RESOURCE may not.
+    let owner = std::fs::metadata(format!("/proc/{pid}/task")).unwrap();
+    let mut command = std::process::Command::new("prlimit");
+    command.args(["--pid", &pid.to_string(), &limit]).uid(owner.uid()).gid(owner.gid());
+    assert!(command.status().unwrap().success());
+    pid
+}
+
+/// Rows flood in while the process has no memory left: it dies and comes back, or lives within its bounds. Cached rows and IP flow.
+#[test]
+fn a_process_without_memory_costs_neither_cached_rows_nor_ip() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let near = config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, MIDDLE)], "");
+    let redirects = [(NEAR_DOMAIN, NEAR), (FAR_DOMAIN, FAR)];
+    let middle = config("both; ipv4 true", &["eth0", "eth1", "eth2"], &[MIDDLE], &redirects, "");
+    let far = config("kernel", &["eth0"], &[FAR, FAR_DOMAIN], &[(NEAR_DOMAIN, MIDDLE)], "");
+    let host = |name: &str, config: &str, gateway: &str| {
+        format!(
+            "[nodes.{name}]\ndaemon = 'sluice'\nroutes = ['default via {gateway}']\nconfig = '''{config}'''\n"
+        )
+    };
+    let addressed = |node: &str, interface: &str, net: u8| {
+        format!(
+            "[[links]]\na = '{node}:eth0'\nb = 'sluice:{interface}'\nxdp = true\n\
+             a_addresses = ['10.{net}.0.2/24']\nb_addresses = ['10.{net}.0.1/24']\n"
+        )
+    };
+    let topology = host("near", &near, "10.1.0.1")
+        + &node("sluice", &middle)
+        + &host("far", &far, "10.2.0.1")
+        + "[nodes.flood]\n"
+        + &addressed("near", "eth0", 1)
+        + &addressed("far", "eth1", 2)
+        + &link("flood:eth0", "sluice:eth2");
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    let is_warm = |lab: &RouterLab| {
+        let before = counter(lab, "fast", "to-user");
+        let answered = (0..3).all(|_| ping(lab, "near", &self::far()) == "reply");
+        answered && counter(lab, "fast", "to-user") == before
+    };
+    lab.until("the rows of the far host are cached", is_warm);
+    let to = mac(&lab, "sluice", "eth2");
+    let pings = || {
+        let mut command = lab.lab.command("near", "ping").unwrap();
+        command.args(["-n", "-q", "-i", "0.05", "-W", "2", "-c", "200", "10.2.0.2"]);
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let all_received = |pings: std::process::Child| {
+        let said = String::from_utf8(pings.wait_with_output().unwrap().stdout).unwrap();
+        assert!(said.contains(" 200 received"), "{said}");
+    };
+
+    // No room for more than a few rows: the process ends. Without it, and until its successor has the program, cached rows flow.
+    let ip = pings();
+    let starved = starve(&lab, 64 << 10);
+    flood(&lab, "flood", &to, 0, 20_000);
+    (0..5).for_each(|_| assert_eq!(ping(&lab, "near", &self::far()), "reply"));
+    lab.until("the process has ended", |lab| lab.pid("xip").is_none_or(|pid| pid != starved));
+    lab.until("xip is back", |lab| {
+        lab.pid("xip").is_some() && lab.ask(&["show", "xip", "principals"])["fast_path"] == true
+    });
+    lab.until("the rows are cached again", is_warm);
+    all_received(ip);
+
+    // With a small cache, 100,000 rows need no more memory than some.
+    commit(&lab, "set xip cache lines 1024");
+    lab.until("the rows are in the small cache", is_warm);
+    flood(&lab, "flood", &to, 1_000_000, 20_000);
+    lab.until("the rows are still cached", is_warm);
+    let ip = pings();
+    let bounded = starve(&lab, 16 << 20);
+    for round in 0..5 {
+        flood(&lab, "flood", &to, 2_000_000 + round * 20_000, 20_000);
+        assert_eq!(ping(&lab, "near", &self::far()), "reply");
+    }
+    assert_eq!(lab.pid("xip"), Some(bounded), "{}", lab.last_end("xip"));
+    assert!(cache(&lab, "rows") <= 4096 && cache(&lab, "stored") > 4096);
+    all_received(ip);
 }
