@@ -150,6 +150,27 @@ fn the_commands_of_linux_xia_have_equivalents() {
     let cells =
         page.lines().filter_map(|line| line.strip_prefix("| ")?.rsplit_once(" | ")).map(|cell| cell.1);
     let commands: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    // Addresses are completed to known XIDs, node by node, as rows are to their numbers.
+    let offered = |line: &str| {
+        let dir = lab.run_dir();
+        let output = lab
+            .lab
+            .command("sluice", SLUICE)
+            .unwrap()
+            .args(["__complete", "fish", line])
+            .env("SLUICE_RUN_DIR", dir)
+            .output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let own = format!("{NEAR}-0");
+    lab.until("the own HID is a route", |_| offered("sluice xip ping h").contains(&own));
+    for command in ["xip ping", "xip traceroute", "request xip ping"] {
+        assert!(offered(&format!("sluice {command} h")).lines().any(|line| line == own), "{command}");
+        let scoped = format!("{FAR_DOMAIN}-1:{own}");
+        let line = format!("sluice {command} {FAR_DOMAIN}-1:hid");
+        assert!(offered(&line).lines().any(|line| line == scoped), "{line}: {}", offered(&line));
+        assert!(!offered(&format!("sluice {command} {FAR_DOMAIN}-1:x")).contains("xdp"));
+    }
     let is_statement = |words: &&str| words.starts_with("set ") || words.starts_with("delete ");
     let key = include_str!("../../../components/xip/process/tests/keys/near.txt");
     let statements: Vec<String> =
