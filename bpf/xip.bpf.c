@@ -265,10 +265,10 @@ int sluice_xip(struct xdp_md *ctx)
     struct xip_header *header = (void *)(ethernet + 1);
     __u32 zero = 0;
     struct xip_settings *settings = bpf_map_lookup_elem(&xip_settings, &zero);
+    if (!settings || (void *)(ethernet + 1) > frame_end(ctx) || ethernet->h_proto != settings->ether_type)
+        return continue_after(ctx, SLOT_XIP);
     if ((void *)(header + 1) > frame_end(ctx))
         return drop(ctx, port, XIP_SHORT);
-    if (!settings || ethernet->h_proto != bpf_htons(ETHERTYPE_XIP))
-        return end_at(ctx, port, REASON_SLOW_PATH, XDP_PASS);
     if (!port || !is_for(ethernet, port))
         return end_at(ctx, port, REASON_STATION, XDP_PASS);
     if (!begins_well(header))

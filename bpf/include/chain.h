@@ -28,8 +28,8 @@ static __always_inline int continue_after(struct xdp_md *ctx, int done)
     if (done < SLOT_BALANCE && !(skipped & (1 << SLOT_BALANCE)))
         bpf_tail_call(ctx, &slots, SLOT_BALANCE);
     enum class class = ether_class(ctx);
-    // XIP packets come in datagrams over IPv4 too.
-    if (done < SLOT_XIP && (class == CLASS_XIP || class == CLASS_IPV4) && !(skipped & (1 << SLOT_XIP)))
+    // XIP packets have an EtherType that the operator may choose, and come in datagrams over IPv4 too.
+    if (done < SLOT_XIP && class != CLASS_IPV6 && !(skipped & (1 << SLOT_XIP)))
         bpf_tail_call(ctx, &slots, SLOT_XIP);
     if (done < SLOT_IP && (class == CLASS_IPV4 || class == CLASS_IPV6))
         bpf_tail_call(ctx, &slots, SLOT_IP);

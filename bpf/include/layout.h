@@ -252,6 +252,9 @@ struct xip_settings {
     __u16 tunnel_port;
     // 1 if the UDP checksum of datagrams sent is computed.
     __u16 has_checksum;
+    // The EtherType of XIP packets, in network order.
+    __u16 ether_type;
+    __u16 reserved[3];
 };
 
 // Sources of packets to user space, by a hash of interface and sender.

@@ -122,7 +122,7 @@ __attribute__((noinline)) int from_tunnel(struct xdp_md *ctx)
     mac[0] = first;
     mac[1] = second;
     mac[2] = third;
-    *type = bpf_htons(ETHERTYPE_XIP);
+    *type = settings->ether_type;
     return 1;
 }
 

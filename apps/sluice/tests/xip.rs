@@ -4,7 +4,7 @@
 mod router_lab;
 
 use router_lab::bird::{commit, kill};
-use router_lab::xip::{at, commit_at, config, counter, link, mac, node, ping};
+use router_lab::xip::{at, commit_at, config, counter, link, mac, node, ping, run};
 use router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
 use std::os::unix::fs::MetadataExt;
@@ -165,10 +165,13 @@ fn the_commands_of_linux_xia_have_equivalents() {
     let own = format!("{NEAR}-0");
     lab.until("the own HID is a route", |_| offered("sluice xip ping h").contains(&own));
     for command in ["xip ping", "xip traceroute", "request xip ping"] {
-        assert!(offered(&format!("sluice {command} h")).lines().any(|line| line == own), "{command}");
+        assert!(
+            offered(&format!("sluice {command} h")).lines().any(|line| line.trim_end() == own),
+            "{command}"
+        );
         let scoped = format!("{FAR_DOMAIN}-1:{own}");
         let line = format!("sluice {command} {FAR_DOMAIN}-1:hid");
-        assert!(offered(&line).lines().any(|line| line == scoped), "{line}: {}", offered(&line));
+        assert!(offered(&line).lines().any(|line| line.trim_end() == scoped), "{line}: {}", offered(&line));
         assert!(!offered(&format!("sluice {command} {FAR_DOMAIN}-1:x")).contains("xdp"));
     }
     let is_statement = |words: &&str| words.starts_with("set ") || words.starts_with("delete ");
@@ -224,6 +227,51 @@ fn without_xdp_all_packets_come_to_the_process() {
     assert_eq!(summary["fast_path"], false);
     assert!(summary["fast_path_reason"].as_str().unwrap().contains("engine"), "{summary}");
     assert!(counter(&lab, "slow", "sent") >= 2);
+}
+
+/// Other EtherTypes than the usual ones, those for experiments on a link (IEEE 802).
+#[test]
+fn the_ethertypes_are_the_operators_choice() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let types = "ethertype { packets 34997; neighbors 34998; }";
+    let near = config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, MIDDLE)], types);
+    let redirects = [(NEAR_DOMAIN, NEAR), (FAR_DOMAIN, FAR)];
+    let middle = config("both", &["eth0", "eth1"], &[MIDDLE], &redirects, types);
+    let far = config("kernel", &["eth0"], &[FAR, FAR_DOMAIN], &[(NEAR_DOMAIN, MIDDLE)], types);
+    let topology = node("near", &near)
+        + &node("sluice", &middle)
+        + &node("far", &far)
+        + &link("near:eth0", "sluice:eth0")
+        + &link("far:eth0", "sluice:eth1");
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    let is_fast = |lab: &RouterLab| {
+        let sent = counter(lab, "fast", "sent");
+        ping(lab, "near", &self::far()) == "reply" && counter(lab, "fast", "sent") >= sent + 2
+    };
+    lab.until("the program forwards packets of the other EtherType", is_fast);
+
+    // A router that speaks the usual ones is none of theirs, until the others do too.
+    let usual = ["delete xip ethertype".to_owned()];
+    commit_at(&lab, "near", &usual);
+    lab.until("the near host is alone", |lab| ping(lab, "near", &self::far()) != "reply");
+    commit_at(&lab, "sluice", &usual);
+    commit_at(&lab, "far", &usual);
+    lab.until("the program forwards packets of the usual EtherType", is_fast);
+
+    // Whoever cannot be told apart from another protocol is refused, with a way out.
+    let refused = |statement: &str| {
+        let output = run(&lab, "sluice", &["configure", statement, "commit"]);
+        assert!(!output.status.success(), "{statement}");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    let text = refused("set xip ethertype packets 2048");
+    assert!(text.contains("0x0800 is the EtherType of IPv4"), "{text}");
+    let text = refused("set xip ethertype packets 49375");
+    assert!(text.contains("set xip ethertype neighbors 49374"), "{text}");
+    assert!(is_fast(&lab));
 }
 
 /// Two islands of XIP with an IP router between them.

@@ -50,7 +50,9 @@ fn structs_have_the_same_sizes_and_offsets() {
             has_reports,
             tunnel_address,
             tunnel_port,
-            has_checksum
+            has_checksum,
+            ether_type,
+            reserved
         }
     );
     same!(cache, "xip_copy", SetMember { interface, member });

@@ -114,6 +114,8 @@ pub struct ProgramSettings {
     pub punt_burst: u32,
     /// True if undeliverable packets come to this process, which reports them to their senders.
     pub has_reports: bool,
+    /// The EtherType of packets.
+    pub ether_type: u16,
     /// This host's end of all tunnels.
     pub tunnel: Option<TunnelEnd>,
 }
@@ -180,6 +182,7 @@ impl ProgramMaps {
         self.settings.store64(0, (KEY_WORDS + 8) / 2, settings.has_reports.into());
         let end = settings.tunnel.map(|tunnel| tunnel_word(tunnel.local, tunnel.has_checksum.into()));
         self.settings.store64(0, (KEY_WORDS + 10) / 2, end.unwrap_or_default());
+        self.settings.store32(0, KEY_WORDS + 12, settings.ether_type.to_be().into());
     }
 
     /// Writes a neighbor. Numbers beyond the map are left out, and their packets are dropped and counted.

@@ -121,6 +121,10 @@ pub struct Settings {
     pub tunnel_port: u16,
     /// 1 if datagrams have a UDP checksum.
     pub has_checksum: u16,
+    /// The EtherType of XIP packets, in network order.
+    pub ether_type: u16,
+    /// Always 0.
+    pub reserved: [u16; 3],
 }
 
 /// The budget of a source (`struct xip_source`).

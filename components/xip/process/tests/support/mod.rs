@@ -23,6 +23,7 @@ pub const SETTINGS: ProgramSettings = ProgramSettings {
     punts_per_second: 1_000_000,
     punt_burst: 1_000_000,
     has_reports: false,
+    ether_type: sluice_xip::wire::ETHERTYPE_XIP,
     tunnel: None,
 };
 
