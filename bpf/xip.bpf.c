@@ -303,14 +303,13 @@ int sluice_xip(struct xdp_md *ctx)
             return forward(ctx, port, settings, index);
         if (action == XIP_COPY) {
             __u32 version = set_version(index);
-            // As for tunnels below.
+            // A number of a set or a tunnel is given out again when no answer has it any more.
             if (find(&hashes, settings) != answer)
                 version = 0;
             return replicate(ctx, port, settings, index, version);
         }
         if (action == XIP_TUNNEL) {
             __u64 end = far_end(index);
-            // A number of a tunnel is given out again when no answer has it any more.
             if (find(&hashes, settings) != answer)
                 end = 0;
             return tunnel(ctx, port, settings, end, length);

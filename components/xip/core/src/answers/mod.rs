@@ -4,11 +4,11 @@
 //! state reaches the decisions that rest on it. A row that was asked for lately is decided again in the same turn and its answer is
 //! overwritten, so that the program never misses it; a row that was not is taken out.
 
-use crate::anchor::{Deps, Touch};
 mod program;
 
 pub use program::action;
 
+use crate::anchor::{Deps, Touch};
 use crate::answer::{Answer, NeighborId};
 use crate::cache::{Cache, CacheEntryId, HashKey, Lines, Put};
 use crate::forest::Forest;
