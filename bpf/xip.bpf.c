@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // Forwards XIP packets by the cache of answers. User space decides on each row once and writes the answer; a packet
 // whose row has no answer goes to user space, within the budget of its source. Format: docs/xia/wire.md.
+#include "array.h"
 #include "chain.h"
+#include "copy.h"
 #include "station.h"
 #include "xip.h"
 
@@ -9,64 +11,23 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 // The variables keep the names of the reasons and actions in the object's type information.
 const volatile enum xip_reason xip_reasons = XIP_REASONS;
-const volatile enum xip_action xip_last_action = XIP_TUNNEL;
+const volatile enum xip_action xip_last_action = XIP_COPY;
 
+TABLE(xip_lines, XIP_LINES, struct xip_line);
+TABLE(xip_tunnels, XIP_TUNNELS, struct xip_tunnel);
+TABLE(xip_settings, 1, struct xip_settings);
+TABLE(xip_sources, XIP_SOURCES, struct xip_source);
+
+// The interfaces of XIP, each with the program `copy`. The FEA fills the map: interfaces have their numbers in its namespace.
 struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, XIP_LINES);
-    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+    __uint(max_entries, XIP_DEVICES);
     __type(key, __u32);
-    __type(value, struct xip_line);
-} xip_lines SEC(".maps");
+    __type(value, struct bpf_devmap_val);
+} xip_devices SEC(".maps");
 
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, XIP_MEMBERS);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, __u32);
-    __type(value, struct member);
-} xip_members SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, XIP_TUNNELS);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, __u32);
-    __type(value, struct xip_tunnel);
-} xip_tunnels SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, __u32);
-    __type(value, struct xip_settings);
-} xip_settings SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, XIP_SOURCES);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, __u32);
-    __type(value, struct xip_source);
-} xip_sources SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, XIP_CPUS * XIP_REASONS);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, __u32);
-    __type(value, struct xip_count);
-} xip_counts SEC(".maps");
-
-// Counts a packet under a reason on this CPU, and returns the count. An array for all CPUs, because a process without
-// privileges can map that one, but not an array for each CPU.
-static __always_inline __u64 note(enum xip_reason reason)
-{
-    __u32 index = (bpf_get_smp_processor_id() & (XIP_CPUS - 1)) * XIP_REASONS + reason;
-    struct xip_count *count = bpf_map_lookup_elem(&xip_counts, &index);
-    return count ? ++count->packets : 0;
-}
+// The tunnels read the settings.
+#include "tunnel.h"
 
 static __always_inline int drop(struct xdp_md *ctx, struct port *port, enum xip_reason reason)
 {
@@ -224,6 +185,58 @@ static __always_inline int forward(struct xdp_md *ctx, struct port *port, struct
     return end_at(ctx, port, REASON_FORWARDED_XIP, bpf_redirect(member->interface, 0));
 }
 
+// Returns the far end of a tunnel as a word (`struct xip_tunnel`), 0 for none.
+static __always_inline __u64 far_end(__u32 index)
+{
+    struct xip_tunnel *tunnel = bpf_map_lookup_elem(&xip_tunnels, &index);
+    return tunnel ? *(volatile word64 *)tunnel : 0;
+}
+
+// Sends a packet of `length` octets to the far end `end` of a tunnel.
+static __always_inline int tunnel(struct xdp_md *ctx, struct port *port, struct xip_settings *settings, __u64 end, __u32 length)
+{
+    struct xip_header *header = xip_of(ctx);
+    if ((void *)(header + 1) > frame_end(ctx))
+        return drop(ctx, port, XIP_SHORT);
+    if (!header->hop_limit)
+        return fail(ctx, port, settings, XIP_HOP_LIMIT);
+    int interface = into_tunnel(ctx, end, length);
+    if (interface < 0)
+        return drop(ctx, port, XIP_NO_MEMBER);
+    if (!interface) {
+        note(XIP_NO_WAY);
+        return to_user(ctx, port, settings);
+    }
+    note(XIP_TUNNELED);
+    return end_at(ctx, port, REASON_FORWARDED_XIP, bpf_redirect(interface, 0));
+}
+
+// Returns the version of a set, 0 while the set has none.
+static __always_inline __u32 set_version(__u32 index)
+{
+    struct xip_set *set = bpf_map_lookup_elem(&xip_sets, &index);
+    return set ? *(volatile __u32 *)&set->version : 0;
+}
+
+// Gives a packet to all interfaces of XIP, whose program `copy` sends the copies for the members of the set.
+static __always_inline int replicate(struct xdp_md *ctx, struct port *port, struct xip_settings *settings, __u32 set, __u32 version)
+{
+    struct ethhdr *ethernet = frame_start(ctx);
+    struct xip_header *header = (void *)(ethernet + 1);
+    if ((void *)(header + 1) > frame_end(ctx))
+        return drop(ctx, port, XIP_SHORT);
+    if (!header->hop_limit)
+        return fail(ctx, port, settings, XIP_HOP_LIMIT);
+    if (!version)
+        return to_user(ctx, port, settings);
+    header->hop_limit -= 1;
+    struct copy_mark *mark = (void *)ethernet;
+    mark->set = set;
+    mark->version = version;
+    note(XIP_REPLICATED);
+    return end_at(ctx, port, REASON_FORWARDED_XIP, bpf_redirect_map(&xip_devices, 0, BPF_F_BROADCAST));
+}
+
 // Returns true if the header's first 8 octets pass the checks at reception (docs/xia/wire.md).
 static __always_inline int begins_well(struct xip_header *header)
 {
@@ -237,14 +250,25 @@ SEC("xdp")
 int sluice_xip(struct xdp_md *ctx)
 {
     struct port *port = port_of(ctx);
+    if (ether_class(ctx) == CLASS_IPV4) {
+        struct ethhdr *outer = frame_start(ctx);
+        if ((void *)(outer + 1) > frame_end(ctx) || !port || !(port->flags & PORT_IPV4) || !is_for(outer, port))
+            return continue_after(ctx, SLOT_XIP);
+        int taken = from_tunnel(ctx);
+        if (taken < 0)
+            return drop(ctx, port, XIP_SHORT);
+        if (!taken)
+            return continue_after(ctx, SLOT_XIP);
+        note(XIP_FROM_TUNNEL);
+    }
     struct ethhdr *ethernet = frame_start(ctx);
     struct xip_header *header = (void *)(ethernet + 1);
     __u32 zero = 0;
     struct xip_settings *settings = bpf_map_lookup_elem(&xip_settings, &zero);
+    if (!settings || (void *)(ethernet + 1) > frame_end(ctx) || ethernet->h_proto != settings->ether_type)
+        return continue_after(ctx, SLOT_XIP);
     if ((void *)(header + 1) > frame_end(ctx))
         return drop(ctx, port, XIP_SHORT);
-    if (!settings || ethernet->h_proto != bpf_htons(ETHERTYPE_XIP))
-        return end_at(ctx, port, REASON_SLOW_PATH, XDP_PASS);
     if (!port || !is_for(ethernet, port))
         return end_at(ctx, port, REASON_STATION, XDP_PASS);
     if (!begins_well(header))
@@ -277,6 +301,19 @@ int sluice_xip(struct xdp_md *ctx)
         __u32 action = answer & 0xff, index = answer >> 32;
         if (action == XIP_FORWARD)
             return forward(ctx, port, settings, index);
+        if (action == XIP_COPY) {
+            __u32 version = set_version(index);
+            // A number of a set or a tunnel is given out again when no answer has it any more.
+            if (find(&hashes, settings) != answer)
+                version = 0;
+            return replicate(ctx, port, settings, index, version);
+        }
+        if (action == XIP_TUNNEL) {
+            __u64 end = far_end(index);
+            if (find(&hashes, settings) != answer)
+                end = 0;
+            return tunnel(ctx, port, settings, end, length);
+        }
         if (action == XIP_DROP)
             return drop(ctx, port, XIP_DROPPED);
         if (action == XIP_UNREACHABLE)

@@ -15,8 +15,8 @@ struct {
 } slots SEC(".maps");
 
 // Continues with the first filled slot after `done` that the port does not skip; pass -1 to begin. A tail call through an
-// empty slot fails, and the next slot is tried. Only the slot of the frame's class gets the frame at the end of the chain. Returns only if no slot
-// took the frame: the kernel gets it.
+// empty slot fails, and the next slot is tried. At the end of the chain, the slots of the frame's class get the frame. Returns only
+// if no slot took the frame: the kernel gets it.
 static __always_inline int continue_after(struct xdp_md *ctx, int done)
 {
     struct port *port = port_of(ctx);
@@ -28,7 +28,8 @@ static __always_inline int continue_after(struct xdp_md *ctx, int done)
     if (done < SLOT_BALANCE && !(skipped & (1 << SLOT_BALANCE)))
         bpf_tail_call(ctx, &slots, SLOT_BALANCE);
     enum class class = ether_class(ctx);
-    if (done < SLOT_XIP && class == CLASS_XIP && !(skipped & (1 << SLOT_XIP)))
+    // XIP packets have an EtherType that the operator may choose, and come in datagrams over IPv4 too.
+    if (done < SLOT_XIP && class != CLASS_IPV6 && !(skipped & (1 << SLOT_XIP)))
         bpf_tail_call(ctx, &slots, SLOT_XIP);
     if (done < SLOT_IP && (class == CLASS_IPV4 || class == CLASS_IPV6))
         bpf_tail_call(ctx, &slots, SLOT_IP);

@@ -7,7 +7,7 @@
 
 // The version of the layouts of shared maps. A change of a map or a struct raises the number.
 enum layout {
-    LAYOUT_VERSION = 4,
+    LAYOUT_VERSION = 5,
 };
 
 // The slots of the chain, in the order in which a frame visits the programs.
@@ -193,20 +193,41 @@ enum xip_action {
     XIP_UNSUPPORTED = 5,
     // Send in a UDP datagram to the tunnel `index`.
     XIP_TUNNEL = 6,
+    // Send a copy to each member of the set `index`.
+    XIP_COPY = 7,
 };
 
 // The number of neighbors with a `struct member` in the map `xip_members`.
 #define XIP_MEMBERS (1 << 14)
 #define XIP_TUNNELS (1 << 12)
 
-// The far end of a tunnel, in network order.
+// The far end of a tunnel, in network order: one word, so that user space changes the entry by one store.
 struct xip_tunnel {
-    __u32 destination;
-    __u32 source;
-    __u16 destination_port;
-    __u16 source_port;
-    // 1 while user space changes the entry, and for an unused one.
-    __u32 is_closed;
+    __u32 address;
+    // 0 in an entry without a far end.
+    __u16 port;
+    __u16 reserved;
+};
+
+// Sets of members that get copies, of at most `XIP_SET_MEMBERS` members, each on another interface.
+#define XIP_SETS (1 << 11)
+#define XIP_SET_MEMBERS 63
+
+// The interfaces of XIP for copies.
+#define XIP_DEVICES 1024
+
+struct xip_copy {
+    // The interface's index.
+    __u32 interface;
+    // The member's number in `xip_members`.
+    __u32 member;
+};
+
+struct xip_set {
+    // 0 while user space changes the set; otherwise another number than that of the set's former content.
+    __u32 version;
+    __u32 count;
+    struct xip_copy copy[XIP_SET_MEMBERS];
 };
 
 // Words of the hashes' key: two for each pair of 32-bit words of a row, four more by which the second hash is shifted.
@@ -226,6 +247,14 @@ struct xip_settings {
     __u64 punt_burst;
     // 1 if user space reports undeliverable packets to their senders: such packets go there, within the budget.
     __u64 has_reports;
+    // This host's end of all tunnels, in network order: one word. The address 0 stands for none.
+    __u32 tunnel_address;
+    __u16 tunnel_port;
+    // 1 if the UDP checksum of datagrams sent is computed.
+    __u16 has_checksum;
+    // The EtherType of XIP packets, in network order.
+    __u16 ether_type;
+    __u16 reserved[3];
 };
 
 // Sources of packets to user space, by a hash of interface and sender.
@@ -261,6 +290,13 @@ enum xip_reason {
     XIP_NOT_REACHED = 16,
     XIP_NOT_SUPPORTED = 17,
     XIP_DUG = 18,
+    // Taken out of a datagram for this host's end of the tunnels.
+    XIP_FROM_TUNNEL = 19,
+    // Left to user space: the datagram does not fit the way to the far end, or there is no way yet.
+    XIP_NO_WAY = 20,
+    // Packets given to all interfaces for copies, and copies sent.
+    XIP_REPLICATED = 21,
+    XIP_COPIED = 22,
     XIP_REASONS = 32,
 };
 

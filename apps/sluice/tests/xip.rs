@@ -4,10 +4,13 @@
 mod router_lab;
 
 use router_lab::bird::{commit, kill};
-use router_lab::xip::{at, config, node, ping};
+use router_lab::xip::{at, commit_at, config, counter, link, mac, node, ping, run};
 use router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Stdio;
 
 const NEAR: &str = "hid-1111111111111111111111111111111111111111";
 const FAR: &str = "hid-3333333333333333333333333333333333333333";
@@ -40,13 +43,6 @@ fn row(engine: &str) -> String {
         + &node("far", &far)
         + "[[links]]\na = 'near:eth0'\nb = 'sluice:eth0'\nxdp = true\n\
            [[links]]\na = 'far:eth0'\nb = 'sluice:eth1'\nxdp = true\n"
-}
-
-fn counter(lab: &RouterLab, path: &str, reason: &str) -> u64 {
-    let counters = lab.ask(&["show", "xip", "counters"]);
-    let all = counters["counters"].as_array().into_iter().flatten();
-    let found = all.filter(|counter| counter["path"] == path && counter["reason"] == reason);
-    found.filter_map(|counter| counter["count"].as_str()?.parse::<u64>().ok()).sum()
 }
 
 fn cache(lab: &RouterLab, field: &str) -> u64 {
@@ -154,6 +150,30 @@ fn the_commands_of_linux_xia_have_equivalents() {
     let cells =
         page.lines().filter_map(|line| line.strip_prefix("| ")?.rsplit_once(" | ")).map(|cell| cell.1);
     let commands: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    // Addresses are completed to known XIDs, node by node, as rows are to their numbers.
+    let offered = |line: &str| {
+        let dir = lab.run_dir();
+        let output = lab
+            .lab
+            .command("sluice", SLUICE)
+            .unwrap()
+            .args(["__complete", "fish", line])
+            .env("SLUICE_RUN_DIR", dir)
+            .output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let own = format!("{NEAR}-0");
+    lab.until("the own HID is a route", |_| offered("sluice xip ping h").contains(&own));
+    for command in ["xip ping", "xip traceroute", "request xip ping"] {
+        assert!(
+            offered(&format!("sluice {command} h")).lines().any(|line| line.trim_end() == own),
+            "{command}"
+        );
+        let scoped = format!("{FAR_DOMAIN}-1:{own}");
+        let line = format!("sluice {command} {FAR_DOMAIN}-1:hid");
+        assert!(offered(&line).lines().any(|line| line.trim_end() == scoped), "{line}: {}", offered(&line));
+        assert!(!offered(&format!("sluice {command} {FAR_DOMAIN}-1:x")).contains("xdp"));
+    }
     let is_statement = |words: &&str| words.starts_with("set ") || words.starts_with("delete ");
     let key = include_str!("../../../components/xip/process/tests/keys/near.txt");
     let statements: Vec<String> =
@@ -209,6 +229,51 @@ fn without_xdp_all_packets_come_to_the_process() {
     assert!(counter(&lab, "slow", "sent") >= 2);
 }
 
+/// Other EtherTypes than the usual ones, those for experiments on a link (IEEE 802).
+#[test]
+fn the_ethertypes_are_the_operators_choice() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let types = "ethertype { packets 34997; neighbors 34998; }";
+    let near = config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, MIDDLE)], types);
+    let redirects = [(NEAR_DOMAIN, NEAR), (FAR_DOMAIN, FAR)];
+    let middle = config("both", &["eth0", "eth1"], &[MIDDLE], &redirects, types);
+    let far = config("kernel", &["eth0"], &[FAR, FAR_DOMAIN], &[(NEAR_DOMAIN, MIDDLE)], types);
+    let topology = node("near", &near)
+        + &node("sluice", &middle)
+        + &node("far", &far)
+        + &link("near:eth0", "sluice:eth0")
+        + &link("far:eth0", "sluice:eth1");
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    let is_fast = |lab: &RouterLab| {
+        let sent = counter(lab, "fast", "sent");
+        ping(lab, "near", &self::far()) == "reply" && counter(lab, "fast", "sent") >= sent + 2
+    };
+    lab.until("the program forwards packets of the other EtherType", is_fast);
+
+    // A router that speaks the usual ones is none of theirs, until the others do too.
+    let usual = ["delete xip ethertype".to_owned()];
+    commit_at(&lab, "near", &usual);
+    lab.until("the near host is alone", |lab| ping(lab, "near", &self::far()) != "reply");
+    commit_at(&lab, "sluice", &usual);
+    commit_at(&lab, "far", &usual);
+    lab.until("the program forwards packets of the usual EtherType", is_fast);
+
+    // Whoever cannot be told apart from another protocol is refused, with a way out.
+    let refused = |statement: &str| {
+        let output = run(&lab, "sluice", &["configure", statement, "commit"]);
+        assert!(!output.status.success(), "{statement}");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    let text = refused("set xip ethertype packets 2048");
+    assert!(text.contains("0x0800 is the EtherType of IPv4"), "{text}");
+    let text = refused("set xip ethertype packets 49375");
+    assert!(text.contains("set xip ethertype neighbors 49374"), "{text}");
+    assert!(is_fast(&lab));
+}
+
 /// Two islands of XIP with an IP router between them.
 #[test]
 fn islands_reach_each_other_through_tunnels() {
@@ -233,7 +298,162 @@ fn islands_reach_each_other_through_tunnels() {
     assert_eq!(ping(&lab, "near", &far_only()), "unreachable");
 }
 
+/// A host, a router with a tunnel, an IP router, a router with a tunnel that is the far host.
+#[test]
+fn packets_of_warm_rows_go_through_tunnels_without_the_process() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let end_of = |address: &str| format!("u4id-{address}35d50000000000000000000000000000");
+    let (middle_end, far_end) = (end_of("0a010002"), end_of("0a020002"));
+    let near = config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, MIDDLE)], "");
+    let redirects = [(NEAR_DOMAIN, NEAR), (FAR_DOMAIN, far_end.as_str())];
+    let more = "interface eth1 { neighbors false; } tunnel { local 10.1.0.2; }";
+    let middle = config("both; ipv4 true", &["eth0"], &[MIDDLE], &redirects, more);
+    let back = [(NEAR_DOMAIN, middle_end.as_str())];
+    let far = config("kernel", &[], &[FAR, FAR_DOMAIN], &back, "tunnel { local 10.2.0.2; }");
+    let topology = node("near", &near)
+        + &format!("[nodes.sluice]\ndaemon = 'sluice'\nconfig = '''{middle}'''\n")
+        + "[nodes.ip]\nforwarding = true\n"
+        + &format!(
+            "[nodes.far]\ndaemon = 'sluice'\nroutes = ['default via 10.2.0.1']\nconfig = '''{far}'''\n"
+        )
+        + &link("near:eth0", "sluice:eth0")
+        + "[[links]]\na = 'sluice:eth1'\nb = 'ip:eth0'\nxdp = true\n\
+           a_addresses = ['10.1.0.2/24']\nb_addresses = ['10.1.0.1/24']\n\
+           [[links]]\na = 'ip:eth1'\nb = 'far:eth0'\nxdp = true\n\
+           a_addresses = ['10.2.0.1/24']\nb_addresses = ['10.2.0.2/24']\n";
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    // The RIB takes routes whose gateway is a tunnel's far end while it has a route there.
+    for (name, gateway) in [("sluice", "10.1.0.1"), ("far", "10.2.0.1")] {
+        commit_at(&lab, name, &[format!("set protocols static route 0.0.0.0/0 next-hop {gateway}")]);
+    }
+    lab.until("the other island answers by the program's tunnel", |lab| {
+        ping(lab, "near", &self::far()) == "reply"
+            && counter(lab, "fast", "tunneled") > 0
+            && counter(lab, "fast", "from-tunnel") > 0
+    });
+    let counts = |lab: &RouterLab| {
+        let fast =
+            ["tunneled", "from-tunnel", "to-user", "no-way"].map(|reason| counter(lab, "fast", reason));
+        (fast, counter(lab, "slow", "tunneled"))
+    };
+    let ([tunneled, arrived, up, no_way], slow) = counts(&lab);
+    (0..20).for_each(|_| assert_eq!(ping(&lab, "near", &self::far()), "reply"));
+    assert_eq!(counts(&lab), ([tunneled + 20, arrived + 20, up, no_way], slow));
+    let cache = lab.ask(&["show", "xip", "cache"]).to_string();
+    assert!(cache.contains("\"tunnel\""), "{cache}");
+
+    // Without the tunnel the row has another answer, and datagrams for the former end go to nobody.
+    commit(&lab, "delete xip tunnel");
+    lab.until("the tunnel is gone", |lab| ping(lab, "near", &self::far()) != "reply");
+    commit(&lab, "set xip tunnel local 10.1.0.2");
+    lab.until("the tunnel is back", |lab| ping(lab, "near", &self::far()) == "reply");
+}
+
 /// The far host without a way to it.
 fn far_only() -> String {
     format!("{FAR}-0")
+}
+
+/// Sends XIP packets for domains that nobody knows, each for another one, from a node's first interface to a link-layer address.
+fn flood(lab: &RouterLab, node: &str, to: &str, first: u32, count: u32) {
+    let program = "import socket, sys\n\
+                   s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)\n\
+                   to = ('eth0', 0xc0de, 0, 0, bytes.fromhex(sys.argv[1].replace(':', '')))\n\
+                   before = bytes.fromhex('010000008001007e00000010') + b'\\x5a' * 16\n\
+                   for n in range(int(sys.argv[2]), int(sys.argv[2]) + int(sys.argv[3])):\n\
+                   \x20   s.sendto(before + n.to_bytes(4, 'big') + b'\\x00\\x7f\\x7f\\x7f', to)\n";
+    let arguments = ["-c", program, to, &first.to_string(), &count.to_string()];
+    lab.lab.exec(node, "python3", arguments).unwrap();
+}
+
+/// Bounds the address space of the process `xip` to what it has and some octets more.
+fn starve(lab: &RouterLab, more: u64) -> u64 {
+    let pid = lab.pid("xip").unwrap();
+    let sizes = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
+    let pages: u64 = sizes.split(' ').next().unwrap().parse().unwrap();
+    let limit = format!("--as={}", pages * 4096 + more);
+    // The process's own user may bound it, where root without CAP_SYS_RESOURCE may not.
+    let owner = std::fs::metadata(format!("/proc/{pid}/task")).unwrap();
+    let mut command = std::process::Command::new("prlimit");
+    command.args(["--pid", &pid.to_string(), &limit]).uid(owner.uid()).gid(owner.gid());
+    assert!(command.status().unwrap().success());
+    pid
+}
+
+/// Rows flood in while the process has no memory left: it dies and comes back, or lives within its bounds. Cached rows and IP flow.
+#[test]
+fn a_process_without_memory_costs_neither_cached_rows_nor_ip() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let near = config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, MIDDLE)], "");
+    let redirects = [(NEAR_DOMAIN, NEAR), (FAR_DOMAIN, FAR)];
+    let middle = config("both; ipv4 true", &["eth0", "eth1", "eth2"], &[MIDDLE], &redirects, "");
+    let far = config("kernel", &["eth0"], &[FAR, FAR_DOMAIN], &[(NEAR_DOMAIN, MIDDLE)], "");
+    let host = |name: &str, config: &str, gateway: &str| {
+        format!(
+            "[nodes.{name}]\ndaemon = 'sluice'\nroutes = ['default via {gateway}']\nconfig = '''{config}'''\n"
+        )
+    };
+    let addressed = |node: &str, interface: &str, net: u8| {
+        format!(
+            "[[links]]\na = '{node}:eth0'\nb = 'sluice:{interface}'\nxdp = true\n\
+             a_addresses = ['10.{net}.0.2/24']\nb_addresses = ['10.{net}.0.1/24']\n"
+        )
+    };
+    let topology = host("near", &near, "10.1.0.1")
+        + &node("sluice", &middle)
+        + &host("far", &far, "10.2.0.1")
+        + "[nodes.flood]\n"
+        + &addressed("near", "eth0", 1)
+        + &addressed("far", "eth1", 2)
+        + &link("flood:eth0", "sluice:eth2");
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    let is_warm = |lab: &RouterLab| {
+        let before = counter(lab, "fast", "to-user");
+        let answered = (0..3).all(|_| ping(lab, "near", &self::far()) == "reply");
+        answered && counter(lab, "fast", "to-user") == before
+    };
+    lab.until("the rows of the far host are cached", is_warm);
+    let to = mac(&lab, "sluice", "eth2");
+    let pings = || {
+        let mut command = lab.lab.command("near", "ping").unwrap();
+        command.args(["-n", "-q", "-i", "0.05", "-W", "2", "-c", "200", "10.2.0.2"]);
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let all_received = |pings: std::process::Child| {
+        let said = String::from_utf8(pings.wait_with_output().unwrap().stdout).unwrap();
+        assert!(said.contains(" 200 received"), "{said}");
+    };
+
+    // No room for more than a few rows: the process ends. Without it, and until its successor has the program, cached rows flow.
+    let ip = pings();
+    let starved = starve(&lab, 64 << 10);
+    flood(&lab, "flood", &to, 0, 20_000);
+    (0..5).for_each(|_| assert_eq!(ping(&lab, "near", &self::far()), "reply"));
+    lab.until("the process has ended", |lab| lab.pid("xip").is_none_or(|pid| pid != starved));
+    lab.until("xip is back", |lab| {
+        lab.pid("xip").is_some() && lab.ask(&["show", "xip", "principals"])["fast_path"] == true
+    });
+    lab.until("the rows are cached again", is_warm);
+    all_received(ip);
+
+    // With a small cache, 100,000 rows need no more memory than some.
+    commit(&lab, "set xip cache lines 1024");
+    lab.until("the rows are in the small cache", is_warm);
+    flood(&lab, "flood", &to, 1_000_000, 20_000);
+    lab.until("the rows are still cached", is_warm);
+    let ip = pings();
+    let bounded = starve(&lab, 16 << 20);
+    for round in 0..5 {
+        flood(&lab, "flood", &to, 2_000_000 + round * 20_000, 20_000);
+        assert_eq!(ping(&lab, "near", &self::far()), "reply");
+    }
+    assert_eq!(lab.pid("xip"), Some(bounded), "{}", lab.last_end("xip"));
+    assert!(cache(&lab, "rows") <= 4096 && cache(&lab, "stored") > 4096);
+    all_received(ip);
 }

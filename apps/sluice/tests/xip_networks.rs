@@ -4,7 +4,7 @@
 
 mod router_lab;
 
-use router_lab::xip::{at, commit_at, config, link, mac, node, ping};
+use router_lab::xip::{at, commit_at, config, counter, link, mac, node, ping};
 use router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -217,7 +217,8 @@ fn one_filter_reaches_a_tree_of_receivers_and_nobody_else() {
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
     };
     let mut listeners: Vec<_> = (1..=RECEIVERS).map(listen).collect();
-    // The listeners' sockets are open, and the program knows the filter's first packet.
+    lab.until("the program forwards", |lab| lab.ask(&["show", "xip", "principals"])["fast_path"] == true);
+    // The listeners' sockets are open.
     std::thread::sleep(std::time::Duration::from_secs(2));
     let filter = |receivers: usize| {
         let ids = (0..=receivers).map(link_id);
@@ -234,6 +235,14 @@ fn one_filter_reaches_a_tree_of_receivers_and_nobody_else() {
             );
         }
     }
+    // The process has decided on each filter's first packet and sent the copies; the program has sent those of the other two.
+    let counts = ["to-user", "replicated", "copied"].map(|reason| counter(&lab, "fast", reason));
+    assert_eq!(
+        counts,
+        [4, 8, 2 * (2 + 4 + 8 + RECEIVERS as u64)],
+        "{}",
+        lab.ask(&["show", "xip", "counters"])
+    );
     for (number, listener) in (1..).zip(&mut listeners) {
         listener.kill().unwrap();
         let mut heard = String::new();
@@ -246,4 +255,107 @@ fn one_filter_reaches_a_tree_of_receivers_and_nobody_else() {
             "r{number}: {heard}"
         );
     }
+}
+
+/// V4 of the specification: the entry prefers the content to the domain, the domain prefers the content to the host.
+const REFINED: &str = "ad-a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6-21:hid-6666666666666666666666666666666666666666-2:\
+                       CONTENT-c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1-20";
+/// V4 as it leaves its sender, with these XIDs: the header, the AD, the HID, the content.
+const V4: &str = "010000008003007e00000010a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a602017f7f\
+                  000000116666666666666666666666666666666666666666027f7f7f\
+                  00000012c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c102007f7f";
+
+/// Returns V4 after some routers: the hop limit, the last node, the edges of the entry.
+fn refined(hop_limit: &str, last_node: &str, entry: &str) -> String {
+    format!("01000000{hop_limit}0300{last_node}{}{entry}", V4[16..].strip_suffix("02007f7f").unwrap())
+}
+
+/// Writes the XIP packets of an interface to a file.
+fn capture(lab: &RouterLab, node: &str, interface: &str) -> (std::process::Child, std::path::PathBuf) {
+    let file = lab.lab.dir(node).join(format!("{interface}.pcap"));
+    let mut command = lab.lab.command(node, "tcpdump").unwrap();
+    command.args(["-U", "-Z", "root", "-i", interface, "-w"]).arg(&file).args(["ether", "proto", "0xc0de"]);
+    let listener = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // The file has a header once the socket is open.
+    lab.until("the capture runs", |_| std::fs::metadata(&file).is_ok_and(|found| found.len() >= 24));
+    (listener, file)
+}
+
+/// Returns the packets of a capture without source rows in hexadecimal digits, without the padding of frames.
+fn captured(file: &Path) -> Vec<String> {
+    let octets = std::fs::read(file).unwrap();
+    let frames = sluice_capture::parse(&octets).map(|capture| capture.records).unwrap_or_default();
+    let packets = frames.iter().filter_map(|frame| frame.octets.get(14..14 + V4.len() / 2));
+    let packets = packets.filter(|packet| packet[6] == 0);
+    packets.map(|packet| packet.iter().map(|octet| format!("{octet:02x}")).collect()).collect()
+}
+
+#[test]
+fn each_router_refines_the_way_and_marks_its_choice() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let content = "xdp-c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1";
+    let topology = "[nodes.host]\n".to_owned()
+        + &node(
+            "near",
+            &config("kernel", &["eth0", "eth1"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, LEFT)], ""),
+        )
+        + &node(
+            "sluice",
+            &config("both", &["eth0", "eth1"], &[LEFT, FAR_DOMAIN], &[(NEAR_DOMAIN, NEAR)], ""),
+        )
+        + &node("far", &config("kernel", &["eth0"], &[FAR, content], &[(NEAR_DOMAIN, LEFT)], ""))
+        + &link("host:eth0", "near:eth0")
+        + &link("near:eth1", "sluice:eth0")
+        + &link("sluice:eth1", "far:eth0");
+    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    let address = |kind: &str| REFINED.replace("CONTENT", kind);
+    lab.until("the content answers", |lab| ping(lab, "near", &address("xdp")) == "reply");
+    lab.until("the program forwards", |lab| lab.ask(&["show", "xip", "principals"])["fast_path"] == true);
+
+    // No router knows contents. The packet of the specification leaves the first router as it came, since that router has no way but
+    // to the domain; the router of the domain marks the domain's edge, and goes on from the domain's row to the host.
+    let listeners = [("near", "eth1"), ("far", "eth0")].map(|(node, name)| capture(&lab, node, name));
+    let send = "import socket, sys\n\
+                s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)\n\
+                to = ('eth0', 0xc0de, 0, 0, bytes.fromhex(sys.argv[1].replace(':', '')))\n\
+                s.sendto(bytes.fromhex(sys.argv[2]), to)";
+    let to = mac(&lab, "near", "eth0");
+    let dug = counter(&lab, "fast", "dug");
+    for _ in 0..3 {
+        lab.lab.exec("host", "python3", ["-c", send, &to, V4]).unwrap();
+    }
+    let expected = [refined("7f", "7e", "02007f7f"), refined("7e", "00", "02807f7f")];
+    for ((mut listener, file), expected) in listeners.into_iter().zip(expected) {
+        lab.until("all packets were captured", |_| captured(&file).len() >= 3);
+        listener.kill().unwrap();
+        listener.wait().unwrap();
+        // The process has decided on the first one, the program on the others.
+        assert_eq!(captured(&file), vec![expected; 3]);
+    }
+    assert!(counter(&lab, "fast", "dug") >= dug + 2, "{}", lab.ask(&["show", "xip", "counters"]));
+
+    // The host has no such content either. The address as it arrived there shows each choice.
+    let ask = |kind: &str| at(&lab, "near", &["request", "xip", "ping", &address(kind)]);
+    let lost = ask("cid");
+    let marked = "!ad-a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6a6-2>1**:hid-6666666666666666666666666666666666666666-2***:\
+                  cid-c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1-2>0**";
+    assert_eq!((&lost["kind"], lost["arrived"].as_str()), (&"unreachable".into(), Some(marked)), "{lost}");
+    assert!(lost["from"].as_str().unwrap().contains(FAR), "{lost}");
+
+    // A router on the way that knows the content leads there at once: from the entry, and past the domain.
+    let from = |answer: &Value| answer["from"].as_str().unwrap_or_default().to_owned();
+    assert!(from(&ask("xdp")).contains(FAR));
+    commit_at(&lab, "sluice", &[format!("set protocols static xid-route {content} local")]);
+    lab.until("the router has the content", |_| {
+        let answer = ask("xdp");
+        answer["kind"] == "reply" && from(&answer).contains(LEFT)
+    });
+    commit_at(&lab, "sluice", &[format!("delete protocols static xid-route {content}")]);
+    lab.until("the host has the content", |_| {
+        let answer = ask("xdp");
+        answer["kind"] == "reply" && from(&answer).contains(FAR)
+    });
 }

@@ -1,6 +1,6 @@
 //! XIP forwarded by Sluice beside IPv4 forwarded by the kernel and by Sluice: figure 5 of "Linux XIA: An Interoperable Meta Network
 //! Architecture to Crowdsource the Future Internet" (ANCS 2015). The rates are packets per processor second of the router's own
-//! threads. Two more parts need no network: decisions on rows that were never seen, and useful rows in a flood of unique rows.
+//! threads. Two more parts need no network: decisions on rows that were never seen, by themselves and in packets, and useful rows in a flood of unique rows.
 //! `make bench-xia`, as root; in network namespaces of its own.
 
 mod beds;
@@ -8,6 +8,7 @@ mod cases;
 mod domains;
 mod figure;
 mod flood;
+mod punts;
 mod rows;
 mod slow_path;
 mod xia;
@@ -55,6 +56,7 @@ fn main() -> Result<()> {
     let domains = Domains::read((PAPER_DOMAINS * args.scale).max(1.0) as usize)?;
     if parts.contains(&Part::SlowPath) {
         slow_path::run(&domains, args.rounds, &mut report)?;
+        punts::run(&domains, args.rounds, &mut report)?;
     }
     if parts.contains(&Part::Flood) {
         flood::run(&domains, &mut report)?;

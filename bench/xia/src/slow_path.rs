@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Lines of the cache as a power of two.
 const LINE_BITS: u32 = 19;
 /// Words of a slot.
-const SLOT_WORDS: usize = 2;
+pub const SLOT_WORDS: usize = 2;
 
 /// Measures, prints and reports.
 pub fn run(domains: &Domains, rounds: usize, report: &mut Report) -> Result<()> {
@@ -65,6 +65,6 @@ pub fn run(domains: &Domains, rounds: usize, report: &mut Report) -> Result<()> 
 }
 
 /// Returns the processor time of this thread: other work on the machine is left out.
-fn cpu() -> Result<Duration> {
+pub fn cpu() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
 }

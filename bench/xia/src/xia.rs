@@ -59,6 +59,8 @@ impl XiaRouter {
             punts_per_second: 1,
             punt_burst: 0,
             has_reports: false,
+            ether_type: sluice_xip::wire::ETHERTYPE_XIP,
+            tunnel: None,
         });
         chain.fill(Slot::Xip, &program)?;
 

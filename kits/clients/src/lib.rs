@@ -33,7 +33,7 @@ pub use questions::{Question, Questions, Request};
 pub use route_rights::{GrantedRoutes, RouteRights};
 pub use snapshot::FirstSnapshot;
 pub use socket_rights::{
-    GroupPattern, LinkGroup, LinkProtocol, PortRight, RightError, SocketPath, SocketRights,
+    GroupPattern, LinkGroup, LinkProtocol, PacketRight, PortRight, RightError, SocketPath, SocketRights,
 };
 pub use subscription::{EXTERNAL_TAG, SubscribedBatch, Subscription};
 pub use window::Window;

@@ -32,25 +32,27 @@ pub struct SocketRights {
     /// Multicast groups to join.
     pub multicast: Vec<GroupPattern>,
     /// Protocols of packet sockets.
-    pub packet: Vec<LinkProtocol>,
+    pub packet: Vec<PacketRight>,
     /// Groups of the link layer for packet sockets to join.
     pub link_groups: Vec<LinkGroup>,
 }
 
 impl SocketRights {
-    /// Returns true if some ports come from the configuration.
+    /// Returns true if some ports or EtherTypes come from the configuration.
     pub fn follow_configuration(&self) -> bool {
-        self.port_lists().into_iter().flatten().any(|right| matches!(right, PortRight::Configured(_)))
+        let has_ports =
+            self.port_lists().into_iter().flatten().any(|right| matches!(right, PortRight::Configured(_)));
+        has_ports || self.packet.iter().any(|right| matches!(right, PacketRight::Configured(_)))
     }
 
-    /// Returns the rights with each place in the configuration replaced by the ports from `ports_at`.
-    pub fn with_configuration(&self, ports_at: impl Fn(&str) -> Vec<u16>) -> Self {
+    /// Returns the rights with each place in the configuration replaced by the ports, or EtherTypes, from `numbers_at`.
+    pub fn with_configuration(&self, numbers_at: impl Fn(&str) -> Vec<u16>) -> Self {
         let resolve = |rights: &[PortRight]| {
             let mut resolved = Vec::new();
             for right in rights {
                 match right {
                     PortRight::Configured(path) => {
-                        resolved.extend(ports_at(path).into_iter().map(PortRight::one));
+                        resolved.extend(numbers_at(path).into_iter().map(PortRight::one));
                     }
                     range => resolved.push(range.clone()),
                 }
@@ -58,7 +60,17 @@ impl SocketRights {
             resolved
         };
         let [tcp_listen, tcp_connect, udp, udp_connect] = self.port_lists().map(resolve);
-        SocketRights { tcp_listen, tcp_connect, udp, udp_connect, ..self.clone() }
+        let mut packet = Vec::new();
+        for right in &self.packet {
+            match right {
+                PacketRight::Configured(path) => {
+                    let types = numbers_at(path).into_iter().filter_map(LinkProtocol::ether_type);
+                    packet.extend(types.map(PacketRight::Protocol));
+                }
+                protocol => packet.push(protocol.clone()),
+            }
+        }
+        SocketRights { tcp_listen, tcp_connect, udp, udp_connect, packet, ..self.clone() }
     }
 
     fn port_lists(&self) -> [&[PortRight]; 4] {
@@ -100,16 +112,21 @@ impl fmt::Display for RightError {
 
 impl core::error::Error for RightError {}
 
+/// Returns the place in the configuration that a right names; `None` for other rights.
+fn configured(text: &str) -> Option<Result<String, RightError>> {
+    let path = text.strip_prefix("config:")?;
+    let is_path = !path.is_empty() && path.split('/').all(|step| !step.is_empty());
+    let wrong =
+        || RightError(format!("`{text}`: a place in the configuration is as in config:neighbor/*/port"));
+    Some(is_path.then(|| path.into()).ok_or_else(wrong))
+}
+
 impl FromStr for PortRight {
     type Err = RightError;
 
     fn from_str(text: &str) -> Result<Self, RightError> {
-        if let Some(path) = text.strip_prefix("config:") {
-            let is_path = !path.is_empty() && path.split('/').all(|step| !step.is_empty());
-            let wrong = || {
-                RightError(format!("`{text}`: a place in the configuration is as in config:neighbor/*/port"))
-            };
-            return is_path.then(|| PortRight::Configured(path.into())).ok_or_else(wrong);
+        if let Some(path) = configured(text) {
+            return path.map(PortRight::Configured);
         }
         let wrong = || {
             RightError(format!(
@@ -243,6 +260,36 @@ impl fmt::Display for LinkProtocol {
     }
 }
 
+/// A right to packet sockets: a protocol, or `"config:ethertype/packets"` for EtherTypes from the configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PacketRight {
+    /// The protocol.
+    Protocol(LinkProtocol),
+    /// The EtherTypes at a place in the component's own part of the configuration. Allows none until the manager has replaced the place
+    /// by the configured EtherTypes.
+    Configured(String),
+}
+
+impl FromStr for PacketRight {
+    type Err = RightError;
+
+    fn from_str(text: &str) -> Result<Self, RightError> {
+        match configured(text) {
+            Some(path) => path.map(PacketRight::Configured),
+            None => text.parse().map(PacketRight::Protocol),
+        }
+    }
+}
+
+impl fmt::Display for PacketRight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PacketRight::Protocol(protocol) => protocol.fmt(f),
+            PacketRight::Configured(path) => write!(f, "config:{path}"),
+        }
+    }
+}
+
 /// A group address of the link layer, as `01:80:c2:00:00:14`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkGroup(pub [u8; 6]);
@@ -319,7 +366,7 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(PortRight, SocketPath, GroupPattern, LinkProtocol, LinkGroup);
+as_text!(PortRight, SocketPath, GroupPattern, LinkProtocol, PacketRight, LinkGroup);
 
 #[cfg(test)]
 mod tests {
@@ -400,5 +447,12 @@ mod tests {
             .with_configuration(|path| if path == "cache/*/port" { [323, 3323].into() } else { [].into() });
         assert_eq!(resolved.tcp_connect, [179, 323, 3323].map(PortRight::one));
         assert!(!resolved.follow_configuration());
+        let packet = ["0x88cc", "config:type"].map(|text| text.parse().expect("valid")).into();
+        let rights = SocketRights { packet, ..SocketRights::default() };
+        assert!(rights.follow_configuration());
+        // Numbers below 0x600 are no EtherTypes.
+        let resolved = rights.with_configuration(|_| [0xc0de, 0x5ff].into());
+        let expected = ["0x88cc", "0xc0de"].map(|text| text.parse().expect("valid"));
+        assert_eq!(resolved.packet, expected);
     }
 }

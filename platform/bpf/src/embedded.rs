@@ -32,6 +32,8 @@ pub enum Embedded {
     Ip,
     /// Forwards XIP packets by the cache of answers.
     Xip,
+    /// Sends copies of XIP packets.
+    Copy,
     /// Leads frames of neighbors to the elements of a cluster, and back.
     Balance,
     /// Counts packets by IP protocol and drops marked protocols.
@@ -44,12 +46,13 @@ pub enum Embedded {
 
 impl Embedded {
     /// All programs.
-    pub const ALL: [Embedded; 9] = [
+    pub const ALL: [Embedded; 10] = [
         Embedded::Root,
         Embedded::Empty,
         Embedded::Drop,
         Embedded::Ip,
         Embedded::Xip,
+        Embedded::Copy,
         Embedded::Balance,
         Embedded::Sink,
         Embedded::Pktgen,
@@ -64,6 +67,7 @@ impl Embedded {
             Embedded::Drop => "drop",
             Embedded::Ip => "ip",
             Embedded::Xip => "xip",
+            Embedded::Copy => "copy",
             Embedded::Balance => "balance",
             Embedded::Protocols => "protocols",
             Embedded::Sink => "sink",
@@ -79,6 +83,7 @@ impl Embedded {
             Embedded::Drop => object!("drop"),
             Embedded::Ip => object!("ip"),
             Embedded::Xip => object!("xip"),
+            Embedded::Copy => object!("copy"),
             Embedded::Balance => object!("balance"),
             Embedded::Protocols => object!("protocols"),
             Embedded::Sink => object!("sink"),

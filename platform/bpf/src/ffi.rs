@@ -113,6 +113,22 @@ pub(crate) fn map_store_u32(map: BorrowedFd<'_>, key: u32, value: u32) -> io::Re
     unsafe { bpf(BPF_MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
 }
 
+/// Makes the device with the index `device` the one under the same key of a map of devices; `program` runs for its frames.
+pub(crate) fn device_store(map: BorrowedFd<'_>, device: u32, program: BorrowedFd<'_>) -> io::Result<()> {
+    check_sizes(map, 8)?;
+    // `struct bpf_devmap_val`.
+    let value = [device, raw(program)];
+    let mut attributes = Element {
+        map_fd: raw(map),
+        padding: 0,
+        key: (&raw const device) as u64,
+        value: (&raw const value) as u64,
+        flags: 0,
+    };
+    // SAFETY: key and value live until the call returns and have the map's sizes, as checked.
+    unsafe { bpf(BPF_MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
+}
+
 /// Loads the value under `key` of a map of 4-octet keys and 4-octet values.
 pub(crate) fn map_load_u32(map: BorrowedFd<'_>, key: u32) -> io::Result<u32> {
     check_sizes(map, 4)?;

@@ -11,7 +11,7 @@ pub use count::*;
 pub use tables::*;
 
 /// The version of the layouts of shared maps. Pins of another version are not taken up.
-pub const LAYOUT_VERSION: u32 = 4;
+pub const LAYOUT_VERSION: u32 = 5;
 
 /// The number of slots in the map `slots`; more than there are names, so that a new slot does not change the map.
 pub const SLOTS: u32 = 8;

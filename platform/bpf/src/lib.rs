@@ -11,6 +11,7 @@
 pub mod array;
 pub mod attach;
 pub mod counters;
+pub mod devices;
 pub mod embedded;
 mod error;
 mod ffi;

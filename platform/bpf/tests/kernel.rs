@@ -80,7 +80,10 @@ fn slots_are_visited_in_order_and_skipped_when_empty() {
         }
         assert_eq!(answers(&lab, 10, "0.002"), 10, "five empty programs pass everything");
         fill(Slot::Xip, 1);
-        assert_eq!(answers(&lab, 10, "0.002"), 10, "the program for XIP sees no IPv4");
+        let ran = run(root.program(), &ipv4_frame(), 1).unwrap();
+        assert_eq!(ran.verdict, Verdict::Drop, "the program for XIP sees IPv4, in which XIP's tunnels are");
+        slots.clear(Slot::Xip).unwrap();
+        assert_eq!(answers(&lab, 10, "0.002"), 10);
         fill(Slot::Balance, 1);
         let before = packets(&counters, Reason::Dropped);
         let ran = run(root.program(), &ipv4_frame(), 1).unwrap();
@@ -88,6 +91,7 @@ fn slots_are_visited_in_order_and_skipped_when_empty() {
         slots.clear(Slot::Balance).unwrap();
         slots.clear(Slot::Balance).unwrap();
         assert_eq!(run(root.program(), &ipv4_frame(), 1).unwrap().verdict, Verdict::Pass);
+        fill(Slot::Xip, 1);
         let mut xip = ipv4_frame();
         xip[12..14].copy_from_slice(&[0xc0, 0xde]);
         assert_eq!(run(root.program(), &xip, 1).unwrap().verdict, Verdict::Drop);

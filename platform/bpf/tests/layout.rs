@@ -7,7 +7,7 @@ mod btf;
 use sluice_bpf::Embedded;
 use sluice_bpf::layout::balance::{self, Addresses, Block, Class, Heard, Interface, Mode, Neighbors, Side};
 use sluice_bpf::layout::xip::{
-    self, CacheAction, CacheLine, CacheSlot, ReasonCount, Settings, Source, Tunnel,
+    self, CacheAction, CacheLine, CacheSlot, ReasonCount, Set, SetMember, Settings, Source, Tunnel,
 };
 use sluice_bpf::layout::*;
 use std::collections::BTreeMap;
@@ -36,12 +36,27 @@ fn structs_have_the_same_sizes_and_offsets() {
     let cache = btf::types(Embedded::Xip.object().unwrap());
     same!(cache, "xip_slot", CacheSlot { tag, answer });
     same!(cache, "xip_line", CacheLine { slot });
-    same!(cache, "xip_tunnel", Tunnel { destination, source, destination_port, source_port, is_closed });
+    same!(cache, "xip_tunnel", Tunnel { address, port, reserved });
     same!(
         cache,
         "xip_settings",
-        Settings { key, line_shift, shadow_interval, multiplier, punt_interval, punt_burst, has_reports }
+        Settings {
+            key,
+            line_shift,
+            shadow_interval,
+            multiplier,
+            punt_interval,
+            punt_burst,
+            has_reports,
+            tunnel_address,
+            tunnel_port,
+            has_checksum,
+            ether_type,
+            reserved
+        }
     );
+    same!(cache, "xip_copy", SetMember { interface, member });
+    same!(cache, "xip_set", Set { version, count, copy });
     same!(cache, "xip_source", Source { time });
     same!(cache, "xip_count", ReasonCount { packets });
     let sink = btf::types(Embedded::Sink.object().unwrap());
@@ -100,6 +115,7 @@ fn actions_and_reasons_of_xip_are_the_same() {
         ("XIP_UNREACHABLE", CacheAction::Unreachable),
         ("XIP_UNSUPPORTED", CacheAction::Unsupported),
         ("XIP_TUNNEL", CacheAction::Tunnel),
+        ("XIP_COPY", CacheAction::Copy),
     ];
     for (name, action) in actions {
         assert_eq!(program.numbers[name], action as u32, "{name}");
@@ -183,6 +199,7 @@ fn maps_of_xip_have_the_sizes_that_user_space_expects() {
         ("xip_lines", xip::LINES, size_of::<CacheLine>()),
         ("xip_members", xip::MEMBERS, size_of::<Member>()),
         ("xip_tunnels", xip::TUNNELS, size_of::<Tunnel>()),
+        ("xip_sets", xip::SETS, size_of::<Set>()),
         ("xip_settings", 1, size_of::<Settings>()),
         ("xip_sources", xip::SOURCES, size_of::<Source>()),
         ("xip_counts", xip::CPUS * xip::REASONS, size_of::<ReasonCount>()),

@@ -12,12 +12,29 @@ pub struct Live {
     pub call: String,
     /// Names of fields with dots between them, as `neighbors.address`; a repeated field yields many values.
     pub path: String,
+    /// The separator of a word of several parts: a value completes the part behind the last separator.
+    #[serde(default)]
+    pub after: Option<char>,
 }
 
 impl Live {
     /// Values of a call's reply.
     pub fn new(call: &str, path: &str) -> Self {
-        Live { call: call.into(), path: path.into() }
+        Live { call: call.into(), path: path.into(), after: None }
+    }
+
+    /// Returns the same values for each part of a word whose parts `separator` joins.
+    #[must_use]
+    pub fn for_parts(self, separator: char) -> Self {
+        Live { after: Some(separator), ..self }
+    }
+
+    /// Returns the word that a value makes of the word `partial`, whose last part the value takes the place of.
+    pub fn word(&self, partial: &str, value: &str) -> String {
+        let before = self
+            .after
+            .and_then(|separator| Some(partial.rsplit_once(separator)?.0.len() + separator.len_utf8()));
+        format!("{}{value}", partial.get(..before.unwrap_or_default()).unwrap_or_default())
     }
 }
 

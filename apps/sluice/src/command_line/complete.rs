@@ -103,7 +103,7 @@ async fn fill(session: &Session, edited: Option<&Edited>, offer: Offer) -> Compl
     };
     for live in &offer.live {
         let values = session.live(live).await;
-        found.words.extend(values.into_iter().map(|v| Candidate::new(v, "")));
+        found.words.extend(values.into_iter().map(|value| Candidate::new(live.word(&partial, &value), "")));
     }
     if offer.revision {
         found.words.extend(revisions(session).await);

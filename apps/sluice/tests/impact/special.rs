@@ -271,6 +271,8 @@ pub const SPECIAL: &[(&str, Special)] = &[
             ],
         ),
     ),
+    ("xip/ethertype/packets", value("34997")),
+    ("xip/ethertype/neighbors", value("34998")),
     ("xip/host/name", OWN_HOST),
     ("xip/host/private-key", OWN_HOST),
     ("xip/interface/name", entry(&["set xip interface inner"], &["delete xip interface inner"])),

@@ -64,3 +64,11 @@ pub fn mac(lab: &RouterLab, node: &str, interface: &str) -> String {
     let shown: Value = serde_json::from_slice(&shown).unwrap();
     shown[0]["address"].as_str().unwrap().to_owned()
 }
+
+/// Returns a count of packets or decisions of the router `sluice`.
+pub fn counter(lab: &RouterLab, path: &str, reason: &str) -> u64 {
+    let counters = lab.ask(&["show", "xip", "counters"]);
+    let all = counters["counters"].as_array().into_iter().flatten();
+    let found = all.filter(|counter| counter["path"] == path && counter["reason"] == reason);
+    found.filter_map(|counter| counter["count"].as_str()?.parse::<u64>().ok()).sum()
+}

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_clients::{LinkGroup, LinkProtocol, PortRight, SocketRights};
+use sluice_clients::{LinkGroup, LinkProtocol, PacketRight, PortRight, SocketRights};
 
 /// The IP protocol number of ICMPv6.
 pub const ICMPV6: u8 = 58;
@@ -111,7 +111,7 @@ impl SocketPolicy {
                 true
             }
             SocketKind::Raw(protocol) => rights.raw.contains(&protocol),
-            SocketKind::Packet(protocol) => rights.packet.contains(&protocol),
+            SocketKind::Packet(protocol) => rights.packet.contains(&PacketRight::Protocol(protocol)),
         };
         if !is_allowed {
             return Err(Denied::Kind(who.into(), kind));

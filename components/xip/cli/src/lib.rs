@@ -4,7 +4,7 @@ mod echoes;
 
 sluice_xrl::include_idl!();
 
-use sluice_cli::{Command, GroupHelp, Kind};
+use sluice_cli::{Command, GroupHelp, Kind, Live};
 use sluice_console::{Call, ComponentCommands, Failure, Output};
 
 const HELP: &GroupHelp = &[("xip", "Tests of ways through XIP")];
@@ -38,9 +38,12 @@ pub const COMMANDS: ComponentCommands = ComponentCommands {
 
 fn commands() -> Vec<Command> {
     let address = "the address in its text form, such as ad-HEX-1:hid-HEX-0";
+    // Each node of an address is completed to a known XID.
+    let known = || Live::new("xip/xip.v1.Xip/GetAddresses", "addresses").for_parts(':');
     vec![
         Command::new("xip ping", "Sends echo requests along an address, one a second", HELP)
             .argument("address", Kind::Text, true, address)
+            .live(known())
             .choice_of("count", Kind::Number, None, "so many requests, 4 if absent")
             .choice_of("octets", Kind::Number, None, "so many octets of data in each, 0 if absent"),
         Command::new(
@@ -49,6 +52,7 @@ fn commands() -> Vec<Command> {
             HELP,
         )
         .argument("address", Kind::Text, true, address)
+        .live(known())
         .choice_of("most", Kind::Number, None, "at most so many routers, 30 if absent"),
     ]
 }

@@ -242,6 +242,7 @@ impl<L: Lines> Xip<L> {
         };
         let station = Station { interface, mac: Mac(mac) };
         let number = self.links.number(station).ok_or(ChangeError::WrongRoute)?;
+        self.answers.set_interface(number, interface);
         out.push(Output::Member(number, self.links.member(number)));
         Ok(Route::Neighbor(number))
     }

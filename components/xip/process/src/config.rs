@@ -2,13 +2,14 @@
 
 use crate::ip_routes::IpRouteSettings;
 use crate::keys::{HostKey, KeyError};
-use crate::maps::ProgramSettings;
+use crate::maps::{ProgramSettings, TunnelEnd};
 use serde::Deserialize;
 use serde_json::Value;
 use sluice_base::{Xid, XidType};
 use sluice_xip::io;
 use sluice_xip::neighbors::LinkProof;
 use sluice_xip::principals::catalog;
+use sluice_xip::wire::{ETHERTYPE_NWP, ETHERTYPE_XIP};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -30,6 +31,14 @@ pub enum ConfigError {
     /// No principal has this name.
     #[error("there is no principal `{0}`")]
     Principal(String),
+    /// An EtherType is that of another protocol.
+    #[error(
+        "ethertype {0}: {0:#06x} is the EtherType of {1}; choose one that no other protocol has, such as {2}"
+    )]
+    TakenEtherType(u16, &'static str, u16),
+    /// Packets and NWP cannot be told apart.
+    #[error("ethertype packets and ethertype neighbors are both {0}; set xip ethertype neighbors {1}")]
+    SameEtherType(u16, u16),
     /// A key cannot be used.
     #[error("host `{0}`: {1}")]
     Key(String, KeyError),
@@ -42,6 +51,8 @@ pub struct Settings {
     pub core: io::Settings,
     /// The settings of the program.
     pub program: ProgramSettings,
+    /// The EtherTypes.
+    pub ether_types: EtherTypes,
     /// Bits of the number of lines of the cache.
     pub line_bits: u32,
     /// The keys of the router's own HIDs.
@@ -52,9 +63,55 @@ pub struct Settings {
     pub principal_rights: BTreeMap<String, Vec<XidType>>,
 }
 
+/// The EtherTypes of XIP on all interfaces.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(default)]
+pub struct EtherTypes {
+    /// Of packets.
+    pub packets: u16,
+    /// Of NWP.
+    pub neighbors: u16,
+}
+
+impl Default for EtherTypes {
+    fn default() -> Self {
+        EtherTypes { packets: ETHERTYPE_XIP, neighbors: ETHERTYPE_NWP }
+    }
+}
+
+/// EtherTypes of protocols that a router needs.
+const TAKEN: [(u16, &str); 10] = [
+    (0x0800, "IPv4"),
+    (0x0806, "ARP"),
+    (0x8035, "RARP"),
+    (0x8100, "VLANs"),
+    (0x86dd, "IPv6"),
+    (0x8808, "Ethernet's flow control"),
+    (0x8847, "MPLS"),
+    (0x8848, "MPLS multicast"),
+    (0x88a8, "VLANs of providers"),
+    (0x88cc, "LLDP"),
+];
+
+impl EtherTypes {
+    fn check(self) -> Result<Self, ConfigError> {
+        for (number, otherwise) in [(self.packets, ETHERTYPE_XIP), (self.neighbors, ETHERTYPE_NWP)] {
+            if let Some((_, protocol)) = TAKEN.iter().find(|(taken, _)| *taken == number) {
+                return Err(ConfigError::TakenEtherType(number, protocol, otherwise));
+            }
+        }
+        let other = if self.packets == ETHERTYPE_NWP { ETHERTYPE_XIP } else { ETHERTYPE_NWP };
+        if self.packets == self.neighbors {
+            return Err(ConfigError::SameEtherType(self.packets, other));
+        }
+        Ok(self)
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct Tree {
+    ethertype: EtherTypes,
     interface: Vec<Interface>,
     host: Vec<Host>,
     principal: Vec<String>,
@@ -72,6 +129,7 @@ struct Tree {
 impl Default for Tree {
     fn default() -> Self {
         Tree {
+            ethertype: EtherTypes::default(),
             interface: Vec::new(),
             host: Vec::new(),
             principal: Vec::new(),
@@ -236,6 +294,7 @@ pub(crate) fn is_built_in(kind: XidType) -> bool {
 /// The part is not as the schema has it, or names a principal that does not exist.
 pub fn settings(part: Value) -> Result<Settings, ConfigError> {
     let tree: Tree = serde_json::from_value(part)?;
+    let ether_types = tree.ethertype.check()?;
     let principals = tree.principal.into_iter();
     let principals: BTreeMap<XidType, &'static str> = principals
         .map(|name| principal(&name).ok_or(ConfigError::Principal(name)))
@@ -263,12 +322,18 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         punts_per_second: tree.budget.rate,
         punt_burst: tree.budget.burst,
         has_reports: tree.xcmp,
+        ether_type: ether_types.packets,
+        tunnel: local.and_then(|local| match local {
+            SocketAddr::V4(local) => Some(TunnelEnd { local, has_checksum: tunnel.checksum }),
+            SocketAddr::V6(_) => None,
+        }),
     };
     let line_bits = tree.cache.lines.max(2).next_power_of_two().ilog2();
     let types = |names: Vec<String>| names.iter().filter_map(|name| name.parse().ok()).collect();
     Ok(Settings {
         core,
         program,
+        ether_types,
         ip_routes,
         line_bits,
         keys,
@@ -316,6 +381,20 @@ mod tests {
         assert!(error.contains("set xip principal lpm"), "{error}");
         let error = part("lpm", &hid.replace("hid", "ad")).expect_err("no HID").to_string();
         assert!(error.contains("10.0.0.2: `ad-11"), "{error}");
+    }
+
+    #[test]
+    fn ether_types_differ_from_each_other_and_from_those_of_other_protocols() {
+        let of = |part: Value| settings(json!({ "ethertype": part })).map(|settings| settings.ether_types);
+        assert_eq!(of(json!({})).expect("valid"), EtherTypes { packets: 0xc0de, neighbors: 0xc0df });
+        let own = of(json!({"packets": 0x88b5, "neighbors": 0x88b6})).expect("valid");
+        assert_eq!((own.packets, own.neighbors), (0x88b5, 0x88b6));
+        let error = of(json!({"packets": 0x0800})).expect_err("IPv4's").to_string();
+        assert!(error.contains("0x0800 is the EtherType of IPv4") && error.contains("49374"), "{error}");
+        let error = of(json!({"packets": 0xc0df})).expect_err("equal").to_string();
+        assert!(error.contains("set xip ethertype neighbors 49374"), "{error}");
+        let error = of(json!({"neighbors": 0xc0de})).expect_err("equal").to_string();
+        assert!(error.contains("set xip ethertype neighbors 49375"), "{error}");
     }
 
     #[test]

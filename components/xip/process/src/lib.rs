@@ -16,9 +16,11 @@ mod service;
 mod tunnel;
 mod view;
 
+pub use ffi::leave_out_checksums;
+
 sluice_xrl::include_idl!();
 
-use config::{ConfigError, Settings};
+use config::{ConfigError, EtherTypes, Settings};
 use maps::{CacheLines, ProgramMaps};
 use packets::PacketSocket;
 use proofs::Proofs;
@@ -247,7 +249,7 @@ impl XipProcess {
             if self.sockets.borrow().contains_key(index) {
                 continue;
             }
-            match self.open(*index, name).await {
+            match self.open(*index, name, settings.ether_types).await {
                 Ok(sockets) => {
                     self.sockets.borrow_mut().insert(*index, sockets);
                     self.without_sockets.borrow_mut().remove(name);
@@ -265,18 +267,22 @@ impl XipProcess {
         self: &Rc<Self>,
         index: InterfaceIndex,
         name: &str,
+        ether_types: EtherTypes,
     ) -> Result<InterfaceSockets, sluice_process::SocketError> {
         let mut opened = InterfaceSockets { sockets: BTreeMap::new(), readers: Vec::new() };
-        for ether_type in [ETHERTYPE_XIP, ETHERTYPE_NWP] {
+        // The core knows the kinds of frames by the EtherTypes that these have unless others are configured.
+        for (kind, ether_type) in
+            [(ETHERTYPE_XIP, ether_types.packets), (ETHERTYPE_NWP, ether_types.neighbors)]
+        {
             let socket = PacketSocket::open(&self.frame, index, name, ether_type).await?;
-            opened.sockets.insert(ether_type, Rc::clone(&socket));
+            opened.sockets.insert(kind, Rc::clone(&socket));
             let me = self.me.clone();
             let reader = tokio::task::spawn_local(async move {
                 let received = socket.receive(
                     |from, link, octets| {
                         let Some(me) = me.upgrade() else { return };
                         let octets = octets.to_vec();
-                        me.driver.input(match ether_type {
+                        me.driver.input(match kind {
                             ETHERTYPE_XIP => Input::Packet { from, link, octets },
                             _ => Input::Nwp { from, octets },
                         });
@@ -359,6 +365,9 @@ impl Component for XipProcess {
 
     async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), ConfigError> {
         let before = self.settings.replace(Some(settings.clone()));
+        if before.as_ref().is_some_and(|before| before.ether_types != settings.ether_types) {
+            self.sockets.take();
+        }
         let is_other_program = before.is_none_or(|before| {
             before.line_bits != settings.line_bits
                 || before.core.interfaces.keys().ne(settings.core.interfaces.keys())

@@ -1,33 +1,82 @@
 //! The maps of the program `xip` in this process's memory.
 
+use sluice_base::InterfaceIndex;
 use sluice_bpf::BpfError;
 use sluice_bpf::array::MappedArray;
 use sluice_bpf::layout::{MemberAction, xip};
+use sluice_xip::answer::{NeighborId, PortSetId, TunnelId};
 use sluice_xip::cache::{HashKey, KEY_WORDS, Lines};
 use sluice_xip::links;
+use std::net::SocketAddrV4;
 use std::os::fd::BorrowedFd;
 
 /// The names of the maps, in the order in which the FEA hands them out (`components/fea/core/src/xdp/programs.rs`).
-pub const NAMES: [&str; 6] =
-    ["xip_lines", "xip_members", "xip_tunnels", "xip_settings", "xip_sources", "xip_counts"];
+pub const NAMES: [&str; 7] =
+    ["xip_lines", "xip_members", "xip_tunnels", "xip_sets", "xip_settings", "xip_sources", "xip_counts"];
 
-/// The lines of the cache.
+/// The lines of the cache, and the tunnels and sets of neighbors that answers name.
 #[derive(Debug)]
-pub struct CacheLines(MappedArray);
+pub struct CacheLines {
+    lines: MappedArray,
+    tunnels: MappedArray,
+    sets: MappedArray,
+    /// The last version of a set.
+    versions: u32,
+}
 
 impl Lines for CacheLines {
     fn load(&self, word: usize) -> u64 {
         // A word beyond the map is that of an empty slot.
-        self.0.load_word(word).unwrap_or_default()
+        self.lines.load_word(word).unwrap_or_default()
     }
 
     fn store(&mut self, word: usize, value: u64) {
-        self.0.store_word(word, value);
+        self.lines.store_word(word, value);
     }
 
     fn lines(&self) -> usize {
-        self.0.len()
+        self.lines.len()
     }
+
+    fn set_tunnel(&mut self, number: TunnelId, end: SocketAddrV4) -> bool {
+        self.tunnels.store64(number.0 as usize, 0, tunnel_word(end, 0))
+    }
+
+    fn set_copies(&mut self, number: PortSetId, copies: &[(InterfaceIndex, NeighborId)]) -> bool {
+        let set = number.0 as usize;
+        let (Some(version), Some(count)) = (self.sets.load32(set, 0), self.sets.load32(set, 1)) else {
+            return false;
+        };
+        if copies.len() > xip::SET_MEMBERS {
+            return false;
+        }
+        // A member as a word of the map: the interface and the member's number.
+        let words = copies.iter().map(|(interface, neighbor)| {
+            let ([a, b, c, d], [e, f, g, h]) = (interface.number().to_ne_bytes(), neighbor.0.to_ne_bytes());
+            u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+        });
+        let mut stored = (1..).zip(words.clone());
+        let is_same = version != 0
+            && count as usize == copies.len()
+            && stored.all(|(place, word)| self.sets.load64(set, place) == Some(word));
+        if is_same {
+            // Packets that the program has given out name the version.
+            return true;
+        }
+        self.sets.store32(set, 0, 0);
+        self.sets.store32(set, 1, copies.len() as u32);
+        for (place, word) in (1..).zip(words) {
+            self.sets.store64(set, place, word);
+        }
+        self.versions = self.versions.wrapping_add(1).max(1);
+        self.sets.store32(set, 0, self.versions)
+    }
+}
+
+/// Returns an address and a port in network order, and a flag, as one word.
+fn tunnel_word(end: SocketAddrV4, flag: u16) -> u64 {
+    let ([a, b, c, d], [e, f], [g, h]) = (end.ip().octets(), end.port().to_be_bytes(), flag.to_ne_bytes());
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
 /// A neighbor as the program sends to it.
@@ -65,6 +114,19 @@ pub struct ProgramSettings {
     pub punt_burst: u32,
     /// True if undeliverable packets come to this process, which reports them to their senders.
     pub has_reports: bool,
+    /// The EtherType of packets.
+    pub ether_type: u16,
+    /// This host's end of all tunnels.
+    pub tunnel: Option<TunnelEnd>,
+}
+
+/// This host's end of all tunnels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TunnelEnd {
+    /// The address and port.
+    pub local: SocketAddrV4,
+    /// True if datagrams have a UDP checksum.
+    pub has_checksum: bool,
 }
 
 /// All maps but the lines.
@@ -91,12 +153,15 @@ impl ProgramMaps {
         let array =
             |name, entries: u32, octets| MappedArray::with_shape(map(name)?, entries as usize, octets);
         let lines = array("xip_lines", xip::LINES, size_of::<xip::CacheLine>())?;
+        let tunnels = array("xip_tunnels", xip::TUNNELS, size_of::<xip::Tunnel>())?;
+        let sets = array("xip_sets", xip::SETS, size_of::<xip::Set>())?;
+        let versions = (0..sets.len()).filter_map(|set| sets.load32(set, 0)).max().unwrap_or_default();
         let maps = ProgramMaps {
             members: array("xip_members", xip::MEMBERS, MEMBER_WORDS * 4)?,
             settings: array("xip_settings", 1, size_of::<xip::Settings>())?,
             counts: array("xip_counts", xip::CPUS * xip::REASONS, size_of::<xip::ReasonCount>())?,
         };
-        Ok((CacheLines(lines), maps))
+        Ok((CacheLines { lines, tunnels, sets, versions }, maps))
     }
 
     /// Writes the key of the hashes and the shift of a line's hash. No slot may have a tag.
@@ -115,6 +180,9 @@ impl ProgramMaps {
         self.settings.store64(0, (KEY_WORDS + 4) / 2, interval);
         self.settings.store64(0, (KEY_WORDS + 6) / 2, interval.saturating_mul(settings.punt_burst.into()));
         self.settings.store64(0, (KEY_WORDS + 8) / 2, settings.has_reports.into());
+        let end = settings.tunnel.map(|tunnel| tunnel_word(tunnel.local, tunnel.has_checksum.into()));
+        self.settings.store64(0, (KEY_WORDS + 10) / 2, end.unwrap_or_default());
+        self.settings.store32(0, KEY_WORDS + 12, settings.ether_type.to_be().into());
     }
 
     /// Writes a neighbor. Numbers beyond the map are left out, and their packets are dropped and counted.

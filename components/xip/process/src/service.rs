@@ -2,7 +2,7 @@
 
 use crate::idl::xip::v1 as pb;
 use crate::{Served, XipProcess};
-use sluice_base::XidPrefix;
+use sluice_base::{Prefix as _, XidPrefix};
 use sluice_bpf::layout::xip::REASON_NAMES;
 use sluice_xip::answers::action;
 use sluice_xip::counters::Reason;
@@ -50,6 +50,8 @@ fn action_name(word: u64) -> &'static str {
         action::DROP => "drop",
         action::UNREACHABLE => "unreachable",
         action::UNSUPPORTED => "unsupported",
+        action::TUNNEL => "tunnel",
+        action::COPY => "copy",
         _ => "up",
     }
 }
@@ -160,6 +162,21 @@ impl pb::Xip for Served {
         routes.truncate(most);
         let next = routes.last().filter(|_| has_more).map(|route| route.prefix.clone());
         Ok(pb::GetRoutesReply { routes, next: next.unwrap_or_default() })
+    }
+
+    async fn get_addresses(
+        &self,
+        _ctx: &CallContext,
+        _: pb::GetAddressesRequest,
+    ) -> Result<pb::GetAddressesReply, XrlError> {
+        let addresses = self.driver.read(|xip| {
+            let xids = xip
+                .routes()
+                .filter(|(prefix, _, problem)| prefix.len() == XidPrefix::WIDTH && problem.is_none());
+            let addresses = xids.map(|(prefix, _, _)| Dag::direct(prefix.addr()).to_string());
+            addresses.take(ROUTES).collect()
+        });
+        Ok(pb::GetAddressesReply { addresses })
     }
 
     async fn get_neighbors(

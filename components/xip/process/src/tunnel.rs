@@ -2,10 +2,12 @@
 
 use crate::XipProcess;
 use crate::config::Settings;
+use crate::ffi;
 use sluice_process::{SocketError, open_udp};
 use sluice_xip::io::{Input, Tunnel};
 use sluice_xrl::idl::fea::v1 as fea;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
@@ -62,6 +64,9 @@ async fn open(process: &Rc<XipProcess>, tunnel: Tunnel) -> Result<TunnelSocket, 
         ..Default::default()
     };
     let socket = Rc::new(open_udp(&process.frame, request).await?);
+    if tunnel.no_check {
+        ffi::leave_out_checksums(socket.as_fd())?;
+    }
     let (me, reading) = (Rc::downgrade(process), Rc::clone(&socket));
     let reader = tokio::task::spawn_local(async move {
         let mut octets = vec![0; LARGEST];

@@ -1,96 +1,18 @@
 //! The program `xip` on packets made by hand: the cache as the core fills it, and each reason.
 #![allow(clippy::unwrap_used)]
 
-use sluice_base::{Rng, Xid, XidType};
-use sluice_bpf::array::MappedArray;
-use sluice_bpf::layout::xip::{CacheAction, REASON_NAMES};
-use sluice_bpf::run::{Run, Verdict, run};
-use sluice_bpf::{Embedded, Loaded, Loader};
-use sluice_xip::cache::{AnswerWord, Cache, HashKey, Put};
-use sluice_xip::{Edge, Row};
-use sluice_xip_process::maps::{CacheLines, Member, ProgramMaps, ProgramSettings};
+mod support;
 
-/// The loopback interface, from which the frames of test runs come.
-const INCOMING: usize = 1;
-const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 0xfe];
-const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const NEIGHBOR: [u8; 6] = [2, 0, 0, 0, 0, 2];
+use sluice_base::{Rng, Xid, XidType};
+use sluice_bpf::layout::xip::CacheAction;
+use sluice_bpf::run::Verdict;
+use sluice_xip_process::maps::ProgramSettings;
+use support::{Bench, NEIGHBOR, ROUTER, SETTINGS, frame, octets, xid};
 
 /// V2 of the specification: AD, HID, XDP, each leading to the next.
 const V2: &str = "010000058003037e00000010a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1017f7f7f000000111111111111111111111111111111111111111111027f7f7f00000017d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1007f7f7f00000010a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2017f7f7f000000112222222222222222222222222222222222222222027f7f7f00000017d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2007f7f7f68656c6c6f";
 /// V2 as the first router sends it on.
 const V3A: &str = "010000057f03030000000010a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1017f7f7f000000111111111111111111111111111111111111111111027f7f7f00000017d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1807f7f7f00000010a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2017f7f7f000000112222222222222222222222222222222222222222027f7f7f00000017d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2007f7f7f68656c6c6f";
-
-struct Bench {
-    program: Loaded,
-    maps: ProgramMaps,
-    cache: Cache<CacheLines>,
-}
-
-impl Bench {
-    fn new() -> Option<Bench> {
-        if !is_root() {
-            sluice_testkit::skipped("not root");
-            return None;
-        }
-        let program = Loader::new(Embedded::Xip).load().unwrap();
-        let ports = MappedArray::new(program.map("ports").unwrap()).unwrap();
-        let [a, b, c, d, e, f] = ROUTER;
-        ports.store64(INCOMING, 0, u64::from_ne_bytes([a, b, c, d, e, f, 9, 0]));
-        let (lines, maps) = ProgramMaps::new(|name| program.map(name)).unwrap();
-        let mut rng = Rng::from_seed(5);
-        let cache = Cache::new(lines, 12, HashKey::draw(|| rng.next_u64()));
-        maps.set_hashes(cache.key(), cache.line_shift());
-        maps.set_settings(ProgramSettings {
-            shadow_interval: 0,
-            punts_per_second: 1_000_000,
-            punt_burst: 1_000_000,
-            has_reports: false,
-        });
-        maps.set_member(7, Member { interface: 1000, mtu: 1500, destination: NEIGHBOR, source: ROUTER });
-        Some(Bench { program, maps, cache })
-    }
-
-    fn put(&mut self, edges: &[(Xid, bool)], action: CacheAction, edge: u8, index: u32) {
-        let row = row(edges);
-        let put = self.cache.put(&row, AnswerWord::new(action as u8, edge, index));
-        assert!(matches!(put, Put::Stored { .. }), "{put:?}");
-    }
-
-    /// Runs the program once and returns the reasons that grew.
-    fn run(&self, packet: &[u8]) -> (Run, Vec<&'static str>) {
-        self.run_frame(&frame(packet))
-    }
-
-    fn run_frame(&self, frame: &[u8]) -> (Run, Vec<&'static str>) {
-        let before = self.maps.counts();
-        let ran = run(self.program.program(), frame, 1).unwrap();
-        let after = self.maps.counts();
-        let grown = |(number, _): &&(u32, &str)| after[*number as usize] > before[*number as usize];
-        (ran, REASON_NAMES.iter().filter(grown).map(|(_, name)| *name).collect())
-    }
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-fn row(edges: &[(Xid, bool)]) -> Row {
-    let edges = edges.iter().map(|(xid, is_sink)| Edge { xid: *xid, is_sink: *is_sink });
-    Row { edges: edges.collect(), is_input: true }
-}
-
-fn xid(kind: XidType, octet: u8) -> Xid {
-    Xid { kind, id: [octet; 20] }
-}
-
-fn octets(hex: &str) -> Vec<u8> {
-    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
-}
-
-fn frame(packet: &[u8]) -> Vec<u8> {
-    [&ROUTER[..], &SENDER, &[0xc0, 0xde], packet].concat()
-}
 
 #[test]
 fn a_local_domain_is_dug_through_and_the_host_behind_it_is_a_neighbor() {
@@ -197,12 +119,7 @@ fn packets_that_cannot_leave_are_dropped() {
 fn undeliverable_packets_go_to_user_space_where_it_reports_them() {
     let Some(mut bench) = Bench::new() else { return };
     bench.put(&[(xid(XidType::AD, 0xa1), false)], CacheAction::Forward, 0, 7);
-    bench.maps.set_settings(ProgramSettings {
-        shadow_interval: 0,
-        punts_per_second: 1_000_000,
-        punt_burst: 100,
-        has_reports: true,
-    });
+    bench.maps.set_settings(ProgramSettings { punt_burst: 100, has_reports: true, ..SETTINGS });
     let mut packet = octets(V2);
     packet[4] = 0;
     let (ran, reasons) = bench.run(&packet);
@@ -225,12 +142,7 @@ fn frames_for_others_and_other_protocols_pass() {
 #[test]
 fn a_source_that_asks_for_too_much_is_dropped_and_others_are_not() {
     let Some(bench) = Bench::new() else { return };
-    bench.maps.set_settings(ProgramSettings {
-        shadow_interval: 0,
-        punts_per_second: 1,
-        punt_burst: 3,
-        has_reports: false,
-    });
+    bench.maps.set_settings(ProgramSettings { punts_per_second: 1, punt_burst: 3, ..SETTINGS });
     let asked: Vec<_> = (0..6).map(|_| bench.run(&octets(V2)).0.verdict).collect();
     assert_eq!(asked.iter().filter(|verdict| **verdict == Verdict::Pass).count(), 4);
     let mut other = frame(&octets(V2));
@@ -242,12 +154,7 @@ fn a_source_that_asks_for_too_much_is_dropped_and_others_are_not() {
 fn one_hit_in_some_comes_to_user_space_in_shadow_mode() {
     let Some(mut bench) = Bench::new() else { return };
     bench.put(&[(xid(XidType::AD, 0xa1), false)], CacheAction::Forward, 0, 7);
-    bench.maps.set_settings(ProgramSettings {
-        shadow_interval: 10,
-        punts_per_second: 1_000_000,
-        punt_burst: 100,
-        has_reports: false,
-    });
+    bench.maps.set_settings(ProgramSettings { shadow_interval: 10, punt_burst: 100, ..SETTINGS });
     let verdicts: Vec<_> = (0..40).map(|_| bench.run(&octets(V2)).0.verdict).collect();
     assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::Pass).count(), 4);
 }

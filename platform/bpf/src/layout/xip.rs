@@ -10,6 +10,10 @@ pub const TAG_USED: u64 = 1;
 pub const MEMBERS: u32 = 1 << 14;
 /// The tunnels.
 pub const TUNNELS: u32 = 1 << 12;
+/// The sets of members.
+pub const SETS: u32 = 1 << 11;
+/// The members of a set.
+pub const SET_MEMBERS: usize = 63;
 /// Words of the hashes' key.
 pub const KEY_WORDS: usize = 30;
 /// The budgets of sources.
@@ -55,22 +59,42 @@ pub enum CacheAction {
     Unsupported = 5,
     /// Send in a UDP datagram to a tunnel.
     Tunnel = 6,
+    /// Send a copy to each member of a set.
+    Copy = 7,
 }
 
-/// The far end of a tunnel in network order (`struct xip_tunnel`).
+/// The far end of a tunnel in network order, written as one word (`struct xip_tunnel`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct Tunnel {
     /// The far end's IPv4 address.
-    pub destination: u32,
-    /// This host's IPv4 address.
-    pub source: u32,
-    /// The far end's UDP port.
-    pub destination_port: u16,
-    /// This host's UDP port.
-    pub source_port: u16,
-    /// 1 while the entry changes, and for an unused entry.
-    pub is_closed: u32,
+    pub address: u32,
+    /// The far end's UDP port; 0 in an entry without a far end.
+    pub port: u16,
+    /// Always 0.
+    pub reserved: u16,
+}
+
+/// A member of a set (`struct xip_copy`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct SetMember {
+    /// The interface's index.
+    pub interface: u32,
+    /// The member's number.
+    pub member: u32,
+}
+
+/// Members that get a copy each (`struct xip_set`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Set {
+    /// 0 while the set changes; otherwise another number than that of the former content.
+    pub version: u32,
+    /// The members in use.
+    pub count: u32,
+    /// The members, each on another interface.
+    pub copy: [SetMember; SET_MEMBERS],
 }
 
 /// Settings of the program (`struct xip_settings`).
@@ -91,6 +115,16 @@ pub struct Settings {
     pub punt_burst: u64,
     /// 1 if undeliverable packets go to user space.
     pub has_reports: u64,
+    /// The IPv4 address of this host's end of all tunnels, in network order; 0 for none.
+    pub tunnel_address: u32,
+    /// The UDP port of this host's end, in network order.
+    pub tunnel_port: u16,
+    /// 1 if datagrams have a UDP checksum.
+    pub has_checksum: u16,
+    /// The EtherType of XIP packets, in network order.
+    pub ether_type: u16,
+    /// Always 0.
+    pub reserved: [u16; 3],
 }
 
 /// The budget of a source (`struct xip_source`).
@@ -110,7 +144,7 @@ pub struct ReasonCount {
 }
 
 /// The reasons by which XIP packets are counted (`enum xip_reason`), with their names.
-pub const REASON_NAMES: [(u32, &str); 19] = [
+pub const REASON_NAMES: [(u32, &str); 23] = [
     (0, "hit"),
     (1, "miss"),
     (2, "shadowed"),
@@ -130,4 +164,8 @@ pub const REASON_NAMES: [(u32, &str); 19] = [
     (16, "not-reached"),
     (17, "not-supported"),
     (18, "dug"),
+    (19, "from-tunnel"),
+    (20, "no-way"),
+    (21, "replicated"),
+    (22, "copied"),
 ];

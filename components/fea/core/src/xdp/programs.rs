@@ -18,15 +18,41 @@ pub struct ProgramRow {
     pub slot: &'static str,
     /// The maps that the component gets.
     pub maps: &'static [&'static str],
+    /// The program for copies to several interfaces.
+    pub copies: Option<Copies>,
+}
+
+/// A program that runs for each copy of a frame that a program of the chain gives to several interfaces at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Copies {
+    /// The name of the program for copies: its file is `bpf/NAME.bpf.c`.
+    pub program: &'static str,
+    /// The maps that this program shares with the program of the chain.
+    pub maps: &'static [&'static str],
+    /// The map of devices of the program of the chain: the interfaces whose frames that program sees.
+    pub devices: &'static str,
 }
 
 /// The programs. A new program is a row more.
 pub const PROGRAMS: &[ProgramRow] = &[
-    ProgramRow { name: "protocols", slot: "police", maps: &["protocols"] },
+    ProgramRow { name: "protocols", slot: "police", maps: &["protocols"], copies: None },
     ProgramRow {
         name: "xip",
         slot: "xip",
-        maps: &["xip_lines", "xip_members", "xip_tunnels", "xip_settings", "xip_sources", "xip_counts"],
+        maps: &[
+            "xip_lines",
+            "xip_members",
+            "xip_tunnels",
+            "xip_sets",
+            "xip_settings",
+            "xip_sources",
+            "xip_counts",
+        ],
+        copies: Some(Copies {
+            program: "copy",
+            maps: &["xip_members", "xip_sets", "xip_counts"],
+            devices: "xip_devices",
+        }),
     },
     ProgramRow {
         name: "balance",
@@ -42,6 +68,7 @@ pub const PROGRAMS: &[ProgramRow] = &[
             "balance_settings",
             "balance_counts",
         ],
+        copies: None,
     },
 ];
 
@@ -180,6 +207,14 @@ impl Placements {
         self.0.values().filter(skips).map(|placement| placement.row.slot)
     }
 
+    /// Returns true if the program of a row sees an interface's frames.
+    pub fn sees(&self, row: &ProgramRow, interface: &str) -> bool {
+        let placement = self.0.get(row.slot).filter(|placement| placement.row == row);
+        placement.is_some_and(|placement| {
+            placement.interfaces.is_empty() || placement.interfaces.contains(interface)
+        })
+    }
+
     /// Iterates over the programs with their slots and components.
     pub fn iter(&self) -> impl Iterator<Item = (&'static ProgramRow, Option<&str>)> {
         self.0.values().map(|placement| (placement.row, placement.component.as_deref()))
@@ -232,6 +267,8 @@ mod tests {
         assert_eq!(placements.next_deadline(), None);
         assert_eq!(placements.skipped("eth1").collect::<Vec<_>>(), ["police"]);
         assert_eq!(placements.skipped("eth0").count(), 0);
+        assert!(placements.sees(ROW, "eth0") && !placements.sees(ROW, "eth1"));
+        assert!(!placements.sees(&PROGRAMS[1], "eth0"));
         placements.found(at(1), ROW);
         assert_eq!(placements.expire(at(1) + LONGEST_GRACE), vec![ROW]);
     }

@@ -143,6 +143,16 @@ impl Chain {
         maps.iter().fold(loader, |loader, map| loader.share(map, &self.pins.map_path(map))).load()
     }
 
+    /// Loads a program for copies, with the pinned maps `maps` of a program of the chain.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses the program, or a pinned map has another shape.
+    pub fn load_copies(&self, program: Embedded, maps: &[&str]) -> Result<Loaded, BpfError> {
+        let loader = Loader::new(program);
+        maps.iter().fold(loader, |loader, map| loader.share(map, &self.pins.map_path(map))).load()
+    }
+
     /// Puts a program into a slot, in the place of an earlier one.
     ///
     /// # Errors

@@ -105,7 +105,7 @@ impl FastPathControl {
         self.running.borrow().as_ref().map(|running| look(&running.path))
     }
 
-    /// Writes which programs of other components see the frames of which interfaces.
+    /// Writes which programs of other components see the frames of which interfaces, and to which interfaces they send copies.
     pub(crate) fn refresh_ports(&self, process: &FeaProcess) {
         if let Some(running) = self.running.borrow_mut().as_mut() {
             let names = running.path.names();
@@ -114,6 +114,7 @@ impl FastPathControl {
                 (name, slots)
             });
             running.path.set_skipped(skipped.collect(), process.programs.skipped(""));
+            process.programs.set_devices(&running.path);
         }
     }
 

@@ -355,6 +355,11 @@ impl FastPath {
         self.interfaces.values().map(|host| host.interface.name.clone()).collect()
     }
 
+    /// Returns the names and indices of the interfaces.
+    pub fn indices(&self) -> impl Iterator<Item = (&str, InterfaceIndex)> {
+        self.interfaces.iter().map(|(index, host)| (host.interface.name.as_str(), *index))
+    }
+
     /// Sets the slots whose programs do not see interfaces' frames, by the interfaces' names and for interfaces without an entry:
     /// bit `1 << slot`.
     pub fn set_skipped(&mut self, skipped: BTreeMap<String, u32>, elsewhere: u32) {

@@ -4,10 +4,12 @@
 //! as those of sockets ([`crate::sockets`]), and fills the maps without any privilege. The maps are pinned: a component that
 //! asks again, as after a restart of itself or of the FEA, gets the same maps.
 
+use super::fast_path::FastPath;
 use crate::process::FeaProcess;
+use sluice_bpf::devices::Devices;
 use sluice_bpf::layout::Slot;
 use sluice_bpf::{BpfError, Embedded, Loaded};
-use sluice_fea::xdp::programs::{self, Holder, PROGRAMS, Placements, ProgramRow, Put, Taken};
+use sluice_fea::xdp::programs::{self, Copies, Holder, PROGRAMS, Placements, ProgramRow, Put, Taken};
 use sluice_process::clock;
 use sluice_xrl::idl::fea::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
@@ -30,6 +32,8 @@ pub(crate) struct Programs {
     rights: RefCell<BTreeMap<String, Vec<String>>>,
     placements: RefCell<Placements>,
     loaded: RefCell<BTreeMap<&'static str, Loaded>>,
+    /// The interfaces to which programs send copies, by the program's name.
+    devices: RefCell<BTreeMap<&'static str, Devices>>,
     wake: Notify,
 }
 
@@ -51,6 +55,19 @@ impl Programs {
     pub(crate) fn clear(&self) {
         self.placements.take();
         self.loaded.take();
+        self.devices.take();
+    }
+
+    /// Writes the interfaces to which programs send copies.
+    pub(crate) fn set_devices(&self, path: &FastPath) {
+        let placements = self.placements.borrow();
+        for (name, devices) in self.devices.borrow_mut().iter_mut() {
+            let Some(row) = programs::row(name) else { continue };
+            let seen = path.indices().filter(|(interface, _)| placements.sees(row, interface));
+            if let Err(error) = devices.set(seen.map(|(_, index)| index.number()).collect()) {
+                warn!(%error, program = row.name, "an interface gets no copies");
+            }
+        }
     }
 
     /// Returns the slots whose programs do not see an interface's frames: bit `1 << slot`.
@@ -149,6 +166,7 @@ fn put(process: &Rc<FeaProcess>, put: Put) -> Result<Vec<pb::MapToken>, XrlError
     let loaded =
         process.fast_path.with(|path| path.chain().load(program, row.maps)).ok_or_else(not_running)?;
     let loaded = loaded.map_err(|error| refused(&error))?;
+    let devices = row.copies.map(|copies| copies_of(process, &loaded, copies)).transpose()?;
     let before = process.programs.placements.borrow().clone();
     process.programs.placements.borrow_mut().put(put).map_err(|Taken { component, program }| {
         XrlError::application(
@@ -161,6 +179,7 @@ fn put(process: &Rc<FeaProcess>, put: Put) -> Result<Vec<pb::MapToken>, XrlError
         process.programs.placements.replace(before);
         return Err(refused(&error));
     }
+    process.programs.devices.borrow_mut().extend(devices.map(|devices| (row.name, devices)));
     process.fast_path.refresh_ports(process);
     let mut tokens = Vec::new();
     for name in row.maps {
@@ -181,6 +200,19 @@ fn put(process: &Rc<FeaProcess>, put: Put) -> Result<Vec<pb::MapToken>, XrlError
     Ok(tokens)
 }
 
+/// Loads the program for copies of a loaded program, and returns the interfaces to which copies are sent: none yet.
+fn copies_of(process: &FeaProcess, loaded: &Loaded, copies: Copies) -> Result<Devices, XrlError> {
+    let program = Embedded::ALL.into_iter().find(|program| program.name() == copies.program);
+    let no_object = || XrlError::Internal(format!("the program `{}` has no object", copies.program));
+    let program = program.ok_or_else(no_object)?;
+    let load = |path: &FastPath| {
+        let program = path.chain().load_copies(program, copies.maps)?;
+        Devices::new(loaded, copies.devices, &program)
+    };
+    let devices = process.fast_path.with(load).ok_or_else(no_object)?;
+    devices.map_err(|error| refused(&error))
+}
+
 /// Notes the end of a process.
 fn watch(process: &Rc<FeaProcess>, pid: u32) {
     let me = Rc::downgrade(process);
@@ -197,6 +229,7 @@ fn watch(process: &Rc<FeaProcess>, pid: u32) {
 fn empty(process: &Rc<FeaProcess>, row: &'static ProgramRow) {
     let Some(slot) = slot(row) else { return };
     process.programs.loaded.borrow_mut().remove(row.name);
+    process.programs.devices.borrow_mut().remove(row.name);
     let emptied = process.fast_path.with(|path| path.chain().empty(slot, row.maps));
     if let Some(Err(error)) = emptied {
         warn!(%error, program = row.name, "a program stays in the path of packets");

@@ -9,11 +9,14 @@ mod sketch;
 pub use crate::forest::CacheEntryId;
 pub use hash::{HashKey, Hashes, KEY_WORDS};
 
+use crate::answer::{NeighborId, PortSetId, TunnelId};
 use crate::{Edge, Row};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::net::SocketAddrV4;
 use sketch::Sketch;
+use sluice_base::InterfaceIndex;
 
 /// The bit of a tag that the program sets at a hit.
 pub const TAG_USED: u64 = 1;
@@ -22,8 +25,8 @@ pub const SLOTS_PER_LINE: usize = 4;
 /// Words of a slot: the tag and the answer.
 const SLOT_WORDS: usize = 2;
 
-/// The memory of the cache, which the program reads: 64-bit words, all of them 0 at the start. Readers see stores in the
-/// order in which they were made.
+/// The memory that the program reads: the cache's 64-bit words, all of them 0 at the start, and the values that answers name by a
+/// number. Readers see stores in the order in which they were made.
 pub trait Lines {
     /// Reads a word.
     fn load(&self, word: usize) -> u64;
@@ -31,6 +34,18 @@ pub trait Lines {
     fn store(&mut self, word: usize, value: u64);
     /// Returns the number of lines that the memory has room for.
     fn lines(&self) -> usize;
+
+    /// Stores the far end of a tunnel, before an answer names its number. Returns false if the program has no such tunnels, or no
+    /// room for the number: the tunnel's packets come to this process.
+    fn set_tunnel(&mut self, _number: TunnelId, _end: SocketAddrV4) -> bool {
+        false
+    }
+
+    /// Stores the neighbors of a set of ports, with their interfaces, before an answer names the set's number. Returns false if the
+    /// program cannot send these copies: the packets come to this process.
+    fn set_copies(&mut self, _number: PortSetId, _copies: &[(InterfaceIndex, NeighborId)]) -> bool {
+        false
+    }
 }
 
 impl Lines for Vec<u64> {
@@ -350,5 +365,10 @@ impl<L: Lines> Cache<L> {
     /// Returns the memory that the program reads.
     pub fn lines(&self) -> &L {
         &self.lines
+    }
+
+    /// Returns the memory that the program reads, for the values that answers name.
+    pub(crate) fn lines_mut(&mut self) -> &mut L {
+        &mut self.lines
     }
 }

@@ -4,46 +4,19 @@
 //! state reaches the decisions that rest on it. A row that was asked for lately is decided again in the same turn and its answer is
 //! overwritten, so that the program never misses it; a row that was not is taken out.
 
+mod program;
+
+pub use program::action;
+
 use crate::anchor::{Deps, Touch};
-use crate::answer::{Action, Answer};
-use crate::cache::{AnswerWord, Cache, CacheEntryId, HashKey, Lines, Put};
+use crate::answer::{Answer, NeighborId};
+use crate::cache::{Cache, CacheEntryId, HashKey, Lines, Put};
 use crate::forest::Forest;
 use crate::router::{Outcome, Router};
 use crate::row::Row;
 use alloc::vec::Vec;
-use sluice_base::{Instant, Xid};
-
-/// Numbers of the program's actions (`enum xip_action` of `bpf/include/layout.h`).
-pub mod action {
-    /// This process treats each packet.
-    pub const UP: u8 = 0;
-    /// Select the edge and go on.
-    pub const DIG: u8 = 1;
-    /// Send to a neighbor.
-    pub const FORWARD: u8 = 2;
-    /// Drop, as an entry asks for.
-    pub const DROP: u8 = 3;
-    /// Drop: no edge leads anywhere.
-    pub const UNREACHABLE: u8 = 4;
-    /// Drop: the XID does not work in this place.
-    pub const UNSUPPORTED: u8 = 5;
-}
-
-/// Returns an answer as the program reads it. Treatments that the program does not know are this process's.
-pub fn word(answer: Answer) -> AnswerWord {
-    let Answer::Chosen { edge, action } = answer else {
-        return AnswerWord::new(action::UNREACHABLE, 0, 0);
-    };
-    match action {
-        Action::Dig => AnswerWord::new(action::DIG, edge, 0),
-        Action::Forward(neighbor) => AnswerWord::new(action::FORWARD, edge, neighbor.0),
-        Action::Drop => AnswerWord::new(action::DROP, edge, 0),
-        Action::Unsupported => AnswerWord::new(action::UNSUPPORTED, edge, 0),
-        Action::Tunnel(_) | Action::Replicate { .. } | Action::Deliver | Action::PerPacket => {
-            AnswerWord::new(action::UP, edge, 0)
-        }
-    }
-}
+use program::Interfaces;
+use sluice_base::{Instant, InterfaceIndex, Xid};
 
 /// Counts of what changes did to cached rows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -74,6 +47,8 @@ pub struct Answers<L> {
     pending: Option<Xid>,
     reached: Reached,
     needs_key: bool,
+    /// The interfaces of neighbors, by their numbers.
+    interfaces: Interfaces,
     /// Sweeps without a hit after which a row is not decided again when a change reaches it.
     lately: u8,
 }
@@ -91,6 +66,7 @@ impl<L: Lines> Answers<L> {
             pending: None,
             reached: Reached::default(),
             needs_key: false,
+            interfaces: Interfaces::new(),
             lately: 2,
         }
     }
@@ -111,6 +87,11 @@ impl<L: Lines> Answers<L> {
     /// Returns the router, for questions that have to be sent. Changes of decisions go through [`Answers::change`].
     pub(crate) fn router_mut(&mut self) -> &mut Router {
         &mut self.router
+    }
+
+    /// Notes the interface of a neighbor, before the neighbor is a route. A number keeps its interface.
+    pub fn set_interface(&mut self, neighbor: NeighborId, interface: InterfaceIndex) {
+        self.interfaces.insert(neighbor, interface);
     }
 
     /// Changes the router, and decides again what the change reaches. `change` returns what it touched.
@@ -190,10 +171,12 @@ impl<L: Lines> Answers<L> {
             Outcome::Failed(_) => return None,
         };
         self.loose = Some(answer);
-        if let Some(id) = cached {
+        if let (Some(id), Some(cache)) = (cached, &mut self.cache) {
             // The packet came here because the program left it to this process, or to check a hit.
             self.reached.checked += 1;
-            if self.cache.as_ref().and_then(|cache| cache.answer(id)) != Some(word(answer)) {
+            if cache.answer(id)
+                != Some(program::word(answer, self.router.ports(), &self.interfaces, cache.lines_mut()))
+            {
                 self.reached.wrong += 1;
                 self.take_out(id);
             }
@@ -212,7 +195,8 @@ impl<L: Lines> Answers<L> {
 
     fn keep(&mut self, row: &Row, answer: Answer) {
         let Some(cache) = &mut self.cache else { return };
-        match cache.put(row, word(answer)) {
+        let word = program::word(answer, self.router.ports(), &self.interfaces, cache.lines_mut());
+        match cache.put(row, word) {
             Put::NotAdmitted => {}
             Put::Collision { lost } => {
                 self.forget(lost);
@@ -270,7 +254,8 @@ impl<L: Lines> Answers<L> {
                 self.router.decide(now, &row, &mut self.deps)
         {
             if is_cacheable && self.forest.attach(id, self.deps.anchors()).is_ok() {
-                cache.set(id, word(answer));
+                let word = program::word(answer, self.router.ports(), &self.interfaces, cache.lines_mut());
+                cache.set(id, word);
                 self.reached.overwritten += 1;
                 let before = self.kept.get_mut(id.0 as usize).and_then(|place| place.replace(answer));
                 if let Some(before) = before {
