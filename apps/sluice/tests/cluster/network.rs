@@ -259,7 +259,7 @@ fn far(from: &str) -> &'static str {
     FAR[usize::from(from.contains(':'))]
 }
 
-/// Echo requests of all near hosts, one each 2 ms.
+/// Echo requests of all near hosts, each one every 5 ms.
 pub struct Traffic(Vec<Child>);
 
 /// What became of the requests of a host.

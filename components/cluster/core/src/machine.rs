@@ -18,7 +18,7 @@ use crate::neighbors::{MOST_ENTRIES, NeighborKey, NeighborList, WantedList};
 use crate::publisher::{FrameContent, Publisher};
 use crate::replica::{NeighborChange, Replica};
 use crate::requests::Requests;
-use crate::settings::{PortLink, Settings, link_name};
+use crate::settings::{PortLink, Settings};
 use crate::words::Mirror;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -173,20 +173,7 @@ impl Cluster {
     }
 
     fn put_links(&mut self, out: &mut Outbox<Output>) {
-        let Some(settings) = self.settings.as_deref() else { return };
-        let (element, is_control) = (settings.element, self.has_role(Role::Control));
-        let has_links = is_control || self.has_role(Role::Router) || self.has_role(Role::Filter);
-        let parent = settings.interconnect.first().filter(|_| has_links);
-        let link = |port: PortNumber, parent: &String| PortLink {
-            parent: parent.clone(),
-            mac: crate::frame::InnerMac { element, port: port.number() }.mac(),
-            addresses: settings.addresses.get(&port).cloned().unwrap_or_default(),
-            told_neighbors: !is_control,
-        };
-        let links = parent
-            .into_iter()
-            .flat_map(|parent| settings.ports().map(move |port| (link_name(port), link(port, parent))));
-        let links: BTreeMap<String, PortLink> = links.collect();
+        let links = self.settings().map(Settings::links).unwrap_or_default();
         if links != self.links {
             self.links.clone_from(&links);
             out.push(Output::Links(links));

@@ -1,5 +1,6 @@
 //! The configuration of an element: the cluster as a whole, and the element's own place.
 
+use crate::frame::InnerMac;
 use crate::inventory::{ElementId, Inventory, PortNumber, Role};
 use crate::key::KeyRing;
 use crate::mac::Mac;
@@ -57,6 +58,36 @@ impl Settings {
     /// Iterates over the outer ports of all balancers.
     pub fn ports(&self) -> impl Iterator<Item = PortNumber> {
         self.inventory.iter().flat_map(|element| &element.ports).map(|port| port.number)
+    }
+
+    /// Returns the links of this machine for outer ports, by name: those of routers and candidates for the control plane.
+    pub fn links(&self) -> BTreeMap<String, PortLink> {
+        let is_control = self.has_role(self.element, Role::Control);
+        let has_links = self.sends_hello(self.element);
+        let link = |port: PortNumber, parent: &String| PortLink {
+            parent: parent.clone(),
+            mac: InnerMac { element: self.element, port: port.number() }.mac(),
+            addresses: self.addresses.get(&port).cloned().unwrap_or_default(),
+            told_neighbors: !is_control,
+        };
+        let parent = self.interconnect.first().filter(|_| has_links);
+        let links = parent.into_iter().flat_map(|parent| {
+            let of_port = move |port| (link_name(port), link(port, parent));
+            self.ports().map(of_port)
+        });
+        links.collect()
+    }
+
+    /// Returns the links that go, are made anew or lose an address with another configuration.
+    pub fn interrupted_by(&self, after: &Settings) -> Vec<String> {
+        let after = after.links();
+        let is_kept = |name: &String, before: &PortLink| {
+            after.get(name).is_some_and(|after| {
+                before.addresses.is_subset(&after.addresses)
+                    && PortLink { addresses: before.addresses.clone(), ..after.clone() } == *before
+            })
+        };
+        self.links().into_iter().filter(|(name, link)| !is_kept(name, link)).map(|(name, _)| name).collect()
     }
 
     /// Returns true if an address can be that of a neighbor on a port: in one of the port's subnets, or an address of the link.

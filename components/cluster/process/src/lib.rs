@@ -21,7 +21,7 @@ use sluice_cluster::machine::Cluster;
 use sluice_cluster::settings::Settings;
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, Frame, PacketSocket, Prepared, RunOptions, SocketError, Tasks, follow_fea,
+    Component, Driver, EffectKind, Frame, PacketSocket, Prepared, RunOptions, SocketError, Tasks, follow_fea,
     interface_events,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service, neighbor_observer_service};
@@ -286,7 +286,10 @@ impl Component for ClusterProcess {
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
-        config::settings(planned.whole()).map(Prepared::quiet)
+        let settings = config::settings(planned.whole())?;
+        let before = self.settings.borrow();
+        let interrupted = before.as_ref().map(|before| before.interrupted_by(&settings)).unwrap_or_default();
+        Ok(Prepared::touching(settings, vec![(EffectKind::Interrupted, interrupted)]))
     }
 
     async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), ConfigError> {

@@ -16,7 +16,7 @@ const NEIGHBORS: usize = 1000;
 impl Served {
     fn element(&self, machine: &Cluster, settings: &Settings, element: &Element) -> pb::Element {
         let now = clock::now();
-        let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let millis = |duration: std::time::Duration| u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
         let member = machine.membership().get(element.id);
         let is_own = element.id == settings.element;
         let is_silent = member.is_none_or(|member| member.is_lost);
