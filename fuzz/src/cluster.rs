@@ -5,12 +5,16 @@ use sluice_cluster::announce::Announcement;
 use sluice_cluster::balancer::{Balancer, Input};
 use sluice_cluster::decision::{Arrival, Decision, Turns, decide};
 use sluice_cluster::frame::{InnerMac, Mac};
-use sluice_cluster::header::{FrameError, HEADER_LEN, Header, Kind, Stamp};
+use sluice_cluster::header::{FrameError, HEADER_LEN, Header, Stamp};
 use sluice_cluster::hello::{HELLO_LEN, Hello};
 use sluice_cluster::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber, Role};
+use sluice_cluster::io;
 use sluice_cluster::key::{ClusterKey, KeyRing, TAG_LEN};
+use sluice_cluster::machine::Cluster;
+use sluice_cluster::neighbors::{NeighborKey, NeighborList, Part, WantedList};
 use sluice_cluster::policy::Policy;
 use sluice_cluster::resolution;
+use sluice_cluster::settings::Settings;
 use sluice_cluster::words::Mirror;
 use sluice_machine::{Machine, Outbox};
 use sluice_wire::Cursor;
@@ -28,7 +32,7 @@ pub fn frame(input: &[u8]) {
     }
     let Ok(header) = Header::decode(&mut Cursor::new(input)) else { return };
     let end = HEADER_LEN.saturating_add(header.length as usize);
-    let Some(signed) = input.get(..end).filter(|_| header.kind == Kind::Announcement) else { return };
+    let Some(signed) = input.get(..end) else { return };
     let mut octets = signed.to_vec();
     octets.extend_from_slice(&KEY.tag(signed));
     assert_eq!(octets.len(), end + TAG_LEN);
@@ -36,6 +40,35 @@ pub fn frame(input: &[u8]) {
         Ok(announcement) => assert_eq!(announcement.encode(&KEY).as_ref(), Ok(&octets)),
         Err(error) => assert_ne!(error, FrameError::Tag),
     }
+    // A number without a meaning is not written again, and a sender may put more neighbors into a frame than this side does.
+    if let Ok(list) = NeighborList::decode(&octets, &ring)
+        && let Some(again) = list.encode(&KEY)
+    {
+        assert_eq!(NeighborList::decode(&again, &ring), Ok(list));
+    }
+    match WantedList::decode(&octets, &ring) {
+        Ok(list) => assert!(list.encode(&KEY).is_none_or(|again| again == octets)),
+        Err(error) => assert_ne!(error, FrameError::Tag),
+    }
+    element(octets);
+}
+
+/// Hands a frame to the machine of the control plane.
+fn element(octets: Vec<u8>) {
+    let mut machine = Cluster::new(1);
+    let settings = Settings {
+        element: id(9),
+        interconnect: vec!["eth0".into()],
+        inventory: inventory(),
+        drained: [].into(),
+        addresses: [].into(),
+        more_addresses: [].into(),
+        policy: Policy::default(),
+        keys: KeyRing::of(KEY),
+    };
+    let mut out = Outbox::new();
+    machine.handle(Instant::ZERO, io::Input::Configure(Box::new(settings)), &mut out);
+    machine.handle(Instant::ZERO, io::Input::Frame(octets), &mut out);
 }
 
 /// Decides on a frame; the first octet says from which side the frame comes.
@@ -59,25 +92,29 @@ fn port() -> OuterPort {
     OuterPort { number, interface: "eth0".into(), mac: Mac([2, 0, 0, 0, 1, 1]) }
 }
 
-fn element(number: u16, role: Role, ports: Vec<OuterPort>) -> Element {
+fn member(number: u16, role: Role, ports: Vec<OuterPort>) -> Element {
     Element { id: id(number), name: format!("e{number}"), roles: [role].into(), weight: 1, ports }
+}
+
+fn inventory() -> Inventory {
+    let mut inventory = Inventory::default();
+    for element in [
+        member(1, Role::Balancer, vec![port()]),
+        member(2, Role::Router, vec![]),
+        member(9, Role::Control, vec![]),
+    ] {
+        inventory.put(element).expect("numbers are unique");
+    }
+    inventory
 }
 
 fn balancer() -> Balancer {
     let mut balancer = Balancer::new(id(1), 7, Mirror::default());
-    let mut inventory = Inventory::default();
-    for element in [
-        element(1, Role::Balancer, vec![port()]),
-        element(2, Role::Router, vec![]),
-        element(9, Role::Control, vec![]),
-    ] {
-        inventory.put(element).expect("numbers are unique");
-    }
     let index = |number| InterfaceIndex::new(number).expect("not 0");
     let inputs = [
         Input::Policy(Policy::default()),
         Input::Keys(KeyRing::of(KEY)),
-        Input::Inventory(inventory),
+        Input::Inventory(inventory()),
         Input::InService([1, 2, 9].map(id).into()),
         Input::Control(Some(id(9))),
         Input::Outer(port().number, Some(index(SIDES[0]))),
@@ -89,7 +126,7 @@ fn balancer() -> Balancer {
     balancer
 }
 
-/// A hello frame, and announcements without and with ports and addresses.
+/// A hello frame, announcements without and with ports and addresses, neighbors known and wanted.
 pub fn frames() -> Vec<Vec<u8>> {
     let stamp = Stamp { epoch: 3, counter: 4 };
     let announcement = |element, addresses: &[&str]| {
@@ -97,10 +134,21 @@ pub fn frames() -> Vec<Vec<u8>> {
         let announcement = Announcement { element, mac: Mac([2, 0, 0, 0, 0, 1]), addresses, stamp };
         announcement.encode(&KEY).expect("a short announcement")
     };
+    let keys = ["10.0.1.2", "fd01::2"]
+        .map(|address| NeighborKey { port: port().number, address: address.parse().expect("an address") });
     vec![
         Hello { element: id(2), stamp }.encode(&KEY).to_vec(),
-        announcement(element(2, Role::Router, vec![]), &[]),
-        announcement(element(1, Role::Balancer, vec![port()]), &["192.0.2.1", "2001:db8::1"]),
+        announcement(member(2, Role::Router, vec![]), &[]),
+        announcement(member(1, Role::Balancer, vec![port()]), &["192.0.2.1", "2001:db8::1"]),
+        NeighborList {
+            element: id(9),
+            stamp,
+            part: Part::Round { number: 1, is_last: true },
+            entries: keys.map(|key| (key, Some(Mac([2, 0, 0, 0, 9, 1])))).to_vec(),
+        }
+        .encode(&KEY)
+        .expect("two neighbors"),
+        WantedList { element: id(2), stamp, entries: keys.to_vec() }.encode(&KEY).expect("two neighbors"),
     ]
 }
 

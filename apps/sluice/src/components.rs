@@ -68,6 +68,7 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
     builtin!("static", module, none, metrics),
     builtin!("xip", module, commands, metrics),
+    builtin!("cluster", module, commands, metrics),
     builtin!("guard"),
 ];
 
@@ -83,6 +84,7 @@ pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {
         "bgp" => sluice_bgp_process::run(options),
         "static" => sluice_static_process::run(options),
         "xip" => sluice_xip_process::run(options),
+        "cluster" => sluice_cluster_process::run(options),
         "guard" => sluice_guard_process::run(options),
         other => anyhow::bail!("there is no component `{other}` in this executable"),
     }

@@ -35,6 +35,9 @@ pub struct Rights {
     /// The programs that the FEA puts into the path of packets for the component.
     #[serde(default)]
     pub programs: ProgramRights,
+    /// The virtual links that the FEA makes for the component.
+    #[serde(default)]
+    pub links: LinkRights,
     /// The types of XIDs that the component decides for.
     #[serde(default)]
     pub xip: XipRights,
@@ -58,6 +61,14 @@ pub struct Rights {
 pub struct ProgramRights {
     /// The names of the programs.
     pub put: Vec<String>,
+}
+
+/// Virtual links in the router's network (`docs/fea.md`).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkRights {
+    /// The kinds of links, such as `macvlan`.
+    pub kinds: Vec<String>,
 }
 
 /// Types of XIDs that a process decides for, at XIP's request (`docs/xia/principals.md`).

@@ -37,6 +37,11 @@ protocols {
     }
 }
 xip { interface right; principal hid; }
+cluster {
+    element 1; interconnect right; key 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a;
+    member 1 { role spare; } member 2 { role balancer; }
+    port 1 { balancer 2; interface out1; mac 02:00:00:00:01:01; }
+}
 '''
 [nodes.right]
 daemon = 'sluice'

@@ -140,6 +140,7 @@ fn path(name: &str, neighbor: &str) -> String {
             ["xip", "host"] => words.push("far"),
             ["xip", "lpm", _, "neighbor"] => words.push("10.2.0.2"),
             ["xip", "interface"] => words.push("extra"),
+            ["cluster", "member" | "port"] => words.push("1"),
             ["protocols", "bgp", "neighbor"] => words.push(neighbor),
             _ => {}
         }

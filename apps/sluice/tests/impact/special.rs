@@ -44,6 +44,7 @@ const fn value(value: &'static str) -> Special {
 }
 
 const OUTER4_AS: &str = "local 10.1.0.2 as 64501;";
+const OTHER_KEY: &str = "6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b";
 const ROUTE: &[&str] = &["203.0.113.0/24"];
 const DEFAULT: &[&str] = &["0.0.0.0/0"];
 const REJECTED: &[&str] = &["198.51.100.0/24"];
@@ -280,6 +281,53 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("xip/lpm/from-ip-routes/neighbor/address", IP_NEIGHBOR),
     ("xip/lpm/from-ip-routes/neighbor/hid", IP_NEIGHBOR),
     ("xip/tunnel/local", value("10.1.0.1")),
+    (
+        "cluster/element",
+        entry(
+            &["set cluster member 3 role control", "set cluster element 3"],
+            &["set cluster element 1", "delete cluster member 3"],
+        ),
+    ),
+    (
+        "cluster/interconnect",
+        entry(
+            &["delete cluster interconnect extra", "set cluster interconnect inner"],
+            &["delete cluster interconnect inner", "set cluster interconnect extra"],
+        ),
+    ),
+    ("cluster/key", value(OTHER_KEY)),
+    ("cluster/other-key", value(OTHER_KEY)),
+    ("cluster/address", value("192.0.2.9")),
+    ("cluster/member/number", entry(&["set cluster member 3 role spare"], &["delete cluster member 3"])),
+    (
+        "cluster/member/role",
+        entry(
+            &["delete cluster member 1 role control", "set cluster member 1 role spare"],
+            &["delete cluster member 1 role spare", "set cluster member 1 role control"],
+        ),
+    ),
+    (
+        "cluster/port/number",
+        entry(
+            &[
+                "set cluster port 2 balancer 2",
+                "set cluster port 2 interface out2",
+                "set cluster port 2 mac 02:00:00:00:01:02",
+                "set cluster port 2 address 10.77.2.1/24",
+            ],
+            &["delete cluster port 2"],
+        ),
+    ),
+    (
+        "cluster/port/balancer",
+        entry(
+            &["set cluster member 3 role balancer", "set cluster port 1 balancer 3"],
+            &["set cluster port 1 balancer 2", "delete cluster member 3"],
+        ),
+    ),
+    ("cluster/port/interface", value("out9")),
+    ("cluster/port/mac", value("02:00:00:00:01:09")),
+    ("cluster/port/address", value("10.77.9.1/24")),
     ("protocols/bgp/local-as", Special { value: Some("64499"), down: &NEIGHBORS, ..PLAIN }),
     ("protocols/bgp/router-id", value("10.0.0.99")),
     ("protocols/bgp/threads", value("1")),

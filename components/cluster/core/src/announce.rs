@@ -2,19 +2,16 @@
 //!
 //! Lists and counts of elements follow from announcements. An element is in service once the cluster's store has it too.
 
-use crate::header::{FrameError, HEADER_LEN, Header, Kind, Stamp};
+use crate::header::{FrameError, Header, Kind, Stamp};
 use crate::inventory::{Element, ElementId, OuterPort, PortNumber, Role, Roles};
-use crate::key::{ClusterKey, KeyRing, TAG_LEN};
+use crate::key::{ClusterKey, KeyRing};
 use crate::mac::Mac;
+use crate::signed::{self, MOST_BODY};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sluice_wire::Cursor;
 
-/// The largest payload: an Ethernet frame without extensions.
-pub const MOST_PAYLOAD: usize = 1500;
-/// The largest content.
-pub const MOST_BODY: usize = MOST_PAYLOAD - HEADER_LEN - TAG_LEN;
 /// Octets of the longest name.
 pub const MOST_NAME: usize = 63;
 
@@ -75,16 +72,8 @@ impl Announcement {
                 }
             }
         }
-        if body.len() > MOST_BODY {
-            return Err(TooLong);
-        }
-        let length = body.len() as u32;
-        let mut octets = Vec::with_capacity(HEADER_LEN + body.len() + TAG_LEN);
-        Header { kind: Kind::Announcement, element: *id, length, stamp: self.stamp }.put(&mut octets);
-        octets.append(&mut body);
-        let tag = key.tag(&octets);
-        octets.extend_from_slice(&tag);
-        Ok(octets)
+        let sealed = signed::seal(Kind::Announcement, *id, self.stamp, &body, key);
+        sealed.ok_or(TooLong)
     }
 
     /// Reads a frame's payload. The tag is verified before the content is read. Octets behind the tag are Ethernet's padding.
@@ -93,20 +82,9 @@ impl Announcement {
     ///
     /// If the payload is no announcement, no key gives its tag, or the content is malformed.
     pub fn decode(octets: &[u8], keys: &KeyRing) -> Result<Self, FrameError> {
-        let mut cursor = Cursor::new(octets);
-        let header = Header::decode(&mut cursor)?;
+        let (header, mut body) = signed::open(octets, keys)?;
         if header.kind != Kind::Announcement {
             return Err(FrameError::Kind(header.kind as u8));
-        }
-        let length = header.length as usize;
-        if length > MOST_BODY {
-            return Err(FrameError::Length(header.length));
-        }
-        let mut body = cursor.sub(length)?;
-        let tag = cursor.take(TAG_LEN)?;
-        let signed = octets.get(..HEADER_LEN + length).unwrap_or_default();
-        if !keys.iter().any(|key| key.verifies(signed, tag)) {
-            return Err(FrameError::Tag);
         }
         read(&header, &mut body)
     }

@@ -111,6 +111,11 @@ impl Balancer {
         with_role.map(|element| (element.id, element.weight)).collect()
     }
 
+    /// Returns an element's rows in a class's table, and all rows.
+    pub fn share(&self, class: u32, element: ElementId) -> (u32, u32) {
+        classes::share(&self.mirror, class, element)
+    }
+
     fn set(&mut self, map: Map, entry: u32, word: u16, value: u64, out: &mut Outbox<Output>) {
         self.mirror.set(Place::new(map, entry, word), value, out);
     }

@@ -3,7 +3,7 @@
 use crate::inventory::ElementId;
 use crate::maglev::{self, ROWS};
 use crate::policy::Mode;
-use crate::words::{BLOCK, CLASS_BLOCKS, MEMBERS, Map, Mirror, Place, Store};
+use crate::words::{BLOCK, CLASS_BLOCKS, MEMBERS, Map, Mirror, Place, Store, Words};
 use alloc::vec::Vec;
 use sluice_machine::Outbox;
 
@@ -61,6 +61,21 @@ pub fn write<O: From<Store>>(
     };
     let word = u64::from(number) | (chosen.len() as u64) << 32;
     mirror.set(Place::new(Map::Classes, class, 0), word, out);
+}
+
+/// Returns an element's rows in the table of a class, and all rows. In the mode round robin, all are 0.
+pub fn share(mirror: &Mirror, class: u32, element: ElementId) -> (u32, u32) {
+    let (mut own, mut all) = (0, 0);
+    for number in 0..CLASS_BLOCKS * BLOCK / PER_WORD {
+        let (block, word) = (number * PER_WORD / BLOCK, number % (BLOCK / PER_WORD));
+        let entry = class * CLASS_BLOCKS as u32 + block as u32;
+        let value = mirror.load(Place::new(Map::Blocks, entry, word as u16));
+        for row in (0..PER_WORD).map(|at| (value >> (16 * at)) as u16).filter(|row| *row != 0) {
+            all += 1;
+            own += u32::from(row == element.number());
+        }
+    }
+    (own, all)
 }
 
 /// Packs the next elements into a word.

@@ -17,6 +17,10 @@ pub enum Kind {
     Hello = 1,
     /// A description of the sender.
     Announcement = 2,
+    /// Neighbors of the cluster, from the control plane.
+    Neighbors = 3,
+    /// Neighbors that routers want to know, for the control plane.
+    Wanted = 4,
 }
 
 /// The order of a sender's frames: a later frame has a larger stamp.
@@ -115,6 +119,8 @@ impl Header {
         let kind = match cursor.u8()? {
             1 => Kind::Hello,
             2 => Kind::Announcement,
+            3 => Kind::Neighbors,
+            4 => Kind::Wanted,
             other => return Err(FrameError::Kind(other)),
         };
         let element = ElementId::new(cursor.u16()?).ok_or(FrameError::Element)?;

@@ -38,6 +38,12 @@ impl ClusterKey {
         self.announce(octets).verify_slice(tag).is_ok()
     }
 
+    /// Returns the seed of the hashes by which balancers choose elements.
+    pub fn seed(&self) -> u64 {
+        let derived = self.derive(b"sluice flows 1");
+        derived.first_chunk().map_or(0, |octets| u64::from_le_bytes(*octets))
+    }
+
     fn announce(&self, octets: &[u8]) -> Hmac<Sha256> {
         let mut hmac = keyed(&self.derive(b"sluice announce 1"));
         hmac.update(octets);

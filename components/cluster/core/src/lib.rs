@@ -9,6 +9,8 @@
 //! | [`header`], [`hello`], [`announce`] | authenticated frames between elements; [`key`], [`replay`] |
 //! | [`maglev`], [`flow`] | the table from flows to elements, and the flow hash |
 //! | [`balancer`] | the machine that writes the maps of the program `balance` ([`words`], [`lines`]) |
+//! | [`machine`] | the machine of an element: [`io`], [`settings`], [`membership`], [`event`] |
+//! | [`neighbors`], [`publisher`], [`replica`], [`requests`] | neighbors, from the control plane to all elements |
 //! | [`decision`], [`resolution`] | the program's rules in Rust, for tests and simulations |
 #![no_std]
 
@@ -20,18 +22,28 @@ pub mod announce;
 pub mod balancer;
 pub mod classes;
 pub mod decision;
+pub mod event;
 pub mod flow;
 pub mod frame;
 pub mod header;
 pub mod hello;
 pub mod inventory;
+pub mod io;
 pub mod key;
 pub mod lines;
 pub mod mac;
+pub mod machine;
 pub mod maglev;
+pub mod membership;
+pub mod neighbors;
 pub mod policy;
+pub mod publisher;
 pub mod reason;
 pub mod replay;
+pub mod replica;
+pub mod requests;
 pub mod resolution;
+pub mod settings;
+pub mod signed;
 pub mod sip;
 pub mod words;

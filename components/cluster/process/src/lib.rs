@@ -1,4 +1,331 @@
-//! The cluster: the rooms of the process. [`maps`] is the program `balance` in the memory of the process; all rules are in the
-//! core (`sluice_cluster`).
+//! The cluster: the process of an element. It follows the FEA's interfaces and neighbors, sends and receives the cluster's frames,
+//! has links for outer ports made, and fills the maps of the program `balance`. All rules are in the core (`sluice_cluster`).
 
+pub mod config;
+mod links;
 pub mod maps;
+mod program;
+mod service;
+
+sluice_xrl::include_idl!();
+
+use config::ConfigError;
+use links::Links;
+use maps::ProgramMaps;
+use sluice_base::{InterfaceEvent, InterfaceIndex};
+use sluice_cluster::frame::{ETHER_TYPE, GROUP};
+use sluice_cluster::header::Kind;
+use sluice_cluster::inventory::Role;
+use sluice_cluster::io::{Input, Output};
+use sluice_cluster::machine::Cluster;
+use sluice_cluster::settings::Settings;
+use sluice_process::part::Planned;
+use sluice_process::{
+    Component, Driver, EffectKind, Frame, PacketSocket, Prepared, RunOptions, SocketError, Tasks, follow_fea,
+    interface_events,
+};
+use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service, neighbor_observer_service};
+use sluice_xrl::{CallContext, Service, XrlError};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::{Rc, Weak};
+use std::time::{Duration, SystemTime};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tracing::{info, warn};
+
+/// The time until sockets and the program that are missing are asked for again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A socket on the interconnect, and the task that reads from the socket.
+struct Interconnect {
+    socket: Rc<PacketSocket>,
+    reader: AbortHandle,
+}
+
+impl Drop for Interconnect {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+/// The process of an element.
+pub struct ClusterProcess {
+    frame: Frame,
+    me: Weak<ClusterProcess>,
+    driver: Driver<Cluster>,
+    settings: RefCell<Option<Settings>>,
+    interfaces: RefCell<BTreeMap<InterfaceIndex, String>>,
+    sockets: RefCell<BTreeMap<InterfaceIndex, Interconnect>>,
+    links: Links,
+    maps: RefCell<Option<ProgramMaps>>,
+    /// The interfaces that the program has.
+    program_interfaces: RefCell<Vec<String>>,
+    /// True once the FEA has sent all interfaces.
+    knows_interfaces: Cell<bool>,
+    /// The reason why the program does not run.
+    without_program: RefCell<Option<String>>,
+    /// The reasons why sockets are missing, by interface.
+    without_sockets: RefCell<BTreeMap<String, String>>,
+    changed: Notify,
+    tasks: Tasks,
+}
+
+sluice_process::served!(ClusterProcess);
+
+/// Runs the element until told to end.
+pub fn run(options: RunOptions) -> anyhow::Result<()> {
+    sluice_process::run(options, |frame| async move {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let epoch = since_epoch.as_millis() as u64;
+        Ok(Rc::new_cyclic(|me: &Weak<ClusterProcess>| {
+            let process = me.clone();
+            let effect = move |output| {
+                if let Some(process) = process.upgrade() {
+                    process.carry_out(output);
+                }
+            };
+            ClusterProcess {
+                driver: Driver::new(Cluster::new(epoch), effect),
+                me: me.clone(),
+                frame,
+                settings: RefCell::default(),
+                interfaces: RefCell::default(),
+                sockets: RefCell::default(),
+                links: Links::default(),
+                maps: RefCell::default(),
+                program_interfaces: RefCell::default(),
+                knows_interfaces: Cell::new(false),
+                without_program: RefCell::default(),
+                without_sockets: RefCell::default(),
+                changed: Notify::new(),
+                tasks: Tasks::default(),
+            }
+        }))
+    })
+}
+
+impl ClusterProcess {
+    fn carry_out(&self, output: Output) {
+        match output {
+            Output::Send(octets) => {
+                for interconnect in self.sockets.borrow().values() {
+                    interconnect.socket.push(GROUP.0, octets.clone());
+                }
+            }
+            Output::Store(store) => {
+                if let Some(maps) = &*self.maps.borrow() {
+                    maps.store(store);
+                }
+            }
+            Output::Links(links) => self.links.want(links),
+            Output::SetNeighbors(neighbors) => self.links.set_neighbors(neighbors),
+            Output::Event(event) if event.is_warning() => warn!(event = event.id(), "{event}"),
+            Output::Event(event) => info!(event = event.id(), "{event}"),
+        }
+    }
+
+    /// Sends what the last inputs caused.
+    fn flush(&self) {
+        self.sockets.borrow().values().for_each(|interconnect| interconnect.socket.flush());
+    }
+
+    fn input(&self, input: Input) {
+        self.driver.input(input);
+        self.flush();
+    }
+
+    /// Opens and closes sockets, and starts or stops the program, as the configuration and the interfaces want. For ever.
+    async fn follow(self: Rc<Self>) {
+        loop {
+            let is_missing =
+                self.without_program.borrow().is_some() || !self.without_sockets.borrow().is_empty();
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = tokio::time::sleep(RETRY), if is_missing => {}
+            }
+            let Some(settings) = self.settings.borrow().clone() else { continue };
+            self.follow_sockets(&settings).await;
+            if self.knows_interfaces.get() {
+                self.follow_program(&settings).await;
+            }
+        }
+    }
+
+    async fn follow_program(&self, settings: &Settings) {
+        let own = settings.inventory.get(settings.element).filter(|own| own.roles.contains(&Role::Balancer));
+        let Some(own) = own else {
+            if self.maps.take().is_some() {
+                program::stop(&self.frame).await;
+                self.input(Input::Maps(None));
+            }
+            self.without_program.take();
+            return;
+        };
+        let outer = own.ports.iter().map(|port| port.interface.clone());
+        let interfaces: BTreeSet<String> = outer.chain(settings.interconnect.iter().cloned()).collect();
+        let interfaces: Vec<String> = interfaces.into_iter().collect();
+        if self.maps.borrow().is_some() && *self.program_interfaces.borrow() == interfaces {
+            return;
+        }
+        match program::start(&self.frame, interfaces.clone()).await {
+            Ok(maps) => {
+                let found = maps.found();
+                self.maps.replace(Some(maps));
+                self.program_interfaces.replace(interfaces);
+                self.without_program.take();
+                self.input(Input::Maps(Some(found)));
+                info!(event = "cluster.program.started", "the program balance leads frames to elements");
+            }
+            Err(error) => {
+                let text = error.to_string();
+                if self.without_program.replace(Some(text.clone())) != Some(text) {
+                    warn!(event = "cluster.program.missing", %error, "no frames are led to elements: {error}");
+                }
+            }
+        }
+    }
+
+    async fn follow_sockets(self: &Rc<Self>, settings: &Settings) {
+        let interfaces = self.interfaces.borrow().clone();
+        let wanted = |index: &InterfaceIndex| {
+            interfaces.get(index).is_some_and(|name| settings.interconnect.contains(name))
+        };
+        self.sockets.borrow_mut().retain(|index, _| wanted(index));
+        let is_there = |name: &String| interfaces.values().any(|known| known == name);
+        let mut missing = BTreeMap::new();
+        for name in settings.interconnect.iter().filter(|name| !is_there(name)) {
+            missing.insert(name.clone(), format!("the interconnect {name} does not exist"));
+        }
+        for (index, name) in interfaces.iter().filter(|(index, _)| wanted(index)) {
+            if self.sockets.borrow().contains_key(index) {
+                continue;
+            }
+            match self.open(*index, name).await {
+                Ok(interconnect) => {
+                    self.sockets.borrow_mut().insert(*index, interconnect);
+                }
+                Err(error) => {
+                    warn!(event = "cluster.socket.missing", interface = name, %error, "no frames on {name}: {error}");
+                    missing.insert(name.clone(), format!("{name} has no packet socket: {error}"));
+                }
+            }
+        }
+        self.without_sockets.replace(missing);
+    }
+
+    async fn open(self: &Rc<Self>, index: InterfaceIndex, name: &str) -> Result<Interconnect, SocketError> {
+        let socket = PacketSocket::open(&self.frame, index, name, ETHER_TYPE, &[GROUP.0]).await?;
+        let (me, reading) = (self.me.clone(), Rc::clone(&socket));
+        let reader = tokio::task::spawn_local(async move {
+            let received = reading.receive(
+                |_, octets| {
+                    // Hello frames are the program's.
+                    if let Some(me) = me.upgrade()
+                        && octets.get(1) != Some(&(Kind::Hello as u8))
+                    {
+                        me.driver.input(Input::Frame(octets.to_vec()));
+                    }
+                },
+                || {
+                    if let Some(me) = me.upgrade() {
+                        me.flush();
+                    }
+                },
+            );
+            if let Err(error) = received.await {
+                warn!(event = "cluster.socket.ended", %error, "a packet socket ended: {error}");
+                if let Some(me) = me.upgrade() {
+                    me.sockets.borrow_mut().remove(&index);
+                    me.changed.notify_one();
+                }
+            }
+        });
+        Ok(Interconnect { socket, reader: reader.abort_handle() })
+    }
+}
+
+impl Component for ClusterProcess {
+    const CLASS: &'static str = "cluster";
+
+    type Settings = Settings;
+
+    type Error = ConfigError;
+
+    fn services(self: &Rc<Self>) -> Vec<Service> {
+        vec![
+            idl::cluster::v1::cluster_service(Rc::new(Served(Rc::clone(self)))),
+            interface_observer_service(Rc::new(Served(Rc::clone(self)))),
+            neighbor_observer_service(Rc::new(Served(Rc::clone(self)))),
+        ]
+    }
+
+    async fn registered(self: Rc<Self>, instance: String) {
+        let me = Rc::clone(&self);
+        let started = async move |_| {
+            // A new FEA may have another chain, and asks for the links again.
+            me.program_interfaces.borrow_mut().clear();
+            me.links.renew();
+            me.changed.notify_one();
+        };
+        let router = self.frame.router.clone();
+        let tasks = [
+            tokio::task::spawn_local(follow_fea(router, instance.clone(), started)),
+            tokio::task::spawn_local(links::follow(Rc::clone(&self), instance)),
+            tokio::task::spawn_local(Rc::clone(&self).follow()),
+        ];
+        self.tasks.replace(tasks);
+        let me = Rc::clone(&self);
+        tokio::task::spawn_local(async move { me.driver.run_telling(|| me.flush()).await });
+    }
+
+    fn degraded(&self) -> Vec<String> {
+        let program = self.without_program.borrow().clone();
+        let sockets: Vec<String> = self.without_sockets.borrow().values().cloned().collect();
+        program.into_iter().chain(sockets).chain(self.links.problems()).collect()
+    }
+
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
+        let settings = config::settings(planned.whole())?;
+        let before = self.settings.borrow();
+        let interrupted = before.as_ref().map(|before| before.interrupted_by(&settings)).unwrap_or_default();
+        Ok(Prepared::touching(settings, vec![(EffectKind::Interrupted, interrupted)]))
+    }
+
+    async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), ConfigError> {
+        self.settings.replace(Some(settings.clone()));
+        self.input(Input::Configure(Box::new(settings)));
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    async fn shutdown(self: Rc<Self>, for_good: bool) {
+        if for_good && self.maps.borrow().is_some() {
+            program::stop(&self.frame).await;
+        }
+    }
+}
+
+impl fea::InterfaceObserver for Served {
+    async fn interface_changed(
+        &self,
+        _ctx: &CallContext,
+        request: fea::InterfaceChangedRequest,
+    ) -> Result<fea::InterfaceChangedReply, XrlError> {
+        for event in interface_events(&request)? {
+            match &event {
+                InterfaceEvent::Changed(interface) => {
+                    self.interfaces.borrow_mut().insert(interface.index, interface.name.clone());
+                }
+                InterfaceEvent::Removed(index) => {
+                    self.interfaces.borrow_mut().remove(index);
+                }
+                InterfaceEvent::SnapshotBegin => {}
+                InterfaceEvent::SnapshotEnd => self.knows_interfaces.set(true),
+            }
+            self.input(Input::Interface(event));
+        }
+        self.changed.notify_one();
+        Ok(fea::InterfaceChangedReply {})
+    }
+}

@@ -23,6 +23,7 @@ pub mod engine;
 pub mod event;
 mod fib;
 pub mod interface;
+pub mod links;
 mod machine;
 mod members;
 mod output;

@@ -18,6 +18,9 @@ struct Tree {
     /// Put there by the manager likewise.
     #[serde(rename = "program-rights")]
     program_rights: BTreeMap<String, Vec<String>>,
+    /// Put there by the manager likewise.
+    #[serde(rename = "link-rights")]
+    link_rights: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -86,6 +89,8 @@ pub struct Read {
     pub policy: SocketPolicy,
     /// The programs that components may put into the path of packets, by the component's name.
     pub programs: BTreeMap<String, Vec<String>>,
+    /// The kinds of virtual links that components may have, by the component's name.
+    pub links: BTreeMap<String, Vec<String>>,
     /// True if the RIB's routes go into the engine.
     pub installs_routes: bool,
     /// The engines that forward packets.
@@ -113,6 +118,7 @@ pub fn read(config: &serde_json::Value) -> Result<Read, ConfigurationError> {
         configuration: Configuration { interfaces, forwarding },
         policy: tree.socket_rights,
         programs: tree.program_rights,
+        links: tree.link_rights,
         installs_routes: tree.forwarding.install_routes.unwrap_or(true),
         engine: tree.forwarding.engine.unwrap_or_default(),
         kernel_prefixes,

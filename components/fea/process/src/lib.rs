@@ -8,6 +8,7 @@ mod ffi;
 mod fib;
 mod filter;
 mod interfaces;
+mod links;
 pub mod linux;
 mod pages;
 mod process;

@@ -1,6 +1,7 @@
 //! The FEA's process: the core and the kernel, driven by calls and by what the kernel tells.
 
 use crate::interfaces::Subscribers;
+use crate::links::{self, Links};
 use crate::linux::LinuxEngine;
 use crate::pages::Streams;
 use crate::sockets::Sockets;
@@ -15,7 +16,8 @@ use sluice_machine::{Budget, Progress};
 use sluice_process::part::Planned;
 use sluice_process::{Component, EffectKind, Frame, Point, Prepared, RunOptions, clock};
 use sluice_xrl::idl::fea::v1::{
-    self as pb, fib_service, forwarding_service, interfaces_service, programs_service, sockets_service,
+    self as pb, fib_service, forwarding_service, interfaces_service, links_service, programs_service,
+    sockets_service,
 };
 use sluice_xrl::{Service, XrlError};
 use std::cell::{Cell, RefCell};
@@ -50,6 +52,8 @@ pub struct FeaProcess {
     pub(crate) sockets: Rc<Sockets>,
     /// The programs of other components in the path of packets.
     pub(crate) programs: Programs,
+    /// The virtual links of other components.
+    pub(crate) links: Links,
     /// True if timers and background work are looked after already.
     works: Cell<bool>,
     wake: Notify,
@@ -91,6 +95,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             configured: Notify::new(),
             fast_path: FastPathControl::default(),
             programs: Programs::default(),
+            links: Links::default(),
             arrives: frame.profile.point("route_arrives_fea", "Arriving at FEA"),
             enters: frame.profile.point("route_enters_kernel", "Entering kernel"),
             frame,
@@ -170,6 +175,7 @@ impl FeaProcess {
             match effect {
                 Effect::Interface(event) => {
                     self.fast_path.interface_event(self, &event);
+                    self.links.note_interface();
                     self.tell_interface(event);
                 }
                 Effect::Resynced { table, family, kept, swept } => {
@@ -292,6 +298,7 @@ impl Component for FeaProcess {
         vec![
             fib_service(Rc::new(fib::Served(Rc::clone(self)))),
             programs_service(Rc::new(programs::Served(Rc::clone(self)))),
+            links_service(Rc::new(links::Served(Rc::clone(self)))),
             forwarding_service(Rc::new(crate::xdp::service::Served(Rc::clone(self)))),
             interfaces_service(Rc::new(crate::interfaces::Served(Rc::clone(self)))),
             sockets_service(self.sockets.service()),
@@ -306,6 +313,7 @@ impl Component for FeaProcess {
             tokio::task::spawn_local(control::follow(Rc::clone(&self)));
             tokio::task::spawn_local(audit::run(Rc::clone(&self)));
             tokio::task::spawn_local(programs::expire(Rc::clone(&self)));
+            tokio::task::spawn_local(links::follow(Rc::clone(&self)));
             tokio::task::spawn_local(self.work());
         }
     }
@@ -317,10 +325,18 @@ impl Component for FeaProcess {
     }
 
     async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), Self::Error> {
-        let configuration::Read { configuration, policy, programs, installs_routes, engine, kernel_prefixes } =
-            settings;
+        let configuration::Read {
+            configuration,
+            policy,
+            programs,
+            links,
+            installs_routes,
+            engine,
+            kernel_prefixes,
+        } = settings;
         self.sockets.set_policy(policy);
         self.programs.set_rights(programs);
+        self.links.set_rights(links);
         self.input(Input::Configure(configuration));
         // Before the RIB's routes come: those that the kernel is not to have never enter it.
         self.fast_path.want(&self, engine, kernel_prefixes);

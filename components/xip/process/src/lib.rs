@@ -3,12 +3,10 @@
 
 pub mod config;
 mod fast_path;
-mod ffi;
 pub mod ip_routes;
 pub mod keys;
 pub mod maps;
 mod nwp;
-mod packets;
 mod principals;
 mod proofs;
 mod routes;
@@ -16,24 +14,22 @@ mod service;
 mod tunnel;
 mod view;
 
-pub use ffi::leave_out_checksums;
-
 sluice_xrl::include_idl!();
 
 use config::{ConfigError, EtherTypes, Settings};
 use maps::{CacheLines, ProgramMaps};
-use packets::PacketSocket;
 use proofs::Proofs;
 use service::Pings;
 use sluice_base::{FamilyId, InterfaceEvent, InterfaceIndex, XidPrefix};
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions,
-    Tasks, follow_fea, interface_events,
+    Component, Driver, Frame, Link, PACKET_HOST, PACKET_OTHERHOST, PacketSocket, Prepared, RibChange,
+    RibOrigin, RibOriginSettings, RibSubscription, RunOptions, Tasks, follow_fea, interface_events,
 };
 use sluice_xip::io::{Input, Output};
+use sluice_xip::links::Station;
 use sluice_xip::machine::Xip;
-use sluice_xip::wire::{ETHERTYPE_NWP, ETHERTYPE_XIP};
+use sluice_xip::wire::{ETHERTYPE_NWP, ETHERTYPE_XIP, LinkDestination, Mac};
 use sluice_xrl::convert::family_id;
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as rib, route_subscriber_service};
@@ -156,7 +152,7 @@ impl XipProcess {
                 let sockets = self.sockets.borrow();
                 let socket = sockets.get(&to.interface).and_then(|links| links.sockets.get(&ether_type));
                 if let Some(socket) = socket {
-                    socket.push(to.mac, octets);
+                    socket.push(to.mac.0, octets);
                 }
             }
             Output::Datagram { to, octets } => {
@@ -274,13 +270,15 @@ impl XipProcess {
         for (kind, ether_type) in
             [(ETHERTYPE_XIP, ether_types.packets), (ETHERTYPE_NWP, ether_types.neighbors)]
         {
-            let socket = PacketSocket::open(&self.frame, index, name, ether_type).await?;
+            let socket = PacketSocket::open(&self.frame, index, name, ether_type, &[]).await?;
             opened.sockets.insert(kind, Rc::clone(&socket));
             let me = self.me.clone();
             let reader = tokio::task::spawn_local(async move {
                 let received = socket.receive(
-                    |from, link, octets| {
+                    |link, octets| {
                         let Some(me) = me.upgrade() else { return };
+                        let from = Station { interface: index, mac: Mac(link.mac) };
+                        let link = destination(link);
                         let octets = octets.to_vec();
                         me.driver.input(match kind {
                             ETHERTYPE_XIP => Input::Packet { from, link, octets },
@@ -300,6 +298,15 @@ impl XipProcess {
             opened.readers.push(reader.abort_handle());
         }
         Ok(opened)
+    }
+}
+
+/// Returns the destination of a frame by the kernel's class.
+fn destination(link: Link) -> LinkDestination {
+    match link.class {
+        PACKET_HOST => LinkDestination::ThisHost,
+        PACKET_OTHERHOST => LinkDestination::OtherHost,
+        _ => LinkDestination::Group,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::XipProcess;
 use crate::config::Settings;
-use crate::ffi;
 use sluice_process::{SocketError, open_udp};
 use sluice_xip::io::{Input, Tunnel};
 use sluice_xrl::idl::fea::v1 as fea;
@@ -65,7 +64,7 @@ async fn open(process: &Rc<XipProcess>, tunnel: Tunnel) -> Result<TunnelSocket, 
     };
     let socket = Rc::new(open_udp(&process.frame, request).await?);
     if tunnel.no_check {
-        ffi::leave_out_checksums(socket.as_fd())?;
+        sluice_process::leave_out_checksums(socket.as_fd())?;
     }
     let (me, reading) = (Rc::downgrade(process), Rc::clone(&socket));
     let reader = tokio::task::spawn_local(async move {

@@ -160,7 +160,7 @@ fn datagrams_are_those_of_a_socket() {
             bench.maps.set_settings(tunnel(has_checksum));
             let socket = UdpSocket::bind(NEAR).unwrap();
             if !has_checksum {
-                sluice_xip_process::leave_out_checksums(socket.as_fd()).unwrap();
+                sluice_process::leave_out_checksums(socket.as_fd()).unwrap();
             }
             let one = |packet: &Vec<u8>| {
                 let mut frame = frame(packet);

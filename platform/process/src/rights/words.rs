@@ -33,6 +33,11 @@ impl Rights {
         each(&mut words, "open packet sockets of protocol", &sockets.packet);
         each(&mut words, "join link-layer group", &sockets.link_groups);
         each(&mut words, "put into the path of packets the program", &self.programs.put);
+        each(
+            &mut words,
+            "add virtual links to the router's network, and neighbors on the links, of the kind",
+            &self.links.kinds,
+        );
         each(&mut words, "decide where packets go that name XIDs of the type", &self.xip.principals);
         if let Some(files) = self.files {
             words.push(format!("keep files of {} MiB in a folder of its own", files.quota_mib));

@@ -6,6 +6,7 @@ use crate::linux::netlink::encode::{Messages, family};
 use crate::linux::netlink::number::*;
 use sluice_base::{Family, InterfaceIndex, IpPrefix, TableId};
 use sluice_fea::engine::PROTOCOL;
+use sluice_fea::links::Neighbor;
 use sluice_fea::xdp::{ForeignRoute, Mac};
 use std::net::IpAddr;
 
@@ -108,6 +109,28 @@ pub fn push_unmanaged(messages: &mut Messages, interface: InterfaceIndex, neighb
     } else {
         let (header, octets) = neighbor_header(interface, neighbor, 0);
         messages.push_message(RTM_DELNEIGH, 0, 1, &header, &[(NDA_DST, &octets)]);
+    }
+}
+
+/// Adds a request for a neighbor at a link-layer address or one that the kernel keeps resolved; `None` removes the neighbor.
+pub(crate) fn push_wanted(
+    messages: &mut Messages,
+    interface: InterfaceIndex,
+    neighbor: IpAddr,
+    wanted: Option<Neighbor>,
+) {
+    let flags = NLM_F_CREATE | NLM_F_REPLACE;
+    let (own, managed) = ((NDA_PROTOCOL, &[PROTOCOL][..]), NTF_EXT_MANAGED.to_ne_bytes());
+    match wanted {
+        Some(Neighbor::At(mac)) => {
+            let attributes = [(NDA_LLADDR, &mac[..]), own];
+            push_neighbor(messages, flags, interface, neighbor, NUD_PERMANENT, &attributes);
+        }
+        Some(Neighbor::Resolved) => {
+            let attributes = [(NDA_FLAGS_EXT, &managed[..]), own];
+            push_neighbor(messages, flags, interface, neighbor, 0, &attributes);
+        }
+        None => push_unmanaged(messages, interface, neighbor, false),
     }
 }
 

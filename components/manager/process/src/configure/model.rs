@@ -354,6 +354,7 @@ impl Model {
             files: None,
             network_admin: false,
             programs: Default::default(),
+            links: Default::default(),
             xip: Default::default(),
         })
     }
@@ -388,6 +389,7 @@ impl Model {
             "fea" => vec![
                 self.changed(is_whole, before, after, "socket-rights", Self::socket_rights),
                 self.changed(is_whole, before, after, "program-rights", Self::program_rights),
+                self.changed(is_whole, before, after, "link-rights", Self::link_rights),
             ],
             "rib" => vec![self.changed(is_whole, before, after, "route-rights", Self::route_rights)],
             "xip" => vec![self.changed(is_whole, before, after, "principal-rights", Self::principal_rights)],
@@ -428,6 +430,15 @@ impl Model {
         let granted = self.names(tree).filter_map(|name| {
             let programs = &self.rights.get(class_of(&name))?.programs.put;
             (!programs.is_empty()).then_some((name, programs.as_slice()))
+        });
+        granted.collect()
+    }
+
+    /// Returns the kinds of virtual links that the FEA may make, by the name of the component.
+    fn link_rights(&self, tree: &Tree) -> BTreeMap<String, &[String]> {
+        let granted = self.names(tree).filter_map(|name| {
+            let kinds = &self.rights.get(class_of(&name))?.links.kinds;
+            (!kinds.is_empty()).then_some((name, kinds.as_slice()))
         });
         granted.collect()
     }

@@ -47,6 +47,21 @@ pub mod number {
     pub const RTM_DELNEIGH: u16 = 29;
     /// Request: neighbors.
     pub const RTM_GETNEIGH: u16 = 30;
+    /// Request: settings of neighbors.
+    pub const RTM_SETNEIGHTBL: u16 = 67;
+    /// Settings attribute: the name of the table.
+    pub const NDTA_NAME: u16 = 1;
+    /// Settings attribute: the settings of an interface.
+    pub const NDTA_PARMS: u16 = 6;
+    /// Attribute in [`NDTA_PARMS`]: the interface.
+    pub const NDTPA_IFINDEX: u16 = 1;
+    /// Attribute in [`NDTA_PARMS`]: requests to programs of this host.
+    pub const NDTPA_APP_PROBES: u16 = 9;
+    /// Attribute in [`NDTA_PARMS`]: requests to the neighbor's last known address.
+    pub const NDTPA_UCAST_PROBES: u16 = 10;
+    /// Attribute in [`NDTA_PARMS`]: requests to all on the link.
+    pub const NDTPA_MCAST_PROBES: u16 = 11;
+
     /// Message: a rule exists.
     pub const RTM_NEWRULE: u16 = 32;
     /// Message: a rule is gone.
@@ -67,6 +82,8 @@ pub mod number {
 
     /// Flag: a request.
     pub const NLM_F_REQUEST: u16 = 0x1;
+    /// Flag: an answer is wanted in any case.
+    pub const NLM_F_ACK: u16 = 0x4;
     /// Flag of an answer: the dump was not of one moment.
     pub const NLM_F_DUMP_INTR: u16 = 0x10;
     /// Flag of a new thing: in place of the old one.
@@ -123,6 +140,20 @@ pub mod number {
     /// Link attribute: largest packet.
     pub const IFLA_MTU: u16 = 4;
 
+    /// Link attribute: the link below.
+    pub const IFLA_LINK: u16 = 5;
+    /// Link attribute: kind and settings of a virtual link.
+    pub const IFLA_LINKINFO: u16 = 18;
+    /// Link attribute: a text of the operator's, or of whoever made the link.
+    pub const IFLA_IFALIAS: u16 = 20;
+    /// Attribute in [`IFLA_LINKINFO`]: the kind.
+    pub const IFLA_INFO_KIND: u16 = 1;
+    /// Attribute in [`IFLA_LINKINFO`]: settings of the kind.
+    pub const IFLA_INFO_DATA: u16 = 2;
+    /// Setting of a macvlan link: the mode.
+    pub const IFLA_MACVLAN_MODE: u16 = 1;
+    /// Mode: no frames between links on the same link.
+    pub const MACVLAN_MODE_PRIVATE: u32 = 1;
     /// Link attribute: the queueing discipline.
     pub const IFLA_QDISC: u16 = 6;
     /// Link attribute: the bridge or bond to which the link belongs.
@@ -132,10 +163,16 @@ pub mod number {
     pub const NDA_DST: u16 = 1;
     /// Neighbor attribute: link-layer address.
     pub const NDA_LLADDR: u16 = 2;
+    /// Neighbor attribute: the program that made the entry.
+    pub const NDA_PROTOCOL: u16 = 12;
     /// Neighbor attribute: more flags.
     pub const NDA_FLAGS_EXT: u16 = 15;
     /// Neighbor flag: the kernel keeps the neighbor resolved without traffic.
     pub const NTF_EXT_MANAGED: u32 = 1;
+    /// Neighbor state: no answer.
+    pub const NUD_FAILED: u16 = 0x20;
+    /// Neighbor state: valid until somebody changes it.
+    pub const NUD_PERMANENT: u16 = 0x80;
     /// Neighbor state: known, and not confirmed lately.
     pub const NUD_STALE: u16 = 0x04;
     /// Neighbor states in which the link-layer address is usable: reachable, stale, delay, probe, no ARP, permanent.

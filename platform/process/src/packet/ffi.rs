@@ -143,17 +143,3 @@ pub fn send(socket: BorrowedFd<'_>, interface: u32, packets: &[Outgoing]) -> io:
     };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
 }
-
-/// Makes a UDP socket send its datagrams over IPv4 without a checksum (`SO_NO_CHECK`, RFC 768).
-///
-/// # Errors
-///
-/// The kernel's refusal.
-pub fn leave_out_checksums(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    let (value, size) = ((&raw const on).cast(), size_of::<libc::c_int>() as u32);
-    // SAFETY: the value lives until the call returns and has the given size; the kernel only reads it.
-    let set =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, value, size) };
-    if set < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}

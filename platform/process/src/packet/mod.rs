@@ -1,10 +1,11 @@
-//! Packet sockets: one of XIP and one of NWP on each interface.
+//! Packet sockets (packet(7)) that the FEA opens: frames of one EtherType on one interface, many by one system call.
 
-use crate::ffi::{self, BATCH, Buffers, Link, Outgoing};
+mod ffi;
+
+use crate::{Frame, SocketError, descriptor};
+use ffi::{BATCH, Buffers, Outgoing};
 use sluice_base::InterfaceIndex;
-use sluice_process::{Frame, SocketError, descriptor};
-use sluice_xip::links::Station;
-use sluice_xip::wire::{LinkDestination, Mac};
+use sluice_xrl::idl::common::v1::Mac;
 use sluice_xrl::idl::fea::v1 as fea;
 use std::cell::RefCell;
 use std::io;
@@ -12,9 +13,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use tokio::io::unix::AsyncFd;
 
-/// Classes of destinations of the kernel (packet(7)).
-const PACKET_HOST: u8 = 0;
-const PACKET_OTHERHOST: u8 = 3;
+pub use ffi::Link;
+
+/// The kernel's class of frames to this host.
+pub const PACKET_HOST: u8 = 0;
+/// The kernel's class of frames to another host.
+pub const PACKET_OTHERHOST: u8 = 3;
 
 /// Frames that wait for a socket with a full queue.
 const MOST_WAITING: usize = 1024;
@@ -28,7 +32,8 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens a socket by the FEA.
+    /// Opens a socket by the FEA, which receives the groups `groups` of the link layer too. The component's `rights.toml` needs the call
+    /// `fea.v1.Sockets/OpenPacket`, the EtherType in `[sockets] packet`, and the groups in `link_groups`.
     ///
     /// # Errors
     /// The FEA's refusal, or the failure of the socket's transfer.
@@ -37,15 +42,16 @@ impl PacketSocket {
         interface: InterfaceIndex,
         name: &str,
         ether_type: u16,
+        groups: &[[u8; 6]],
     ) -> Result<Rc<Self>, SocketError> {
         let request = fea::OpenPacketRequest {
             interface: name.into(),
             protocol: Some(fea::open_packet_request::Protocol::EtherType(ether_type.into())),
-            ..Default::default()
+            groups: groups.iter().map(|group| Mac { octets: group.to_vec() }).collect(),
         };
         let reply = fea::SocketsClient::new(&frame.router, "fea").open_packet(request).await?;
         let socket = descriptor::fetch(&frame.run_dir, &reply.token).await?;
-        let socket = sluice_process::watch(socket)?;
+        let socket = crate::watch(socket)?;
         Ok(Rc::new(PacketSocket { interface, ether_type, socket, waiting: RefCell::default() }))
     }
 
@@ -53,11 +59,7 @@ impl PacketSocket {
     ///
     /// # Errors
     /// The interface is gone.
-    pub async fn receive(
-        &self,
-        packet: impl Fn(Station, LinkDestination, &[u8]),
-        received: impl Fn(),
-    ) -> io::Result<()> {
+    pub async fn receive(&self, packet: impl Fn(Link, &[u8]), received: impl Fn()) -> io::Result<()> {
         let mut buffers = Buffers::default();
         loop {
             let mut ready = self.socket.readable().await?;
@@ -66,13 +68,7 @@ impl PacketSocket {
                 Ok(count) => count?,
             };
             for (link, octets) in buffers.packets() {
-                let from = Station { interface: self.interface, mac: Mac(link.mac) };
-                let class = match link.class {
-                    PACKET_HOST => LinkDestination::ThisHost,
-                    PACKET_OTHERHOST => LinkDestination::OtherHost,
-                    _ => LinkDestination::Group,
-                };
-                packet(from, class, octets);
+                packet(link, octets);
             }
             received();
             // A task that always has packets lets others run.
@@ -81,11 +77,10 @@ impl PacketSocket {
     }
 
     /// Sends a frame with the next flush. Frames beyond a bound are dropped, as by a full queue of the kernel.
-    pub fn push(&self, to: Mac, octets: Vec<u8>) {
+    pub fn push(&self, to: [u8; 6], octets: Vec<u8>) {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() < MOST_WAITING {
-            waiting
-                .push(Outgoing { link: Link { mac: to.0, class: 0, ether_type: self.ether_type }, octets });
+            waiting.push(Outgoing { link: Link { mac: to, class: 0, ether_type: self.ether_type }, octets });
         }
         if waiting.len() >= BATCH {
             drop(waiting);

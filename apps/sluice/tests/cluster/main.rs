@@ -1,0 +1,109 @@
+//! A cluster as one router: BGP through balancers, one hop for hosts, a router that dies under traffic and one that joins, forged frames.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod network;
+#[path = "../router_lab/mod.rs"]
+mod router_lab;
+
+use network::{NEAR, Network, Shape, Traffic};
+use router_lab::{has_all, possible_with_frr, share};
+use std::time::Duration;
+
+#[test]
+fn neighbors_see_one_router_made_of_a_balancer_a_router_and_a_control_plane() {
+    let _share = share();
+    if !possible_with_frr() {
+        return;
+    }
+    let network = Network::up(Shape { balancers: 1, routers: 1 });
+    // One hop for each family, which answers with the port's own address.
+    for (from, router) in [(NEAR[0], "10.0.1.1"), (NEAR[4], "fd01::1")] {
+        let said = network.ping(from, 1, "1");
+        assert!(said.to_lowercase().contains(&format!("from {router}")), "{said}");
+        let said = network.ping(from, 3, "64");
+        assert!(has_all(&said, &[" 3 received", "ttl=63"]), "{said}");
+    }
+    // The router's own machines forward, and the control plane does not.
+    assert!(network.forwarded("r1") > 0 && network.forwarded("sluice") == 0);
+    for node in ["frr", "bird"] {
+        let known = network.lab.lab.exec(node, "ip", ["neigh", "show"]).unwrap();
+        assert!(known.contains("02:00:00:00:01:0") && !known.contains("02:5c"), "{known}");
+    }
+    for reason in ["balanced", "control", "returned", "from-control", "hello", "announced"] {
+        assert!(network.counted("b1", "program", reason) > 0, "{reason}");
+    }
+    // The routers' links have the neighbors that the control plane knows, and ask nobody.
+    let known = network.lab.lab.exec("r1", "ip", ["neigh", "show", "dev", "port2"]).unwrap();
+    assert!(has_all(&known, &["10.0.2.2", "fd02::2", "PERMANENT"]), "{known}");
+    // A link that somebody removes is made again, with addresses and neighbors.
+    network.lab.lab.exec("r1", "ip", ["link", "del", "port2"]).unwrap();
+    network.until("the link is back", |network| {
+        NEAR.iter().all(|from| network.ping(from, 1, "64").contains(" 1 received"))
+    });
+    // Without the cluster in its configuration, a machine has no links.
+    network.commit(&["r1".into()], &["delete cluster"]);
+    network.until("the links are gone", |network| {
+        !network.lab.lab.exec("r1", "ip", ["link", "show"]).unwrap().contains("port1")
+    });
+}
+
+#[test]
+fn routers_die_and_join_under_traffic() {
+    let _share = share();
+    if !possible_with_frr() {
+        return;
+    }
+    let shape = Shape { balancers: 2, routers: 2 };
+    let network = Network::up(shape);
+    let shares = network.elements("b1", "share");
+    assert!(shares.iter().filter(|rows| **rows != "0").count() == 2, "{shares:?}");
+
+    // A machine that is cut off: its flows go on by the other one.
+    let traffic = Traffic::start(&network);
+    std::thread::sleep(Duration::from_secs(1));
+    network.lab.lab.exec("r1", "ip", ["link", "set", "dev", "eth0", "down"]).unwrap();
+    network.until("the router is lost", |network| {
+        shape.balancer_nodes().iter().all(|node| network.states(node).contains(&"silent".to_owned()))
+    });
+    let outcomes = traffic.stop(&network);
+    println!("a router was cut off: {outcomes:?}");
+    let longest = outcomes.iter().map(|outcome| outcome.gap).max().unwrap_or_default();
+    println!("the longest time without an answer: {} ms", longest.as_millis());
+    // A busy machine delays the program's clock and the hosts; a flow that does not go on would wait for seconds.
+    assert!(longest < Duration::from_millis(500), "{outcomes:?}");
+    assert!(
+        network.counted("b1", "program", "passed-over") + network.counted("b2", "program", "passed-over") > 0
+    );
+
+    // The machine comes back while it is drained, and takes flows when it is not any more.
+    network.commit(&shape.nodes(), &["set cluster member 11 drained true"]);
+    network.lab.lab.exec("r1", "ip", ["link", "set", "dev", "eth0", "up"]).unwrap();
+    network.until("the router is present", |network| {
+        shape.balancer_nodes().iter().all(|node| !network.states(node).contains(&"silent".to_owned()))
+            && network
+                .lab
+                .lab
+                .exec("r1", "ip", ["neigh", "show", "dev", "port2"])
+                .unwrap()
+                .contains("PERMANENT")
+            && network.lab.lab.exec("r1", "ip", ["route"]).unwrap().contains("203.0.113.0/24")
+    });
+    let before = network.forwarded("r1");
+    let traffic = Traffic::start(&network);
+    std::thread::sleep(Duration::from_secs(1));
+    network.commit(&shape.nodes(), &["delete cluster member 11 drained"]);
+    network.until("the router forwards", |network| network.forwarded("r1") > before + 100);
+    let outcomes = traffic.stop(&network);
+    println!("a router joined: {outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome.sent > 100 && outcome.lost == 0), "{outcomes:?}");
+
+    // Packets go on while processes are dead.
+    let traffic = Traffic::start(&network);
+    for node in ["b1", "r2"] {
+        network.lab.lab.stop(node, true).unwrap();
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    let outcomes = traffic.stop(&network);
+    println!("processes were killed: {outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome.sent > 100 && outcome.lost == 0), "{outcomes:?}");
+}

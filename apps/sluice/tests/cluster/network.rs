@@ -1,0 +1,315 @@
+//! A router of many machines between FRR and BIRD: balancers, a switch, routers, and the control plane on the node `sluice`.
+
+use crate::router_lab::xip::{at, commit_at};
+use crate::router_lab::{RouterLab, SLUICE};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+/// The element numbers of balancers, routers and the control plane begin here.
+const BALANCERS: u16 = 1;
+const ROUTERS: u16 = 11;
+const CONTROL: u16 = 21;
+
+/// The hosts behind FRR and behind BIRD, four of each family, by which there are several flows.
+pub const NEAR: [&str; 8] = [
+    "198.51.100.1",
+    "198.51.100.2",
+    "198.51.100.3",
+    "198.51.100.4",
+    "2001:db8:f::1",
+    "2001:db8:f::2",
+    "2001:db8:f::3",
+    "2001:db8:f::4",
+];
+/// A host behind BIRD, by family.
+const FAR: [&str; 2] = ["203.0.113.1", "2001:db8:b::1"];
+
+/// The machines of the router.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub balancers: u16,
+    pub routers: u16,
+}
+
+/// The nodes of the router.
+impl Shape {
+    pub fn balancer_nodes(self) -> Vec<String> {
+        (1..=self.balancers).map(|number| format!("b{number}")).collect()
+    }
+
+    pub fn router_nodes(self) -> Vec<String> {
+        (1..=self.routers).map(|number| format!("r{number}")).collect()
+    }
+
+    pub fn nodes(self) -> Vec<String> {
+        [self.balancer_nodes(), self.router_nodes(), vec!["sluice".into()]].concat()
+    }
+
+    /// Returns the balancer and the interface of an outer port: ports are spread over the balancers.
+    fn outer(self, port: u16) -> (u16, String) {
+        ((port - 1) % self.balancers + 1, format!("out{port}"))
+    }
+
+    /// Returns the part of the configuration that all elements share.
+    fn cluster(self, element: u16, interconnect: &str) -> String {
+        let member = |number: u16, role: &str| format!("member {number} {{ role {role}; }} ");
+        let balancers = (0..self.balancers).map(|n| member(BALANCERS + n, "balancer"));
+        let routers = (0..self.routers).map(|n| member(ROUTERS + n, "router"));
+        let members: String = balancers.chain(routers).chain([member(CONTROL, "control")]).collect();
+        let port = |number: u16| {
+            let (balancer, interface) = self.outer(number);
+            format!(
+                "port {number} {{ balancer {balancer}; interface {interface}; mac 02:00:00:00:01:0{number}; \
+                 address [ 10.0.{number}.1/24 fd0{number}::1/64 ]; }} "
+            )
+        };
+        let ports: String = (1..=2).map(port).collect();
+        let key = "5a".repeat(32);
+        format!(
+            "cluster {{ element {element}; interconnect {interconnect}; key {key}; {members} {ports} }}\n"
+        )
+    }
+
+    fn topology(self) -> String {
+        let node = |name: &str, config: &str| {
+            format!("[nodes.{name}]\ndaemon = 'sluice'\nconfig = '''{config}'''\n")
+        };
+        let mut text = String::new();
+        for number in 1..=self.balancers {
+            let config = self.cluster(number, "in0") + "interfaces { forwarding { engine both; } }\n";
+            text += &node(&format!("b{number}"), &config);
+        }
+        for number in 1..=self.routers {
+            let config = self.cluster(ROUTERS + number - 1, "eth0")
+                + "protocols { static { route 198.51.100.0/24 { next-hop 10.0.1.2; }\n\
+                   route 203.0.113.0/24 { next-hop 10.0.2.2; }\n\
+                   route 2001:db8:f::/48 { next-hop fd01::2; }\n\
+                   route 2001:db8:b::/48 { next-hop fd02::2; } } }\n";
+            text += &node(&format!("r{number}"), &config);
+        }
+        let bgp = "protocols { bgp { local-as 64500; router-id 10.0.0.1; default-policy accept;\n\
+                   neighbor 10.0.1.2 { peer-as 64501; connect-retry-time 1; }\n\
+                   neighbor fd01::2 { peer-as 64501; connect-retry-time 1; }\n\
+                   neighbor 10.0.2.2 { peer-as 64502; connect-retry-time 1; }\n\
+                   neighbor fd02::2 { peer-as 64502; connect-retry-time 1; } } }\n";
+        text += &node("sluice", &(self.cluster(CONTROL, "eth0") + bgp));
+        text += "[nodes.s]\ndaemon = 'switch'\n";
+        text += &outside();
+        let mut link = |a: &str, b: &str, more: &str| {
+            text += &format!("[[links]]\na = '{a}'\nb = '{b}'\nxdp = true\n{more}");
+        };
+        for (node, port) in [("frr", 1), ("bird", 2)] {
+            let (balancer, interface) = self.outer(port);
+            let addresses = format!("a_addresses = ['10.0.{port}.2/24', 'fd0{port}::2/64']\n");
+            link(&format!("{node}:eth0"), &format!("b{balancer}:{interface}"), &addresses);
+        }
+        for number in 1..=self.balancers {
+            link(&format!("b{number}:in0"), &format!("s:b{number}"), "");
+        }
+        for node in self.router_nodes().iter().chain([&"sluice".to_owned()]) {
+            link(&format!("{node}:eth0"), &format!("s:{node}"), "");
+        }
+        text
+    }
+}
+
+/// Returns FRR and BIRD with hosts behind.
+fn outside() -> String {
+    let loopback = |hosts: &[&str]| {
+        let width = |host: &str| if host.contains(':') { 128 } else { 32 };
+        let all: Vec<String> = hosts.iter().map(|host| format!("'{host}/{}'", width(host))).collect();
+        all.join(", ")
+    };
+    format!(
+        "[nodes.frr]\ndaemon = 'frr'\nloopback = [{}]\nconfig = '''
+ip route 198.51.100.0/24 blackhole
+ipv6 route 2001:db8:f::/48 blackhole
+router bgp 64501
+ bgp router-id 10.0.1.2
+ no bgp ebgp-requires-policy
+ neighbor 10.0.1.1 remote-as 64500
+ neighbor 10.0.1.1 timers connect 1
+ neighbor fd01::1 remote-as 64500
+ neighbor fd01::1 timers connect 1
+ address-family ipv4 unicast
+  network 198.51.100.0/24
+  no neighbor fd01::1 activate
+ exit-address-family
+ address-family ipv6 unicast
+  network 2001:db8:f::/48
+  neighbor fd01::1 activate
+ exit-address-family
+'''\n\
+         [nodes.bird]\ndaemon = 'bird'\nloopback = [{}]\nconfig = '''
+router id 10.0.2.2;
+protocol device {{ }}
+protocol kernel {{ ipv4 {{ export all; }}; }}
+protocol kernel {{ ipv6 {{ export all; }}; }}
+protocol static {{ ipv4; route 203.0.113.0/24 blackhole; }}
+protocol static {{ ipv6; route 2001:db8:b::/48 blackhole; }}
+template bgp outside {{ connect delay time 1; connect retry time 1; error wait time 1, 2; }}
+protocol bgp sluice from outside {{
+    local 10.0.2.2 as 64502; neighbor 10.0.2.1 as 64500; ipv4 {{ import all; export where source = RTS_STATIC; }};
+}}
+protocol bgp sluice6 from outside {{
+    local fd02::2 as 64502; neighbor fd02::1 as 64500; ipv6 {{ import all; export where source = RTS_STATIC; }};
+}}
+'''\n",
+        loopback(&NEAR),
+        loopback(&FAR)
+    )
+}
+
+/// The router with its neighbors, converged.
+pub struct Network {
+    pub lab: RouterLab,
+    pub shape: Shape,
+}
+
+impl Network {
+    pub fn up(shape: Shape) -> Self {
+        let lab = RouterLab::up(&shape.topology().parse().unwrap(), Path::new(SLUICE));
+        let network = Network { lab, shape };
+        network.until("BGP's sessions are up", |network| {
+            ["10.0.1.2", "fd01::2", "10.0.2.2", "fd02::2"].iter().all(|peer| network.lab.established(peer))
+        });
+        network.until("all elements are present", |network| {
+            network
+                .shape
+                .nodes()
+                .iter()
+                .all(|node| network.states(node).iter().all(|s| s == "up" || s == "own"))
+        });
+        network.until("hosts reach each other", |network| {
+            NEAR.iter().all(|from| network.ping(from, 1, "64").contains(" 1 received"))
+        });
+        network
+    }
+
+    /// Asks until it is so, for two minutes.
+    pub fn until(&self, what: &str, mut so: impl FnMut(&Self) -> bool) {
+        let is_so = sluice_lab::until(Duration::from_secs(120), || so(self));
+        let shown = |node: &String| {
+            let ask = |words: &[&str]| at(&self.lab, node, words).to_string();
+            format!(
+                "{node}: {}\n{}\n{}\n{}\n{}",
+                ask(&["status"]),
+                ask(&["show", "cluster"]),
+                ask(&["show", "cluster", "neighbors"]),
+                ask(&["show", "cluster", "counters"]),
+                self.lab.lab.log(node, "sluice")
+            )
+        };
+        let report = || self.shape.nodes().iter().map(shown).collect::<String>();
+        assert!(is_so, "never: {what}\n{}", report());
+    }
+
+    /// Returns the states of all elements, as an element knows them.
+    pub fn states(&self, node: &str) -> Vec<String> {
+        self.elements(node, "state")
+    }
+
+    /// Returns a field of all elements, as an element knows them.
+    pub fn elements(&self, node: &str, field: &str) -> Vec<String> {
+        let shown = at(&self.lab, node, &["show", "cluster"]);
+        let elements = shown["elements"].as_array().cloned().unwrap_or_else(|| vec![Value::Null]);
+        let text = |element: &Value| match &element[field] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        elements.iter().map(text).collect()
+    }
+
+    /// Returns the frames that a balancer counted by a reason.
+    pub fn counted(&self, node: &str, by: &str, reason: &str) -> u64 {
+        let shown = at(&self.lab, node, &["show", "cluster", "counters"]);
+        let counters = shown["counters"].as_array().cloned().unwrap_or_default();
+        let of = counters.iter().filter(|counter| counter["by"] == by && counter["reason"] == reason);
+        of.filter_map(|counter| sluice_load::wide(&counter["count"])).sum()
+    }
+
+    /// Commits statements on some nodes.
+    pub fn commit(&self, nodes: &[String], statements: &[&str]) {
+        let statements: Vec<String> = statements.iter().map(ToString::to_string).collect();
+        nodes.iter().for_each(|node| commit_at(&self.lab, node, &statements));
+    }
+
+    /// Pings the far host of the family from a near host.
+    pub fn ping(&self, from: &str, count: u32, ttl: &str) -> String {
+        let count = count.to_string();
+        let words = ["-n", "-c", &count, "-i", "0.05", "-W", "2", "-t", ttl, "-I", from, far(from)];
+        let output = self.lab.lab.output("frr", "ping", words).unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Returns the packets that a router's kernel has forwarded.
+    pub fn forwarded(&self, node: &str) -> u64 {
+        let text = self.lab.lab.exec(node, "cat", ["/proc/net/snmp", "/proc/net/snmp6"]).unwrap();
+        let v4 = text.lines().filter(|line| line.starts_with("Ip: ")).nth(1);
+        let v4 = v4.and_then(|line| line.split(' ').nth(6)?.parse::<u64>().ok()).unwrap_or(0);
+        let v6 = text.lines().filter(|line| line.starts_with("Ip6OutForwDatagrams"));
+        v4 + v6.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum::<u64>()
+    }
+}
+
+/// Returns the far host of a near host's family.
+fn far(from: &str) -> &'static str {
+    FAR[usize::from(from.contains(':'))]
+}
+
+/// Echo requests of all near hosts, each one every 5 ms.
+pub struct Traffic(Vec<Child>);
+
+/// What became of the requests of a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub sent: u32,
+    pub lost: u32,
+    /// The longest time without an answer.
+    pub gap: Duration,
+}
+
+impl Traffic {
+    pub fn start(network: &Network) -> Self {
+        let ping = |from: &&str| {
+            let mut ping = network.lab.lab.command("frr", "ping").unwrap();
+            ping.args(["-n", "-D", "-i", "0.005", "-W", "2", "-I", from, far(from)]);
+            ping.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        Traffic(NEAR.iter().map(ping).collect())
+    }
+
+    /// Stops, and returns what became of the requests of each host.
+    pub fn stop(self, network: &Network) -> Vec<Outcome> {
+        let readers: Vec<_> = self
+            .0
+            .into_iter()
+            .map(|mut child| {
+                let (pid, mut stdout) = (child.id(), child.stdout.take().unwrap());
+                let read = std::thread::spawn(move || {
+                    let said = std::io::read_to_string(&mut stdout).unwrap();
+                    child.wait().unwrap();
+                    said
+                });
+                (pid, read)
+            })
+            .collect();
+        // Requests of the last moment are answered.
+        std::thread::sleep(Duration::from_millis(200));
+        readers.iter().for_each(|(pid, _)| network.lab.signal("-INT", u64::from(*pid)));
+        readers.into_iter().map(|(_, read)| outcome(&read.join().unwrap())).collect()
+    }
+}
+
+fn outcome(said: &str) -> Outcome {
+    let answers =
+        said.lines().filter_map(|line| line.strip_prefix('[')?.split_once(']')?.0.parse::<f64>().ok());
+    let times: Vec<f64> = answers.collect();
+    let gap = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+    let summary = said.lines().find(|line| line.contains("packets transmitted")).unwrap_or_default();
+    let numbers: Vec<u32> = summary.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let (sent, received) = (numbers.first().copied().unwrap_or(0), numbers.get(1).copied().unwrap_or(0));
+    Outcome { sent, lost: sent.saturating_sub(received), gap: Duration::from_secs_f64(gap) }
+}

@@ -1,0 +1,318 @@
+//! Elements that hear each other: the control plane's neighbors at routers and balancers, elements that start, fall silent and lie.
+#![allow(clippy::unwrap_used)]
+
+use sluice_base::{Instant, Interface, InterfaceEvent, InterfaceIndex};
+use sluice_cluster::event::Event;
+use sluice_cluster::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber, Role};
+use sluice_cluster::io::{Input, NeighborState, Output, WantedNeighbor};
+use sluice_cluster::key::{ClusterKey, KeyRing};
+use sluice_cluster::mac::Mac;
+use sluice_cluster::machine::{Cluster, HELLO_TIME};
+use sluice_cluster::neighbors::NeighborKey;
+use sluice_cluster::policy::Policy;
+use sluice_cluster::settings::Settings;
+use sluice_cluster::words::Mirror;
+use sluice_machine::{Machine, Outbox};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const BALANCER: u16 = 1;
+const ROUTER: u16 = 11;
+const CONTROL: u16 = 21;
+const NEIGHBOR: Mac = Mac([2, 0, 0, 0, 9, 1]);
+
+fn id(number: u16) -> ElementId {
+    ElementId::new(number).unwrap()
+}
+
+fn key(last: u8) -> NeighborKey {
+    NeighborKey { port: PortNumber::new(1).unwrap(), address: [10, 0, 1, last].into() }
+}
+
+fn settings(element: u16) -> Settings {
+    let port = OuterPort { number: key(1).port, interface: "out1".into(), mac: Mac([2, 0, 0, 0, 1, 1]) };
+    let mut inventory = Inventory::default();
+    for (number, role) in [(BALANCER, Role::Balancer), (ROUTER, Role::Router), (CONTROL, Role::Control)] {
+        let ports = if role == Role::Balancer { vec![port.clone()] } else { vec![] };
+        let element =
+            Element { id: id(number), name: number.to_string(), roles: [role].into(), weight: 1, ports };
+        inventory.put(element).unwrap();
+    }
+    let address = sluice_base::InterfaceAddress { addr: [10, 0, 1, 1].into(), prefix_len: 24, peer: None };
+    Settings {
+        element: id(element),
+        interconnect: vec!["eth0".into()],
+        inventory,
+        drained: [].into(),
+        addresses: [(port.number, [address].into())].into(),
+        more_addresses: [].into(),
+        policy: Policy::default(),
+        keys: KeyRing::of(ClusterKey([7; 32])),
+    }
+}
+
+fn interface(number: u32, name: &str, settings: &Settings) -> Input {
+    Input::Interface(InterfaceEvent::Changed(Interface {
+        index: InterfaceIndex::new(number).unwrap(),
+        name: name.into(),
+        admin_up: true,
+        running: true,
+        loopback: false,
+        point_to_point: false,
+        multicast: true,
+        mtu: 1500,
+        mac: vec![2, 0, 0, 0, 0, 9],
+        addresses: if name == "port1" {
+            settings.addresses[&key(1).port].iter().copied().collect()
+        } else {
+            vec![]
+        },
+    }))
+}
+
+/// Elements on one switch. Frames arrive at once at all elements but the sender and those that are cut off.
+struct Switch {
+    now: Instant,
+    elements: BTreeMap<u16, Cluster>,
+    cut_off: Vec<u16>,
+    outputs: Vec<(u16, Output)>,
+    frames: Vec<(u16, Vec<u8>)>,
+}
+
+impl Switch {
+    fn new() -> Self {
+        let mut switch = Switch {
+            now: Instant::ZERO,
+            elements: BTreeMap::new(),
+            cut_off: vec![],
+            outputs: vec![],
+            frames: vec![],
+        };
+        for element in [BALANCER, ROUTER, CONTROL] {
+            switch.start(element, 1);
+        }
+        switch
+    }
+
+    fn start(&mut self, element: u16, epoch: u64) {
+        self.elements.insert(element, Cluster::new(epoch));
+        let settings = settings(element);
+        let port = if element == BALANCER { "out1" } else { "port1" };
+        let interfaces = [interface(2, "eth0", &settings), interface(3, port, &settings)];
+        self.input(element, Input::Configure(Box::new(settings)));
+        interfaces.into_iter().for_each(|input| self.input(element, input));
+        if element == BALANCER {
+            self.input(element, Input::Maps(Some(Mirror::default())));
+        }
+    }
+
+    fn input(&mut self, element: u16, input: Input) {
+        let mut out = Outbox::new();
+        self.elements.get_mut(&element).unwrap().handle(self.now, input, &mut out);
+        self.settle(element, out);
+    }
+
+    fn settle(&mut self, from: u16, mut out: Outbox<Output>) {
+        let outputs: Vec<Output> = out.drain().collect();
+        for output in outputs {
+            if let Output::Send(octets) = &output {
+                self.frames.push((from, octets.clone()));
+                let all: Vec<u16> = self.elements.keys().copied().collect();
+                let cut = |element: &u16| self.cut_off.contains(element);
+                let to: Vec<u16> =
+                    all.into_iter().filter(|to| *to != from && !cut(to) && !cut(&from)).collect();
+                to.into_iter().for_each(|to| self.input(to, Input::Frame(octets.clone())));
+            }
+            self.outputs.push((from, output));
+        }
+    }
+
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some((at, element)) =
+            self.elements.iter().filter_map(|(number, e)| Some((e.next_deadline()?, *number))).min()
+        {
+            if at > end {
+                break;
+            }
+            self.now = self.now.max(at);
+            let mut out = Outbox::new();
+            self.elements.get_mut(&element).unwrap().on_deadline(self.now, &mut out);
+            self.settle(element, out);
+        }
+        self.now = end;
+    }
+
+    fn events(&self, of: u16) -> Vec<Event> {
+        let event = |(element, output): &(u16, Output)| match output {
+            Output::Event(event) if *element == of => Some(event.clone()),
+            _ => None,
+        };
+        self.outputs.iter().filter_map(event).collect()
+    }
+
+    /// Returns the neighbors that an element's kernel was told, in order.
+    fn told(&self, of: u16) -> Vec<(NeighborKey, WantedNeighbor)> {
+        let told = |(element, output): &(u16, Output)| match output {
+            Output::SetNeighbors(neighbors) if *element == of => Some(neighbors.clone()),
+            _ => None,
+        };
+        self.outputs.iter().filter_map(told).flatten().collect()
+    }
+
+    fn neighbor(&mut self, element: u16, key: NeighborKey, state: NeighborState) {
+        self.input(element, Input::Neighbors { states: vec![(key, state)], is_whole: false });
+    }
+}
+
+#[test]
+fn a_router_s_wanted_neighbor_is_resolved_and_known_everywhere() {
+    let mut switch = Switch::new();
+    switch.run(Duration::from_secs(3));
+    switch.neighbor(ROUTER, key(2), NeighborState::Wanted);
+    assert_eq!(switch.told(CONTROL), [(key(2), WantedNeighbor::Resolved)]);
+    switch.neighbor(CONTROL, key(2), NeighborState::Known(NEIGHBOR));
+    assert_eq!(switch.told(ROUTER), [(key(2), WantedNeighbor::At(NEIGHBOR))]);
+    for element in switch.elements.values() {
+        assert_eq!(element.neighbors(), [(key(2), NEIGHBOR)]);
+    }
+    // An element that starts later has the neighbors from the next round.
+    switch.start(ROUTER, 2);
+    switch.run(Duration::from_secs(2));
+    assert_eq!(switch.elements[&ROUTER].neighbors(), [(key(2), NEIGHBOR)]);
+    switch.neighbor(CONTROL, key(2), NeighborState::Gone);
+    assert_eq!(switch.told(ROUTER).last(), Some(&(key(2), WantedNeighbor::Removed)));
+    switch.run(Duration::from_secs(12));
+    assert_eq!(switch.told(CONTROL).last(), Some(&(key(2), WantedNeighbor::Removed)));
+    // Addresses elsewhere are nobody's neighbors.
+    let elsewhere = NeighborKey { address: [10, 9, 9, 9].into(), ..key(2) };
+    switch.neighbor(ROUTER, elsewhere, NeighborState::Wanted);
+    switch.neighbor(CONTROL, elsewhere, NeighborState::Known(NEIGHBOR));
+    assert!(
+        switch.elements[&ROUTER].neighbors().is_empty() && switch.elements[&CONTROL].neighbors().is_empty()
+    );
+}
+
+#[test]
+fn a_lost_change_is_made_up_by_the_next_round() {
+    let mut switch = Switch::new();
+    switch.run(Duration::from_secs(3));
+    switch.cut_off = vec![ROUTER];
+    switch.neighbor(CONTROL, key(2), NeighborState::Known(NEIGHBOR));
+    assert!(switch.elements[&ROUTER].neighbors().is_empty());
+    switch.cut_off.clear();
+    switch.run(Duration::from_secs(3));
+    assert_eq!(switch.elements[&ROUTER].neighbors(), [(key(2), NEIGHBOR)]);
+}
+
+#[test]
+fn elements_without_announcements_lose_their_shares() {
+    let mut switch = Switch::new();
+    switch.run(Duration::from_secs(2));
+    let members = |switch: &Switch| switch.elements[&BALANCER].balancer().unwrap().members(0);
+    assert_eq!(members(&switch), [(id(ROUTER), 1)]);
+    switch.cut_off = vec![ROUTER];
+    switch.run(Duration::from_secs(6));
+    assert!(members(&switch).is_empty());
+    assert!(switch.events(BALANCER).contains(&Event::ElementLost(id(ROUTER))));
+    switch.cut_off.clear();
+    switch.run(Duration::from_secs(2));
+    assert_eq!(members(&switch), [(id(ROUTER), 1)]);
+}
+
+#[test]
+fn hello_frames_wait_for_the_links_of_ports() {
+    let mut switch = Switch::new();
+    let removed = InterfaceEvent::Removed(InterfaceIndex::new(3).unwrap());
+    switch.input(ROUTER, Input::Interface(removed));
+    switch.run(Duration::from_millis(200));
+    let hellos = |switch: &Switch, of: u16| {
+        switch.frames.iter().filter(|(from, octets)| *from == of && octets[1] == 1).count()
+    };
+    assert_eq!((hellos(&switch, ROUTER), hellos(&switch, BALANCER)), (0, 0));
+    let input = interface(3, "port1", &settings(ROUTER));
+    switch.input(ROUTER, input);
+    let before = switch.now;
+    switch.run(Duration::from_millis(200));
+    let expected = (switch.now.saturating_since(before).as_millis() / HELLO_TIME.as_millis()) as usize;
+    assert!(hellos(&switch, ROUTER).abs_diff(expected) <= 1, "{}", hellos(&switch, ROUTER));
+}
+
+#[test]
+fn forged_old_foreign_and_own_frames_are_counted_and_ignored() {
+    let mut switch = Switch::new();
+    switch.run(Duration::from_secs(1));
+    let frame = |switch: &Switch, of: u16| {
+        let all = switch.frames.iter().rev();
+        all.filter(|(from, octets)| *from == of && octets[1] == 2)
+            .map(|(_, octets)| octets.clone())
+            .next()
+            .unwrap()
+    };
+    let (own, other) = (frame(&switch, ROUTER), frame(&switch, BALANCER));
+    let mut forged = other.clone();
+    forged[20] ^= 1;
+    for octets in [forged, other.clone(), own, vec![], vec![1], other[..40].to_vec()] {
+        switch.input(ROUTER, Input::Frame(octets));
+    }
+    let ignored = switch.elements[&ROUTER].ignored();
+    assert_eq!(
+        (ignored.forged, ignored.replayed, ignored.own_number, ignored.malformed),
+        (1, 1, 1, 3),
+        "{ignored:?}"
+    );
+    assert!(switch.events(ROUTER).iter().all(|event| !event.is_warning()));
+    // Another machine with the same number, and an element that nobody has configured.
+    let mut twin = Cluster::new(9);
+    let mut stranger = Cluster::new(9);
+    let mut out = Outbox::new();
+    twin.handle(switch.now, Input::Configure(Box::new(settings(ROUTER))), &mut out);
+    twin.on_deadline(switch.now, &mut out);
+    let mut elsewhere = settings(ROUTER);
+    elsewhere.element = id(99);
+    let element =
+        Element { id: id(99), name: "99".into(), roles: [Role::Router].into(), weight: 1, ports: vec![] };
+    elsewhere.inventory.put(element).unwrap();
+    stranger.handle(switch.now, Input::Configure(Box::new(elsewhere)), &mut out);
+    stranger.on_deadline(switch.now, &mut out);
+    let sent: Vec<Output> = out.drain().collect();
+    for output in sent {
+        if let Output::Send(octets) = output {
+            switch.input(ROUTER, Input::Frame(octets));
+        }
+    }
+    assert!(switch.events(ROUTER).contains(&Event::ElementTwice(id(ROUTER))));
+    assert_eq!(switch.elements[&ROUTER].ignored().foreign, 1);
+}
+
+#[test]
+fn only_the_control_plane_tells_neighbors() {
+    let mut switch = Switch::new();
+    switch.run(Duration::from_secs(1));
+    // The router believes that it is the control plane.
+    let mut liar = Cluster::new(5);
+    let mut other = settings(ROUTER);
+    other.drained = [id(CONTROL)].into();
+    let element = Element {
+        id: id(ROUTER),
+        name: "liar".into(),
+        roles: [Role::Router, Role::Control].into(),
+        weight: 1,
+        ports: vec![],
+    };
+    other.inventory.put(element).unwrap();
+    let mut out = Outbox::new();
+    liar.handle(switch.now, Input::Configure(Box::new(other)), &mut out);
+    let states = vec![(key(2), NeighborState::Known(NEIGHBOR))];
+    liar.handle(switch.now, Input::Neighbors { states, is_whole: false }, &mut out);
+    liar.on_deadline(switch.now, &mut out);
+    let sent: Vec<Output> = out.drain().collect();
+    for output in sent {
+        if let Output::Send(octets) = output {
+            switch.input(BALANCER, Input::Frame(octets));
+        }
+    }
+    assert!(switch.elements[&BALANCER].neighbors().is_empty());
+    assert!(switch.elements[&BALANCER].ignored().unentitled >= 1);
+    assert!(switch.events(BALANCER).contains(&Event::ElementDiffers(id(ROUTER))));
+}

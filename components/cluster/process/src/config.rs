@@ -1,0 +1,273 @@
+//! The configuration tree (cluster.yang) as the core takes it.
+
+use serde::Deserialize;
+use serde_json::Value;
+use sluice_base::InterfaceAddress;
+use sluice_cluster::inventory::{Element, ElementId, Inventory, InventoryError, OuterPort, PortNumber, Role};
+use sluice_cluster::key::{ClusterKey, KEY_LEN, KeyRing};
+use sluice_cluster::mac::Mac;
+use sluice_cluster::policy::{ClassPolicy, Mode, Policy, PolicyError};
+use sluice_cluster::settings::Settings;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// The reason why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The tree is not as `cluster.yang` has it.
+    #[error(transparent)]
+    Tree(#[from] serde_json::Error),
+    /// This machine is no member.
+    #[error("this machine is element {0}, which is no member; set cluster member {0} role")]
+    NoMember(u16),
+    /// A port is at a machine that is no balancer.
+    #[error("port {0}: element {1} is no balancer; set cluster member {1} role balancer")]
+    NoBalancer(u16, u16),
+    /// A balancer has a second role.
+    #[error(
+        "member {0}: a balancer has no other role, because frames do not come back to the machine that sends them"
+    )]
+    BalancerOnly(u16),
+    /// An element contradicts another.
+    #[error("member {0}: {1}")]
+    Inventory(u16, InventoryError),
+    /// A text is no MAC address, key or address with a prefix length.
+    #[error("`{0}` is no {1}")]
+    Text(String, &'static str),
+    /// A number has no meaning.
+    #[error("{0} is no {1}")]
+    Number(u16, &'static str),
+    /// The mode does not fit.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Tree {
+    element: u16,
+    interconnect: Vec<String>,
+    key: String,
+    other_key: Option<String>,
+    #[serde(default)]
+    mode: TreeMode,
+    #[serde(default = "default_silence")]
+    silence: u16,
+    #[serde(default)]
+    address: BTreeSet<IpAddr>,
+    #[serde(default)]
+    member: Vec<Member>,
+    #[serde(default)]
+    port: Vec<Port>,
+}
+
+const fn default_silence() -> u16 {
+    sluice_cluster::policy::SILENCE.as_millis() as u16
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+enum TreeMode {
+    #[default]
+    Flow,
+    Weighted,
+    RoundRobin,
+}
+
+#[derive(Deserialize)]
+struct Member {
+    number: u16,
+    name: Option<String>,
+    role: Vec<TreeRole>,
+    #[serde(default = "one")]
+    weight: u16,
+    #[serde(default)]
+    drained: bool,
+}
+
+const fn one() -> u16 {
+    1
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+enum TreeRole {
+    Balancer,
+    Router,
+    Control,
+    Spare,
+}
+
+impl From<TreeRole> for Role {
+    fn from(role: TreeRole) -> Self {
+        match role {
+            TreeRole::Balancer => Role::Balancer,
+            TreeRole::Router => Role::Router,
+            TreeRole::Control => Role::Control,
+            TreeRole::Spare => Role::Spare,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Port {
+    number: u16,
+    balancer: u16,
+    interface: String,
+    mac: String,
+    #[serde(default)]
+    address: Vec<String>,
+}
+
+/// Reads a whole part.
+///
+/// # Errors
+/// The part is not as the schema has it, or contradicts itself.
+pub fn settings(part: Value) -> Result<Settings, ConfigError> {
+    let tree: Tree = serde_json::from_value(part)?;
+    let mut ports: BTreeMap<u16, Vec<OuterPort>> = BTreeMap::new();
+    let mut addresses = BTreeMap::new();
+    for port in tree.port {
+        let number =
+            PortNumber::new(port.number).ok_or(ConfigError::Number(port.number, "number of a port"))?;
+        let is_balancer = |member: &Member| {
+            member.number == port.balancer
+                && member.role.iter().any(|role| matches!(role, TreeRole::Balancer))
+        };
+        if !tree.member.iter().any(is_balancer) {
+            return Err(ConfigError::NoBalancer(port.number, port.balancer));
+        }
+        let of_port: BTreeSet<InterfaceAddress> =
+            port.address.into_iter().map(address).collect::<Result<_, _>>()?;
+        addresses.insert(number, of_port);
+        let outer = OuterPort { number, interface: port.interface, mac: mac(port.mac)? };
+        ports.entry(port.balancer).or_default().push(outer);
+    }
+    let (mut inventory, mut drained) = (Inventory::default(), BTreeSet::new());
+    for member in tree.member {
+        let id = element(member.number)?;
+        let roles: BTreeSet<Role> = member.role.into_iter().map(Role::from).collect();
+        if roles.contains(&Role::Balancer) && roles.len() > 1 {
+            return Err(ConfigError::BalancerOnly(member.number));
+        }
+        drained.extend(member.drained.then_some(id));
+        let name = member.name.unwrap_or_else(|| member.number.to_string());
+        let ports = ports.remove(&member.number).unwrap_or_default();
+        let put = inventory.put(Element { id, name, roles, weight: member.weight, ports });
+        put.map_err(|error| ConfigError::Inventory(member.number, error))?;
+    }
+    let own = element(tree.element)?;
+    if inventory.get(own).is_none() {
+        return Err(ConfigError::NoMember(tree.element));
+    }
+    let mode = match tree.mode {
+        TreeMode::Flow => Mode::Flow,
+        TreeMode::Weighted => Mode::Weighted,
+        TreeMode::RoundRobin => Mode::RoundRobin,
+    };
+    let mut policy = Policy::new(vec![ClassPolicy { mode, role: Role::Router }], [])?;
+    policy.silence = (tree.silence > 0).then(|| Duration::from_millis(tree.silence.into()));
+    Ok(Settings {
+        element: own,
+        interconnect: tree.interconnect,
+        inventory,
+        drained,
+        addresses,
+        more_addresses: tree.address,
+        policy,
+        keys: KeyRing { current: key(&tree.key)?, other: tree.other_key.as_deref().map(key).transpose()? },
+    })
+}
+
+fn element(number: u16) -> Result<ElementId, ConfigError> {
+    ElementId::new(number).ok_or(ConfigError::Number(number, "number of an element"))
+}
+
+fn mac(text: String) -> Result<Mac, ConfigError> {
+    let octets: Option<Vec<u8>> = text.split(':').map(|octet| u8::from_str_radix(octet, 16).ok()).collect();
+    let octets = octets.and_then(|octets| <[u8; 6]>::try_from(octets).ok());
+    octets.map(Mac).ok_or(ConfigError::Text(text, "MAC address"))
+}
+
+/// Reads a key. An error does not repeat the text.
+fn key(text: &str) -> Result<ClusterKey, ConfigError> {
+    let wrong = || ConfigError::Text("...".into(), "key of 64 hexadecimal digits");
+    let digits: Vec<u8> = text
+        .chars()
+        .map(|digit| digit.to_digit(16).map(|digit| digit as u8).ok_or_else(wrong))
+        .collect::<Result<_, _>>()?;
+    let (pairs, _) = digits.as_chunks::<2>();
+    let octets: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+    <[u8; KEY_LEN]>::try_from(octets).map(ClusterKey).map_err(|_| wrong())
+}
+
+fn address(text: String) -> Result<InterfaceAddress, ConfigError> {
+    let parse = |text: &str| {
+        let (addr, len) = text.split_once('/')?;
+        let (addr, prefix_len): (IpAddr, u8) = (addr.parse().ok()?, len.parse().ok()?);
+        let width = if addr.is_ipv4() { 32 } else { 128 };
+        (prefix_len <= width).then_some(InterfaceAddress { addr, prefix_len, peer: None })
+    };
+    parse(&text).ok_or(ConfigError::Text(text, "address with a prefix length"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn part() -> Value {
+        json!({
+            "element": 2,
+            "interconnect": ["eth0"],
+            "key": "07".repeat(32),
+            "mode": "weighted",
+            "silence": 0,
+            "address": ["192.0.2.1"],
+            "member": [
+                {"number": 1, "role": ["balancer"], "name": "front"},
+                {"number": 2, "role": ["router"], "weight": 3},
+                {"number": 9, "role": ["control"], "drained": true},
+            ],
+            "port": [{
+                "number": 7, "balancer": 1, "interface": "eth1", "mac": "02:00:00:00:01:0A",
+                "address": ["10.0.1.1/24", "fd01::1/64"],
+            }],
+        })
+    }
+
+    #[test]
+    fn reads_all_that_the_schema_has() {
+        let settings = settings(part()).expect("valid");
+        assert_eq!((settings.element.number(), settings.keys.current.0), (2, [7; 32]));
+        let front = settings.inventory.iter().next().expect("an element");
+        assert_eq!(
+            (front.name.as_str(), front.ports[0].mac.to_string().as_str()),
+            ("front", "02:00:00:00:01:0a")
+        );
+        assert_eq!(settings.own_addresses().len(), 3);
+        assert_eq!((settings.control(), settings.policy.silence), (None, None));
+        assert!(settings.is_on_port(front.ports[0].number, "10.0.1.9".parse().expect("an address")));
+        assert!(!settings.is_on_port(front.ports[0].number, "10.0.2.9".parse().expect("an address")));
+    }
+
+    fn refused(change: impl Fn(&mut Value)) -> String {
+        let mut part = part();
+        change(&mut part);
+        settings(part).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        assert!(refused(|part| part["element"] = json!(5)).contains("member 5"));
+        assert!(refused(|part| part["port"][0]["balancer"] = json!(2)).contains("no balancer"));
+        assert!(refused(|part| part["port"][0]["mac"] = json!("02:5c:00:00:00:01")).contains("02:5c"));
+        assert!(
+            refused(|part| part["member"][0]["role"] = json!(["balancer", "router"])).contains("other role")
+        );
+        assert!(refused(|part| part["member"][1]["name"] = json!("front")).contains("same name"));
+        let error = refused(|part| part["key"] = json!("secret"));
+        assert!(error.contains("key") && !error.contains("secret"), "{error}");
+    }
+}

@@ -1,0 +1,191 @@
+//! Observers of neighbors: a socket with the kernel's notices, and what waits for each observer.
+
+use super::kernel::{self, KernelNeighbor, KernelState};
+use crate::linux::netlink::decode;
+use crate::linux::netlink::socket::{DATAGRAM, Socket};
+use crate::process::FeaProcess;
+use sluice_base::InterfaceIndex;
+use sluice_xrl::LifeEvent;
+use sluice_xrl::idl::common::v1::Mac;
+use sluice_xrl::idl::fea::v1::{self as pb, neighbor_event::Event};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tracing::{debug, warn};
+
+/// Changes that wait for an observer. Beyond, all neighbors are sent again.
+const MOST_WAITING: usize = 16_384;
+/// Changes of a call.
+const MOST_EVENTS: usize = 1024;
+
+/// The links with their owners and names.
+type Indices = BTreeMap<InterfaceIndex, (String, String)>;
+
+/// The observers, by target.
+#[derive(Default)]
+pub(super) struct Observers {
+    all: RefCell<BTreeMap<String, Rc<Observer>>>,
+    reads: Cell<bool>,
+}
+
+#[derive(Default)]
+struct Observer {
+    component: String,
+    /// The latest state of each neighbor that has changed.
+    waiting: RefCell<BTreeMap<(String, IpAddr), KernelState>>,
+    /// All neighbors are sent first.
+    snapshot: Cell<bool>,
+    is_replaced: Cell<bool>,
+    wake: Notify,
+}
+
+impl Observer {
+    fn begin(&self, indices: &Indices) {
+        match kernel::neighbors() {
+            Ok(all) => {
+                self.waiting.borrow_mut().clear();
+                self.snapshot.set(true);
+                all.iter().for_each(|neighbor| self.note(indices, neighbor));
+                self.wake.notify_one();
+            }
+            Err(error) => {
+                warn!(event = "fea.neighbor.unread", %error, "the kernel's neighbors cannot be read: {error}");
+            }
+        }
+    }
+
+    fn note(&self, indices: &Indices, neighbor: &KernelNeighbor) {
+        let own = indices.get(&neighbor.link).filter(|(owner, _)| *owner == self.component);
+        let Some((_, link)) = own else { return };
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.len() < MOST_WAITING || matches!(neighbor.state, KernelState::Known(_)) {
+            waiting.insert((link.clone(), neighbor.address), neighbor.state);
+        }
+        self.wake.notify_one();
+    }
+
+    fn take(&self) -> Vec<pb::NeighborEvent> {
+        let is_whole = self.snapshot.take();
+        let mut waiting = self.waiting.borrow_mut();
+        let count = if is_whole { waiting.len() } else { MOST_EVENTS };
+        let mut events: Vec<Event> = Vec::new();
+        if is_whole {
+            events.push(Event::SnapshotBegin(true));
+        }
+        for _ in 0..count {
+            let Some(((link, address), state)) = waiting.pop_first() else { break };
+            let of = |mac: Option<[u8; 6]>| pb::LinkNeighbor {
+                link,
+                address: Some(address.into()),
+                mac: mac.map(|octets| Mac { octets: octets.into() }),
+            };
+            events.push(match state {
+                KernelState::Known(mac) => Event::Known(of(Some(mac))),
+                KernelState::Gone => Event::Gone(of(None)),
+                KernelState::Wanted => Event::Wanted(of(None)),
+            });
+        }
+        if is_whole {
+            events.push(Event::SnapshotEnd(true));
+        }
+        if !waiting.is_empty() {
+            self.wake.notify_one();
+        }
+        events.into_iter().map(|event| pb::NeighborEvent { event: Some(event) }).collect()
+    }
+}
+
+impl Observers {
+    /// Sends all neighbors to all observers.
+    pub(super) fn begin_all(&self, indices: &Indices) {
+        self.all.borrow().values().for_each(|observer| observer.begin(indices));
+    }
+}
+
+/// Adds an observer of the neighbors on a component's links.
+pub(super) fn add(process: &Rc<FeaProcess>, component: String, target: &str) -> io::Result<()> {
+    let observers = &process.links.observers;
+    if !observers.reads.get() {
+        let socket = Socket::open()?;
+        socket.join(libc::RTNLGRP_NEIGH)?;
+        let watched = crate::ffi::watch(socket.as_fd().try_clone_to_owned()?)?;
+        let me = Rc::clone(process);
+        tokio::task::spawn_local(async move {
+            let mut buffer = vec![0; DATAGRAM];
+            while let Ok(mut ready) = watched.readable().await {
+                ready.clear_ready();
+                drain(&me, &socket, &mut buffer);
+                tokio::task::yield_now().await;
+            }
+        });
+        observers.reads.set(true);
+    }
+    let observer = Rc::new(Observer { component, ..Observer::default() });
+    observer.begin(&process.links.indices.borrow());
+    if let Some(earlier) = observers.all.borrow_mut().insert(target.into(), Rc::clone(&observer)) {
+        earlier.is_replaced.set(true);
+        earlier.wake.notify_one();
+    }
+    let (process, target) = (Rc::clone(process), target.to_owned());
+    tokio::task::spawn_local(async move {
+        tokio::select! {
+            () = feed(&process, &target, &observer) => {}
+            () = until_death(&process, &target) => {}
+        }
+        let all = &mut *process.links.observers.all.borrow_mut();
+        if all.get(&target).is_some_and(|now| Rc::ptr_eq(now, &observer)) {
+            all.remove(&target);
+        }
+    });
+    Ok(())
+}
+
+/// Reads the kernel's notices that wait.
+fn drain(process: &FeaProcess, socket: &Socket, buffer: &mut [u8]) {
+    let links = &process.links;
+    loop {
+        match socket.receive(buffer) {
+            Ok(Some(datagram)) => {
+                let indices = links.indices.borrow();
+                for neighbor in decode::messages(datagram).filter_map(|message| kernel::neighbor(&message)) {
+                    links.observers.all.borrow().values().for_each(|of| of.note(&indices, &neighbor));
+                }
+            }
+            // Notices were lost.
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                links.observers.begin_all(&links.indices.borrow());
+            }
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+async fn feed(process: &Rc<FeaProcess>, target: &str, observer: &Observer) {
+    let client = pb::NeighborObserverClient::new(&process.frame.router, target);
+    loop {
+        observer.wake.notified().await;
+        if observer.is_replaced.get() {
+            return;
+        }
+        let events = observer.take();
+        if events.is_empty() {
+            continue;
+        }
+        if let Err(error) = client.neighbors_changed(pb::NeighborsChangedRequest { events }).await {
+            return debug!(%error, target, "does not take neighbors");
+        }
+    }
+}
+
+async fn until_death(process: &Rc<FeaProcess>, target: &str) {
+    let Ok(mut lives) = process.frame.router.watch_instance(target).await else { return };
+    while let Some(event) = lives.next().await {
+        if matches!(event, LifeEvent::Death(_)) {
+            return;
+        }
+    }
+}
