@@ -39,8 +39,14 @@ pub fn receive(feed: &Feed, piece: usize) -> Result<f64> {
 
 impl Router {
     fn established() -> Self {
-        let identity =
-            Identity { local_as: Asn(65000), router_id: RouterId(1), seed: 7, tables: 1, source: 1 };
+        let identity = Identity {
+            local_as: Asn(65000),
+            router_id: RouterId(1),
+            seed: 7,
+            tables: 1,
+            source: 1,
+            codes: FamilyCodes::DEFAULT,
+        };
         let peer = IpAddr::from([10, 0, 0, 2]);
         let connection = ConnectionId { direction: Direction::Incoming, number: 2 };
         let neighbor = NeighborConfig {

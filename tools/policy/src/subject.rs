@@ -116,7 +116,7 @@ impl Running<'_> {
 }
 
 impl Route for Running<'_> {
-    fn prefix(&self) -> IpPrefix {
+    fn prefix(&self) -> Option<IpPrefix> {
         self.route.prefix()
     }
 

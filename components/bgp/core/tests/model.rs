@@ -7,7 +7,7 @@ mod dut;
 
 use dut::{Dut, LOCAL_AS, Net, OWN_ID, Route, ScriptedPeer, TestPolicy};
 use proptest::prelude::*;
-use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix};
+use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_bgp::family::FamilyIndex;
 use sluice_bgp::relationship::Relationship;
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
             continue;
         }
         let Some(Some((cost, connected))) = dut.reach.get(&route.next_hop) else { continue };
-        if !peer.internal() && !connected {
+        if P::has_ip_hops() && !peer.internal() && !connected {
             continue;
         }
         // RFC 4456, section 8.
@@ -158,8 +158,12 @@ fn exported<P: Net>(
     }
     let has_own_med =
         route.med != med || (peer.export == TestPolicy::PrependLow && med == Some(7 + dut.parameter));
-    let has_own_hop = peer.export == TestPolicy::NextHop;
-    assert!(has_own_hop || next_hop == route.next_hop);
+    let sets_hop = peer.export == TestPolicy::NextHop;
+    assert!(sets_hop || next_hop == route.next_hop);
+    let has_own_hop = sets_hop && P::has_ip_hops();
+    if sets_hop && !has_own_hop {
+        route.next_hop = P::host_addr(1);
+    }
     if matches!(relationship, Some(Relationship::Peer | Relationship::Customer)) {
         route.only_to_customer.get_or_insert(LOCAL_AS);
     }
@@ -170,7 +174,8 @@ fn exported<P: Net>(
         route.path.insert(0, LOCAL_AS);
         // RFC 4271, section 5.1.3: what an external neighbor says of its subnet goes to others there.
         let is_near = |hop: IpAddr| (0..16).any(|host| P::host_addr(host) == hop);
-        let is_third_party = from.is_some_and(|p| !p.internal() && peer.on_subnet)
+        let is_third_party = P::has_ip_hops()
+            && from.is_some_and(|p| !p.internal() && peer.on_subnet)
             && is_near(route.next_hop)
             && route.next_hop != peer.address;
         if !is_third_party && !has_own_hop {
@@ -213,6 +218,7 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
     let shards = dut.speaker.tables();
     assert_eq!(shards.violations::<Ipv4Prefix>(), []);
     assert_eq!(shards.violations::<Ipv6Prefix>(), []);
+    assert_eq!(shards.violations::<XidPrefix>(), []);
     assert_eq!(shards.violations::<P>(), []);
     assert!(shards.is_resolved());
     let view: Vec<_> = FamilyIndex::all().map(|family| shards.view(family)).collect();
@@ -380,7 +386,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
             dut.withdraw(*peer, &prefixes(*first, *count));
         }
         Op::Reach { hop, reach } => dut.set_reach(P::host_addr(*hop), *reach),
-        Op::Network(n) if P::nth(0).as_ip().is_some() => {
+        Op::Network(n) => {
             let prefix = P::nth(*n);
             if !dut.networks.remove(&prefix) {
                 dut.networks.insert(prefix);
@@ -401,7 +407,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
         }
         Op::Refresh(peer) if dut.peers[*peer].connection.is_some() => {
             let mut octets = vec![];
-            sluice_bgp::wire::RouteRefresh { afi: P::AFI, safi: 1 }.put(&mut octets);
+            sluice_bgp::wire::RouteRefresh { afi: P::AFI, safi: P::SAFI }.put(&mut octets);
             dut.say(*peer, &octets);
         }
         Op::Relate(peer, relationship) => {
@@ -448,6 +454,12 @@ proptest! {
     #[test]
     fn random_lives_ipv6(ops in ops(), tables in 1u16..5) {
         live::<Ipv6Prefix>(&ops, tables);
+    }
+
+    #[cfg(not(feature = "labels"))]
+    #[test]
+    fn random_lives_xids(ops in ops(), tables in 1u16..5) {
+        live::<XidPrefix>(&ops, tables);
     }
 
     #[cfg(feature = "labels")]
@@ -507,6 +519,11 @@ fn a_peer_that_flaps_ipv6() {
     flaps::<Ipv6Prefix>();
 }
 
+#[test]
+fn a_peer_that_flaps_xids() {
+    flaps::<XidPrefix>();
+}
+
 fn plain<P: Net>(path: Vec<u32>, hop: u8) -> Route {
     Route::new(path, P::host_addr(hop))
 }
@@ -540,6 +557,7 @@ fn reflected_routes<P: Net>() {
 fn reflected_routes_are_compared_by_originator_and_clusters() {
     reflected_routes::<Ipv4Prefix>();
     reflected_routes::<Ipv6Prefix>();
+    reflected_routes::<XidPrefix>();
 }
 
 /// Who comes late hears all of a table that is told in many portions.

@@ -1,7 +1,7 @@
 //! The walk over a received UPDATE's attributes, and the verdict on it (RFC 4271, section 6.3; RFC 7606).
 
 use super::rules::{self, Scope, Treatment};
-use crate::family::{Families, FamilyIndex};
+use crate::family::{Families, FamilyCodes};
 use crate::relationship::Relationship;
 use crate::wire::as_path::{Summary, Width};
 use crate::wire::attribute::{Attributes, Flags, RawAttribute, code};
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, InterfaceIndex, RouterId};
+use sluice_base::{Address, Asn, InterfaceIndex, RouterId, Xid};
 use smallvec::SmallVec;
 
 /// The rules for all UPDATEs of a session.
@@ -27,12 +27,16 @@ pub struct ReceiveRules {
     pub four_octet_as: bool,
     /// Families that were agreed on; routes of others are ignored.
     pub families: Families,
+    /// The families on the wire.
+    pub codes: FamilyCodes,
     /// The local address of the session: no route may point to it (RFC 4271, section 6.3 a).
     pub local_address: IpAddr,
     /// The interface to the link that the peer is on: of next hops that are link-local addresses.
     pub interface: Option<InterfaceIndex>,
     /// The local address on that link.
     pub link_local: Option<Ipv6Addr>,
+    /// The XID that the peer is told as this router's: no route of XIDs may point to it.
+    pub local_xid: Option<Xid>,
     /// True if the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
     pub enforce_first_as: bool,
     /// The role of an external peer (RFC 9234).
@@ -48,9 +52,11 @@ impl ReceiveRules {
             peer_as,
             four_octet_as: true,
             families: Families::ALL,
+            codes: FamilyCodes::DEFAULT,
             local_address,
             interface: None,
             link_local: None,
+            local_xid: None,
             enforce_first_as: true,
             relationship: None,
         }
@@ -350,7 +356,8 @@ impl<'a> Scan<'a> {
             }
             code::MP_REACH_NLRI => {
                 let reach = MpReach::decode(value, offset).map_err(malformed)?;
-                let next_hop = FamilyIndex::on_wire(reach.afi, reach.safi)
+                let family = rules.codes.family(reach.afi, reach.safi);
+                let next_hop = family
                     .map(|family| (family.row().next_hop)(reach.next_hop, reach.next_hop_offset))
                     .transpose()
                     .map_err(malformed)?;
@@ -432,7 +439,12 @@ impl<'a> Scan<'a> {
     }
 
     fn check_next_hop(&mut self, code: u8, hop: NextHop, rules: &ReceiveRules) {
-        let is_own = hop.address == rules.local_address || rules.link_local.is_some_and(|a| hop.address == a);
+        let is_own = match hop.address {
+            Address::Ip(address) => {
+                address == rules.local_address || rules.link_local.is_some_and(|a| address == a)
+            }
+            identifier => rules.local_xid.is_some_and(|xid| identifier == xid.into()),
+        };
         // Of a peer that is on no link of this router, a link-local address is nobody's.
         let is_lost = hop.is_link_local() && hop.interface.is_none();
         if !hop.is_host() || is_own || is_lost {

@@ -242,6 +242,7 @@ mod tests {
     use super::*;
     use crate::attributes::{Reach, View};
     use crate::batch::{Batch, Change};
+    use crate::family::FamilyIndex;
     use crate::hash::HashSeed;
     use crate::shard::{Interest, PeerInfo, Shard};
     use crate::wire::multiprotocol::NextHop;
@@ -319,7 +320,7 @@ mod tests {
         fn best_is_the_best_of_all(steps in prop::collection::vec(step(), 1..40)) {
             let prefix = host(100);
             let seed = HashSeed(1);
-            let mut shard = Shard::new(Asn(9), RouterId(99), seed);
+            let mut shard = Shard::new(Asn(9), RouterId(99), seed, FamilyIndex::IPV4.row().code);
             let mut out = Outbox::new();
             for peer in 1..=PEERS {
                 let (router_id, address) = (RouterId(u32::from(peer * 5 % 7)), address(peer as u8));

@@ -1,7 +1,6 @@
 //! Answers to "why is this route not used, and why is it not sent": asked for by operators, never on a route's way.
 
 use super::exporter::Exporter;
-use super::import::policy_prefix;
 use super::{Accepted, Core, NextHopsFor, PeerIndex, RouteView, Shard};
 use crate::attributes::Reach;
 use crate::batch::{Change, DropCause};
@@ -9,6 +8,7 @@ use crate::policy::{DecidedBy, Memory, PolicyRoute};
 use crate::wire::FamilyKey;
 use alloc::vec::Vec;
 use core::fmt;
+use sluice_base::AnyPrefix;
 
 /// The reason why a neighbor is not sent a prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,7 +95,7 @@ impl<P: FamilyKey> Core<P> {
         let policy = self.peers.get(usize::from(peer.0))?.import.as_ref()?;
         let set = &self.sets[received];
         let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
-        let mut route = PolicyRoute::new(policy_prefix(prefix), octets, &set.view, hop, self.context(peer));
+        let mut route = PolicyRoute::new(AnyPrefix::of(prefix), octets, &set.view, hop, self.context(peer));
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));
         let by_default = || DecidedBy { is_without_policy: policy.is_default(), ..DecidedBy::default() };
         (!outcome.is_accepted).then(|| policy.decided_by(&outcome).unwrap_or_else(by_default))

@@ -14,7 +14,7 @@ use crate::wire::attribute::{Flags, RawAttribute, code, put_header};
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{Asn, Prefix};
+use sluice_base::{Address, Asn, Prefix};
 
 /// The attributes of a route that is announced, before the rules of the session: a path's set, or what export policy made of it.
 #[derive(Clone, Copy, Debug)]
@@ -155,14 +155,18 @@ impl Exported {
     /// Applies the next hop that export policy asks for. `must_be_own` is true where the route has no other next hop for peers.
     #[cold]
     fn obey<P: FamilyKey>(&mut self, route: &Subject<'_>, must_be_own: bool) {
-        let is_of_family = |hop: &NextHop| hop.address.is_ipv4() == (<P::Hop as Prefix>::WIDTH == 32);
         match route.rule {
             // RFC 4271, section 5.1.3: no peer is told its own address as the next hop.
             NextHopRule::Session | NextHopRule::Peer => {}
             NextHopRule::Own => (self.is_own, self.is_third_party) = (true, false),
             NextHopRule::Unchanged if must_be_own => {}
             NextHopRule::Unchanged => self.is_own = false,
-            NextHopRule::Address(_) => self.is_own &= !route.next_hop.as_ref().is_some_and(is_of_family),
+            NextHopRule::Address(_) => self.is_own = false,
+        }
+        // Routes of a family have no other next hops: this router is the next hop where policy names one.
+        let is_of_family = |hop: &NextHop| hop.address.family() == <P::Hop as Prefix>::ID;
+        if !route.next_hop.as_ref().is_some_and(is_of_family) {
+            (self.is_own, self.is_third_party) = (true, false);
         }
     }
 
@@ -250,8 +254,9 @@ impl Exported {
 
 fn put_address(hop: &NextHop, out: &mut Vec<u8>) {
     match hop.address {
-        IpAddr::V4(a) => out.extend_from_slice(&a.octets()),
-        IpAddr::V6(a) => out.extend_from_slice(&a.octets()),
+        Address::Ip(IpAddr::V4(a)) => out.extend_from_slice(&a.octets()),
+        Address::Ip(IpAddr::V6(a)) => out.extend_from_slice(&a.octets()),
+        Address::Identifier(id) => out.extend_from_slice(id.octets()),
     }
 }
 

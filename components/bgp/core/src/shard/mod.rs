@@ -62,6 +62,7 @@ pub use rib::RIB_KINDS;
 pub use view::{GroupView, PathView, ReceivedView, RouteView, ShardView};
 
 use crate::batch::{Batch, DropCause};
+use crate::family::FamilyCode;
 use crate::hash::HashSeed;
 use crate::index::Index;
 use crate::policy::BoundPolicy;
@@ -70,7 +71,7 @@ use crate::wire::multiprotocol::NextHop;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use backup::Backups;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 use dropped::Dropped;
 use entry::{Entries, Path};
 use groups::Groups;
@@ -147,6 +148,8 @@ impl PeerIn {
 #[derive(Debug)]
 pub(crate) struct Core<P: FamilyKey> {
     local_as: Asn,
+    /// The family on the wire.
+    code: FamilyCode,
     seed: HashSeed,
     entries: Entries<P>,
     index: Index,
@@ -183,10 +186,11 @@ pub struct Shard<P: FamilyKey> {
 }
 
 impl<P: FamilyKey> Shard<P> {
-    /// Makes an empty shard of a router of `local_as`; `seed` is the readers' seed.
-    pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Self {
+    /// Makes an empty shard of a router of `local_as`; `seed` is the readers' seed, and `code` the family on the wire.
+    pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed, code: FamilyCode) -> Self {
         let core = Core {
             local_as,
+            code,
             seed,
             entries: Entries::default(),
             index: Index::default(),
@@ -208,7 +212,7 @@ impl<P: FamilyKey> Shard<P> {
             interned: Vec::new(),
             slice: Vec::new(),
         };
-        let address = P::Hop::default_route().addr().into();
+        let address = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         // All sources of the router's own are known from the beginning.
         let last = PeerIndex(PeerIndex::OWN_SOURCES - 1);
         shard.peer_up(last, PeerInfo { router_id, address, internal: false, direct: false });
@@ -216,7 +220,9 @@ impl<P: FamilyKey> Shard<P> {
     }
 
     /// Begins a session. Paths of the peer's earlier sessions are stale already.
-    pub fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
+    pub fn peer_up(&mut self, peer: PeerIndex, mut info: PeerInfo) {
+        // Next hops that are no IP addresses are on no subnet.
+        info.direct &= <P::Hop as Prefix>::ID.ip().is_some();
         let index = usize::from(peer.0);
         while self.core.peers.len() <= index {
             self.core.peers.push(PeerIn::new(info));

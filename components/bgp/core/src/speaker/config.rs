@@ -4,7 +4,7 @@ use super::bindings::PolicyChange;
 use super::default_originate::DefaultOriginate;
 use super::limits::MaximumPrefixes;
 use super::redistribution::Redistribute;
-use crate::family::{Families, FamilyIndex};
+use crate::family::{Families, FamilyCodes, FamilyIndex};
 use crate::policy::{DefaultPolicy, Policies};
 use crate::relationship::Relationship;
 use crate::session::SessionConfig;
@@ -13,8 +13,9 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, Duration, Family, IpPrefix, RouterId};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use sluice_base::{AnyPrefix, Asn, Duration, Family, IpPrefix, RouterId, Xid};
 
 /// The parameters that never change in the life of a process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -29,6 +30,8 @@ pub struct Identity {
     pub tables: u16,
     /// The source number of the provenance ids that this process draws.
     pub source: u16,
+    /// The families on the wire.
+    pub codes: FamilyCodes,
 }
 
 /// A neighbor, as `neighbor` of `bgp.yang` says it; each field is read from the leaf of its name.
@@ -81,6 +84,9 @@ pub struct NeighborConfig {
     /// IPv6 unicast.
     #[serde(default)]
     pub ipv6_unicast: FamilyConfig,
+    /// XIDs.
+    #[serde(default)]
+    pub xid: FamilyConfig,
     /// The family of labels, which tests have.
     #[cfg(feature = "labels")]
     #[serde(default)]
@@ -132,15 +138,30 @@ pub struct FamilyConfig {
     /// Bounds on the neighbor's prefixes.
     #[serde(default)]
     pub maximum_prefixes: MaximumPrefixes,
+    /// The XID that the neighbor is told as this router's. Only the schema of XIDs has it: of the other families it is an address of the
+    /// session's interface.
+    #[serde(default, deserialize_with = "xid")]
+    pub next_hop: Option<Xid>,
+}
+
+/// Reads an XID as people write it, or as processes do.
+fn xid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Xid>, D::Error> {
+    if !deserializer.is_human_readable() {
+        return Option::deserialize(deserializer);
+    }
+    let text = Option::<String>::deserialize(deserializer)?;
+    let wrong = |text: &String, error| D::Error::custom(format_args!("`{text}` is no XID: {error}"));
+    text.map(|text| text.parse().map_err(|error| wrong(&text, error))).transpose()
 }
 
 impl FamilyConfig {
     /// No statement.
-    pub const DEFAULT: FamilyConfig = FamilyConfig { enabled: None, maximum_prefixes: MaximumPrefixes::NONE };
+    pub const DEFAULT: FamilyConfig =
+        FamilyConfig { enabled: None, maximum_prefixes: MaximumPrefixes::NONE, next_hop: None };
 
     /// Returns this configuration with the bounds of another one, which end no session.
     const fn with_bounds_of(self, other: FamilyConfig) -> FamilyConfig {
-        FamilyConfig { enabled: self.enabled, maximum_prefixes: other.maximum_prefixes }
+        FamilyConfig { maximum_prefixes: other.maximum_prefixes, ..self }
     }
 }
 
@@ -189,6 +210,7 @@ impl NeighborConfig {
     pub fn offer(&mut self, families: Families) {
         self.ipv4_unicast.enabled = Some(families.has(FamilyIndex::IPV4));
         self.ipv6_unicast.enabled = Some(families.has(FamilyIndex::IPV6));
+        self.xid.enabled = Some(families.has(FamilyIndex::XID));
         #[cfg(feature = "labels")]
         {
             self.labels.enabled = Some(families.has(FamilyIndex::LABELS));
@@ -200,6 +222,7 @@ impl NeighborConfig {
         match family {
             FamilyIndex::IPV4 => self.ipv4_unicast,
             FamilyIndex::IPV6 => self.ipv6_unicast,
+            FamilyIndex::XID => self.xid,
             #[cfg(feature = "labels")]
             FamilyIndex::LABELS => self.labels,
             _ => FamilyConfig::default(),
@@ -225,6 +248,7 @@ impl NeighborConfig {
             ttl_security: false,
             ipv4_unicast: FamilyConfig::DEFAULT,
             ipv6_unicast: FamilyConfig::DEFAULT,
+            xid: FamilyConfig::DEFAULT,
             #[cfg(feature = "labels")]
             labels: FamilyConfig::DEFAULT,
             next_hop_self: false,
@@ -269,6 +293,7 @@ impl NeighborConfig {
             delay_open: self.delay_open_time.map(|seconds| Duration::from_secs(seconds.into())),
             passive: self.passive,
             families: self.families(),
+            codes: identity.codes,
             relationship: self.relationship.filter(|_| self.peer_as != identity.local_as),
             ..SessionConfig::new(identity.local_as, identity.router_id, self.peer_as)
         }
@@ -295,6 +320,7 @@ impl NeighborConfig {
             default_policy: other.default_policy,
             ipv4_unicast: self.ipv4_unicast.with_bounds_of(other.ipv4_unicast),
             ipv6_unicast: self.ipv6_unicast.with_bounds_of(other.ipv6_unicast),
+            xid: self.xid.with_bounds_of(other.xid),
             ..self.clone()
         };
         alike != *other
@@ -307,7 +333,7 @@ pub struct Config {
     /// The neighbours; each address once.
     pub neighbors: Vec<NeighborConfig>,
     /// Prefixes that this router originates.
-    pub networks: Vec<IpPrefix>,
+    pub networks: Vec<AnyPrefix>,
     /// Prefixes that this router originates as long as the RIB has a route of another origin than BGP.
     #[serde(default)]
     pub networks_while_present: Vec<IpPrefix>,
@@ -482,6 +508,8 @@ mod tests {
         check(|n| n.import = vec!["unknown".into()], "0 1 0 0");
         check(|n| n.send_community.large = false, "0 1 0 0");
         check(|n| n.ipv4_unicast.maximum_prefixes.received = Some(9), "0 0 0 0");
+        check(|n| n.xid.maximum_prefixes.received = Some(9), "0 0 0 0");
+        check(|n| n.xid.next_hop = Some(Xid::of_link_address([2; 6])), "1 0 0 0");
         check(|n| n.ipv4_unicast.enabled = Some(false), "1 0 0 0");
         check(|n| n.hold_time = 9, "1 0 0 0");
         check(|n| n.send_hold_time = Some(600), "0 0 0 0");

@@ -147,9 +147,11 @@ impl Peer {
             peer_as: config.peer_as,
             four_octet_as: negotiated.four_octet_as,
             families: negotiated.families,
+            codes: config.codes,
             local_address: endpoints.local,
             interface: endpoints.interface,
             link_local: endpoints.link_local,
+            local_xid: self.config.xid.next_hop,
             enforce_first_as: self.config.enforce_first_as,
             relationship: config.relationship,
         };
@@ -162,7 +164,7 @@ impl Peer {
             reader: Reader::new(rules, spread),
             provenance: Provenance::new(source, first),
         };
-        Some((Link { reading, writer: Writer::new(peer, spread.tables()) }, import, outlet))
+        Some((Link { reading, writer: Writer::new(peer, spread.tables(), config.codes) }, import, outlet))
     }
 
     /// Returns the time at which the neighbor counts as having announced all routes, if no UPDATE arrives before: at once after End-of-RIB
@@ -182,7 +184,8 @@ impl Peer {
     ) -> Option<PeerExport> {
         let endpoints = self.endpoints(id)?;
         let (config, internal) = (&self.config, self.session.config().is_internal());
-        let next_hops = ByFamily::from_fn(|family| (family.row().own_next_hop)(&endpoints));
+        let next_hops =
+            ByFamily::from_fn(|family| (family.row().own_next_hop)(&endpoints, config.xid.next_hop));
         let views = ByFamily::from_fn(|family| {
             let view = ExportView {
                 internal,

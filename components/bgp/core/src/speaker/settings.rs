@@ -3,6 +3,7 @@
 use super::config::{Config, NeighborConfig};
 use super::inheritance::{Group, Neighbor};
 use super::redistribution::Redistribute;
+use crate::family::{FamilyCode, FamilyCodes, FamilyIndex};
 use crate::policy::{BindError, DefaultPolicy, Policies};
 use alloc::format;
 use alloc::string::String;
@@ -10,7 +11,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Deserializer};
-use sluice_base::{Asn, IpPrefix, RouterId};
+use sluice_base::{AnyPrefix, Asn, IpPrefix, PrefixError, RouterId, XidPrefix};
 use sluice_policy::{NameError, PolicyError};
 
 /// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
@@ -34,9 +35,12 @@ pub struct Settings {
     /// The decision on routes on which no policy decides, for neighbors without one of their own.
     #[serde(default)]
     default_policy: Option<DefaultPolicy>,
+    /// The numbers of the family of XIDs on the wire.
+    #[serde(default)]
+    xid_family: XidFamily,
     /// Prefixes that this router originates.
-    #[serde(default, deserialize_with = "subnets")]
-    network: Vec<IpPrefix>,
+    #[serde(default, deserialize_with = "networks")]
+    network: Vec<AnyPrefix>,
     /// Prefixes that this router originates as long as the RIB has a route of another origin than BGP.
     #[serde(default, deserialize_with = "subnets")]
     network_while_present: Vec<IpPrefix>,
@@ -53,6 +57,16 @@ pub struct Settings {
     group: Vec<Group>,
     #[serde(default)]
     neighbor: Vec<Neighbor>,
+}
+
+/// The statement `xid-family`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(default)]
+struct XidFamily {
+    /// Address family identifier.
+    afi: Option<u16>,
+    /// Subsequent address family identifier.
+    safi: Option<u8>,
 }
 
 /// The way in which tasks find their threads.
@@ -77,6 +91,8 @@ pub enum SettingsError {
     Relationship(IpAddr),
     /// A neighbor offers no address family.
     NoFamily(IpAddr),
+    /// A neighbor exchanges XIDs, and no XID of this router is configured as the next hop.
+    NoXidNextHop(IpAddr),
     /// The SendHoldTime of a neighbor is not above its hold time (RFC 9687, section 6), in seconds.
     SendHoldTime(IpAddr, u16),
     /// A neighbor has no AS, of its own or of its group.
@@ -121,6 +137,10 @@ impl Display for SettingsError {
                 write!(f, "neighbor {address}: relationship is for external neighbors")
             }
             SettingsError::NoFamily(address) => write!(f, "neighbor {address}: no family is enabled"),
+            SettingsError::NoXidNextHop(address) => write!(
+                f,
+                "neighbor {address}: xid is enabled without a next hop; set `xid next-hop XID` here or in the neighbor's group, an XID of this router"
+            ),
             SettingsError::SendHoldTime(address, hold_time) => {
                 write!(f, "neighbor {address}: send-hold-time must be more than hold-time ({hold_time})")
             }
@@ -149,7 +169,8 @@ impl Settings {
         if self.router_id.0 == 0 {
             return Err(SettingsError::NoRouterId);
         }
-        if let Some(twice) = self.network_while_present.iter().find(|p| self.network.contains(p)) {
+        let is_network = |prefix: &&IpPrefix| self.network.contains(&AnyPrefix::from(**prefix));
+        if let Some(twice) = self.network_while_present.iter().find(is_network) {
             return Err(SettingsError::TwoNetworks(*twice));
         }
         self.check_policies()?;
@@ -226,12 +247,23 @@ impl Settings {
         if neighbor.families().is_empty() {
             return Err(SettingsError::NoFamily(address));
         }
+        if neighbor.families().has(FamilyIndex::XID) && neighbor.xid.next_hop.is_none() {
+            return Err(SettingsError::NoXidNextHop(address));
+        }
         match neighbor.send_hold_time {
             Some(time) if time != 0 && time <= neighbor.hold_time => {
                 Err(SettingsError::SendHoldTime(address, neighbor.hold_time))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns the families on the wire.
+    pub fn codes(&self) -> FamilyCodes {
+        let default = FamilyCodes::DEFAULT.of(FamilyIndex::XID);
+        let XidFamily { afi, safi } = self.xid_family;
+        let code = FamilyCode { afi: afi.unwrap_or(default.afi), safi: safi.unwrap_or(default.safi) };
+        FamilyCodes::DEFAULT.with_xid(code)
     }
 
     /// Returns the neighbors and networks.
@@ -251,10 +283,24 @@ fn router_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RouterId, D::
     Ok(RouterId(Ipv4Addr::deserialize(deserializer)?.to_bits()))
 }
 
-/// Reads prefixes and clears their host bits.
+/// Reads prefixes of all families, and clears host bits of IP prefixes.
+fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AnyPrefix>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let read = |text: &String| match (text.parse::<XidPrefix>(), IpPrefix::parse_subnet(text)) {
+        (Ok(xids), _) => Ok(AnyPrefix::of(xids)),
+        (Err(_), Ok(prefix)) => Ok(prefix.into()),
+        (Err(error), Err(_)) if text.contains('-') => Err(wrong(text, error)),
+        (Err(_), Err(error)) => Err(wrong(text, error)),
+    };
+    texts.iter().map(read).collect()
+}
+
+fn wrong<E: serde::de::Error>(text: &str, error: PrefixError) -> E {
+    E::custom(format_args!("`{text}` is not a prefix: {error}"))
+}
+
+/// Reads IP prefixes and clears their host bits.
 fn subnets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpPrefix>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
-    let wrong =
-        |text: &String, error| serde::de::Error::custom(format_args!("`{text}` is not a prefix: {error}"));
     texts.iter().map(|text| IpPrefix::parse_subnet(text).map_err(|error| wrong(text, error))).collect()
 }

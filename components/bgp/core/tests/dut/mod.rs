@@ -4,19 +4,19 @@ mod net;
 mod policy;
 mod route;
 
-pub use net::Net;
+pub use net::{Net, xid_of};
 pub use policy::{TestPolicy, policies};
 use route::withdrawal;
 pub use route::{Route, announcement};
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
-    Asn, Distance, Forwarding, Instant, InterfaceIndex, Metric, NextHop as BaseHop, Prefix, RouteAction,
-    RouteBatch, RouterId,
+    AnyPrefix, Asn, Distance, Forwarding, Instant, InterfaceIndex, Metric, NextHop as BaseHop, Prefix,
+    RouteAction, RouteBatch, RouterId, Xid,
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::Event;
-use sluice_bgp::family::Families;
+use sluice_bgp::family::{Families, FamilyCodes};
 use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
@@ -120,7 +120,14 @@ pub struct Dut<P: Net> {
 
 /// A router of so many tables.
 pub fn identity(tables: u16) -> Identity {
-    Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(OWN_ID), seed: 7, tables, source: 1 }
+    Identity {
+        local_as: Asn(LOCAL_AS),
+        router_id: RouterId(OWN_ID),
+        seed: 7,
+        tables,
+        source: 1,
+        codes: FamilyCodes::DEFAULT,
+    }
 }
 
 impl<P: Net> Dut<P> {
@@ -188,11 +195,12 @@ impl<P: Net> Dut<P> {
                 ..NeighborConfig::new(p.address, Asn(p.asn))
             };
             config.offer(self.families);
+            config.xid.next_hop = P::host_addr(1).is_ipv4().then(|| xid_of(P::host_addr(1)));
             config
         };
         Config {
             neighbors: self.peers.iter().map(neighbor).collect(),
-            networks: self.networks.iter().filter_map(|p| p.as_ip()).collect(),
+            networks: self.networks.iter().map(|p| AnyPrefix::of(*p)).collect(),
             policies: policies::<P>(self.parameter),
             network_policy: self.network_policy.names(),
             ..Config::default()
@@ -299,7 +307,7 @@ impl<P: Net> Dut<P> {
     }
 
     fn up_offering(&mut self, peer: usize, more: Vec<Capability>) {
-        let mut capabilities = vec![Capability::unicast(P::AFI)];
+        let mut capabilities = vec![Capability::Multiprotocol { afi: P::AFI, safi: P::SAFI }];
         if self.peers[peer].four_octet_as {
             capabilities.push(Capability::FourOctetAs(Asn(self.peers[peer].asn)));
         }
@@ -393,14 +401,15 @@ impl<P: Net> Dut<P> {
         let Some(addr) = self.questions.pop_front() else { return false };
         let valid = P::Hop::host(addr);
         self.registered.insert(valid);
-        let route =
-            self.reach.get(&addr.into()).copied().flatten().map(|(metric, connected)| ResolvingRoute {
+        let route = self.reach.get(&P::host_of(addr.into())).copied().flatten().map(|(metric, connected)| {
+            ResolvingRoute {
                 prefix: valid,
                 metric: Metric(metric),
                 distance: Distance(110),
                 connected,
                 forwarding: Forwarding::one(BaseHop::on(InterfaceIndex::new(1).unwrap())),
-            });
+            }
+        });
         self.input(P::answer(InterestAnswer { valid, route }));
         true
     }
@@ -408,9 +417,9 @@ impl<P: Net> Dut<P> {
     /// The IGP changes.
     pub fn set_reach(&mut self, hop: IpAddr, reach: Reach) {
         self.reach.insert(hop, reach);
-        let valid = P::Hop::host(HopAddr::<P>::try_from(hop).unwrap());
+        let valid = P::Hop::host(P::hop_addr(hop));
         if self.registered.remove(&valid) {
-            self.input(Input::Invalid(valid.into()));
+            self.input(Input::Invalid(AnyPrefix::of(valid)));
         }
     }
 
@@ -444,7 +453,7 @@ impl<P: Net> Dut<P> {
                 RouteAction::Set(set) => {
                     let set = &batch.sets[set as usize];
                     let BaseHop { gateway, interface, .. } = set.forwarding.next_hops()[0];
-                    let hop = gateway.unwrap().ip().unwrap();
+                    let hop = P::host_of(gateway.unwrap());
                     self.rib_interfaces.remove(&update.prefix);
                     self.rib_interfaces.extend(interface.map(|interface| (update.prefix, interface)));
                     let distance = set.distance.unwrap().0;
@@ -524,12 +533,17 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
             code::MP_REACH_NLRI => {
                 assert_eq!(position, 0, "RFC 7606, section 5.1");
                 let reach = MpReach::decode(attribute.value, 0).unwrap();
-                match reach.next_hop.split_first_chunk::<16>() {
-                    Some((global, local)) => {
+                match reach.next_hop.len() {
+                    4 => route.next_hop = <[u8; 4]>::try_from(reach.next_hop).unwrap().into(),
+                    24 => {
+                        let xid = Xid::from_octets(reach.next_hop.try_into().unwrap());
+                        route.next_hop = P::host_of(xid.into());
+                    }
+                    _ => {
+                        let (global, local) = reach.next_hop.split_first_chunk::<16>().unwrap();
                         route.next_hop = IpAddr::from(*global);
                         route.link_local = local.first_chunk::<16>().map(|a| Ipv6Addr::from(*a));
                     }
-                    None => route.next_hop = <[u8; 4]>::try_from(reach.next_hop).unwrap().into(),
                 }
                 nlri(reach.nlri, &mut announced);
                 continue;

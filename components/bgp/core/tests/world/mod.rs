@@ -8,7 +8,7 @@ use sluice_base::{
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::{Event, PeerEvent};
-use sluice_bgp::family::{ByFamily, FamilyIndex};
+use sluice_bgp::family::{ByFamily, FamilyCodes, FamilyIndex};
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
@@ -77,6 +77,7 @@ impl World {
                 seed: n as u64 + 1,
                 tables: n as u16 % 3 + 1,
                 source: n as u16 + 1,
+                codes: FamilyCodes::DEFAULT,
             };
             let mut speaker = Speaker::new(identity);
             speaker.check(true);
