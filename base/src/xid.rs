@@ -119,7 +119,7 @@ impl FromStr for XidType {
 }
 
 /// An XID: a principal's number and 160 bits that the principal gives a meaning.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Xid {
     /// The principal.
     pub kind: XidType,
@@ -230,6 +230,23 @@ impl FromStr for Xid {
             *octet = ((digit(pair[0])? << 4) | digit(pair[1])?) as u8;
         }
         Ok(Xid { kind, id })
+    }
+}
+
+impl Serialize for Xid {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if s.is_human_readable() { s.collect_str(self) } else { self.octets().serialize(s) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Xid {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        if d.is_human_readable() {
+            let text = alloc::string::String::deserialize(d)?;
+            let wrong = |error| serde::de::Error::custom(format_args!("`{text}` is no XID: {error}"));
+            return text.parse().map_err(wrong);
+        }
+        Ok(Self::from_octets(Deserialize::deserialize(d)?))
     }
 }
 

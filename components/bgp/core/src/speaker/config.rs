@@ -13,8 +13,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use sluice_base::{AnyPrefix, Asn, Duration, Family, IpPrefix, RouterId, Xid};
 
 /// The parameters that never change in the life of a process.
@@ -140,18 +139,8 @@ pub struct FamilyConfig {
     pub maximum_prefixes: MaximumPrefixes,
     /// The XID that the neighbor is told as this router's. Only the schema of XIDs has it: of the other families it is an address of the
     /// session's interface.
-    #[serde(default, deserialize_with = "xid")]
+    #[serde(default)]
     pub next_hop: Option<Xid>,
-}
-
-/// Reads an XID as people write it, or as processes do.
-fn xid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Xid>, D::Error> {
-    if !deserializer.is_human_readable() {
-        return Option::deserialize(deserializer);
-    }
-    let text = Option::<String>::deserialize(deserializer)?;
-    let wrong = |text: &String, error| D::Error::custom(format_args!("`{text}` is no XID: {error}"));
-    text.map(|text| text.parse().map_err(|error| wrong(&text, error))).transpose()
 }
 
 impl FamilyConfig {

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Deserializer};
-use sluice_base::{AnyPrefix, Asn, IpPrefix, PrefixError, RouterId, XidPrefix};
+use sluice_base::{AnyPrefix, Asn, IpPrefix, PrefixError, RouterId};
 use sluice_policy::{NameError, PolicyError};
 
 /// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
@@ -286,11 +286,9 @@ fn router_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RouterId, D::
 /// Reads prefixes of all families, and clears host bits of IP prefixes.
 fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AnyPrefix>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
-    let read = |text: &String| match (text.parse::<XidPrefix>(), IpPrefix::parse_subnet(text)) {
-        (Ok(xids), _) => Ok(AnyPrefix::of(xids)),
-        (Err(_), Ok(prefix)) => Ok(prefix.into()),
-        (Err(error), Err(_)) if text.contains('-') => Err(wrong(text, error)),
-        (Err(_), Err(error)) => Err(wrong(text, error)),
+    let read = |text: &String| match IpPrefix::parse_subnet(text) {
+        Ok(prefix) => Ok(prefix.into()),
+        Err(_) => text.parse().map_err(|error| wrong(text, error)),
     };
     texts.iter().map(read).collect()
 }

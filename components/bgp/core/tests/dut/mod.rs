@@ -375,14 +375,18 @@ impl<P: Net> Dut<P> {
         for prefix in prefixes {
             self.peers[peer].announced.insert(*prefix, route.clone());
         }
-        self.say(peer, &announcement(prefixes, route));
+        for chunk in prefixes.chunks(prefixes_of_a_message(prefixes)) {
+            self.say(peer, &announcement(chunk, route));
+        }
     }
 
     pub fn withdraw(&mut self, peer: usize, prefixes: &[P]) {
         for prefix in prefixes {
             self.peers[peer].announced.remove(prefix);
         }
-        self.say(peer, &withdrawal(prefixes));
+        for chunk in prefixes.chunks(prefixes_of_a_message(prefixes)) {
+            self.say(peer, &withdrawal(chunk));
+        }
     }
 
     /// A peer answers the router's requests for all routes (RFC 2918); `false` if there are none.
@@ -499,6 +503,12 @@ impl<P: Net> Dut<P> {
             }
         }
     }
+}
+
+/// Returns a number of prefixes that fit in a message.
+fn prefixes_of_a_message<P: Net>(prefixes: &[P]) -> usize {
+    let longest = prefixes.iter().map(|prefix| prefix.wire_len()).max();
+    3500 / longest.unwrap_or(1)
 }
 
 fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
