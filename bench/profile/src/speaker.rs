@@ -6,6 +6,7 @@ use crate::next_hop::connected;
 use anyhow::Result;
 use sluice_base::{Asn, Instant, Ipv4Prefix, Prefix, RouterId};
 use sluice_bgp::endpoints::Endpoints;
+use sluice_bgp::family::FamilyCodes;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};

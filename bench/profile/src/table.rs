@@ -5,7 +5,8 @@ use anyhow::{Result, anyhow};
 use sluice_base::{Asn, Family, Ipv4Prefix, Prefix, Provenance, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
 use sluice_bgp::batch::Batches;
-use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
+use sluice_bgp::endpoints::OwnNextHop;
+use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::shard::{ExportView, Interest, PeerIndex, PeerInfo, Sent, SentCommunities};
@@ -75,8 +76,9 @@ impl Session {
         let local = Ipv4Addr::new(10, 0, 0, 1).into();
         let rules = ReceiveRules::new(LOCAL_AS, RouterId(1), Asn(65001), local);
         let rules = ReceiveRules { enforce_first_as: false, ..rules };
-        let mut tables: Vec<Table> =
-            (0..way.tables).map(|_| Table::new(LOCAL_AS, RouterId(1), spread.seed())).collect();
+        let mut tables: Vec<Table> = (0..way.tables)
+            .map(|_| Table::new(LOCAL_AS, RouterId(1), spread.seed(), FamilyCodes::DEFAULT))
+            .collect();
         let mut out = Outbox::new();
         let receivers: Vec<PeerIndex> = (0..receivers).map(|n| PeerIndex(SENDER.0 + 1 + n as u16)).collect();
         for (number, peer) in std::iter::once(&SENDER).chain(&receivers).enumerate() {
@@ -170,11 +172,13 @@ impl Session {
     /// any route exists.
     pub fn join(&mut self, together: bool) {
         for peer in self.receivers.clone() {
+            let mut next_hops: ByFamily<OwnNextHop> = ByFamily::default();
+            next_hops[FamilyIndex::IPV4] = SmallVec::from_slice(&[10, 0, 0, 1]);
             let outlet = PeerExport {
                 agreed: Families::only(FamilyIndex::IPV4),
                 families: Families::only(FamilyIndex::IPV4),
                 counted: Families::default(),
-                next_hops: ByFamily::new([SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()]),
+                next_hops,
                 shared: None,
                 views: ByFamily::from_fn(|_| EXTERNAL.into()),
             };
