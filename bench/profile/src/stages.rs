@@ -188,7 +188,13 @@ impl Driven {
         for number in 0..peers {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 1, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
-            let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
+            let info = PeerInfo {
+                router_id,
+                address: address.into(),
+                internal: false,
+                client: false,
+                direct: false,
+            };
             table.order(
                 Order::PeerUp { peer: peer(number), life: LIFE, info, import: PeerImport::default() },
                 &mut out,

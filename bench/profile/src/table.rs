@@ -23,6 +23,9 @@ pub const EXTERNAL: ExportView = ExportView {
     four_octet_as: true,
     link_local: false,
     next_hop_self: false,
+    reflection: None,
+    transparent: false,
+    overridden_as: None,
     relationship: None,
     graceful_shutdown: false,
     communities: SentCommunities::ALL,
@@ -84,7 +87,13 @@ impl Session {
         for (number, peer) in std::iter::once(&SENDER).chain(&receivers).enumerate() {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
-            let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
+            let info = PeerInfo {
+                router_id,
+                address: address.into(),
+                internal: false,
+                client: false,
+                direct: false,
+            };
             let up = Order::PeerUp { peer: *peer, life: LIFE, info, import: PeerImport::default() };
             tables.iter_mut().for_each(|table| table.order(up.clone(), &mut out));
         }

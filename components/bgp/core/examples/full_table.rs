@@ -203,6 +203,7 @@ fn main() {
         tables,
         source: 1,
         codes: FamilyCodes::DEFAULT,
+        decision: Default::default(),
     };
     let address = |n: usize| IpAddr::from([10, 0, 0, n as u8 + 2]);
     let asn = |n: usize| if n < feeds { Asn(FEED_AS) } else { Asn(65002 + n as u32) };

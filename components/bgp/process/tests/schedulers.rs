@@ -161,6 +161,7 @@ fn reference<P: IpNet>(trace: &Trace) -> ([Told; PEERS], usize) {
         tables: 1,
         source: 1,
         codes: FamilyCodes::DEFAULT,
+        decision: Default::default(),
     };
     let mut speaker = Speaker::new(identity);
     let mut out = Outbox::new();

@@ -19,8 +19,12 @@ use smallvec::SmallVec;
 pub struct ReceiveRules {
     /// The router's AS: a path with this AS is a loop.
     pub local_as: Asn,
-    /// The router's BGP Identifier, also its cluster's identifier: a reflected route with this identifier is a loop.
+    /// The router's BGP Identifier: a reflected route with this originator is a loop.
     pub router_id: RouterId,
+    /// The router's cluster: a route that was reflected into this cluster is a loop.
+    pub cluster_id: RouterId,
+    /// How often the router's AS may be in a path that is no loop: for sites of one AS that reach each other over others.
+    pub allow_as_in: u8,
     /// The peer's AS.
     pub peer_as: Asn,
     /// AS numbers have 4 octets (RFC 6793).
@@ -49,6 +53,8 @@ impl ReceiveRules {
         ReceiveRules {
             local_as,
             router_id,
+            cluster_id: router_id,
+            allow_as_in: 0,
             peer_as,
             four_octet_as: true,
             families: Families::ALL,
@@ -173,6 +179,8 @@ pub struct Scan<'a> {
     pub mp_unreach: Option<MpUnreach<'a>>,
     /// The worst error and what it calls for.
     pub error: Option<(Treatment, AttributeError)>,
+    /// The router's AS is in the path more often than allowed.
+    is_loop: bool,
     is_leak: bool,
     /// The routes were reflected back to this router or its cluster.
     is_reflected_back: bool,
@@ -210,6 +218,7 @@ impl<'a> Scan<'a> {
         } else {
             self.finish_as4(rules);
         }
+        self.is_loop = self.path.loops > rules.allow_as_in.into();
         if self.announces(update) {
             self.check_mandatory(update, rules);
         }
@@ -224,7 +233,7 @@ impl<'a> Scan<'a> {
     #[inline]
     pub fn verdict(&self, update: &Update<'_>) -> Verdict {
         match self.error {
-            None if !self.path.has_loop && !self.is_leak && !self.is_reflected_back => Verdict::Accept,
+            None if !self.is_loop && !self.is_leak && !self.is_reflected_back => Verdict::Accept,
             _ => self.objection(update),
         }
     }
@@ -241,7 +250,7 @@ impl<'a> Scan<'a> {
                 Verdict::Reset(Notification { data, ..attribute_list() })
             }
             Some((Treatment::Withdraw, _)) => Verdict::Withdraw,
-            _ if self.path.has_loop => Verdict::Loop,
+            _ if self.is_loop => Verdict::Loop,
             _ if self.is_reflected_back => Verdict::Reflected,
             _ if self.is_leak => Verdict::Leak,
             _ => Verdict::Accept,
@@ -341,9 +350,8 @@ impl<'a> Scan<'a> {
         let malformed = |_: WireError| Problem::Value;
         match attribute.code {
             code::AS_PATH => {
-                let path = Summary::of(value, rules.width(), offset, rules.local_as).map_err(malformed)?;
-                self.path = Summary { has_loop: path.has_loop | self.path.has_loop, ..path };
-                if path.has_zero { Err(Problem::AsZero) } else { Ok(()) }
+                self.path = Summary::of(value, rules.width(), offset, rules.local_as).map_err(malformed)?;
+                if self.path.has_zero { Err(Problem::AsZero) } else { Ok(()) }
             }
             code::NEXT_HOP => {
                 self.next_hop = <[u8; 4]>::try_from(value).ok().map(Ipv4Addr::from);
@@ -385,7 +393,8 @@ impl<'a> Scan<'a> {
             }
             // RFC 4456, section 8: one identifier in the first, any number in the second.
             code::ORIGINATOR_ID | code::CLUSTER_LIST => {
-                let own = rules.router_id.0.to_be_bytes();
+                let is_originator = attribute.code == code::ORIGINATOR_ID;
+                let own = if is_originator { rules.router_id } else { rules.cluster_id }.0.to_be_bytes();
                 self.is_reflected_back |= value.chunks_exact(4).any(|id| id == own);
                 Ok(())
             }
@@ -410,7 +419,7 @@ impl<'a> Scan<'a> {
             }
         }
         let as4 = self.as4_path.and_then(|path| Summary::of_as4(path, 0, rules.local_as).ok());
-        self.path.has_loop |= as4.is_some_and(|as4| as4.has_loop);
+        self.path.loops = self.path.loops.max(as4.map_or(0, |as4| as4.loops));
     }
 
     fn check_mandatory(&mut self, update: &Update<'_>, rules: &ReceiveRules) {

@@ -48,10 +48,11 @@ pub mod rules;
 mod sets;
 mod view;
 
+pub use decision::DecisionRules;
 pub use decision::Elimination;
 pub use entry::PeerIndex;
 pub use explain::{ExportVerdict, NotSent};
-pub use export_view::{DefaultRoute, ExportView, SentCommunities};
+pub use export_view::{DefaultRoute, ExportView, Reflection, SentCommunities};
 pub use groups::Filled;
 pub use handover::{Fingerprint, ShardPart};
 pub use hits::{PolicyHits, PolicyUse, UseHits};
@@ -88,6 +89,25 @@ use sluice_machine::{Budget, Outbox, Progress};
 /// The number of changes that are looked up ahead: the touched memory stays in the first-level cache.
 const AHEAD: usize = 32;
 
+/// The properties of the router that its tables need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnRouter {
+    /// The AS.
+    pub local_as: Asn,
+    /// The BGP Identifier.
+    pub router_id: RouterId,
+    /// The rules of the decision.
+    pub decision: DecisionRules,
+}
+
+impl OwnRouter {
+    /// A router with the usual decision.
+    pub const fn new(local_as: Asn, router_id: RouterId) -> Self {
+        let decision = DecisionRules { always_compare_med: false, missing_med_worst: false };
+        OwnRouter { local_as, router_id, decision }
+    }
+}
+
 /// The properties of a peer that the decision needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerInfo {
@@ -97,6 +117,8 @@ pub struct PeerInfo {
     pub address: IpAddr,
     /// True if the peer is in this router's AS.
     pub internal: bool,
+    /// True for a client of this route reflector (RFC 4456).
+    pub client: bool,
     /// True for an external peer on a connected subnet, whose next hops must be on a connected subnet too.
     pub direct: bool,
 }
@@ -148,6 +170,7 @@ impl PeerIn {
 #[derive(Debug)]
 pub(crate) struct Core<P: FamilyKey> {
     local_as: Asn,
+    decision: DecisionRules,
     /// The family on the wire.
     code: FamilyCode,
     seed: HashSeed,
@@ -186,10 +209,12 @@ pub struct Shard<P: FamilyKey> {
 }
 
 impl<P: FamilyKey> Shard<P> {
-    /// Makes an empty shard of a router of `local_as`; `seed` is the readers' seed, and `code` the family on the wire.
-    pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed, code: FamilyCode) -> Self {
+    /// Makes an empty shard of a router; `seed` is the readers' seed, and `code` the family on the wire.
+    pub fn new(router: OwnRouter, seed: HashSeed, code: FamilyCode) -> Self {
+        let OwnRouter { local_as, router_id, decision } = router;
         let core = Core {
             local_as,
+            decision,
             code,
             seed,
             entries: Entries::default(),
@@ -215,7 +240,7 @@ impl<P: FamilyKey> Shard<P> {
         let address = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         // All sources of the router's own are known from the beginning.
         let last = PeerIndex(PeerIndex::OWN_SOURCES - 1);
-        shard.peer_up(last, PeerInfo { router_id, address, internal: false, direct: false });
+        shard.peer_up(last, PeerInfo { router_id, address, internal: false, client: false, direct: false });
         shard
     }
 

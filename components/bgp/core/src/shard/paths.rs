@@ -27,7 +27,7 @@ impl<P: FamilyKey> Core<P> {
     }
 
     pub(super) fn tables(&self) -> Tables<'_, P> {
-        Tables { sets: &self.sets, resolver: &self.resolver, peers: &self.peers }
+        Tables { sets: &self.sets, resolver: &self.resolver, peers: &self.peers, rules: self.decision }
     }
 
     /// Returns the best path of an entry.

@@ -8,7 +8,7 @@ use crate::family::{Families, FamilyCodes, FamilyIndex};
 use crate::policy::{DefaultPolicy, Policies};
 use crate::relationship::Relationship;
 use crate::session::SessionConfig;
-use crate::shard::SentCommunities;
+use crate::shard::{DecisionRules, OwnRouter, SentCommunities};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -31,6 +31,15 @@ pub struct Identity {
     pub source: u16,
     /// The families on the wire.
     pub codes: FamilyCodes,
+    /// The rules of the decision.
+    pub decision: DecisionRules,
+}
+
+impl Identity {
+    /// Returns the properties that tables need.
+    pub(super) const fn router(&self) -> OwnRouter {
+        OwnRouter { local_as: self.local_as, router_id: self.router_id, decision: self.decision }
+    }
 }
 
 /// A neighbor, as `neighbor` of `bgp.yang` says it; each field is read from the leaf of its name.
@@ -94,6 +103,24 @@ pub struct NeighborConfig {
     /// one of routes whose next hops are on the subnet that both share.
     #[serde(default)]
     pub next_hop_self: bool,
+    /// True for a client of this route reflector (RFC 4456); ignored for an external neighbor.
+    #[serde(default)]
+    pub route_reflector_client: bool,
+    /// The router's cluster; `None` for the BGP Identifier.
+    #[serde(default)]
+    pub cluster_id: Option<RouterId>,
+    /// True if routes of clients are reflected to clients.
+    #[serde(default = "yes")]
+    pub client_to_client_reflection: bool,
+    /// True if an external neighbor is told the routes of other external neighbors without this router's AS and next hop (RFC 7947).
+    #[serde(default)]
+    pub transparent: bool,
+    /// True if this router's AS replaces the AS of an external neighbor in paths that the neighbor is told.
+    #[serde(default)]
+    pub as_override: bool,
+    /// How often this router's AS may be in the path of the neighbor's routes.
+    #[serde(default)]
+    pub allow_as_in: u8,
     /// True if the AS path must begin with the neighbor's AS; false for route servers.
     #[serde(default = "yes")]
     pub enforce_first_as: bool,
@@ -241,6 +268,12 @@ impl NeighborConfig {
             #[cfg(feature = "labels")]
             labels: FamilyConfig::DEFAULT,
             next_hop_self: false,
+            route_reflector_client: false,
+            cluster_id: None,
+            client_to_client_reflection: true,
+            transparent: false,
+            as_override: false,
+            allow_as_in: 0,
             enforce_first_as: true,
             relationship: None,
             graceful_shutdown: false,
@@ -266,6 +299,11 @@ impl NeighborConfig {
     pub fn without_policy(&self, local_as: Asn) -> (bool, bool) {
         let rejects = self.default_policy(local_as) == DefaultPolicy::Reject && self.peer_as != local_as;
         (rejects && self.import.is_empty(), rejects && self.export.is_empty())
+    }
+
+    /// Returns the AS that is replaced in paths to the neighbor of a router of `local_as`.
+    pub(super) fn peer_as_override(&self, local_as: Asn) -> Option<Asn> {
+        (self.as_override && self.peer_as != local_as).then_some(self.peer_as)
     }
 
     /// Iterates over the lists of policies that the neighbor has.
@@ -299,6 +337,9 @@ impl NeighborConfig {
             delay_open_time: other.delay_open_time,
             description: other.description.clone(),
             next_hop_self: other.next_hop_self,
+            client_to_client_reflection: other.client_to_client_reflection,
+            transparent: other.transparent,
+            as_override: other.as_override,
             graceful_shutdown: other.graceful_shutdown,
             group: other.group.clone(),
             send_community: other.send_community,
@@ -372,7 +413,13 @@ impl NeighborConfig {
     /// is not on a link of this router is told this router as the next hop in any case.
     fn tells_otherwise(&self, new: &NeighborConfig, local_as: Asn) -> bool {
         let has_choice = new.peer_as == local_as || new.multihop.is_none();
+        let is_internal = new.peer_as == local_as;
+        let by_kind = |config: &NeighborConfig| match is_internal {
+            true => (config.client_to_client_reflection, false),
+            false => (config.transparent, config.as_override),
+        };
         self.graceful_shutdown != new.graceful_shutdown
+            || by_kind(self) != by_kind(new)
             || self.send_community != new.send_community
             || (has_choice && self.next_hop_self != new.next_hop_self)
     }

@@ -216,7 +216,7 @@ impl Control {
     pub fn make_tables(&self) -> Vec<Table> {
         let identity = &self.peers.identity;
         let (seed, codes) = (self.spread.seed(), identity.codes);
-        let table = || Table::new(identity.local_as, identity.router_id, seed, codes);
+        let table = || Table::new(identity.router(), seed, codes);
         core::iter::repeat_with(table).take(self.spread.tables()).collect()
     }
 
@@ -490,8 +490,15 @@ mod tests {
     /// A router with so many neighbors, all up.
     fn router(neighbors: u32) -> (Control, Outbox<Output>) {
         let codes = FamilyCodes::DEFAULT;
-        let identity =
-            Identity { local_as: Asn(1), router_id: RouterId(1), seed: 7, tables: 1, source: 1, codes };
+        let identity = Identity {
+            local_as: Asn(1),
+            router_id: RouterId(1),
+            seed: 7,
+            tables: 1,
+            source: 1,
+            codes,
+            decision: Default::default(),
+        };
         let now = Instant::ZERO;
         let mut control = Control::new(identity, now);
         let mut out = Outbox::new();

@@ -10,7 +10,7 @@ use crate::family::{ByFamily, Families};
 use crate::intake::Reading;
 use crate::reader::{Reader, ReaderCounters};
 use crate::session::{ConnectionId, Negotiated, Session};
-use crate::shard::{ExportView, PeerIndex, PeerInfo, Sent};
+use crate::shard::{ExportView, PeerIndex, PeerInfo, Reflection, Sent};
 use crate::table::{PeerExport, PeerImport, SessionEpoch, Spread};
 use crate::writer::Writer;
 use sluice_base::{Duration, Instant, Provenance};
@@ -122,6 +122,7 @@ impl Peer {
             router_id: negotiated.router_id,
             address: self.config.address,
             internal,
+            client: internal && self.config.route_reflector_client,
             direct: !internal && self.config.multihop.is_none(),
         }
     }
@@ -144,6 +145,8 @@ impl Peer {
         let rules = ReceiveRules {
             local_as: config.local_as,
             router_id: config.router_id,
+            cluster_id: self.config.cluster_id.unwrap_or(config.router_id),
+            allow_as_in: self.config.allow_as_in,
             peer_as: config.peer_as,
             four_octet_as: negotiated.four_octet_as,
             families: negotiated.families,
@@ -192,6 +195,13 @@ impl Peer {
                 four_octet_as: negotiated.four_octet_as,
                 link_local: next_hops[family].len() == 32,
                 next_hop_self: internal && config.next_hop_self,
+                reflection: internal.then(|| Reflection {
+                    cluster: config.cluster_id.unwrap_or(self.session.config().router_id),
+                    to_clients: config.route_reflector_client,
+                    between_clients: config.client_to_client_reflection,
+                }),
+                transparent: !internal && config.transparent,
+                overridden_as: config.peer_as_override(self.session.config().local_as),
                 relationship: config.relationship.filter(|_| !internal),
                 graceful_shutdown: config.graceful_shutdown,
                 communities: config.send_community,

@@ -211,8 +211,15 @@ mod tests {
 
     fn control() -> Control {
         let codes = FamilyCodes::DEFAULT;
-        let identity =
-            Identity { local_as: Asn(1), router_id: RouterId(1), seed: 7, tables: 2, source: 1, codes };
+        let identity = Identity {
+            local_as: Asn(1),
+            router_id: RouterId(1),
+            seed: 7,
+            tables: 2,
+            source: 1,
+            codes,
+            decision: Default::default(),
+        };
         Control::new(identity, Instant::ZERO)
     }
 

@@ -5,6 +5,7 @@ use super::inheritance::{Group, Neighbor};
 use super::redistribution::Redistribute;
 use crate::family::{FamilyCode, FamilyCodes, FamilyIndex};
 use crate::policy::{BindError, DefaultPolicy, Policies};
+use crate::shard::DecisionRules;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -32,6 +33,15 @@ pub struct Settings {
     /// True if all neighbors are notified that announced routes are about to be withdrawn (RFC 8326).
     #[serde(default)]
     graceful_shutdown: bool,
+    /// The rules of the decision.
+    #[serde(flatten)]
+    pub decision: DecisionRules,
+    /// The cluster of this route reflector; `None` for the BGP Identifier.
+    #[serde(default)]
+    cluster_id: Option<Ipv4Addr>,
+    /// True if routes of clients are reflected to clients.
+    #[serde(default)]
+    client_to_client_reflection: Option<bool>,
     /// The decision on routes on which no policy decides, for neighbors without one of their own.
     #[serde(default)]
     default_policy: Option<DefaultPolicy>,
@@ -87,8 +97,11 @@ pub enum SettingsError {
     NoRouterId,
     /// The local address of a neighbor is of the other address family.
     LocalAddress(IpAddr),
-    /// An internal neighbor has a role, which only external neighbors have (RFC 9234, section 3).
-    Relationship(IpAddr),
+    /// An internal neighbor has a statement for external ones, or an external one a statement for internal ones: the statement, and
+    /// true if it is for external ones.
+    Side(IpAddr, &'static str, bool),
+    /// The cluster is 0.0.0.0.
+    NoCluster,
     /// A neighbor offers no address family.
     NoFamily(IpAddr),
     /// A neighbor exchanges XIDs, and no XID of this router is configured as the next hop.
@@ -133,9 +146,11 @@ impl Display for SettingsError {
             SettingsError::LocalAddress(address) => {
                 write!(f, "neighbor {address}: local-address is of the other family")
             }
-            SettingsError::Relationship(address) => {
-                write!(f, "neighbor {address}: relationship is for external neighbors")
+            SettingsError::Side(address, statement, is_for_external) => {
+                let side = if *is_for_external { "external" } else { "internal" };
+                write!(f, "neighbor {address}: {statement} is for {side} neighbors")
             }
+            SettingsError::NoCluster => f.write_str("cluster-id: 0.0.0.0 identifies no cluster"),
             SettingsError::NoFamily(address) => write!(f, "neighbor {address}: no family is enabled"),
             SettingsError::NoXidNextHop(address) => write!(
                 f,
@@ -168,6 +183,9 @@ impl Settings {
     pub fn check(&self) -> Result<(), SettingsError> {
         if self.router_id.0 == 0 {
             return Err(SettingsError::NoRouterId);
+        }
+        if self.cluster_id.is_some_and(|id| id.is_unspecified()) {
+            return Err(SettingsError::NoCluster);
         }
         let is_network = |prefix: &&IpPrefix| self.network.contains(&AnyPrefix::from(**prefix));
         if let Some(twice) = self.network_while_present.iter().find(is_network) {
@@ -231,6 +249,8 @@ impl Settings {
         let config = statements.config(neighbor.address, neighbor.group.clone())?;
         Some(NeighborConfig {
             graceful_shutdown: self.graceful_shutdown,
+            cluster_id: self.cluster_id.map(|id| RouterId(id.to_bits())),
+            client_to_client_reflection: self.client_to_client_reflection.unwrap_or(true),
             default_policy: config.default_policy.or(self.default_policy),
             ..config
         })
@@ -241,8 +261,18 @@ impl Settings {
         if neighbor.local_address.is_some_and(|local| local.is_ipv4() != address.is_ipv4()) {
             return Err(SettingsError::LocalAddress(address));
         }
-        if neighbor.relationship.is_some() && neighbor.peer_as == self.local_as {
-            return Err(SettingsError::Relationship(address));
+        let is_internal = neighbor.peer_as == self.local_as;
+        let sides = [
+            ("route-reflector-client", neighbor.route_reflector_client, false),
+            ("transparent", neighbor.transparent, true),
+            ("as-override", neighbor.as_override, true),
+            // RFC 9234, section 3.
+            ("relationship", neighbor.relationship.is_some(), true),
+        ];
+        for (statement, is_set, is_for_external) in sides {
+            if is_set && is_internal == is_for_external {
+                return Err(SettingsError::Side(address, statement, is_for_external));
+            }
         }
         if neighbor.families().is_empty() {
             return Err(SettingsError::NoFamily(address));

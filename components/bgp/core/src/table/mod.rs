@@ -19,7 +19,7 @@ use crate::batch::{Batch, Batches};
 use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
 use crate::policy::BoundPolicy;
-use crate::shard::{ExportView, Interest, OwnRoute, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
+use crate::shard::{ExportView, Interest, OwnRoute, OwnRouter, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -28,9 +28,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use shards::{FamilyShard, Filling, Shards};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{
-    AnyPrefix, Asn, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, RouterId, XidPrefix,
-};
+use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, XidPrefix};
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// The number of a session among all of a router's life, from 1 on. What a reader read in one session is void in the next.
@@ -258,10 +256,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table of a router of `local_as`; `seed` is the readers', and `codes` are the families on the wire.
-    pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed, codes: FamilyCodes) -> Self {
+    /// An empty table of a router; `seed` is the readers', and `codes` are the families on the wire.
+    pub fn new(router: OwnRouter, seed: HashSeed, codes: FamilyCodes) -> Self {
         Table {
-            shards: Shards::new(local_as, router_id, seed, codes),
+            shards: Shards::new(router, seed, codes),
             peers: Vec::new(),
             seen: ByFamily::default(),
             leaving: BTreeMap::new(),

@@ -9,11 +9,11 @@ use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
 use crate::policy::BoundPolicy;
 use crate::shard::{ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent};
-use crate::shard::{Shard, ShardView};
+use crate::shard::{OwnRouter, Shard, ShardView};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{AnyPrefix, Asn, Ipv4Prefix, Ipv6Prefix, RouterId, XidPrefix};
+use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// The shard of a family in a table, and its questions to the RIB.
@@ -201,16 +201,16 @@ pub(super) struct Shards {
 }
 
 impl Shards {
-    pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed, codes: FamilyCodes) -> Self {
-        struct Make(Asn, RouterId, HashSeed, FamilyCodes);
+    pub fn new(router: OwnRouter, seed: HashSeed, codes: FamilyCodes) -> Self {
+        struct Make(OwnRouter, HashSeed, FamilyCodes);
         impl Make {
             fn part<P: Sharded>(&self) -> Part<P> {
-                let Make(local_as, router_id, seed, codes) = *self;
-                let shard = Shard::new(local_as, router_id, seed, codes.of(P::INDEX));
+                let Make(router, seed, codes) = *self;
+                let shard = Shard::new(router, seed, codes.of(P::INDEX));
                 Part { shard, interests: Outbox::new() }
             }
         }
-        let make = Make(local_as, router_id, seed, codes);
+        let make = Make(router, seed, codes);
         Shards {
             ipv4: make.part(),
             ipv6: make.part(),
@@ -256,6 +256,7 @@ mod tests {
     use crate::batch::Change;
     use crate::table::Table;
     use sluice_base::Prefix;
+    use sluice_base::{Asn, RouterId};
 
     fn check<P: Sharded>() {
         let family = P::INDEX;
@@ -267,7 +268,7 @@ mod tests {
         let mut batches = Batches::default();
         P::batch_mut(&mut batches).push(P::default_route(), Change::<P>::WITHDRAWN);
         assert_eq!(batches.len(), ByFamily::from_fn(|other| usize::from(other == family)));
-        let table = Table::new(Asn(65001), RouterId(1), HashSeed(1), FamilyCodes::DEFAULT);
+        let table = Table::new(OwnRouter::new(Asn(65001), RouterId(1)), HashSeed(1), FamilyCodes::DEFAULT);
         let (part, _) = P::shard(&table).export_part(0, 1);
         assert_eq!(table.shards.get(family).export_part(0, 1), (P::part(part), None));
     }

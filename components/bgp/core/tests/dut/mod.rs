@@ -127,13 +127,18 @@ pub fn identity(tables: u16) -> Identity {
         tables,
         source: 1,
         codes: FamilyCodes::DEFAULT,
+        decision: Default::default(),
     }
 }
 
 impl<P: Net> Dut<P> {
     /// A router of so many tables, with peers of these ASes; peer `n` has address and identifier `n + 2`.
     pub fn new(asns: &[u32], tables: u16) -> Self {
-        let identity = identity(tables);
+        Self::with_identity(asns, identity(tables))
+    }
+
+    /// The same, with another identity of the router.
+    pub fn with_identity(asns: &[u32], identity: Identity) -> Self {
         let peers = asns.iter().enumerate().map(|(n, asn)| ScriptedPeer {
             address: u8::try_from(n + 2).map_or_else(|_| far_addr(n), P::host_addr),
             asn: *asn,

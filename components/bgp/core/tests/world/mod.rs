@@ -78,6 +78,7 @@ impl World {
                 tables: n as u16 % 3 + 1,
                 source: n as u16 + 1,
                 codes: FamilyCodes::DEFAULT,
+                decision: Default::default(),
             };
             let mut speaker = Speaker::new(identity);
             speaker.check(true);
