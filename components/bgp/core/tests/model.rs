@@ -140,9 +140,11 @@ fn exported<P: Net>(
     peer: &ScriptedPeer<P>,
 ) -> Option<Route> {
     let from = best.peer;
-    let from_inside = from.is_some_and(|p| p.internal());
+    // RFC 4456, section 6: between internal neighbors go the routes of clients, and those to clients.
+    let reflected = from.filter(|from| from.internal() && peer.internal());
+    let stays = reflected.is_some_and(|from| !from.client && !peer.client);
     let itself = from.is_some_and(|p| p.address == peer.address);
-    if itself || (from_inside && peer.internal()) || (best.route.no_export && !peer.internal()) {
+    if itself || stays || (best.route.no_export && !peer.internal()) {
         return None;
     }
     let mut route = best.route.clone();
@@ -166,6 +168,10 @@ fn exported<P: Net>(
     }
     if matches!(relationship, Some(Relationship::Peer | Relationship::Customer)) {
         route.only_to_customer.get_or_insert(LOCAL_AS);
+    }
+    if let Some(from) = reflected {
+        let (originator, clusters) = route.reflected.take().unwrap_or((from.router_id, vec![]));
+        route.reflected = Some((originator, [vec![OWN_ID], clusters].concat()));
     }
     if peer.internal() {
         route.local_pref.get_or_insert(100);
@@ -327,8 +333,11 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..120)
 }
 
-fn live<P: Net>(ops: &[Op], tables: u16) {
+fn live<P: Net>(ops: &[Op], tables: u16, clients: [bool; 2]) {
     let mut dut: Dut<P> = Dut::new(&PEERS, tables);
+    // The internal peers.
+    (0..).zip(clients).for_each(|(peer, client): (usize, _)| dut.peers[peer].client = client);
+    dut.configure();
     for hop in HOPS {
         dut.set_reach(P::host_addr(*hop), Some((u32::from(*hop) % 3, true)));
     }
@@ -446,26 +455,26 @@ proptest! {
 
     #[cfg(not(feature = "labels"))]
     #[test]
-    fn random_lives_ipv4(ops in ops(), tables in 1u16..5) {
-        live::<Ipv4Prefix>(&ops, tables);
+    fn random_lives_ipv4(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
+        live::<Ipv4Prefix>(&ops, tables, clients);
     }
 
     #[cfg(not(feature = "labels"))]
     #[test]
-    fn random_lives_ipv6(ops in ops(), tables in 1u16..5) {
-        live::<Ipv6Prefix>(&ops, tables);
+    fn random_lives_ipv6(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
+        live::<Ipv6Prefix>(&ops, tables, clients);
     }
 
     #[cfg(not(feature = "labels"))]
     #[test]
-    fn random_lives_xids(ops in ops(), tables in 1u16..5) {
-        live::<XidPrefix>(&ops, tables);
+    fn random_lives_xids(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
+        live::<XidPrefix>(&ops, tables, clients);
     }
 
     #[cfg(feature = "labels")]
     #[test]
-    fn random_lives_labels(ops in ops(), tables in 1u16..5) {
-        live::<sluice_bgp::labels::Label>(&ops, tables);
+    fn random_lives_labels(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
+        live::<sluice_bgp::labels::Label>(&ops, tables, clients);
     }
 }
 

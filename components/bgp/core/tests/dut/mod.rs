@@ -44,6 +44,8 @@ pub struct ScriptedPeer<P> {
     pub four_octet_as: bool,
     /// True if it is told the router as the next hop of everything.
     pub next_hop_self: bool,
+    /// A client, if the router reflects.
+    pub client: bool,
     /// What it is to the router, as that is told.
     pub relationship: Option<Relationship>,
     /// The policies for its routes, and for routes to it.
@@ -146,6 +148,7 @@ impl<P: Net> Dut<P> {
             on_subnet: false,
             four_octet_as: true,
             next_hop_self: false,
+            client: false,
             relationship: None,
             import: TestPolicy::default(),
             export: TestPolicy::default(),
@@ -193,6 +196,7 @@ impl<P: Net> Dut<P> {
                 passive: true,
                 relationship: p.relationship,
                 next_hop_self: p.next_hop_self,
+                route_reflector_client: p.client && p.internal(),
                 default_policy: Some(DefaultPolicy::Accept),
                 import: p.import.names(),
                 export: p.export.names(),
@@ -545,6 +549,12 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
             code::LOCAL_PREF => route.local_pref = Some(number(attribute.value)),
             code::COMMUNITIES => route.no_export = true,
             code::ONLY_TO_CUSTOMER => route.only_to_customer = Some(number(attribute.value)),
+            code::ORIGINATOR_ID => route.reflected = Some((number(attribute.value), vec![])),
+            code::CLUSTER_LIST => {
+                let (_, clusters) =
+                    route.reflected.as_mut().expect("the originator stands before the clusters");
+                clusters.extend(attribute.value.chunks(4).map(number));
+            }
             code::MP_REACH_NLRI => {
                 assert_eq!(position, 0, "RFC 7606, section 5.1");
                 let reach = MpReach::decode(attribute.value, 0).unwrap();
