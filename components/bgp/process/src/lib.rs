@@ -382,6 +382,7 @@ impl BgpProcess {
             tables: tables.min(MOST_TABLES),
             source: self.frame.provenance.source(),
             codes: settings.codes(),
+            decision: settings.decision,
         };
         let control = Control::new(identity.clone(), clock::now());
         let tables = control.make_tables();

@@ -312,6 +312,8 @@ impl BgpProcess {
                 blocks: u32::try_from(g.blocks).unwrap_or(u32::MAX),
                 behind: g.behind,
                 checked: g.checked,
+                route_reflector_clients: g.view.reflection.is_some_and(|rules| rules.to_clients),
+                transparent: g.view.transparent,
             }));
             all.add(next_hops.0);
             plumbing.violations.extend(violations.iter().map(|v| format!("{v:?}")));

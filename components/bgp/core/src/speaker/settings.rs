@@ -249,7 +249,11 @@ impl Settings {
         let config = statements.config(neighbor.address, neighbor.group.clone())?;
         Some(NeighborConfig {
             graceful_shutdown: self.graceful_shutdown,
-            cluster_id: self.cluster_id.map(|id| RouterId(id.to_bits())),
+            // Sessions with external neighbors do not end when the cluster changes.
+            cluster_id: self
+                .cluster_id
+                .map(|id| RouterId(id.to_bits()))
+                .filter(|_| config.peer_as == self.local_as),
             client_to_client_reflection: self.client_to_client_reflection.unwrap_or(true),
             default_policy: config.default_policy.or(self.default_policy),
             ..config
