@@ -8,7 +8,7 @@ use sluice_base::{Asn, Instant, Ipv4Prefix, Prefix, RouterId};
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::family::FamilyCodes;
 use sluice_bgp::session::{ConnectionId, Direction};
-use sluice_bgp::shard::Interest;
+use sluice_bgp::shard::{DecisionRules, Interest};
 use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::{AFI_IPV4, Capability, Open, header};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
@@ -47,6 +47,7 @@ impl Router {
             tables: 1,
             source: 1,
             codes: FamilyCodes::DEFAULT,
+            decision: DecisionRules::default(),
         };
         let peer = IpAddr::from([10, 0, 0, 2]);
         let connection = ConnectionId { direction: Direction::Incoming, number: 2 };

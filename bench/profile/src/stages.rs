@@ -13,7 +13,7 @@ use sluice_bgp::endpoints::OwnNextHop;
 use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
-use sluice_bgp::shard::{Interest, PeerIndex, PeerInfo, Sent};
+use sluice_bgp::shard::{Interest, OwnRouter, PeerIndex, PeerInfo, Sent};
 use sluice_bgp::table::{
     Order, PeerExport, PeerImport, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned,
 };
@@ -184,7 +184,8 @@ impl Driven {
     fn new(scene: &Scene<'_>, spread: Spread) -> Self {
         let peers = scene.feeds.len() + scene.receivers;
         let mut out = Outbox::new();
-        let mut table = Table::new(LOCAL_AS, RouterId(1), spread.seed(), FamilyCodes::DEFAULT);
+        let mut table =
+            Table::new(OwnRouter::new(LOCAL_AS, RouterId(1)), spread.seed(), FamilyCodes::DEFAULT);
         for number in 0..peers {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 1, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);

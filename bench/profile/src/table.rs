@@ -9,7 +9,7 @@ use sluice_bgp::endpoints::OwnNextHop;
 use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
-use sluice_bgp::shard::{ExportView, Interest, PeerIndex, PeerInfo, Sent, SentCommunities};
+use sluice_bgp::shard::{ExportView, Interest, OwnRouter, PeerIndex, PeerInfo, Sent, SentCommunities};
 use sluice_bgp::table::{Order, PeerExport, PeerImport, SessionEpoch, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
 use sluice_machine::{Budget, Outbox, Progress};
@@ -80,7 +80,7 @@ impl Session {
         let rules = ReceiveRules::new(LOCAL_AS, RouterId(1), Asn(65001), local);
         let rules = ReceiveRules { enforce_first_as: false, ..rules };
         let mut tables: Vec<Table> = (0..way.tables)
-            .map(|_| Table::new(LOCAL_AS, RouterId(1), spread.seed(), FamilyCodes::DEFAULT))
+            .map(|_| Table::new(OwnRouter::new(LOCAL_AS, RouterId(1)), spread.seed(), FamilyCodes::DEFAULT))
             .collect();
         let mut out = Outbox::new();
         let receivers: Vec<PeerIndex> = (0..receivers).map(|n| PeerIndex(SENDER.0 + 1 + n as u16)).collect();

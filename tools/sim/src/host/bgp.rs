@@ -16,7 +16,7 @@ use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::PeerEvent;
 use sluice_bgp::family::{Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::session::{ConnectionId, Direction, State};
-use sluice_bgp::shard::Interest;
+use sluice_bgp::shard::{DecisionRules, Interest};
 use sluice_bgp::speaker::control::GRACE;
 use sluice_bgp::speaker::{Config, Identity, Input, Output, Speaker};
 use sluice_clients::{FirstSnapshot, InterfaceTable, Question, Questions};
@@ -74,6 +74,7 @@ impl BgpProcess {
             tables: fabric.settings.tables,
             source: 1,
             codes: FamilyCodes::DEFAULT,
+            decision: DecisionRules::default(),
         };
         let mut speaker = Speaker::starting_at(identity, now);
         speaker.check(fabric.settings.check);
