@@ -537,38 +537,6 @@ fn plain<P: Net>(path: Vec<u32>, hop: u8) -> Route {
     Route::new(path, P::host_addr(hop))
 }
 
-/// Two reflectors announce a prefix; which route is used is a matter of its originator, then of its way through clusters.
-fn reflected_routes<P: Net>() {
-    let mut dut: Dut<P> = Dut::new(&[LOCAL_AS, LOCAL_AS, 65002], 1);
-    let hops = [20, 21].map(P::host_addr);
-    hops.iter().for_each(|hop| dut.set_reach(*hop, Some((1, true))));
-    (0..3).for_each(|peer| dut.up(peer));
-    let mut check = |reflected: [(u32, &[u32]); 2], expected: Option<usize>| {
-        for (peer, (originator, clusters)) in reflected.into_iter().enumerate() {
-            let reflected = Some((originator, clusters.to_vec()));
-            dut.announce(peer, &[P::nth(0)], &Route { reflected, ..Route::new(vec![64600], hops[peer]) });
-        }
-        dut.settle();
-        compare(&dut, 1);
-        assert_eq!(dut.rib.get(&P::nth(0)).map(|(hop, ..)| *hop), expected.map(|peer| hops[peer]));
-    };
-    check([(9, &[7]), (8, &[7, 6, 5])], Some(1));
-    check([(8, &[7]), (9, &[7])], Some(0));
-    check([(9, &[7, 6, 5]), (9, &[8, 4])], Some(1));
-    check([(9, &[8, 6]), (9, &[7, 4])], Some(0));
-    // What comes back to its originator or its cluster is not used.
-    check([(OWN_ID, &[7]), (9, &[7])], Some(1));
-    check([(8, &[7]), (9, &[7, OWN_ID])], Some(0));
-    check([(OWN_ID, &[7]), (9, &[OWN_ID])], None);
-}
-
-#[test]
-fn reflected_routes_are_compared_by_originator_and_clusters() {
-    reflected_routes::<Ipv4Prefix>();
-    reflected_routes::<Ipv6Prefix>();
-    reflected_routes::<XidPrefix>();
-}
-
 /// Who comes late hears all of a table that is told in many portions.
 #[test]
 fn a_late_joiner_of_a_large_table() {

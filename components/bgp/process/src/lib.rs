@@ -375,15 +375,8 @@ impl BgpProcess {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let plan = config::plan(settings);
         let tables = u16::try_from(cores.max(plan.threads)).unwrap_or(MOST_TABLES);
-        let identity = Identity {
-            local_as: settings.local_as,
-            router_id: settings.router_id,
-            seed: u64::from_ne_bytes(seed),
-            tables: tables.min(MOST_TABLES),
-            source: self.frame.provenance.source(),
-            codes: settings.codes(),
-            decision: settings.decision,
-        };
+        let (seed, source) = (u64::from_ne_bytes(seed), self.frame.provenance.source());
+        let identity = settings.identity(seed, tables.min(MOST_TABLES), source);
         let control = Control::new(identity.clone(), clock::now());
         let tables = control.make_tables();
         self.identity.replace(Some(identity));

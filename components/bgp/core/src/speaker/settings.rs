@@ -1,6 +1,6 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
-use super::config::{Config, NeighborConfig};
+use super::config::{Config, Identity, NeighborConfig};
 use super::inheritance::{Group, Neighbor};
 use super::redistribution::Redistribute;
 use crate::family::{FamilyCode, FamilyCodes, FamilyIndex};
@@ -298,6 +298,19 @@ impl Settings {
         let XidFamily { afi, safi } = self.xid_family;
         let code = FamilyCode { afi: afi.unwrap_or(default.afi), safi: safi.unwrap_or(default.safi) };
         FamilyCodes::DEFAULT.with_xid(code)
+    }
+
+    /// Returns the identity of a process with these settings; the other parts are the process's own.
+    pub fn identity(&self, seed: u64, tables: u16, source: u16) -> Identity {
+        Identity {
+            local_as: self.local_as,
+            router_id: self.router_id,
+            seed,
+            tables,
+            source,
+            codes: self.codes(),
+            decision: self.decision,
+        }
     }
 
     /// Returns the neighbors and networks.
