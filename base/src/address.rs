@@ -3,6 +3,7 @@
 use crate::{Family, FamilyId, IpPrefix, Prefix, PrefixError, WrongFamily, Xid, XidPrefix};
 use core::fmt::{self, Debug, Display};
 use core::net::IpAddr;
+use core::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An address that is no IP address: an identifier of a registered family, of at most [`Identifier::ROOM`] octets.
@@ -222,6 +223,20 @@ impl From<IpPrefix> for AnyPrefix {
     }
 }
 
+impl FromStr for AnyPrefix {
+    type Err = PrefixError;
+
+    /// Reads an IP prefix, or XIDs as [`XidPrefix`] is written; keys of other families have no form to be read from.
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
+        let is_of_xids = text.contains('-') || text.starts_with("xid");
+        if is_of_xids {
+            text.parse().map(AnyPrefix::of::<XidPrefix>)
+        } else {
+            text.parse::<IpPrefix>().map(AnyPrefix::from)
+        }
+    }
+}
+
 impl Display for AnyPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(prefix) = self.to::<XidPrefix>() {
@@ -250,6 +265,17 @@ mod tests {
             (any.family(), any.ip(), any.to_string().as_str()),
             (FamilyId(9), None, "family-9:01ab/16")
         );
+    }
+
+    #[test]
+    fn keys_are_read_as_they_are_written() {
+        let xid = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+        let prefix = "lpm-0a00000000000000000000000000000000000000/8";
+        for text in ["10.0.0.0/8", "2001:db8::/32", xid, prefix, "xid/0"] {
+            assert_eq!(text.parse::<AnyPrefix>().unwrap().to_string(), text);
+        }
+        assert_eq!("ad-a1".parse::<AnyPrefix>(), Err(PrefixError::Address));
+        assert_eq!("10.0.0.1/8".parse::<AnyPrefix>(), Err(PrefixError::HostBits));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! XIDs, the identifiers of XIA's principals, and prefixes of them (Linux XIA, ANCS 2015, section 3).
 
-use crate::{Address, FamilyId, Identifier, Prefix, PrefixError, WrongFamily};
+use crate::{Address, FamilyId, Identifier, IpPrefix, Prefix, PrefixError, WrongFamily};
 use alloc::vec::Vec;
 use core::fmt::{self, Debug, Display};
 use core::net::IpAddr;
@@ -11,6 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct XidType(pub u32);
+
+/// The first 16 octets of a UNI4ID.
+const UNI4ID: [u8; 16] = [0x45, 0, 0, 0, 0, 1, 0, 0, 0xfa, 0xfa, 0, 0, 0, 0, 0, 0];
 
 /// Names of principals, with the numbers that public sources and `docs/xia/numbers.md` give them.
 const NAMES: [(&str, XidType); 20] = [
@@ -58,9 +61,25 @@ impl XidType {
     /// Ethernet neighbors.
     pub const ETHER: XidType = XidType(0x22);
 
+    /// The names of types, in the order of [`XidType::named`].
+    pub const NAMES: [&'static str; NAMES.len()] = {
+        let mut names = [""; NAMES.len()];
+        let mut place = 0;
+        while place < NAMES.len() {
+            names[place] = NAMES[place].0;
+            place += 1;
+        }
+        names
+    };
+
     /// Returns the type's name; `None` if the type has only a number.
     pub fn name(self) -> Option<&'static str> {
         NAMES.iter().find(|(_, known)| *known == self).map(|(name, _)| *name)
+    }
+
+    /// Returns true if packets for well-formed XIDs of the type are sent inside IP: those with a [`Xid::tunnel_end`].
+    pub const fn is_of_tunnels(self) -> bool {
+        matches!(self, XidType::U4ID | XidType::U6ID | XidType::UNI4ID)
     }
 
     /// Returns all types that have a name, with the name.
@@ -100,7 +119,7 @@ impl FromStr for XidType {
 }
 
 /// An XID: a principal's number and 160 bits that the principal gives a meaning.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Xid {
     /// The principal.
     pub kind: XidType,
@@ -143,8 +162,6 @@ impl Xid {
     /// Returns the IP address to which packets for the XID are sent in UDP (a U4ID, a U6ID, or an IPv4 address behind the prefix of UNI4ID);
     /// `None` for XIDs of other types and for ill-formed ones.
     pub fn tunnel_end(self) -> Option<IpAddr> {
-        /// The first 16 octets of a UNI4ID.
-        const UNI4ID: [u8; 16] = [0x45, 0, 0, 0, 0, 1, 0, 0, 0xfa, 0xfa, 0, 0, 0, 0, 0, 0];
         let (end, rest): (IpAddr, &[u8]) = match self.kind {
             XidType::U4ID => ((*self.id.first_chunk::<4>()?).into(), self.id.get(4..)?),
             XidType::U6ID => ((*self.id.first_chunk::<16>()?).into(), self.id.get(16..)?),
@@ -216,6 +233,23 @@ impl FromStr for Xid {
     }
 }
 
+impl Serialize for Xid {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if s.is_human_readable() { s.collect_str(self) } else { self.octets().serialize(s) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Xid {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        if d.is_human_readable() {
+            let text = alloc::string::String::deserialize(d)?;
+            let wrong = |error| serde::de::Error::custom(format_args!("`{text}` is no XID: {error}"));
+            return text.parse().map_err(wrong);
+        }
+        Ok(Self::from_octets(Deserialize::deserialize(d)?))
+    }
+}
+
 impl From<Xid> for Address {
     fn from(xid: Xid) -> Address {
         Address::Identifier(Identifier::of_xid(xid))
@@ -251,6 +285,24 @@ impl XidPrefix {
     /// Returns the prefix of XIDs of a type whose IDs begin with the first `id_bits` bits of `id`. `None` if `id_bits` is above 160.
     pub fn of_type(kind: XidType, id: [u8; 20], id_bits: u8) -> Option<Self> {
         Self::new(Xid { kind, id }, id_bits.checked_add(Self::TYPE_BITS)?)
+    }
+
+    /// Iterates over the prefixes that together hold all XIDs whose [`Xid::tunnel_end`] is inside an IP prefix.
+    pub fn of_tunnel_ends(ends: IpPrefix) -> impl Iterator<Item = XidPrefix> {
+        let (types, octets, len): (&[XidType], [u8; 16], u8) = match ends {
+            IpPrefix::V4(ends) => {
+                let mut octets = [0; 16];
+                octets.iter_mut().zip(ends.addr().0.octets()).for_each(|(to, from)| *to = from);
+                (&[XidType::U4ID, XidType::UNI4ID], octets, ends.len())
+            }
+            IpPrefix::V6(ends) => (&[XidType::U6ID], ends.addr().0.octets(), ends.len()),
+        };
+        types.iter().filter_map(move |kind| {
+            let head: &[u8] = if *kind == XidType::UNI4ID { &UNI4ID } else { &[] };
+            let mut id = [0; 20];
+            id.iter_mut().zip(head.iter().chain(&octets)).for_each(|(to, from)| *to = *from);
+            XidPrefix::of_type(*kind, id, head.len() as u8 * 8 + len)
+        })
     }
 
     /// Returns the type; `None` if the prefix is shorter than a type.
@@ -476,6 +528,23 @@ mod tests {
         ] {
             assert_eq!(end(ill_formed), None, "{ill_formed}");
         }
+    }
+
+    #[test]
+    fn tunnels_that_end_inside_a_prefix_are_prefixes_of_xids() {
+        let of = |ends: &str| -> Vec<XidPrefix> {
+            XidPrefix::of_tunnel_ends(ends.parse::<IpPrefix>().unwrap()).collect()
+        };
+        for (text, inside, outside) in [
+            ("u4id-c000020135d50000000000000000000000000000", "192.0.2.0/24", "192.0.3.0/24"),
+            ("uni4id-4500000000010000fafa000000000000c0000201", "192.0.2.1/32", "192.0.2.2/32"),
+            ("u6id-20010db800000000000000000000000135d50000", "2001:db8::/32", "2001:db9::/32"),
+        ] {
+            let xid: Xid = text.parse().unwrap();
+            let holds = |ends: &str| of(ends).iter().any(|prefix| prefix.contains(xid));
+            assert!(holds(inside) && !holds(outside) && xid.kind.is_of_tunnels(), "{text}");
+        }
+        assert_eq!((of("0.0.0.0/0").len(), of("::/0").len()), (2, 1));
     }
 
     #[test]

@@ -115,7 +115,14 @@ fn check<P: FamilyKey>(batch: &Batch<P>) {
 
 /// An established session receives any octets; a second peer receives the resulting routes.
 pub fn session(octets: &[u8]) {
-    let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, tables: 2, source: 1 };
+    let identity = Identity {
+        local_as: Asn(65001),
+        router_id: RouterId(1),
+        seed: 7,
+        tables: 2,
+        source: 1,
+        codes: FamilyCodes::DEFAULT,
+    };
     let mut speaker = Speaker::new(identity);
     let mut out = Outbox::new();
     let peers = [(IpAddr::from([10, 0, 0, 2]), 65002), (IpAddr::from([10, 0, 0, 3]), 65001)];

@@ -6,8 +6,9 @@ use crate::next_hop::connected;
 use anyhow::Result;
 use sluice_base::{Asn, Instant, Ipv4Prefix, Prefix, RouterId};
 use sluice_bgp::endpoints::Endpoints;
+use sluice_bgp::family::FamilyCodes;
 use sluice_bgp::session::{ConnectionId, Direction};
-use sluice_bgp::shard::Interest;
+use sluice_bgp::shard::{DecisionRules, Interest};
 use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::{AFI_IPV4, Capability, Open, header};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
@@ -39,8 +40,15 @@ pub fn receive(feed: &Feed, piece: usize) -> Result<f64> {
 
 impl Router {
     fn established() -> Self {
-        let identity =
-            Identity { local_as: Asn(65000), router_id: RouterId(1), seed: 7, tables: 1, source: 1 };
+        let identity = Identity {
+            local_as: Asn(65000),
+            router_id: RouterId(1),
+            seed: 7,
+            tables: 1,
+            source: 1,
+            codes: FamilyCodes::DEFAULT,
+            decision: DecisionRules::default(),
+        };
         let peer = IpAddr::from([10, 0, 0, 2]);
         let connection = ConnectionId { direction: Direction::Incoming, number: 2 };
         let neighbor = NeighborConfig {

@@ -9,10 +9,11 @@ use anyhow::{Result, anyhow};
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
 use sluice_bgp::batch::Batches;
-use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
+use sluice_bgp::endpoints::OwnNextHop;
+use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
-use sluice_bgp::shard::{Interest, PeerIndex, PeerInfo, Sent};
+use sluice_bgp::shard::{Interest, OwnRouter, PeerIndex, PeerInfo, Sent};
 use sluice_bgp::table::{
     Order, PeerExport, PeerImport, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned,
 };
@@ -183,11 +184,18 @@ impl Driven {
     fn new(scene: &Scene<'_>, spread: Spread) -> Self {
         let peers = scene.feeds.len() + scene.receivers;
         let mut out = Outbox::new();
-        let mut table = Table::new(LOCAL_AS, RouterId(1), spread.seed());
+        let mut table =
+            Table::new(OwnRouter::new(LOCAL_AS, RouterId(1)), spread.seed(), FamilyCodes::DEFAULT);
         for number in 0..peers {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 1, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
-            let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
+            let info = PeerInfo {
+                router_id,
+                address: address.into(),
+                internal: false,
+                client: false,
+                direct: false,
+            };
             table.order(
                 Order::PeerUp { peer: peer(number), life: LIFE, info, import: PeerImport::default() },
                 &mut out,
@@ -264,13 +272,21 @@ impl Driven {
     }
 }
 
+/// Returns the families of the benchmark: IPv4, and IPv6 too if that is wanted.
+fn families(ipv6: bool) -> Families {
+    Families::of(|family| family == FamilyIndex::IPV4 || (ipv6 && family == FamilyIndex::IPV6))
+}
+
 fn outlet(ipv6: bool) -> PeerExport {
     let own = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
+    let mut next_hops: ByFamily<OwnNextHop> = ByFamily::default();
+    next_hops[FamilyIndex::IPV4] = SmallVec::from_slice(&[10, 1, 0, 1]);
+    next_hops[FamilyIndex::IPV6] = SmallVec::from_slice(&own.octets());
     PeerExport {
-        agreed: Families::of(|family| ipv6 || family == FamilyIndex::IPV4),
-        families: Families::of(|family| ipv6 || family == FamilyIndex::IPV4),
+        agreed: families(ipv6),
+        families: families(ipv6),
         counted: Families::default(),
-        next_hops: ByFamily::new([SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())]),
+        next_hops,
         shared: None,
         views: ByFamily::from_fn(|_| EXTERNAL.into()),
     }

@@ -5,10 +5,11 @@ use anyhow::{Result, anyhow};
 use sluice_base::{Asn, Family, Ipv4Prefix, Prefix, Provenance, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
 use sluice_bgp::batch::Batches;
-use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
+use sluice_bgp::endpoints::OwnNextHop;
+use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
-use sluice_bgp::shard::{ExportView, Interest, PeerIndex, PeerInfo, Sent, SentCommunities};
+use sluice_bgp::shard::{ExportView, Interest, OwnRouter, PeerIndex, PeerInfo, Sent, SentCommunities};
 use sluice_bgp::table::{Order, PeerExport, PeerImport, SessionEpoch, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
 use sluice_machine::{Budget, Outbox, Progress};
@@ -22,6 +23,9 @@ pub const EXTERNAL: ExportView = ExportView {
     four_octet_as: true,
     link_local: false,
     next_hop_self: false,
+    reflection: None,
+    transparent: false,
+    overridden_as: None,
     relationship: None,
     graceful_shutdown: false,
     communities: SentCommunities::ALL,
@@ -75,14 +79,21 @@ impl Session {
         let local = Ipv4Addr::new(10, 0, 0, 1).into();
         let rules = ReceiveRules::new(LOCAL_AS, RouterId(1), Asn(65001), local);
         let rules = ReceiveRules { enforce_first_as: false, ..rules };
-        let mut tables: Vec<Table> =
-            (0..way.tables).map(|_| Table::new(LOCAL_AS, RouterId(1), spread.seed())).collect();
+        let mut tables: Vec<Table> = (0..way.tables)
+            .map(|_| Table::new(OwnRouter::new(LOCAL_AS, RouterId(1)), spread.seed(), FamilyCodes::DEFAULT))
+            .collect();
         let mut out = Outbox::new();
         let receivers: Vec<PeerIndex> = (0..receivers).map(|n| PeerIndex(SENDER.0 + 1 + n as u16)).collect();
         for (number, peer) in std::iter::once(&SENDER).chain(&receivers).enumerate() {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
-            let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
+            let info = PeerInfo {
+                router_id,
+                address: address.into(),
+                internal: false,
+                client: false,
+                direct: false,
+            };
             let up = Order::PeerUp { peer: *peer, life: LIFE, info, import: PeerImport::default() };
             tables.iter_mut().for_each(|table| table.order(up.clone(), &mut out));
         }
@@ -170,11 +181,13 @@ impl Session {
     /// any route exists.
     pub fn join(&mut self, together: bool) {
         for peer in self.receivers.clone() {
+            let mut next_hops: ByFamily<OwnNextHop> = ByFamily::default();
+            next_hops[FamilyIndex::IPV4] = SmallVec::from_slice(&[10, 0, 0, 1]);
             let outlet = PeerExport {
                 agreed: Families::only(FamilyIndex::IPV4),
                 families: Families::only(FamilyIndex::IPV4),
                 counted: Families::default(),
-                next_hops: ByFamily::new([SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()]),
+                next_hops,
                 shared: None,
                 views: ByFamily::from_fn(|_| EXTERNAL.into()),
             };

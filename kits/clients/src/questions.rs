@@ -1,25 +1,24 @@
 //! Questions to the RIB about how next hops are reached.
 
 use alloc::vec::Vec;
-use core::net::IpAddr;
-use sluice_base::IpPrefix;
+use sluice_base::{Address, AnyPrefix};
 
 /// A change of the client's interest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Question {
     /// Asks how an address is reached.
-    Register(IpAddr),
+    Register(Address),
     /// Returns the answer for a prefix: no route uses it any more.
-    Deregister(IpPrefix),
+    Deregister(AnyPrefix),
 }
 
 /// Questions that are sent together. The RIB deregisters first: what is deregistered was answered by an earlier request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Request {
     /// Answers to deregister.
-    pub deregister: Vec<IpPrefix>,
+    pub deregister: Vec<AnyPrefix>,
     /// Addresses to ask about.
-    pub register: Vec<IpAddr>,
+    pub register: Vec<Address>,
 }
 
 /// The queue of questions, with one request in flight at a time.
@@ -31,7 +30,7 @@ pub struct Questions {
     is_rib_alive: bool,
     queued: Vec<Question>,
     is_in_flight: bool,
-    invalidated: Vec<IpPrefix>,
+    invalidated: Vec<AnyPrefix>,
 }
 
 impl Questions {
@@ -81,14 +80,14 @@ impl Questions {
     }
 
     /// Notes that the RIB invalidated the answer for `prefix`.
-    pub fn invalidated(&mut self, prefix: IpPrefix) {
+    pub fn invalidated(&mut self, prefix: AnyPrefix) {
         if self.is_in_flight {
             self.invalidated.push(prefix);
         }
     }
 
     /// Notes that the request in flight was answered, or failed. Returns the invalidations to apply again after the answers.
-    pub fn answered(&mut self) -> Vec<IpPrefix> {
+    pub fn answered(&mut self) -> Vec<AnyPrefix> {
         self.is_in_flight = false;
         core::mem::take(&mut self.invalidated)
     }
@@ -98,13 +97,14 @@ impl Questions {
 mod tests {
     use super::*;
     use alloc::vec;
+    use sluice_base::IpPrefix;
 
-    fn address(text: &str) -> IpAddr {
-        text.parse().unwrap()
+    fn address(text: &str) -> Address {
+        Address::Ip(text.parse().unwrap())
     }
 
-    fn prefix(text: &str) -> IpPrefix {
-        text.parse().unwrap()
+    fn prefix(text: &str) -> AnyPrefix {
+        text.parse::<IpPrefix>().unwrap().into()
     }
 
     #[test]

@@ -57,8 +57,8 @@ impl Draft {
 }
 
 impl Route for Draft {
-    fn prefix(&self) -> IpPrefix {
-        self.prefix
+    fn prefix(&self) -> Option<IpPrefix> {
+        Some(self.prefix)
     }
 
     fn number(&self, variable: VariableId) -> Option<u32> {

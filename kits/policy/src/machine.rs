@@ -14,8 +14,8 @@ use smallvec::SmallVec;
 
 /// A route in the view of a program.
 pub trait Route {
-    /// Returns the prefix.
-    fn prefix(&self) -> IpPrefix;
+    /// Returns the prefix; `None` if the route's key is no IP prefix, and so in no prefix list.
+    fn prefix(&self) -> Option<IpPrefix>;
     /// Returns a number; `None` if the route has none.
     fn number(&self, variable: VariableId) -> Option<u32>;
     /// Returns true if one of the route's numbers is in one of the ranges. Routes with several values of a variable, such as
@@ -284,7 +284,9 @@ impl Program {
         let constants = &self.constants;
         match test {
             Test::PrefixIn(list) => {
-                let matching = lists.get_or_init(|| constants.prefix_lists.matching(route.prefix()));
+                let matching = lists.get_or_init(|| {
+                    route.prefix().map(|prefix| constants.prefix_lists.matching(prefix)).unwrap_or_default()
+                });
                 matching.binary_search(&list).is_ok()
             }
             Test::NumberIn(variable, ranges) => {

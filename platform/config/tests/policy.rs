@@ -201,6 +201,10 @@ connect-retry-time 30;  # default
 password <hidden>;  # group customers
 ttl-security false;  # default
 next-hop-self false;  # default
+route-reflector-client false;  # default
+transparent false;  # default
+as-override false;  # default
+allow-as-in 0;  # default
 enforce-first-as true;  # default
 import [ b a ];  # group customers
 keep-rejected true;  # default

@@ -2,8 +2,8 @@
 //! without routes that are left over.
 
 use sluice_base::{
-    Distance, FamilyId, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteSet, RouteUpdate,
-    TableId, XidPrefix,
+    AnyPrefix, Distance, FamilyId, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteSet,
+    RouteUpdate, TableId, XidPrefix,
 };
 use sluice_clients::{SubscribedBatch, Subscription};
 use sluice_xrl::convert::family_id;
@@ -53,8 +53,8 @@ impl SubscribedKey for IpPrefix {
         request: &rib::SubscribedRoutesRequest,
     ) -> Result<Vec<SubscribedChange>, XrlError> {
         match family {
-            FamilyId::IPV6 => changes::<Ipv6Prefix, _>(request),
-            _ => changes::<Ipv4Prefix, _>(request),
+            FamilyId::IPV6 => changes(request, IpPrefix::V6),
+            _ => changes(request, IpPrefix::V4),
         }
     }
 }
@@ -70,7 +70,7 @@ impl SubscribedKey for Ipv4Prefix {
         _: FamilyId,
         request: &rib::SubscribedRoutesRequest,
     ) -> Result<Vec<SubscribedChange<Ipv4Prefix>>, XrlError> {
-        changes::<Ipv4Prefix, _>(request)
+        changes(request, |prefix: Ipv4Prefix| prefix)
     }
 }
 
@@ -85,7 +85,27 @@ impl SubscribedKey for XidPrefix {
         _: FamilyId,
         request: &rib::SubscribedRoutesRequest,
     ) -> Result<Vec<SubscribedChange<XidPrefix>>, XrlError> {
-        changes::<XidPrefix, _>(request)
+        changes(request, |prefix: XidPrefix| prefix)
+    }
+}
+
+/// Keys of all families that a protocol may redistribute.
+impl SubscribedKey for AnyPrefix {
+    const FAMILIES: &'static [FamilyId] = &[FamilyId::IPV4, FamilyId::IPV6, FamilyId::XID];
+
+    fn family(self) -> FamilyId {
+        AnyPrefix::family(self)
+    }
+
+    fn changes(
+        family: FamilyId,
+        request: &rib::SubscribedRoutesRequest,
+    ) -> Result<Vec<SubscribedChange<AnyPrefix>>, XrlError> {
+        match family {
+            FamilyId::XID => changes(request, AnyPrefix::of::<XidPrefix>),
+            FamilyId::IPV6 => changes(request, AnyPrefix::of::<Ipv6Prefix>),
+            _ => changes(request, AnyPrefix::of::<Ipv4Prefix>),
+        }
     }
 }
 
@@ -313,8 +333,9 @@ const fn removal<K>(prefix: K) -> SubscribedChange<K> {
 }
 
 /// Returns the changes of a call.
-fn changes<P: Prefix + Into<K>, K>(
+fn changes<P: Prefix, K>(
     request: &rib::SubscribedRoutesRequest,
+    key: impl Fn(P) -> K,
 ) -> Result<Vec<SubscribedChange<K>>, XrlError> {
     let batch = decode_routes::<P>(&request.packed)?;
     let routes = batch.sets.into_iter().enumerate().map(|(index, set)| {
@@ -334,7 +355,7 @@ fn changes<P: Prefix + Into<K>, K>(
             RouteAction::Delete => None,
             RouteAction::Set(index) => routes.get(index as usize).cloned(),
         };
-        SubscribedChange { prefix: update.prefix.into(), route }
+        SubscribedChange { prefix: key(update.prefix), route }
     };
     Ok(batch.updates.into_iter().map(change).collect())
 }

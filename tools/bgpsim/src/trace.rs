@@ -161,7 +161,7 @@ fn parts(message: &mrt::Message<'_>, target_as: Asn) -> Result<(Parts, bool)> {
         }
         _ => as_path::put_widened(path, width, whole),
     }
-    let has_loop = Summary::of(whole, Width::Four, 0, target_as)?.has_loop;
+    let has_loop = Summary::of(whole, Width::Four, 0, target_as)?.loops > 0;
     Ok((parts, has_loop))
 }
 

@@ -281,7 +281,7 @@ fn changed(edit: Edit<'_>) -> &'static str {
 /// Returns the value that a condition asks about, as people write it; `None` if the route has none.
 fn asked(route: &Running<'_>, name: &str) -> Option<String> {
     match name {
-        "prefix" | "prefix-list" => Some(route.prefix().to_string()),
+        "prefix" | "prefix-list" => route.prefix().map(|prefix| prefix.to_string()),
         "community-all" => route.property("community"),
         name => route.property(name),
     }

@@ -66,7 +66,7 @@ impl Subject {
         };
         let view = canonical::view(&self.octets, local_as);
         let next_hop = NextHop::new(self.next_hop.unwrap_or(unknown));
-        let route = PolicyRoute::new(self.prefix, &self.octets, &view, next_hop, context);
+        let route = PolicyRoute::new(self.prefix.into(), &self.octets, &view, next_hop, context);
         Running { route, subject: self, next_hop: None }
     }
 }
@@ -116,7 +116,7 @@ impl Running<'_> {
 }
 
 impl Route for Running<'_> {
-    fn prefix(&self) -> IpPrefix {
+    fn prefix(&self) -> Option<IpPrefix> {
         self.route.prefix()
     }
 

@@ -245,7 +245,7 @@ fn of_batch<P: FamilyKey>(batch: &Batch<P>, take: &mut impl FnMut(Subject)) {
         if let (Some(prefix), Some(set)) = (change.prefix.as_ip(), set) {
             let mut subject = Subject::new(prefix);
             subject.octets = batch.octets(set).to_vec();
-            subject.next_hop = Some(set.next_hop.address);
+            subject.next_hop = set.next_hop.address.ip();
             take(subject);
         }
     }

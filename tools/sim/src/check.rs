@@ -304,11 +304,7 @@ fn view(world: &World) -> View<'_> {
         carriers: world.fabric.links.iter().map(|l| l.carrier).collect(),
         next_hop_self: links.clone().map(|l| [says_self(l, 0), says_self(l, 1)]).collect(),
         policies: links.map(|l| [policies(l, 0), policies(l, 1)]).collect(),
-        networks: world
-            .hosts
-            .iter()
-            .map(|h| if running(h) { h.networks().to_vec() } else { Vec::new() })
-            .collect(),
+        networks: world.hosts.iter().map(|h| if running(h) { h.networks() } else { Vec::new() }).collect(),
     }
 }
 
@@ -368,7 +364,7 @@ fn known<P: FamilyKey + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Nei
                 .0
                 .contains(&NO_EXPORT.to_be_bytes()),
             only_to_customer: mark.first_chunk::<4>().map(|asn| u32::from_be_bytes(*asn)),
-            next_hop: neighbor.map(|_| path.next_hop.address),
+            next_hop: neighbor.and_then(|_| path.next_hop.address.ip()),
         };
         if path.lost.is_none() {
             known.best = Some(route.clone());

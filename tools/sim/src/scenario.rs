@@ -8,7 +8,7 @@ use crate::policy::{self, Direction, PolicyBook, Rule};
 use crate::world::{Fabric, SECOND, World};
 use serde::{Deserialize, Serialize};
 use sluice_base::ip::V4Addr;
-use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
+use sluice_base::{AnyPrefix, IpPrefix, Ipv4Prefix, Prefix};
 use sluice_bgp::speaker::{Config, Input, NeighborConfig};
 use std::net::Ipv4Addr;
 
@@ -286,18 +286,18 @@ impl What {
             }),
             What::Announce { node, prefix } => with(world, node, |host, fabric| {
                 host.configure(fabric, |config: &mut Config| {
-                    if !config.networks.contains(&prefix) {
-                        config.networks.push(prefix);
+                    if !config.networks.contains(&prefix.into()) {
+                        config.networks.push(prefix.into());
                     }
                 });
             }),
             What::Withdraw { node, prefix } => with(world, node, |host, fabric| {
-                host.configure(fabric, |config: &mut Config| config.networks.retain(|p| *p != prefix));
+                host.configure(fabric, |config: &mut Config| config.networks.retain(|p| *p != prefix.into()));
             }),
             What::Bulk { node, count } => with(world, node, |host, fabric| {
                 host.configure(fabric, |config: &mut Config| {
-                    config.networks.retain(|p| !is_bulk(*p));
-                    config.networks.extend((0..count.min(MOST_BULK)).map(bulk));
+                    config.networks.retain(|p| !p.ip().is_some_and(is_bulk));
+                    config.networks.extend((0..count.min(MOST_BULK)).map(|n| AnyPrefix::from(bulk(n))));
                 });
             }),
             What::Drain => {

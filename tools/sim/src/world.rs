@@ -9,7 +9,7 @@ use crate::queue::{Event, Queue};
 use crate::rewrite::Rewrite;
 use crate::scenario::Step;
 use crate::tcp::{Arrived, Connections};
-use sluice_base::{Asn, IpPrefix, Metric, Rng, Tags};
+use sluice_base::{AnyPrefix, Asn, IpPrefix, Metric, Rng, Tags};
 use sluice_bgp::family::{Families, FamilyIndex};
 use sluice_bgp::session::State;
 use sluice_bgp::speaker::{Config, DefaultPolicy, NeighborConfig, Output};
@@ -164,7 +164,7 @@ impl World {
                 links.iter().map(|(link, side)| neighbor(&network, *link, usize::from(*side), &settings));
             let config = Config {
                 neighbors: neighbors.collect(),
-                networks: node.networks.clone(),
+                networks: node.networks.iter().copied().map(AnyPrefix::from).collect(),
                 ..Config::default()
             };
             let clock = Clock::new(node.clock_offset, node.clock_ppm);
@@ -337,7 +337,12 @@ pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) 
     let mut config = NeighborConfig::new(network::ipv4(link, 1 - side).into(), network::asn(peer));
     // Neighbours do not always agree.
     config.hold_time = settings.hold_time + 3 * (description.end(side) % 2) as u16;
-    config.offer(Families::of(|family| settings.ipv6 || family == FamilyIndex::IPV4));
+    let is_offered = |family| match family {
+        FamilyIndex::IPV4 => true,
+        FamilyIndex::IPV6 => settings.ipv6,
+        _ => false,
+    };
+    config.offer(Families::of(is_offered));
     config.next_hop_self = network.nodes[description.end(side) as usize].next_hop_self;
     config.relationship = description.neighbor_is(side);
     config.default_policy = Some(DefaultPolicy::Accept);

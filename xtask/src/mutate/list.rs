@@ -37,9 +37,11 @@ mutations! {
         "decision-path-length-inverted": "|c| c.path_length)" => "|c| Reverse(c.path_length))";
         "decision-origin-skipped": "keep(&mut field, Elimination::Origin, &mut lost, |c| c.origin);" => "";
         "decision-origin-inverted": "|c| c.origin)" => "|c| Reverse(c.origin))";
-        "decision-med-skipped": "keep_lowest_med(&mut field, &mut lost);" => "";
+        "decision-med-skipped": "keep_lowest_med(&mut field, self.rules.always_compare_med, &mut lost);" => "";
+        "decision-missing-med-best": "if self.missing_med_worst { u32::MAX } else { 0 }" => "0";
+        "decision-med-never-of-all": "(compares_all || n.neighbor_as == neighbor_as)" => "(n.neighbor_as == neighbor_as)";
         "decision-med-inverted": "n.med < med" => "n.med > med";
-        "decision-med-of-any-as": "n.neighbor_as == neighbor_as && " => "";
+        "decision-med-of-any-as": "(compares_all || n.neighbor_as == neighbor_as) && " => "";
         "decision-external-skipped": "keep(&mut field, Elimination::External, &mut lost, |c| info(c).internal);" => "";
         "decision-external-inverted": "|c| info(c).internal)" => "|c| !info(c).internal)";
         "decision-cost-skipped": "keep(&mut field, Elimination::InteriorCost, &mut lost, |c| c.cost);" => "";
@@ -86,14 +88,20 @@ mutations! {
         "pack-replaced-is-not-withdrawn": "source != Source::NONE && item.before != Source::NONE && item.before" => "false && item.before";
     }
     "shard/export.rs" {
-        "export-next-hop-not-rewritten": "self.is_own = !key.internal || originated" => "self.is_own = originated";
+        "export-next-hop-not-rewritten": "self.is_own = (!key.internal && !(key.transparent && !from_inside))\n            || originated" => "self.is_own = originated";
+        "export-route-server-is-next-hop": "&& !(key.transparent && !from_inside))" => ")";
+        "export-reflected-as-own": "originator: source.router_id," => "originator: RouterId(1),";
+        "export-cluster-missing": "(code::CLUSTER_LIST, reflection.is_some())," => "(code::CLUSTER_LIST, false),";
+        "export-neighbors-as-stays": "match key.overridden_as {" => "match key.overridden_as.filter(|_| false) {";
         "export-own-next-hop-inside": "(key.next_hop_self && !from_inside)" => "!from_inside";
-        "export-med-goes-on": "code::MULTI_EXIT_DISC if !key.internal && !originated && !route.has_own_med => {}" => "";
+        "export-med-goes-on": "code::MULTI_EXIT_DISC\n                    if !key.internal && !key.transparent && !originated && !route.has_own_med => {}" => "";
         "export-local-pref-inside-lost": "&local_pref.to_be_bytes()" => "&0u32.to_be_bytes()";
         "export-customers-routes-unmarked": "key.relationship.is_some_and(Relationship::marks_sent)" => "false";
     }
     "shard/export_view.rs" {
-        "export-internal-is-reflected": "!(self.internal && from_inside) && " => "(!from_inside || from_inside) && ";
+        "export-internal-is-reflected": "!is_inside || self" => "true || self";
+        "export-clients-hear-nothing-of-each-other": "(true, true) => self.between_clients," => "(true, true) => false,";
+        "export-others-hear-nothing-of-clients": "(from_client, to_clients) => from_client || to_clients," => "(_, to_clients) => to_clients,";
         "export-no-export-ignored": "core.sets[path.set].view.reach >= reach" => "(core.sets[path.set].view.reach >= reach || true)";
         "export-valley": "Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody," => "Some(Relationship::Peer | Relationship::Provider) => Reach::Customers,";
     }
@@ -114,7 +122,9 @@ mutations! {
         "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
     }
     "attributes/scan.rs" {
-        "reader-accepts-loops": "_ if self.path.has_loop => Verdict::Loop," => "";
+        "reader-accepts-loops": "_ if self.is_loop => Verdict::Loop," => "";
+        "reader-own-as-once-too-often": "self.path.loops > rules.allow_as_in.into();" => "self.path.loops > usize::from(rules.allow_as_in) + 1;";
+        "reader-cluster-is-the-router": "if is_originator { rules.router_id } else { rules.cluster_id }" => "rules.router_id";
         "reader-accepts-leaks": "_ if self.is_leak => Verdict::Leak," => "";
         "reader-ignores-missing-attributes": "self.check_mandatory(update, rules);" => "";
     }
@@ -160,7 +170,7 @@ mutations! {
         "export-non-transitive-communities-leave": "community[0] & NON_TRANSITIVE == 0" => "community[0] & NON_TRANSITIVE == 0 || true";
         "export-own-med-stripped": "&& !originated && !route.has_own_med => {}" => "&& !originated => {}";
         "export-policys-own-next-hop-ignored": "NextHopRule::Own => (self.is_own, self.is_third_party) = (true, false)," => "NextHopRule::Own => {}";
-        "export-policys-next-hop-ignored": "NextHopRule::Address(_) => self.is_own &= !route.next_hop.as_ref().is_some_and(is_of_family)," => "NextHopRule::Address(_) => {}";
+        "export-policys-next-hop-ignored": "NextHopRule::Address(_) => self.is_own = false," => "NextHopRule::Address(_) => {}";
     }
     "shard/exporter.rs" {
         "export-large-routes-not-to-old-speakers": "most <= SURELY_FITS || self.fits_exactly(core, view, outcome, best)" => "most <= SURELY_FITS";
@@ -201,7 +211,7 @@ mutations! {
     }
     "speaker/config.rs" {
         "external-neighbors-need-no-policy": "let is_trusted = self.peer_as == local_as || self.relationship.is_some();" => "let is_trusted = true;";
-        "bounds-end-sessions": "FamilyConfig { enabled: self.enabled, maximum_prefixes: other.maximum_prefixes }" => "self";
+        "bounds-end-sessions": "FamilyConfig { maximum_prefixes: other.maximum_prefixes, ..self }" => "self";
     }
     "speaker/limits.rs" {
         "bounds-reached-count-as-exceeded": "set.clone().find(|l| l.count > l.bound)" => "set.clone().find(|l| l.count >= l.bound)";
@@ -210,7 +220,7 @@ mutations! {
         "bounds-never-ask-again": "                self.ask_for_refresh(index, out);\n" => "";
     }
     "shard/rib.rs" {
-        "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(Address::Ip(hop.address)) }" => "NextHop::via(Address::Ip(hop.address))";
+        "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(hop.address) }" => "NextHop::via(hop.address)";
     }
     "shard/view.rs" {
         "view-advertised-as-received": "let view = ExportView { four_octet_as: true, ..(**view).clone() };" => "let view = ExportView { four_octet_as: true, internal: true, ..(**view).clone() };";
@@ -244,7 +254,7 @@ mutations! {
     "speaker/peers.rs" {
         "quiet-although-updates-come": "peer.read = read;\n            peer.last_update = now;" => "peer.read = read;";
         "number-given-too-early": "if is_retired && self.is_clean(index) {" => "if is_retired {";
-        "untold-family-ended-wrong": "put_end_of_rib(family, &mut octets);" => "put_end_of_rib(Family::Ipv4, &mut octets);";
+        "untold-family-ended-wrong": "put_end_of_rib(family, &self.identity.codes, &mut octets);" => "put_end_of_rib(crate::family::FamilyIndex::IPV4, &self.identity.codes, &mut octets);";
         "untold-family-not-reported": "out.push(event(address, PeerEvent::NoNextHop(family)));" => "";
     }
     "speaker/control.rs" {

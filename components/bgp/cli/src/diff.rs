@@ -6,9 +6,10 @@ use crate::idl::bgp::v1 as pb;
 use crate::pages::Pages;
 use crate::routes::{Part, RoutesArgs};
 use serde_json::{Value, json};
-use sluice_base::IpPrefix;
+use sluice_base::AnyPrefix;
 use sluice_cli::Values;
 use sluice_console::{Failure, Output};
+use sluice_xrl::idl::common::v1 as common;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -26,12 +27,12 @@ struct Listing<'a> {
 
 impl Listing<'_> {
     /// Returns the prefix of the next route; `None` at the end.
-    async fn peek(&mut self) -> Result<Option<IpPrefix>, Failure> {
+    async fn peek(&mut self) -> Result<Option<AnyPrefix>, Failure> {
         while self.routes.is_empty() {
             let Some(page) = self.pages.next(u64::MAX).await? else { return Ok(None) };
             self.routes = page.into();
         }
-        let net = self.routes.front().and_then(|route| route.net.as_ref()).map(IpPrefix::try_from);
+        let net = self.routes.front().and_then(|route| route.net.as_ref()).map(AnyPrefix::try_from);
         net.and_then(Result::ok)
             .map(Some)
             .ok_or_else(|| Failure::failed("BGP names a route without a prefix"))
@@ -55,9 +56,12 @@ pub async fn diff(client: &pb::BgpClient, values: &Values, out: &mut Output) -> 
     }
     let part = if values.has("received") { Part::Received } else { Part::Advertised };
     let asked = neighbors.each_ref().map(|neighbor| RoutesArgs::of_neighbor(values, neighbor, part));
-    let v6 = asked.iter().any(RoutesArgs::is_v6);
-    let [mut one, mut other] = asked
-        .map(|args| Listing { pages: Pages::new(client, args.into_request(v6)), routes: VecDeque::new() });
+    let named = asked.iter().map(RoutesArgs::family).find(|family| *family != common::Family::Ipv4);
+    let family = named.unwrap_or(common::Family::Ipv4);
+    let [mut one, mut other] = asked.map(|args| Listing {
+        pages: Pages::new(client, args.into_request(family)),
+        routes: VecDeque::new(),
+    });
     let with_next_hop = values.has("next-hop");
     // Both listings begin before the output does, so that an error is the whole output.
     one.peek().await?;
@@ -122,7 +126,7 @@ fn attributes(path: &pb::Path) -> [(&'static str, Option<String>); 11] {
     ]
 }
 
-fn text(prefix: IpPrefix, order: Ordering, found: &[Difference]) -> String {
+fn text(prefix: AnyPrefix, order: Ordering, found: &[Difference]) -> String {
     let mark = match order {
         Ordering::Less => '<',
         Ordering::Greater => '>',
@@ -136,7 +140,7 @@ fn text(prefix: IpPrefix, order: Ordering, found: &[Difference]) -> String {
     text
 }
 
-fn value(prefix: IpPrefix, order: Ordering, found: &[Difference]) -> Value {
+fn value(prefix: AnyPrefix, order: Ordering, found: &[Difference]) -> Value {
     let at = match order {
         Ordering::Less => "one",
         Ordering::Greater => "other",
@@ -162,7 +166,7 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(differences(&one, &other, true).len(), 3);
         assert_eq!(differences(&one, &one, true), []);
-        let prefix = "192.0.2.0/24".parse().expect("a prefix");
+        let prefix = "192.0.2.0/24".parse::<AnyPrefix>().expect("a prefix");
         assert_eq!(
             text(prefix, Ordering::Equal, &found),
             "! 192.0.2.0/24\n    med: 5 / none\n    communities: none / 65000:1 no-export"

@@ -8,7 +8,7 @@ mod cause;
 use crate::idl::bgp::v1 as pb;
 use crate::routes::{attributes, path_json};
 use serde_json::{Value, json};
-use sluice_base::{IpPrefix, XidPrefix};
+use sluice_base::{AnyPrefix, IpPrefix};
 use sluice_console::{Call, Failure, Output, addr};
 use sluice_policy_test::explain::Explanation;
 use sluice_policy_test::{Subject, Trial, report};
@@ -21,7 +21,7 @@ use std::net::IpAddr;
 
 /// The answers of the components.
 struct Answers {
-    prefix: IpPrefix,
+    prefix: AnyPrefix,
     bgp: pb::ExplainReply,
     neighbors: BTreeMap<String, pb::Neighbor>,
     /// The running configuration's policies; `None` if the manager does not answer.
@@ -33,13 +33,10 @@ struct Answers {
 /// Answers the question of a command line.
 pub async fn run(client: &pb::BgpClient, call: &Call<'_>, out: &mut Output) -> Result<(), Failure> {
     let text = call.values.text("prefix").unwrap_or_default();
-    let prefix: IpPrefix = text.parse().map_err(|error| {
-        Failure::usage(match text.parse::<XidPrefix>() {
-            Ok(xids) => format!("BGP has no routes of XIDs; `show routes {xids}` shows the RIB's"),
-            Err(_) => {
-                format!("`{text}` is no prefix: {error}; `show routes ADDRESS` finds an address's route")
-            }
-        })
+    let prefix: AnyPrefix = text.parse().map_err(|error| {
+        Failure::usage(format!(
+            "`{text}` is no prefix and no XID: {error}; `show routes ADDRESS` finds an address's route"
+        ))
     })?;
     let answers = ask(client, call, prefix).await?;
     if out.is_json() {
@@ -50,7 +47,7 @@ pub async fn run(client: &pb::BgpClient, call: &Call<'_>, out: &mut Output) -> R
     Ok(())
 }
 
-async fn ask(client: &pb::BgpClient, call: &Call<'_>, prefix: IpPrefix) -> Result<Answers, Failure> {
+async fn ask(client: &pb::BgpClient, call: &Call<'_>, prefix: AnyPrefix) -> Result<Answers, Failure> {
     let word = |name| call.values.text(name).map(String::from).unwrap_or_default();
     let request = pb::ExplainRequest { net: Some(prefix.into()), from: word("from"), to: word("to") };
     let bgp = client.explain(request).await?;
@@ -58,8 +55,6 @@ async fn ask(client: &pb::BgpClient, call: &Call<'_>, prefix: IpPrefix) -> Resul
     let rib = rib::RibClient::new(&call.router, "rib").with_deadline(call.timeout);
     let fea = fea::FibClient::new(&call.router, "fea").with_deadline(call.timeout);
     let routes = rib.get_routes(rib::GetRoutesRequest { exact: Some(prefix.into()), ..Default::default() });
-    let family = common::Family::from(prefix.family()).into();
-    let request = fea::GetKernelRoutesRequest { family, exact: Some(prefix.into()), ..Default::default() };
     // What does not answer has no part in the explanation; BGP has answered.
     Ok(Answers {
         prefix,
@@ -67,8 +62,16 @@ async fn ask(client: &pb::BgpClient, call: &Call<'_>, prefix: IpPrefix) -> Resul
         neighbors: neighbors.into_iter().map(|n| (n.address.clone(), n)).collect(),
         policies: running(call).await.and_then(|configuration| Trial::read(&configuration).ok()),
         rib: routes.await.map(|reply| reply.routes).unwrap_or_default(),
-        kernel: fea.get_kernel_routes(request).await.map(|reply| reply.routes).unwrap_or_default(),
+        kernel: kernel_routes(&fea, prefix).await,
     })
+}
+
+/// Returns the kernel's routes of a prefix. The kernel has none of XIDs.
+async fn kernel_routes(client: &fea::FibClient, prefix: AnyPrefix) -> Vec<fea::KernelRoute> {
+    let Some(prefix) = prefix.ip() else { return Vec::new() };
+    let family = common::Family::from(prefix.family()).into();
+    let request = fea::GetKernelRoutesRequest { family, exact: Some(prefix.into()), ..Default::default() };
+    client.get_kernel_routes(request).await.map(|reply| reply.routes).unwrap_or_default()
 }
 
 /// Returns the running configuration; `None` if the manager does not answer.
@@ -88,7 +91,7 @@ async fn running(call: &Call<'_>) -> Option<Value> {
 }
 
 impl Answers {
-    /// Returns the steps of a neighbor's policies on a path.
+    /// Returns the steps of a neighbor's policies on a path. Trials of policies know IP prefixes only: for XIDs, no steps are shown.
     fn steps(
         &self,
         neighbor: &str,
@@ -99,14 +102,16 @@ impl Answers {
         let (Some(trial), Some(known)) = (&self.policies, self.neighbors.get(neighbor)) else {
             return Vec::new();
         };
-        let Ok(address) = neighbor.parse::<IpAddr>() else { return Vec::new() };
+        let (Ok(address), Some(prefix)) = (neighbor.parse::<IpAddr>(), self.prefix.ip()) else {
+            return Vec::new();
+        };
         let names = if is_import { &known.import } else { &known.export };
         let present = self.bgp.present.iter().filter_map(|net| IpPrefix::try_from(net).ok());
         let subject = Subject {
             present: present.collect(),
             octets: canonical.to_vec(),
             next_hop: path.next_hop.parse().ok(),
-            ..Subject::new(self.prefix)
+            ..Subject::new(prefix)
         };
         trial.chain(names, address, subject)
     }

@@ -49,7 +49,7 @@ fn explain() -> Command {
         "explain",
         "Why a prefix has the route that it has, from the wire to the kernel, and who is sent it",
     )
-    .argument("prefix", Kind::Place, true, "the prefix")
+    .argument("prefix", Kind::Place, true, "the prefix, or the XID")
     .choice_of("from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
     .choice_of("to", Kind::Addr, Some(neighbors()), "only what this neighbor is sent")
 }
@@ -73,6 +73,7 @@ fn show_neighbor() -> Command {
             Some('6'),
             "with routes: IPv6 instead of IPv4, where the neighbor's address does not say so",
         )
+        .flag("xid", None, "with routes: XIDs instead of IP prefixes")
         .also("neighbors")
 }
 
@@ -88,6 +89,7 @@ fn show_diff() -> Command {
         .choice_of("as-path", Kind::Text, None, "only paths that match a regular expression")
         .choice_of("origin-as", Kind::Number, None, "only paths that end in this AS")
         .flag("v6", Some('6'), "IPv6 instead of IPv4, where no address says so")
+        .flag("xid", None, "XIDs instead of IP prefixes")
 }
 
 fn show_routes() -> Command {
@@ -95,11 +97,12 @@ fn show_routes() -> Command {
         "show bgp routes",
         "BGP's own routes by prefix, the best path first; one prefix with all attributes",
     )
-    .argument("place", Kind::Place, false, "a prefix, or an address (its longest match)")
+    .argument("place", Kind::Place, false, "a prefix, or an address or XID (its longest match)")
     .flag("longer", None, "the prefix and all inside it")
     .choice_of("received-from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
     .choice_of("advertised-to", Kind::Addr, Some(neighbors()), "only routes that this neighbor was told")
     .flag("v6", Some('6'), "IPv6 instead of IPv4, where no prefix says so")
+    .flag("xid", None, "XIDs instead of IP prefixes, where no prefix says so")
     .choice_of("limit", Kind::Number, None, "at most this many prefixes")
     .flag("detail", None, "all attributes, and why a path is not the best")
     .choice_of("community", Kind::Text, None, "only paths with it: 65000:1, 65000:1:2, no-export, ...")
@@ -163,12 +166,12 @@ mod tests {
             ("show bgp n", "neighbor"),
             (
                 "show bgp neighbor ",
-                "<address> accepted advertised advertised-routes as-path community detail origin-as received received-routes rejected v6",
+                "<address> accepted advertised advertised-routes as-path community detail origin-as received received-routes rejected v6 xid",
             ),
             ("show ip ", "bgp interface route"),
             (
                 "show bgp routes --",
-                "--advertised-to --as-path --community --detail --limit --longer --origin-as --received-from --v6 <place>",
+                "--advertised-to --as-path --community --detail --limit --longer --origin-as --received-from --v6 --xid <place>",
             ),
             ("show bgp routes received-from ", "<received-from>"),
         ] {

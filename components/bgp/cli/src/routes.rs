@@ -3,7 +3,7 @@
 use crate::idl::bgp::v1 as pb;
 use crate::pages::Pages;
 use serde_json::{Value, json};
-use sluice_base::IpPrefix;
+use sluice_base::{AnyPrefix, FamilyId, IpPrefix, Xid};
 use sluice_cli::Values;
 use sluice_console::{Failure, Output, net as prefix_text};
 use sluice_xrl::idl::common::v1 as common;
@@ -26,7 +26,7 @@ pub struct RoutesArgs {
     place: Option<String>,
     longer: bool,
     detail: bool,
-    v6: bool,
+    family: common::Family,
     limit: Option<u64>,
     request: pb::GetRoutesRequest,
 }
@@ -39,7 +39,7 @@ impl RoutesArgs {
             place: values.text("place").map(String::from),
             longer: values.has("longer"),
             detail: values.has("detail"),
-            v6: values.has("v6"),
+            family: asked_family(values),
             limit: values.number("limit"),
             request: pb::GetRoutesRequest {
                 received_from: text("received-from"),
@@ -67,24 +67,59 @@ impl RoutesArgs {
             Part::Received | Part::Advertised => pb::Verdict::Any,
         }
         .into();
-        args.v6 = address.contains(':') || args.v6;
+        if address.contains(':') && args.family == common::Family::Ipv4 {
+            args.family = common::Family::Ipv6;
+        }
         args
     }
 
     /// Returns the request for all the routes of a family.
-    pub fn into_request(self, v6: bool) -> pb::GetRoutesRequest {
-        pb::GetRoutesRequest { family: family(v6).into(), ..self.request }
+    pub fn into_request(self, family: common::Family) -> pb::GetRoutesRequest {
+        pb::GetRoutesRequest { family: family.into(), ..self.request }
     }
 
-    /// Returns true if the routes are IPv6.
-    pub fn is_v6(&self) -> bool {
-        self.v6
+    /// Returns the family of the routes.
+    pub fn family(&self) -> common::Family {
+        self.family
     }
 }
 
-/// Returns an address family.
-fn family(v6: bool) -> common::Family {
-    if v6 { common::Family::Ipv6 } else { common::Family::Ipv4 }
+/// Returns the family that the flags of a command line ask for.
+fn asked_family(values: &Values) -> common::Family {
+    match (values.has("xid"), values.has("v6")) {
+        (true, _) => common::Family::Xid,
+        (false, true) => common::Family::Ipv6,
+        (false, false) => common::Family::Ipv4,
+    }
+}
+
+/// Returns the prefix that a word of a command line names, and the routes that are meant by it: those of a prefix, or the one by which an
+/// address or an XID is forwarded.
+fn place(text: &str, longer: bool) -> Result<(AnyPrefix, pb::Match), Failure> {
+    let of_prefix = if longer { pb::Match::Longer } else { pb::Match::Exact };
+    if let Ok(addr) = text.parse::<std::net::IpAddr>() {
+        let width = if addr.is_ipv4() { 32 } else { 128 };
+        let prefix = IpPrefix::new(addr, width).map(AnyPrefix::from);
+        return prefix
+            .map(|prefix| (prefix, pb::Match::Longest))
+            .ok_or_else(|| Failure::failed("no address"));
+    }
+    match text.parse::<AnyPrefix>() {
+        Ok(prefix) if text.parse::<Xid>().is_ok() => Ok((prefix, pb::Match::Longest)),
+        Ok(prefix) => Ok((prefix, of_prefix)),
+        Err(error) => {
+            Err(Failure::failed(format!("`{text}` is neither an address, a prefix nor an XID: {error}")))
+        }
+    }
+}
+
+/// Returns the family of a prefix.
+fn family_of(prefix: AnyPrefix) -> common::Family {
+    match prefix.family() {
+        FamilyId::IPV6 => common::Family::Ipv6,
+        FamilyId::XID => common::Family::Xid,
+        _ => common::Family::Ipv4,
+    }
 }
 
 pub fn path_json(p: &pb::Path) -> Value {
@@ -104,12 +139,16 @@ pub fn path_json(p: &pb::Path) -> Value {
 }
 
 /// Returns the widths of address columns by family.
-fn widths(v6: bool) -> (usize, usize) {
-    if v6 { (32, 26) } else { (18, 15) }
+fn widths(family: common::Family) -> (usize, usize) {
+    match family {
+        common::Family::Xid => (45, 45),
+        common::Family::Ipv6 => (32, 26),
+        _ => (18, 15),
+    }
 }
 
-fn heading(v6: bool) -> String {
-    let (net, hop) = widths(v6);
+fn heading(family: common::Family) -> String {
+    let (net, hop) = widths(family);
     format!(
         "*: best, s: stale, !: next hop not reachable\n  {:<net$} {:<hop$} {:>5} {:>10} AS path and origin (i, e, ?)\n",
         "prefix", "next hop", "pref", "MED"
@@ -117,8 +156,8 @@ fn heading(v6: bool) -> String {
 }
 
 /// The paths of a route, a line each; the prefix stands in the first.
-fn lines(route: &pb::Route, v6: bool) -> String {
-    let (width, hop) = widths(v6);
+fn lines(route: &pb::Route, family: common::Family) -> String {
+    let (width, hop) = widths(family);
     let mut net = prefix_text(route.net.as_ref());
     let mut text = String::new();
     for p in &route.paths {
@@ -217,22 +256,16 @@ pub fn attributes(p: &pb::Path, indent: &str, text: &mut String) {
 pub async fn routes(client: &pb::BgpClient, args: RoutesArgs, out: &mut Output) -> Result<(), Failure> {
     let (net, kind) = match &args.place {
         None => (None, pb::Match::Exact),
-        Some(text) => match (text.parse::<std::net::IpAddr>(), text.parse::<IpPrefix>()) {
-            (Ok(addr), _) => {
-                let width = if addr.is_ipv4() { 32 } else { 128 };
-                (IpPrefix::new(addr, width), pb::Match::Longest)
-            }
-            (_, Ok(prefix)) => (Some(prefix), if args.longer { pb::Match::Longer } else { pb::Match::Exact }),
-            (_, Err(e)) => {
-                return Err(Failure::failed(format!("`{text}` is neither an address nor a prefix: {e}")));
-            }
-        },
+        Some(text) => {
+            let (net, kind) = place(text, args.longer)?;
+            (Some(net), kind)
+        }
     };
-    let v6 = net.map_or(args.v6, |net| net.addr().is_ipv6());
+    let family = net.map_or(args.family, family_of);
     // One route that is asked for by name is shown in full.
     let in_full = args.detail || (net.is_some() && kind != pb::Match::Longer);
     let request = pb::GetRoutesRequest {
-        family: family(v6).into(),
+        family: family.into(),
         net: net.map(Into::into),
         r#match: kind.into(),
         ..args.request
@@ -243,7 +276,7 @@ pub async fn routes(client: &pb::BgpClient, args: RoutesArgs, out: &mut Output) 
     while left > 0 {
         let Some(page) = pages.next(left).await? else { break };
         if is_first {
-            let heading = if in_full || page.is_empty() { String::new() } else { heading(v6) };
+            let heading = if in_full || page.is_empty() { String::new() } else { heading(family) };
             out.begin_list("routes", &heading);
             is_first = false;
         }
@@ -252,7 +285,7 @@ pub async fn routes(client: &pb::BgpClient, args: RoutesArgs, out: &mut Output) 
                 let paths: Vec<_> = route.paths.iter().map(path_json).collect();
                 json!({ "prefix": prefix_text(route.net.as_ref()), "paths": paths })
             };
-            let text = || if in_full { detail(route) } else { lines(route, v6) };
+            let text = || if in_full { detail(route) } else { lines(route, family) };
             out.element(|| text().trim_end().to_string(), value);
         }
         left = left.saturating_sub(page.len() as u64);

@@ -7,7 +7,11 @@ use sluice_xrl::idl::common::v1 as common;
 
 /// Returns the name of an address family.
 pub fn family(number: i32) -> &'static str {
-    if number == common::Family::Ipv6 as i32 { "ipv6" } else { "ipv4" }
+    match common::Family::try_from(number) {
+        Ok(common::Family::Ipv6) => "ipv6",
+        Ok(common::Family::Xid) => "xid",
+        _ => "ipv4",
+    }
 }
 
 fn counts(n: &pb::Neighbor, of: impl Fn(&pb::NeighborFamily) -> u64) -> String {

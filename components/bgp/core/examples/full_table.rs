@@ -16,6 +16,7 @@ use sluice_base::{
     RouteBatch, RouterId,
 };
 use sluice_bgp::endpoints::Endpoints;
+use sluice_bgp::family::FamilyCodes;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
@@ -195,7 +196,15 @@ fn main() {
     let Some(streams) = (0..feeds).map(stream).collect::<Option<Vec<_>>>() else { return };
     println!("feed: {} MB; {feeds} feeds, {receivers} receivers", streams[0].len() >> 20);
 
-    let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, tables, source: 1 };
+    let identity = Identity {
+        local_as: Asn(65001),
+        router_id: RouterId(1),
+        seed: 7,
+        tables,
+        source: 1,
+        codes: FamilyCodes::DEFAULT,
+        decision: Default::default(),
+    };
     let address = |n: usize| IpAddr::from([10, 0, 0, n as u8 + 2]);
     let asn = |n: usize| if n < feeds { Asn(FEED_AS) } else { Asn(65002 + n as u32) };
     let neighbors = (0..feeds + receivers).map(|n| NeighborConfig {

@@ -11,7 +11,7 @@ use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
 use core::fmt;
-use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance};
+use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
 
 /// A prefix as a latency profile notes it: the prefix, true if it is withdrawn, and the event.
 pub type Traced = (IpPrefix, bool, Provenance);
@@ -245,6 +245,8 @@ pub struct Batches {
     pub ipv4: Batch<Ipv4Prefix>,
     /// IPv6 unicast.
     pub ipv6: Batch<Ipv6Prefix>,
+    /// XIDs.
+    pub xid: Batch<XidPrefix>,
     /// The family of labels, which tests have.
     #[cfg(feature = "labels")]
     pub labels: Batch<crate::labels::Label>,
@@ -255,6 +257,7 @@ impl Batches {
         ByFamily::new([
             &self.ipv4,
             &self.ipv6,
+            &self.xid,
             #[cfg(feature = "labels")]
             &self.labels,
         ])
@@ -264,6 +267,7 @@ impl Batches {
         ByFamily::new([
             &mut self.ipv4,
             &mut self.ipv6,
+            &mut self.xid,
             #[cfg(feature = "labels")]
             &mut self.labels,
         ])

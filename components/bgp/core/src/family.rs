@@ -7,32 +7,30 @@
 
 use crate::endpoints::{Endpoints, OwnNextHop};
 use crate::wire::multiprotocol::NextHop;
-use crate::wire::{AFI_IPV4, AFI_IPV6, FamilyKey, SAFI_UNICAST, WireError};
+use crate::wire::{AFI_IPV4, AFI_IPV6, AFI_XID, FamilyKey, SAFI_UNICAST, SAFI_XID, WireError};
 use core::fmt;
 use core::ops::{Index, IndexMut};
 use serde::{Deserialize, Serialize};
-use sluice_base::{Family, FamilyId};
+use sluice_base::{Family, FamilyId, Xid};
 
 /// The number of rows.
-const COUNT: usize = if cfg!(feature = "labels") { 3 } else { 2 };
+const COUNT: usize = if cfg!(feature = "labels") { 4 } else { 3 };
 
 /// An address family that this BGP speaks.
 #[derive(Clone, Copy, Debug)]
 pub struct FamilyRow {
     /// The number of the family's keys.
     pub id: FamilyId,
-    /// Address family identifier.
-    pub afi: u16,
-    /// Subsequent address family identifier.
-    pub safi: u8,
+    /// Address family identifier and subsequent address family identifier, unless a router is configured to use others ([`FamilyCodes`]).
+    pub code: FamilyCode,
     /// The name in events and views.
     pub name: &'static str,
-    /// The IP family of the routes' next hops.
-    pub hops: Family,
+    /// The family of the routes' next hops.
+    pub hops: FamilyId,
     /// Reads the next hop of an MP_REACH_NLRI, which begins at an offset of the message body.
     pub next_hop: fn(&[u8], usize) -> Result<NextHop, WireError>,
-    /// Makes the router's own next hop towards a peer.
-    pub own_next_hop: fn(&Endpoints) -> OwnNextHop,
+    /// Makes the router's own next hop towards a peer, of the session's addresses or of the configured XID.
+    pub own_next_hop: fn(&Endpoints, Option<Xid>) -> OwnNextHop,
     /// Explains that no routes of the family are announced to a neighbor.
     pub no_next_hop: &'static str,
 }
@@ -41,33 +39,39 @@ pub struct FamilyRow {
 pub static FAMILIES: [FamilyRow; COUNT] = [
     FamilyRow {
         id: FamilyId::IPV4,
-        afi: AFI_IPV4,
-        safi: SAFI_UNICAST,
+        code: FamilyCode { afi: AFI_IPV4, safi: SAFI_UNICAST },
         name: "ipv4",
-        hops: Family::Ipv4,
+        hops: FamilyId::IPV4,
         next_hop: NextHop::decode_ipv4,
-        own_next_hop: Endpoints::next_hop_ipv4,
+        own_next_hop: |endpoints, _| endpoints.next_hop_ipv4(),
         no_next_hop: "this router has no IPv4 address on the session's interface to be the next hop",
     },
     FamilyRow {
         id: FamilyId::IPV6,
-        afi: AFI_IPV6,
-        safi: SAFI_UNICAST,
+        code: FamilyCode { afi: AFI_IPV6, safi: SAFI_UNICAST },
         name: "ipv6",
-        hops: Family::Ipv6,
+        hops: FamilyId::IPV6,
         next_hop: NextHop::decode_ipv6,
-        own_next_hop: Endpoints::next_hop_ipv6,
+        own_next_hop: |endpoints, _| endpoints.next_hop_ipv6(),
         no_next_hop: "this router has no IPv6 address on the session's interface to be the next hop",
+    },
+    FamilyRow {
+        id: FamilyId::XID,
+        code: FamilyCode { afi: AFI_XID, safi: SAFI_XID },
+        name: "xid",
+        hops: FamilyId::XID,
+        next_hop: NextHop::decode_xid,
+        own_next_hop: |_, xid| xid.iter().flat_map(|xid| xid.octets()).collect(),
+        no_next_hop: "no XID is configured to be the next hop (`xid next-hop` of the neighbor or its group)",
     },
     #[cfg(feature = "labels")]
     FamilyRow {
         id: <crate::labels::Label as sluice_base::Prefix>::ID,
-        afi: <crate::labels::Label as FamilyKey>::AFI,
-        safi: SAFI_UNICAST,
+        code: FamilyCode { afi: <crate::labels::Label as FamilyKey>::AFI, safi: SAFI_UNICAST },
         name: "labels",
-        hops: Family::Ipv4,
+        hops: FamilyId::IPV4,
         next_hop: NextHop::decode_ipv4,
-        own_next_hop: Endpoints::next_hop_ipv4,
+        own_next_hop: |endpoints, _| endpoints.next_hop_ipv4(),
         no_next_hop: "this router has no IPv4 address on the session's interface to be the next hop",
     },
 ];
@@ -82,24 +86,26 @@ impl FamilyIndex {
     pub const IPV4: FamilyIndex = FamilyIndex(0);
     /// IPv6 unicast.
     pub const IPV6: FamilyIndex = FamilyIndex(1);
+    /// XIDs of XIA's principals.
+    pub const XID: FamilyIndex = FamilyIndex(2);
     /// The family of labels, which tests have.
     #[cfg(feature = "labels")]
-    pub const LABELS: FamilyIndex = FamilyIndex(2);
+    pub const LABELS: FamilyIndex = FamilyIndex(3);
 
     /// Iterates over all families, in the order of their rows.
     pub fn all() -> impl DoubleEndedIterator<Item = FamilyIndex> + Clone {
         (0..COUNT as u8).map(FamilyIndex)
     }
 
-    /// Returns the family of these identifiers; `None` if it has no row.
-    pub fn on_wire(afi: u16, safi: u8) -> Option<FamilyIndex> {
-        Self::all().find(|family| (family.row().afi, family.row().safi) == (afi, safi))
+    /// Returns the family of keys with a number; `None` if the family has no row.
+    pub fn with_id(id: FamilyId) -> Option<FamilyIndex> {
+        Self::all().find(|family| family.row().id == id)
     }
 
     /// Returns the family of a key.
     pub fn of<P: FamilyKey>() -> FamilyIndex {
         // Keys without a row are in no table.
-        Self::on_wire(P::AFI, P::SAFI).unwrap_or(FamilyIndex::IPV4)
+        Self::with_id(P::ID).unwrap_or(FamilyIndex::IPV4)
     }
 
     /// Returns the family's row.
@@ -219,6 +225,66 @@ impl<T, F: Into<FamilyIndex>> IndexMut<F> for ByFamily<T> {
     }
 }
 
+/// A family on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct FamilyCode {
+    /// Address family identifier.
+    pub afi: u16,
+    /// Subsequent address family identifier.
+    pub safi: u8,
+}
+
+impl FamilyCode {
+    /// Returns the octets, AFI first.
+    pub const fn octets(self) -> [u8; 3] {
+        let [high, low] = self.afi.to_be_bytes();
+        [high, low, self.safi]
+    }
+}
+
+/// The families on a router's wire: those of the rows, but for the family of XIDs, whose numbers nobody has assigned.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FamilyCodes(ByFamily<FamilyCode>);
+
+impl FamilyCodes {
+    /// The identifiers of the rows.
+    pub const DEFAULT: FamilyCodes = {
+        let mut codes = [FamilyCode { afi: 0, safi: 0 }; COUNT];
+        let mut place = 0;
+        while place < COUNT {
+            codes[place] = FAMILIES[place].code;
+            place += 1;
+        }
+        FamilyCodes(ByFamily(codes))
+    };
+
+    /// Returns the identifiers with others for the family of XIDs.
+    #[must_use]
+    pub fn with_xid(mut self, code: FamilyCode) -> Self {
+        self.0[FamilyIndex::XID] = code;
+        self
+    }
+
+    /// Returns the family of these identifiers; `None` if they are of none.
+    #[inline]
+    pub fn family(&self, afi: u16, safi: u8) -> Option<FamilyIndex> {
+        FamilyIndex::all().find(|family| self.of(*family) == FamilyCode { afi, safi })
+    }
+
+    /// Returns a family's identifiers.
+    #[inline]
+    pub fn of(&self, family: FamilyIndex) -> FamilyCode {
+        self.0[family]
+    }
+}
+
+impl Default for FamilyCodes {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 /// A set of families.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -292,19 +358,24 @@ mod tests {
             FamilyIndex::deserialize(octet).map_err(|error| error.to_string())
         };
         assert_eq!(read(1), Ok(FamilyIndex::IPV6));
-        assert_eq!(read(9), Err("expected a family from 0 to 1, found 9".into()));
+        assert!(read(9).unwrap_err().starts_with("expected a family from 0 to"));
     }
 
     #[test]
     fn rows_are_found_by_their_identifiers() {
+        let codes = FamilyCodes::default();
         for family in FamilyIndex::all() {
             let row = family.row();
-            assert_eq!(FamilyIndex::on_wire(row.afi, row.safi), Some(family));
+            assert_eq!(codes.family(row.code.afi, row.code.safi), Some(family));
+            assert_eq!(FamilyIndex::with_id(row.id), Some(family));
             assert_eq!(family.to_string(), row.name);
             assert!(FamilyIndex::all().all(|other| other == family || other.row().id != row.id));
         }
-        assert_eq!(FamilyIndex::on_wire(AFI_IPV4, 2), None);
-        assert_eq!(FamilyIndex::on_wire(0xc0de, 241), None);
+        assert_eq!(codes.family(AFI_IPV4, 2), None);
+        assert_eq!(codes.family(0xc0de, 241), Some(FamilyIndex::XID));
+        let others = codes.with_xid(FamilyCode { afi: 16_400, safi: 254 });
+        assert_eq!(others.family(16_400, 254), Some(FamilyIndex::XID));
+        assert_eq!((others.family(0xc0de, 241), others.family(AFI_IPV6, 1)), (None, Some(FamilyIndex::IPV6)));
         for family in Family::ALL {
             assert_eq!(FamilyIndex::from(family).row().id, family.into());
         }
@@ -313,7 +384,8 @@ mod tests {
     #[test]
     fn sets_of_families() {
         let (one, all) = (Families::only(Family::Ipv6), Families::ALL);
-        assert_eq!(all.without(one).iter().collect::<Vec<_>>(), [FamilyIndex::IPV4]);
+        assert!(!all.without(one).has(FamilyIndex::IPV6) && all.without(one).has(FamilyIndex::XID));
+        assert_eq!(Families::only(Family::Ipv4).iter().collect::<Vec<_>>(), [FamilyIndex::IPV4]);
         assert_eq!(all.and(one), one);
         assert!(Families::default().is_empty() && one.without(all).is_empty() && !one.is_empty());
         let mut set = Families::default();

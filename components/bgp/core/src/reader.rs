@@ -13,7 +13,7 @@ use crate::wire::notification::{code, update as subcode};
 use crate::wire::{Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, Update, WireError, header};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance};
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
 use smallvec::SmallVec;
 
 /// The counters of the reader.
@@ -170,7 +170,7 @@ impl Reader {
         }
         batches.iter_mut().for_each(|batches| batches.end_event(provenance));
         Ok(Remarks {
-            end_of_rib: end_of_rib(&update, &scan),
+            end_of_rib: self.end_of_rib(&update, &scan),
             malformed: scan.error.map(|(_, error)| (error, withdraw)),
         })
     }
@@ -226,6 +226,9 @@ impl Reader {
             (Some(FamilyIndex::IPV6), wanted) => {
                 self.withdraw(Nlri::<Ipv6Prefix>::new(field, offset), wanted, batches)
             }
+            (Some(FamilyIndex::XID), wanted) => {
+                self.withdraw(Nlri::<XidPrefix>::new(field, offset), wanted, batches)
+            }
             #[cfg(feature = "labels")]
             (Some(FamilyIndex::LABELS), wanted) => {
                 self.withdraw(Nlri::<crate::labels::Label>::new(field, offset), wanted, batches)
@@ -236,7 +239,7 @@ impl Reader {
 
     /// Returns the family of these identifiers, and true if its routes are read: both sides agreed on it.
     fn agreed(&self, afi: u16, safi: u8) -> (Option<FamilyIndex>, bool) {
-        let family = FamilyIndex::on_wire(afi, safi);
+        let family = self.rules.codes.family(afi, safi);
         (family, family.is_some_and(|family| self.rules.families.has(family)))
     }
 
@@ -254,6 +257,9 @@ impl Reader {
             }
             (Some(FamilyIndex::IPV6), wanted) => {
                 self.announce(Nlri::<Ipv6Prefix>::new(field, offset), wanted, good, batches)
+            }
+            (Some(FamilyIndex::XID), wanted) => {
+                self.announce(Nlri::<XidPrefix>::new(field, offset), wanted, good, batches)
             }
             #[cfg(feature = "labels")]
             (Some(FamilyIndex::LABELS), wanted) => {
@@ -336,13 +342,13 @@ impl Reader {
         let [to, from] = batches.get_disjoint_mut([table, other]).ok()?;
         Some(P::batch_mut(to).copy_set(P::batch(from), set))
     }
-}
 
-/// The family whose End-of-RIB marker this is: an MP_UNREACH_NLRI without prefixes, alone.
-fn end_of_rib(update: &Update<'_>, scan: &Scan<'_>) -> Option<FamilyIndex> {
-    let unreach = scan.mp_unreach.filter(|u| u.withdrawn.is_empty())?;
-    let alone = update.withdrawn.is_empty() && update.nlri.is_empty() && scan.mp_reach.is_none();
-    FamilyIndex::on_wire(unreach.afi, unreach.safi).filter(|_| alone)
+    /// The family whose End-of-RIB marker this is: an MP_UNREACH_NLRI without prefixes, alone.
+    fn end_of_rib(&self, update: &Update<'_>, scan: &Scan<'_>) -> Option<FamilyIndex> {
+        let unreach = scan.mp_unreach.filter(|u| u.withdrawn.is_empty())?;
+        let alone = update.withdrawn.is_empty() && update.nlri.is_empty() && scan.mp_reach.is_none();
+        self.rules.codes.family(unreach.afi, unreach.safi).filter(|_| alone)
+    }
 }
 
 /// RFC 4271, section 6.3, and RFC 7606, section 5.3: prefixes that cannot be read end the session.

@@ -3,7 +3,7 @@
 //! The writer has no queue. The driver requests octets when the peer's socket can take octets; a slow peer is a cursor that
 //! stands still.
 
-use crate::family::{ByFamily, Families, FamilyIndex};
+use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use crate::shard::{PeerIndex, Sent};
 use crate::table::Table;
 use crate::wire::attribute::{Flags, code};
@@ -19,19 +19,21 @@ pub struct Writer {
     /// The number of tables, and the number that have sent all their routes of each family.
     tables: usize,
     told: ByFamily<usize>,
+    /// The families on the wire.
+    codes: FamilyCodes,
     /// The counts of sent messages in this session.
     pub sent: Sent,
 }
 
 impl Writer {
     /// Makes the writer of a new session.
-    pub fn new(peer: PeerIndex, tables: usize) -> Self {
-        Writer { peer, turn: 0, tables, told: ByFamily::default(), sent: Sent::default() }
+    pub fn new(peer: PeerIndex, tables: usize, codes: FamilyCodes) -> Self {
+        Writer { peer, turn: 0, tables, told: ByFamily::default(), codes, sent: Sent::default() }
     }
 
     /// Makes the writer of a session from before a live upgrade: all routes are advertised, and `sent` counts the messages.
-    pub fn resumed(peer: PeerIndex, tables: usize, sent: Sent) -> Self {
-        Writer { told: ByFamily::from_fn(|_| tables), sent, ..Writer::new(peer, tables) }
+    pub fn resumed(peer: PeerIndex, tables: usize, codes: FamilyCodes, sent: Sent) -> Self {
+        Writer { told: ByFamily::from_fn(|_| tables), sent, ..Writer::new(peer, tables, codes) }
     }
 
     /// Returns the peer's number.
@@ -59,7 +61,7 @@ impl Writer {
         for family in families.iter() {
             self.told[family] += 1;
             if self.told[family] == self.tables {
-                put_end_of_rib(family, out);
+                put_end_of_rib(family, &self.codes, out);
                 self.sent.updates += 1;
             }
         }
@@ -67,14 +69,13 @@ impl Writer {
 }
 
 /// Appends the End-of-RIB marker (RFC 4724, section 2).
-pub fn put_end_of_rib(family: FamilyIndex, out: &mut Vec<u8>) {
+pub fn put_end_of_rib(family: FamilyIndex, codes: &FamilyCodes, out: &mut Vec<u8>) {
     let at = header::start(out, MessageType::Update);
     if family == FamilyIndex::IPV4 {
         out.extend_from_slice(&[0, 0, 0, 0]);
     } else {
-        let row = family.row();
-        let [a, b] = row.afi.to_be_bytes();
-        out.extend_from_slice(&[0, 0, 0, 6, Flags::OPTIONAL, code::MP_UNREACH_NLRI, 3, a, b, row.safi]);
+        let [a, b, safi] = codes.of(family).octets();
+        out.extend_from_slice(&[0, 0, 0, 6, Flags::OPTIONAL, code::MP_UNREACH_NLRI, 3, a, b, safi]);
     }
     header::finish(out, at);
 }

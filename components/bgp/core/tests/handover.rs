@@ -5,7 +5,7 @@
 mod world;
 
 use proptest::prelude::*;
-use sluice_base::{Duration, IpPrefix, Ipv4Prefix, Ipv6Prefix};
+use sluice_base::{AnyPrefix, Duration, FamilyId, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_bgp::shard::RouteView;
 use sluice_bgp::speaker::{Identity, Output, Speaker};
 use sluice_bgp::table::Sharded;
@@ -77,6 +77,7 @@ fn hand_over(world: &mut World, router: usize, tables: u16, neighbors: &[&str]) 
     after.import(now, state, &mut out);
     assert_eq!(content::<Ipv4Prefix>(before), content::<Ipv4Prefix>(&after));
     assert_eq!(content::<Ipv6Prefix>(before), content::<Ipv6Prefix>(&after));
+    assert_eq!(content::<XidPrefix>(before), content::<XidPrefix>(&after));
     for neighbor in neighbors {
         let address = neighbor.parse().unwrap();
         let view = |speaker: &Speaker| speaker.neighbor(address).unwrap();
@@ -106,14 +107,19 @@ fn live(
     addresses: &Addresses,
     steps: &[Step],
     hand_overs: &[(usize, u16)],
-) -> (Vec<Vec<IpPrefix>>, Vec<u64>) {
+) -> (Vec<Vec<AnyPrefix>>, Vec<u64>) {
     let mut world = around(addresses);
     for (number, (router, networks, wait)) in steps.iter().enumerate() {
         for (_, tables) in hand_overs.iter().filter(|(at, _)| *at == number) {
             hand_over(&mut world, 1, *tables, &addresses.neighbors);
         }
         let networks = networks.iter().flat_map(|n| {
-            [format!("192.{n}.0.0/16").parse().unwrap(), format!("2001:db8:{n:x}::/48").parse().unwrap()]
+            let texts = [
+                format!("192.{n}.0.0/16"),
+                format!("2001:db8:{n:x}::/48"),
+                format!("ad-{n:02x}00000000000000000000000000000000000000"),
+            ];
+            texts.map(|text| text.parse().unwrap())
         });
         world.routers[*router].config.networks = networks.collect();
         world.configure(*router);
@@ -130,15 +136,16 @@ fn live(
     (ribs, sent.to_vec())
 }
 
-/// Checks that routes of both families went through router 1.
-fn has_both(rib: &[IpPrefix]) -> bool {
-    [true, false].into_iter().all(|ipv4| rib.iter().any(|prefix| prefix.addr().is_ipv4() == ipv4))
+/// Checks that routes of all families went through router 1.
+fn has_all(rib: &[AnyPrefix]) -> bool {
+    let families = [FamilyId::IPV4, FamilyId::IPV6, FamilyId::XID];
+    families.into_iter().all(|family| rib.iter().any(|prefix| prefix.family() == family))
 }
 
 fn nobody_is_told_anything_again(addresses: &Addresses) {
     let steps = [(0, vec![1, 2], 1000), (2, vec![2, 3], 1000), (3, vec![4], 1000), (0, vec![2], 1000)];
     let expected = live(addresses, &steps, &[]);
-    assert!(expected.0.iter().all(|rib| has_both(rib)), "{expected:?}");
+    assert!(expected.0.iter().all(|rib| has_all(rib)), "{expected:?}");
     assert_eq!(live(addresses, &steps, &[(1, 2), (2, 1), (3, 5)]), expected);
     // While messages are on their way, cut in two.
     let steps = steps.map(|(router, networks, _)| (router, networks, 7));

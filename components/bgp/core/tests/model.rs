@@ -7,7 +7,7 @@ mod dut;
 
 use dut::{Dut, LOCAL_AS, Net, OWN_ID, Route, ScriptedPeer, TestPolicy};
 use proptest::prelude::*;
-use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix};
+use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_bgp::family::FamilyIndex;
 use sluice_bgp::relationship::Relationship;
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
             continue;
         }
         let Some(Some((cost, connected))) = dut.reach.get(&route.next_hop) else { continue };
-        if !peer.internal() && !connected {
+        if P::has_ip_hops() && !peer.internal() && !connected {
             continue;
         }
         // RFC 4456, section 8.
@@ -140,9 +140,11 @@ fn exported<P: Net>(
     peer: &ScriptedPeer<P>,
 ) -> Option<Route> {
     let from = best.peer;
-    let from_inside = from.is_some_and(|p| p.internal());
+    // RFC 4456, section 6: between internal neighbors go the routes of clients, and those to clients.
+    let reflected = from.filter(|from| from.internal() && peer.internal());
+    let stays = reflected.is_some_and(|from| !from.client && !peer.client);
     let itself = from.is_some_and(|p| p.address == peer.address);
-    if itself || (from_inside && peer.internal()) || (best.route.no_export && !peer.internal()) {
+    if itself || stays || (best.route.no_export && !peer.internal()) {
         return None;
     }
     let mut route = best.route.clone();
@@ -158,10 +160,18 @@ fn exported<P: Net>(
     }
     let has_own_med =
         route.med != med || (peer.export == TestPolicy::PrependLow && med == Some(7 + dut.parameter));
-    let has_own_hop = peer.export == TestPolicy::NextHop;
-    assert!(has_own_hop || next_hop == route.next_hop);
+    let sets_hop = peer.export == TestPolicy::NextHop;
+    assert!(sets_hop || next_hop == route.next_hop);
+    let has_own_hop = sets_hop && P::has_ip_hops();
+    if sets_hop && !has_own_hop {
+        route.next_hop = P::host_addr(1);
+    }
     if matches!(relationship, Some(Relationship::Peer | Relationship::Customer)) {
         route.only_to_customer.get_or_insert(LOCAL_AS);
+    }
+    if let Some(from) = reflected {
+        let (originator, clusters) = route.reflected.take().unwrap_or((from.router_id, vec![]));
+        route.reflected = Some((originator, [vec![OWN_ID], clusters].concat()));
     }
     if peer.internal() {
         route.local_pref.get_or_insert(100);
@@ -170,7 +180,8 @@ fn exported<P: Net>(
         route.path.insert(0, LOCAL_AS);
         // RFC 4271, section 5.1.3: what an external neighbor says of its subnet goes to others there.
         let is_near = |hop: IpAddr| (0..16).any(|host| P::host_addr(host) == hop);
-        let is_third_party = from.is_some_and(|p| !p.internal() && peer.on_subnet)
+        let is_third_party = P::has_ip_hops()
+            && from.is_some_and(|p| !p.internal() && peer.on_subnet)
             && is_near(route.next_hop)
             && route.next_hop != peer.address;
         if !is_third_party && !has_own_hop {
@@ -213,6 +224,7 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
     let shards = dut.speaker.tables();
     assert_eq!(shards.violations::<Ipv4Prefix>(), []);
     assert_eq!(shards.violations::<Ipv6Prefix>(), []);
+    assert_eq!(shards.violations::<XidPrefix>(), []);
     assert_eq!(shards.violations::<P>(), []);
     assert!(shards.is_resolved());
     let view: Vec<_> = FamilyIndex::all().map(|family| shards.view(family)).collect();
@@ -321,8 +333,11 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..120)
 }
 
-fn live<P: Net>(ops: &[Op], tables: u16) {
+fn live<P: Net>(ops: &[Op], tables: u16, clients: [bool; 2]) {
     let mut dut: Dut<P> = Dut::new(&PEERS, tables);
+    // The internal peers.
+    (0..).zip(clients).for_each(|(peer, client): (usize, _)| dut.peers[peer].client = client);
+    dut.configure();
     for hop in HOPS {
         dut.set_reach(P::host_addr(*hop), Some((u32::from(*hop) % 3, true)));
     }
@@ -380,7 +395,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
             dut.withdraw(*peer, &prefixes(*first, *count));
         }
         Op::Reach { hop, reach } => dut.set_reach(P::host_addr(*hop), *reach),
-        Op::Network(n) if P::nth(0).as_ip().is_some() => {
+        Op::Network(n) => {
             let prefix = P::nth(*n);
             if !dut.networks.remove(&prefix) {
                 dut.networks.insert(prefix);
@@ -401,7 +416,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
         }
         Op::Refresh(peer) if dut.peers[*peer].connection.is_some() => {
             let mut octets = vec![];
-            sluice_bgp::wire::RouteRefresh { afi: P::AFI, safi: 1 }.put(&mut octets);
+            sluice_bgp::wire::RouteRefresh { afi: P::AFI, safi: P::SAFI }.put(&mut octets);
             dut.say(*peer, &octets);
         }
         Op::Relate(peer, relationship) => {
@@ -440,20 +455,26 @@ proptest! {
 
     #[cfg(not(feature = "labels"))]
     #[test]
-    fn random_lives_ipv4(ops in ops(), tables in 1u16..5) {
-        live::<Ipv4Prefix>(&ops, tables);
+    fn random_lives_ipv4(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
+        live::<Ipv4Prefix>(&ops, tables, clients);
     }
 
     #[cfg(not(feature = "labels"))]
     #[test]
-    fn random_lives_ipv6(ops in ops(), tables in 1u16..5) {
-        live::<Ipv6Prefix>(&ops, tables);
+    fn random_lives_ipv6(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
+        live::<Ipv6Prefix>(&ops, tables, clients);
+    }
+
+    #[cfg(not(feature = "labels"))]
+    #[test]
+    fn random_lives_xids(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
+        live::<XidPrefix>(&ops, tables, clients);
     }
 
     #[cfg(feature = "labels")]
     #[test]
-    fn random_lives_labels(ops in ops(), tables in 1u16..5) {
-        live::<sluice_bgp::labels::Label>(&ops, tables);
+    fn random_lives_labels(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
+        live::<sluice_bgp::labels::Label>(&ops, tables, clients);
     }
 }
 
@@ -507,39 +528,13 @@ fn a_peer_that_flaps_ipv6() {
     flaps::<Ipv6Prefix>();
 }
 
+#[test]
+fn a_peer_that_flaps_xids() {
+    flaps::<XidPrefix>();
+}
+
 fn plain<P: Net>(path: Vec<u32>, hop: u8) -> Route {
     Route::new(path, P::host_addr(hop))
-}
-
-/// Two reflectors announce a prefix; which route is used is a matter of its originator, then of its way through clusters.
-fn reflected_routes<P: Net>() {
-    let mut dut: Dut<P> = Dut::new(&[LOCAL_AS, LOCAL_AS, 65002], 1);
-    let hops = [20, 21].map(P::host_addr);
-    hops.iter().for_each(|hop| dut.set_reach(*hop, Some((1, true))));
-    (0..3).for_each(|peer| dut.up(peer));
-    let mut check = |reflected: [(u32, &[u32]); 2], expected: Option<usize>| {
-        for (peer, (originator, clusters)) in reflected.into_iter().enumerate() {
-            let reflected = Some((originator, clusters.to_vec()));
-            dut.announce(peer, &[P::nth(0)], &Route { reflected, ..Route::new(vec![64600], hops[peer]) });
-        }
-        dut.settle();
-        compare(&dut, 1);
-        assert_eq!(dut.rib.get(&P::nth(0)).map(|(hop, ..)| *hop), expected.map(|peer| hops[peer]));
-    };
-    check([(9, &[7]), (8, &[7, 6, 5])], Some(1));
-    check([(8, &[7]), (9, &[7])], Some(0));
-    check([(9, &[7, 6, 5]), (9, &[8, 4])], Some(1));
-    check([(9, &[8, 6]), (9, &[7, 4])], Some(0));
-    // What comes back to its originator or its cluster is not used.
-    check([(OWN_ID, &[7]), (9, &[7])], Some(1));
-    check([(8, &[7]), (9, &[7, OWN_ID])], Some(0));
-    check([(OWN_ID, &[7]), (9, &[OWN_ID])], None);
-}
-
-#[test]
-fn reflected_routes_are_compared_by_originator_and_clusters() {
-    reflected_routes::<Ipv4Prefix>();
-    reflected_routes::<Ipv6Prefix>();
 }
 
 /// Who comes late hears all of a table that is told in many portions.

@@ -175,7 +175,7 @@ fn a_network_follows_the_route_of_another_origin() {
     assert_eq!(news(&mut dut, tell(all(network), false)), [(0, 0); 2], "another question");
     assert_eq!(news(&mut dut, tell(others(network), false)), [(0, 1); 2]);
     assert_eq!(news(&mut dut, tell(others(network), true)), [(1, 0); 2]);
-    let always = Config { networks: vec![network], ..dut.config() };
+    let always = Config { networks: vec![network.into()], ..dut.config() };
     assert_eq!(news(&mut dut, Input::Configure(always)), [(0, 0); 2]);
     assert!(dut.asked.is_empty());
 }

@@ -8,7 +8,7 @@ mod relationships;
 #[allow(dead_code)] // each test uses a part of it
 mod world;
 
-use sluice_base::{Duration, IpPrefix};
+use sluice_base::{AnyPrefix, Duration};
 use sluice_bgp::event::{DownReason, PeerEvent};
 use sluice_bgp::family::ByFamily;
 use sluice_bgp::session::State;
@@ -30,7 +30,7 @@ fn two(as_a: u32, as_b: u32) -> World {
 /// The addresses to peer over: every scenario runs over both families.
 const TRANSPORTS: [(&str, &str); 2] = [(A4, B4), (A6, B6)];
 
-fn networks(texts: &[&str]) -> Vec<IpPrefix> {
+fn networks(texts: &[&str]) -> Vec<AnyPrefix> {
     texts.iter().map(|t| t.parse().unwrap()).collect()
 }
 
@@ -58,7 +58,7 @@ fn two_routers_meet_and_tell_each_other_both_families() {
             assert_eq!(of(0, "198.51.100.0/24"), hop(B4));
             assert_eq!((world.routers[0].rib.len(), world.routers[1].rib.len()), (1, 2));
             let view = world.routers[0].speaker.neighbor(b.parse().unwrap()).unwrap();
-            assert_eq!(view.end_of_rib, ByFamily::new([true, true]));
+            assert_eq!(view.end_of_rib, ByFamily::from_fn(|_| true));
             world.check();
         }
     }
@@ -121,9 +121,9 @@ fn a_late_joiner_and_a_third_router_hear_everything() {
     world.until_up((1, "10.0.1.2"), (2, "10.0.1.3"), 60 * SECOND);
     world.pass(SECOND);
     assert_eq!(world.routers[2].rib.len(), 250);
-    // All equal attributes: one UPDATE, and the End-of-RIB markers of two families.
+    // All equal attributes: one UPDATE, and the End-of-RIB markers of three families.
     let view = world.routers[1].speaker.neighbor("10.0.1.3".parse().unwrap()).unwrap();
-    assert_eq!((view.writer.updates, view.writer.announced), (3, 250));
+    assert_eq!((view.writer.updates, view.writer.announced), (4, 250));
     // The origin withdraws: everybody hears.
     world.routers[0].config.networks.truncate(1);
     world.configure(0);

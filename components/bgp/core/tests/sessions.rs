@@ -7,7 +7,7 @@ mod dut;
 use dut::{Dut, Net, Route};
 use sluice_base::{Asn, Duration, Instant, Ipv4Prefix};
 use sluice_bgp::event::PeerEvent;
-use sluice_bgp::family::{Families, FamilyIndex};
+use sluice_bgp::family::{Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::session::State;
 use sluice_bgp::shard::PeerIndex;
 use sluice_bgp::speaker::control::RefreshRefusal;
@@ -67,7 +67,7 @@ fn end_of_rib_ends_the_wait_at_once_and_a_neighbor_that_is_down_does_not() {
     let mut router = Router::new(&[65002, 65003], 1);
     let end_of_rib = |router: &mut Router, peer| {
         let mut octets = vec![];
-        put_end_of_rib(FamilyIndex::IPV4, &mut octets);
+        put_end_of_rib(FamilyIndex::IPV4, &FamilyCodes::DEFAULT, &mut octets);
         router.say(peer, &octets);
     };
     router.up(0);
@@ -161,7 +161,8 @@ fn a_family_without_an_own_next_hop_is_ended_and_reported() {
     router.up_with(0, &[Capability::unicast(AFI_IPV6)]);
     router.settle();
     let view = router.speaker.neighbor(router.peers[0].address).unwrap();
-    assert_eq!(view.negotiated.unwrap().families, Families::ALL);
+    let both = Families::ALL.without(Families::only(FamilyIndex::XID));
+    assert_eq!(view.negotiated.unwrap().families, both);
     assert_eq!(view.untold, Families::only(FamilyIndex::IPV6));
     assert_eq!(router.peers[0].ended, [true, true], "both families are ended");
     assert_eq!(view.writer.updates, 2);

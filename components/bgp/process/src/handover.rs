@@ -238,8 +238,9 @@ impl BgpProcess {
             redistributed.extend(from.take::<Vec<Redistributed>>().await?);
         }
         let identity = Identity { source: self.frame.provenance.source(), ..state.identity.clone() };
-        if (identity.local_as, identity.router_id) != (settings.local_as, settings.router_id) {
-            return Err(HandOverError::component("local-as or router-id is another one"));
+        let own = (identity.local_as, identity.router_id, identity.codes);
+        if own != (settings.local_as, settings.router_id, settings.codes()) {
+            return Err(HandOverError::component("local-as, router-id or xid-family is another one"));
         }
         let mut control = Control::new(identity.clone(), clock::now());
         let mut tables = control.make_tables();

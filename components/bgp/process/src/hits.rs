@@ -2,12 +2,10 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::service::not_configured;
-use sluice_base::IpKey;
+use crate::service::{family_number, not_configured};
 use sluice_bgp::shard::{PeerIndex, PolicyHits, PolicyUse};
 use sluice_bgp::table::{Sharded, Table};
 use sluice_xrl::XrlError;
-use sluice_xrl::idl::common::v1 as common;
 use std::sync::Arc;
 
 /// Entries, paths and update groups of a table that are looked at before other work has its turn: a few milliseconds.
@@ -15,10 +13,7 @@ const SLICE: usize = 4096;
 
 impl BgpProcess {
     /// Returns the uses of a policy in one family that have routes, with the hits of each term.
-    pub(crate) async fn policy_uses<P: Sharded + IpKey>(
-        &self,
-        policy: &str,
-    ) -> Result<Vec<pb::PolicyUse>, XrlError> {
+    pub(crate) async fn policy_uses<P: Sharded>(&self, policy: &str) -> Result<Vec<pb::PolicyUse>, XrlError> {
         let policy: Arc<str> = policy.into();
         let tables = self.core().map_or(0, |core| core.post.tables.len());
         let mut hits = PolicyHits::new();
@@ -33,7 +28,7 @@ impl BgpProcess {
                 (hits, from) = self.ask(number, slice).await?.ok_or_else(not_configured)?;
             }
         }
-        let family = common::Family::from(P::FAMILY).into();
+        let family = family_number(P::INDEX);
         let with_routes = hits.into_iter().filter(|(_, counts)| counts.routes > 0);
         let of = with_routes.map(|(place, counts)| {
             let terms = counts.terms.into_iter().map(|(term, routes)| pb::TermHits { term, routes });

@@ -26,7 +26,7 @@ use error::{ConfigError, ThreadsError};
 use executor::pool::{Plan, Pool};
 use presence::PresenceSide;
 use rib::RibSide;
-use sluice_base::{Distance, Duration};
+use sluice_base::{AnyPrefix, Distance, Duration, Prefix};
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::ConnectError;
 use sluice_bgp::session::ConnectionId;
@@ -76,7 +76,7 @@ pub struct BgpProcess {
     origin: Rc<RibOrigin>,
     rib: RibSide,
     presence: PresenceSide,
-    redistribution: Rc<RibSubscription>,
+    redistribution: Rc<RibSubscription<AnyPrefix>>,
     sockets: Sockets,
     listening: Listening,
     listings: tables::listing::Listings,
@@ -247,10 +247,9 @@ impl BgpProcess {
                     }
                 }
             }
-            Output::InterestIpv4(Interest::Register(addr)) => self.rib.ask(Question::Register(addr.into())),
-            Output::InterestIpv6(Interest::Register(addr)) => self.rib.ask(Question::Register(addr.into())),
-            Output::InterestIpv4(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
-            Output::InterestIpv6(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
+            Output::InterestIpv4(interest) => self.rib.ask(question(interest)),
+            Output::InterestIpv6(interest) => self.rib.ask(question(interest)),
+            Output::InterestXid(interest) => self.rib.ask(question(interest)),
             Output::WatchPresence(questions) => self.presence.ask(questions, true),
             Output::UnwatchPresence(questions) => self.presence.ask(questions, false),
             Output::GatewayUsable(address, usable) => self.origin.set_usable(&[address], usable),
@@ -366,8 +365,8 @@ impl BgpProcess {
     /// Returns true if these are of another router than this process is.
     fn is_other(&self, settings: &Settings) -> bool {
         let identity = self.identity.borrow();
-        let own = identity.as_ref().map(|i| (i.local_as, i.router_id));
-        own.is_some_and(|own| own != (settings.local_as, settings.router_id))
+        let own = identity.as_ref().map(|i| (i.local_as, i.router_id, i.codes));
+        own.is_some_and(|own| own != (settings.local_as, settings.router_id, settings.codes()))
     }
 
     fn start_core(self: &Rc<Self>, settings: &Settings) -> Result<(), ConfigError> {
@@ -376,13 +375,8 @@ impl BgpProcess {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let plan = config::plan(settings);
         let tables = u16::try_from(cores.max(plan.threads)).unwrap_or(MOST_TABLES);
-        let identity = Identity {
-            local_as: settings.local_as,
-            router_id: settings.router_id,
-            seed: u64::from_ne_bytes(seed),
-            tables: tables.min(MOST_TABLES),
-            source: self.frame.provenance.source(),
-        };
+        let (seed, source) = (u64::from_ne_bytes(seed), self.frame.provenance.source());
+        let identity = settings.identity(seed, tables.min(MOST_TABLES), source);
         let control = Control::new(identity.clone(), clock::now());
         let tables = control.make_tables();
         self.identity.replace(Some(identity));
@@ -455,10 +449,18 @@ impl BgpProcess {
     }
 }
 
+/// Returns a question of a table as the RIB is asked.
+fn question<P: Prefix>(interest: Interest<P>) -> Question {
+    match interest {
+        Interest::Register(addr) => Question::Register(addr.into()),
+        Interest::Deregister(valid) => Question::Deregister(AnyPrefix::of(valid)),
+    }
+}
+
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 5;
+    const STATE: u32 = 6;
 
     type Settings = Settings;
 

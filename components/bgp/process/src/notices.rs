@@ -2,7 +2,7 @@
 //! the log.
 
 use crate::{BgpProcess, Input, Served};
-use sluice_base::{InterfaceEvent, IpPrefix};
+use sluice_base::{AnyPrefix, InterfaceEvent};
 use sluice_bgp::event::{Event, Hex, PeerEvent};
 use sluice_process::interface_events;
 use sluice_xrl::idl::fea::v1 as fea;
@@ -61,7 +61,7 @@ impl pb::InterestHolder for Served {
         request: pb::InterestInvalidRequest,
     ) -> Result<pb::InterestInvalidReply, XrlError> {
         for net in &request.valid {
-            let prefix = IpPrefix::try_from(net)?;
+            let prefix = AnyPrefix::try_from(net)?;
             self.rib.invalidated(prefix);
             self.input(Input::Invalid(prefix));
         }

@@ -1,7 +1,7 @@
 //! Redistribution into BGP: the RIB's routes of the configured origins, on their way to control.
 
 use crate::{BgpProcess, Served};
-use sluice_base::{Address, NextHop};
+use sluice_base::{Address, AnyPrefix, NextHop};
 use sluice_bgp::speaker::control::Input;
 use sluice_bgp::speaker::{Redistributed, RedistributedRoute, Settings};
 use sluice_clients::InterfaceTable;
@@ -17,12 +17,12 @@ impl BgpProcess {
     }
 
     /// Gives control the changes of redistributed routes.
-    pub(crate) fn redistribute(&self, changes: Vec<SubscribedChange>) {
+    pub(crate) fn redistribute(&self, changes: Vec<SubscribedChange<AnyPrefix>>) {
         if changes.is_empty() {
             return;
         }
         let interfaces = self.interfaces.borrow();
-        let change = |change: SubscribedChange| Redistributed {
+        let change = |change: SubscribedChange<AnyPrefix>| Redistributed {
             prefix: change.prefix,
             route: change.route.map(|route| redistributed(&route, &interfaces)),
         };

@@ -4,15 +4,16 @@ use crate::BgpProcess;
 use crate::tables::table::{RIB_BATCH, Routes};
 use crate::transport::reader::ControlMessage;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::{Distance, Family, IpKey, IpPrefix, Metric, Prefix, RouteAction, RouteBatch};
+use sluice_base::{Address, AnyPrefix, Distance, Metric, Prefix, RouteAction, RouteBatch};
+use sluice_bgp::family::FamilyIndex;
 use sluice_bgp::speaker::control::Input;
+use sluice_bgp::table::Sharded;
 use sluice_clients::{Question, Questions};
 use sluice_process::{Frame, Point};
 use sluice_xrl::convert::{self, ConvertError};
 use sluice_xrl::idl::rib::v1 as rib;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use std::rc::Rc;
 use tokio::sync::{Notify, oneshot};
 use tracing::warn;
@@ -81,7 +82,7 @@ impl RibSide {
     }
 
     /// Notes that the RIB invalidated the answer for `prefix`.
-    pub fn invalidated(&self, prefix: IpPrefix) {
+    pub fn invalidated(&self, prefix: AnyPrefix) {
         self.questions.borrow_mut().invalidated(prefix);
     }
 }
@@ -101,6 +102,7 @@ pub async fn pump(process: Rc<BgpProcess>) {
             let (family, was_all) = match routes {
                 Routes::Ipv4(batch) => send(&process, &batch),
                 Routes::Ipv6(batch) => send(&process, &batch),
+                Routes::Xid(batch) => send(&process, &batch),
             };
             let Some(core) = process.core() else { continue };
             let address = core.post.tables[table].clone();
@@ -147,17 +149,19 @@ pub async fn refresh(process: Rc<BgpProcess>) {
 }
 
 /// Sends a batch. Which family it is of, and whether it was all that there was to say.
-fn send<P: IpKey>(process: &BgpProcess, batch: &RouteBatch<P>) -> (Family, bool) {
+fn send<P: Sharded>(process: &BgpProcess, batch: &RouteBatch<P>) -> (FamilyIndex, bool) {
     record(&process.rib.queued, batch);
     record(&process.rib.sent, batch);
     process.origin.send(batch);
-    (P::FAMILY, batch.updates.len() < RIB_BATCH)
+    (P::INDEX, batch.updates.len() < RIB_BATCH)
 }
 
-fn record<P: IpKey>(point: &Point, batch: &RouteBatch<P>) {
+fn record<P: Sharded>(point: &Point, batch: &RouteBatch<P>) {
     if point.is_on() {
         for update in &batch.updates {
-            point.record(update.prefix, update.action == RouteAction::Delete, update.provenance);
+            // Keys that are no IP prefixes are in no profile.
+            let Some(prefix) = update.prefix.as_ip() else { continue };
+            point.record(prefix, update.action == RouteAction::Delete, update.provenance);
         }
     }
 }
@@ -186,7 +190,7 @@ pub async fn ask(process: Rc<BgpProcess>, instance: String) {
     }
 }
 
-async fn register(process: &Rc<BgpProcess>, instance: &str, addresses: &[IpAddr]) {
+async fn register(process: &Rc<BgpProcess>, instance: &str, addresses: &[Address]) {
     let request = rib::RegisterInterestRequest {
         target: instance.into(),
         table: process.frame.table.0,
@@ -213,10 +217,11 @@ async fn register(process: &Rc<BgpProcess>, instance: &str, addresses: &[IpAddr]
 
 fn input(answer: &rib::Interest) -> Result<Input, ConvertError> {
     let valid = answer.valid.as_ref().ok_or(ConvertError::Missing("valid"))?;
-    Ok(match IpPrefix::try_from(valid)? {
-        IpPrefix::V4(valid) => Input::AnswerIpv4(typed(valid, answer)?),
-        IpPrefix::V6(valid) => Input::AnswerIpv6(typed(valid, answer)?),
-    })
+    let valid = AnyPrefix::try_from(valid)?;
+    let ipv4 = valid.to().map(|valid| typed(valid, answer).map(Input::AnswerIpv4));
+    let ip = ipv4.or_else(|| valid.to().map(|valid| typed(valid, answer).map(Input::AnswerIpv6)));
+    let any = ip.or_else(|| valid.to().map(|valid| typed(valid, answer).map(Input::AnswerXid)));
+    any.unwrap_or(Err(ConvertError::Missing("an answer of a known family")))
 }
 
 fn typed<P: Prefix>(valid: P, answer: &rib::Interest) -> Result<InterestAnswer<P>, ConvertError> {

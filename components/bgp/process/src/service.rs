@@ -3,11 +3,11 @@
 use crate::idl::bgp::v1 as pb;
 use crate::tables::table::TableMessage;
 use crate::{BgpProcess, Served};
-use sluice_base::{Family, Instant, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix};
+use sluice_base::{AnyPrefix, FamilyId, Instant, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_bgp::attributes::private::Private;
 use sluice_bgp::attributes::{View, canonical};
 use sluice_bgp::event::WithoutPolicy;
-use sluice_bgp::family::{ByFamily, FamilyIndex};
+use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::session::{MessageCounters, State, Timer};
 use sluice_bgp::shard::{PathView, PeerIndex, ReceivedView, Resolution};
 use sluice_bgp::speaker::control::{Control, Input};
@@ -17,7 +17,6 @@ use sluice_bgp::wire::Capability;
 use sluice_bgp::wire::as_path::{AS_SET, Segments};
 use sluice_bgp::wire::attribute::code;
 use sluice_process::clock;
-use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::{CallContext, XrlError, convert};
 use std::net::IpAddr;
 
@@ -27,6 +26,15 @@ pub(crate) fn address(text: &str) -> Result<IpAddr, XrlError> {
 
 pub(crate) fn not_configured() -> XrlError {
     XrlError::application(2, "BGP is not configured")
+}
+
+/// Returns the number of a family, as `common.v1.Family` has it.
+pub(crate) fn family_number(family: FamilyIndex) -> i32 {
+    family.row().id.0.into()
+}
+
+fn unknown_family(family: FamilyId) -> XrlError {
+    XrlError::BadArguments(format!("family {family}: BGP has no such routes"))
 }
 
 fn unknown(neighbor: IpAddr) -> XrlError {
@@ -55,10 +63,13 @@ fn messages(counters: MessageCounters) -> pb::Messages {
     }
 }
 
-fn capability(capability: &Capability) -> String {
+fn capability(capability: &Capability, codes: &FamilyCodes) -> String {
     match capability {
         Capability::Multiprotocol { afi: 1, safi: 1 } => "ipv4-unicast".into(),
         Capability::Multiprotocol { afi: 2, safi: 1 } => "ipv6-unicast".into(),
+        Capability::Multiprotocol { afi, safi } if codes.family(*afi, *safi) == Some(FamilyIndex::XID) => {
+            "xid".into()
+        }
         Capability::Multiprotocol { afi, safi } => format!("family {afi}/{safi}"),
         Capability::RouteRefresh => "route-refresh".into(),
         Capability::FourOctetAs(asn) => format!("4-octet-as {asn}"),
@@ -108,7 +119,7 @@ fn timer(timer: Timer) -> &'static str {
 }
 
 /// A neighbor; `closed` is why it cannot connect to this router, if it cannot.
-fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Neighbor {
+fn neighbor(view: NeighborView, codes: &FamilyCodes, closed: Option<String>, now: Instant) -> pb::Neighbor {
     let is_down = view.config.enabled && view.state != State::Established;
     let reason = match closed.filter(|_| is_down) {
         Some(closed) if view.config.passive => format!("this router does not listen: {closed}"),
@@ -120,20 +131,16 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
         Some((at, reason)) => (reason.to_string(), ms(now.saturating_since(*at))),
         None => (String::new(), 0),
     };
-    let families = Family::ALL.map(|family| pb::NeighborFamily {
-        family: common::Family::from(family).into(),
+    let families = view.config.families().iter().map(|family| pb::NeighborFamily {
+        family: family_number(family),
         negotiated: negotiated.has(family),
         prefixes_received: view.prefixes.received[family].into(),
         prefixes_rejected: view.prefixes.rejected[family].into(),
         prefixes_sent: view.prefixes.sent[family].into(),
         end_of_rib: view.end_of_rib[family],
-        problem: if view.untold.has(family) {
-            FamilyIndex::from(family).row().no_next_hop.into()
-        } else {
-            String::new()
-        },
+        problem: if view.untold.has(family) { family.row().no_next_hop.into() } else { String::new() },
     });
-    let configured = view.config.families();
+    let families = families.collect();
     pb::Neighbor {
         address: view.config.address.to_string(),
         peer_as: view.config.peer_as.0,
@@ -147,7 +154,7 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
         last_error,
         last_error_ms,
         hold_time: view.negotiated.map_or(0, |n| n.hold_time.into()),
-        capabilities: view.open.iter().flat_map(|o| &o.capabilities).map(capability).collect(),
+        capabilities: view.open.iter().flat_map(|o| &o.capabilities).map(|c| capability(c, codes)).collect(),
         timers: view
             .timers
             .iter()
@@ -155,12 +162,7 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
             .collect(),
         received: Some(messages(view.received)),
         sent: Some(messages(view.sent)),
-        families: Family::ALL
-            .into_iter()
-            .zip(families)
-            .filter(|(family, _)| configured.has(*family))
-            .map(|(_, f)| f)
-            .collect(),
+        families,
         treated_as_withdraw: view.reader.treated_as_withdraw,
         attribute_discards: view.reader.attribute_discards,
         loops: view.reader.loops,
@@ -289,14 +291,13 @@ impl BgpProcess {
         }
     }
 
-    async fn plumbing<P: Sharded + IpKey>(&self) -> Result<pb::TablePlumbing, XrlError> {
+    async fn plumbing<P: Sharded>(&self) -> Result<pb::TablePlumbing, XrlError> {
         let look = |table: &mut Table| {
             let mut next_hops = NextHops::default();
             table.add_next_hops::<P>(&mut next_hops);
             (P::shard(table).groups(), next_hops, P::shard(table).violations())
         };
-        let mut plumbing =
-            pb::TablePlumbing { family: common::Family::from(P::FAMILY).into(), ..Default::default() };
+        let mut plumbing = pb::TablePlumbing { family: family_number(P::INDEX), ..Default::default() };
         let mut all = NextHops::default();
         for (groups, next_hops, violations) in self.ask_all(look).await? {
             let name = |peer: &PeerIndex| {
@@ -311,6 +312,8 @@ impl BgpProcess {
                 blocks: u32::try_from(g.blocks).unwrap_or(u32::MAX),
                 behind: g.behind,
                 checked: g.checked,
+                route_reflector_clients: g.view.reflection.is_some_and(|rules| rules.to_clients),
+                transparent: g.view.transparent,
             }));
             all.add(next_hops.0);
             plumbing.violations.extend(violations.iter().map(|v| format!("{v:?}")));
@@ -329,6 +332,17 @@ impl BgpProcess {
 }
 
 impl BgpProcess {
+    /// Returns the families that operators are shown: those that a neighbor has, and those of IP.
+    fn shown_families(&self) -> Families {
+        let configured = |control: &Control| {
+            let families = |address| control.neighbor_config(address).map(|config| config.families());
+            let all: Vec<Families> = control.neighbors().filter_map(families).collect();
+            Families::of(|family| all.iter().any(|families| families.has(family)))
+        };
+        let configured = self.read(configured).unwrap_or_default();
+        Families::of(|family| family.row().id.ip().is_some() || configured.has(family))
+    }
+
     /// An address that is a neighbour's.
     pub(crate) fn known(&self, text: &str) -> Result<IpAddr, XrlError> {
         let address = address(text)?;
@@ -346,10 +360,10 @@ impl pb::Bgp for Served {
         let views = self.ask_all(|table| ByFamily::from_fn(|family| table.view(family))).await?;
         let views = ByFamily::from_fn(|family| views.iter().map(|table| table[family]).sum());
         let summary = self.read(|control| control.summary(views)).ok_or_else(not_configured)?;
-        let table = |family: Family| {
+        let table = |family: FamilyIndex| {
             let view = summary.tables[family];
             pb::Table {
-                family: common::Family::from(family).into(),
+                family: family_number(family),
                 prefixes: view.prefixes as u64,
                 attribute_sets: view.attribute_sets as u64,
                 in_rib: view.in_rib.into(),
@@ -357,12 +371,13 @@ impl pb::Bgp for Served {
                 queued: view.queued as u64,
             }
         };
+        let shown = self.shown_families();
         Ok(pb::GetSummaryReply {
             local_as: summary.local_as.0,
             router_id: summary.router_id.to_string(),
             neighbors: u32::try_from(summary.neighbors).unwrap_or(u32::MAX),
             established: u32::try_from(summary.established).unwrap_or(u32::MAX),
-            tables: Family::ALL.into_iter().map(table).collect(),
+            tables: FamilyIndex::all().filter(|family| shown.has(*family)).map(table).collect(),
             graceful_shutdown: summary.graceful_shutdown,
         })
     }
@@ -383,10 +398,11 @@ impl pb::Bgp for Served {
         let counts = self.ask_all(look).await?;
         self.collect_all();
         let now = clock::now();
+        let codes = self.identity.borrow().as_ref().map(|identity| identity.codes).unwrap_or_default();
         let neighbors = addresses.iter().enumerate().filter_map(|(place, address)| {
             let prefixes: PrefixCounts = counts.iter().filter_map(|table| table.get(place).copied()).sum();
             let view = self.read(|c| c.neighbor(*address, prefixes)).flatten()?;
-            Some(neighbor(view, self.listening.problem(address.is_ipv4()), now))
+            Some(neighbor(view, &codes, self.listening.problem(address.is_ipv4()), now))
         });
         Ok(pb::GetNeighborsReply { neighbors: neighbors.collect() })
     }
@@ -397,12 +413,14 @@ impl pb::Bgp for Served {
         request: pb::GetRoutesRequest,
     ) -> Result<pb::GetRoutesReply, XrlError> {
         let family = match &request.net {
-            Some(net) => IpPrefix::try_from(net)?.family(),
-            None => convert::family(request.family)?,
+            Some(net) => AnyPrefix::try_from(net)?.family(),
+            None => convert::family_id(request.family.into())?,
         };
         match family {
-            Family::Ipv4 => self.routes::<Ipv4Prefix>(&request).await,
-            Family::Ipv6 => self.routes::<Ipv6Prefix>(&request).await,
+            FamilyId::IPV4 => self.routes::<Ipv4Prefix>(&request).await,
+            FamilyId::IPV6 => self.routes::<Ipv6Prefix>(&request).await,
+            FamilyId::XID => self.routes::<XidPrefix>(&request).await,
+            other => Err(unknown_family(other)),
         }
     }
 
@@ -412,9 +430,11 @@ impl pb::Bgp for Served {
         request: pb::ExplainRequest,
     ) -> Result<pb::ExplainReply, XrlError> {
         let net = request.net.as_ref().ok_or_else(|| XrlError::BadArguments("a prefix is missing".into()))?;
-        match IpPrefix::try_from(net)?.family() {
-            Family::Ipv4 => BgpProcess::explain::<Ipv4Prefix>(self, &request).await,
-            Family::Ipv6 => BgpProcess::explain::<Ipv6Prefix>(self, &request).await,
+        match AnyPrefix::try_from(net)?.family() {
+            FamilyId::IPV4 => BgpProcess::explain::<Ipv4Prefix>(self, &request).await,
+            FamilyId::IPV6 => BgpProcess::explain::<Ipv6Prefix>(self, &request).await,
+            FamilyId::XID => BgpProcess::explain::<XidPrefix>(self, &request).await,
+            other => Err(unknown_family(other)),
         }
     }
 
@@ -425,6 +445,7 @@ impl pb::Bgp for Served {
     ) -> Result<pb::GetPolicyHitsReply, XrlError> {
         let mut uses = self.policy_uses::<Ipv4Prefix>(&request.policy).await?;
         uses.extend(self.policy_uses::<Ipv6Prefix>(&request.policy).await?);
+        uses.extend(self.policy_uses::<XidPrefix>(&request.policy).await?);
         Ok(pb::GetPolicyHitsReply { uses })
     }
 
@@ -433,7 +454,10 @@ impl pb::Bgp for Served {
         _ctx: &CallContext,
         _request: pb::GetPlumbingRequest,
     ) -> Result<pb::GetPlumbingReply, XrlError> {
-        let tables = vec![self.plumbing::<Ipv4Prefix>().await?, self.plumbing::<Ipv6Prefix>().await?];
+        let mut tables = vec![self.plumbing::<Ipv4Prefix>().await?, self.plumbing::<Ipv6Prefix>().await?];
+        if self.shown_families().has(FamilyIndex::XID) {
+            tables.push(self.plumbing::<XidPrefix>().await?);
+        }
         Ok(pb::GetPlumbingReply { tables })
     }
 

@@ -154,7 +154,15 @@ fn hear(told: &mut Told, body: &[u8]) {
 
 /// What everybody is told by the core on one thread, and how many routes the RIB gets.
 fn reference<P: IpNet>(trace: &Trace) -> ([Told; PEERS], usize) {
-    let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, tables: 1, source: 1 };
+    let identity = Identity {
+        local_as: Asn(65001),
+        router_id: RouterId(1),
+        seed: 7,
+        tables: 1,
+        source: 1,
+        codes: FamilyCodes::DEFAULT,
+        decision: Default::default(),
+    };
     let mut speaker = Speaker::new(identity);
     let mut out = Outbox::new();
     let now = Instant::ZERO;

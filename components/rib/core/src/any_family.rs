@@ -16,7 +16,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::any::Any;
-use sluice_base::{Address, AnyPrefix, FamilyId, GroupId, Provenance, RouteBatch};
+use sluice_base::{Address, AnyPrefix, FamilyId, GroupId, Provenance, RouteBatch, XidPrefix};
 use sluice_machine::{Budget, Progress};
 use sluice_stage::TableKey;
 use smallvec::SmallVec;
@@ -69,6 +69,8 @@ pub(crate) trait AnyFamily: Any + Send {
     fn forget_group_answers(&mut self, group: GroupId);
     /// Drops the answers about an address that started or stopped being a possible gateway.
     fn invalidate_gateway(&mut self, addr: Address);
+    /// Drops the answers about identifiers whose tunnels end where internal routes changed.
+    fn invalidate_tunnels(&mut self, changed: &[AnyPrefix]);
     fn deregister_interest(&mut self, watcher: WatcherId, range: AnyPrefix);
     fn forget_watcher(&mut self, watcher: WatcherId);
     /// Takes the ranges of invalidated answers, by watcher.
@@ -202,6 +204,18 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
     fn invalidate_gateway(&mut self, addr: Address) {
         if let Ok(addr) = P::Addr::try_from(addr) {
             self.interests_internal.invalidate(P::host(addr), &mut self.told);
+        }
+    }
+
+    fn invalidate_tunnels(&mut self, changed: &[AnyPrefix]) {
+        if P::ID != FamilyId::XID || self.interests_internal.is_empty() {
+            return;
+        }
+        let ends = changed.iter().filter_map(|prefix| prefix.ip());
+        for xids in ends.flat_map(XidPrefix::of_tunnel_ends) {
+            if let Some(xids) = AnyPrefix::of(xids).to::<P>() {
+                self.interests_internal.invalidate(xids, &mut self.told);
+            }
         }
     }
 

@@ -130,8 +130,8 @@ impl Candidate<'_> {
 }
 
 impl Route for Candidate<'_> {
-    fn prefix(&self) -> IpPrefix {
-        self.prefix
+    fn prefix(&self) -> Option<IpPrefix> {
+        Some(self.prefix)
     }
 
     fn number(&self, variable: VariableId) -> Option<u32> {

@@ -221,7 +221,7 @@ impl Walk<'_> {
 
 impl Table {
     /// Returns the internal routes that cover an address, the most specific first.
-    fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]> {
+    pub(crate) fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]> {
         self.any_family(addr.family()).map(|family| family.internal_routes_to(addr)).unwrap_or_default()
     }
 
@@ -338,6 +338,7 @@ impl Table {
         self.forget_gone();
         let mut changed = Vec::new();
         self.families().0.for_each(|family| family.take_internal_changed(&mut changed));
+        self.families().0.for_each(|family| family.invalidate_tunnels(&changed));
         changed.into_iter().flat_map(|prefix| self.gateways.inside(prefix)).collect()
     }
 }

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
     Address, AnyPrefix, Distance, Duration, FamilyId, FibBatch, Forwarding, IpPrefix, Ipv4Prefix, Ipv6Prefix,
-    NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, TableId, XidPrefix,
+    NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, TableId, Xid, XidPrefix,
 };
 use sluice_machine::{Budget, Progress};
 use sluice_stage::TableKey;
@@ -378,7 +378,7 @@ impl Table {
         };
         let resolves = scope == Scope::Internal;
         let best = best.filter(|_| !(resolves && self.is_no_gateway(addr.into())));
-        let within = best.map_or(P::default_route(), |(p, _)| p);
+        let within = best.map_or_else(|| unreached_range::<P>(addr, resolves), |(p, _)| p);
         let mut range = family.largest_enclosing(within, addr, scope);
         if resolves {
             range = if self.is_no_gateway(addr.into()) {
@@ -388,19 +388,35 @@ impl Table {
             };
         }
         let valid = family.interests_in(scope).narrow(range, addr);
-        let group = best.map(|(_, path)| self.shared.sets.slot(path.set).group);
-        let route = best.map(|(prefix, path)| ResolvingRoute {
+        let matched = best.map(|(prefix, _)| prefix);
+        let best = best.map(|(prefix, path)| (prefix, path.set, path.origin, self.shared.distance(&path)));
+        let best = best.or_else(|| self.way_of_tunnel(addr).filter(|_| resolves));
+        let group = best.map(|(_, set, ..)| self.shared.sets.slot(set).group);
+        let route = best.map(|(prefix, set, origin, distance)| ResolvingRoute {
             prefix,
-            metric: self.shared.sets.slot(path.set).set.metric,
-            distance: self.shared.distance(&path),
-            connected: self.shared.origin(path.origin).connected,
+            metric: self.shared.sets.slot(set).set.metric,
+            distance,
+            connected: self.shared.origin(origin).connected,
             forwarding: group
                 .and_then(|g| self.shared.groups.group(g).resolved.clone())
                 .unwrap_or(Forwarding::Reject),
         });
         let (family, _) = self.split::<P>();
-        family.interests(scope).register(watcher, valid, best.map(|(p, _)| p), group);
+        family.interests(scope).register(watcher, valid, matched, group);
         InterestAnswer { valid, route }
+    }
+
+    /// Returns the route to the IP address at which the tunnel of an identifier ends: of an identifier without a route of its own, as a
+    /// next hop. The prefix is the identifier's.
+    fn way_of_tunnel<P: TableKey>(&self, addr: P::Addr) -> Option<(P, SetId, OriginId, Distance)> {
+        let end = Address::Ip(Xid::try_from(addr.into()).ok()?.tunnel_end()?);
+        if self.is_no_gateway(end) {
+            return None;
+        }
+        let (set, origin) = self.internal_routes_to(end).first().copied()?;
+        let own = self.shared.sets.slot(set).set.distance;
+        let distance = own.unwrap_or(self.shared.origin(origin).distance);
+        Some((P::host(addr), set, origin, distance))
     }
 
     /// Fills a batch for the engine.
@@ -462,6 +478,18 @@ impl Table {
         let origin = &mut self.shared.origins[usize::from(id.0)];
         origin.stale = 0;
         Some(origin.name.clone())
+    }
+}
+
+/// Returns the widest range in which an address without a route may share the answer with others, as far as their form goes. As next hops,
+/// the identifiers of tunnels are reached through routes of IP: each has an answer of its own, and no answer holds for a tunnel's and
+/// another principal's identifiers.
+fn unreached_range<P: TableKey>(addr: P::Addr, resolves: bool) -> P {
+    let kind = Xid::try_from(addr.into()).ok().filter(|_| resolves).map(|xid| xid.kind);
+    match kind {
+        None => P::default_route(),
+        Some(kind) if kind.is_of_tunnels() => P::host(addr),
+        Some(_) => P::host(addr).truncate(XidPrefix::TYPE_BITS),
     }
 }
 

@@ -5,10 +5,10 @@ mod bench;
 
 use bench::{Bench, batch};
 use sluice_base::{
-    Address, AnyPrefix, FamilyId, Forwarding, InterfaceIndex, Ipv4Prefix, NextHop, Provenance, RouteAction,
-    RouteBatch, RouteSet, RouteUpdate, TableId, Xid, XidPrefix,
+    Address, AnyPrefix, FamilyId, Forwarding, InterfaceIndex, Ipv4Prefix, NextHop, Prefix, Provenance,
+    RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId, Xid, XidPrefix,
 };
-use sluice_rib::{Input, Output, Rib};
+use sluice_rib::{Input, Output, Rib, Scope, WatcherId};
 use std::collections::BTreeMap;
 
 const AD: &str = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
@@ -82,6 +82,35 @@ fn a_tunnel_is_reached_through_routes_of_ip() {
     // A route of the XID itself comes first.
     b.update("static", forwarded(U4ID, Forwarding::Local));
     assert_eq!(lookup(&b, AD), redirect(U4ID));
+}
+
+#[test]
+fn interest_in_a_tunnel_is_interest_in_its_end() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    let ask = |b: &mut Bench, text: &str| {
+        let addr = text.parse::<Xid>().unwrap();
+        b.rib.interest::<XidPrefix>(TableId::MAIN, WatcherId(1), addr, Scope::Internal)
+    };
+    // The answer about a domain holds for no tunnel.
+    let other = ask(&mut b, AD);
+    assert!(other.route.is_none() && !other.valid.contains(U4ID.parse().unwrap()));
+    assert!(ask(&mut b, U4ID).route.is_none());
+    b.changes::<Ipv4Prefix>("static", &[("192.0.2.0/24".parse().unwrap(), Some("10.0.0.2"))]);
+    assert_eq!(b.invalidated(), [U4ID]);
+    let answer = ask(&mut b, U4ID);
+    let route = answer.route.unwrap();
+    assert_eq!((answer.valid, route.prefix, route.connected), (xid(U4ID), xid(U4ID), false));
+    // Routes elsewhere do not matter, the end's do.
+    b.changes::<Ipv4Prefix>("static", &[("198.51.100.0/24".parse().unwrap(), Some("10.0.0.2"))]);
+    assert_eq!(b.invalidated(), Vec::<String>::new());
+    b.delete("static", "192.0.2.0/24");
+    assert_eq!(b.invalidated(), [U4ID]);
+    assert!(ask(&mut b, U4ID).route.is_none());
+    // A route of the XID itself comes first.
+    b.update("static", forwarded(U4ID, Forwarding::Local));
+    assert_eq!(b.invalidated(), [U4ID]);
+    assert_eq!(ask(&mut b, U4ID).route.unwrap().forwarding, Forwarding::Local);
 }
 
 #[test]

@@ -9,14 +9,14 @@ use crate::wire::Wire;
 use crate::world::Fabric;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
-    Distance, Family, Forwarding, Instant, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric,
-    NextHop, Prefix, RouteBatch,
+    Address, AnyPrefix, Distance, Forwarding, Instant, InterfaceEvent, InterfaceIndex, Ipv4Prefix,
+    Ipv6Prefix, Metric, NextHop, Prefix, RouteBatch, XidPrefix,
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::PeerEvent;
-use sluice_bgp::family::Families;
+use sluice_bgp::family::{Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::session::{ConnectionId, Direction, State};
-use sluice_bgp::shard::Interest;
+use sluice_bgp::shard::{DecisionRules, Interest};
 use sluice_bgp::speaker::control::GRACE;
 use sluice_bgp::speaker::{Config, Identity, Input, Output, Speaker};
 use sluice_clients::{FirstSnapshot, InterfaceTable, Question, Questions};
@@ -73,6 +73,8 @@ impl BgpProcess {
             seed: base.seed(fabric),
             tables: fabric.settings.tables,
             source: 1,
+            codes: FamilyCodes::DEFAULT,
+            decision: DecisionRules::default(),
         };
         let mut speaker = Speaker::starting_at(identity, now);
         speaker.check(fabric.settings.check);
@@ -167,24 +169,15 @@ impl BgpProcess {
                 self.ready.insert(family);
                 base.wake(fabric, true);
             }
-            Output::InterestIpv4(Interest::Register(addr)) => {
-                self.ask(base, fabric, Question::Register(addr.into()));
-            }
+            Output::InterestIpv4(interest) => self.ask(base, fabric, question(interest)),
+            Output::InterestIpv6(interest) => self.ask(base, fabric, question(interest)),
+            Output::InterestXid(interest) => self.ask(base, fabric, question(interest)),
             // Simulated routers have no statement that depends on the presence of routes.
             Output::WatchPresence(_) | Output::UnwatchPresence(_) => {}
             Output::GatewayUsable(address, is_usable) => {
                 if self.origin.state.is_registered() {
                     base.tell(fabric, ProcessId::RIB, ToRib::GatewayUsable(address, is_usable));
                 }
-            }
-            Output::InterestIpv6(Interest::Register(addr)) => {
-                self.ask(base, fabric, Question::Register(addr.into()));
-            }
-            Output::InterestIpv4(Interest::Deregister(p)) => {
-                self.ask(base, fabric, Question::Deregister(p.into()));
-            }
-            Output::InterestIpv6(Interest::Deregister(p)) => {
-                self.ask(base, fabric, Question::Deregister(p.into()));
             }
             Output::Event(event) => {
                 match &event.what {
@@ -371,6 +364,7 @@ impl BgpProcess {
                     let input = match answer {
                         Answer::Ipv4(answer) => Input::AnswerIpv4(answer),
                         Answer::Ipv6(answer) => Input::AnswerIpv6(answer),
+                        Answer::Xid(answer) => Input::AnswerXid(answer),
                     };
                     self.input(base, fabric, input);
                 }
@@ -391,7 +385,8 @@ impl BgpProcess {
     /// Answers without a RIB: next hops on a link are connected, the rest is unreachable.
     fn answer_all(&mut self, base: &mut Base, fabric: &mut Fabric) {
         let request = self.questions.next_request().unwrap_or_default();
-        for addr in request.register {
+        // Simulated routers without a RIB have no routes of XIDs.
+        for addr in request.register.into_iter().filter_map(Address::ip) {
             let place = network::place(addr);
             let interface =
                 place.and_then(|(link, _)| base.links.iter().position(|(l, _)| *l == link)).map(|n| n as u32);
@@ -414,15 +409,16 @@ impl BgpProcess {
 
     /// Sends best routes to the RIB, as far as the RIB accepts them, and finally the end of the resync, once.
     fn pump(&mut self, base: &mut Base, fabric: &mut Fabric) {
-        for family in Family::ALL {
+        for family in FamilyIndex::all() {
             while self.ready.has(family) && (fabric.settings.light || self.origin.has_room()) {
                 let more = match family {
-                    Family::Ipv4 => {
+                    FamilyIndex::IPV4 => {
                         self.send_routes(base, fabric, Speaker::rib_batch::<Ipv4Prefix>, ToRib::UpdateIpv4)
                     }
-                    Family::Ipv6 => {
+                    FamilyIndex::IPV6 => {
                         self.send_routes(base, fabric, Speaker::rib_batch::<Ipv6Prefix>, ToRib::UpdateIpv6)
                     }
+                    _ => self.send_routes(base, fabric, Speaker::rib_batch::<XidPrefix>, ToRib::UpdateXids),
                 };
                 if !more {
                     self.ready.remove(family);
@@ -547,6 +543,14 @@ impl Process for BgpProcess {
 
     fn power_lost(&mut self, fabric: &mut Fabric) {
         self.connections.values().for_each(|end| fabric.vanish(*end));
+    }
+}
+
+/// Returns a question of a table as the RIB is asked.
+fn question<P: Prefix>(interest: Interest<P>) -> Question {
+    match interest {
+        Interest::Register(addr) => Question::Register(addr.into()),
+        Interest::Deregister(valid) => Question::Deregister(AnyPrefix::of(valid)),
     }
 }
 

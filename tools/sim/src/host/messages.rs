@@ -2,7 +2,8 @@
 
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{
-    FibBatch, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteBatch, TableId, XidPrefix,
+    AnyPrefix, FibBatch, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteBatch, TableId,
+    XidPrefix,
 };
 use sluice_clients::Request;
 use sluice_rib::OriginSettings;
@@ -38,16 +39,18 @@ pub enum FromRib {
     /// Answers to an interest request, in the order of its addresses.
     Answers(Vec<Answer>),
     /// Prefixes of invalidated answers.
-    InterestInvalid(Vec<IpPrefix>),
+    InterestInvalid(Vec<AnyPrefix>),
 }
 
-/// An answer about an address of either family.
+/// An answer about an address of any family.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// For an IPv4 address.
     Ipv4(InterestAnswer<Ipv4Prefix>),
     /// For an IPv6 address.
     Ipv6(InterestAnswer<Ipv6Prefix>),
+    /// For an XID.
+    Xid(InterestAnswer<XidPrefix>),
 }
 
 /// Calls of `fea.v1.Fib` and `fea.v1.Interfaces`.

@@ -85,8 +85,9 @@ impl Host {
     }
 
     /// The prefixes in BGP's configuration.
-    pub fn networks(&self) -> &[IpPrefix] {
-        self.configuration.get::<Config>().map_or(&[], |bgp| &bgp.networks)
+    pub fn networks(&self) -> Vec<IpPrefix> {
+        let networks = self.configuration.get::<Config>().map(|bgp| bgp.networks.iter());
+        networks.into_iter().flatten().filter_map(|network| network.ip()).collect()
     }
 
     /// Returns BGP's process, if it runs.

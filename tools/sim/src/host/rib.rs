@@ -6,8 +6,7 @@ use super::{Base, Configuration, ProcessId};
 use crate::world::Fabric;
 use sluice_base::ip::{V4Addr, V6Addr};
 use sluice_base::{
-    Address, AnyPrefix, FamilyId, FibBatch, Instant, InterfaceEvent, Ipv4Prefix, Ipv6Prefix, RouteBatch,
-    TableId,
+    Address, FamilyId, FibBatch, Instant, InterfaceEvent, Ipv4Prefix, Ipv6Prefix, RouteBatch, TableId, Xid,
 };
 use sluice_clients::{FibOwner, FirstSnapshot, ResyncEnd, Window};
 use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
@@ -29,7 +28,7 @@ pub struct RibProcess {
     watchers: BTreeMap<Instance, WatcherId>,
     snapshot: FirstSnapshot,
     /// Requests about next hops that wait for the interfaces.
-    asked: Vec<(Instance, Vec<IpAddr>)>,
+    asked: Vec<(Instance, Vec<Address>)>,
     fea: FibOwner,
     window: Window,
 }
@@ -86,11 +85,7 @@ impl RibProcess {
                 Output::InterestInvalid(watcher, _, ranges) => {
                     let client = self.watchers.iter().find(|(_, w)| **w == watcher).map(|(c, _)| *c);
                     if let Some(client) = client {
-                        base.tell_instance(
-                            fabric,
-                            client,
-                            FromRib::InterestInvalid(ranges.into_iter().filter_map(AnyPrefix::ip).collect()),
-                        );
+                        base.tell_instance(fabric, client, FromRib::InterestInvalid(ranges));
                     }
                 }
                 // Nobody watches: see BGP's host.
@@ -141,7 +136,7 @@ impl RibProcess {
             ToRib::Interest(request) => {
                 let watcher = self.watcher(from);
                 for range in request.deregister {
-                    self.input(base, fabric, Input::DeregisterInterest(table, watcher, range.into()));
+                    self.input(base, fabric, Input::DeregisterInterest(table, watcher, range));
                 }
                 if !request.register.is_empty() {
                     self.asked.push((from, request.register));
@@ -195,11 +190,21 @@ impl RibProcess {
         }
         for (client, addrs) in std::mem::take(&mut self.asked) {
             let (watcher, table) = (self.watcher(client), client.process.table());
-            let answer = |addr| match addr {
-                IpAddr::V4(a) => Answer::Ipv4(self.rib.interest(table, watcher, V4Addr(a), Scope::Internal)),
-                IpAddr::V6(a) => Answer::Ipv6(self.rib.interest(table, watcher, V6Addr(a), Scope::Internal)),
+            let answer = |addr| {
+                Some(match addr {
+                    Address::Ip(IpAddr::V4(a)) => {
+                        Answer::Ipv4(self.rib.interest(table, watcher, V4Addr(a), Scope::Internal))
+                    }
+                    Address::Ip(IpAddr::V6(a)) => {
+                        Answer::Ipv6(self.rib.interest(table, watcher, V6Addr(a), Scope::Internal))
+                    }
+                    Address::Identifier(_) => {
+                        let xid = Xid::try_from(addr).ok()?;
+                        Answer::Xid(self.rib.interest(table, watcher, xid, Scope::Internal))
+                    }
+                })
             };
-            let answers = addrs.into_iter().map(answer).collect();
+            let answers = addrs.into_iter().filter_map(answer).collect();
             base.tell_instance(fabric, client, FromRib::Answers(answers));
         }
     }

@@ -1,7 +1,7 @@
 //! The walk over a received UPDATE's attributes, and the verdict on it (RFC 4271, section 6.3; RFC 7606).
 
 use super::rules::{self, Scope, Treatment};
-use crate::family::{Families, FamilyIndex};
+use crate::family::{Families, FamilyCodes};
 use crate::relationship::Relationship;
 use crate::wire::as_path::{Summary, Width};
 use crate::wire::attribute::{Attributes, Flags, RawAttribute, code};
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, InterfaceIndex, RouterId};
+use sluice_base::{Address, Asn, InterfaceIndex, RouterId, Xid};
 use smallvec::SmallVec;
 
 /// The rules for all UPDATEs of a session.
@@ -19,20 +19,28 @@ use smallvec::SmallVec;
 pub struct ReceiveRules {
     /// The router's AS: a path with this AS is a loop.
     pub local_as: Asn,
-    /// The router's BGP Identifier, also its cluster's identifier: a reflected route with this identifier is a loop.
+    /// The router's BGP Identifier: a reflected route with this originator is a loop.
     pub router_id: RouterId,
+    /// The router's cluster: a route that was reflected into this cluster is a loop.
+    pub cluster_id: RouterId,
+    /// How often the router's AS may be in a path that is no loop: for sites of one AS that reach each other over others.
+    pub allow_as_in: u8,
     /// The peer's AS.
     pub peer_as: Asn,
     /// AS numbers have 4 octets (RFC 6793).
     pub four_octet_as: bool,
     /// Families that were agreed on; routes of others are ignored.
     pub families: Families,
+    /// The families on the wire.
+    pub codes: FamilyCodes,
     /// The local address of the session: no route may point to it (RFC 4271, section 6.3 a).
     pub local_address: IpAddr,
     /// The interface to the link that the peer is on: of next hops that are link-local addresses.
     pub interface: Option<InterfaceIndex>,
     /// The local address on that link.
     pub link_local: Option<Ipv6Addr>,
+    /// The XID that the peer is told as this router's: no route of XIDs may point to it.
+    pub local_xid: Option<Xid>,
     /// True if the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
     pub enforce_first_as: bool,
     /// The role of an external peer (RFC 9234).
@@ -45,12 +53,16 @@ impl ReceiveRules {
         ReceiveRules {
             local_as,
             router_id,
+            cluster_id: router_id,
+            allow_as_in: 0,
             peer_as,
             four_octet_as: true,
             families: Families::ALL,
+            codes: FamilyCodes::DEFAULT,
             local_address,
             interface: None,
             link_local: None,
+            local_xid: None,
             enforce_first_as: true,
             relationship: None,
         }
@@ -167,6 +179,8 @@ pub struct Scan<'a> {
     pub mp_unreach: Option<MpUnreach<'a>>,
     /// The worst error and what it calls for.
     pub error: Option<(Treatment, AttributeError)>,
+    /// The router's AS is in the path more often than allowed.
+    is_loop: bool,
     is_leak: bool,
     /// The routes were reflected back to this router or its cluster.
     is_reflected_back: bool,
@@ -204,6 +218,7 @@ impl<'a> Scan<'a> {
         } else {
             self.finish_as4(rules);
         }
+        self.is_loop = self.path.loops > rules.allow_as_in.into();
         if self.announces(update) {
             self.check_mandatory(update, rules);
         }
@@ -218,7 +233,7 @@ impl<'a> Scan<'a> {
     #[inline]
     pub fn verdict(&self, update: &Update<'_>) -> Verdict {
         match self.error {
-            None if !self.path.has_loop && !self.is_leak && !self.is_reflected_back => Verdict::Accept,
+            None if !self.is_loop && !self.is_leak && !self.is_reflected_back => Verdict::Accept,
             _ => self.objection(update),
         }
     }
@@ -235,7 +250,7 @@ impl<'a> Scan<'a> {
                 Verdict::Reset(Notification { data, ..attribute_list() })
             }
             Some((Treatment::Withdraw, _)) => Verdict::Withdraw,
-            _ if self.path.has_loop => Verdict::Loop,
+            _ if self.is_loop => Verdict::Loop,
             _ if self.is_reflected_back => Verdict::Reflected,
             _ if self.is_leak => Verdict::Leak,
             _ => Verdict::Accept,
@@ -335,9 +350,8 @@ impl<'a> Scan<'a> {
         let malformed = |_: WireError| Problem::Value;
         match attribute.code {
             code::AS_PATH => {
-                let path = Summary::of(value, rules.width(), offset, rules.local_as).map_err(malformed)?;
-                self.path = Summary { has_loop: path.has_loop | self.path.has_loop, ..path };
-                if path.has_zero { Err(Problem::AsZero) } else { Ok(()) }
+                self.path = Summary::of(value, rules.width(), offset, rules.local_as).map_err(malformed)?;
+                if self.path.has_zero { Err(Problem::AsZero) } else { Ok(()) }
             }
             code::NEXT_HOP => {
                 self.next_hop = <[u8; 4]>::try_from(value).ok().map(Ipv4Addr::from);
@@ -350,7 +364,8 @@ impl<'a> Scan<'a> {
             }
             code::MP_REACH_NLRI => {
                 let reach = MpReach::decode(value, offset).map_err(malformed)?;
-                let next_hop = FamilyIndex::on_wire(reach.afi, reach.safi)
+                let family = rules.codes.family(reach.afi, reach.safi);
+                let next_hop = family
                     .map(|family| (family.row().next_hop)(reach.next_hop, reach.next_hop_offset))
                     .transpose()
                     .map_err(malformed)?;
@@ -378,7 +393,8 @@ impl<'a> Scan<'a> {
             }
             // RFC 4456, section 8: one identifier in the first, any number in the second.
             code::ORIGINATOR_ID | code::CLUSTER_LIST => {
-                let own = rules.router_id.0.to_be_bytes();
+                let is_originator = attribute.code == code::ORIGINATOR_ID;
+                let own = if is_originator { rules.router_id } else { rules.cluster_id }.0.to_be_bytes();
                 self.is_reflected_back |= value.chunks_exact(4).any(|id| id == own);
                 Ok(())
             }
@@ -403,7 +419,7 @@ impl<'a> Scan<'a> {
             }
         }
         let as4 = self.as4_path.and_then(|path| Summary::of_as4(path, 0, rules.local_as).ok());
-        self.path.has_loop |= as4.is_some_and(|as4| as4.has_loop);
+        self.path.loops = self.path.loops.max(as4.map_or(0, |as4| as4.loops));
     }
 
     fn check_mandatory(&mut self, update: &Update<'_>, rules: &ReceiveRules) {
@@ -432,7 +448,12 @@ impl<'a> Scan<'a> {
     }
 
     fn check_next_hop(&mut self, code: u8, hop: NextHop, rules: &ReceiveRules) {
-        let is_own = hop.address == rules.local_address || rules.link_local.is_some_and(|a| hop.address == a);
+        let is_own = match hop.address {
+            Address::Ip(address) => {
+                address == rules.local_address || rules.link_local.is_some_and(|a| address == a)
+            }
+            identifier => rules.local_xid.is_some_and(|xid| identifier == xid.into()),
+        };
         // Of a peer that is on no link of this router, a link-local address is nobody's.
         let is_lost = hop.is_link_local() && hop.interface.is_none();
         if !hop.is_host() || is_own || is_lost {

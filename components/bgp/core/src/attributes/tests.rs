@@ -342,7 +342,7 @@ fn the_set_is_canonical() {
         canonical::attributes(batches.ipv4.octets(set)).map(|a| (a.code, a.flags.0)).collect();
     // The unknown transitive one is Partial now, the unknown non-transitive one and NEXT_HOP are gone.
     assert_eq!(codes, [(1, 0x40), (2, 0x40), (4, 0x80), (5, 0x40), (200, Flags::PARTIAL | 0xc0)]);
-    assert_eq!(set.next_hop.address, "10.0.0.2".parse::<core::net::IpAddr>().unwrap());
+    assert_eq!(set.next_hop.address.ip(), Some("10.0.0.2".parse().unwrap()));
     let expected = View {
         local_pref: 256,
         med: Some(7),

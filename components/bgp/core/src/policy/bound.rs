@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
-use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Prefix};
+use sluice_base::{Asn, IpPrefix};
 use sluice_policy::community::Kind;
 use sluice_policy::program::{Fact, Index, TermName};
 use sluice_policy::vocabulary::{Reads, VariableId};
@@ -33,8 +33,8 @@ pub struct Neighbor<'a> {
 
 /// A neighbor as a route without attributes: the answers to questions about the neighbor.
 impl Route for Neighbor<'_> {
-    fn prefix(&self) -> IpPrefix {
-        Ipv4Prefix::default_route().into()
+    fn prefix(&self) -> Option<IpPrefix> {
+        None
     }
 
     fn number(&self, variable: VariableId) -> Option<u32> {

@@ -9,7 +9,7 @@ use crate::wire::multiprotocol::NextHop;
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{Asn, IpPrefix};
+use sluice_base::{AnyPrefix, Asn, IpPrefix, XidPrefix, XidType};
 use sluice_policy::community::Kind;
 use sluice_policy::program::{CommunitySets, Fact, NextHop as NextHopAction};
 use sluice_policy::vocabulary::VariableId;
@@ -61,7 +61,7 @@ pub struct Edited {
 /// A route in the view of a bound policy. Variables of the neighbor have no value: the policy was bound.
 #[derive(Debug)]
 pub struct PolicyRoute<'a> {
-    prefix: IpPrefix,
+    prefix: AnyPrefix,
     octets: Cow<'a, [u8]>,
     view: View,
     next_hop: NextHop,
@@ -93,7 +93,7 @@ const OPTIONAL_TRANSITIVE: u8 = Flags::OPTIONAL | Flags::TRANSITIVE;
 impl<'a> PolicyRoute<'a> {
     /// Makes the route of a prefix with these attributes.
     pub fn new(
-        prefix: IpPrefix,
+        prefix: AnyPrefix,
         canonical: &'a [u8],
         view: &View,
         next_hop: NextHop,
@@ -215,8 +215,8 @@ fn neighbor_as(path: &[u8]) -> Option<Asn> {
 }
 
 impl Route for PolicyRoute<'_> {
-    fn prefix(&self) -> IpPrefix {
-        self.prefix
+    fn prefix(&self) -> Option<IpPrefix> {
+        self.prefix.ip()
     }
 
     fn number(&self, variable: VariableId) -> Option<u32> {
@@ -236,7 +236,14 @@ impl Route for PolicyRoute<'_> {
             variable::PATH_NEIGHBOR_AS => neighbor_as(self.as_path()).map(|asn| asn.0),
             variable::ROUTE_TYPE => Some(self.route_type as u32),
             variable::METRIC => Private::of(&self.octets).metric,
-            variable::PREFIX_LENGTH => Some(self.prefix.len().into()),
+            variable::PREFIX_LENGTH => Some(match self.prefix.to::<XidPrefix>() {
+                Some(xids) => xids.id_bits().into(),
+                None => self.prefix.len().into(),
+            }),
+            variable::PRINCIPAL => {
+                let kind = self.prefix.to::<XidPrefix>()?.kind()?;
+                Some(XidType::named().position(|(_, named)| named == kind)? as u32)
+            }
             // Nothing validates: the state is the first name.
             variable::VALIDATION => Some(0),
             _ => None,
@@ -256,7 +263,7 @@ impl Route for PolicyRoute<'_> {
     }
 
     fn address(&self, variable: VariableId) -> Option<IpAddr> {
-        (variable == variable::NEXT_HOP).then_some(self.next_hop.address)
+        self.next_hop.address.ip().filter(|_| variable == variable::NEXT_HOP)
     }
 
     fn as_path(&self) -> &[u8] {
@@ -324,7 +331,7 @@ mod tests {
         let view = canonical::view(canonical, local_as);
         let neighbor = "192.0.2.1".parse().expect("an address");
         let context = Context { route_type: RouteType::External, protocol: "bgp", local_as, neighbor };
-        let prefix = "10.0.0.0/8".parse().expect("a prefix");
+        let prefix = "10.0.0.0/8".parse::<IpPrefix>().expect("a prefix").into();
         let mut route = PolicyRoute::new(prefix, canonical, &view, NextHop::new(neighbor), context);
         set.get("p").expect("the policy").run(&mut route);
         let edited = route.edited();

@@ -1,15 +1,19 @@
 //! The variables of BGP's routes: a row each.
 
+use sluice_base::XidType;
 use sluice_policy::vocabulary::{Reads, Type, Variable, VariableId, Vocabulary};
 
 /// Names of the values of `family`, by the family's number.
-pub const FAMILIES: &[&str] = &["ipv4", "ipv6"];
+pub const FAMILIES: &[&str] = &["ipv4", "ipv6", "xid"];
 /// Names of the values of `origin` (RFC 4271, section 5.1.1).
 pub const ORIGINS: &[&str] = &["igp", "egp", "incomplete"];
 /// Names of the values of `route-type`.
 pub const ROUTE_TYPES: &[&str] = &["external", "internal", "local"];
 /// Names of the values of `validation` (RFC 6811): routes have no other than the first, as long as nothing validates.
 pub const VALIDATIONS: &[&str] = &["unknown", "valid", "invalid", "not-found"];
+
+/// Names of the values of `principal`: the types of XIDs that have a name ([`XidType::named`]).
+pub const PRINCIPALS: &[&str] = &XidType::NAMES;
 
 /// The value of `protocol` of the router's own networks.
 pub const NETWORK_PROTOCOL: &str = "network";
@@ -52,6 +56,8 @@ pub const METRIC: VariableId = 16;
 pub const PREFIX_LENGTH: VariableId = 17;
 /// The validation state.
 pub const VALIDATION: VariableId = 18;
+/// The type of an XID, as a place in [`PRINCIPALS`].
+pub const PRINCIPAL: VariableId = 19;
 
 const fn row(name: &'static str, values: Type, is_writable: bool, reads: Reads) -> Variable {
     Variable { name, values, is_writable, reads }
@@ -76,8 +82,10 @@ pub const VOCABULARY: Vocabulary = &[
     row("protocol", Type::Text, false, Reads::Attributes),
     row("route-type", Type::Name(ROUTE_TYPES), false, Reads::Attributes),
     row("metric", Type::Number(u32::MAX), false, Reads::Attributes),
-    row("prefix-length", Type::Number(128), false, Reads::Prefix),
+    // Of XIDs: bits of the ID.
+    row("prefix-length", Type::Number(160), false, Reads::Prefix),
     row("validation", Type::Name(VALIDATIONS), false, Reads::Attributes),
+    row("principal", Type::Name(PRINCIPALS), false, Reads::Prefix),
 ];
 
 #[cfg(test)]
@@ -89,11 +97,10 @@ mod tests {
     fn numbers_are_places() {
         let named =
             [("local-preference", LOCAL_PREFERENCE), ("rib-distance", RIB_DISTANCE), ("next-hop", NEXT_HOP)];
-        let more =
-            [("family", FAMILY), ("protocol", PROTOCOL), ("metric", METRIC), ("validation", VALIDATION)];
+        let more = [("family", FAMILY), ("protocol", PROTOCOL), ("metric", METRIC), ("principal", PRINCIPAL)];
         for (name, number) in named.into_iter().chain(more) {
             assert_eq!(find(VOCABULARY, name).map(|(number, _)| number), Some(number), "{name}");
         }
-        assert_eq!(VOCABULARY.len(), usize::from(VALIDATION) + 1);
+        assert_eq!(VOCABULARY.len(), usize::from(PRINCIPAL) + 1);
     }
 }

@@ -1,7 +1,7 @@
 //! What a session is told to be.
 
 use super::fsm::Failures;
-use crate::family::Families;
+use crate::family::{Families, FamilyCodes};
 use crate::relationship::Relationship;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, Duration, Rng, RouterId};
@@ -65,6 +65,8 @@ pub struct SessionConfig {
     pub damp: bool,
     /// Families to offer.
     pub families: Families,
+    /// The families on the wire.
+    pub codes: FamilyCodes,
     /// The role of an external peer (RFC 9234); `None` for internal peers.
     pub relationship: Option<Relationship>,
 }
@@ -83,6 +85,7 @@ impl SessionConfig {
             passive: false,
             damp: true,
             families: Families::ALL,
+            codes: FamilyCodes::DEFAULT,
             relationship: None,
         }
     }

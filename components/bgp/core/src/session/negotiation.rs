@@ -2,7 +2,7 @@
 //! RFC 9234).
 
 use super::SessionConfig;
-use crate::family::{Families, FamilyIndex};
+use crate::family::{Families, FamilyCode, FamilyCodes, FamilyIndex};
 use crate::relationship::Relationship;
 use crate::wire::notification::{code, open as subcode};
 use crate::wire::open::VERSION;
@@ -32,7 +32,7 @@ pub struct Negotiated {
 
 /// The OPEN of this side.
 pub(super) fn own_open(config: &SessionConfig) -> Open {
-    let mut capabilities = offered_families(config.families);
+    let mut capabilities = offered_families(config);
     capabilities.extend([Capability::RouteRefresh, Capability::FourOctetAs(config.local_as)]);
     // RFC 4724, section 4: without families the offer is to send and to use End-of-RIB markers, no more.
     capabilities.push(Capability::GracefulRestart { flags: 0, restart_time: 0, families: Vec::new() });
@@ -46,19 +46,19 @@ pub(super) fn own_open(config: &SessionConfig) -> Open {
     }
 }
 
-fn offered_families(families: Families) -> Vec<Capability> {
-    let rows = families.iter().map(FamilyIndex::row);
-    rows.map(|row| Capability::Multiprotocol { afi: row.afi, safi: row.safi }).collect()
+fn offered_families(config: &SessionConfig) -> Vec<Capability> {
+    let codes = config.families.iter().map(|family| config.codes.of(family));
+    codes.map(|FamilyCode { afi, safi }| Capability::Multiprotocol { afi, safi }).collect()
 }
 
 /// The families that an OPEN offers: IPv4 unicast where it names none (RFC 4760 came later than BGP-4).
-fn families_of(open: &Open) -> Families {
+fn families_of(open: &Open, codes: &FamilyCodes) -> Families {
     let mut families = Families::default();
     let mut named = false;
     for capability in &open.capabilities {
         if let Capability::Multiprotocol { afi, safi } = *capability {
             named = true;
-            if let Some(family) = FamilyIndex::on_wire(afi, safi) {
+            if let Some(family) = codes.family(afi, safi) {
                 families.insert(family);
             }
         }
@@ -88,10 +88,10 @@ pub(super) fn negotiate(config: &SessionConfig, open: &Open) -> Result<Negotiate
     if open.capabilities.iter().any(contradicts) {
         return refuse(subcode::ROLE_MISMATCH, &[]);
     }
-    let families = families_of(open).and(config.families);
+    let families = families_of(open, &config.codes).and(config.families);
     if families.is_empty() {
         let mut wanted = Vec::new();
-        for capability in offered_families(config.families) {
+        for capability in offered_families(config) {
             capability.put(&mut wanted);
         }
         return refuse(subcode::CAPABILITY, &wanted);

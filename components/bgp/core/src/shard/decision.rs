@@ -12,6 +12,22 @@ use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
 use smallvec::SmallVec;
 
+/// Choices in the decision. All routers of an AS make the same ones, or routes can circle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct DecisionRules {
+    /// MULTI_EXIT_DISC counts among routes of different neighboring ASes too.
+    pub always_compare_med: bool,
+    /// A route without MULTI_EXIT_DISC has the highest one, and not the lowest (RFC 4271, section 9.1.2.2 c).
+    pub missing_med_worst: bool,
+}
+
+impl DecisionRules {
+    const fn missing_med(self) -> u32 {
+        if self.missing_med_worst { u32::MAX } else { 0 }
+    }
+}
+
 /// The reason why a path is not the best one, in the order of the decision's steps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -78,6 +94,7 @@ pub(super) struct Tables<'a, P: FamilyKey> {
     pub sets: &'a Sets,
     pub resolver: &'a Resolver<P::Hop>,
     pub peers: &'a [PeerIn],
+    pub rules: DecisionRules,
 }
 
 struct Candidate {
@@ -173,8 +190,7 @@ impl<P: FamilyKey> Tables<'_, P> {
                         path_length: view.path_length,
                         origin: view.origin,
                         neighbor_as: view.neighbor_as,
-                        // RFC 4271: no MED is the lowest possible one.
-                        med: view.med.unwrap_or(0),
+                        med: view.med.unwrap_or(self.rules.missing_med()),
                         cost,
                         is_beaten: false,
                     });
@@ -188,7 +204,7 @@ impl<P: FamilyKey> Tables<'_, P> {
         keep(&mut field, Elimination::LocalPref, &mut lost, |c| Reverse(c.local_pref));
         keep(&mut field, Elimination::PathLength, &mut lost, |c| c.path_length);
         keep(&mut field, Elimination::Origin, &mut lost, |c| c.origin);
-        keep_lowest_med(&mut field, &mut lost);
+        keep_lowest_med(&mut field, self.rules.always_compare_med, &mut lost);
         keep(&mut field, Elimination::External, &mut lost, |c| info(c).internal);
         keep(&mut field, Elimination::InteriorCost, &mut lost, |c| c.cost);
         keep(&mut field, Elimination::RouterId, &mut lost, |c| view(c).compared_id(info(c).router_id));
@@ -220,14 +236,19 @@ fn keep<K: Ord>(
 }
 
 /// Eliminates candidates by MULTI_EXIT_DISC. The value counts only among routes of one neighboring AS and is no order over all routes:
-/// all beaten candidates go at once (RFC 4271, section 9.1.2.2 c).
-fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(usize, Elimination)) {
+/// all beaten candidates go at once (RFC 4271, section 9.1.2.2 c). With `compares_all` the values count among all routes.
+fn keep_lowest_med(
+    field: &mut SmallVec<[Candidate; 12]>,
+    compares_all: bool,
+    lost: &mut impl FnMut(usize, Elimination),
+) {
     if field.len() < 2 {
         return;
     }
     for m in 0..field.len() {
         let (neighbor_as, med) = (field[m].neighbor_as, field[m].med);
-        field[m].is_beaten = field.iter().any(|n| n.neighbor_as == neighbor_as && n.med < med);
+        field[m].is_beaten =
+            field.iter().any(|n| (compares_all || n.neighbor_as == neighbor_as) && n.med < med);
     }
     field.retain(|c| {
         if c.is_beaten {
@@ -242,8 +263,9 @@ mod tests {
     use super::*;
     use crate::attributes::{Reach, View};
     use crate::batch::{Batch, Change};
+    use crate::family::FamilyIndex;
     use crate::hash::HashSeed;
-    use crate::shard::{Interest, PeerInfo, Shard};
+    use crate::shard::{Interest, OwnRouter, PeerInfo, Shard};
     use crate::wire::multiprotocol::NextHop;
     use alloc::format;
     use alloc::vec::Vec;
@@ -319,11 +341,15 @@ mod tests {
         fn best_is_the_best_of_all(steps in prop::collection::vec(step(), 1..40)) {
             let prefix = host(100);
             let seed = HashSeed(1);
-            let mut shard = Shard::new(Asn(9), RouterId(99), seed);
+            let mut shard = Shard::new(
+                OwnRouter::new(Asn(9), RouterId(99)),
+                seed,
+                FamilyIndex::IPV4.row().code,
+            );
             let mut out = Outbox::new();
             for peer in 1..=PEERS {
                 let (router_id, address) = (RouterId(u32::from(peer * 5 % 7)), address(peer as u8));
-                shard.peer_up(PeerIndex(peer), PeerInfo { router_id, address, internal: peer % 2 == 0, direct: false });
+                shard.peer_up(PeerIndex(peer), PeerInfo { router_id, address, internal: peer % 2 == 0, client: false, direct: false });
             }
             let mut distances = [Some(1), Some(1), Some(2)];
             for step in steps {

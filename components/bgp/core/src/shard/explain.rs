@@ -1,7 +1,6 @@
 //! Answers to "why is this route not used, and why is it not sent": asked for by operators, never on a route's way.
 
 use super::exporter::Exporter;
-use super::import::policy_prefix;
 use super::{Accepted, Core, NextHopsFor, PeerIndex, RouteView, Shard};
 use crate::attributes::Reach;
 use crate::batch::{Change, DropCause};
@@ -9,6 +8,7 @@ use crate::policy::{DecidedBy, Memory, PolicyRoute};
 use crate::wire::FamilyKey;
 use alloc::vec::Vec;
 use core::fmt;
+use sluice_base::AnyPrefix;
 
 /// The reason why a neighbor is not sent a prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +27,8 @@ pub enum NotSent {
     FromThere,
     /// The best path came from an internal neighbor, as the neighbor is (RFC 4271, section 9.2).
     FromInside,
+    /// The best path came from a client, as the neighbor is, and clients are told nothing of each other.
+    FromClient,
     /// A community or an attribute of the best path bounds its reach.
     Reach(Reach),
     /// The neighbor has no export policy, and external neighbors need one (RFC 8212).
@@ -50,6 +52,9 @@ impl fmt::Display for NotSent {
             NotSent::FromThere => "the best path came from this neighbor",
             NotSent::FromInside => {
                 "the best path came from an internal neighbor, as this one is (RFC 4271, section 9.2)"
+            }
+            NotSent::FromClient => {
+                "the best path came from a client, as this one is, and client-to-client-reflection is off (RFC 4456)"
             }
             NotSent::Reach(Reach::Nobody) => "community no-advertise (RFC 1997)",
             NotSent::Reach(Reach::OwnAs) => "community no-export (RFC 1997)",
@@ -95,7 +100,7 @@ impl<P: FamilyKey> Core<P> {
         let policy = self.peers.get(usize::from(peer.0))?.import.as_ref()?;
         let set = &self.sets[received];
         let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
-        let mut route = PolicyRoute::new(policy_prefix(prefix), octets, &set.view, hop, self.context(peer));
+        let mut route = PolicyRoute::new(AnyPrefix::of(prefix), octets, &set.view, hop, self.context(peer));
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));
         let by_default = || DecidedBy { is_without_policy: policy.is_default(), ..DecidedBy::default() };
         (!outcome.is_accepted).then(|| policy.decided_by(&outcome).unwrap_or_else(by_default))
@@ -142,10 +147,12 @@ impl<P: FamilyKey> Shard<P> {
         let view = view.ok_or(NotSent::NotAgreed)?;
         let Accepted { set, .. } = best;
         if !view.may_export(&self.core, best) {
-            let from_inside = self.core.peers[usize::from(best.peer.0)].info.internal;
-            return Err(match view.internal && from_inside {
-                true => NotSent::FromInside,
-                false => NotSent::Reach(self.core.sets[set].view.reach),
+            let info = &self.core.peers[usize::from(best.peer.0)].info;
+            let is_client = info.client && view.reflection.is_some_and(|rules| rules.to_clients);
+            return Err(match view.internal && info.internal {
+                true if is_client && !view.passes(info) => NotSent::FromClient,
+                true if !view.passes(info) => NotSent::FromInside,
+                _ => NotSent::Reach(self.core.sets[set].view.reach),
             });
         }
         let mut exporter = Exporter::default();

@@ -14,7 +14,7 @@ use crate::wire::attribute::{Flags, RawAttribute, code, put_header};
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{Asn, Prefix};
+use sluice_base::{Address, Asn, Prefix, RouterId};
 
 /// The attributes of a route that is announced, before the rules of the session: a path's set, or what export policy made of it.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,15 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// What attributes of this router's own are made of.
+struct Own<'a> {
+    local_as: Asn,
+    local_pref: u32,
+    /// The BGP Identifier of the route's peer.
+    originator: RouterId,
+    key: &'a ExportView,
+}
+
 /// Attributes as they are announced.
 #[derive(Debug, Default)]
 pub(super) struct Exported {
@@ -80,11 +89,17 @@ impl Exported {
     #[inline(always)]
     pub fn make<P: FamilyKey>(&mut self, core: &Core<P>, route: &Subject<'_>, key: &ExportView) {
         let originated = route.peer.is_own();
-        let from_inside = core.peers[usize::from(route.peer.0)].info.internal;
+        let source = &core.peers[usize::from(route.peer.0)].info;
+        let from_inside = source.internal;
+        // What an internal peer told is told to internal peers by reflection only.
+        let reflection = key.reflection.filter(|_| from_inside);
         let hop = route.next_hop.as_ref();
         // A link-local address says nothing to those on other links.
         let is_of_a_link = hop.is_some_and(|hop| hop.interface.is_some());
-        self.is_own = !key.internal || originated || (key.next_hop_self && !from_inside) || is_of_a_link;
+        self.is_own = (!key.internal && !(key.transparent && !from_inside))
+            || originated
+            || (key.next_hop_self && !from_inside)
+            || is_of_a_link;
         self.is_third_party = !key.internal && !originated && !from_inside;
         if route.rule != NextHopRule::Session {
             self.obey::<P>(route, originated || is_of_a_link);
@@ -106,25 +121,39 @@ impl Exported {
             (code::NEXT_HOP, P::HAS_OWN_FIELDS),
             (code::LOCAL_PREF, key.internal),
             (code::COMMUNITIES, key.graceful_shutdown && key.communities.standard),
+            // RFC 4456, section 8.
+            (code::ORIGINATOR_ID, reflection.is_some()),
+            (code::CLUSTER_LIST, reflection.is_some()),
             // RFC 9234, section 5, egress 1.
             (code::ONLY_TO_CUSTOMER, key.relationship.is_some_and(Relationship::marks_sent)),
         ]
         .into_iter()
         .fold(0_u64, |missing, (code, is_needed)| missing | u64::from(is_needed) << code);
+        let own = Own {
+            local_as: core.local_as,
+            local_pref: route.view.local_pref,
+            originator: source.router_id,
+            key,
+        };
         let mut as4_aggregator = None;
         for attribute in canonical::attributes(route.octets) {
             let before = 1_u64.checked_shl(attribute.code.into()).map_or(u64::MAX, |bit| bit - 1);
             if missing & before != 0 {
-                self.put_missing(missing & before, core.local_as, route.view.local_pref, key);
+                self.put_missing(missing & before, &own);
             }
             // Nor is it missing if it is this one.
             missing &= !(before << 1 | 1);
             match attribute.code {
                 code::AS_PATH => self.put_path(attribute.value, core.local_as, key),
                 // RFC 4271, section 5.1.4: a neighbour's MED is not for other neighbours.
-                code::MULTI_EXIT_DISC if !key.internal && !originated && !route.has_own_med => {}
+                code::MULTI_EXIT_DISC
+                    if !key.internal && !key.transparent && !originated && !route.has_own_med => {}
                 code::LOCAL_PREF | code::ORIGINATOR_ID | code::CLUSTER_LIST if !key.internal => {}
                 code::LOCAL_PREF => self.put_local_pref(route.view.local_pref, key),
+                code::CLUSTER_LIST => match reflection {
+                    Some(reflection) => self.put_cluster_list(reflection.cluster, attribute.value),
+                    None => attribute.put(&mut self.attributes),
+                },
                 code::COMMUNITIES if !key.communities.standard => {}
                 code::EXTENDED_COMMUNITIES | code::IPV6_EXTENDED_COMMUNITIES if !key.communities.extended => {
                 }
@@ -145,7 +174,7 @@ impl Exported {
             }
         }
         if missing != 0 {
-            self.put_missing(missing, core.local_as, route.view.local_pref, key);
+            self.put_missing(missing, &own);
         }
         if !key.four_octet_as {
             self.put_as4(as4_aggregator);
@@ -155,14 +184,18 @@ impl Exported {
     /// Applies the next hop that export policy asks for. `must_be_own` is true where the route has no other next hop for peers.
     #[cold]
     fn obey<P: FamilyKey>(&mut self, route: &Subject<'_>, must_be_own: bool) {
-        let is_of_family = |hop: &NextHop| hop.address.is_ipv4() == (<P::Hop as Prefix>::WIDTH == 32);
         match route.rule {
             // RFC 4271, section 5.1.3: no peer is told its own address as the next hop.
             NextHopRule::Session | NextHopRule::Peer => {}
             NextHopRule::Own => (self.is_own, self.is_third_party) = (true, false),
             NextHopRule::Unchanged if must_be_own => {}
             NextHopRule::Unchanged => self.is_own = false,
-            NextHopRule::Address(_) => self.is_own &= !route.next_hop.as_ref().is_some_and(is_of_family),
+            NextHopRule::Address(_) => self.is_own = false,
+        }
+        // Routes of a family have no other next hops: this router is the next hop where policy names one.
+        let is_of_family = |hop: &NextHop| hop.address.family() == <P::Hop as Prefix>::ID;
+        if !route.next_hop.as_ref().is_some_and(is_of_family) {
+            (self.is_own, self.is_third_party) = (true, false);
         }
     }
 
@@ -182,7 +215,7 @@ impl Exported {
     }
 
     /// Puts attributes that the set has not, lowest code first.
-    fn put_missing(&mut self, mut codes: u64, local_as: Asn, local_pref: u32, key: &ExportView) {
+    fn put_missing(&mut self, mut codes: u64, own: &Own<'_>) {
         while codes != 0 {
             match codes.trailing_zeros() as u8 {
                 code::NEXT_HOP => {
@@ -190,9 +223,18 @@ impl Exported {
                     self.next_hop_at = self.attributes.len();
                     self.attributes.extend_from_slice(&self.next_hop);
                 }
-                code::LOCAL_PREF => self.put_local_pref(local_pref, key),
+                code::LOCAL_PREF => self.put_local_pref(own.local_pref, own.key),
+                code::ORIGINATOR_ID => {
+                    put_header(&mut self.attributes, Flags::OPTIONAL, code::ORIGINATOR_ID, 4);
+                    self.attributes.extend_from_slice(&own.originator.0.to_be_bytes());
+                }
+                code::CLUSTER_LIST => {
+                    if let Some(reflection) = own.key.reflection {
+                        self.put_cluster_list(reflection.cluster, &[]);
+                    }
+                }
                 code::COMMUNITIES => graceful_shutdown::put_communities(None, &mut self.attributes),
-                _ => canonical::put_only_to_customer(local_as, &mut self.attributes),
+                _ => canonical::put_only_to_customer(own.local_as, &mut self.attributes),
             }
             codes &= codes - 1;
         }
@@ -204,10 +246,30 @@ impl Exported {
         self.attributes.extend_from_slice(&local_pref.to_be_bytes());
     }
 
+    /// Puts CLUSTER_LIST with this router's cluster before the others (RFC 4456, section 8).
+    #[cold]
+    fn put_cluster_list(&mut self, cluster: RouterId, list: &[u8]) {
+        put_header(&mut self.attributes, Flags::OPTIONAL, code::CLUSTER_LIST, 4 + list.len());
+        self.attributes.extend_from_slice(&cluster.0.to_be_bytes());
+        self.attributes.extend_from_slice(list);
+    }
+
     fn put_path(&mut self, path: &[u8], local_as: Asn, key: &ExportView) {
+        match key.overridden_as {
+            None => self.put_path_of(path, local_as, key),
+            Some(old) => {
+                let mut replaced = Vec::new();
+                as_path::put_replaced(path, old, local_as, &mut replaced);
+                self.put_path_of(&replaced, local_as, key);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn put_path_of(&mut self, path: &[u8], local_as: Asn, key: &ExportView) {
         if !key.four_octet_as {
             self.put_narrow_path(path, local_as, key);
-        } else if key.internal {
+        } else if key.keeps_path() {
             put_header(&mut self.attributes, Flags::TRANSITIVE, code::AS_PATH, path.len());
             self.attributes.extend_from_slice(path);
         } else {
@@ -221,7 +283,7 @@ impl Exported {
     #[cold]
     fn put_narrow_path(&mut self, path: &[u8], local_as: Asn, key: &ExportView) {
         self.path.clear();
-        if key.internal {
+        if key.keeps_path() {
             self.path.extend_from_slice(path);
         } else {
             as_path::put_prepended(path, local_as, &mut self.path);
@@ -250,8 +312,9 @@ impl Exported {
 
 fn put_address(hop: &NextHop, out: &mut Vec<u8>) {
     match hop.address {
-        IpAddr::V4(a) => out.extend_from_slice(&a.octets()),
-        IpAddr::V6(a) => out.extend_from_slice(&a.octets()),
+        Address::Ip(IpAddr::V4(a)) => out.extend_from_slice(&a.octets()),
+        Address::Ip(IpAddr::V6(a)) => out.extend_from_slice(&a.octets()),
+        Address::Identifier(id) => out.extend_from_slice(id.octets()),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Export views: the properties that peers share which receive the same routes.
 
-use super::{Accepted, Core, PeerIndex};
+use super::{Accepted, Core, PeerIndex, PeerInfo};
 use crate::attributes::Reach;
 use crate::policy::BoundPolicy;
 use crate::relationship::Relationship;
 use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use serde::{Deserialize, Serialize};
+use sluice_base::{Asn, RouterId};
 
 /// The kinds of communities that are sent to a peer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -31,6 +32,27 @@ impl Default for SentCommunities {
     }
 }
 
+/// Reflection of the routes of internal peers to other internal peers (RFC 4456).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reflection {
+    /// The cluster for which this router reflects.
+    pub cluster: RouterId,
+    /// The peers are clients.
+    pub to_clients: bool,
+    /// Routes of clients are reflected to clients: the clients are not fully meshed.
+    pub between_clients: bool,
+}
+
+impl Reflection {
+    /// Returns true if the peers are told a route of an internal peer, which is a client or not (RFC 4456, section 6).
+    pub const fn reflects(self, from_client: bool) -> bool {
+        match (from_client, self.to_clients) {
+            (true, true) => self.between_clients,
+            (from_client, to_clients) => from_client || to_clients,
+        }
+    }
+}
+
 /// The router's own default route for some peers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DefaultRoute {
@@ -50,6 +72,13 @@ pub struct ExportView {
     pub link_local: bool,
     /// Internal peers are told this router as the next hop of what it learned outside.
     pub next_hop_self: bool,
+    /// The rules of reflection; `None` for external peers.
+    pub reflection: Option<Reflection>,
+    /// External peers are told routes as another external peer told them, without this router's AS and next hop: a route server
+    /// (RFC 7947).
+    pub transparent: bool,
+    /// The AS of the peers, which is replaced in paths by this router's: sites of one AS reach each other over this router.
+    pub overridden_as: Option<Asn>,
     /// The role of external peers.
     pub relationship: Option<Relationship>,
     /// The peers are told that what they are told will go (RFC 8326).
@@ -64,17 +93,30 @@ pub struct ExportView {
 
 impl ExportView {
     /// Returns true if the rules of BGP allow peers with this view to be told a path: internal peers are told no routes of internal
-    /// peers (RFC 4271, section 9.2), and communities and roles bound the reach of routes.
+    /// peers (RFC 4271, section 9.2) that are not reflected, and communities and roles bound the reach of routes.
     #[inline(always)]
     pub(super) fn may_export<P: FamilyKey>(&self, core: &Core<P>, path: Accepted) -> bool {
-        let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
+        let info = &core.peers[usize::from(path.peer.0)].info;
         let reach = match self.relationship {
             _ if self.internal => Reach::OwnAs,
             // RFC 9234, section 5, egress 2; a neighbour without a relationship is told as if there were no marks.
             None | Some(Relationship::Customer) => Reach::Customers,
             Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody,
         };
-        !(self.internal && from_inside) && core.sets[path.set].view.reach >= reach
+        self.passes(info) && core.sets[path.set].view.reach >= reach
+    }
+
+    /// Returns true if peers are told routes of a peer as far as both are internal or not.
+    #[inline(always)]
+    pub(super) fn passes(&self, from: &PeerInfo) -> bool {
+        let is_inside = self.internal && from.internal;
+        !is_inside || self.reflection.is_some_and(|reflection| reflection.reflects(from.client))
+    }
+
+    /// Returns true if peers are told AS paths without this router's AS.
+    #[inline(always)]
+    pub(super) const fn keeps_path(&self) -> bool {
+        self.internal || self.transparent
     }
 
     /// Returns the policy for the routes of a peer.

@@ -7,7 +7,6 @@ use super::branch::Source;
 use super::entry::PeerIndex;
 use super::export::{Exported, Subject};
 use super::export_view::ExportView;
-use super::import::policy_prefix;
 use super::pack::announcement_overhead;
 use super::sets::SetId;
 use super::{Accepted, Core};
@@ -17,6 +16,7 @@ use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
+use sluice_base::AnyPrefix;
 use smallvec::SmallVec;
 
 /// Octets of stored attributes that fit in a message with a prefix, whatever the export rules add to them (RFC 4271, section 9.2).
@@ -163,7 +163,7 @@ impl Exporter {
             }
         }
         let set = &core.sets[best.set];
-        let prefix = policy_prefix(core.entries[entry].prefix);
+        let prefix = AnyPrefix::of(core.entries[entry].prefix);
         let (octets, hop) = (core.sets.octets(set), core.next_hop_of(set.hop));
         let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
         if !policy.decide(&mut route, &mut row.memory).is_accepted {
@@ -194,7 +194,7 @@ impl Exporter {
     ) -> Option<DecidedBy> {
         let policy = view.policy_for(best.peer)?;
         let set = &core.sets[best.set];
-        let prefix = policy_prefix(core.entries[entry].prefix);
+        let prefix = AnyPrefix::of(core.entries[entry].prefix);
         let (octets, hop) = (core.sets.octets(set), core.next_hop_of(set.hop));
         let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));

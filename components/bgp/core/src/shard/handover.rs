@@ -52,7 +52,7 @@ impl<P: FamilyKey + Hash> Shard<P> {
         let to = core.entries.end().min(from.saturating_add(limit));
         let mut part = ShardPart { sets: Vec::new(), paths: Vec::new(), hops: Vec::new() };
         if from == 0 {
-            let known = core.resolver.view().filter(|(hop, ..)| !hop.address.is_unspecified());
+            let known = core.resolver.view().filter(|(hop, ..)| !hop.is_unspecified());
             part.hops = known.map(|(hop, resolution, _)| (*hop, resolution)).collect();
         }
         let mut sets = BTreeMap::new();

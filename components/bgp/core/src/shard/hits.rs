@@ -2,7 +2,6 @@
 //! is counted on its way.
 
 use super::export_view::ExportView;
-use super::import::policy_prefix;
 use super::sets::SetId;
 use super::{Core, PeerIndex, Shard};
 use crate::policy::{BoundPolicy, PolicyRoute};
@@ -11,6 +10,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use sluice_base::AnyPrefix;
 use smallvec::SmallVec;
 
 /// A use of a policy.
@@ -64,7 +64,7 @@ type BoundImports = BTreeMap<PeerIndex, (Arc<BoundPolicy>, UseHits)>;
 impl<P: FamilyKey> Core<P> {
     /// Returns a path of an entry in the view of a policy.
     fn policy_route(&self, id: u32, peer: PeerIndex, set: SetId) -> PolicyRoute<'_> {
-        let prefix = policy_prefix(self.entries[id].prefix);
+        let prefix = AnyPrefix::of(self.entries[id].prefix);
         let set = &self.sets[set];
         let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
         PolicyRoute::new(prefix, octets, &set.view, hop, self.context(peer))

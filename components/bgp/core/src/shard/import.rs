@@ -12,7 +12,7 @@ use crate::policy::{BoundPolicy, Context, Edited, Memory, PolicyRoute, RouteType
 use crate::wire::FamilyKey;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
-use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
+use sluice_base::AnyPrefix;
 use sluice_machine::Outbox;
 use smallvec::SmallVec;
 
@@ -83,11 +83,6 @@ pub(super) fn route_type(peer: PeerIndex, info: &PeerInfo) -> RouteType {
     }
 }
 
-/// Returns a key as an IP prefix. Keys that are none are in no prefix list.
-pub(super) fn policy_prefix<P: FamilyKey>(prefix: P) -> IpPrefix {
-    prefix.as_ip().unwrap_or(IpPrefix::V4(Ipv4Prefix::default_route()))
-}
-
 impl<P: FamilyKey> Core<P> {
     /// Returns the surroundings of a peer's route for policies.
     pub(super) fn context(&self, peer: PeerIndex) -> Context<'_> {
@@ -119,7 +114,7 @@ impl<P: FamilyKey> Core<P> {
         let set = &self.sets[received];
         let next_hop = self.next_hop_of(set.hop);
         let mut route = PolicyRoute::new(
-            policy_prefix(prefix),
+            AnyPrefix::of(prefix),
             self.sets.octets(set),
             &set.view,
             next_hop,

@@ -48,10 +48,11 @@ pub mod rules;
 mod sets;
 mod view;
 
+pub use decision::DecisionRules;
 pub use decision::Elimination;
 pub use entry::PeerIndex;
 pub use explain::{ExportVerdict, NotSent};
-pub use export_view::{DefaultRoute, ExportView, SentCommunities};
+pub use export_view::{DefaultRoute, ExportView, Reflection, SentCommunities};
 pub use groups::Filled;
 pub use handover::{Fingerprint, ShardPart};
 pub use hits::{PolicyHits, PolicyUse, UseHits};
@@ -62,6 +63,7 @@ pub use rib::RIB_KINDS;
 pub use view::{GroupView, PathView, ReceivedView, RouteView, ShardView};
 
 use crate::batch::{Batch, DropCause};
+use crate::family::FamilyCode;
 use crate::hash::HashSeed;
 use crate::index::Index;
 use crate::policy::BoundPolicy;
@@ -70,7 +72,7 @@ use crate::wire::multiprotocol::NextHop;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use backup::Backups;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 use dropped::Dropped;
 use entry::{Entries, Path};
 use groups::Groups;
@@ -87,6 +89,25 @@ use sluice_machine::{Budget, Outbox, Progress};
 /// The number of changes that are looked up ahead: the touched memory stays in the first-level cache.
 const AHEAD: usize = 32;
 
+/// The properties of the router that its tables need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnRouter {
+    /// The AS.
+    pub local_as: Asn,
+    /// The BGP Identifier.
+    pub router_id: RouterId,
+    /// The rules of the decision.
+    pub decision: DecisionRules,
+}
+
+impl OwnRouter {
+    /// A router with the usual decision.
+    pub const fn new(local_as: Asn, router_id: RouterId) -> Self {
+        let decision = DecisionRules { always_compare_med: false, missing_med_worst: false };
+        OwnRouter { local_as, router_id, decision }
+    }
+}
+
 /// The properties of a peer that the decision needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerInfo {
@@ -96,6 +117,8 @@ pub struct PeerInfo {
     pub address: IpAddr,
     /// True if the peer is in this router's AS.
     pub internal: bool,
+    /// True for a client of this route reflector (RFC 4456).
+    pub client: bool,
     /// True for an external peer on a connected subnet, whose next hops must be on a connected subnet too.
     pub direct: bool,
 }
@@ -147,6 +170,9 @@ impl PeerIn {
 #[derive(Debug)]
 pub(crate) struct Core<P: FamilyKey> {
     local_as: Asn,
+    decision: DecisionRules,
+    /// The family on the wire.
+    code: FamilyCode,
     seed: HashSeed,
     entries: Entries<P>,
     index: Index,
@@ -183,10 +209,13 @@ pub struct Shard<P: FamilyKey> {
 }
 
 impl<P: FamilyKey> Shard<P> {
-    /// Makes an empty shard of a router of `local_as`; `seed` is the readers' seed.
-    pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Self {
+    /// Makes an empty shard of a router; `seed` is the readers' seed, and `code` the family on the wire.
+    pub fn new(router: OwnRouter, seed: HashSeed, code: FamilyCode) -> Self {
+        let OwnRouter { local_as, router_id, decision } = router;
         let core = Core {
             local_as,
+            decision,
+            code,
             seed,
             entries: Entries::default(),
             index: Index::default(),
@@ -208,15 +237,17 @@ impl<P: FamilyKey> Shard<P> {
             interned: Vec::new(),
             slice: Vec::new(),
         };
-        let address = P::Hop::default_route().addr().into();
+        let address = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         // All sources of the router's own are known from the beginning.
         let last = PeerIndex(PeerIndex::OWN_SOURCES - 1);
-        shard.peer_up(last, PeerInfo { router_id, address, internal: false, direct: false });
+        shard.peer_up(last, PeerInfo { router_id, address, internal: false, client: false, direct: false });
         shard
     }
 
     /// Begins a session. Paths of the peer's earlier sessions are stale already.
-    pub fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
+    pub fn peer_up(&mut self, peer: PeerIndex, mut info: PeerInfo) {
+        // Next hops that are no IP addresses are on no subnet.
+        info.direct &= <P::Hop as Prefix>::ID.ip().is_some();
         let index = usize::from(peer.0);
         while self.core.peers.len() <= index {
             self.core.peers.push(PeerIn::new(info));

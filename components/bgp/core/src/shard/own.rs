@@ -101,7 +101,7 @@ impl<P: FamilyKey> Shard<P> {
             return core.withdraw(source, prefix, provenance, out);
         };
         let octets = route.octets(core.local_as);
-        let next_hop = NextHop::new(P::Hop::default_route().addr().into());
+        let next_hop = NextHop::at(P::Hop::default_route().addr().into());
         let hash = core.seed.attributes(&octets, &next_hop);
         // The next hop is this router and nobody is asked about it: its set is found, or made with a hop that is let go.
         let resolver = &core.resolver;

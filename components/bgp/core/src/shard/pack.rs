@@ -101,6 +101,9 @@ impl<P: FamilyKey> NextHopsFor<'_, P> {
 const BOTH: usize = 32;
 const ONE: usize = 16;
 
+/// The place of the family in a message with MP_REACH_NLRI, which is the first attribute and has a length of two octets.
+const MP_CODE: usize = 27;
+
 /// Takes the room for a link-local address out of the message at `at` of `out`, which ends there; the next hop is at `hop`. MP_REACH_NLRI is
 /// the first attribute.
 #[cold]
@@ -146,7 +149,8 @@ impl Block {
             (true, Kind::Withdraw | Kind::Announce) => return,
             (true, Kind::Replace) => {
                 let nlri = &octets[message.nlri_at.into()..][..message.nlri_len.into()];
-                put_withdrawal::<P>(out, |out| out.extend_from_slice(nlri));
+                let code = [octets[MP_CODE], octets[MP_CODE + 1], octets[MP_CODE + 2]];
+                put_withdrawal::<P>(code, out, |out| out.extend_from_slice(nlri));
                 true
             }
             (false, kind) => {
@@ -169,8 +173,8 @@ impl Block {
     }
 }
 
-/// Writes a withdrawal with the prefixes that `nlri` appends; returns where they begin in the message.
-fn put_withdrawal<P: FamilyKey>(out: &mut Vec<u8>, nlri: impl FnOnce(&mut Vec<u8>)) -> usize {
+/// Writes a withdrawal with the prefixes that `nlri` appends; returns where they begin in the message. `code` is the family on the wire.
+fn put_withdrawal<P: FamilyKey>(code: [u8; 3], out: &mut Vec<u8>, nlri: impl FnOnce(&mut Vec<u8>)) -> usize {
     let at = header::start(out, MessageType::Update);
     let begin;
     if P::HAS_OWN_FIELDS {
@@ -181,9 +185,9 @@ fn put_withdrawal<P: FamilyKey>(out: &mut Vec<u8>, nlri: impl FnOnce(&mut Vec<u8
         put_len(out, begin - 2, len);
         out.extend_from_slice(&[0, 0]);
     } else {
-        let [a, b] = P::AFI.to_be_bytes();
+        let [a, b, safi] = code;
         let flags = Flags::OPTIONAL | Flags::EXTENDED;
-        out.extend_from_slice(&[0, 0, 0, 0, flags, code::MP_UNREACH_NLRI, 0, 0, a, b, P::SAFI]);
+        out.extend_from_slice(&[0, 0, 0, 0, flags, code::MP_UNREACH_NLRI, 0, 0, a, b, safi]);
         begin = out.len();
         nlri(out);
         let len = out.len() - begin;
@@ -326,7 +330,7 @@ fn withdraw<P: FamilyKey>(draft: &mut Block, run: &mut Run<'_, P>) {
     while !run.order.is_empty() {
         let start = draft.octets.len();
         let mut count = 0;
-        let nlri_at = put_withdrawal::<P>(&mut draft.octets, |out| {
+        let nlri_at = put_withdrawal::<P>(run.core.code.octets(), &mut draft.octets, |out| {
             let limit = out.len() + MAX_MESSAGE_LEN - withdrawal_overhead::<P>();
             count = run.put(limit, out);
         });
@@ -361,10 +365,10 @@ fn announce<P: FamilyKey>(draft: &mut Block, exported: &Exported, run: &mut Run<
             count = run.put(start + MAX_MESSAGE_LEN, out);
             nlri_len = out.len() - nlri_at;
         } else {
-            let [a, b] = P::AFI.to_be_bytes();
+            let [a, b, safi] = run.core.code.octets();
             let hop_len = exported.next_hop.len() as u8;
             let flags = Flags::OPTIONAL | Flags::EXTENDED;
-            out.extend_from_slice(&[flags, code::MP_REACH_NLRI, 0, 0, a, b, P::SAFI, hop_len]);
+            out.extend_from_slice(&[flags, code::MP_REACH_NLRI, 0, 0, a, b, safi, hop_len]);
             hop_at = out.len();
             out.extend_from_slice(&exported.next_hop);
             out.push(0);

@@ -27,7 +27,7 @@ impl<P: FamilyKey> Core<P> {
     }
 
     pub(super) fn tables(&self) -> Tables<'_, P> {
-        Tables { sets: &self.sets, resolver: &self.resolver, peers: &self.peers }
+        Tables { sets: &self.sets, resolver: &self.resolver, peers: &self.peers, rules: self.decision }
     }
 
     /// Returns the best path of an entry.
@@ -55,7 +55,7 @@ impl<P: FamilyKey> Core<P> {
 
     /// Returns a next hop; the unspecified address for a number that is no next hop's.
     pub(super) fn next_hop_of(&self, hop: u32) -> NextHop {
-        let unspecified = || NextHop::new(P::Hop::default_route().addr().into());
+        let unspecified = || NextHop::at(P::Hop::default_route().addr().into());
         self.resolver.next_hop(hop).copied().unwrap_or_else(unspecified)
     }
 

@@ -10,9 +10,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::ops::Range;
 use serde::{Deserialize, Serialize};
-use sluice_base::IpKey;
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Metric, Provenance};
+use sluice_base::{Metric, Prefix, Provenance};
 use sluice_machine::Outbox;
 
 /// The resolution of a next hop.
@@ -33,7 +32,7 @@ pub enum Resolution {
 
 /// A question of a shard to the RIB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Interest<P: IpKey> {
+pub enum Interest<P: Prefix> {
     /// Asks how this address is reached, now and after changes.
     Register(P::Addr),
     /// The answer for this prefix is of no more use.
@@ -81,7 +80,7 @@ pub(super) struct Resolver<P> {
     next_bloated: Vec<u32>,
 }
 
-impl<P: IpKey> Default for Resolver<P> {
+impl<P: Prefix> Default for Resolver<P> {
     fn default() -> Self {
         Resolver {
             hops: Vec::new(),
@@ -96,20 +95,20 @@ impl<P: IpKey> Default for Resolver<P> {
 
 /// The address in the family of the table. Next hops of another family never get here: the reader only makes those of its
 /// own.
-fn address<P: IpKey>(hop: &NextHop) -> Option<P::Addr> {
+fn address<P: Prefix>(hop: &NextHop) -> Option<P::Addr> {
     P::Addr::try_from(hop.address).ok()
 }
 
 /// Returns true if the RIB is asked about a next hop. It is not about the router itself, nor about a link-local address: the session that
 /// named that is on the interface that it is reached by.
 fn is_asked_about(hop: &NextHop) -> bool {
-    !hop.address.is_unspecified() && hop.interface.is_none()
+    !hop.is_unspecified() && hop.interface.is_none()
 }
 
 /// The resolution of a next hop about which the RIB is not asked.
 const ON_LINK: Resolution = Resolution::Reachable { metric: Metric(0), connected: true };
 
-impl<P: IpKey> Resolver<P> {
+impl<P: Prefix> Resolver<P> {
     fn hop(&self, id: u32) -> Option<&Hop> {
         self.hops.get(id as usize)?.as_ref()
     }
@@ -236,7 +235,7 @@ impl<P: IpKey> Resolver<P> {
 
     /// Returns the numbers of the next hops inside `prefix` about which the RIB is asked.
     fn inside(&self, prefix: P) -> impl Iterator<Item = u32> {
-        let first = NextHop::new(prefix.addr().into());
+        let first = NextHop::at(prefix.addr().into());
         let in_prefix = move |hop: &NextHop| address::<P>(hop).is_some_and(|a| prefix.contains(a));
         let inside = self.by_address.range(first..).take_while(move |(hop, _)| in_prefix(hop));
         inside.filter(|(hop, _)| is_asked_about(hop)).map(|(_, id)| *id)

@@ -9,7 +9,7 @@ use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sluice_base::{
-    Address, Distance, Forwarding, Metric, NextHop, Provenance, RouteAction, RouteBatch, RouteKind, RouteSet,
+    Distance, Forwarding, Metric, NextHop, Provenance, RouteAction, RouteBatch, RouteKind, RouteSet,
     RouteUpdate, Tag,
 };
 
@@ -134,7 +134,7 @@ impl RibBranch {
         *self.sets.entry((set.hop, med, internal, spare, private)).or_insert_with(|| {
             let hop = |id: u32| {
                 let hop = core.resolver.next_hop(id)?;
-                Some(NextHop { interface: hop.interface, ..NextHop::via(Address::Ip(hop.address)) })
+                Some(NextHop { interface: hop.interface, ..NextHop::via(hop.address) })
             };
             let spare = spare.and_then(hop).map(NextHop::as_backup);
             let forwarding = match hop(set.hop) {

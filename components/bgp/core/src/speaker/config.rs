@@ -4,17 +4,17 @@ use super::bindings::PolicyChange;
 use super::default_originate::DefaultOriginate;
 use super::limits::MaximumPrefixes;
 use super::redistribution::Redistribute;
-use crate::family::{Families, FamilyIndex};
+use crate::family::{Families, FamilyCodes, FamilyIndex};
 use crate::policy::{DefaultPolicy, Policies};
 use crate::relationship::Relationship;
 use crate::session::SessionConfig;
-use crate::shard::SentCommunities;
+use crate::shard::{DecisionRules, OwnRouter, SentCommunities};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, Duration, Family, IpPrefix, RouterId};
+use sluice_base::{AnyPrefix, Asn, Duration, Family, IpPrefix, RouterId, Xid};
 
 /// The parameters that never change in the life of a process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -29,6 +29,17 @@ pub struct Identity {
     pub tables: u16,
     /// The source number of the provenance ids that this process draws.
     pub source: u16,
+    /// The families on the wire.
+    pub codes: FamilyCodes,
+    /// The rules of the decision.
+    pub decision: DecisionRules,
+}
+
+impl Identity {
+    /// Returns the properties that tables need.
+    pub(super) const fn router(&self) -> OwnRouter {
+        OwnRouter { local_as: self.local_as, router_id: self.router_id, decision: self.decision }
+    }
 }
 
 /// A neighbor, as `neighbor` of `bgp.yang` says it; each field is read from the leaf of its name.
@@ -81,6 +92,9 @@ pub struct NeighborConfig {
     /// IPv6 unicast.
     #[serde(default)]
     pub ipv6_unicast: FamilyConfig,
+    /// XIDs.
+    #[serde(default)]
+    pub xid: FamilyConfig,
     /// The family of labels, which tests have.
     #[cfg(feature = "labels")]
     #[serde(default)]
@@ -89,6 +103,24 @@ pub struct NeighborConfig {
     /// one of routes whose next hops are on the subnet that both share.
     #[serde(default)]
     pub next_hop_self: bool,
+    /// True for a client of this route reflector (RFC 4456); ignored for an external neighbor.
+    #[serde(default)]
+    pub route_reflector_client: bool,
+    /// The router's cluster; `None` for the BGP Identifier.
+    #[serde(default)]
+    pub cluster_id: Option<RouterId>,
+    /// True if routes of clients are reflected to clients.
+    #[serde(default = "yes")]
+    pub client_to_client_reflection: bool,
+    /// True if an external neighbor is told the routes of other external neighbors without this router's AS and next hop (RFC 7947).
+    #[serde(default)]
+    pub transparent: bool,
+    /// True if this router's AS replaces the AS of an external neighbor in paths that the neighbor is told.
+    #[serde(default)]
+    pub as_override: bool,
+    /// How often this router's AS may be in the path of the neighbor's routes.
+    #[serde(default)]
+    pub allow_as_in: u8,
     /// True if the AS path must begin with the neighbor's AS; false for route servers.
     #[serde(default = "yes")]
     pub enforce_first_as: bool,
@@ -132,15 +164,20 @@ pub struct FamilyConfig {
     /// Bounds on the neighbor's prefixes.
     #[serde(default)]
     pub maximum_prefixes: MaximumPrefixes,
+    /// The XID that the neighbor is told as this router's. Only the schema of XIDs has it: of the other families it is an address of the
+    /// session's interface.
+    #[serde(default)]
+    pub next_hop: Option<Xid>,
 }
 
 impl FamilyConfig {
     /// No statement.
-    pub const DEFAULT: FamilyConfig = FamilyConfig { enabled: None, maximum_prefixes: MaximumPrefixes::NONE };
+    pub const DEFAULT: FamilyConfig =
+        FamilyConfig { enabled: None, maximum_prefixes: MaximumPrefixes::NONE, next_hop: None };
 
     /// Returns this configuration with the bounds of another one, which end no session.
     const fn with_bounds_of(self, other: FamilyConfig) -> FamilyConfig {
-        FamilyConfig { enabled: self.enabled, maximum_prefixes: other.maximum_prefixes }
+        FamilyConfig { maximum_prefixes: other.maximum_prefixes, ..self }
     }
 }
 
@@ -189,6 +226,7 @@ impl NeighborConfig {
     pub fn offer(&mut self, families: Families) {
         self.ipv4_unicast.enabled = Some(families.has(FamilyIndex::IPV4));
         self.ipv6_unicast.enabled = Some(families.has(FamilyIndex::IPV6));
+        self.xid.enabled = Some(families.has(FamilyIndex::XID));
         #[cfg(feature = "labels")]
         {
             self.labels.enabled = Some(families.has(FamilyIndex::LABELS));
@@ -200,6 +238,7 @@ impl NeighborConfig {
         match family {
             FamilyIndex::IPV4 => self.ipv4_unicast,
             FamilyIndex::IPV6 => self.ipv6_unicast,
+            FamilyIndex::XID => self.xid,
             #[cfg(feature = "labels")]
             FamilyIndex::LABELS => self.labels,
             _ => FamilyConfig::default(),
@@ -225,9 +264,16 @@ impl NeighborConfig {
             ttl_security: false,
             ipv4_unicast: FamilyConfig::DEFAULT,
             ipv6_unicast: FamilyConfig::DEFAULT,
+            xid: FamilyConfig::DEFAULT,
             #[cfg(feature = "labels")]
             labels: FamilyConfig::DEFAULT,
             next_hop_self: false,
+            route_reflector_client: false,
+            cluster_id: None,
+            client_to_client_reflection: true,
+            transparent: false,
+            as_override: false,
+            allow_as_in: 0,
             enforce_first_as: true,
             relationship: None,
             graceful_shutdown: false,
@@ -255,6 +301,11 @@ impl NeighborConfig {
         (rejects && self.import.is_empty(), rejects && self.export.is_empty())
     }
 
+    /// Returns the AS that is replaced in paths to the neighbor of a router of `local_as`.
+    pub(super) fn peer_as_override(&self, local_as: Asn) -> Option<Asn> {
+        (self.as_override && self.peer_as != local_as).then_some(self.peer_as)
+    }
+
     /// Iterates over the lists of policies that the neighbor has.
     pub(super) fn policy_names(&self) -> impl Iterator<Item = &Vec<String>> {
         let of_default = self.default_originate.iter().map(|originate| &originate.policy);
@@ -269,6 +320,7 @@ impl NeighborConfig {
             delay_open: self.delay_open_time.map(|seconds| Duration::from_secs(seconds.into())),
             passive: self.passive,
             families: self.families(),
+            codes: identity.codes,
             relationship: self.relationship.filter(|_| self.peer_as != identity.local_as),
             ..SessionConfig::new(identity.local_as, identity.router_id, self.peer_as)
         }
@@ -285,6 +337,9 @@ impl NeighborConfig {
             delay_open_time: other.delay_open_time,
             description: other.description.clone(),
             next_hop_self: other.next_hop_self,
+            client_to_client_reflection: other.client_to_client_reflection,
+            transparent: other.transparent,
+            as_override: other.as_override,
             graceful_shutdown: other.graceful_shutdown,
             group: other.group.clone(),
             send_community: other.send_community,
@@ -295,6 +350,7 @@ impl NeighborConfig {
             default_policy: other.default_policy,
             ipv4_unicast: self.ipv4_unicast.with_bounds_of(other.ipv4_unicast),
             ipv6_unicast: self.ipv6_unicast.with_bounds_of(other.ipv6_unicast),
+            xid: self.xid.with_bounds_of(other.xid),
             ..self.clone()
         };
         alike != *other
@@ -307,7 +363,7 @@ pub struct Config {
     /// The neighbours; each address once.
     pub neighbors: Vec<NeighborConfig>,
     /// Prefixes that this router originates.
-    pub networks: Vec<IpPrefix>,
+    pub networks: Vec<AnyPrefix>,
     /// Prefixes that this router originates as long as the RIB has a route of another origin than BGP.
     #[serde(default)]
     pub networks_while_present: Vec<IpPrefix>,
@@ -357,7 +413,13 @@ impl NeighborConfig {
     /// is not on a link of this router is told this router as the next hop in any case.
     fn tells_otherwise(&self, new: &NeighborConfig, local_as: Asn) -> bool {
         let has_choice = new.peer_as == local_as || new.multihop.is_none();
+        let is_internal = new.peer_as == local_as;
+        let by_kind = |config: &NeighborConfig| match is_internal {
+            true => (config.client_to_client_reflection, false),
+            false => (config.transparent, config.as_override),
+        };
         self.graceful_shutdown != new.graceful_shutdown
+            || by_kind(self) != by_kind(new)
             || self.send_community != new.send_community
             || (has_choice && self.next_hop_self != new.next_hop_self)
     }
@@ -482,6 +544,8 @@ mod tests {
         check(|n| n.import = vec!["unknown".into()], "0 1 0 0");
         check(|n| n.send_community.large = false, "0 1 0 0");
         check(|n| n.ipv4_unicast.maximum_prefixes.received = Some(9), "0 0 0 0");
+        check(|n| n.xid.maximum_prefixes.received = Some(9), "0 0 0 0");
+        check(|n| n.xid.next_hop = Some(Xid::of_link_address([2; 6])), "1 0 0 0");
         check(|n| n.ipv4_unicast.enabled = Some(false), "1 0 0 0");
         check(|n| n.hold_time = 9, "1 0 0 0");
         check(|n| n.send_hold_time = Some(600), "0 0 0 0");

@@ -9,7 +9,7 @@ use super::limits::PrefixCount;
 use super::peer::Link;
 use super::peers::Peers;
 use super::presence::{PresenceQuestion, Presences};
-use super::questions::{Questions, Reply};
+use super::questions::{Asker, Questions, Reply};
 use super::redistribution::{Redistributed, RedistributedRoutes};
 use crate::endpoints::Endpoints;
 use crate::event::{ConnectError, Event, PeerEvent};
@@ -19,7 +19,7 @@ use crate::policy::vocabulary;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, State};
 use crate::shard::{Interest, PeerIndex, Sent};
-use crate::table::{Order, Spread, Table, TableEvent};
+use crate::table::{Order, Spread, Table, TableEvent, Versioned};
 use crate::wire::notification::cease;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,10 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Duration, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Rng};
+use sluice_base::prefix::Prefix;
+use sluice_base::{
+    AnyPrefix, Duration, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, Rng, XidPrefix,
+};
 use sluice_machine::{Machine, Outbox};
 
 /// How long neighbours have to come up and tell all their routes before the RIB hears that what was announced is all: as long as
@@ -76,8 +79,10 @@ pub enum Input {
     AnswerIpv4(InterestAnswer<Ipv4Prefix>),
     /// The RIB says how IPv6 next hops are reached.
     AnswerIpv6(InterestAnswer<Ipv6Prefix>),
+    /// The RIB says how next hops that are XIDs are reached.
+    AnswerXid(InterestAnswer<XidPrefix>),
     /// An answer of the RIB holds no longer.
-    Invalid(IpPrefix),
+    Invalid(AnyPrefix),
     /// The RIB was restarted.
     RibRestarted,
     /// The RIB says whether it has routes.
@@ -111,6 +116,8 @@ pub enum Output {
     InterestIpv4(Interest<Ipv4Prefix>),
     /// Ask the RIB.
     InterestIpv6(Interest<Ipv6Prefix>),
+    /// Ask the RIB.
+    InterestXid(Interest<XidPrefix>),
     /// Ask the RIB whether it has routes, and hear of changes.
     WatchPresence(Vec<PresenceQuestion>),
     /// Take such questions back.
@@ -146,11 +153,11 @@ impl fmt::Display for RefreshRefusal {
 /// A router's BGP but for its routes.
 pub struct Control {
     pub(super) peers: Peers,
-    pub(super) networks: BTreeSet<IpPrefix>,
+    pub(super) networks: BTreeSet<AnyPrefix>,
     /// The networks that are originated while the RIB has a route to them.
     pub(super) networks_while_present: BTreeSet<IpPrefix>,
     /// The networks that the tables originate.
-    pub(super) originated: BTreeSet<IpPrefix>,
+    pub(super) originated: BTreeSet<AnyPrefix>,
     pub(super) presences: Presences,
     /// True if the tables have the default routes for neighbors with `default-originate`.
     pub(super) originates_defaults: bool,
@@ -159,6 +166,7 @@ pub struct Control {
     pub(super) redistributed: RedistributedRoutes,
     questions4: Questions<Ipv4Prefix>,
     questions6: Questions<Ipv6Prefix>,
+    questions_of_xids: Questions<XidPrefix>,
     spread: Spread,
     pub(super) started: Instant,
     pub(super) all_announced: bool,
@@ -188,6 +196,7 @@ impl Control {
             redistributed: RedistributedRoutes::default(),
             questions4: Questions::default(),
             questions6: Questions::default(),
+            questions_of_xids: Questions::default(),
             spread,
             started: now,
             all_announced: false,
@@ -206,7 +215,8 @@ impl Control {
     /// The router's tables, empty.
     pub fn make_tables(&self) -> Vec<Table> {
         let identity = &self.peers.identity;
-        let table = || Table::new(identity.local_as, identity.router_id, self.spread.seed());
+        let (seed, codes) = (self.spread.seed(), identity.codes);
+        let table = || Table::new(identity.router(), seed, codes);
         core::iter::repeat_with(table).take(self.spread.tables()).collect()
     }
 
@@ -227,24 +237,16 @@ impl Control {
     fn table_event(&mut self, now: Instant, table: usize, event: TableEvent, out: &mut Outbox<Output>) {
         match event {
             TableEvent::InterestIpv4(family, interest, seen) => {
-                match self.questions4.interest((table, family), interest, seen) {
-                    None => {}
-                    Some(Reply::Rib(interest)) => out.push(Output::InterestIpv4(interest)),
-                    Some(Reply::Table(answer)) => {
-                        let provenance = sluice_base::Provenance::NONE;
-                        out.push(Output::Order(Some(table), Order::AnswerIpv4(answer, provenance)));
-                    }
-                }
+                let outputs = (Output::InterestIpv4 as fn(_) -> _, Order::AnswerIpv4 as fn(_, _) -> _);
+                ask(&mut self.questions4, (table, family), (interest, seen), outputs, out);
             }
             TableEvent::InterestIpv6(family, interest, seen) => {
-                match self.questions6.interest((table, family), interest, seen) {
-                    None => {}
-                    Some(Reply::Rib(interest)) => out.push(Output::InterestIpv6(interest)),
-                    Some(Reply::Table(answer)) => {
-                        let provenance = sluice_base::Provenance::NONE;
-                        out.push(Output::Order(Some(table), Order::AnswerIpv6(answer, provenance)));
-                    }
-                }
+                let outputs = (Output::InterestIpv6 as fn(_) -> _, Order::AnswerIpv6 as fn(_, _) -> _);
+                ask(&mut self.questions6, (table, family), (interest, seen), outputs, out);
+            }
+            TableEvent::InterestXid(family, interest, seen) => {
+                let outputs = (Output::InterestXid as fn(_) -> _, Order::AnswerXid as fn(_, _) -> _);
+                ask(&mut self.questions_of_xids, (table, family), (interest, seen), outputs, out);
             }
             TableEvent::Drained(peer, life) => {
                 let drained = self.peers.clean(peer, life).and_then(|address| self.lost.get_mut(&address));
@@ -352,6 +354,26 @@ impl Control {
     }
 }
 
+/// The outputs by which a question of a family is passed on: to the RIB, or as an answer to the table.
+type Asking<P> = (fn(Interest<P>) -> Output, fn(Versioned<P>, Provenance) -> Order);
+
+/// Passes a shard's question on to the RIB, or answers it by what the RIB said before. The shard has seen answers up to a number.
+fn ask<P: Prefix>(
+    questions: &mut Questions<P>,
+    shard: Asker,
+    (interest, seen): (Interest<P>, u64),
+    (to_rib, to_table): Asking<P>,
+    out: &mut Outbox<Output>,
+) {
+    match questions.interest(shard, interest, seen) {
+        None => {}
+        Some(Reply::Rib(interest)) => out.push(to_rib(interest)),
+        Some(Reply::Table(answer)) => {
+            out.push(Output::Order(Some(shard.0), to_table(answer, Provenance::NONE)));
+        }
+    }
+}
+
 impl Machine for Control {
     type Input = Input;
     type Output = Output;
@@ -388,16 +410,20 @@ impl Machine for Control {
                 let answer = self.questions6.answer(answer, tables);
                 out.push(Output::Order(None, Order::AnswerIpv6(answer, peers.draw_provenance())));
             }
+            Input::AnswerXid(answer) => {
+                let answer = self.questions_of_xids.answer(answer, tables);
+                out.push(Output::Order(None, Order::AnswerXid(answer, peers.draw_provenance())));
+            }
             Input::Invalid(prefix) => {
-                match prefix {
-                    IpPrefix::V4(prefix) => self.questions4.invalid(prefix),
-                    IpPrefix::V6(prefix) => self.questions6.invalid(prefix),
-                }
+                prefix.to().into_iter().for_each(|prefix| self.questions4.invalid(prefix));
+                prefix.to().into_iter().for_each(|prefix| self.questions6.invalid(prefix));
+                prefix.to().into_iter().for_each(|prefix| self.questions_of_xids.invalid(prefix));
                 out.push(Output::Order(None, Order::Invalid(prefix)));
             }
             Input::RibRestarted => {
                 self.questions4.forget();
                 self.questions6.forget();
+                self.questions_of_xids.forget();
                 self.has_rib = true;
                 // The RIB has forgotten them with the origin's life.
                 self.lost.clear();
@@ -455,6 +481,7 @@ impl Machine for Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family::FamilyCodes;
     use crate::session::{Direction, Received};
     use crate::wire::{Capability, Open};
     use core::net::Ipv4Addr;
@@ -462,7 +489,16 @@ mod tests {
 
     /// A router with so many neighbors, all up.
     fn router(neighbors: u32) -> (Control, Outbox<Output>) {
-        let identity = Identity { local_as: Asn(1), router_id: RouterId(1), seed: 7, tables: 1, source: 1 };
+        let codes = FamilyCodes::DEFAULT;
+        let identity = Identity {
+            local_as: Asn(1),
+            router_id: RouterId(1),
+            seed: 7,
+            tables: 1,
+            source: 1,
+            codes,
+            decision: Default::default(),
+        };
         let now = Instant::ZERO;
         let mut control = Control::new(identity, now);
         let mut out = Outbox::new();

@@ -42,7 +42,7 @@ impl Control {
         }
         self.originates_defaults = is_wanted;
         for prefix in [IpPrefix::V4(Ipv4Prefix::default_route()), IpPrefix::V6(Ipv6Prefix::default_route())] {
-            self.originate(PeerIndex::DEFAULT, prefix, is_wanted.then_some(OwnRoute::NETWORK), out);
+            self.originate(PeerIndex::DEFAULT, prefix.into(), is_wanted.then_some(OwnRoute::NETWORK), out);
         }
     }
 }

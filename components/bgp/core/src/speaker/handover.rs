@@ -157,7 +157,8 @@ impl Peers {
                 peer.up(carrier, connection, &negotiated, &mut self.bindings)
             {
                 link.reading.reader.counters = state.read[0];
-                link.writer = Writer::resumed(index, self.spread.tables(), state.sent[0]);
+                link.writer =
+                    Writer::resumed(index, self.spread.tables(), self.identity.codes, state.sent[0]);
                 out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
                 out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                 out.push(Output::Up(address, connection, Box::new(link)));

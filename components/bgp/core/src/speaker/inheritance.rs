@@ -48,6 +48,7 @@ macro_rules! statements {
             $($field: Option<$type>,)*
             ipv4_unicast: FamilyConfig,
             ipv6_unicast: FamilyConfig,
+            xid: FamilyConfig,
             #[cfg(feature = "labels")]
             labels: FamilyConfig,
             send_community: SendCommunity,
@@ -61,6 +62,7 @@ macro_rules! statements {
                     $($field: self.$field.or_else(|| from.$field.clone()),)*
                     ipv4_unicast: self.ipv4_unicast.inherit(from.ipv4_unicast),
                     ipv6_unicast: self.ipv6_unicast.inherit(from.ipv6_unicast),
+                    xid: self.xid.inherit(from.xid),
                     #[cfg(feature = "labels")]
                     labels: self.labels.inherit(from.labels),
                     send_community: self.send_community.inherit(from.send_community),
@@ -76,6 +78,7 @@ macro_rules! statements {
                 config.group = group;
                 config.ipv4_unicast = self.ipv4_unicast;
                 config.ipv6_unicast = self.ipv6_unicast;
+                config.xid = self.xid;
                 #[cfg(feature = "labels")]
                 {
                     config.labels = self.labels;
@@ -101,6 +104,10 @@ statements! {
     multihop: u8,
     ttl_security: bool,
     next_hop_self: bool,
+    route_reflector_client: bool,
+    transparent: bool,
+    as_override: bool,
+    allow_as_in: u8,
     enforce_first_as: bool,
     relationship: Relationship,
     import: Vec<String>,
@@ -131,6 +138,7 @@ impl FamilyConfig {
         FamilyConfig {
             enabled: self.enabled.or(from.enabled),
             maximum_prefixes: self.maximum_prefixes.inherit(from.maximum_prefixes),
+            next_hop: self.next_hop.or(from.next_hop),
         }
     }
 }

@@ -57,7 +57,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouteBatch};
+use sluice_base::{AnyPrefix, Instant, Ipv4Prefix, Ipv6Prefix, RouteBatch, XidPrefix};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 
 /// What can happen to a router's BGP.
@@ -77,8 +77,10 @@ pub enum Input {
     AnswerIpv4(InterestAnswer<Ipv4Prefix>),
     /// The RIB says how IPv6 next hops are reached.
     AnswerIpv6(InterestAnswer<Ipv6Prefix>),
+    /// The RIB says how next hops that are XIDs are reached.
+    AnswerXid(InterestAnswer<XidPrefix>),
     /// An answer of the RIB holds no longer.
-    Invalid(IpPrefix),
+    Invalid(AnyPrefix),
     /// The RIB was restarted.
     RibRestarted,
     /// The RIB says whether it has routes.
@@ -110,6 +112,8 @@ pub enum Output {
     InterestIpv4(Interest<Ipv4Prefix>),
     /// Ask the RIB.
     InterestIpv6(Interest<Ipv6Prefix>),
+    /// Ask the RIB.
+    InterestXid(Interest<XidPrefix>),
     /// Ask the RIB whether it has routes, and hear of changes.
     WatchPresence(Vec<PresenceQuestion>),
     /// Take such questions back.
@@ -271,6 +275,7 @@ impl Speaker {
                 }
                 Do::InterestIpv4(interest) => out.push(Output::InterestIpv4(interest)),
                 Do::InterestIpv6(interest) => out.push(Output::InterestIpv6(interest)),
+                Do::InterestXid(interest) => out.push(Output::InterestXid(interest)),
                 Do::WatchPresence(questions) => out.push(Output::WatchPresence(questions)),
                 Do::UnwatchPresence(questions) => out.push(Output::UnwatchPresence(questions)),
                 Do::GatewayUsable(address, is_usable) => {
@@ -402,6 +407,7 @@ impl Machine for Speaker {
             }
             Input::AnswerIpv4(answer) => Do::AnswerIpv4(answer),
             Input::AnswerIpv6(answer) => Do::AnswerIpv6(answer),
+            Input::AnswerXid(answer) => Do::AnswerXid(answer),
             Input::Invalid(prefix) => Do::Invalid(prefix),
             Input::RibRestarted => {
                 self.rib_offered = ByFamily::default();

@@ -10,7 +10,7 @@ use crate::family::{ByFamily, Families};
 use crate::intake::Reading;
 use crate::reader::{Reader, ReaderCounters};
 use crate::session::{ConnectionId, Negotiated, Session};
-use crate::shard::{ExportView, PeerIndex, PeerInfo, Sent};
+use crate::shard::{ExportView, PeerIndex, PeerInfo, Reflection, Sent};
 use crate::table::{PeerExport, PeerImport, SessionEpoch, Spread};
 use crate::writer::Writer;
 use sluice_base::{Duration, Instant, Provenance};
@@ -122,6 +122,7 @@ impl Peer {
             router_id: negotiated.router_id,
             address: self.config.address,
             internal,
+            client: internal && self.config.route_reflector_client,
             direct: !internal && self.config.multihop.is_none(),
         }
     }
@@ -144,12 +145,16 @@ impl Peer {
         let rules = ReceiveRules {
             local_as: config.local_as,
             router_id: config.router_id,
+            cluster_id: self.config.cluster_id.unwrap_or(config.router_id),
+            allow_as_in: self.config.allow_as_in,
             peer_as: config.peer_as,
             four_octet_as: negotiated.four_octet_as,
             families: negotiated.families,
+            codes: config.codes,
             local_address: endpoints.local,
             interface: endpoints.interface,
             link_local: endpoints.link_local,
+            local_xid: self.config.xid.next_hop,
             enforce_first_as: self.config.enforce_first_as,
             relationship: config.relationship,
         };
@@ -162,7 +167,7 @@ impl Peer {
             reader: Reader::new(rules, spread),
             provenance: Provenance::new(source, first),
         };
-        Some((Link { reading, writer: Writer::new(peer, spread.tables()) }, import, outlet))
+        Some((Link { reading, writer: Writer::new(peer, spread.tables(), config.codes) }, import, outlet))
     }
 
     /// Returns the time at which the neighbor counts as having announced all routes, if no UPDATE arrives before: at once after End-of-RIB
@@ -182,13 +187,21 @@ impl Peer {
     ) -> Option<PeerExport> {
         let endpoints = self.endpoints(id)?;
         let (config, internal) = (&self.config, self.session.config().is_internal());
-        let next_hops = ByFamily::from_fn(|family| (family.row().own_next_hop)(&endpoints));
+        let next_hops =
+            ByFamily::from_fn(|family| (family.row().own_next_hop)(&endpoints, config.xid.next_hop));
         let views = ByFamily::from_fn(|family| {
             let view = ExportView {
                 internal,
                 four_octet_as: negotiated.four_octet_as,
                 link_local: next_hops[family].len() == 32,
                 next_hop_self: internal && config.next_hop_self,
+                reflection: internal.then(|| Reflection {
+                    cluster: config.cluster_id.unwrap_or(self.session.config().router_id),
+                    to_clients: config.route_reflector_client,
+                    between_clients: config.client_to_client_reflection,
+                }),
+                transparent: !internal && config.transparent,
+                overridden_as: config.peer_as_override(self.session.config().local_as),
                 relationship: config.relationship.filter(|_| !internal),
                 graceful_shutdown: config.graceful_shutdown,
                 communities: config.send_community,

@@ -5,7 +5,7 @@ use super::config::{Identity, NeighborConfig};
 use super::control::{Input, Output};
 use super::peer::{Carrier, Peer};
 use crate::event::{Event, PeerEvent};
-use crate::family::FamilyIndex;
+use crate::family::FamilyCode;
 use crate::intake::Message;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, Received};
@@ -255,7 +255,7 @@ impl Peers {
                     // RFC 4724, section 2: the marker is due also where there is nothing to announce.
                     for family in untold.iter() {
                         let mut octets = Vec::new();
-                        put_end_of_rib(family, &mut octets);
+                        put_end_of_rib(family, &self.identity.codes, &mut octets);
                         out.push(Output::Send(address, connection, octets));
                         out.push(event(address, PeerEvent::NoNextHop(family)));
                     }
@@ -280,7 +280,7 @@ impl Peers {
         refresh: RouteRefresh,
         out: &mut Outbox<Output>,
     ) {
-        let Some(family) = FamilyIndex::on_wire(refresh.afi, refresh.safi) else { return };
+        let Some(family) = self.identity.codes.family(refresh.afi, refresh.safi) else { return };
         let up = self.peer_mut(index).and_then(|p| p.session.established());
         if up == Some(connection) {
             out.push(Output::Order(None, Order::Refresh(index, family)));
@@ -289,6 +289,7 @@ impl Peers {
 
     /// Asks a neighbor for all its routes (RFC 2918). Returns false if the neighbor cannot be asked.
     pub fn ask_for_refresh(&mut self, index: PeerIndex, out: &mut Outbox<Output>) -> bool {
+        let codes = self.identity.codes;
         let Some(peer) = self.peer_mut(index) else { return false };
         let (Some(connection), Some(negotiated)) = (peer.session.established(), peer.session.negotiated())
         else {
@@ -299,8 +300,8 @@ impl Peers {
         }
         let families = negotiated.families;
         let mut octets = Vec::new();
-        for row in families.iter().map(FamilyIndex::row) {
-            RouteRefresh { afi: row.afi, safi: row.safi }.put(&mut octets);
+        for FamilyCode { afi, safi } in families.iter().map(|family| codes.of(family)) {
+            RouteRefresh { afi, safi }.put(&mut octets);
             peer.session.sent.route_refresh += 1;
         }
         out.push(Output::Send(peer.config.address, connection, octets));

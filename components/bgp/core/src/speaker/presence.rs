@@ -13,7 +13,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::IpPrefix;
+use sluice_base::{AnyPrefix, IpPrefix};
 use sluice_machine::Outbox;
 use sluice_policy::program::Fact;
 
@@ -172,8 +172,9 @@ impl Control {
             self.presences.present.contains(&question)
         };
         let conditional = self.networks_while_present.iter().filter(is_present);
-        let wanted: BTreeSet<IpPrefix> = self.networks.iter().chain(conditional).copied().collect();
-        let changed: Vec<IpPrefix> = self.originated.symmetric_difference(&wanted).copied().collect();
+        let conditional = conditional.map(|prefix| AnyPrefix::from(*prefix));
+        let wanted: BTreeSet<AnyPrefix> = self.networks.iter().copied().chain(conditional).collect();
+        let changed: Vec<AnyPrefix> = self.originated.symmetric_difference(&wanted).copied().collect();
         for prefix in changed {
             let route = wanted.contains(&prefix).then_some(OwnRoute::NETWORK);
             self.originate(PeerIndex::LOCAL, prefix, route, out);

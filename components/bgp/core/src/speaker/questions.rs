@@ -1,7 +1,7 @@
-//! The questions of all shards to the RIB about next hops of one IP family.
+//! The questions of all shards to the RIB about next hops of one family.
 //!
 //! Each shard asks about the next hops of its own paths and releases answers without use. A shard is one family's part of one table;
-//! several families may have next hops of one IP family. The RIB receives a question once, and the release of an answer when the last
+//! several families may have next hops of one family. The RIB receives a question once, and the release of an answer when the last
 //! shard has released it. A shard that asks about a known address gets the answer at once.
 //!
 //! Tables may run on other threads, so that questions and answers may cross. Answers are therefore numbered, and each question carries the
@@ -12,7 +12,6 @@ use crate::shard::Interest;
 use crate::table::Versioned;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use sluice_base::IpKey;
 use sluice_base::interest::InterestAnswer;
 use sluice_base::prefix::Prefix;
 
@@ -27,7 +26,7 @@ pub(super) type Asker = (usize, FamilyIndex);
 
 /// The consequence of a shard's question.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Reply<P: IpKey> {
+pub(super) enum Reply<P: Prefix> {
     /// The RIB is to be asked, or told.
     Rib(Interest<P>),
     /// The table is to be told.
@@ -48,7 +47,7 @@ impl<P: Prefix> Default for Questions<P> {
     }
 }
 
-impl<P: IpKey> Questions<P> {
+impl<P: Prefix> Questions<P> {
     /// Takes a question or a release of a shard, which has seen answers up to number `seen`.
     pub fn interest(&mut self, shard: Asker, interest: Interest<P>, seen: u64) -> Option<Reply<P>> {
         match interest {
@@ -94,9 +93,8 @@ impl<P: IpKey> Questions<P> {
         // Answers that hold never overlap.
         self.held.retain(|v, _| !v.covers(valid) && !valid.covers(*v));
         self.number += 1;
-        // Families with next hops of the other IP family do not ask here.
-        let asks =
-            |number| ByFamily::from_fn(|family| if family.row().hops == P::FAMILY { number } else { 0 });
+        // Families with next hops of another family do not ask here.
+        let asks = |number| ByFamily::from_fn(|family| if family.row().hops == P::ID { number } else { 0 });
         let told = core::iter::repeat_n(asks(self.number), tables).collect();
         self.held.insert(valid, Held { answer: answer.clone(), told });
         Versioned { number: self.number, answer }

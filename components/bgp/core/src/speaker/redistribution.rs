@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-use sluice_base::{Distance, IpPrefix, Metric, Tags};
+use sluice_base::{AnyPrefix, Distance, Metric, Tags};
 use sluice_clients::EXTERNAL_TAG;
 use sluice_machine::Outbox;
 
@@ -49,7 +49,7 @@ fn other_origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D:
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Redistributed {
     /// The prefix.
-    pub prefix: IpPrefix,
+    pub prefix: AnyPrefix,
     /// The prefix's route now; `None`: no configured origin has the selected route.
     pub route: Option<RedistributedRoute>,
 }
@@ -92,7 +92,7 @@ impl RedistributedRoute {
 /// The redistributed routes, by prefix, and the numbers of their origins among the sources of the router's own.
 #[derive(Debug, Default)]
 pub(super) struct RedistributedRoutes {
-    routes: BTreeMap<IpPrefix, RedistributedRoute>,
+    routes: BTreeMap<AnyPrefix, RedistributedRoute>,
     sources: BTreeMap<String, PeerIndex>,
     /// The configuration.
     pub redistribute: Vec<Redistribute>,
@@ -124,7 +124,7 @@ impl RedistributedRoutes {
 
 impl Control {
     /// Iterates over the prefixes of the redistributed routes.
-    pub fn redistributed(&self) -> impl Iterator<Item = IpPrefix> {
+    pub fn redistributed(&self) -> impl Iterator<Item = AnyPrefix> {
         self.redistributed.routes.keys().copied()
     }
 
@@ -155,7 +155,7 @@ impl Control {
     }
 
     /// Returns the routes of an origin that BGP originates.
-    fn routes_of(&self, origin: &str) -> Vec<(IpPrefix, PeerIndex, OwnRoute)> {
+    fn routes_of(&self, origin: &str) -> Vec<(AnyPrefix, PeerIndex, OwnRoute)> {
         let all = self.redistributed.routes.iter().filter(|(_, route)| route.origin == origin);
         all.filter_map(|(prefix, route)| Some((*prefix, self.redistributed.source(route)?, route.own())))
             .collect()
@@ -184,15 +184,12 @@ impl Control {
     pub(super) fn originate(
         &mut self,
         source: PeerIndex,
-        prefix: IpPrefix,
+        prefix: AnyPrefix,
         route: Option<OwnRoute>,
         out: &mut Outbox<Output>,
     ) {
         let provenance = self.peers.draw_provenance();
-        let table = match prefix {
-            IpPrefix::V4(prefix) => self.spread().table(prefix),
-            IpPrefix::V6(prefix) => self.spread().table(prefix),
-        };
+        let table = self.spread().table_of(prefix);
         let origination = Box::new(Origination { source, prefix, route, provenance });
         out.push(Output::Order(Some(table), Order::Originate(origination)));
     }
@@ -203,22 +200,35 @@ mod tests {
     use super::super::config::{Config, Identity};
     use super::super::control::Input;
     use super::*;
+    use crate::family::FamilyCodes;
     use alloc::string::ToString;
     use alloc::vec;
     use proptest::prelude::*;
     use serde::de::IntoDeserializer;
-    use sluice_base::{Asn, Instant, RouterId};
+    use sluice_base::{Asn, Instant, IpPrefix, Prefix, RouterId, Xid, XidPrefix, XidType};
     use sluice_machine::Machine;
     use std::collections::BTreeSet;
 
     fn control() -> Control {
-        let identity = Identity { local_as: Asn(1), router_id: RouterId(1), seed: 7, tables: 2, source: 1 };
+        let codes = FamilyCodes::DEFAULT;
+        let identity = Identity {
+            local_as: Asn(1),
+            router_id: RouterId(1),
+            seed: 7,
+            tables: 2,
+            source: 1,
+            codes,
+            decision: Default::default(),
+        };
         Control::new(identity, Instant::ZERO)
     }
 
-    fn prefix(n: u8) -> IpPrefix {
+    fn prefix(n: u8) -> AnyPrefix {
         let text = if n.is_multiple_of(2) { "10.0.N.0/24" } else { "2001:db8:N::/48" };
-        text.replace('N', &n.to_string()).parse().unwrap()
+        match n % 3 {
+            2 => AnyPrefix::of(XidPrefix::host(Xid { kind: XidType::AD, id: [n; 20] })),
+            _ => text.replace('N', &n.to_string()).parse::<IpPrefix>().unwrap().into(),
+        }
     }
 
     fn route(is_external: bool) -> RedistributedRoute {
@@ -265,7 +275,7 @@ mod tests {
         #[test]
         fn networks_and_redistributed_routes_are_originated(steps in prop::collection::vec(step(), 0..20)) {
             let (mut control, mut out) = (control(), Outbox::new());
-            let (mut networks, mut routes) = (BTreeSet::<IpPrefix>::new(), BTreeSet::new());
+            let (mut networks, mut routes) = (BTreeSet::<AnyPrefix>::new(), BTreeSet::new());
             let mut is_configured = false;
             let mut originated = BTreeSet::new();
             for step in steps {
@@ -305,7 +315,7 @@ mod tests {
                     }
                 }
                 let redistributed = routes.iter().filter(|_| is_configured).map(|prefix| (1, *prefix));
-                let expected: BTreeSet<(u16, IpPrefix)> =
+                let expected: BTreeSet<(u16, AnyPrefix)> =
                     networks.iter().map(|prefix| (0, *prefix)).chain(redistributed).collect();
                 prop_assert_eq!(&originated, &expected);
             }

@@ -1,16 +1,18 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
-use super::config::{Config, NeighborConfig};
+use super::config::{Config, Identity, NeighborConfig};
 use super::inheritance::{Group, Neighbor};
 use super::redistribution::Redistribute;
+use crate::family::{FamilyCode, FamilyCodes, FamilyIndex};
 use crate::policy::{BindError, DefaultPolicy, Policies};
+use crate::shard::DecisionRules;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Deserializer};
-use sluice_base::{Asn, IpPrefix, RouterId};
+use sluice_base::{AnyPrefix, Asn, IpPrefix, PrefixError, RouterId};
 use sluice_policy::{NameError, PolicyError};
 
 /// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
@@ -31,12 +33,24 @@ pub struct Settings {
     /// True if all neighbors are notified that announced routes are about to be withdrawn (RFC 8326).
     #[serde(default)]
     graceful_shutdown: bool,
+    /// The rules of the decision.
+    #[serde(flatten)]
+    pub decision: DecisionRules,
+    /// The cluster of this route reflector; `None` for the BGP Identifier.
+    #[serde(default)]
+    cluster_id: Option<Ipv4Addr>,
+    /// True if routes of clients are reflected to clients.
+    #[serde(default)]
+    client_to_client_reflection: Option<bool>,
     /// The decision on routes on which no policy decides, for neighbors without one of their own.
     #[serde(default)]
     default_policy: Option<DefaultPolicy>,
+    /// The numbers of the family of XIDs on the wire.
+    #[serde(default)]
+    xid_family: XidFamily,
     /// Prefixes that this router originates.
-    #[serde(default, deserialize_with = "subnets")]
-    network: Vec<IpPrefix>,
+    #[serde(default, deserialize_with = "networks")]
+    network: Vec<AnyPrefix>,
     /// Prefixes that this router originates as long as the RIB has a route of another origin than BGP.
     #[serde(default, deserialize_with = "subnets")]
     network_while_present: Vec<IpPrefix>,
@@ -53,6 +67,16 @@ pub struct Settings {
     group: Vec<Group>,
     #[serde(default)]
     neighbor: Vec<Neighbor>,
+}
+
+/// The statement `xid-family`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(default)]
+struct XidFamily {
+    /// Address family identifier.
+    afi: Option<u16>,
+    /// Subsequent address family identifier.
+    safi: Option<u8>,
 }
 
 /// The way in which tasks find their threads.
@@ -73,10 +97,15 @@ pub enum SettingsError {
     NoRouterId,
     /// The local address of a neighbor is of the other address family.
     LocalAddress(IpAddr),
-    /// An internal neighbor has a role, which only external neighbors have (RFC 9234, section 3).
-    Relationship(IpAddr),
+    /// An internal neighbor has a statement for external ones, or an external one a statement for internal ones: the statement, and
+    /// true if it is for external ones.
+    Side(IpAddr, &'static str, bool),
+    /// The cluster is 0.0.0.0.
+    NoCluster,
     /// A neighbor offers no address family.
     NoFamily(IpAddr),
+    /// A neighbor exchanges XIDs, and no XID of this router is configured as the next hop.
+    NoXidNextHop(IpAddr),
     /// The SendHoldTime of a neighbor is not above its hold time (RFC 9687, section 6), in seconds.
     SendHoldTime(IpAddr, u16),
     /// A neighbor has no AS, of its own or of its group.
@@ -117,10 +146,16 @@ impl Display for SettingsError {
             SettingsError::LocalAddress(address) => {
                 write!(f, "neighbor {address}: local-address is of the other family")
             }
-            SettingsError::Relationship(address) => {
-                write!(f, "neighbor {address}: relationship is for external neighbors")
+            SettingsError::Side(address, statement, is_for_external) => {
+                let side = if *is_for_external { "external" } else { "internal" };
+                write!(f, "neighbor {address}: {statement} is for {side} neighbors")
             }
+            SettingsError::NoCluster => f.write_str("cluster-id: 0.0.0.0 identifies no cluster"),
             SettingsError::NoFamily(address) => write!(f, "neighbor {address}: no family is enabled"),
+            SettingsError::NoXidNextHop(address) => write!(
+                f,
+                "neighbor {address}: xid is enabled without a next hop; set `xid next-hop XID` here or in the neighbor's group, an XID of this router"
+            ),
             SettingsError::SendHoldTime(address, hold_time) => {
                 write!(f, "neighbor {address}: send-hold-time must be more than hold-time ({hold_time})")
             }
@@ -149,7 +184,11 @@ impl Settings {
         if self.router_id.0 == 0 {
             return Err(SettingsError::NoRouterId);
         }
-        if let Some(twice) = self.network_while_present.iter().find(|p| self.network.contains(p)) {
+        if self.cluster_id.is_some_and(|id| id.is_unspecified()) {
+            return Err(SettingsError::NoCluster);
+        }
+        let is_network = |prefix: &&IpPrefix| self.network.contains(&AnyPrefix::from(**prefix));
+        if let Some(twice) = self.network_while_present.iter().find(is_network) {
             return Err(SettingsError::TwoNetworks(*twice));
         }
         self.check_policies()?;
@@ -210,6 +249,12 @@ impl Settings {
         let config = statements.config(neighbor.address, neighbor.group.clone())?;
         Some(NeighborConfig {
             graceful_shutdown: self.graceful_shutdown,
+            // Sessions with external neighbors do not end when the cluster changes.
+            cluster_id: self
+                .cluster_id
+                .map(|id| RouterId(id.to_bits()))
+                .filter(|_| config.peer_as == self.local_as),
+            client_to_client_reflection: self.client_to_client_reflection.unwrap_or(true),
             default_policy: config.default_policy.or(self.default_policy),
             ..config
         })
@@ -220,17 +265,51 @@ impl Settings {
         if neighbor.local_address.is_some_and(|local| local.is_ipv4() != address.is_ipv4()) {
             return Err(SettingsError::LocalAddress(address));
         }
-        if neighbor.relationship.is_some() && neighbor.peer_as == self.local_as {
-            return Err(SettingsError::Relationship(address));
+        let is_internal = neighbor.peer_as == self.local_as;
+        let sides = [
+            ("route-reflector-client", neighbor.route_reflector_client, false),
+            ("transparent", neighbor.transparent, true),
+            ("as-override", neighbor.as_override, true),
+            // RFC 9234, section 3.
+            ("relationship", neighbor.relationship.is_some(), true),
+        ];
+        for (statement, is_set, is_for_external) in sides {
+            if is_set && is_internal == is_for_external {
+                return Err(SettingsError::Side(address, statement, is_for_external));
+            }
         }
         if neighbor.families().is_empty() {
             return Err(SettingsError::NoFamily(address));
+        }
+        if neighbor.families().has(FamilyIndex::XID) && neighbor.xid.next_hop.is_none() {
+            return Err(SettingsError::NoXidNextHop(address));
         }
         match neighbor.send_hold_time {
             Some(time) if time != 0 && time <= neighbor.hold_time => {
                 Err(SettingsError::SendHoldTime(address, neighbor.hold_time))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Returns the families on the wire.
+    pub fn codes(&self) -> FamilyCodes {
+        let default = FamilyCodes::DEFAULT.of(FamilyIndex::XID);
+        let XidFamily { afi, safi } = self.xid_family;
+        let code = FamilyCode { afi: afi.unwrap_or(default.afi), safi: safi.unwrap_or(default.safi) };
+        FamilyCodes::DEFAULT.with_xid(code)
+    }
+
+    /// Returns the identity of a process with these settings; the other parts are the process's own.
+    pub fn identity(&self, seed: u64, tables: u16, source: u16) -> Identity {
+        Identity {
+            local_as: self.local_as,
+            router_id: self.router_id,
+            seed,
+            tables,
+            source,
+            codes: self.codes(),
+            decision: self.decision,
         }
     }
 
@@ -251,10 +330,22 @@ fn router_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RouterId, D::
     Ok(RouterId(Ipv4Addr::deserialize(deserializer)?.to_bits()))
 }
 
-/// Reads prefixes and clears their host bits.
+/// Reads prefixes of all families, and clears host bits of IP prefixes.
+fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AnyPrefix>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let read = |text: &String| match IpPrefix::parse_subnet(text) {
+        Ok(prefix) => Ok(prefix.into()),
+        Err(_) => text.parse().map_err(|error| wrong(text, error)),
+    };
+    texts.iter().map(read).collect()
+}
+
+fn wrong<E: serde::de::Error>(text: &str, error: PrefixError) -> E {
+    E::custom(format_args!("`{text}` is not a prefix: {error}"))
+}
+
+/// Reads IP prefixes and clears their host bits.
 fn subnets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpPrefix>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
-    let wrong =
-        |text: &String, error| serde::de::Error::custom(format_args!("`{text}` is not a prefix: {error}"));
     texts.iter().map(|text| IpPrefix::parse_subnet(text).map_err(|error| wrong(text, error))).collect()
 }

@@ -6,7 +6,7 @@ use crate::family::FamilyIndex;
 use crate::shard::{Fingerprint, PeerIndex, ShardPart};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance};
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
 
 /// Entries of a part: with ordinary attributes some hundred kilobytes.
 const ENTRIES: u32 = 4096;
@@ -18,6 +18,8 @@ pub enum TablePart {
     Ipv4(ShardPart<Ipv4Prefix>),
     /// IPv6 unicast.
     Ipv6(ShardPart<Ipv6Prefix>),
+    /// XIDs.
+    Xid(ShardPart<XidPrefix>),
     /// The family of labels, which tests have.
     #[cfg(feature = "labels")]
     Labels(ShardPart<crate::labels::Label>),
@@ -48,6 +50,7 @@ pub fn import(tables: &mut [Table], spread: Spread, part: TablePart) {
     match part {
         TablePart::Ipv4(part) => family(tables, spread, &part),
         TablePart::Ipv6(part) => family(tables, spread, &part),
+        TablePart::Xid(part) => family(tables, spread, &part),
         #[cfg(feature = "labels")]
         TablePart::Labels(part) => family(tables, spread, &part),
     }

@@ -16,10 +16,10 @@ pub use spread::Spread;
 pub use view::{NextHops, Tables};
 
 use crate::batch::{Batch, Batches};
-use crate::family::{ByFamily, Families, FamilyIndex};
+use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
 use crate::policy::BoundPolicy;
-use crate::shard::{ExportView, Interest, OwnRoute, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
+use crate::shard::{ExportView, Interest, OwnRoute, OwnRouter, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use shards::{FamilyShard, Filling, Shards};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, RouterId};
+use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, XidPrefix};
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// The number of a session among all of a router's life, from 1 on. What a reader read in one session is void in the next.
@@ -66,8 +66,10 @@ pub enum Order {
     AnswerIpv4(Versioned<Ipv4Prefix>, Provenance),
     /// The RIB's answer about IPv6 next hops.
     AnswerIpv6(Versioned<Ipv6Prefix>, Provenance),
+    /// The RIB's answer about next hops that are XIDs.
+    AnswerXid(Versioned<XidPrefix>, Provenance),
     /// An answer of the RIB holds no longer.
-    Invalid(IpPrefix),
+    Invalid(AnyPrefix),
     /// The RIB was restarted: it is asked about all next hops and told all routes again.
     RibRestarted,
     /// The RIB is to be told backups where they changed, if the table is at rest.
@@ -82,7 +84,7 @@ pub struct Origination {
     /// The source of the router's own ([`PeerIndex::is_own`]).
     pub source: PeerIndex,
     /// The prefix.
-    pub prefix: IpPrefix,
+    pub prefix: AnyPrefix,
     /// The source's route of the prefix; `None` if the source has none any more.
     pub route: Option<OwnRoute>,
     /// The event behind the change.
@@ -135,6 +137,8 @@ pub enum TableEvent {
     InterestIpv4(FamilyIndex, Interest<Ipv4Prefix>, u64),
     /// A question of a family about IPv6 next hops, after all answers up to this number.
     InterestIpv6(FamilyIndex, Interest<Ipv6Prefix>, u64),
+    /// A question of a family about next hops that are XIDs, after all answers up to this number.
+    InterestXid(FamilyIndex, Interest<XidPrefix>, u64),
     /// There are routes for the RIB: call [`Table::rib_batch`] until it says that there are no more.
     RibReady(FamilyIndex),
     /// There are backups that the RIB has not been told: [`Order::AnnounceBackups`] after a while without many changes.
@@ -214,6 +218,8 @@ macro_rules! sharded {
 
 sharded!(Ipv4Prefix, IPV4, 14, ipv4, InterestIpv4, Ipv4);
 sharded!(Ipv6Prefix, IPV6, 30, ipv6, InterestIpv6, Ipv6);
+// Whole XIDs are hashes: any of them differ early.
+sharded!(XidPrefix, XID, 64, xid, InterestXid, Xid);
 #[cfg(feature = "labels")]
 sharded!(crate::labels::Label, LABELS, 14, labels, InterestIpv4, Labels);
 
@@ -250,10 +256,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table of a router of `local_as`; `seed` is the readers'.
-    pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Self {
+    /// An empty table of a router; `seed` is the readers', and `codes` are the families on the wire.
+    pub fn new(router: OwnRouter, seed: HashSeed, codes: FamilyCodes) -> Self {
         Table {
-            shards: Shards::new(local_as, router_id, seed),
+            shards: Shards::new(router, seed, codes),
             peers: Vec::new(),
             seen: ByFamily::default(),
             leaving: BTreeMap::new(),
@@ -298,10 +304,7 @@ impl Table {
                 }
                 self.leaving.insert(peer, life);
             }
-            Order::Originate(origination) => match origination.prefix {
-                IpPrefix::V4(prefix) => self.originate(prefix, &origination),
-                IpPrefix::V6(prefix) => self.originate(prefix, &origination),
-            },
+            Order::Originate(origination) => self.each(|_, shard| shard.originate(&origination)),
             Order::SetSource(source, name, import) => self.each(|family, shard| {
                 shard.set_source(source, name.clone());
                 shard.set_import(source, import[family].clone(), true);
@@ -312,12 +315,8 @@ impl Table {
                 self.answer::<crate::labels::Label>(&answer, provenance);
             }
             Order::AnswerIpv6(answer, provenance) => self.answer::<Ipv6Prefix>(&answer, provenance),
-            Order::Invalid(IpPrefix::V4(prefix)) => {
-                self.invalid::<Ipv4Prefix>(prefix);
-                #[cfg(feature = "labels")]
-                self.invalid::<crate::labels::Label>(prefix);
-            }
-            Order::Invalid(IpPrefix::V6(prefix)) => self.invalid::<Ipv6Prefix>(prefix),
+            Order::AnswerXid(answer, provenance) => self.answer::<XidPrefix>(&answer, provenance),
+            Order::Invalid(prefix) => self.each(|_, shard| shard.invalid(prefix)),
             Order::RibRestarted => {
                 self.each(|_, shard| shard.rib_restarted());
                 self.rib_offered = ByFamily::default();
@@ -355,23 +354,12 @@ impl Table {
         self.each(|family, shard| shard.set_views(&views[family]));
     }
 
-    fn originate<P: Sharded>(&mut self, prefix: P, origination: &Origination) {
-        let Origination { source, route, provenance, .. } = origination;
-        let (shard, interests) = P::shard_mut(self);
-        shard.originate(*source, prefix, route.as_ref(), *provenance, interests);
-    }
-
     /// Takes the RIB's answer to the shards of a family.
     fn answer<P: Sharded>(&mut self, versioned: &Versioned<P::Hop>, provenance: Provenance) {
         let seen = &mut self.seen[P::INDEX];
         *seen = versioned.number.max(*seen);
         let (shard, interests) = P::shard_mut(self);
         shard.answer(&versioned.answer, provenance, interests);
-    }
-
-    fn invalid<P: Sharded>(&mut self, prefix: P::Hop) {
-        let (shard, interests) = P::shard_mut(self);
-        shard.invalid(prefix, interests);
     }
 
     fn peer_mut(&mut self, peer: PeerIndex) -> Option<&mut PeerOut> {

@@ -6,7 +6,7 @@ use crate::shard::{ExportView, NextHopsFor};
 use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use core::net::IpAddr;
-use sluice_base::{IpPrefix, Prefix};
+use sluice_base::{Address, AnyPrefix, IpPrefix, Prefix};
 
 /// The export of routes to one peer, whose session is up.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,8 +30,8 @@ impl PeerExport {
     /// Returns the next hops of a family that the peer is told.
     pub fn next_hops<P: FamilyKey>(&self) -> NextHopsFor<'_, P::Hop> {
         let shared = self.shared.and_then(|(subnet, peer)| {
-            let peer = <P::Hop as Prefix>::Addr::try_from(peer).ok()?;
-            Some((P::Hop::try_from(subnet).ok()?, P::Hop::host(peer)))
+            let peer = <P::Hop as Prefix>::Addr::try_from(Address::Ip(peer)).ok()?;
+            Some((AnyPrefix::from(subnet).to::<P::Hop>()?, P::Hop::host(peer)))
         });
         NextHopsFor { own: &self.next_hops[FamilyIndex::of::<P>()], shared }
     }

@@ -3,17 +3,17 @@
 //! A family's code works on its own keys. [`FamilyShard`] is the part that a table needs without knowing them: one call a batch,
 //! a buffer or a slice, never one a route.
 
-use super::{PeerExport, Sharded, TableEvent, TablePart};
+use super::{Origination, PeerExport, Sharded, TableEvent, TablePart};
 use crate::batch::Batches;
-use crate::family::{ByFamily, Families, FamilyIndex};
+use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
 use crate::policy::BoundPolicy;
 use crate::shard::{ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent};
-use crate::shard::{Shard, ShardView};
+use crate::shard::{OwnRouter, Shard, ShardView};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, RouterId};
+use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// The shard of a family in a table, and its questions to the RIB.
@@ -46,6 +46,10 @@ pub(super) trait FamilyShard {
     fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]);
     /// Takes the family's part of what was read.
     fn apply(&mut self, peer: PeerIndex, batches: &Batches);
+    /// Begins or ends an origination; without effect if the prefix is of another family.
+    fn originate(&mut self, origination: &Origination);
+    /// Notes that the RIB's answer for a prefix of next hops is void; without effect if next hops are of another family.
+    fn invalid(&mut self, prefix: AnyPrefix);
     fn rib_restarted(&mut self);
     fn take_backup_news(&mut self) -> bool;
     fn announce_backups(&mut self);
@@ -100,6 +104,17 @@ impl<P: Sharded> FamilyShard for Part<P> {
         let batch = P::batch(batches);
         if !batch.is_empty() {
             self.shard.apply(peer, batch, &mut self.interests);
+        }
+    }
+    fn originate(&mut self, origination: &Origination) {
+        let Origination { source, prefix, route, provenance } = origination;
+        if let Some(prefix) = prefix.to::<P>() {
+            self.shard.originate(*source, prefix, route.as_ref(), *provenance, &mut self.interests);
+        }
+    }
+    fn invalid(&mut self, prefix: AnyPrefix) {
+        if let Some(prefix) = prefix.to::<P::Hop>() {
+            self.shard.invalid(prefix, &mut self.interests);
         }
     }
     fn rib_restarted(&mut self) {
@@ -180,20 +195,28 @@ impl<P: Sharded> FamilyShard for Part<P> {
 pub(super) struct Shards {
     pub ipv4: Part<Ipv4Prefix>,
     pub ipv6: Part<Ipv6Prefix>,
+    pub xid: Part<XidPrefix>,
     #[cfg(feature = "labels")]
     pub labels: Part<crate::labels::Label>,
 }
 
 impl Shards {
-    pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Self {
-        fn part<P: Sharded>(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Part<P> {
-            Part { shard: Shard::new(local_as, router_id, seed), interests: Outbox::new() }
+    pub fn new(router: OwnRouter, seed: HashSeed, codes: FamilyCodes) -> Self {
+        struct Make(OwnRouter, HashSeed, FamilyCodes);
+        impl Make {
+            fn part<P: Sharded>(&self) -> Part<P> {
+                let Make(router, seed, codes) = *self;
+                let shard = Shard::new(router, seed, codes.of(P::INDEX));
+                Part { shard, interests: Outbox::new() }
+            }
         }
+        let make = Make(router, seed, codes);
         Shards {
-            ipv4: part(local_as, router_id, seed),
-            ipv6: part(local_as, router_id, seed),
+            ipv4: make.part(),
+            ipv6: make.part(),
+            xid: make.part(),
             #[cfg(feature = "labels")]
-            labels: part(local_as, router_id, seed),
+            labels: make.part(),
         }
     }
 
@@ -203,6 +226,7 @@ impl Shards {
         ByFamily::new([
             &self.ipv4,
             &self.ipv6,
+            &self.xid,
             #[cfg(feature = "labels")]
             &self.labels,
         ])
@@ -214,6 +238,7 @@ impl Shards {
         ByFamily::new([
             &mut self.ipv4,
             &mut self.ipv6,
+            &mut self.xid,
             #[cfg(feature = "labels")]
             &mut self.labels,
         ])
@@ -230,15 +255,20 @@ mod tests {
     use super::*;
     use crate::batch::Change;
     use crate::table::Table;
+    use sluice_base::Prefix;
+    use sluice_base::{Asn, RouterId};
 
     fn check<P: Sharded>() {
         let family = P::INDEX;
         let row = family.row();
-        assert_eq!((row.id, row.afi, row.safi), (P::ID, P::AFI, P::SAFI));
+        assert_eq!(
+            (row.id, row.hops, row.code.afi, row.code.safi),
+            (P::ID, <P::Hop as Prefix>::ID, P::AFI, P::SAFI)
+        );
         let mut batches = Batches::default();
         P::batch_mut(&mut batches).push(P::default_route(), Change::<P>::WITHDRAWN);
         assert_eq!(batches.len(), ByFamily::from_fn(|other| usize::from(other == family)));
-        let table = Table::new(Asn(65001), RouterId(1), HashSeed(1));
+        let table = Table::new(OwnRouter::new(Asn(65001), RouterId(1)), HashSeed(1), FamilyCodes::DEFAULT);
         let (part, _) = P::shard(&table).export_part(0, 1);
         assert_eq!(table.shards.get(family).export_part(0, 1), (P::part(part), None));
     }
@@ -247,6 +277,7 @@ mod tests {
     fn keys_rows_batches_and_shards_are_in_one_order() {
         check::<Ipv4Prefix>();
         check::<Ipv6Prefix>();
+        check::<XidPrefix>();
         #[cfg(feature = "labels")]
         check::<crate::labels::Label>();
     }

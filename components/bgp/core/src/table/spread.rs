@@ -2,6 +2,7 @@
 
 use super::Sharded;
 use crate::hash::HashSeed;
+use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 
 /// Spreads prefixes over tables by the hash of a short cover and not of themselves: what one UPDATE announces mostly lies close
 /// together, and then meets in one table, where its attributes are kept, decided and packed once.
@@ -36,5 +37,15 @@ impl Spread {
         let hash = self.seed.prefix(&prefix.truncate(prefix.len().min(P::COVER)));
         // The high half of the product is below the number of tables, as evenly as the hash is.
         ((u128::from(hash) * u128::from(self.tables)) >> 64) as usize
+    }
+
+    /// The number of the table that has a prefix of any family.
+    pub fn table_of(self, prefix: AnyPrefix) -> usize {
+        let table = prefix.to().map(|prefix: Ipv4Prefix| self.table(prefix));
+        let table = table.or_else(|| prefix.to().map(|prefix: Ipv6Prefix| self.table(prefix)));
+        let table = table.or_else(|| prefix.to().map(|prefix: XidPrefix| self.table(prefix)));
+        #[cfg(feature = "labels")]
+        let table = table.or_else(|| prefix.to().map(|prefix: crate::labels::Label| self.table(prefix)));
+        table.unwrap_or(0)
     }
 }

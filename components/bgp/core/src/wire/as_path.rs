@@ -118,8 +118,8 @@ pub struct Summary {
     pub length: usize,
     /// The AS that it was learned from; `None` if it is empty or begins with a set (section 9.1.2.2 c).
     pub neighbor: Option<Asn>,
-    /// True if the AS that was asked for is in it.
-    pub has_loop: bool,
+    /// How often the AS that was asked for is in it.
+    pub loops: usize,
     /// True if AS 0 is in it (RFC 7607).
     pub has_zero: bool,
     /// An AS4_PATH has segments of confederations, which take no part in anything.
@@ -153,7 +153,7 @@ impl Summary {
                 if index == 0 && position == 0 && segment.kind == AS_SEQUENCE {
                     summary.neighbor = Some(asn);
                 }
-                summary.has_loop |= asn == local;
+                summary.loops += usize::from(asn == local);
                 summary.has_zero |= asn.0 == 0;
             }
         }
@@ -202,6 +202,17 @@ pub fn put_prepended(path: &[u8], asn: Asn, out: &mut Vec<u8>) {
             out.extend_from_slice(&[AS_SEQUENCE, 1]);
             out.extend_from_slice(&asn.0.to_be_bytes());
             out.extend_from_slice(path);
+        }
+    }
+}
+
+/// Appends a canonical path with `new` in the place of each `old`.
+pub fn put_replaced(path: &[u8], old: Asn, new: Asn, out: &mut Vec<u8>) {
+    for segment in Segments::new(path, Width::Four, 0).flatten() {
+        out.extend_from_slice(&[segment.kind, (segment.octets.len() / 4) as u8]);
+        for asn in segment.asns() {
+            let asn = if asn == old { new } else { asn };
+            out.extend_from_slice(&asn.0.to_be_bytes());
         }
     }
 }
@@ -270,22 +281,16 @@ mod tests {
         };
         assert_eq!(of(&[]), Summary::default());
         let plain = of(&[(AS_SEQUENCE, &[1, 2, 3]), (AS_SET, &[4, 5])]);
-        assert_eq!(
-            (plain.length, plain.neighbor, plain.has_loop, plain.has_zero),
-            (4, Some(Asn(1)), false, false)
-        );
+        assert_eq!((plain.length, plain.neighbor, plain.loops, plain.has_zero), (4, Some(Asn(1)), 0, false));
         let odd = of(&[(AS_SET, &[7, 0])]);
-        assert_eq!((odd.length, odd.neighbor, odd.has_loop, odd.has_zero), (1, None, true, true));
+        assert_eq!((odd.length, odd.neighbor, odd.loops, odd.has_zero), (1, None, 1, true));
     }
 
     #[test]
     fn an_as4_path_is_read_without_its_confederations() {
         let of = |segments: &[(u8, &[u32])]| Summary::of_as4(&path(Width::Four, segments), 0, Asn(7));
         let read = of(&[(3, &[7, 0]), (AS_SEQUENCE, &[1, 2]), (4, &[7])]).unwrap();
-        assert_eq!(
-            (read.length, read.neighbor, read.has_loop, read.has_zero),
-            (2, Some(Asn(1)), false, false)
-        );
+        assert_eq!((read.length, read.neighbor, read.loops, read.has_zero), (2, Some(Asn(1)), 0, false));
         assert!(read.has_confederation && !of(&[(AS_SEQUENCE, &[1])]).unwrap().has_confederation);
         assert!(of(&[(AS_SEQUENCE, &[1]), (4, &[])]).is_err() && of(&[(5, &[1])]).is_err());
     }

@@ -24,7 +24,7 @@ pub enum Expected {
     },
     /// A section length that fits in the message (RFC 4271, section 6.3).
     SectionLength,
-    /// A prefix length within the family's width; this one was found (RFC 7606, section 5.3).
+    /// A prefix length that the family has; this one was found (RFC 7606, section 5.3).
     PrefixLength(u8),
     /// A next hop length that the family knows; this one was found (RFC 7606, section 7.11).
     NextHopLength(u8),
@@ -48,7 +48,7 @@ impl fmt::Display for WireError {
         match self.expected {
             Expected::Octets { needed, left } => write!(f, "expected {needed} octets, {left} left"),
             Expected::SectionLength => f.write_str("expected section lengths that fit in the message"),
-            Expected::PrefixLength(n) => write!(f, "prefix length {n} is above the address width"),
+            Expected::PrefixLength(n) => write!(f, "prefix length {n} is not one of this family"),
             Expected::NextHopLength(n) => write!(f, "next hop length {n} is not one of this family"),
             Expected::PathSegment => f.write_str("expected a non-empty AS_SET or AS_SEQUENCE that fits"),
             Expected::Parameter(n) => write!(f, "unknown OPEN parameter {n}"),

@@ -29,5 +29,9 @@ pub use update::Update;
 pub const AFI_IPV4: u16 = 1;
 /// Address family identifier of IPv6.
 pub const AFI_IPV6: u16 = 2;
+/// Address family identifier of XIDs (`docs/xia/bgp.md`): the EtherType of XIP. Nobody has assigned one.
+pub const AFI_XID: u16 = 0xc0de;
+/// Subsequent address family identifier of XIDs, of those for private use (RFC 4760, section 6).
+pub const SAFI_XID: u8 = 241;
 /// Subsequent address family identifier of unicast forwarding (RFC 4760, section 6).
 pub const SAFI_UNICAST: u8 = 1;

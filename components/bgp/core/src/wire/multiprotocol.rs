@@ -3,7 +3,7 @@
 use super::{Expected, WireError};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
-use sluice_base::InterfaceIndex;
+use sluice_base::{Address, InterfaceIndex, Xid, XidType};
 use sluice_wire::Cursor;
 
 /// The value of an MP_REACH_NLRI attribute.
@@ -61,8 +61,8 @@ impl<'a> MpUnreach<'a> {
 /// A route's next hop, from its NEXT_HOP attribute or MP_REACH_NLRI.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct NextHop {
-    /// The address; for IPv6 the global one, or the link-local one where no global one was said.
-    pub address: IpAddr,
+    /// The address; for IPv6 the global one, or the link-local one where no global one was said; for XIDs an XID of any type.
+    pub address: Address,
     /// The same router's link-local address, if it shares a link with the receiver.
     pub link_local: Option<Ipv6Addr>,
     /// The interface to the link on which `address` is a link-local one; `None` for other addresses.
@@ -70,8 +70,13 @@ pub struct NextHop {
 }
 
 impl NextHop {
-    /// A next hop of one address.
+    /// A next hop of one IP address.
     pub const fn new(address: IpAddr) -> Self {
+        Self::at(Address::Ip(address))
+    }
+
+    /// A next hop of one address of any family.
+    pub const fn at(address: Address) -> Self {
         NextHop { address, link_local: None, interface: None }
     }
 
@@ -83,7 +88,7 @@ impl NextHop {
 
     /// Returns true if the address means nothing without an interface.
     pub fn is_link_local(&self) -> bool {
-        matches!(self.address, IpAddr::V6(a) if a.is_unicast_link_local())
+        matches!(self.address, Address::Ip(IpAddr::V6(a)) if a.is_unicast_link_local())
     }
 
     /// Reads an IPv4 next hop of an MP_REACH_NLRI, at `offset` of the message body.
@@ -116,13 +121,31 @@ impl NextHop {
         }
     }
 
-    /// Returns true if a packet could be sent there: not nowhere, not this host, not a group (RFC 4271, section 6.3).
+    /// Reads the next hop of XIDs of an MP_REACH_NLRI: an XID, type first.
+    pub fn decode_xid(octets: &[u8], offset: usize) -> Result<Self, WireError> {
+        match octets.try_into() {
+            Ok(octets) => Ok(NextHop::at(Xid::from_octets(octets).into())),
+            Err(_) => Err(wrong_length(octets, offset)),
+        }
+    }
+
+    /// Returns true if a packet could be sent there: not nowhere, not this host, not a group (RFC 4271, section 6.3), and not an XID of
+    /// the type that is none.
     pub fn is_host(&self) -> bool {
         match self.address {
-            IpAddr::V4(a) => {
+            Address::Ip(IpAddr::V4(a)) => {
                 !(a.octets()[0] == 0 || a.is_loopback() || a.is_multicast() || a.octets()[0] >= 240)
             }
-            IpAddr::V6(a) => !(a.is_unspecified() || a.is_loopback() || a.is_multicast()),
+            Address::Ip(IpAddr::V6(a)) => !(a.is_unspecified() || a.is_loopback() || a.is_multicast()),
+            Address::Identifier(_) => Xid::try_from(self.address).is_ok_and(|xid| xid.kind != XidType::NAT),
+        }
+    }
+
+    /// Returns true if there is no address: the place of a next hop that is the router itself.
+    pub fn is_unspecified(&self) -> bool {
+        match self.address {
+            Address::Ip(address) => address.is_unspecified(),
+            Address::Identifier(id) => id.octets().iter().all(|octet| *octet == 0),
         }
     }
 }
@@ -160,7 +183,7 @@ mod tests {
         let mut both = global.octets().to_vec();
         both.extend_from_slice(&local.octets());
         let hop = NextHop::decode_ipv6(&both, 0).unwrap();
-        assert_eq!((hop.address, hop.link_local), (global.into(), Some(local)));
+        assert_eq!((hop.address, hop.link_local), (Address::Ip(global.into()), Some(local)));
         assert_eq!(NextHop::decode_ipv6(&both[..16], 0).unwrap().link_local, None);
         // Without a global address.
         let unspecified = Ipv6Addr::UNSPECIFIED.octets();
@@ -172,6 +195,21 @@ mod tests {
         assert_eq!((nowhere.is_host(), nowhere.link_local), (false, None));
         let wrong = WireError { offset: 3, expected: Expected::NextHopLength(9) };
         assert_eq!(NextHop::decode_ipv6(&both[..9], 3), Err(wrong));
+    }
+
+    #[test]
+    fn next_hops_of_xids() {
+        let xid: Xid = "u4id-c000020135d50000000000000000000000000000".parse().unwrap();
+        let octets = xid.octets();
+        let hop = NextHop::decode_xid(&octets, 0).unwrap();
+        assert_eq!((hop, hop.is_host(), hop.is_unspecified()), (NextHop::at(xid.into()), true, false));
+        for len in (0..24).chain(25..40) {
+            let wrong = WireError { offset: 5, expected: Expected::NextHopLength(len) };
+            let octets = vec![0x16; len.into()];
+            assert_eq!(NextHop::decode_xid(&octets, 5), Err(wrong));
+        }
+        let nowhere = NextHop::decode_xid(&[0; 24], 0).unwrap();
+        assert!(!nowhere.is_host() && nowhere.is_unspecified());
     }
 
     #[test]

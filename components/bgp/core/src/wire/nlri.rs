@@ -1,25 +1,26 @@
 //! Network layer reachability information: prefixes as they travel (RFC 4271, section 4.3; RFC 4760, section 5).
 
-use super::{AFI_IPV4, AFI_IPV6, Expected, SAFI_UNICAST, WireError};
+use super::{AFI_IPV4, AFI_IPV6, AFI_XID, Expected, SAFI_UNICAST, SAFI_XID, WireError};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use sluice_base::ip::{V4Addr, V6Addr};
-use sluice_base::{IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
+use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, XidPrefix, XidType};
 
 /// The key of a family's routes, as UPDATE messages carry it. A key is of any width, and need not be about IP.
 pub trait FamilyKey: Prefix {
-    /// The prefixes of the family's next hops. Routes of all families lead through IP addresses (RFC 4760, section 3).
-    type Hop: IpKey + FamilyKey;
+    /// The prefixes of the family's next hops.
+    type Hop: FamilyKey;
 
-    /// The family's address family identifier.
+    /// The family's address family identifier, unless the router uses another ([`crate::family::FamilyCodes`]).
     const AFI: u16;
-    /// The family's subsequent address family identifier.
+    /// The family's subsequent address family identifier, unless the router uses another.
     const SAFI: u8;
     /// True for IPv4 unicast: the routes are in the UPDATE's own fields, and the next hop is in NEXT_HOP (RFC 4271, section 4.3).
     const HAS_OWN_FIELDS: bool = Self::AFI == AFI_IPV4 && Self::SAFI == SAFI_UNICAST;
 
     /// The prefix of `len` bits that begins with `octets` (at most the width's); missing octets count as zero and bits
-    /// after the length are cleared (RFC 4271, section 4.3: their value is irrelevant). `None` if `len` is above the width.
+    /// after the length are cleared (RFC 4271, section 4.3: their value is irrelevant). `None` if no prefix has this length: it is above the
+    /// width, or, of XIDs, ends within the type.
     fn from_octets(octets: &[u8], len: u8) -> Option<Self>;
 
     /// Appends the length and as many octets as it needs.
@@ -97,6 +98,30 @@ impl FamilyKey for Ipv6Prefix {
     }
 }
 
+impl FamilyKey for XidPrefix {
+    type Hop = Self;
+    const AFI: u16 = AFI_XID;
+    const SAFI: u8 = SAFI_XID;
+
+    fn from_octets(octets: &[u8], len: u8) -> Option<Self> {
+        let whole = core::array::from_fn(|n| octets.get(n).copied().unwrap_or(0));
+        Self::from_parts(whole, len).filter(|prefix| prefix.kind().is_some())
+    }
+
+    fn put(self, out: &mut Vec<u8>) {
+        out.push(self.len());
+        self.push_octets(out);
+    }
+
+    fn as_ip(self) -> Option<IpPrefix> {
+        None
+    }
+
+    fn is_routable(self) -> bool {
+        self.kind().is_some_and(|kind| kind != XidType::NAT)
+    }
+}
+
 /// The prefixes of a field, one after the other; ends at the first that is wrong.
 #[derive(Clone, Debug)]
 pub struct Nlri<'a, P> {
@@ -160,6 +185,43 @@ mod tests {
     fn prefixes_come_back() {
         round_trip::<Ipv4Prefix>(&["0.0.0.0/0", "10.0.0.0/7", "10.0.0.0/8", "10.128.0.0/9", "1.2.3.4/32"]);
         round_trip::<Ipv6Prefix>(&["::/0", "2001:db8::/32", "2001:db8:8000::/33", "2001:db8::1/128"]);
+    }
+
+    #[test]
+    fn prefixes_of_xids_come_back() {
+        let id = "0a0b000000000000000000000000000000000000";
+        let texts = [0, 1, 7, 8, 9, 16].map(|bits: u32| {
+            let octets = (0x0a0b_u32 << 16 & !u32::MAX.checked_shr(bits).unwrap_or(0)) >> 16;
+            alloc::format!("lpm-{octets:04x}{}/{bits}", &id[4..])
+        });
+        round_trip::<XidPrefix>(&texts.each_ref().map(|text| text.as_str()));
+        round_trip::<XidPrefix>(&[
+            "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1",
+            "0x1001-00000000000000000000000000000000000000ff",
+        ]);
+    }
+
+    #[test]
+    fn lengths_that_no_xid_has_are_errors() {
+        let of = |octets: &[u8]| Nlri::<XidPrefix>::new(octets, 7).collect::<Result<Vec<_>, _>>();
+        for len in (0..32).chain(193..=255) {
+            let mut octets = vec![0x11; 40];
+            octets[0] = len;
+            let wrong = WireError { offset: 7, expected: Expected::PrefixLength(len) };
+            assert_eq!(of(&octets), Err(wrong), "{len}");
+        }
+        for len in 32..=192_u8 {
+            let octets: Vec<u8> = core::iter::once(len).chain([0x10; 24]).collect();
+            let (whole, cut) = (1 + usize::from(len).div_ceil(8), usize::from(len).div_ceil(8));
+            let prefixes = of(&octets[..whole]).expect("a prefix");
+            assert_eq!((prefixes.len(), prefixes[0].len()), (1, len));
+            let short = Expected::Octets { needed: cut, left: cut - 1 };
+            assert_eq!(of(&octets[..cut]), Err(WireError { offset: 7, expected: short }));
+        }
+        // Bits behind the length do not matter.
+        let one = of(&[33, 0, 0, 0, 0x21, 0xff]).expect("a prefix");
+        assert_eq!(one, ["lpm-8000000000000000000000000000000000000000/1".parse().unwrap()]);
+        assert!(one[0].is_routable() && !of(&[32, 0, 0, 0, 0]).expect("a prefix")[0].is_routable());
     }
 
     #[test]

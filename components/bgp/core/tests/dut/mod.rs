@@ -1,31 +1,31 @@
 //! A router under test with scripted peers around it, all in virtual time: peers speak octets, the RIB is a table.
 
+mod hearing;
 mod net;
 mod policy;
 mod route;
 
-pub use net::Net;
+use hearing::hear_update;
+pub use net::{Net, xid_of};
 pub use policy::{TestPolicy, policies};
 use route::withdrawal;
 pub use route::{Route, announcement};
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
-    Asn, Distance, Forwarding, Instant, InterfaceIndex, Metric, NextHop as BaseHop, Prefix, RouteAction,
-    RouteBatch, RouterId,
+    AnyPrefix, Asn, Distance, Forwarding, Instant, InterfaceIndex, Metric, NextHop as BaseHop, Prefix,
+    RouteAction, RouteBatch, RouterId,
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::Event;
-use sluice_bgp::family::Families;
+use sluice_bgp::family::{Families, FamilyCodes};
 use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{
     Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, PresenceQuestion, Speaker,
 };
-use sluice_bgp::wire::attribute::{Attributes, code};
-use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{AFI_IPV6, Capability, FamilyKey, MessageType, Nlri, Open, Update, header};
+use sluice_bgp::wire::{Capability, FamilyKey, MessageType, Open, header};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -44,6 +44,8 @@ pub struct ScriptedPeer<P> {
     pub four_octet_as: bool,
     /// True if it is told the router as the next hop of everything.
     pub next_hop_self: bool,
+    /// A client, if the router reflects.
+    pub client: bool,
     /// What it is to the router, as that is told.
     pub relationship: Option<Relationship>,
     /// The policies for its routes, and for routes to it.
@@ -120,13 +122,25 @@ pub struct Dut<P: Net> {
 
 /// A router of so many tables.
 pub fn identity(tables: u16) -> Identity {
-    Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(OWN_ID), seed: 7, tables, source: 1 }
+    Identity {
+        local_as: Asn(LOCAL_AS),
+        router_id: RouterId(OWN_ID),
+        seed: 7,
+        tables,
+        source: 1,
+        codes: FamilyCodes::DEFAULT,
+        decision: Default::default(),
+    }
 }
 
 impl<P: Net> Dut<P> {
     /// A router of so many tables, with peers of these ASes; peer `n` has address and identifier `n + 2`.
     pub fn new(asns: &[u32], tables: u16) -> Self {
-        let identity = identity(tables);
+        Self::with_identity(asns, identity(tables))
+    }
+
+    /// The same, with another identity of the router.
+    pub fn with_identity(asns: &[u32], identity: Identity) -> Self {
         let peers = asns.iter().enumerate().map(|(n, asn)| ScriptedPeer {
             address: u8::try_from(n + 2).map_or_else(|_| far_addr(n), P::host_addr),
             asn: *asn,
@@ -134,6 +148,7 @@ impl<P: Net> Dut<P> {
             on_subnet: false,
             four_octet_as: true,
             next_hop_self: false,
+            client: false,
             relationship: None,
             import: TestPolicy::default(),
             export: TestPolicy::default(),
@@ -181,6 +196,7 @@ impl<P: Net> Dut<P> {
                 passive: true,
                 relationship: p.relationship,
                 next_hop_self: p.next_hop_self,
+                route_reflector_client: p.client && p.internal(),
                 default_policy: Some(DefaultPolicy::Accept),
                 import: p.import.names(),
                 export: p.export.names(),
@@ -188,11 +204,12 @@ impl<P: Net> Dut<P> {
                 ..NeighborConfig::new(p.address, Asn(p.asn))
             };
             config.offer(self.families);
+            config.xid.next_hop = P::host_addr(1).is_ipv4().then(|| xid_of(P::host_addr(1)));
             config
         };
         Config {
             neighbors: self.peers.iter().map(neighbor).collect(),
-            networks: self.networks.iter().filter_map(|p| p.as_ip()).collect(),
+            networks: self.networks.iter().map(|p| AnyPrefix::of(*p)).collect(),
             policies: policies::<P>(self.parameter),
             network_policy: self.network_policy.names(),
             ..Config::default()
@@ -299,7 +316,7 @@ impl<P: Net> Dut<P> {
     }
 
     fn up_offering(&mut self, peer: usize, more: Vec<Capability>) {
-        let mut capabilities = vec![Capability::unicast(P::AFI)];
+        let mut capabilities = vec![Capability::Multiprotocol { afi: P::AFI, safi: P::SAFI }];
         if self.peers[peer].four_octet_as {
             capabilities.push(Capability::FourOctetAs(Asn(self.peers[peer].asn)));
         }
@@ -367,14 +384,18 @@ impl<P: Net> Dut<P> {
         for prefix in prefixes {
             self.peers[peer].announced.insert(*prefix, route.clone());
         }
-        self.say(peer, &announcement(prefixes, route));
+        for chunk in prefixes.chunks(prefixes_of_a_message(prefixes)) {
+            self.say(peer, &announcement(chunk, route));
+        }
     }
 
     pub fn withdraw(&mut self, peer: usize, prefixes: &[P]) {
         for prefix in prefixes {
             self.peers[peer].announced.remove(prefix);
         }
-        self.say(peer, &withdrawal(prefixes));
+        for chunk in prefixes.chunks(prefixes_of_a_message(prefixes)) {
+            self.say(peer, &withdrawal(chunk));
+        }
     }
 
     /// A peer answers the router's requests for all routes (RFC 2918); `false` if there are none.
@@ -393,14 +414,15 @@ impl<P: Net> Dut<P> {
         let Some(addr) = self.questions.pop_front() else { return false };
         let valid = P::Hop::host(addr);
         self.registered.insert(valid);
-        let route =
-            self.reach.get(&addr.into()).copied().flatten().map(|(metric, connected)| ResolvingRoute {
+        let route = self.reach.get(&P::host_of(addr.into())).copied().flatten().map(|(metric, connected)| {
+            ResolvingRoute {
                 prefix: valid,
                 metric: Metric(metric),
                 distance: Distance(110),
                 connected,
                 forwarding: Forwarding::one(BaseHop::on(InterfaceIndex::new(1).unwrap())),
-            });
+            }
+        });
         self.input(P::answer(InterestAnswer { valid, route }));
         true
     }
@@ -408,9 +430,9 @@ impl<P: Net> Dut<P> {
     /// The IGP changes.
     pub fn set_reach(&mut self, hop: IpAddr, reach: Reach) {
         self.reach.insert(hop, reach);
-        let valid = P::Hop::host(HopAddr::<P>::try_from(hop).unwrap());
+        let valid = P::Hop::host(P::hop_addr(hop));
         if self.registered.remove(&valid) {
-            self.input(Input::Invalid(valid.into()));
+            self.input(Input::Invalid(AnyPrefix::of(valid)));
         }
     }
 
@@ -444,7 +466,7 @@ impl<P: Net> Dut<P> {
                 RouteAction::Set(set) => {
                     let set = &batch.sets[set as usize];
                     let BaseHop { gateway, interface, .. } = set.forwarding.next_hops()[0];
-                    let hop = gateway.unwrap().ip().unwrap();
+                    let hop = P::host_of(gateway.unwrap());
                     self.rib_interfaces.remove(&update.prefix);
                     self.rib_interfaces.extend(interface.map(|interface| (update.prefix, interface)));
                     let distance = set.distance.unwrap().0;
@@ -492,73 +514,8 @@ impl<P: Net> Dut<P> {
     }
 }
 
-fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
-    peer.updates += 1;
-    let update = Update::decode(body).unwrap();
-    let mut route = Route { origin: 255, ..Route::new(vec![], IpAddr::from([0; 4])) };
-    let mut announced: Vec<P> = vec![];
-    let mut withdrawn: Vec<P> = vec![];
-    let nlri = |field, out: &mut Vec<P>| {
-        out.extend(Nlri::<P>::new(field, 0).collect::<Result<Vec<P>, _>>().expect("good prefixes"));
-    };
-    nlri(update.withdrawn, &mut withdrawn);
-    nlri(update.nlri, &mut announced);
-    let mut last = 0;
-    let mut is_marker = update.is_empty();
-    peer.ended[0] |= is_marker;
-    for (position, attribute) in Attributes::new(update.attributes, 0).enumerate() {
-        let attribute = attribute.expect("good attributes");
-        let number = |v: &[u8]| v.iter().fold(0, |n, octet| n << 8 | u32::from(*octet));
-        let width = if peer.four_octet_as { 4 } else { 2 };
-        match attribute.code {
-            code::ORIGIN => route.origin = attribute.value[0],
-            code::AS_PATH => {
-                let asns = attribute.value.get(2..).unwrap_or_default();
-                route.path = asns.chunks(width).map(number).collect();
-            }
-            code::NEXT_HOP => route.next_hop = <[u8; 4]>::try_from(attribute.value).unwrap().into(),
-            code::MULTI_EXIT_DISC => route.med = Some(number(attribute.value)),
-            code::LOCAL_PREF => route.local_pref = Some(number(attribute.value)),
-            code::COMMUNITIES => route.no_export = true,
-            code::ONLY_TO_CUSTOMER => route.only_to_customer = Some(number(attribute.value)),
-            code::MP_REACH_NLRI => {
-                assert_eq!(position, 0, "RFC 7606, section 5.1");
-                let reach = MpReach::decode(attribute.value, 0).unwrap();
-                match reach.next_hop.split_first_chunk::<16>() {
-                    Some((global, local)) => {
-                        route.next_hop = IpAddr::from(*global);
-                        route.link_local = local.first_chunk::<16>().map(|a| Ipv6Addr::from(*a));
-                    }
-                    None => route.next_hop = <[u8; 4]>::try_from(reach.next_hop).unwrap().into(),
-                }
-                nlri(reach.nlri, &mut announced);
-                continue;
-            }
-            code::MP_UNREACH_NLRI => {
-                assert_eq!(position, 0, "RFC 7606, section 5.1");
-                let unreach = MpUnreach::decode(attribute.value, 0).unwrap();
-                is_marker = unreach.withdrawn.is_empty();
-                peer.ended[1] |= is_marker && unreach.afi == AFI_IPV6;
-                nlri(unreach.withdrawn, &mut withdrawn);
-                continue;
-            }
-            code => route.others.push((attribute.flags.0, code, attribute.value.to_vec())),
-        }
-        // Those that a neighbor does not read come behind all others.
-        if !matches!(attribute.code, code::AS4_PATH | code::AS4_AGGREGATOR) {
-            assert!(attribute.code > last, "attributes in order");
-            last = attribute.code;
-        }
-    }
-    peer.end_of_rib |= is_marker;
-    for prefix in withdrawn {
-        assert!(
-            peer.told.remove(&prefix).is_some(),
-            "{} was told to withdraw unknown {prefix}",
-            peer.address
-        );
-    }
-    for prefix in announced {
-        peer.told.insert(prefix, route.clone());
-    }
+/// Returns a number of prefixes that fit in a message.
+fn prefixes_of_a_message<P: Net>(prefixes: &[P]) -> usize {
+    let longest = prefixes.iter().map(|prefix| prefix.wire_len()).max();
+    3500 / longest.unwrap_or(1)
 }

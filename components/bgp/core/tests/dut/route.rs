@@ -1,6 +1,7 @@
 //! Routes as peers say them, and the UPDATEs that carry them.
 
 use super::Net;
+use sluice_base::Address;
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{MessageType, header};
 use std::net::{IpAddr, Ipv6Addr};
@@ -96,10 +97,8 @@ pub fn announcement<P: Net>(prefixes: &[P], route: &Route) -> Vec<u8> {
         prefixes.iter().for_each(|p| p.put(&mut nlri));
         let mut attributes = vec![];
         if !P::HAS_OWN_FIELDS {
-            let mut hop = match route.next_hop {
-                IpAddr::V4(hop) => hop.octets().to_vec(),
-                IpAddr::V6(hop) => hop.octets().to_vec(),
-            };
+            let hop: Address = P::hop_addr(route.next_hop).into();
+            let mut hop = hop.with_octets(<[u8]>::to_vec);
             hop.extend(route.link_local.iter().flat_map(Ipv6Addr::octets));
             put_header(&mut attributes, 0x80, code::MP_REACH_NLRI, 5 + hop.len() + nlri.len());
             attributes.extend_from_slice(&P::AFI.to_be_bytes());

@@ -4,7 +4,7 @@ use super::SECOND;
 use super::world::{World, reachable};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::ip::V4Addr;
-use sluice_base::{IpPrefix, Ipv4Prefix};
+use sluice_base::{AnyPrefix, Ipv4Prefix};
 use sluice_bgp::speaker::Input;
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ fn between() -> World {
     world
 }
 
-fn prefix(text: &str) -> IpPrefix {
+fn prefix(text: &str) -> AnyPrefix {
     text.parse().unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use super::SECOND;
 use super::world::World;
-use sluice_base::IpPrefix;
+use sluice_base::AnyPrefix;
 use sluice_bgp::relationship::Relationship::{self, Customer, Peer, Provider};
 use sluice_bgp::session::State;
 use std::net::IpAddr;
@@ -40,7 +40,7 @@ fn routers(ases: &[u32]) -> World {
     world
 }
 
-fn network(of: usize) -> IpPrefix {
+fn network(of: usize) -> AnyPrefix {
     format!("20.0.{of}.0/24").parse().unwrap()
 }
 
@@ -96,7 +96,7 @@ fn nobody_carries_traffic_for_nothing() {
 #[test]
 fn customers_are_preferred_even_from_afar() {
     let mut world = an_as_and_its_neighbours();
-    let shared: IpPrefix = "20.1.0.0/24".parse().unwrap();
+    let shared: AnyPrefix = "20.1.0.0/24".parse().unwrap();
     let next_hop = |world: &World| world.routers[LEFT].rib.get(&shared).copied();
     let hop = |link, router| Some(address(link, router).parse::<IpAddr>().unwrap());
     for (router, expected) in [

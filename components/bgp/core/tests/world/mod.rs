@@ -3,12 +3,12 @@
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{
-    Address, Asn, Distance, Duration, Forwarding, Instant, InterfaceIndex, IpKey, IpPrefix, Ipv4Prefix,
-    Ipv6Prefix, Metric, NextHop, RouteAction, RouteBatch, RouterId,
+    Address, AnyPrefix, Asn, Distance, Duration, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Ipv6Prefix,
+    Metric, NextHop, RouteAction, RouteBatch, RouterId, Xid, XidPrefix, XidType,
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::{Event, PeerEvent};
-use sluice_bgp::family::{ByFamily, FamilyIndex};
+use sluice_bgp::family::{ByFamily, FamilyCodes, FamilyIndex};
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
@@ -27,9 +27,9 @@ pub struct Router {
     pub asn: u32,
     pub addresses: Vec<IpAddr>,
     pub config: Config,
-    pub rib: BTreeMap<IpPrefix, IpAddr>,
+    pub rib: BTreeMap<AnyPrefix, IpAddr>,
     /// The backups among what the RIB was told.
-    pub backups: BTreeMap<IpPrefix, IpAddr>,
+    pub backups: BTreeMap<AnyPrefix, IpAddr>,
     /// Gateways that the RIB was told not to use.
     pub lost: BTreeSet<IpAddr>,
     /// The number of routes that the RIB was told of.
@@ -77,6 +77,8 @@ impl World {
                 seed: n as u64 + 1,
                 tables: n as u16 % 3 + 1,
                 source: n as u16 + 1,
+                codes: FamilyCodes::DEFAULT,
+                decision: Default::default(),
             };
             let mut speaker = Speaker::new(identity);
             speaker.check(true);
@@ -115,6 +117,7 @@ impl World {
             let mut config = NeighborConfig::new(address.parse().unwrap(), asn);
             config.offer(sluice_bgp::family::Families::ALL);
             config.default_policy = Some(DefaultPolicy::Accept);
+            config.xid.next_hop = Some(xid_of(this));
             change(&mut config);
             self.routers[this].config.neighbors.push(config);
         }
@@ -174,8 +177,13 @@ impl World {
                     let answer = reachable::<Ipv6Prefix>(addr);
                     self.later(router, Arrival::Input(Input::AnswerIpv6(answer)));
                 }
+                Output::InterestXid(Interest::Register(addr)) => {
+                    let answer = reachable::<XidPrefix>(addr);
+                    self.later(router, Arrival::Input(Input::AnswerXid(answer)));
+                }
                 Output::InterestIpv4(Interest::Deregister(_))
-                | Output::InterestIpv6(Interest::Deregister(_)) => {}
+                | Output::InterestIpv6(Interest::Deregister(_))
+                | Output::InterestXid(Interest::Deregister(_)) => {}
                 Output::WatchPresence(_) | Output::UnwatchPresence(_) => {}
                 Output::GatewayUsable(address, true) => {
                     assert!(self.routers[router].lost.remove(&address), "{address} was not lost");
@@ -303,6 +311,13 @@ impl World {
             take(batch, rib, backups);
             busy = true;
         }
+        if rib_ready[FamilyIndex::XID] {
+            let mut batch = RouteBatch::<XidPrefix>::default();
+            rib_ready[FamilyIndex::XID] = speaker.rib_batch(100, &mut batch);
+            *told += batch.updates.len();
+            take(batch, rib, backups);
+            busy = true;
+        }
         busy
     }
 
@@ -357,6 +372,7 @@ impl World {
         for router in &self.routers {
             assert_eq!(router.speaker.tables().violations::<Ipv4Prefix>(), []);
             assert_eq!(router.speaker.tables().violations::<Ipv6Prefix>(), []);
+            assert_eq!(router.speaker.tables().violations::<XidPrefix>(), []);
         }
     }
 }
@@ -369,18 +385,30 @@ pub fn reachable<P: Prefix>(addr: P::Addr) -> InterestAnswer<P> {
     InterestAnswer { valid: prefix, route }
 }
 
-fn take<P: IpKey>(
+/// The XID of a router, that of a tunnel to it.
+pub fn xid_of(router: usize) -> Xid {
+    let mut id = [0; 20];
+    id[..6].copy_from_slice(&[10, 9, 0, router as u8 + 1, 0x35, 0xd5]);
+    Xid { kind: XidType::U4ID, id }
+}
+
+/// The address of a gateway, or of the router whose XID it is.
+fn host_of(gateway: Address) -> IpAddr {
+    gateway.ip().or_else(|| Xid::try_from(gateway).ok()?.tunnel_end()).unwrap()
+}
+
+fn take<P: Prefix>(
     batch: RouteBatch<P>,
-    rib: &mut BTreeMap<IpPrefix, IpAddr>,
-    backups: &mut BTreeMap<IpPrefix, IpAddr>,
+    rib: &mut BTreeMap<AnyPrefix, IpAddr>,
+    backups: &mut BTreeMap<AnyPrefix, IpAddr>,
 ) {
     for update in batch.updates {
-        let prefix = update.prefix.into();
+        let prefix = AnyPrefix::of(update.prefix);
         backups.remove(&prefix);
         match update.action {
             RouteAction::Set(set) => {
                 let hops = batch.sets[set as usize].forwarding.next_hops();
-                let gateway = |hop: &NextHop<Address>| hop.gateway.unwrap().ip().unwrap();
+                let gateway = |hop: &NextHop<Address>| host_of(hop.gateway.unwrap());
                 let (primary, backup): (Vec<_>, Vec<_>) = hops.iter().partition(|hop| !hop.is_backup);
                 assert!(primary.len() == 1 && backup.len() < 2);
                 rib.insert(prefix, gateway(primary[0]));

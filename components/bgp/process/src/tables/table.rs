@@ -4,8 +4,9 @@ use crate::executor::{others_wait, yield_now};
 use crate::tables::credit::Credit;
 use crate::transport::outgoing::{Chunk, SMALL_WRITE, SendQueue};
 use crate::transport::reader::ControlMessage;
-use sluice_base::{Family, IpKey, Ipv4Prefix, Ipv6Prefix, RouteBatch};
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, RouteBatch, XidPrefix};
 use sluice_bgp::batch::Batches;
+use sluice_bgp::family::{ByFamily, FamilyIndex};
 use sluice_bgp::shard::{PeerIndex, Sent};
 use sluice_bgp::table::{Order, SessionEpoch, Sharded, Table, TableEvent};
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
@@ -61,6 +62,8 @@ pub enum Routes {
     Ipv4(RouteBatch<Ipv4Prefix>),
     /// IPv6 unicast.
     Ipv6(RouteBatch<Ipv6Prefix>),
+    /// XIDs.
+    Xid(RouteBatch<XidPrefix>),
 }
 
 /// A table's address.
@@ -78,7 +81,7 @@ pub struct TableHandle {
 /// The state shared by a table and the task that sends its routes to the RIB.
 struct WayToRib {
     /// By family: one batch of the table may be on its way.
-    credits: [Credit<()>; 2],
+    credits: ByFamily<Credit<()>>,
     /// True if anybody waits there for what it is told.
     has_consumers: AtomicBool,
 }
@@ -99,8 +102,8 @@ impl TableHandle {
     }
 
     /// The RIB can take another batch of a family.
-    pub fn rib_room(&self, family: Family) {
-        if self.rib.credits[family as usize].give(()) {
+    pub fn rib_room(&self, family: FamilyIndex) {
+        if self.rib.credits[family].give(()) {
             self.write(TableMessage::Room);
         }
     }
@@ -166,7 +169,7 @@ impl TableTask {
     ) -> (TableTask, TableHandle) {
         let (sender, letters) = mpsc::unbounded_channel();
         let (room, spare) = (Arc::new(Semaphore::new(WAITING)), Arc::default());
-        let credits = [Credit::new(()), Credit::new(())];
+        let credits = ByFamily::from_fn(|_| Credit::new(()));
         let rib = Arc::new(WayToRib { credits, has_consumers: AtomicBool::new(true) });
         let address = TableHandle { letters: sender, room, spare, rib };
         let post = TableTask {
@@ -309,13 +312,19 @@ impl TableTask {
         }
         // After the neighbours: their letters are on their way while the RIB's are made.
         let has_time = self.has_time_for_rib();
-        self.puts_off = !has_time && (self.can_tell_rib::<Ipv4Prefix>() || self.can_tell_rib::<Ipv6Prefix>());
+        self.puts_off = !has_time
+            && (self.can_tell_rib::<Ipv4Prefix>()
+                || self.can_tell_rib::<Ipv6Prefix>()
+                || self.can_tell_rib::<XidPrefix>());
         if has_time {
             while let Some(batch) = self.rib_batch() {
                 let _ = self.main.send(ControlMessage::Routes(self.number, Routes::Ipv4(batch)));
             }
             while let Some(batch) = self.rib_batch() {
                 let _ = self.main.send(ControlMessage::Routes(self.number, Routes::Ipv6(batch)));
+            }
+            while let Some(batch) = self.rib_batch() {
+                let _ = self.main.send(ControlMessage::Routes(self.number, Routes::Xid(batch)));
             }
         }
         if !self.settling.is_empty() && self.is_settled() {
@@ -334,17 +343,17 @@ impl TableTask {
     }
 
     /// Returns true if there is something for the RIB, and it can take it. If it cannot, a letter says when.
-    fn can_tell_rib<P: Sharded + IpKey>(&self) -> bool {
-        self.table.has_rib_changes::<P>() && self.address.rib.credits[P::FAMILY as usize].is_here()
+    fn can_tell_rib<P: Sharded>(&self) -> bool {
+        self.table.has_rib_changes::<P>() && self.address.rib.credits[P::INDEX].is_here()
     }
 
     /// Sends the RIB a batch of a family, if there is room. Call it until there is no batch: later batches are requested when the RIB has
     /// room.
-    fn rib_batch<P: Sharded + IpKey>(&mut self) -> Option<RouteBatch<P>> {
+    fn rib_batch<P: Sharded>(&mut self) -> Option<RouteBatch<P>> {
         if !self.table.has_rib_changes::<P>() {
             return None;
         }
-        let credit = &self.address.rib.credits[P::FAMILY as usize];
+        let credit = &self.address.rib.credits[P::INDEX];
         credit.take()?;
         let mut batch = RouteBatch::default();
         self.table.rib_batch(RIB_BATCH, &mut batch);
@@ -372,6 +381,7 @@ impl TableTask {
         table.is_resolved()
             && !table.has_rib_changes::<Ipv4Prefix>()
             && !table.has_rib_changes::<Ipv6Prefix>()
+            && !table.has_rib_changes::<XidPrefix>()
     }
 }
 

@@ -1,0 +1,91 @@
+//! What a peer hears: UPDATEs in octets, and the routes that they announce and withdraw.
+
+use super::{Net, Route, ScriptedPeer};
+use sluice_base::Xid;
+use sluice_bgp::wire::attribute::{Attributes, code};
+use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
+use sluice_bgp::wire::{AFI_IPV6, Nlri, Update};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Notes the routes of an UPDATE. Panics if the router withdraws what the peer was never told.
+pub(super) fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
+    peer.updates += 1;
+    let update = Update::decode(body).unwrap();
+    let mut route = Route { origin: 255, ..Route::new(vec![], IpAddr::from([0; 4])) };
+    let mut announced: Vec<P> = vec![];
+    let mut withdrawn: Vec<P> = vec![];
+    let nlri = |field, out: &mut Vec<P>| {
+        out.extend(Nlri::<P>::new(field, 0).collect::<Result<Vec<P>, _>>().expect("good prefixes"));
+    };
+    nlri(update.withdrawn, &mut withdrawn);
+    nlri(update.nlri, &mut announced);
+    let mut last = 0;
+    let mut is_marker = update.is_empty();
+    peer.ended[0] |= is_marker;
+    for (position, attribute) in Attributes::new(update.attributes, 0).enumerate() {
+        let attribute = attribute.expect("good attributes");
+        let number = |v: &[u8]| v.iter().fold(0, |n, octet| n << 8 | u32::from(*octet));
+        let width = if peer.four_octet_as { 4 } else { 2 };
+        match attribute.code {
+            code::ORIGIN => route.origin = attribute.value[0],
+            code::AS_PATH => {
+                let asns = attribute.value.get(2..).unwrap_or_default();
+                route.path = asns.chunks(width).map(number).collect();
+            }
+            code::NEXT_HOP => route.next_hop = <[u8; 4]>::try_from(attribute.value).unwrap().into(),
+            code::MULTI_EXIT_DISC => route.med = Some(number(attribute.value)),
+            code::LOCAL_PREF => route.local_pref = Some(number(attribute.value)),
+            code::COMMUNITIES => route.no_export = true,
+            code::ONLY_TO_CUSTOMER => route.only_to_customer = Some(number(attribute.value)),
+            code::ORIGINATOR_ID => route.reflected = Some((number(attribute.value), vec![])),
+            code::CLUSTER_LIST => {
+                let (_, clusters) =
+                    route.reflected.as_mut().expect("the originator stands before the clusters");
+                clusters.extend(attribute.value.chunks(4).map(number));
+            }
+            code::MP_REACH_NLRI => {
+                assert_eq!(position, 0, "RFC 7606, section 5.1");
+                let reach = MpReach::decode(attribute.value, 0).unwrap();
+                match reach.next_hop.len() {
+                    4 => route.next_hop = <[u8; 4]>::try_from(reach.next_hop).unwrap().into(),
+                    24 => {
+                        let xid = Xid::from_octets(reach.next_hop.try_into().unwrap());
+                        route.next_hop = P::host_of(xid.into());
+                    }
+                    _ => {
+                        let (global, local) = reach.next_hop.split_first_chunk::<16>().unwrap();
+                        route.next_hop = IpAddr::from(*global);
+                        route.link_local = local.first_chunk::<16>().map(|a| Ipv6Addr::from(*a));
+                    }
+                }
+                nlri(reach.nlri, &mut announced);
+                continue;
+            }
+            code::MP_UNREACH_NLRI => {
+                assert_eq!(position, 0, "RFC 7606, section 5.1");
+                let unreach = MpUnreach::decode(attribute.value, 0).unwrap();
+                is_marker = unreach.withdrawn.is_empty();
+                peer.ended[1] |= is_marker && unreach.afi == AFI_IPV6;
+                nlri(unreach.withdrawn, &mut withdrawn);
+                continue;
+            }
+            code => route.others.push((attribute.flags.0, code, attribute.value.to_vec())),
+        }
+        // Those that a neighbor does not read come behind all others.
+        if !matches!(attribute.code, code::AS4_PATH | code::AS4_AGGREGATOR) {
+            assert!(attribute.code > last, "attributes in order");
+            last = attribute.code;
+        }
+    }
+    peer.end_of_rib |= is_marker;
+    for prefix in withdrawn {
+        assert!(
+            peer.told.remove(&prefix).is_some(),
+            "{} was told to withdraw unknown {prefix}",
+            peer.address
+        );
+    }
+    for prefix in announced {
+        peer.told.insert(prefix, route.clone());
+    }
+}
