@@ -8,7 +8,7 @@ use crate::policy::{self, Direction, PolicyBook, Rule};
 use crate::world::{Fabric, SECOND, World};
 use serde::{Deserialize, Serialize};
 use sluice_base::ip::V4Addr;
-use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
+use sluice_base::{AnyPrefix, IpPrefix, Ipv4Prefix, Prefix};
 use sluice_bgp::speaker::{Config, Input, NeighborConfig};
 use std::net::Ipv4Addr;
 
