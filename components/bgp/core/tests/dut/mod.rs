@@ -1,5 +1,7 @@
 //! A router under test with scripted peers around it, all in virtual time: peers speak octets, the RIB is a table.
 
+#[cfg(feature = "labels")]
+mod labels;
 mod net;
 mod policy;
 mod route;
