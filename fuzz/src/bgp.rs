@@ -1,11 +1,11 @@
 //! BGP: messages, attributes, and a whole session.
 
-use sluice_base::{Asn, Instant, Ipv4Prefix, Ipv6Prefix, Provenance, RouterId};
+use sluice_base::{Asn, Instant, Ipv4Prefix, Ipv6Prefix, Provenance, RouterId, Xid, XidPrefix};
 use sluice_bgp::attributes::{ReceiveRules, canonical};
 use sluice_bgp::batch::Batch;
 use sluice_bgp::batch::Batches;
 use sluice_bgp::endpoints::Endpoints;
-use sluice_bgp::family::Families;
+use sluice_bgp::family::{Families, FamilyCodes};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::session::{ConnectionId, Direction};
@@ -14,8 +14,8 @@ use sluice_bgp::table::Spread;
 use sluice_bgp::wire::as_path::{Summary, Width};
 use sluice_bgp::wire::attribute::{Attributes, code, put_header};
 use sluice_bgp::wire::{
-    AFI_IPV4, AFI_IPV6, Capability, FamilyKey, HEADER_LEN, MessageType, Nlri, Notification, Open,
-    RouteRefresh, Update, header,
+    AFI_IPV4, AFI_IPV6, AFI_XID, Capability, FamilyKey, HEADER_LEN, MessageType, Nlri, Notification, Open,
+    RouteRefresh, SAFI_XID, Update, header,
 };
 use sluice_bgp::writer::put_end_of_rib;
 use sluice_machine::{Budget, Machine, Outbox};
@@ -75,6 +75,7 @@ pub fn update(body: &[u8]) {
     if let Ok(update) = Update::decode(body) {
         let prefixes = |field| Nlri::<Ipv4Prefix>::new(field, 0).flatten().count();
         let _ = prefixes(update.nlri) + Nlri::<Ipv6Prefix>::new(update.nlri, 0).flatten().count();
+        xids(update.nlri);
         for attribute in Attributes::new(update.attributes, 0).flatten() {
             for width in [Width::Two, Width::Four] {
                 let _ = Summary::of(attribute.value, width, 0, Asn(65001));
@@ -90,11 +91,21 @@ pub fn update(body: &[u8]) {
             for batches in &batches {
                 check(&batches.ipv4);
                 check(&batches.ipv6);
+                check(&batches.xid);
             }
         } else {
             assert!(batches.iter().all(Batches::is_empty));
         }
     }
+}
+
+/// XIDs are written as they were read, but for bits after the length.
+fn xids(field: &[u8]) {
+    let read: Vec<XidPrefix> = Nlri::new(field, 0).flatten().collect();
+    let mut octets = Vec::new();
+    read.iter().for_each(|xids| xids.put(&mut octets));
+    let again: Result<Vec<XidPrefix>, _> = Nlri::new(&octets, 0).collect();
+    assert_eq!(again, Ok(read));
 }
 
 fn check<P: FamilyKey>(batch: &Batch<P>) {
@@ -122,6 +133,7 @@ pub fn session(octets: &[u8]) {
         tables: 2,
         source: 1,
         codes: FamilyCodes::DEFAULT,
+        decision: Default::default(),
     };
     let mut speaker = Speaker::new(identity);
     let mut out = Outbox::new();
@@ -135,6 +147,7 @@ pub fn session(octets: &[u8]) {
             ..config
         };
         config.offer(Families::ALL);
+        config.xid.next_hop = Some(Xid::of_link_address([2, 0, 0, 0, 0, 1]));
         config
     });
     let config = Config { neighbors: neighbors.to_vec(), ..Config::default() };
@@ -159,6 +172,7 @@ pub fn session(octets: &[u8]) {
     while speaker.fill(now, peers[1].0, 4096, &mut told) {}
     let shards = speaker.tables();
     assert!(shards.violations::<Ipv4Prefix>().is_empty() && shards.violations::<Ipv6Prefix>().is_empty());
+    assert!(shards.violations::<XidPrefix>().is_empty());
 }
 
 fn sample_open(asn: Asn) -> Open {
@@ -170,6 +184,7 @@ fn sample_open(asn: Asn) -> Open {
         capabilities: vec![
             Capability::unicast(AFI_IPV4),
             Capability::unicast(AFI_IPV6),
+            Capability::Multiprotocol { afi: AFI_XID, safi: SAFI_XID },
             Capability::RouteRefresh,
             Capability::FourOctetAs(asn),
         ],
@@ -241,10 +256,18 @@ pub fn updates() -> Vec<Vec<u8>> {
     ];
     let mut v6 = vec![(0x80, 14, reach)];
     v6.extend_from_slice(all);
+    // A prefix of LPM by way of a U4ID.
+    let mut reach_xid = vec![0xc0, 0xde, 241, 24, 0, 0, 0, 0x16, 10, 0, 0, 9, 0x35, 0xd5];
+    reach_xid.resize(4 + 24 + 1, 0);
+    reach_xid.extend_from_slice(&[40, 0, 0, 0, 0x21, 0x0a, 33, 0, 0, 0, 0x21, 0x80]);
+    let mut xid = vec![(0x80, 14, &reach_xid[..])];
+    xid.extend_from_slice(all);
     vec![
         make(all, &[], &[24, 192, 0, 2, 8, 10]),
         make(old, &[], &[24, 192, 0, 2]),
         make(&v6, &[], &[]),
+        make(&xid, &[], &[]),
+        make(&[(0x80, 15, &[0xc0, 0xde, 241, 40, 0, 0, 0, 0x21, 0x0a])], &[], &[]),
         make(&[(0x80, 15, &[0, 2, 1, 32, 0x20, 1, 0xd, 0xb8])], &[], &[]),
         make(&[], &[24, 192, 0, 2, 0], &[]),
     ]
@@ -267,7 +290,7 @@ pub fn messages() -> Vec<Vec<u8>> {
         }
     }
     let mut marker = Vec::new();
-    put_end_of_rib(sluice_bgp::family::FamilyIndex::IPV6, &mut marker);
+    put_end_of_rib(sluice_bgp::family::FamilyIndex::IPV6, &FamilyCodes::DEFAULT, &mut marker);
     messages.push(marker);
     messages
 }

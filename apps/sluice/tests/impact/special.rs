@@ -411,6 +411,17 @@ pub const SPECIAL: &[(&str, Special)] = &[
         Special { on: Some(OUTER6), value: Some("true"), ..PLAIN },
     ),
     ("protocols/bgp/neighbor/ipv6-unicast/enabled", value("true")),
+    (
+        "protocols/bgp/neighbor/xid/enabled",
+        entry(
+            &[
+                "set protocols bgp neighbor 10.1.0.2 xid enabled true",
+                "set protocols bgp neighbor 10.1.0.2 xid next-hop hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3",
+            ],
+            &["delete protocols bgp neighbor 10.1.0.2 xid"],
+        ),
+    ),
+    ("protocols/bgp/neighbor/xid/next-hop", value("hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3")),
 ];
 
 const OTHER_HID: Special = entry(

@@ -33,7 +33,7 @@ pub fn plan(settings: &Settings) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_base::{Asn, RouterId};
+    use sluice_base::{AnyPrefix, Asn, RouterId};
     use sluice_bgp::family::{Families, FamilyIndex};
     use sluice_bgp::relationship::Relationship;
 
@@ -51,10 +51,10 @@ mod tests {
         });
         let settings = settings(tree).expect("valid");
         assert_eq!((settings.local_as, settings.router_id), (Asn(65001), RouterId(0x0a00_0001)));
-        assert_eq!(settings.config().networks, ["192.0.2.0/24".parse().expect("a prefix")]);
+        assert_eq!(settings.config().networks, ["192.0.2.0/24".parse::<AnyPrefix>().expect("a prefix")]);
         let config = settings.config();
         let [a, b] = &config.neighbors[..] else { panic!("two neighbors") };
-        assert_eq!((a.hold_time, a.multihop, a.families()), (9, Some(3), Families::ALL));
+        assert_eq!((a.hold_time, a.multihop, a.families()), (9, Some(3), ip()));
         assert!(a.graceful_shutdown && b.graceful_shutdown);
         assert_eq!((a.keep_rejected, b.keep_rejected), (false, true));
         assert_eq!((a.relationship, b.relationship), (Some(Relationship::Customer), None));
@@ -77,7 +77,7 @@ mod tests {
         let config = settings.config();
         let find = |ipv4| config.neighbors.iter().find(|n| n.address.is_ipv4() == ipv4);
         let (a, b) = (find(true).expect("the first"), find(false).expect("the second"));
-        assert_eq!((a.hold_time, a.passive, a.enabled, a.families()), (9, true, true, Families::ALL));
+        assert_eq!((a.hold_time, a.passive, a.enabled, a.families()), (9, true, true, ip()));
         assert_eq!(a.relationship, Some(Relationship::Provider));
         assert_eq!(
             (b.enabled, b.description.as_str(), b.families().has(FamilyIndex::IPV4)),
@@ -101,6 +101,52 @@ mod tests {
             );
             assert!(schema.read("test", &text).is_err(), "{bad}");
         }
+    }
+
+    /// The families of IP.
+    fn ip() -> Families {
+        Families::ALL.without(Families::only(FamilyIndex::XID))
+    }
+
+    #[test]
+    fn xids_are_a_family_that_is_configured() {
+        const AD: &str = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+        const U4ID: &str = "u4id-0a00000135d50000000000000000000000000000";
+        let module = sluice_config::Module { name: "sluice-bgp", text: include_str!("../../bgp.yang") };
+        let schema = sluice_config::Schema::of(&[module]).expect("bgp.yang is good");
+        let read = |statements: &str| {
+            let text = format!("protocols {{ bgp {{ local-as 1; router-id 1.1.1.1; {statements} }} }}");
+            let document = schema.read("test", &text).map_err(|error| error.to_string())?;
+            let part = schema.part("bgp", &document).ok_or("it is not configured")?;
+            settings(part).map_err(|error| error.to_string())
+        };
+        let neighbor = |xid: &str| format!("neighbor 10.0.0.2 {{ peer-as 2; group g; xid {{ {xid} }} }}");
+        let group = format!("group g {{ xid {{ next-hop {U4ID}; }} }}");
+        let all = format!(
+            "network [ 192.0.2.1/24 {AD} ]; xid-family {{ afi 16400; }} {group} {}",
+            neighbor("enabled true;")
+        );
+        let whole = read(&all).expect("valid");
+        let config = whole.config();
+        let networks = ["192.0.2.0/24", AD].map(|text| text.parse::<AnyPrefix>().expect("a prefix"));
+        assert!(networks.iter().all(|network| config.networks.contains(network)), "{:?}", config.networks);
+        let known = &config.neighbors[0];
+        assert_eq!(known.xid.next_hop, Some(U4ID.parse().expect("an XID")));
+        assert!(known.families().has(FamilyIndex::XID) && known.families().has(FamilyIndex::IPV4));
+        assert_eq!(whole.codes().family(16_400, 241), Some(FamilyIndex::XID));
+        assert_eq!(whole.codes().family(0xc0de, 241), None);
+        let refused = |statements: &str, expected: &str| {
+            let error = read(statements).expect_err(statements);
+            assert!(error.contains(expected), "{statements}: {error}");
+        };
+        refused(&format!("group g {{ }} {}", neighbor("enabled true;")), "set `xid next-hop XID`");
+        refused(&format!("{group} {}", neighbor("next-hop ad-1;")), "ad-1");
+        refused("network ad-1;", "ad-1");
+        refused("network lpm-0a01000000000000000000000000000000000000/8;", "lpm-");
+        refused("xid-family { safi 1; }", "safi");
+        // What is not configured is not exchanged.
+        let without = read("neighbor 10.0.0.2 { peer-as 2; }").expect("valid").config();
+        assert_eq!(without.neighbors[0].families(), Families::only(FamilyIndex::IPV4));
     }
 
     #[test]

@@ -142,24 +142,24 @@ fn redistributed_routes_follow_the_rib() {
         let refused = configure(&process, configured(&["bgp"])).await.unwrap_err();
         assert!(refused.contains("expected another origin"), "{refused}");
         configure(&process, configured(&["static"])).await.unwrap();
-        r.subscribed(&[1, 2]).await;
+        r.subscribed(&[1, 2, 3]).await;
         r.send(1, &[(1, true), (2, true)], true).await;
         r.originates(&[1, 2]).await;
         r.send(1, &[(1, false), (3, true)], false).await;
         r.originates(&[2, 3]).await;
         // The next RIB has a route less, and another one.
         surroundings.restart_rib().await;
-        until(&rib.changed, || rib.subscriptions.borrow().len() == 4).await;
-        r.send(3, &[(3, true), (4, true)], false).await;
+        until(&rib.changed, || rib.subscriptions.borrow().len() == 6).await;
+        r.send(4, &[(3, true), (4, true)], false).await;
         r.originates(&[2, 3, 4]).await;
-        r.send(3, &[], true).await;
+        r.send(4, &[], true).await;
         r.originates(&[3, 4]).await;
         // Other origins: another subscription, and routes of the ended one are late.
-        *rib.subscriptions.borrow_mut() = vec![false, false, true, true];
+        *rib.subscriptions.borrow_mut() = vec![false, false, false, true, true, true];
         configure(&process, configured(&["connected", "static"])).await.unwrap();
-        r.subscribed(&[5, 6]).await;
-        r.send(3, &[(9, true)], false).await;
-        r.send(5, &[(4, true), (5, true)], true).await;
+        r.subscribed(&[7, 8, 9]).await;
+        r.send(4, &[(9, true)], false).await;
+        r.send(7, &[(4, true), (5, true)], true).await;
         r.originates(&[4, 5]).await;
         configure(&process, configured(&[])).await.unwrap();
         r.originates(&[]).await;
@@ -183,7 +183,7 @@ fn a_refused_subscription_is_reported_and_requested_again() {
             tokio::task::yield_now().await;
         }
         rib.refuses_subscriptions.set(false);
-        until(&rib.changed, || rib.subscriptions.borrow().len() == 2).await;
+        until(&rib.changed, || rib.subscriptions.borrow().len() == 3).await;
         while process.degraded().iter().any(|p| p.contains(problem)) {
             tokio::task::yield_now().await;
         }

@@ -20,7 +20,7 @@ use sluice_base::{
     IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Rng, RouterId,
 };
 use sluice_bgp::endpoints::Endpoints;
-use sluice_bgp::family::FamilyIndex;
+use sluice_bgp::family::{FamilyCodes, FamilyIndex};
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Speaker};

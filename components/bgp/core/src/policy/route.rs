@@ -366,6 +366,37 @@ mod tests {
     }
 
     #[test]
+    fn routes_of_xids_know_their_principal() {
+        let (octets, view) = local(Asn(65000));
+        let runs = |condition: &str, prefix: &str| {
+            let source = alloc::format!(
+                r#"{{"policy-statement": [{{"name": "p", "term": [{{"name": "t", "from": {{{condition}}}, "then": {{"reject": [null]}}}}]}}],
+                     "prefix-list": [{{"name": "all", "prefix": ["0.0.0.0/0 orlonger"]}}]}}"#
+            );
+            let set = PolicySet::compile(&serde_json::from_str(&source).expect("policies"), VOCABULARY)
+                .expect("valid");
+            let neighbor = "192.0.2.1".parse().expect("an address");
+            let local_as = Asn(65000);
+            let context = Context { route_type: RouteType::External, protocol: "bgp", local_as, neighbor };
+            let prefix = prefix.parse().expect("a prefix");
+            let mut route = PolicyRoute::new(prefix, &octets, &view, NextHop::new(neighbor), context);
+            set.get("p").expect("the policy").run(&mut route).decision != sluice_policy::Decision::Default
+        };
+        let (ad, lpm) =
+            ("ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1", "lpm-0a00000000000000000000000000000000000000/8");
+        for (condition, expected) in [
+            (r#""principal": ["ad", "hid"]"#, [true, false, false]),
+            (r#""prefix-length": ["8"]"#, [false, true, true]),
+            (r#""prefix-length": ["160"]"#, [true, false, false]),
+            // No XID is in a prefix list.
+            (r#""prefix-list": ["all"]"#, [false, false, true]),
+        ] {
+            let met = [ad, lpm, "10.0.0.0/8"].map(|prefix| runs(condition, prefix));
+            assert_eq!(met, expected, "{condition}");
+        }
+    }
+
+    #[test]
     fn routes_know_their_path() {
         let mut octets = vec![];
         let path = [2, 2, 0, 0, 0xfd, 0xe9, 0, 0, 0xfd, 0xea];

@@ -299,6 +299,7 @@ mod tests {
 
     use super::*;
     use crate::executor::Executor;
+    use sluice_bgp::family::FamilyCodes;
     use sluice_bgp::shard::PeerIndex;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
@@ -316,7 +317,7 @@ mod tests {
         let backlog: Arc<Backlog> = Arc::default();
         let outgoing = SendQueue::new(1, notes, Arc::default(), Arc::clone(&backlog));
         outgoing.attach(Arc::new(Socket::new(&executor, one).unwrap()));
-        outgoing.open(UpdateStream::new(PeerIndex(1), 1));
+        outgoing.open(UpdateStream::new(PeerIndex(1), 1, FamilyCodes::DEFAULT));
         let mut expected = Vec::new();
         let mut send = |length: usize| {
             let octets: Vec<u8> = (0..length).map(|n| (expected.len() + n) as u8 ^ (n >> 8) as u8).collect();

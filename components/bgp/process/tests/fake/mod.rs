@@ -318,7 +318,11 @@ impl Neighbor {
             }
             header::finish(&mut octets, at);
         }
-        sluice_bgp::writer::put_end_of_rib(sluice_bgp::family::FamilyIndex::IPV4, &mut octets);
+        sluice_bgp::writer::put_end_of_rib(
+            sluice_bgp::family::FamilyIndex::IPV4,
+            &sluice_bgp::family::FamilyCodes::DEFAULT,
+            &mut octets,
+        );
         self.stream.write_all(&octets).await.unwrap();
     }
 
