@@ -3,6 +3,9 @@
 use crate::route::{PRESENT, PROPERTIES};
 use sluice_bgp::policy::vocabulary::{ORIGINS, ROUTE_TYPES};
 
+/// The list of the configuration whose entries are the neighbors.
+pub const NEIGHBORS: [&str; 3] = ["protocols", "bgp", "neighbor"];
+
 /// What can follow the words of a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Offer {

@@ -8,7 +8,7 @@ use crate::output::{Failure, config_failure, print_json};
 use crate::show::configuration::{back, running_json};
 use serde_json::Value;
 use sluice_cli::Candidate;
-use sluice_policy_test::offer::{Offer, following};
+use sluice_policy_test::offer::{NEIGHBORS, Offer, following};
 use sluice_policy_test::{Question, Trial, TrialError};
 use sluice_xrl::idl::manager::v1 as pb;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub async fn completions(session: &Session, asked: &[String], partial: &str) -> 
             Offer::Policy => found.extend(policies(session, back(0)).await),
             Offer::File => found.extend(files(partial)),
             Offer::Neighbor => {
-                let list = ["protocols", "bgp", "neighbor"].map(String::from);
+                let list = NEIGHBORS.map(String::from);
                 let addresses = keys(session, back(0), &list, 0, &list).await;
                 found.extend(addresses.into_iter().map(|address| Candidate::new(address, "")));
             }
