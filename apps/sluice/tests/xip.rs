@@ -419,7 +419,7 @@ fn a_process_without_memory_costs_neither_cached_rows_nor_ip() {
     let is_warm = |lab: &RouterLab| {
         let before = counter(lab, "fast", "to-user");
         let answered = (0..3).all(|_| ping(lab, "near", &self::far()) == "reply");
-        answered && counter(lab, "fast", "to-user") == before
+        answered && counter(lab, "fast", "to-user") == before && cache(lab, "rows") >= 2
     };
     lab.until("the rows of the far host are cached", is_warm);
     let to = mac(&lab, "sluice", "eth2");
