@@ -14,7 +14,7 @@ use std::os::fd::BorrowedFd;
 pub const NAMES: [&str; 7] =
     ["xip_lines", "xip_members", "xip_tunnels", "xip_sets", "xip_settings", "xip_sources", "xip_counts"];
 
-/// The lines of the cache, and the tunnels and sets of neighbors that answers name.
+/// The lines of the cache, and the tunnels and sets of neighbors in answers.
 #[derive(Debug)]
 pub struct CacheLines {
     lines: MappedArray,

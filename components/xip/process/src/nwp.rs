@@ -12,6 +12,7 @@ use sluice_xrl::{CallContext, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use tokio::time::Instant;
 
 /// The name of the origin.
 pub(crate) const ORIGIN: &str = "nwp";
@@ -19,6 +20,8 @@ pub(crate) const ORIGIN: &str = "nwp";
 pub(crate) const DISTANCE: Distance = Distance(5);
 /// The time for which the RIB keeps neighbors of a dead process: two announcements of each neighbor.
 pub(crate) const GRACE: Duration = Duration::from_secs(30);
+/// The time in which a new process learns its neighbors anew. Until then, the RIB keeps the neighbors of the process before.
+const LEARNING: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// The neighbors' routes.
 pub(crate) struct NeighborRoutes {
@@ -28,6 +31,8 @@ pub(crate) struct NeighborRoutes {
     own: RefCell<BTreeSet<Xid>>,
     /// The provenance of the last change.
     provenance: Cell<Provenance>,
+    /// The end of the time in which neighbors are learned anew.
+    learned: Instant,
 }
 
 impl NeighborRoutes {
@@ -37,6 +42,7 @@ impl NeighborRoutes {
             stations: RefCell::default(),
             own: RefCell::default(),
             provenance: Cell::new(provenance),
+            learned: Instant::now() + LEARNING,
         }
     }
 
@@ -72,12 +78,16 @@ impl NeighborRoutes {
         self.announce(changed);
     }
 
-    /// Announces all HIDs to a new RIB.
+    /// Announces all HIDs at a new registration. The RIB drops all other routes once the neighbors are learned.
     pub(crate) fn announce_all(&self) {
         let all: BTreeSet<Xid> =
             self.stations.borrow().keys().chain(self.own.borrow().iter()).copied().collect();
         self.announce(all);
-        self.origin.end_refresh();
+        let (origin, learned) = (Rc::clone(&self.origin), self.learned);
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep_until(learned).await;
+            origin.end_refresh();
+        });
     }
 
     /// Announces or withdraws the routes of some HIDs.

@@ -1,5 +1,5 @@
-//! Copies of packets by the programs `xip` and `copy`, on live frames: each neighbor of a set gets the packet, as by a route of its own,
-//! and nobody else does.
+//! Copies of packets by the programs `xip` and `copy`, on live frames: each neighbor of a set gets the packet, as by a plain route,
+//! and no other station does.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -22,7 +22,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::{Bench, ROUTER, frame, octets, row, xid};
 
-/// A zFilter's row alone, from a source of one row.
+/// A zFilter's row, and a source with a single row.
 const HEADER: &str = "010000008001017e00000020a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1007f7f7f00000010a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2007f7f7f";
 const LINKS: usize = 4;
 /// The MTU of the last link's member.
@@ -52,7 +52,7 @@ fn packet(number: u16, length: usize) -> Vec<u8> {
     packet
 }
 
-/// Writes the frames of XIP that come to the node of a link to a file.
+/// Captures the frames of XIP at the far node of a link into a file.
 fn listen(lab: &Lab, link: usize, folder: &Path) -> (Child, PathBuf) {
     let file = folder.join(format!("b{link}"));
     let mut command = lab.command(&format!("b{link}"), "tcpdump").unwrap();
@@ -78,7 +78,7 @@ fn frames_of(file: &Path) -> Vec<Vec<u8>> {
     capture.records.iter().map(|record| record.octets.to_vec()).collect()
 }
 
-/// The programs, with their maps pinned in a folder that only this thread sees.
+/// The programs, with shared maps pinned in a private mount namespace.
 fn bench(folder: &Path) -> (Bench, CacheLines, Devices) {
     unshare(CloneFlags::CLONE_NEWNS).unwrap();
     let none: Option<&str> = None;

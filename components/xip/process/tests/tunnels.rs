@@ -1,4 +1,4 @@
-//! Tunnels in the program `xip`, beside the datagrams that the kernel makes for a socket, octet by octet.
+//! Tunnels in the program `xip`, compared with the kernel's datagrams of a socket, octet by octet.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -19,7 +19,7 @@ use support::{Bench, NEIGHBOR, ROUTER, SETTINGS, frame, octets, xid};
 
 /// V2 of the specification without its payload: AD, HID, XDP, each leading to the next.
 const HEADER: &str = "010000008003037e00000010a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1017f7f7f000000111111111111111111111111111111111111111111027f7f7f00000017d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1007f7f7f00000010a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2017f7f7f000000112222222222222222222222222222222222222222027f7f7f00000017d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2d2007f7f7f";
-/// The shortest packet: one row.
+/// The shortest packet, with a single row.
 const SHORTEST: &str = "010000008001007e00000010a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1007f7f7f";
 
 const NEAR: &str = "10.0.1.1:13781";
@@ -27,7 +27,7 @@ const FAR: &str = "10.0.1.2:13781";
 const OWN: &str = "02:00:00:00:01:fe";
 const PEER: &str = "02:00:00:00:01:02";
 
-/// The router `r`, and the far end `b`. The other neighbors of the link are silent.
+/// The router `r`, and the far end `b`. Further addresses of the link do not answer.
 const NODES: &str = "
 [nodes.r]
 forwarding = true
@@ -51,7 +51,7 @@ fn packet(header: &str, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The packet as it leaves: one hop less.
+/// The packet after forwarding, with a hop less.
 fn sent(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     packet[4] -= 1;
@@ -62,7 +62,7 @@ fn tunnel(has_checksum: bool) -> ProgramSettings {
     ProgramSettings { tunnel: Some(TunnelEnd { local: end(NEAR), has_checksum }), ..SETTINGS }
 }
 
-/// A bench in the router's namespace, with an answer that leads into the tunnel 5 for each of the packets.
+/// Benches in the router's namespace, with the tunnel 5 as the answer for all packets.
 struct Tunnels {
     lab: Lab,
 }
@@ -95,7 +95,7 @@ impl Tunnels {
         self.lab.inside("r", bench).unwrap()
     }
 
-    /// Begins to write the frames that come to the far end to its standard output.
+    /// Starts a capture at the far end, written to the standard output.
     fn listen(&self, frames: usize) -> Child {
         let mut command = self.lab.command("b", "tcpdump").unwrap();
         let count = frames.to_string();
@@ -135,7 +135,7 @@ fn payload(length: usize, rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Returns a frame with zeros in place of the IPv4 identification and the header's checksum. The identification of a datagram
-/// that must not be fragmented may be any (RFC 6864, section 4.1); the kernel draws one, the program writes 0.
+/// with the bit "don't fragment" is free (RFC 6864, section 4.1): random from the kernel, 0 from the program.
 fn without_number(frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     frame[18..20].fill(0);
@@ -218,7 +218,7 @@ fn datagrams_without_a_way_are_left_to_the_socket() {
     });
 }
 
-/// A datagram's frame for the router, as the model makes it.
+/// The model's frame with a datagram for the router.
 fn datagram(packet: &[u8], has_checksum: bool) -> Vec<u8> {
     let ends = Ends::V4 { from: end("10.0.1.2:4000"), to: end(NEAR) };
     let udp = UdpHeader::of(ends, packet, has_checksum).unwrap();
