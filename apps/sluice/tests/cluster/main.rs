@@ -97,12 +97,19 @@ fn routers_die_and_join_under_traffic() {
     println!("a router joined: {outcomes:?}");
     assert!(outcomes.iter().all(|outcome| outcome.sent > 100 && outcome.lost == 0), "{outcomes:?}");
 
-    // Packets go on while processes are dead.
+    // Packets go on while processes die and come back.
     let traffic = Traffic::start(&network);
-    for node in ["b1", "r2"] {
-        network.lab.lab.stop(node, true).unwrap();
+    for (node, component) in
+        [("b1", "cluster"), ("r2", "cluster"), ("b2", "fea"), ("r1", "fea"), ("sluice", "cluster")]
+    {
+        network.kill(node, component);
     }
-    std::thread::sleep(Duration::from_secs(2));
+    network.until("all elements are present", |network| {
+        shape
+            .nodes()
+            .iter()
+            .all(|node| network.states(node).iter().all(|state| state == "up" || state == "own"))
+    });
     let outcomes = traffic.stop(&network);
     println!("processes were killed: {outcomes:?}");
     assert!(outcomes.iter().all(|outcome| outcome.sent > 100 && outcome.lost == 0), "{outcomes:?}");
