@@ -100,7 +100,9 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 /// The lines of a file, by number, that name a protocol.
 fn lines_naming<'t>(protocol: &str, text: &'t str) -> Vec<(usize, &'t str)> {
     let crates = [format!("sluice_{}", protocol.replace('-', "_")), format!("sluice-{protocol}")];
-    let code = text.lines().enumerate().take_while(|(_, line)| line.trim() != "mod tests {");
+    // What tests need is no row.
+    let ends = ["mod tests {", "[dev-dependencies]"];
+    let code = text.lines().enumerate().take_while(|(_, line)| !ends.contains(&line.trim()));
     let names = |line: &str| {
         let line = line.trim();
         !line.starts_with("//")

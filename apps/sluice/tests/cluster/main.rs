@@ -9,6 +9,16 @@ use network::{NEAR, Network, Shape, Traffic};
 use router_lab::{has_all, possible_with_frr, share};
 use std::time::Duration;
 
+/// Sends a hello frame and an announcement of router 11 with wrong tags and the largest epoch, by the interface that is named.
+const FORGER: &str = "
+import socket, sys
+link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+link.bind((sys.argv[1], 0))
+for kind in (1, 2):
+    head = bytes([1, kind, 0, 11]) + bytes(4) + b'\\xff' * 16
+    link.send(bytes.fromhex('035c00000000' '025c000b0000' '88b5') + head + bytes(32))
+";
+
 #[test]
 fn neighbors_see_one_router_made_of_a_balancer_a_router_and_a_control_plane() {
     let _share = share();
@@ -32,6 +42,12 @@ fn neighbors_see_one_router_made_of_a_balancer_a_router_and_a_control_plane() {
     for reason in ["balanced", "control", "returned", "from-control", "hello", "announced"] {
         assert!(network.counted("b1", "program", reason) > 0, "{reason}");
     }
+    // Frames that nobody with the key has made change nothing.
+    let _sent = network.lab.lab.exec("s", "python3", ["-c", FORGER, "b1"]).unwrap();
+    network.until("forged frames are counted", |network| {
+        network.counted("b1", "program", "forged") >= 1 && network.counted("b1", "process", "forged") >= 1
+    });
+    assert!(network.states("b1").iter().all(|state| state == "up" || state == "own"));
     // The routers' links have the neighbors that the control plane knows, and ask nobody.
     let known = network.lab.lab.exec("r1", "ip", ["neigh", "show", "dev", "port2"]).unwrap();
     assert!(has_all(&known, &["10.0.2.2", "fd02::2", "PERMANENT"]), "{known}");
@@ -97,12 +113,19 @@ fn routers_die_and_join_under_traffic() {
     println!("a router joined: {outcomes:?}");
     assert!(outcomes.iter().all(|outcome| outcome.sent > 100 && outcome.lost == 0), "{outcomes:?}");
 
-    // Packets go on while processes are dead.
+    // Packets go on while processes die and come back.
     let traffic = Traffic::start(&network);
-    for node in ["b1", "r2"] {
-        network.lab.lab.stop(node, true).unwrap();
+    for (node, component) in
+        [("b1", "cluster"), ("r2", "cluster"), ("b2", "fea"), ("r1", "fea"), ("sluice", "cluster")]
+    {
+        network.kill(node, component);
     }
-    std::thread::sleep(Duration::from_secs(2));
+    network.until("all elements are present", |network| {
+        shape
+            .nodes()
+            .iter()
+            .all(|node| network.states(node).iter().all(|state| state == "up" || state == "own"))
+    });
     let outcomes = traffic.stop(&network);
     println!("processes were killed: {outcomes:?}");
     assert!(outcomes.iter().all(|outcome| outcome.sent > 100 && outcome.lost == 0), "{outcomes:?}");

@@ -236,6 +236,15 @@ impl Network {
         nodes.iter().for_each(|node| commit_at(&self.lab, node, &statements));
     }
 
+    /// Kills a component of a node.
+    pub fn kill(&self, node: &str, component: &str) {
+        let shown = at(&self.lab, node, &["show", "processes"]);
+        let processes = shown["processes"].as_array().cloned().unwrap_or_default();
+        let process = processes.iter().find(|process| process["component"] == component);
+        let pid = process.and_then(|process| sluice_load::wide(&process["pid"])).unwrap();
+        self.lab.kill(pid);
+    }
+
     /// Pings the far host of the family from a near host.
     pub fn ping(&self, from: &str, count: u32, ttl: &str) -> String {
         let count = count.to_string();

@@ -92,6 +92,11 @@ fn forwarding_by_xdp() {
 }
 
 #[test]
+fn cluster() {
+    follow("cluster.md", &["ping"]);
+}
+
+#[test]
 fn own_protocol() {
     let root = folder().join("../..").canonicalize().unwrap();
     // Shared with the other packages that tests build: what was compiled once is not compiled again.

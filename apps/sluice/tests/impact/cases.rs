@@ -75,6 +75,8 @@ fn of_leaf(name: &str, leaf: &Value, is_list: bool) -> Case {
     let neighbor = special.on.unwrap_or(OUTER4);
     let subject = match name.split('/').collect::<Vec<_>>()[..] {
         ["interfaces", "interface", ..] => Some("extra"),
+        ["cluster", "port", "number"] => Some("port2"),
+        ["cluster", ..] => Some("port1"),
         ["protocols", "bgp", "neighbor", ..] => Some(neighbor),
         _ => None,
     };

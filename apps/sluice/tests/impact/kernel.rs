@@ -28,7 +28,9 @@ pub fn events(text: &str) -> Events {
                 let name = words.nth(1).unwrap_or_default().trim_end_matches(':');
                 let name = name.split('@').next().unwrap_or(name);
                 // `<BROADCAST,MULTICAST,UP,LOWER_UP>`
+                // A link that was never up has the queue `noop`: the link comes.
                 let is_down = label == "LINK"
+                    && !rest.contains("qdisc noop ")
                     && !words
                         .next()
                         .unwrap_or_default()

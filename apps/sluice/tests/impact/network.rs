@@ -41,7 +41,7 @@ pub const BASE: &[&str] = &[
     "xip principal lpm",
     "xip lpm from-ip-routes origin static",
     "cluster element 1",
-    "cluster interconnect extra",
+    "cluster interconnect inner",
     "cluster key 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a",
     "cluster member 1 role control",
     "cluster member 2 role balancer",

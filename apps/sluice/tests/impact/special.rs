@@ -291,8 +291,8 @@ pub const SPECIAL: &[(&str, Special)] = &[
     (
         "cluster/interconnect",
         entry(
-            &["delete cluster interconnect extra", "set cluster interconnect inner"],
             &["delete cluster interconnect inner", "set cluster interconnect extra"],
+            &["delete cluster interconnect extra", "set cluster interconnect inner"],
         ),
     ),
     ("cluster/key", value(OTHER_KEY)),

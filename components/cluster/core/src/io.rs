@@ -64,6 +64,8 @@ pub enum Output {
     Links(BTreeMap<String, PortLink>),
     /// Set neighbors of the kernel.
     SetNeighbors(Vec<(NeighborKey, WantedNeighbor)>),
+    /// All neighbors of the cluster are known from now on: others that the kernel has can go.
+    NeighborsKnown,
     /// Report an event.
     Event(Event),
 }

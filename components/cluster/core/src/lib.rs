@@ -11,6 +11,7 @@
 //! | [`balancer`] | the machine that writes the maps of the program `balance` ([`words`], [`lines`]) |
 //! | [`machine`] | the machine of an element: [`io`], [`settings`], [`membership`], [`event`] |
 //! | [`neighbors`], [`publisher`], [`replica`], [`requests`] | neighbors, from the control plane to all elements |
+//! | [`front`] | the balancer inside an element's machine |
 //! | [`decision`], [`resolution`] | the program's rules in Rust, for tests and simulations |
 #![no_std]
 
@@ -25,6 +26,7 @@ pub mod decision;
 pub mod event;
 pub mod flow;
 pub mod frame;
+pub mod front;
 pub mod header;
 pub mod hello;
 pub mod inventory;

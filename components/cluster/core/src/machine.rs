@@ -8,6 +8,7 @@
 use crate::announce::Announcement;
 use crate::balancer::{self, Balancer};
 use crate::event::Event;
+use crate::front;
 use crate::header::{FrameError, Kind, Stamp};
 use crate::hello::Hello;
 use crate::inventory::{Element, ElementId, PortNumber, Role};
@@ -23,6 +24,7 @@ use crate::words::Mirror;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 use sluice_base::{Instant, Interface, InterfaceEvent, InterfaceIndex};
@@ -30,6 +32,8 @@ use sluice_machine::{Machine, Outbox};
 
 /// The time between two hello frames.
 pub const HELLO_TIME: Duration = Duration::from_millis(10);
+/// The longest time for which a router waits for the control plane's neighbors before packets may come.
+const NEIGHBORS_TIME: Duration = Duration::from_secs(5);
 /// The longest time for which an earlier process's neighbors stay in the balancer's maps without a whole round of the control plane.
 const COMPLETE_TIME: Duration = Duration::from_secs(30);
 
@@ -54,6 +58,7 @@ pub struct Cluster {
     requests: Requests,
     balancer: Option<Balancer>,
     is_complete: bool,
+    knows_neighbors: bool,
     in_service: BTreeSet<ElementId>,
     links: BTreeMap<String, PortLink>,
     hello: Instant,
@@ -76,6 +81,7 @@ impl Cluster {
             requests: Requests::default(),
             balancer: None,
             is_complete: false,
+            knows_neighbors: false,
             in_service: BTreeSet::new(),
             links: BTreeMap::new(),
             hello: Instant::ZERO,
@@ -138,14 +144,18 @@ impl Cluster {
         self.own().is_some_and(|own| own.roles.contains(&role))
     }
 
-    /// Returns true if packets may come: all links of ports run, with their addresses.
-    fn is_ready(&self) -> bool {
-        self.links.iter().all(|(name, link)| {
-            self.interface(name).is_some_and(|interface| {
-                let has = |address| interface.addresses.contains(address);
-                interface.running && link.addresses.iter().all(has)
+    /// Returns true if packets may come: all links of ports run, with their addresses, and a router knows the neighbors.
+    fn is_ready(&self, now: Instant) -> bool {
+        let knows_neighbors = self.has_role(Role::Control)
+            || self.replica.is_complete()
+            || self.has_run_for(now, NEIGHBORS_TIME);
+        knows_neighbors
+            && self.links.iter().all(|(name, link)| {
+                self.interface(name).is_some_and(|interface| {
+                    let has = |address| interface.addresses.contains(address);
+                    interface.running && link.addresses.iter().all(has)
+                })
             })
-        })
     }
 
     fn stamp(&mut self, kind: Kind) -> Stamp {
@@ -198,18 +208,9 @@ impl Cluster {
 
     // The balancer.
 
-    fn feed(&mut self, input: balancer::Input, out: &mut Outbox<Output>) {
-        let Some(balancer) = &mut self.balancer else { return };
-        let mut effects = Outbox::new();
-        balancer.handle(Instant::ZERO, input, &mut effects);
-        for effect in effects.drain() {
-            out.push(match effect {
-                balancer::Output::Store(store) => Output::Store(store),
-                balancer::Output::NoRoomForNeighbor(mac) => Output::Event(Event::NoRoomForMac(mac)),
-                balancer::Output::NoRoomForAddress(address) => {
-                    Output::Event(Event::NoRoomForAddress(address))
-                }
-            });
+    fn feed(&mut self, inputs: impl IntoIterator<Item = balancer::Input>, out: &mut Outbox<Output>) {
+        if let Some(balancer) = &mut self.balancer {
+            front::feed(balancer, inputs, out);
         }
     }
 
@@ -226,7 +227,7 @@ impl Cluster {
 
     fn give_balancer_all(&mut self, out: &mut Outbox<Output>) {
         let Some(settings) = self.settings.as_deref().filter(|_| self.balancer.is_some()) else { return };
-        let inputs = [
+        let mut inputs = vec![
             balancer::Input::Keys(settings.keys.clone()),
             balancer::Input::Addresses(settings.own_addresses()),
             balancer::Input::Inventory(settings.inventory.clone()),
@@ -234,19 +235,24 @@ impl Cluster {
             balancer::Input::InService(self.in_service.clone()),
             balancer::Input::Policy(settings.policy.clone()),
         ];
-        inputs.into_iter().for_each(|input| self.feed(input, out));
-        self.give_balancer_interfaces(out);
+        inputs.extend(self.balancer_interfaces(settings));
+        self.feed(inputs, out);
     }
 
     fn give_balancer_interfaces(&mut self, out: &mut Outbox<Output>) {
-        let Some(settings) = self.settings.as_deref().filter(|_| self.balancer.is_some()) else { return };
+        if let Some(settings) = self.settings.as_deref() {
+            let inputs = self.balancer_interfaces(settings);
+            self.feed(inputs, out);
+        }
+    }
+
+    fn balancer_interfaces(&self, settings: &Settings) -> Vec<balancer::Input> {
         let index = |name: &String| self.interface(name).map(|interface| interface.index);
         let running = |name: &String| self.interface(name).filter(|i| i.running).map(|i| i.index);
         let ports = self.own().map(|own| own.ports.as_slice()).unwrap_or_default();
         let outer = ports.iter().map(|port| balancer::Input::Outer(port.number, index(&port.interface)));
         let inner = settings.interconnect.iter().filter_map(running).collect();
-        let inputs: Vec<_> = outer.chain([balancer::Input::Inner(inner)]).collect();
-        inputs.into_iter().for_each(|input| self.feed(input, out));
+        outer.chain([balancer::Input::Inner(inner)]).collect()
     }
 
     /// Gives the balancer the ports of MAC addresses.
@@ -261,25 +267,30 @@ impl Cluster {
                 ports.insert(key.port);
             }
         }
-        for (mac, ports) in ports {
-            self.feed(balancer::Input::Neighbor(mac, ports), out);
+        self.feed(ports.into_iter().map(|(mac, ports)| balancer::Input::Neighbor(mac, ports)), out);
+    }
+
+    /// Clears what an earlier process left in the maps and in the kernel, once all neighbors are known.
+    fn complete(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        if self.replica.is_complete() || self.has_run_for(now, COMPLETE_TIME) {
+            if !core::mem::replace(&mut self.knows_neighbors, true) {
+                out.push(Output::NeighborsKnown);
+            }
+            if self.balancer.is_some() && !core::mem::replace(&mut self.is_complete, true) {
+                self.feed([balancer::Input::Complete], out);
+            }
         }
     }
 
-    /// Clears what an earlier process left in the maps, once all neighbors are known.
-    fn complete(&mut self, now: Instant, out: &mut Outbox<Output>) {
-        let is_late = self.started.is_some_and(|started| now >= started + COMPLETE_TIME);
-        if !self.is_complete && self.balancer.is_some() && (self.replica.is_complete() || is_late) {
-            self.is_complete = true;
-            self.feed(balancer::Input::Complete, out);
-        }
+    fn has_run_for(&self, now: Instant, time: Duration) -> bool {
+        self.started.is_some_and(|started| now >= started + time)
     }
 
     /// Decides which elements get packets: those that are configured, not drained and not lost. At the start, elements have the
     /// time of some announcements.
     fn update_service(&mut self, now: Instant, out: &mut Outbox<Output>) {
         let Some(settings) = self.settings.as_deref() else { return };
-        let is_early = self.started.is_none_or(|started| now < started + LOST_TIME);
+        let is_early = !self.has_run_for(now, LOST_TIME);
         let serves = |element: &ElementId| {
             let is_present = match self.membership.get(*element) {
                 Some(member) => !member.is_lost,
@@ -291,7 +302,7 @@ impl Cluster {
         let in_service: BTreeSet<ElementId> = elements.filter(serves).collect();
         if in_service != self.in_service {
             self.in_service.clone_from(&in_service);
-            self.feed(balancer::Input::InService(in_service), out);
+            self.feed([balancer::Input::InService(in_service)], out);
         }
     }
 
@@ -483,9 +494,9 @@ impl Cluster {
         send(out, announcement.encode(&settings.keys.current).ok());
     }
 
-    fn say_hello(&mut self, out: &mut Outbox<Output>) {
+    fn say_hello(&mut self, now: Instant, out: &mut Outbox<Output>) {
         let sends = self.settings().is_some_and(|settings| settings.sends_hello(settings.element));
-        if !sends || !self.is_ready() {
+        if !sends || !self.is_ready(now) {
             return;
         }
         let stamp = self.stamp(Kind::Hello);
@@ -510,15 +521,14 @@ impl Cluster {
         }
     }
 
-    /// Returns all neighbors that the kernel of this machine is to have.
-    pub fn wanted_neighbors(&self) -> Vec<(NeighborKey, WantedNeighbor)> {
+    /// Returns all neighbors that the kernel of this machine is to have; `None` while a router does not know the neighbors: those
+    /// that an earlier process set are good until then.
+    pub fn wanted_neighbors(&self) -> Option<Vec<(NeighborKey, WantedNeighbor)>> {
         if self.has_role(Role::Control) {
-            self.requests.iter().map(|key| (key, WantedNeighbor::Resolved)).collect()
-        } else if self.links.is_empty() {
-            Vec::new()
-        } else {
-            self.replica.iter().map(|(key, mac)| (key, WantedNeighbor::At(mac))).collect()
+            return Some(self.requests.iter().map(|key| (key, WantedNeighbor::Resolved)).collect());
         }
+        let all = self.replica.iter().filter(|_| !self.links.is_empty());
+        self.knows_neighbors.then(|| all.map(|(key, mac)| (key, WantedNeighbor::At(mac))).collect())
     }
 }
 
@@ -556,7 +566,7 @@ impl Machine for Cluster {
         if now >= self.hello {
             // A late process does not make up for frames that it did not send.
             self.hello = now + HELLO_TIME;
-            self.say_hello(out);
+            self.say_hello(now, out);
         }
         if now >= self.announcement {
             self.announcement = now + ANNOUNCE_TIME;

@@ -221,6 +221,40 @@ fn elements_without_announcements_lose_their_shares() {
 }
 
 #[test]
+fn a_new_process_changes_nothing_in_the_maps_of_the_one_before() {
+    let mut switch = Switch::new();
+    switch.run(Duration::from_secs(3));
+    switch.neighbor(CONTROL, key(2), NeighborState::Known(NEIGHBOR));
+    let words: Vec<_> = switch.elements[&BALANCER].balancer().unwrap().mirror().iter().collect();
+    switch.elements.insert(BALANCER, Cluster::new(2));
+    let settings = settings(BALANCER);
+    let interfaces = [interface(2, "eth0", &settings), interface(3, "out1", &settings)];
+    switch.input(BALANCER, Input::Configure(Box::new(settings)));
+    interfaces.into_iter().for_each(|input| switch.input(BALANCER, input));
+    switch.outputs.clear();
+    switch.input(BALANCER, Input::Maps(Some(Mirror::found(words.clone()))));
+    switch.run(Duration::from_secs(5));
+    let stores = switch.outputs.iter().filter(|(_, output)| matches!(output, Output::Store(_)));
+    assert_eq!(stores.count(), 0);
+    assert_eq!(switch.elements[&BALANCER].balancer().unwrap().mirror().iter().collect::<Vec<_>>(), words);
+}
+
+#[test]
+fn a_new_router_process_keeps_the_kernel_s_neighbors_until_it_knows_all() {
+    let mut switch = Switch::new();
+    switch.run(Duration::from_secs(3));
+    switch.neighbor(CONTROL, key(2), NeighborState::Known(NEIGHBOR));
+    switch.cut_off = vec![ROUTER];
+    switch.start(ROUTER, 2);
+    assert_eq!(switch.elements[&ROUTER].wanted_neighbors(), None);
+    switch.cut_off.clear();
+    switch.run(Duration::from_secs(3));
+    let wanted = switch.elements[&ROUTER].wanted_neighbors();
+    assert_eq!(wanted, Some(vec![(key(2), WantedNeighbor::At(NEIGHBOR))]));
+    assert!(switch.outputs.contains(&(ROUTER, Output::NeighborsKnown)));
+}
+
+#[test]
 fn hello_frames_wait_for_the_links_of_ports() {
     let mut switch = Switch::new();
     let removed = InterfaceEvent::Removed(InterfaceIndex::new(3).unwrap());

@@ -120,6 +120,7 @@ impl ClusterProcess {
             }
             Output::Links(links) => self.links.want(links),
             Output::SetNeighbors(neighbors) => self.links.set_neighbors(neighbors),
+            Output::NeighborsKnown => self.links.renew(),
             Output::Event(event) if event.is_warning() => warn!(event = event.id(), "{event}"),
             Output::Event(event) => info!(event = event.id(), "{event}"),
         }

@@ -105,13 +105,14 @@ async fn tell(process: &ClusterProcess, instance: &str) -> Result<(), XrlError> 
         let problems = reply.problems.into_iter().map(|problem| (problem.name, problem.reason));
         links.problems.replace(problems.collect());
         // All neighbors follow; changes that come during the calls come after.
-        links.neighbors.borrow_mut().clear();
-        let all: Vec<_> = process.driver.read(|machine| machine.wanted_neighbors());
-        let mut parts = all.chunks(MOST_CHANGES);
-        let first = parts.next().unwrap_or_default();
-        update(&client, first.iter().copied(), true).await?;
-        for part in parts {
-            update(&client, part.iter().copied(), false).await?;
+        if let Some(all) = process.driver.read(|machine| machine.wanted_neighbors()) {
+            links.neighbors.borrow_mut().clear();
+            let mut parts = all.chunks(MOST_CHANGES);
+            let first = parts.next().unwrap_or_default();
+            update(&client, first.iter().copied(), true).await?;
+            for part in parts {
+                update(&client, part.iter().copied(), false).await?;
+            }
         }
         client.watch_neighbors(fea::WatchNeighborsRequest { target: instance.into() }).await?;
     }

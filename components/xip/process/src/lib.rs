@@ -46,7 +46,7 @@ use tunnel::TunnelSocket;
 /// The origins of XID routes.
 const ORIGINS: [&str; 4] = ["static", nwp::ORIGIN, "bgp", ip_routes::ORIGIN];
 
-/// The sockets of an interface, and the tasks that read them.
+/// The sockets of an interface with the reading tasks.
 struct InterfaceSockets {
     sockets: BTreeMap<u16, Rc<PacketSocket>>,
     readers: Vec<AbortHandle>,
@@ -191,7 +191,7 @@ impl XipProcess {
         }
     }
 
-    /// Sends what the last inputs caused.
+    /// Sends the packets of the last inputs.
     fn flush(&self) {
         let sockets = self.sockets.borrow();
         sockets.values().flat_map(|links| links.sockets.values()).for_each(|socket| socket.flush());

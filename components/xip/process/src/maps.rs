@@ -79,7 +79,7 @@ fn tunnel_word(end: SocketAddrV4, flag: u16) -> u64 {
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// A neighbor as the program sends to it.
+/// A neighbor for the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
     /// The outgoing interface's index.
@@ -112,7 +112,7 @@ pub struct ProgramSettings {
     pub punts_per_second: u32,
     /// Packets that a source may send at once.
     pub punt_burst: u32,
-    /// True if undeliverable packets come to this process, which reports them to their senders.
+    /// True if undeliverable packets come to this process, for reports to their senders.
     pub has_reports: bool,
     /// The EtherType of packets.
     pub ether_type: u16,

@@ -25,7 +25,7 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
-    /// Notes that a route is refused, or that it is not any more.
+    /// Notes the begin or the end of a route's refusal.
     pub(crate) fn note(&self, prefix: XidPrefix, reason: Option<String>) {
         self.waiting.borrow_mut().insert(prefix, reason);
         self.changed.notify_one();

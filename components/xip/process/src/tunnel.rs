@@ -15,7 +15,7 @@ use tracing::warn;
 /// The largest datagram.
 const LARGEST: usize = 65_535;
 
-/// An open socket, and the task that reads it.
+/// An open socket with the reading task.
 pub(crate) struct TunnelSocket {
     settings: Tunnel,
     socket: Rc<UdpSocket>,

@@ -256,3 +256,47 @@ pub(super) fn set_neighbors(
     }
     Ok(refused)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::netlink::decode::messages;
+    use proptest::prelude::*;
+
+    fn states(octets: &[u8]) -> Vec<(IpAddr, KernelState, bool)> {
+        let read = messages(octets).filter_map(|message| neighbor(&message));
+        read.map(|found| (found.address, found.state, found.is_own)).collect()
+    }
+
+    #[test]
+    fn neighbors_are_known_gone_or_wanted() {
+        let address: IpAddr = "10.0.0.2".parse().expect("an address");
+        let mac = [2, 0, 0, 0, 0, 9];
+        let told = |kind, state: u16, more: &[(u16, &[u8])]| {
+            let [low, high] = state.to_ne_bytes();
+            let header = [2, 0, 0, 0, 3, 0, 0, 0, low, high, 0, 0];
+            let attributes = [&[(NDA_DST, &[10, 0, 0, 2][..])], more].concat();
+            let mut messages = Messages::default();
+            messages.push_message(kind, 0, 1, &header, &attributes);
+            states(messages.octets())
+        };
+        let at: (u16, &[u8]) = (NDA_LLADDR, &mac);
+        let own: (u16, &[u8]) = (NDA_PROTOCOL, &[PROTOCOL]);
+        let known = (address, KernelState::Known(mac), true);
+        assert_eq!(told(RTM_NEWNEIGH, NUD_PERMANENT, &[at, own]), [known]);
+        assert_eq!(told(RTM_NEWNEIGH, NUD_STALE, &[at]), [(address, KernelState::Known(mac), false)]);
+        assert_eq!(told(RTM_NEWNEIGH, NUD_FAILED, &[]), [(address, KernelState::Gone, false)]);
+        assert_eq!(told(RTM_DELNEIGH, NUD_STALE, &[at]), [(address, KernelState::Gone, false)]);
+        assert_eq!(told(RTM_GETNEIGH, 0, &[]), [(address, KernelState::Wanted, false)]);
+        // An incomplete entry says nothing.
+        assert_eq!(told(RTM_NEWNEIGH, 1, &[]), []);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bodies_do_harm(kind in 16u16..100, body in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let message = Message { kind, flags: 0, sequence: 0, body: &body };
+            let _ = (neighbor(&message), link(&message), own_address(&message));
+        }
+    }
+}
