@@ -138,6 +138,15 @@ fn domains_reach_each_other_across_a_core_of_ip() {
     let explained = at(&lab, "near", &["explain", FAR_DOMAIN]);
     assert_eq!(explained["rib"][0]["origin"], "bgp", "{explained}");
 
+    // Another process takes over in the middle: no session ends, and packets go on.
+    let flaps = |lab: &RouterLab| session(lab, "near", "10.2.0.2").0["flaps"].clone();
+    let (before, pid) = (flaps(&lab), lab.pid("bgp"));
+    assert!(lab.cli(&["restart", "bgp"]).status.success());
+    assert_eq!(ping(&lab, "alice", &bob), "reply");
+    lab.until("another process has BGP", |lab| lab.pid("bgp").is_some_and(|next| Some(next) != pid));
+    lab.until("its routes are those of before", |lab| table(lab, "sluice").len() == 3 && known(lab));
+    assert_eq!((flaps(&lab), ping(&lab, "alice", &bob)), (before, "reply".to_owned()));
+
     // What is withdrawn is unreachable, until it is announced again.
     commit_at(&lab, "far", &["delete protocols bgp redistribute static".to_owned()]);
     lab.until("the domain is unreachable", |lab| ping(lab, "alice", &bob) == "unreachable");
