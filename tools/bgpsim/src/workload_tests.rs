@@ -73,7 +73,7 @@ impl Model {
         let path = Summary::of(path, Width::Four, 0, TARGET).unwrap();
         let mut out = Stream::default();
         routes::each(frame.body, |prefix, announced| {
-            let length = (announced && !path.has_loop).then_some(path.length);
+            let length = (announced && path.loops == 0).then_some(path.length);
             self.change(prefix, sender, length, &mut out);
         })
         .unwrap();
