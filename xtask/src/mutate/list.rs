@@ -88,8 +88,8 @@ mutations! {
         "pack-replaced-is-not-withdrawn": "source != Source::NONE && item.before != Source::NONE && item.before" => "false && item.before";
     }
     "shard/export.rs" {
-        "export-next-hop-not-rewritten": "self.is_own = (!key.internal && !(key.transparent && !from_inside))\n            || originated" => "self.is_own = originated";
-        "export-route-server-is-next-hop": "&& !(key.transparent && !from_inside))" => ")";
+        "export-next-hop-not-rewritten": "self.is_own = !(key.internal || is_passed_on)\n            || originated" => "self.is_own = originated";
+        "export-route-server-is-next-hop": "let is_passed_on = key.transparent && !from_inside;" => "let is_passed_on = false;";
         "export-reflected-as-own": "originator: source.router_id," => "originator: RouterId(1),";
         "export-cluster-missing": "(code::CLUSTER_LIST, reflection.is_some())," => "(code::CLUSTER_LIST, false),";
         "export-neighbors-as-stays": "match key.overridden_as {" => "match key.overridden_as.filter(|_| false) {";

@@ -96,7 +96,9 @@ impl Exported {
         let hop = route.next_hop.as_ref();
         // A link-local address says nothing to those on other links.
         let is_of_a_link = hop.is_some_and(|hop| hop.interface.is_some());
-        self.is_own = (!key.internal && !(key.transparent && !from_inside))
+        // A route server is no next hop between external peers.
+        let is_passed_on = key.transparent && !from_inside;
+        self.is_own = !(key.internal || is_passed_on)
             || originated
             || (key.next_hop_self && !from_inside)
             || is_of_a_link;
