@@ -289,7 +289,7 @@ pub fn messages() -> Vec<Vec<u8>> {
         }
     }
     let mut marker = Vec::new();
-    put_end_of_rib(sluice_bgp::family::FamilyIndex::IPV6, &mut marker);
+    put_end_of_rib(sluice_bgp::family::FamilyIndex::IPV6, &FamilyCodes::DEFAULT, &mut marker);
     messages.push(marker);
     messages
 }
