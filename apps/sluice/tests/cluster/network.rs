@@ -268,7 +268,10 @@ fn far(from: &str) -> &'static str {
     FAR[usize::from(from.contains(':'))]
 }
 
-/// Echo requests of all near hosts, each one every 5 ms.
+/// The time between two requests of a host.
+pub const INTERVAL: Duration = Duration::from_millis(5);
+
+/// Echo requests of all near hosts, one each [`INTERVAL`].
 pub struct Traffic(Vec<Child>);
 
 /// What became of the requests of a host.
@@ -284,7 +287,8 @@ impl Traffic {
     pub fn start(network: &Network) -> Self {
         let ping = |from: &&str| {
             let mut ping = network.lab.lab.command("frr", "ping").unwrap();
-            ping.args(["-n", "-D", "-i", "0.005", "-W", "2", "-I", from, far(from)]);
+            let interval = INTERVAL.as_secs_f64().to_string();
+            ping.args(["-n", "-D", "-i", &interval, "-W", "2", "-I", from, far(from)]);
             ping.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
         };
         Traffic(NEAR.iter().map(ping).collect())
