@@ -15,6 +15,10 @@ struct Stages {
     received: u64,
     /// Paths that import policy rejects; Adj-RIB-In keeps them.
     rejected: u64,
+    /// Entries that were visited after changes of import policies.
+    refiltered: u64,
+    /// Neighbors whose routes are decided on again at present.
+    refiltering: u64,
     table: pb::Table,
     next_hops: NextHops,
     groups: Vec<Group>,
@@ -86,6 +90,8 @@ impl Stages {
             neighbors: known.len() as u64,
             received: known.iter().map(|known| known.prefixes_received).sum(),
             rejected: known.iter().map(|known| known.prefixes_rejected).sum(),
+            refiltered: plumbing.refiltered_entries,
+            refiltering: plumbing.refiltering.into(),
             table: tables.iter().find(|table| table.family == plumbing.family).copied().unwrap_or_default(),
             next_hops,
             groups: groups(&plumbing.groups),
@@ -103,7 +109,15 @@ impl Stages {
                 let neighbors = counted(self.neighbors, "neighbor", "neighbors");
                 format!("{paths} of {neighbors}; {} stale", table.stale)
             }),
-            stage("import policy", format!("{} rejected", counted(self.rejected, "path", "paths"))),
+            stage("import policy", {
+                let rejected = counted(self.rejected, "path", "paths");
+                let again = counted(self.refiltered, "prefix", "prefixes");
+                let now = match self.refiltering {
+                    0 => String::new(),
+                    busy => format!(", at present for {}", counted(busy, "neighbor", "neighbors")),
+                };
+                format!("{rejected} rejected; {again} decided again after changes{now}")
+            }),
             stage("next hops", {
                 let NextHops { reachable, unreachable, waiting } = next_hops;
                 format!("{reachable} reachable, {unreachable} unreachable, {waiting} waiting for the RIB")
@@ -137,7 +151,7 @@ impl Stages {
         });
         json!({
             "family": self.family, "neighbors": self.neighbors, "received": self.received, "stale": table.stale,
-            "rejected": self.rejected,
+            "rejected": self.rejected, "refiltered": self.refiltered, "refiltering": self.refiltering,
             "next_hops": {
                 "reachable": next_hops.reachable, "unreachable": next_hops.unreachable,
                 "waiting": next_hops.waiting,
@@ -191,12 +205,14 @@ mod tests {
             groups: vec![part(2), part(5)],
             next_hops: vec![hop("reachable"), hop("unreachable"), hop("waiting")],
             violations: vec![],
+            refiltered_entries: 12,
+            refiltering: 1,
         };
         let table = pb::Table { family, prefixes: 2, attribute_sets: 1, in_rib: 2, stale: 0, queued: 7 };
         let stages = Stages::of(&plumbing, &[table], &[up, down]);
         let expected = "ipv4
   Adj-RIB-In      3 paths of 1 neighbor; 0 stale
-  import policy   1 path rejected
+  import policy   1 path rejected; 12 prefixes decided again after changes, at present for 1 neighbor
   next hops       1 reachable, 1 unreachable, 1 waiting for the RIB
   decision        2 prefixes, 1 attribute set
   change queue    7 changes

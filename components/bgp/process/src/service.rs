@@ -295,11 +295,12 @@ impl BgpProcess {
         let look = |table: &mut Table| {
             let mut next_hops = NextHops::default();
             table.add_next_hops::<P>(&mut next_hops);
-            (P::shard(table).groups(), next_hops, P::shard(table).violations())
+            let shard = P::shard(table);
+            (shard.groups(), next_hops, shard.violations(), shard.refilter_progress())
         };
         let mut plumbing = pb::TablePlumbing { family: family_number(P::INDEX), ..Default::default() };
         let mut all = NextHops::default();
-        for (groups, next_hops, violations) in self.ask_all(look).await? {
+        for (groups, next_hops, violations, refilter) in self.ask_all(look).await? {
             let name = |peer: &PeerIndex| {
                 self.read(|control| control.neighbor_address(*peer)).flatten().map(|a| a.to_string())
             };
@@ -316,6 +317,9 @@ impl BgpProcess {
                 transparent: g.view.transparent,
             }));
             all.add(next_hops.0);
+            plumbing.refiltered_entries += refilter.visited;
+            // A neighbor's routes are spread over the tables.
+            plumbing.refiltering = plumbing.refiltering.max(refilter.peers as u32);
             plumbing.violations.extend(violations.iter().map(|v| format!("{v:?}")));
         }
         plumbing.next_hops = all

@@ -58,6 +58,7 @@ pub use handover::{Fingerprint, ShardPart};
 pub use hits::{PolicyHits, PolicyUse, UseHits};
 pub use own::OwnRoute;
 pub use pack::{NextHopsFor, Sent};
+pub use refilter::RefilterProgress;
 pub use resolver::{Interest, Resolution};
 pub use rib::RIB_KINDS;
 pub use view::{GroupView, PathView, ReceivedView, RouteView, ShardView};

@@ -34,6 +34,16 @@ struct Refiltered {
 pub(super) struct Refilter {
     next: u32,
     peers: Vec<Refiltered>,
+    visited: u64,
+}
+
+/// The progress of the walk after changed import policies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RefilterProgress {
+    /// The peers whose routes are decided on again at present.
+    pub peers: usize,
+    /// The entries that all walks of the process have visited so far.
+    pub visited: u64,
 }
 
 impl Refilter {
@@ -87,6 +97,11 @@ impl<P: FamilyKey> Shard<P> {
         !self.refilter.is_on()
     }
 
+    /// Returns the progress of the walk.
+    pub fn refilter_progress(&self) -> RefilterProgress {
+        RefilterProgress { peers: self.refilter.peers.len(), visited: self.refilter.visited }
+    }
+
     /// Decides on the routes of up to `limit` entries again.
     pub(super) fn refilter_slice(&mut self, limit: usize, out: &mut Outbox<Interest<P::Hop>>) {
         let Shard { core, refilter, .. } = self;
@@ -101,6 +116,7 @@ impl<P: FamilyKey> Shard<P> {
                 core.import_again(id, known.peer, policy.as_deref(), imports, out);
             }
             let before = refilter.peers.len();
+            refilter.visited += 1;
             refilter.advance(end);
             if refilter.peers.len() != before {
                 policies.iter_mut().for_each(|(_, imports)| core.end_imports(imports, out));
