@@ -52,9 +52,15 @@ pub fn all(schema: &[Node]) -> Vec<Case> {
 }
 
 /// Statements that other tests try. The statements of a group are those of its neighbors. Routes that are filtered again at import
-/// are told to other neighbors, and routes without communities are not told again without them: `tests/policies` compares both.
-const ELSEWHERE: [&str; 3] =
-    ["protocols/bgp/group", "protocols/bgp/neighbor/import", "protocols/bgp/neighbor/send-community"];
+/// are told to other neighbors, and routes without communities are not told again without them: `tests/policies` compares both. Here
+/// are no clients, and no sites of one AS: `tests/reflection` has both.
+const ELSEWHERE: [&str; 5] = [
+    "protocols/bgp/group",
+    "protocols/bgp/client-to-client-reflection",
+    "protocols/bgp/neighbor/as-override",
+    "protocols/bgp/neighbor/import",
+    "protocols/bgp/neighbor/send-community",
+];
 
 fn collect(node: &Node, within: &str, cases: &mut Vec<Case>) {
     let name = format!("{within}{}", node.name);

@@ -116,7 +116,9 @@ fn judge(case: &Case, step: &Step, reported: &Reported, touched: &Touched) -> Ve
         same("sessions", &reported.sessions, &touched.sessions);
     }
     let mut subjects: BTreeSet<String> = BTreeSet::new();
-    subjects.extend(case.subject.clone());
+    // A leaf of the whole router says by itself which sessions end.
+    subjects
+        .extend(case.subject.clone().map_or_else(|| reported.sessions.clone(), |subject| [subject].into()));
     match case.impact {
         Impact::None | Impact::Soft | Impact::Refilter => {
             same("sessions of its class", &none, &touched.sessions);

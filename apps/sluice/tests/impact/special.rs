@@ -1,7 +1,7 @@
 //! Leaves whose meaning decides the second value to try, and the expected effects. A leaf not named here is changed to
 //! a different value of its type, and only the effects of its class are expected.
 
-use crate::network::{INNER4, INNER6, NEIGHBORS, Network, OUTER4, OUTER6};
+use crate::network::{INNER4, NEIGHBORS, Network, OUTER4, OUTER6};
 use crate::proofs;
 use sluice_config::Impact;
 
@@ -330,7 +330,7 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("cluster/port/address", value("10.77.9.1/24")),
     ("protocols/bgp/local-as", Special { value: Some("64499"), down: &NEIGHBORS, ..PLAIN }),
     ("protocols/bgp/router-id", value("10.0.0.99")),
-    ("protocols/bgp/cluster-id", Special { value: Some("10.0.0.99"), down: &[INNER4, INNER6], ..PLAIN }),
+    ("protocols/bgp/cluster-id", value("10.0.0.99")),
     ("protocols/bgp/threads", value("1")),
     (
         "protocols/bgp/graceful-shutdown",
