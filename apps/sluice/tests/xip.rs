@@ -210,10 +210,10 @@ fn packets_of_cached_rows_flow_while_xip_is_dead() {
     kill(&lab, "xip");
     (0..10).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
     lab.until("xip is back", |lab| lab.pid("xip").is_some_and(|pid| Some(pid) != before));
-    // The next process knows the neighbors of the one before until it has learned its own.
+    // The next process knows the neighbors of the one before until it has learned its own. Until it has the routes, it decides on none
+    // of the packets that come up.
     lab.until("the program forwards again", |lab| {
-        assert_eq!(ping(lab, "near", &far()), "reply");
-        lab.ask(&["show", "xip", "principals"])["fast_path"] == true
+        ping(lab, "near", &far()) == "reply" && lab.ask(&["show", "xip", "principals"])["fast_path"] == true
     });
     (0..10).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
 }
