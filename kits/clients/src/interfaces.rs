@@ -57,6 +57,11 @@ impl InterfaceTable {
         self.known.get(&index)
     }
 
+    /// Iterates over the interfaces that the snapshot in progress has not announced yet: at its end they are gone.
+    pub fn unconfirmed(&self) -> impl Iterator<Item = InterfaceIndex> {
+        self.unconfirmed.iter().copied()
+    }
+
     /// Returns the running interface with a name.
     pub fn running(&self, name: &str) -> Option<&Interface> {
         self.known.values().find(|interface| interface.running && interface.name == name)

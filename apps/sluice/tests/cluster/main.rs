@@ -7,7 +7,6 @@ mod router_lab;
 
 use network::{INTERVAL, NEAR, Network, Shape, Traffic};
 use router_lab::{has_all, possible_with_frr, share};
-use std::time::Duration;
 
 /// Sends a hello frame and an announcement of router 11 with wrong tags and the largest epoch, by the interface that is named.
 const FORGER: &str = "
@@ -76,7 +75,6 @@ fn routers_die_and_join_under_traffic() {
 
     // A machine that is cut off: its flows go on by the other one.
     let traffic = Traffic::start(&network);
-    std::thread::sleep(Duration::from_secs(1));
     network.lab.lab.exec("r1", "ip", ["link", "set", "dev", "eth0", "down"]).unwrap();
     network.until("the router is lost", |network| {
         shape.balancer_nodes().iter().all(|node| network.states(node).contains(&"silent".to_owned()))
@@ -106,7 +104,6 @@ fn routers_die_and_join_under_traffic() {
     });
     let before = network.forwarded("r1");
     let traffic = Traffic::start(&network);
-    std::thread::sleep(Duration::from_secs(1));
     network.commit(&shape.nodes(), &["delete cluster member 11 drained"]);
     network.until("the router forwards", |network| network.forwarded("r1") > before + 100);
     let outcomes = traffic.stop(&network);

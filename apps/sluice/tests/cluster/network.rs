@@ -3,8 +3,13 @@
 use crate::router_lab::xip::{at, commit_at};
 use crate::router_lab::{RouterLab, SLUICE};
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The element numbers of balancers, routers and the control plane begin here.
@@ -272,52 +277,74 @@ fn far(from: &str) -> &'static str {
 pub const INTERVAL: Duration = Duration::from_millis(5);
 
 /// Echo requests of all near hosts, one each [`INTERVAL`].
-pub struct Traffic(Vec<Child>);
+pub struct Traffic(Vec<Requests>);
+
+/// The echo requests of a host.
+struct Requests {
+    ping: Child,
+    /// The sequence number of the newest answer.
+    newest: Arc<AtomicU32>,
+    /// Reads the answers; returns their sequence numbers.
+    reader: JoinHandle<BTreeSet<u32>>,
+}
 
 /// What became of the requests of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
+    /// Requests up to the last one that was answered.
     pub sent: u32,
-    /// Requests without an answer, apart from the last one, which may have been on its way at the end.
+    /// Those without an answer.
     pub lost: u32,
 }
 
 impl Traffic {
+    /// Starts, and waits until each host has as many answers as of half a second without a loss.
     pub fn start(network: &Network) -> Self {
-        let ping = |from: &&str| {
+        let start = |from: &&str| {
             let mut ping = network.lab.lab.command("frr", "ping").unwrap();
             let interval = INTERVAL.as_secs_f64().to_string();
-            ping.args(["-n", "-q", "-i", &interval, "-W", "2", "-I", from, far(from)]);
-            ping.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+            ping.args(["-n", "-i", &interval, "-W", "2", "-I", from, far(from)]);
+            let mut ping = ping.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            let answers = BufReader::new(ping.stdout.take().unwrap());
+            let newest = Arc::new(AtomicU32::new(0));
+            let seen = Arc::clone(&newest);
+            let reader = std::thread::spawn(move || {
+                let mut answered = BTreeSet::new();
+                for number in answers.lines().filter_map(|line| sequence(&line.unwrap())) {
+                    answered.insert(number);
+                    seen.fetch_max(number, Ordering::Relaxed);
+                }
+                answered
+            });
+            Requests { ping, newest, reader }
         };
-        Traffic(NEAR.iter().map(ping).collect())
+        let traffic = Traffic(NEAR.iter().map(start).collect());
+        traffic.until(network, "each host is answered", |newest, _| newest > 100);
+        traffic
     }
 
-    /// Stops, and returns what became of the requests of each host.
+    /// Waits until it is so of each host: the sequence numbers of the newest answers, now and at the call.
+    fn until(&self, network: &Network, what: &str, so: impl Fn(u32, u32) -> bool) {
+        let newest = || self.0.iter().map(|requests| requests.newest.load(Ordering::Relaxed));
+        let before: Vec<u32> = newest().collect();
+        network.until(what, |_| newest().zip(&before).all(|(now, before)| so(now, *before)));
+    }
+
+    /// Stops when each host has an answer to a request that was sent since, and returns what became of the requests of each host.
     pub fn stop(self, network: &Network) -> Vec<Outcome> {
-        let readers: Vec<_> = self
-            .0
-            .into_iter()
-            .map(|mut child| {
-                let (pid, mut stdout) = (child.id(), child.stdout.take().unwrap());
-                let read = std::thread::spawn(move || {
-                    let said = std::io::read_to_string(&mut stdout).unwrap();
-                    child.wait().unwrap();
-                    said
-                });
-                (pid, read)
-            })
-            .collect();
-        // Requests of the last moment are answered.
-        std::thread::sleep(Duration::from_millis(200));
-        readers.iter().for_each(|(pid, _)| network.lab.signal("-INT", u64::from(*pid)));
-        readers.into_iter().map(|(_, read)| outcome(&read.join().unwrap())).collect()
+        self.until(network, "each host is answered still", |now, before| now > before + 1);
+        let stop = |mut requests: Requests| {
+            network.lab.signal("-INT", u64::from(requests.ping.id()));
+            let answered = requests.reader.join().unwrap();
+            requests.ping.wait().unwrap();
+            let sent = answered.last().copied().unwrap_or(0);
+            Outcome { sent, lost: sent - answered.len() as u32 }
+        };
+        self.0.into_iter().map(stop).collect()
     }
 }
 
-fn outcome(said: &str) -> Outcome {
-    let summary = said.lines().find(|line| line.contains("packets transmitted")).unwrap_or_default();
-    let numbers: Vec<u32> = summary.split(' ').filter_map(|word| word.parse().ok()).collect();
-    let (sent, received) = (numbers.first().copied().unwrap_or(0), numbers.get(1).copied().unwrap_or(0));
-    Outcome { sent, lost: sent.saturating_sub(received + 1) }
+/// Returns the sequence number of an answer, which counts from 1.
+fn sequence(line: &str) -> Option<u32> {
+    line.split_once("icmp_seq=")?.1.split(' ').next()?.parse().ok()
 }

@@ -12,7 +12,7 @@ sluice_xrl::include_idl!();
 use config::ConfigError;
 use links::Links;
 use maps::ProgramMaps;
-use sluice_base::{InterfaceEvent, InterfaceIndex};
+use sluice_base::InterfaceIndex;
 use sluice_cluster::frame::{ETHER_TYPE, GROUP};
 use sluice_cluster::header::Kind;
 use sluice_cluster::inventory::Role;
@@ -21,12 +21,12 @@ use sluice_cluster::machine::Cluster;
 use sluice_cluster::settings::Settings;
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, EffectKind, Frame, PacketSocket, Prepared, RunOptions, SocketError, Tasks, follow_fea,
-    interface_events,
+    Component, Driver, EffectKind, Frame, InterfaceNames, PacketSocket, Prepared, RunOptions, SocketError,
+    Tasks, follow_fea,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service, neighbor_observer_service};
 use sluice_xrl::{CallContext, Service, XrlError};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, SystemTime};
@@ -55,14 +55,12 @@ pub struct ClusterProcess {
     me: Weak<ClusterProcess>,
     driver: Driver<Cluster>,
     settings: RefCell<Option<Settings>>,
-    interfaces: RefCell<BTreeMap<InterfaceIndex, String>>,
+    interfaces: InterfaceNames,
     sockets: RefCell<BTreeMap<InterfaceIndex, Interconnect>>,
     links: Links,
     maps: RefCell<Option<ProgramMaps>>,
     /// The interfaces that the program has.
     program_interfaces: RefCell<Vec<String>>,
-    /// True once the FEA has sent all interfaces.
-    knows_interfaces: Cell<bool>,
     /// The reason why the program does not run.
     without_program: RefCell<Option<String>>,
     /// The reasons why sockets are missing, by interface.
@@ -90,12 +88,11 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 me: me.clone(),
                 frame,
                 settings: RefCell::default(),
-                interfaces: RefCell::default(),
+                interfaces: InterfaceNames::default(),
                 sockets: RefCell::default(),
                 links: Links::default(),
                 maps: RefCell::default(),
                 program_interfaces: RefCell::default(),
-                knows_interfaces: Cell::new(false),
                 without_program: RefCell::default(),
                 without_sockets: RefCell::default(),
                 changed: Notify::new(),
@@ -147,7 +144,7 @@ impl ClusterProcess {
             }
             let Some(settings) = self.settings.borrow().clone() else { continue };
             self.follow_sockets(&settings).await;
-            if self.knows_interfaces.get() {
+            if self.interfaces.is_complete() {
                 self.follow_program(&settings).await;
             }
         }
@@ -188,7 +185,7 @@ impl ClusterProcess {
     }
 
     async fn follow_sockets(self: &Rc<Self>, settings: &Settings) {
-        let interfaces = self.interfaces.borrow().clone();
+        let interfaces = self.interfaces.all();
         let wanted = |index: &InterfaceIndex| {
             interfaces.get(index).is_some_and(|name| settings.interconnect.contains(name))
         };
@@ -313,17 +310,7 @@ impl fea::InterfaceObserver for Served {
         _ctx: &CallContext,
         request: fea::InterfaceChangedRequest,
     ) -> Result<fea::InterfaceChangedReply, XrlError> {
-        for event in interface_events(&request)? {
-            match &event {
-                InterfaceEvent::Changed(interface) => {
-                    self.interfaces.borrow_mut().insert(interface.index, interface.name.clone());
-                }
-                InterfaceEvent::Removed(index) => {
-                    self.interfaces.borrow_mut().remove(index);
-                }
-                InterfaceEvent::SnapshotBegin => {}
-                InterfaceEvent::SnapshotEnd => self.knows_interfaces.set(true),
-            }
+        for event in self.interfaces.read(&request)? {
             self.input(Input::Interface(event));
         }
         self.changed.notify_one();

@@ -1,15 +1,10 @@
-//! The program `xip` in the path of packets: asked for at the FEA, and its maps.
+//! The program `xip` in the path of packets, its maps, and the cache in them.
 
 use crate::config::Settings;
-use crate::maps::{CacheLines, NAMES, ProgramMaps};
+use crate::maps::{CacheLines, ProgramMaps};
 use sluice_bpf::BpfError;
-use sluice_process::{Frame, descriptor};
+use sluice_process::{Frame, PacketProgram, PacketProgramError};
 use sluice_xip::cache::{Cache, HashKey};
-use sluice_xrl::XrlError;
-use sluice_xrl::idl::fea::v1 as fea;
-use std::collections::BTreeMap;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 
 /// The name of the program.
 const PROGRAM: &str = "xip";
@@ -19,12 +14,9 @@ const GRACE_MS: u32 = 60_000;
 /// The reason why the program does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum FastPathError {
-    /// The FEA does not put the program into the path of packets.
-    #[error("{0}")]
-    Refused(#[from] XrlError),
-    /// A map cannot be fetched.
-    #[error("a map cannot be fetched: {0}")]
-    Fetch(#[from] io::Error),
+    /// The program is not in the path of packets.
+    #[error(transparent)]
+    Put(#[from] PacketProgramError),
     /// The maps are others than expected.
     #[error(transparent)]
     Maps(#[from] BpfError),
@@ -41,25 +33,10 @@ pub async fn start(
     frame: &Frame,
     settings: &Settings,
 ) -> Result<(Cache<CacheLines>, ProgramMaps), FastPathError> {
-    let request = fea::PutRequest {
-        program: PROGRAM.into(),
-        interfaces: settings.core.interfaces.keys().cloned().collect(),
-        grace_ms: GRACE_MS,
-    };
-    let reply = fea::ProgramsClient::new(&frame.router, "fea").put(request).await?;
-    let mut descriptors: BTreeMap<String, OwnedFd> = BTreeMap::new();
-    for map in reply.maps {
-        descriptors.insert(map.name, descriptor::fetch(&frame.run_dir, &map.token).await?);
-    }
-    let map = |name: &str| {
-        let descriptor = descriptors.get(name).map(AsFd::as_fd);
-        descriptor.ok_or_else(|| BpfError::Shape {
-            map: name.into(),
-            found: "nothing".into(),
-            expected: format!("one of {}", NAMES.join(", ")),
-        })
-    };
-    let (lines, maps) = ProgramMaps::new(map)?;
+    let interfaces = settings.core.interfaces.keys().cloned().collect();
+    let program = PacketProgram::put(frame, PROGRAM, interfaces, GRACE_MS).await?;
+    let missing = |name: &str| BpfError::NoSuch { program: PROGRAM, kind: "map", name: name.into() };
+    let (lines, maps) = ProgramMaps::new(|name| program.map(name).ok_or_else(|| missing(name)))?;
     let cache = Cache::new(lines, settings.line_bits, draw_key()?);
     maps.set_hashes(cache.key(), cache.line_shift());
     maps.set_settings(settings.program);
@@ -68,10 +45,7 @@ pub async fn start(
 
 /// Takes the program out of the path of packets.
 pub async fn stop(frame: &Frame) {
-    let request = fea::TakeOutRequest { program: PROGRAM.into() };
-    if let Err(error) = fea::ProgramsClient::new(&frame.router, "fea").take_out(request).await {
-        tracing::debug!(%error, "the program xip ends with the FEA");
-    }
+    PacketProgram::take_out(frame, PROGRAM).await;
 }
 
 fn draw_key() -> Result<HashKey, getrandom::Error> {

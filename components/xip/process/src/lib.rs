@@ -20,11 +20,11 @@ use config::{ConfigError, EtherTypes, Settings};
 use maps::{CacheLines, ProgramMaps};
 use proofs::Proofs;
 use service::Pings;
-use sluice_base::{FamilyId, InterfaceEvent, InterfaceIndex, XidPrefix};
+use sluice_base::{FamilyId, InterfaceIndex, XidPrefix};
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, Frame, Link, PACKET_HOST, PACKET_OTHERHOST, PacketSocket, Prepared, RibChange,
-    RibOrigin, RibOriginSettings, RibSubscription, RunOptions, Tasks, follow_fea, interface_events,
+    Component, Driver, Frame, InterfaceNames, Link, PACKET_HOST, PACKET_OTHERHOST, PacketSocket, Prepared,
+    RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions, Tasks, follow_fea,
 };
 use sluice_xip::io::{Input, Output};
 use sluice_xip::links::Station;
@@ -64,7 +64,9 @@ pub struct XipProcess {
     me: Weak<XipProcess>,
     driver: Driver<Xip<CacheLines>>,
     settings: RefCell<Option<Settings>>,
-    interfaces: RefCell<BTreeMap<InterfaceIndex, String>>,
+    /// Until the FEA has sent all interfaces, the program of an earlier process goes on: an empty cache would send packets to sockets that
+    /// do not exist yet.
+    interfaces: InterfaceNames,
     sockets: RefCell<BTreeMap<InterfaceIndex, InterfaceSockets>>,
     maps: RefCell<Option<ProgramMaps>>,
     tunnel: RefCell<Option<TunnelSocket>>,
@@ -76,9 +78,6 @@ pub struct XipProcess {
     ip_routes: Rc<ip_routes::IpRoutes>,
     /// True once the RIB has sent the routes that it had at the subscription.
     knows_routes: Cell<bool>,
-    /// True once the FEA has sent all interfaces. Before, the program of an earlier process goes on: an empty cache would send packets to
-    /// sockets that do not exist yet.
-    knows_interfaces: Cell<bool>,
     pings: Pings,
     proofs: Proofs,
     /// Processes outside that decide for types of XIDs.
@@ -123,7 +122,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 me: me.clone(),
                 frame,
                 settings: RefCell::default(),
-                interfaces: RefCell::default(),
+                interfaces: InterfaceNames::default(),
                 sockets: RefCell::default(),
                 maps: RefCell::default(),
                 tunnel: RefCell::default(),
@@ -132,7 +131,6 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 nwp,
                 ip_routes,
                 knows_routes: Cell::new(false),
-                knows_interfaces: Cell::new(false),
                 pings: Pings::default(),
                 proofs: Proofs::default(),
                 principals: principals::Principals::default(),
@@ -209,7 +207,7 @@ impl XipProcess {
             let Some(settings) = self.settings.borrow().clone() else { continue };
             self.follow_sockets(&settings).await;
             tunnel::follow(&self, &settings).await;
-            if self.maps.borrow().is_none() && self.knows_routes.get() && self.knows_interfaces.get() {
+            if self.maps.borrow().is_none() && self.knows_routes.get() && self.interfaces.is_complete() {
                 self.start_program(&settings).await;
             }
         }
@@ -235,7 +233,7 @@ impl XipProcess {
     }
 
     async fn follow_sockets(self: &Rc<Self>, settings: &Settings) {
-        let interfaces = self.interfaces.borrow().clone();
+        let interfaces = self.interfaces.all();
         let wanted = |index: &InterfaceIndex| {
             interfaces.get(index).is_some_and(|name| settings.core.interfaces.contains_key(name))
         };
@@ -407,17 +405,7 @@ impl fea::InterfaceObserver for Served {
         _ctx: &CallContext,
         request: fea::InterfaceChangedRequest,
     ) -> Result<fea::InterfaceChangedReply, XrlError> {
-        for event in interface_events(&request)? {
-            match &event {
-                InterfaceEvent::Changed(interface) => {
-                    self.interfaces.borrow_mut().insert(interface.index, interface.name.clone());
-                }
-                InterfaceEvent::Removed(index) => {
-                    self.interfaces.borrow_mut().remove(index);
-                }
-                InterfaceEvent::SnapshotBegin => {}
-                InterfaceEvent::SnapshotEnd => self.knows_interfaces.set(true),
-            }
+        for event in self.interfaces.read(&request)? {
             self.input(Input::Interface(event));
         }
         self.changed.notify_one();
