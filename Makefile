@@ -66,10 +66,16 @@ test-extending: setup
 test-hostile: setup
 	$(CARGO) test --locked -p sluice --test third_party -- hostile sandbox guard
 
-# An optimized router with the Internet's table while every process is killed and replaced; campaigns; all seeded bugs.
+# An optimized router with the Internet's table while every process is killed and replaced, and while XDP forwards at full rate; look-ups beside
+# the kernel's; campaigns; all seeded bugs.
 test-long: setup
 	$(CARGO) build --release --locked -p sluice
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test survival full_table
+	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test policies a_changed -- --nocapture
+	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test cluster full_table -- --nocapture
+	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test rpki internets -- --nocapture
+	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test forwarding_kills --test forwarding_neighbors
+	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --release --locked -p bench-forward --test lookups
 	target/release/sluice simulate --campaign --seeds 2000
 	$(CARGO) xtask mutate
 	for judge in model rib fea manager; do $(CARGO) xtask mutate --judge $$judge || exit 1; done

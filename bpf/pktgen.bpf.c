@@ -38,8 +38,11 @@ const volatile __u32 flow_length = 1;
 const volatile __u32 flows = 1;
 // Packets to send; 0 without a limit.
 const volatile __u64 limit = 0;
-// Nanoseconds between packets in 1/1024; 0 for full speed.
+// Nanoseconds between packets of this program in 1/1024; 0 for full speed.
 const volatile __u64 gap = 0;
+// Several programs share a stream: the sequence number of the first packet, and the distance to the next.
+const volatile __u64 offset = 0;
+const volatile __u64 stride = 1;
 // 1 + the sequence number that the generator leaves out; 0 to send each. Tests prove by it that a sink sees a loss.
 const volatile __u64 omitted = 0;
 
@@ -170,22 +173,23 @@ int sluice_pktgen(struct xdp_md *ctx)
     struct generator *generator = bpf_map_lookup_elem(&generators, &zero);
     if (!generator)
         return XDP_DROP;
-    __u64 sequence = generator->sent;
-    if (limit && sequence >= limit)
+    __u64 count = generator->sent;
+    if (limit && count >= limit)
         return XDP_DROP;
     __u64 now = bpf_ktime_get_ns();
-    if (!sequence)
+    if (!count)
         generator->first = now;
-    if (gap && now < generator->first + ((sequence * gap) >> 10)) {
+    if (gap && now < generator->first + ((count * gap) >> 10)) {
         generator->idle += 1;
         return XDP_DROP;
     }
+    __u64 sequence = offset + count * stride;
     __u64 burst = sequence / flow_length;
     __u32 index = burst & destination_mask;
     struct destination *to = bpf_map_lookup_elem(&destinations, &index);
     if (!to || !write_packet(ctx, to, sequence, burst % flows))
         return XDP_DROP;
-    generator->sent = sequence + 1;
+    generator->sent = count + 1;
     generator->last = now;
     if (omitted == sequence + 1)
         return XDP_DROP;

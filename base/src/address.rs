@@ -195,6 +195,25 @@ impl AnyPrefix {
         self.addr.family()
     }
 
+    /// Returns true if `other` lies inside this key, or is it. Keys of different families do not.
+    pub fn covers(self, other: Self) -> bool {
+        if self.family() != other.family() || self.len > other.len {
+            return false;
+        }
+        let (whole, rest) = (usize::from(self.len / 8), self.len % 8);
+        self.addr.with_octets(|outer| {
+            other.addr.with_octets(|inner| {
+                let differs = |place: usize| {
+                    outer
+                        .get(place)
+                        .zip(inner.get(place))
+                        .is_some_and(|(a, b)| (a ^ b) & !(0xff_u8 >> rest) != 0)
+                };
+                outer.get(..whole) == inner.get(..whole) && !differs(whole)
+            })
+        })
+    }
+
     /// Returns the IP prefix, if it is one.
     pub fn ip(self) -> Option<IpPrefix> {
         IpPrefix::new(self.addr.ip()?, self.len)
@@ -286,6 +305,22 @@ mod tests {
         assert_eq!(last("192.0.2.1/32"), "192.0.2.1");
         assert_eq!(last("0.0.0.0/0"), "255.255.255.255");
         assert_eq!(last("2001:db8::/33"), "2001:db8:7fff:ffff:ffff:ffff:ffff:ffff");
+    }
+
+    #[test]
+    fn keys_cover_those_of_their_family_that_lie_inside() {
+        let covers = |outer: &str, inner: &str| {
+            let [outer, inner] = [outer, inner].map(|text| text.parse::<AnyPrefix>().unwrap());
+            outer.covers(inner)
+        };
+        assert!(covers("10.0.0.0/8", "10.0.0.0/8") && covers("10.0.0.0/8", "10.1.0.0/16"));
+        assert!(covers("10.128.0.0/9", "10.255.0.0/16") && !covers("10.128.0.0/9", "10.127.0.0/16"));
+        assert!(!covers("10.0.0.0/16", "10.0.0.0/8"), "longer");
+        assert!(covers("0.0.0.0/0", "10.0.0.0/8") && !covers("::/0", "10.0.0.0/8"), "of another family");
+        let (type_and_8, inside) =
+            ("ad-a100000000000000000000000000000000000000/8", "ad-a1ff0000000000000000000000000000000000ff");
+        assert!(covers(type_and_8, inside) && !covers(type_and_8, &inside.replace("ad-", "hid-")));
+        assert!(covers("192.0.2.1/32", "192.0.2.1/32") && covers("2001:db8::1/128", "2001:db8::1/128"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ extern crate std;
 
 pub mod address;
 pub mod component;
+pub mod digest;
 pub mod family;
 pub mod interest;
 pub mod interface;
@@ -26,6 +27,7 @@ pub mod xid;
 
 pub use address::{Address, AnyPrefix, Identifier};
 pub use component::{class_of, component_name, component_of, instance_of};
+pub use digest::{AnnouncedDigest, AnnouncedRoute, Digest, DigestKey};
 pub use family::{Family, FamilyId};
 pub use interface::{Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
 pub use ip::{IpPrefix, Ipv4Prefix, Ipv6Prefix};

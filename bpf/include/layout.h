@@ -318,7 +318,7 @@ struct stamp {
 
 // The generator's position. The generator's program writes all fields.
 struct generator {
-    // Packets handed to the interface; also the next sequence number.
+    // Packets handed to the interface.
     __u64 sent;
     // Rounds in which no packet was due.
     __u64 idle;

@@ -1,21 +1,25 @@
 //! BGP: messages, attributes, and a whole session.
 
-use sluice_base::{Asn, Instant, Ipv4Prefix, Ipv6Prefix, Provenance, RouterId, Xid, XidPrefix};
+use sluice_base::{Asn, Instant, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouterId, Xid, XidPrefix};
 use sluice_bgp::attributes::{ReceiveRules, canonical};
 use sluice_bgp::batch::Batch;
 use sluice_bgp::batch::Batches;
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::family::{Families, FamilyCodes};
 use sluice_bgp::hash::HashSeed;
+use sluice_bgp::orf::Entries;
 use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::session::{ConnectionId, Direction};
-use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Speaker};
+use sluice_bgp::speaker::{
+    AddPath, Config, DefaultPolicy, Identity, Input, NeighborConfig, SendPaths, Speaker,
+};
 use sluice_bgp::table::Spread;
 use sluice_bgp::wire::as_path::{Summary, Width};
 use sluice_bgp::wire::attribute::{Attributes, code, put_header};
+use sluice_bgp::wire::orf::FilterMessage;
 use sluice_bgp::wire::{
     AFI_IPV4, AFI_IPV6, AFI_XID, Capability, FamilyKey, HEADER_LEN, MessageType, Nlri, Notification, Open,
-    RouteRefresh, SAFI_XID, Update, header,
+    PathsFamily, RouteRefresh, SAFI_XID, Update, header,
 };
 use sluice_bgp::writer::put_end_of_rib;
 use sluice_machine::{Budget, Machine, Outbox};
@@ -62,11 +66,17 @@ pub fn notification(body: &[u8]) {
     assert!(n.data.starts_with(&again.data));
 }
 
-/// ROUTE-REFRESH.
+/// ROUTE-REFRESH, with outbound route filters.
 pub fn route_refresh(body: &[u8]) {
     let Ok(refresh) = RouteRefresh::decode(body) else { return };
     let mut octets = Vec::new();
     refresh.put(&mut octets);
+    let is_ipv4 = refresh.afi == AFI_IPV4;
+    if let Ok(FilterMessage { actions: Some(actions), .. }) = FilterMessage::decode(&refresh.rest, is_ipv4) {
+        let mut entries = Entries::default();
+        entries.apply(&actions);
+        let _ = entries.filter().is_some_and(|filter| filter.permits(Ipv4Prefix::default_route().into()));
+    }
     assert_eq!(RouteRefresh::decode(&octets[HEADER_LEN..]), Ok(refresh));
 }
 
@@ -82,16 +92,20 @@ pub fn update(body: &[u8]) {
             }
         }
     }
-    for (peer_as, four_octet_as) in [(65001, true), (65002, true), (65002, false)] {
+    let kinds = [(65001, true), (65002, true), (65002, false)];
+    // Each kind of peer sends one path of each prefix, or several (RFC 7911).
+    for ((peer_as, four_octet_as), add_path) in
+        [Families::NONE, Families::ALL].into_iter().flat_map(|add_path| kinds.map(|kind| (kind, add_path)))
+    {
         let rules = ReceiveRules::new(Asn(65001), RouterId(1), Asn(peer_as), IpAddr::from([10, 0, 0, 1]));
-        let rules = ReceiveRules { four_octet_as, enforce_first_as: false, ..rules };
+        let rules = ReceiveRules { four_octet_as, add_path, enforce_first_as: false, ..rules };
         let mut batches = [Batches::default(), Batches::default(), Batches::default()];
         let mut reader = Reader::new(rules, Spread::new(HashSeed(1), 3));
         if reader.update(body, Provenance::new(1, 1), &mut batches).is_ok() {
             for batches in &batches {
-                check(&batches.ipv4);
-                check(&batches.ipv6);
-                check(&batches.xid);
+                check(&batches.ipv4, add_path);
+                check(&batches.ipv6, add_path);
+                check(&batches.xid, add_path);
             }
         } else {
             assert!(batches.iter().all(Batches::is_empty));
@@ -108,7 +122,7 @@ fn xids(field: &[u8]) {
     assert_eq!(again, Ok(read));
 }
 
-fn check<P: FamilyKey>(batch: &Batch<P>) {
+fn check<P: FamilyKey>(batch: &Batch<P>, add_path: Families) {
     for set in batch.sets() {
         let octets = batch.octets(set);
         let mut again = Vec::new();
@@ -119,13 +133,20 @@ fn check<P: FamilyKey>(batch: &Batch<P>) {
         let path = canonical::find(octets, code::AS_PATH).unwrap_or_default();
         assert!(Summary::of(path, Width::Four, 0, Asn(0)).is_ok_and(|s| !s.has_zero));
     }
-    for change in batch.changes() {
+    for (position, change) in batch.changes().iter().enumerate() {
+        assert_eq!(batch.path_id(position).is_some(), !add_path.is_empty());
         assert!(change.is_withdrawal() || (change.set as usize) < batch.sets().len());
     }
 }
 
-/// An established session receives any octets; a second peer receives the resulting routes.
+/// An established session receives any octets; a second peer receives the resulting routes. So it is with one path of each prefix, and
+/// with several (RFC 7911).
 pub fn session(octets: &[u8]) {
+    session_with(octets, AddPath::NONE);
+    session_with(octets, AddPath { receive: true, send: Some(SendPaths::All), paths: None });
+}
+
+fn session_with(octets: &[u8], add_path: AddPath) {
     let identity = Identity {
         local_as: Asn(65001),
         router_id: RouterId(1),
@@ -134,6 +155,8 @@ pub fn session(octets: &[u8]) {
         source: 1,
         codes: FamilyCodes::DEFAULT,
         decision: Default::default(),
+        started: Instant::ZERO,
+        is_restarted: false,
     };
     let mut speaker = Speaker::new(identity);
     let mut out = Outbox::new();
@@ -144,6 +167,7 @@ pub fn session(octets: &[u8]) {
             passive: true,
             enforce_first_as: false,
             default_policy: Some(DefaultPolicy::Accept),
+            add_path,
             ..config
         };
         config.offer(Families::ALL);
@@ -159,7 +183,13 @@ pub fn session(octets: &[u8]) {
         let endpoints = Endpoints { ipv6: Some(1.into()), ..Endpoints::new(IpAddr::from([10, 0, 0, 1])) };
         speaker.handle(now, Input::Accepted(address, connection, endpoints), &mut out);
         let mut hello = Vec::new();
-        Open { router_id: RouterId(number as u32 + 2), ..sample_open(Asn(asn)) }.put(&mut hello);
+        let mut open = Open { router_id: RouterId(number as u32 + 2), ..sample_open(Asn(asn)) };
+        if add_path.receive {
+            let paths =
+                [AFI_IPV4, AFI_IPV6].map(|afi| PathsFamily { afi, safi: 1, receive: true, send: true });
+            open.capabilities.push(Capability::AddPath(paths.into()));
+        }
+        open.put(&mut hello);
         header::put_keepalive(&mut hello);
         speaker.receive(now, address, connection, &hello, &mut out);
     }
@@ -211,7 +241,8 @@ pub fn notifications() -> Vec<Vec<u8>> {
 
 /// Bodies of ROUTE-REFRESHes.
 pub fn refreshes() -> Vec<Vec<u8>> {
-    vec![vec![0, 1, 0, 1], vec![0, 2, 0, 1]]
+    let filter = vec![0, 1, 0, 1, 1, 64, 0, 10, 0x80, 0x20, 0, 0, 0, 5, 9, 24, 8, 10];
+    vec![vec![0, 1, 0, 1], vec![0, 2, 0, 1], vec![0, 1, 2, 1], filter]
 }
 
 /// Bodies of UPDATEs: every known attribute, both families, both kinds of withdrawals.

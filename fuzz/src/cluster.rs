@@ -61,10 +61,13 @@ fn element(octets: Vec<u8>) {
         interconnect: vec!["eth0".into()],
         inventory: inventory(),
         drained: [].into(),
+        reached: [].into(),
         addresses: [].into(),
         more_addresses: [].into(),
         policy: Policy::default(),
         keys: KeyRing::of(KEY),
+        store: None,
+        leader: None,
     };
     let mut out = Outbox::new();
     machine.handle(Instant::ZERO, io::Input::Configure(Box::new(settings)), &mut out);

@@ -62,7 +62,7 @@ macro_rules! module {
 thread_local! {
     /// libyang's context serves a single thread, and takes a while to create.
     static SCHEMA: Schema =
-        Schema::of(&[module!("bgp"), module!("static"), module!("fea"), module!("xip"), module!("cluster")])
+        Schema::of(&[module!("bgp"), module!("static"), module!("fea"), module!("xip"), module!("cluster"), module!("rpki")])
             .expect("our modules are good");
     /// The base configuration of the statements.
     static BASE: Tree = SCHEMA.with(|schema| {
@@ -97,6 +97,7 @@ pub fn load(octets: &[u8]) {
                 "static" => sluice_static_process::config::input(&routes(&part)).err().map(|e| e.to_string()),
                 "fea" => sluice_fea_process::configuration::read(&part).err().map(|e| e.to_string()),
                 "xip" => sluice_xip_process::config::settings(part).err().map(|e| e.to_string()),
+                "rpki" => sluice_rpki_process::config::settings(part).err().map(|e| e.to_string()),
                 "cluster" => sluice_cluster_process::config::settings(part).err().map(|e| e.to_string()),
                 other => panic!("{other} has a configuration that no target reads"),
             };

@@ -23,6 +23,8 @@ pub mod methods;
 mod mutate;
 pub mod netlink;
 pub mod policy;
+pub mod rpki;
+pub mod stream;
 pub mod xdp;
 pub mod xip;
 pub mod xrl;
@@ -119,7 +121,11 @@ pub const TARGETS: &[Target] = &[
     Target { name: "bgp-update", run: bgp::update, seeds: bgp::updates },
     Target { name: "bgp-session", run: bgp::session, seeds: bgp::messages },
     Target { name: "cluster-frame", run: cluster::frame, seeds: cluster::frames },
+    Target { name: "rpki-pdu", run: rpki::pdu, seeds: rpki::pdus },
+    Target { name: "rpki-session", run: rpki::session, seeds: rpki::pdus },
+    Target { name: "rpki-records", run: rpki::records, seeds: rpki::record_lists },
     Target { name: "cluster-decision", run: cluster::decision, seeds: cluster::arrivals },
+    Target { name: "cluster-stream", run: stream::value, seeds: stream::seeds },
     Target { name: "xrl-frame", run: xrl::frames, seeds: xrl::connections },
     Target { name: "xrl-datagram", run: xrl::datagram, seeds: xrl::datagrams },
     Target { name: "xrl-text", run: xrl::text, seeds: xrl::texts },

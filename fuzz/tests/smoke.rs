@@ -9,7 +9,16 @@ const RUNS: u64 = 20_000;
 const FEW: u64 = 2_000;
 
 fn runs(target: &Target) -> u64 {
-    let slow = ["bgp-session", "config-load", "xrl-text", "command-line", "hand-over", "xdp-tables"];
+    let slow = [
+        "bgp-session",
+        "config-load",
+        "config-steps",
+        "xrl-text",
+        "command-line",
+        "hand-over",
+        "xdp-tables",
+        "cluster-stream",
+    ];
     if slow.contains(&target.name) || target.name.starts_with("descriptor-") { FEW } else { RUNS }
 }
 

@@ -1,5 +1,9 @@
 //! The components of the executable: a row each.
 
+pub use sluice_cluster_cli::{
+    ClusterCommand as ElementCommand, SPELLINGS as ELEMENT_SPELLINGS, at as at_element,
+};
+
 use sluice_console::ComponentCommands;
 use sluice_manager_process::Builtin;
 use sluice_process::RunOptions;
@@ -69,6 +73,7 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("static", module, none, metrics),
     builtin!("xip", module, commands, metrics),
     builtin!("cluster", module, commands, metrics),
+    builtin!("rpki", module, commands, metrics),
     builtin!("guard"),
 ];
 
@@ -85,6 +90,7 @@ pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {
         "static" => sluice_static_process::run(options),
         "xip" => sluice_xip_process::run(options),
         "cluster" => sluice_cluster_process::run(options),
+        "rpki" => sluice_rpki_process::run(options),
         "guard" => sluice_guard_process::run(options),
         other => anyhow::bail!("there is no component `{other}` in this executable"),
     }

@@ -109,6 +109,11 @@ enum Command {
         #[command(flatten)]
         args: packages::new_protocol::NewProtocolArgs,
     },
+    /// Makes the certificates by which the elements of a cluster trust each other.
+    Cluster {
+        #[command(subcommand)]
+        command: components::ElementCommand,
+    },
     /// Shows what a component may do, in words.
     Rights {
         #[command(subcommand)]
@@ -351,6 +356,10 @@ fn run_tool(command: Command) -> ExitCode {
             (configuration::policy_test::run(args, &place), place.json)
         }
         Command::Package { command } => return packages::run(command),
+        Command::Cluster { command } => {
+            let done = command.run(output::print_json, state_dir);
+            (done, command.is_json())
+        }
         Command::NewProtocol { args } => (packages::new_protocol::new_protocol(&args), args.json),
         Command::Rights { command } => {
             let (printed, json) = match command {

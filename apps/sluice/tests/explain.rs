@@ -64,6 +64,7 @@ const ANNOUNCERS: [Announcer; 6] = [
             "20.0.12.0/24 next-hop self as-path [ 65002 7 ] med 10 local-preference 100",
             "20.0.13.0/24 next-hop self as-path [ 7 8 9 ] local-preference 200",
             "20.0.14.0/24 next-hop self as-path [ 7 ] local-preference 100",
+            "20.0.16.0/24 next-hop self as-path [ 7 ] local-preference 100",
             "20.0.15.0/24 next-hop self as-path [ 7 ] local-preference 100 originator-id 10.0.0.1 cluster-list [ 9.9.9.9 ]",
         ],
         later: &[],
@@ -114,7 +115,11 @@ protocols {
 ";
 
 fn topology() -> Topology {
-    let mut text = format!("[nodes.sluice]\ndaemon = 'sluice'\nconfig = '''{CONFIG}'''\n");
+    // Another program's route of the same prefix and preference: the kernel refuses this router's.
+    let mut text = format!(
+        "[nodes.sluice]\ndaemon = 'sluice'\nroutes = ['20.0.16.0/24 via 10.7.0.2 metric 20']\n\
+         config = '''{CONFIG}'''\n"
+    );
     let link = |place: usize, name: &str| {
         format!(
             "[[links]]\na = 'sluice:{name}'\nb = '{name}:sluice'\n\
@@ -173,6 +178,7 @@ const ANSWERS: &[(&str, &str)] = &[
         "best path from 10.3.0.2; not sent to 10.8.0.2: the best path came from an internal neighbor, as this one is",
     ),
     ("20.0.15.0/24", "not used: dropped from 10.3.0.2: reflected back"),
+    ("20.0.16.0/24", "best path from 10.3.0.2, but the kernel refused it: "),
     (
         "20.0.19.0/24",
         "not used: rejected on import: no import policy (RFC 8212): configure `import`, or `default-policy accept`",

@@ -161,6 +161,16 @@ fn ports_follow_their_interfaces() {
     lab.until("the route is back", |lab| lab.kernel_text("-4").contains("203.0.113.0/24"));
     lab.until("packets are forwarded by XDP", is_fast);
 
+    // The far end takes no frames of XDP programs: the kernel forwards to it, and no packet vanishes.
+    let set_gro = |on| lab.lab.inside("b", || sluice_lab::ethtool::set_gro("eth0", on).unwrap()).unwrap();
+    set_gro(false);
+    let why = |lab: &RouterLab| port(lab, "uplink")["sent"].to_string();
+    lab.until("the far end is known to take no frames", |lab| why(lab).contains("GRO"));
+    lab.until("packets are forwarded by the kernel", |lab| !is_fast(lab));
+    set_gro(true);
+    lab.until("the far end takes frames", |lab| why(lab) == "[]");
+    lab.until("packets are forwarded by XDP", is_fast);
+
     // A new interface on which a program of somebody else is attached, until that program goes.
     ip(&["link", "add", "spare", "type", "veth", "peer", "name", "other"]);
     lab.lab

@@ -168,14 +168,24 @@ fn a_route_server_stays_out_of_the_way() {
         local-as 64500; router-id 10.0.0.1; default-policy accept;
         group members { connect-retry-time 1; transparent true; }
         neighbor 10.0.0.2 { group members; peer-as 64501; }
-        neighbor 10.0.0.3 { group members; peer-as 64502; }
+        neighbor 10.0.0.3 { group members; peer-as 64502; relationship route-server-client; }
         neighbor 10.0.0.4 { peer-as 64501; connect-retry-time 1; as-override true; }
     } }\n";
     let of_process = " neighbor 10.0.0.1 remote-as 64500\n neighbor 10.0.0.1 timers connect 1\n";
     let lab = up(&[
         node("sluice", 1, "sluice", sluice),
         node("frr", 2, "frr", &frr(64501, of_process, "")),
-        node("bird", 3, "bird", &bird(64502, 3, OF_BIRD, &[(1, 64500, "default bgp_med 7;")])),
+        node(
+            "bird",
+            3,
+            "bird",
+            &bird(
+                64502,
+                3,
+                OF_BIRD,
+                &[(1, 64500, "default bgp_med 7; local role rs_client; require roles on;")],
+            ),
+        ),
         node("site", 4, "bird", &bird(64501, 4, OF_MESH, &[(1, 64500, "")])),
     ]);
     lab.until("a member has FRR's route as FRR announced it", |lab| {
@@ -189,5 +199,42 @@ fn a_route_server_stays_out_of_the_way() {
     // The other site of FRR's AS accepts FRR's route, with another AS in the path.
     lab.until("the other site has FRR's route", |lab| {
         of_bird(lab, "site", OF_FRR).contains("BGP.as_path: 64500 64500\n")
+    });
+}
+
+/// Neighbors that know the router by the AS of before, in each mode, and one that knows it by its own AS already.
+#[test]
+fn neighbors_know_the_router_by_another_as() {
+    let _share = share();
+    if !possible_with_frr() {
+        return;
+    }
+    let sluice = "protocols { bgp {
+        local-as 64500; router-id 10.0.0.1; default-policy accept;
+        group old { connect-retry-time 1; local-as { number 64999; } }
+        neighbor 10.0.0.2 { group old; peer-as 64501; }
+        neighbor 10.0.0.3 { connect-retry-time 1; peer-as 64502; local-as { number 64999; mode replace-as; } }
+        neighbor 10.0.0.4 { connect-retry-time 1; peer-as 64503; local-as { number 64999; dual; } }
+    } }\n";
+    let of_process = " neighbor 10.0.0.1 remote-as 64999\n neighbor 10.0.0.1 timers connect 1\n";
+    let lab = up(&[
+        node("sluice", 1, "sluice", sluice),
+        node("frr", 2, "frr", &frr(64501, of_process, "")),
+        node("replaced", 3, "bird", &bird(64502, 3, OF_BIRD, &[(1, 64999, "")])),
+        node("changed", 4, "bird", &bird(64503, 4, OF_MESH, &[(1, 64500, "")])),
+    ]);
+    let has = |node: &str, prefix: &str, path: &str| {
+        lab.until("a route with the AS path", |lab| {
+            of_bird(lab, node, prefix).contains(&format!("BGP.as_path: {path}\n"))
+        });
+    };
+    // FRR's routes get the other AS, this router's own is not hidden from the neighbor that has changed already.
+    has("changed", OF_FRR, "64500 64999 64501");
+    has("changed", OF_BIRD, "64500 64502");
+    has("replaced", OF_FRR, "64999 64999 64501");
+    has("replaced", OF_MESH, "64999 64503");
+    lab.until("FRR has the routes of the others", |lab| {
+        of_frr(lab, OF_MESH).contains("64999 64500 64503")
+            && of_frr(lab, OF_BIRD).contains("64999 64500 64502")
     });
 }

@@ -210,12 +210,38 @@ fn packets_of_cached_rows_flow_while_xip_is_dead() {
     kill(&lab, "xip");
     (0..10).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
     lab.until("xip is back", |lab| lab.pid("xip").is_some_and(|pid| Some(pid) != before));
-    // The next process knows the neighbors of the one before until it has learned its own. Until it has the routes, it decides on none
-    // of the packets that come up.
+    // The next process knows the neighbors of the one before until it has learned its own. Until it has the routes, packets that come up
+    // wait.
     lab.until("the program forwards again", |lab| {
         ping(lab, "near", &far()) == "reply" && lab.ask(&["show", "xip", "principals"])["fast_path"] == true
     });
     (0..10).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+}
+
+/// A process that cannot fetch the routes yet keeps the packets, and sends them once it has the routes.
+#[test]
+fn packets_wait_until_the_routes_are_known() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = RouterLab::up(&row("kernel").parse().unwrap(), Path::new(SLUICE));
+    lab.until("the far host answers", |lab| ping(lab, "near", &far()) == "reply");
+    let (rib, before) = (lab.pid("rib").unwrap(), lab.pid("xip").unwrap());
+    lab.kill(before);
+    lab.signal("-STOP", rib);
+    lab.until("the next process keeps packets", |lab| {
+        ping(lab, "near", &far());
+        counter(lab, "early", "held") > 0
+    });
+    let held = counter(&lab, "early", "held");
+    // The manager replaces a RIB that stands still for long.
+    if lab.pid("rib") == Some(rib) {
+        lab.signal("-CONT", rib);
+    }
+    lab.until("the packets are sent", |lab| counter(lab, "slow", "sent") >= held);
+    assert_eq!(counter(&lab, "early", "lost"), 0);
+    lab.until("the far host answers again", |lab| ping(lab, "near", &far()) == "reply");
 }
 
 #[test]

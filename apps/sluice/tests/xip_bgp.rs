@@ -36,7 +36,7 @@ fn domain(number: u8, own: &[&str], interfaces: &[&str], neighbors: &[u8], origi
     let more = format!("tunnel {{ local 10.{number}.0.2; }}");
     let xip = config("kernel", interfaces, own, &[], &more);
     let bgp = format!(
-        "policy {{ policy-statement domains {{ term domains {{ from {{ principal ad; }} then {{ accept; }} }} term rest {{ then {{ reject; }} }} }} }}\n\
+        "policy {{ policy-statement domains {{ term domains {{ from {{ principal ad; prefix \"ad-0000000000000000000000000000000000000000/0 orlonger\"; }} then {{ accept; }} }} term rest {{ then {{ reject; }} }} }} }}\n\
          protocols {{\n static {{ route 0.0.0.0/0 {{ next-hop 10.{number}.0.1; }} }}\n\
          bgp {{ local-as {}; router-id 10.{number}.0.2; default-policy accept; {origination}\n\
          neighbor 10.{number}.0.1 {{ peer-as {core}; connect-retry-time 1; {wants} }}\n{sessions} }} }}\n",

@@ -45,8 +45,11 @@ const GROUP: GroupId = GroupId(1);
 /// The groups of routes by one way each.
 const WAYS: [GroupId; 2] = [GroupId(2), GroupId(3)];
 
+/// The group of the first end of [`Router::set_ends`].
+const ENDS: GroupId = GroupId(100);
+
 /// The longest wait for the fast path.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The fast path with what feeds it.
 struct Fast {
@@ -122,13 +125,44 @@ impl Router {
         Ok(())
     }
 
+    /// Returns the forwarding by the node at the end of a way, whose addresses end in 2.
     fn forwarding(&self, way: usize, family: Family) -> Forwarding {
+        self.by_host(way, 2, family)
+    }
+
+    /// Returns the forwarding by the gateway on a way whose addresses end in `host`.
+    fn by_host(&self, way: usize, host: u8, family: Family) -> Forwarding {
         let Interface { index, number } = self.ways[way];
         let gateway = match family {
-            Family::Ipv4 => std::net::Ipv4Addr::new(10, 0, number, 2).into(),
-            Family::Ipv6 => std::net::Ipv6Addr::new(0xfd00, number.into(), 0, 0, 0, 0, 0, 2).into(),
+            Family::Ipv4 => std::net::Ipv4Addr::new(10, 0, number, host).into(),
+            Family::Ipv6 => std::net::Ipv6Addr::new(0xfd00, number.into(), 0, 0, 0, 0, 0, host.into()).into(),
         };
         Forwarding::one(NextHop::via_on(gateway, index))
+    }
+
+    /// Returns the fast path, if the router has one.
+    pub fn fast_path(&self) -> Option<&FastPath> {
+        self.fast.as_ref().map(|fast| &fast.path)
+    }
+
+    /// Sets the ends of routes for [`Router::announce_by`]: gateways whose addresses end in `hosts`, on the first way if even; after the
+    /// gateways, an end that drops packets and an end that answers "unreachable".
+    pub fn set_ends(&mut self, hosts: std::ops::Range<u8>) {
+        let mut ends: Vec<_> = Vec::new();
+        for host in hosts {
+            let way = usize::from(host) % self.ways.len();
+            ends.push(Family::ALL.map(|family| self.by_host(way, host, family)));
+        }
+        ends.push(Family::ALL.map(|_| Forwarding::Discard));
+        ends.push(Family::ALL.map(|_| Forwarding::Reject));
+        for (number, forwardings) in (ENDS.0..).zip(ends) {
+            self.announce_group(GroupId(number), forwardings);
+        }
+    }
+
+    /// Announces prefixes by the end with a number of [`Router::set_ends`].
+    pub fn announce_by(&mut self, prefixes: &[IpPrefix], end: u32) {
+        self.update(prefixes, Some(GroupId(ENDS.0 + end)));
     }
 
     /// Announces the prefixes of both families by the first way.
@@ -193,12 +227,16 @@ impl Router {
     }
 
     fn set_group(&mut self, group: GroupId, way: usize) {
+        self.announce_group(group, Family::ALL.map(|family| self.forwarding(way, family)));
+    }
+
+    /// Announces a group of both families.
+    fn announce_group(&mut self, group: GroupId, [ipv4, ipv6]: [Forwarding; 2]) {
         let now = self.now();
-        let ipv4 = vec![(group, self.forwarding(way, Family::Ipv4))];
-        let ipv6 = vec![(group, self.forwarding(way, Family::Ipv6))];
-        let input = Input::UpdateIpv4(TableId::MAIN, FibBatch { groups: ipv4, ..FibBatch::default() });
+        let batch = |forwarding| vec![(group, forwarding)];
+        let input = Input::UpdateIpv4(TableId::MAIN, FibBatch { groups: batch(ipv4), ..FibBatch::default() });
         self.drive.handle(now, input, &mut self.effects);
-        let input = Input::UpdateIpv6(TableId::MAIN, FibBatch { groups: ipv6, ..FibBatch::default() });
+        let input = Input::UpdateIpv6(TableId::MAIN, FibBatch { groups: batch(ipv6), ..FibBatch::default() });
         self.drive.handle(now, input, &mut self.effects);
     }
 

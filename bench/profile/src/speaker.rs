@@ -48,6 +48,8 @@ impl Router {
             source: 1,
             codes: FamilyCodes::DEFAULT,
             decision: DecisionRules::default(),
+            started: Instant::ZERO,
+            is_restarted: false,
         };
         let peer = IpAddr::from([10, 0, 0, 2]);
         let connection = ConnectionId { direction: Direction::Incoming, number: 2 };

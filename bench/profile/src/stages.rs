@@ -283,6 +283,7 @@ fn outlet(ipv6: bool) -> PeerExport {
     next_hops[FamilyIndex::IPV4] = SmallVec::from_slice(&[10, 1, 0, 1]);
     next_hops[FamilyIndex::IPV6] = SmallVec::from_slice(&own.octets());
     PeerExport {
+        paced: false,
         agreed: families(ipv6),
         families: families(ipv6),
         counted: Families::default(),

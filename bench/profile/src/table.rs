@@ -21,14 +21,19 @@ pub const EXTERNAL: ExportView = ExportView {
     default_route: None,
     internal: false,
     four_octet_as: true,
+    extended_messages: false,
+    paced: None,
+    wanted: None,
     link_local: false,
     next_hop_self: false,
     reflection: None,
     transparent: false,
     overridden_as: None,
+    other_as: None,
     relationship: None,
     graceful_shutdown: false,
     communities: SentCommunities::ALL,
+    paths: None,
     policy: None,
 };
 
@@ -184,6 +189,7 @@ impl Session {
             let mut next_hops: ByFamily<OwnNextHop> = ByFamily::default();
             next_hops[FamilyIndex::IPV4] = SmallVec::from_slice(&[10, 0, 0, 1]);
             let outlet = PeerExport {
+                paced: false,
                 agreed: Families::only(FamilyIndex::IPV4),
                 families: Families::only(FamilyIndex::IPV4),
                 counted: Families::default(),

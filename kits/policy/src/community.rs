@@ -60,6 +60,11 @@ const WELL_KNOWN: [(&str, u32); 8] = [
 /// Names of subtypes of transitive extended communities (RFC 4360, sections 4 and 5).
 const SUBTYPES: [(&str, u8); 2] = [("rt", 0x02), ("soo", 0x03)];
 
+/// Names of the validation states in extended communities (RFC 8097, section 2).
+const STATES: [(&str, u16); 3] = [("origin-valid", 0), ("origin-not-found", 1), ("origin-invalid", 2)];
+/// Type and subtype of the communities with validation states: opaque, and not for other ASes.
+const STATE_TYPE: (u8, u8) = (0x43, 0x00);
+
 /// A member of a community list: communities of one kind, with a range for each of their fields.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pattern {
@@ -113,6 +118,12 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, PatternError> {
         if let Some((_, number)) = WELL_KNOWN.iter().find(|(name, _)| *name == text) {
             return Ok(Pattern { kind: Kind::Standard, fields: [NONE, NONE, NONE, (32, *number, *number)] });
+        }
+        if let Some((_, state)) = STATES.iter().find(|(name, _)| *name == text) {
+            let octet = |value: u8| (8, value.into(), value.into());
+            let state = (16, u32::from(*state), u32::from(*state));
+            let fields = [octet(STATE_TYPE.0), octet(STATE_TYPE.1), (32, 0, 0), state];
+            return Ok(Pattern { kind: Kind::Extended, fields });
         }
         let wrong = || {
             PatternError(format!(
@@ -174,6 +185,11 @@ impl fmt::Display for Pattern {
         {
             return f.write_str(name);
         }
+        if let (Kind::Extended, Some(community)) = (self.kind, self.exact())
+            && let Some(name) = state_name(community)
+        {
+            return f.write_str(name);
+        }
         let mut fields = &self.fields[..];
         if self.kind == Kind::Extended {
             let code = self.fields[1].1;
@@ -197,6 +213,14 @@ impl fmt::Display for Pattern {
     }
 }
 
+/// Returns the name of a community with a validation state.
+fn state_name(community: Community) -> Option<&'static str> {
+    let (kind, subtype) = STATE_TYPE;
+    let first = Community::from(kind) << 56 | Community::from(subtype) << 48;
+    let named = STATES.iter().find(|(_, state)| first | Community::from(*state) == community);
+    named.map(|(name, _)| *name)
+}
+
 /// Returns the text of a community: the text of its [`Pattern`], or hexadecimal digits for an extended community of another type.
 pub fn text_of(kind: Kind, community: Community) -> String {
     let part = |width: u8, shift: u8| {
@@ -204,6 +228,9 @@ pub fn text_of(kind: Kind, community: Community) -> String {
         (width, value, value)
     };
     let (code, subtype) = (part(8, 56), part(8, 48));
+    if let (Kind::Extended, Some(name)) = (kind, state_name(community)) {
+        return name.into();
+    }
     let fields = match kind {
         Kind::Standard => [NONE, NONE, part(16, 16), part(16, 0)],
         Kind::Large => [NONE, part(32, 64), part(32, 32), part(32, 0)],
@@ -337,6 +364,7 @@ mod tests {
         check("rt:1:2", &[0, 2, 0, 1, 0, 0, 0, 2]);
         check("soo:192.0.2.1:2", &[1, 3, 192, 0, 2, 1, 0, 2]);
         check("rt:65536:2", &[2, 2, 0, 1, 0, 0, 0, 2]);
+        check("origin-invalid", &[0x43, 0, 0, 0, 0, 0, 0, 2]);
         assert_eq!(text_of(Kind::Extended, 0x0306_0000_0000_0001), "0x0306000000000001");
     }
 

@@ -9,13 +9,13 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::IpPrefix;
+use sluice_base::AnyPrefix;
 
 /// A route with its attributes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Draft {
     /// The prefix.
-    pub prefix: IpPrefix,
+    pub prefix: AnyPrefix,
     /// Numbers by variable.
     pub numbers: BTreeMap<VariableId, u32>,
     /// Texts by variable.
@@ -34,7 +34,7 @@ pub struct Draft {
 
 impl Draft {
     /// Returns a route without attributes.
-    pub fn new(prefix: IpPrefix) -> Self {
+    pub fn new(prefix: AnyPrefix) -> Self {
         Draft {
             prefix,
             numbers: BTreeMap::new(),
@@ -57,7 +57,7 @@ impl Draft {
 }
 
 impl Route for Draft {
-    fn prefix(&self) -> Option<IpPrefix> {
+    fn prefix(&self) -> Option<AnyPrefix> {
         Some(self.prefix)
     }
 

@@ -9,13 +9,13 @@ use crate::program::{
 use crate::vocabulary::{Reads, VariableId};
 use core::cell::OnceCell;
 use core::net::IpAddr;
-use sluice_base::IpPrefix;
+use sluice_base::AnyPrefix;
 use smallvec::SmallVec;
 
 /// A route in the view of a program.
 pub trait Route {
-    /// Returns the prefix; `None` if the route's key is no IP prefix, and so in no prefix list.
-    fn prefix(&self) -> Option<IpPrefix>;
+    /// Returns the prefix; a neighbor that answers in the place of its routes has none.
+    fn prefix(&self) -> Option<AnyPrefix>;
     /// Returns a number; `None` if the route has none.
     fn number(&self, variable: VariableId) -> Option<u32>;
     /// Returns true if one of the route's numbers is in one of the ranges. Routes with several values of a variable, such as

@@ -372,6 +372,18 @@ impl Program {
         tests.map(|test| self.reads_of(test)).max().unwrap_or(Reads::Neighbor)
     }
 
+    /// Returns true if a condition asks for a variable.
+    pub fn asks_for(&self, variable: VariableId) -> bool {
+        self.code.iter().any(|instruction| {
+            let Instruction::Check { test, .. } = instruction else { return false };
+            let asked = match test {
+                Test::NumberIn(asked, _) | Test::TextIn(asked, _) | Test::AddressIn(asked, _) => Some(*asked),
+                _ => None,
+            };
+            asked == Some(variable)
+        })
+    }
+
     pub(crate) fn reads_of(&self, test: Test) -> Reads {
         match test {
             Test::PrefixIn(_) => Reads::Prefix,

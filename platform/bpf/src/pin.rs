@@ -116,6 +116,15 @@ impl Pins {
         opened(&self.map_path(map))
     }
 
+    /// Pins a map under `name`, in the place of one that was pinned under that name.
+    ///
+    /// # Errors
+    ///
+    /// If the pin cannot be made.
+    pub fn pin_map(&self, name: &str, map: BorrowedFd<'_>) -> Result<(), BpfError> {
+        self.pin(&Path::new("maps").join(escape(name)), map)
+    }
+
     /// Pins a program under `name`, in the place of one that was pinned under that name.
     ///
     /// # Errors

@@ -200,6 +200,9 @@ hold-time 90;
 connect-retry-time 30;  # default
 password <hidden>;  # group customers
 ttl-security false;  # default
+advertisement-interval 0;  # default
+prefix-filter-receive false;  # default
+extended-messages true;  # default
 next-hop-self false;  # default
 route-reflector-client false;  # default
 transparent false;  # default
@@ -208,6 +211,13 @@ allow-as-in 0;  # default
 enforce-first-as true;  # default
 import [ b a ];  # group customers
 keep-rejected true;  # default
+add-path {
+    receive false;  # default
+}
+graceful-restart {
+    helper true;  # default
+    stale-time 360;  # default
+}
 ipv6-unicast {
     enabled true;  # group customers
 }

@@ -5,7 +5,7 @@
 //! ([`events`]), latency profiling ([`Profile`]), talking to the RIB as an origin ([`RibOrigin`]) and
 //! as a subscriber ([`RibSubscription`]), its part of the
 //! configuration ([`part`]), handing over to the next process of its class ([`handover`]), calls under way
-//! ([`UnderWay`]), sockets and descriptors from the FEA's broker ([`open_udp`], [`descriptor`]).
+//! ([`UnderWay`]), sockets and descriptors from the FEA's broker ([`open_udp`], [`tcp`], [`descriptor`]).
 
 pub mod clock;
 pub mod descriptor;
@@ -27,6 +27,7 @@ mod run_options;
 mod snapshot;
 mod succession;
 mod tasks;
+pub mod tcp;
 mod udp;
 mod under_way;
 

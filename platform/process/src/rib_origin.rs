@@ -6,7 +6,7 @@ use sluice_base::{Distance, Duration, Prefix, RouteBatch, TableId};
 use sluice_clients::Origin;
 use sluice_xrl::idl::rib::v1 as rib;
 use sluice_xrl::{LifeEvent, XrlEndpoint, XrlError};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use tokio::sync::Notify;
@@ -26,7 +26,7 @@ pub struct RibOriginSettings {
     /// The time for which the origin's routes outlive the process.
     pub grace: Duration,
     /// The names of the kinds of its routes: the first name is of kind 1.
-    pub kinds: &'static [&'static str],
+    pub kinds: Vec<String>,
 }
 
 /// A change of the RIB that serves an origin.
@@ -45,6 +45,8 @@ pub struct RibOrigin {
     under_way: UnderWay<rib::UpdateRoutesReply>,
     state: RefCell<Origin>,
     refusal: RefCell<Option<String>>,
+    /// The number of routes of an earlier life that the first RIB had; `None` before the first registration.
+    kept: Cell<Option<u32>>,
     changed: Notify,
 }
 
@@ -60,6 +62,7 @@ impl RibOrigin {
             ),
             state: RefCell::default(),
             refusal: RefCell::new(None),
+            kept: Cell::new(None),
             changed: Notify::new(),
         })
     }
@@ -99,6 +102,9 @@ impl RibOrigin {
                         self.refusal.take();
                         info!(origin = self.settings.name, stale, "registered with the RIB");
                         self.state.borrow_mut().registered();
+                        if self.kept.get().is_none() {
+                            self.kept.set(Some(stale));
+                        }
                         changed(RibChange::Registered);
                     }
                     // That RIB died, and the next one is told everything.
@@ -124,9 +130,20 @@ impl RibOrigin {
             distance: s.distance.0.into(),
             external: s.external,
             grace_seconds: u32::try_from(s.grace.as_secs()).unwrap_or(u32::MAX),
-            kinds: s.kinds.iter().map(ToString::to_string).collect(),
+            kinds: s.kinds.clone(),
         };
         Ok(self.client.register_origin(request).await?.stale_routes)
+    }
+
+    /// Waits for the first registration, and returns the number of routes of an earlier life that the RIB has kept.
+    pub async fn kept_routes(&self) -> u32 {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(kept) = self.kept.get() {
+                return kept;
+            }
+            changed.await;
+        }
     }
 
     /// Returns true if a batch would go out at once.

@@ -50,6 +50,9 @@ pub struct Rights {
     /// The files that the component keeps; without, the component writes no file.
     #[serde(default)]
     pub files: Option<FileRights>,
+    /// The helpers that the manager runs for the component; only the router's own components have some.
+    #[serde(default)]
+    pub helper: BTreeMap<String, HelperRights>,
     /// True if the process keeps the right to configure the network; only the FEA has that.
     #[serde(default)]
     pub network_admin: bool,
@@ -61,6 +64,31 @@ pub struct Rights {
 pub struct ProgramRights {
     /// The names of the programs.
     pub put: Vec<String>,
+}
+
+/// A program that the manager runs for a component, in the router's network and as a user of its own.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HelperRights {
+    /// The paths of the program; the first one that exists is executed.
+    pub programs: Vec<String>,
+    /// The options with which the component may have the program started.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// The files of the component's credentials that the program reads.
+    #[serde(default)]
+    pub credentials: Vec<String>,
+}
+
+impl HelperRights {
+    /// Returns the first argument that is no permitted option with a value (`--OPTION=VALUE`).
+    pub fn refused<'a>(&self, arguments: &'a [String]) -> Option<&'a str> {
+        let is_permitted = |argument: &&String| {
+            let option = argument.strip_prefix("--").and_then(|rest| rest.split_once('='));
+            option.is_some_and(|(name, _)| self.options.iter().any(|option| option == name))
+        };
+        arguments.iter().find(|argument| !is_permitted(argument)).map(String::as_str)
+    }
 }
 
 /// Virtual links in the router's network (`docs/fea.md`).
@@ -267,6 +295,22 @@ mod tests {
         assert_eq!(types("[\"sid\", \"0x99\"]").expect("valid").xip.principals, ["sid", "0x99"]);
         let error = types("[\"said\"]").expect_err("not valid").to_string();
         assert!(error.contains("`said`") && error.contains("line 3"), "{error}");
+    }
+
+    #[test]
+    fn helpers_have_permitted_options_with_values_only() {
+        let text = "class = \"x\"\n[helper.store]\nprograms = [\"/usr/bin/etcd\"]\noptions = [\"name\", \"data-dir\"]\n";
+        let rights = Rights::parse(text).expect("valid");
+        let helper = &rights.helper["store"];
+        let refused = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+            helper.refused(&arguments).map(String::from)
+        };
+        assert_eq!(refused(&["--name=a", "--data-dir=x=y"]), None);
+        for wrong in ["--named=a", "--name", "name=a", "-name=a", "", "--", "--=a"] {
+            assert_eq!(refused(&["--name=a", wrong]).as_deref(), Some(wrong));
+        }
+        assert!(Rights::parse("class = \"x\"\n[helper.store]\n").is_err());
     }
 
     #[test]

@@ -362,13 +362,24 @@ fn programs(list: CallList) -> Result<Vec<BpfProgram>, CallError> {
         refusing(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?,
         refusing(BTreeMap::from([(libc::SYS_clone, namespace_rules()?)]), libc::EPERM)?,
     ];
-    if list != CallList::Forwarding {
-        let not_unix = SeccompCondition::new(0, Len::Dword, Op::Ne, libc::AF_UNIX as u64)?;
-        let mut refused = BTreeMap::from([(libc::SYS_socket, vec![SeccompRule::new(vec![not_unix])?])]);
+    if let Some(families) = families(list) {
+        let none_of =
+            families.iter().map(|family| SeccompCondition::new(0, Len::Dword, Op::Ne, *family as u64));
+        let none_of = SeccompRule::new(none_of.collect::<Result<_, _>>()?)?;
+        let mut refused = BTreeMap::from([(libc::SYS_socket, vec![none_of])]);
         refused.insert(libc::SYS_setsockopt, option_rules()?);
         programs.push(refusing(refused, libc::EPERM)?);
     }
     Ok(programs)
+}
+
+/// Returns the families of sockets that a list permits; `None` for all.
+fn families(list: CallList) -> Option<&'static [libc::c_int]> {
+    match list {
+        CallList::Forwarding => None,
+        CallList::Component | CallList::Package => Some(&[libc::AF_UNIX]),
+        CallList::Server => Some(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6]),
+    }
 }
 
 /// Returns the calls that end a process of a list. The FEA loads XDP programs.
@@ -397,7 +408,7 @@ fn option_rules() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
 /// Returns a filter that lets the calls of a list pass, and refuses all others.
 fn allowing(list: CallList) -> Result<BpfProgram, CallError> {
     let more: &[i64] = match list {
-        CallList::Package => INTERPRETER,
+        CallList::Package | CallList::Server => INTERPRETER,
         CallList::Forwarding => FORWARDING,
         CallList::Component => &[],
     };
@@ -434,7 +445,7 @@ mod tests {
 
     #[test]
     fn every_list_compiles_and_fits_the_kernels_limit() {
-        for list in [CallList::Component, CallList::Forwarding, CallList::Package] {
+        for list in [CallList::Component, CallList::Forwarding, CallList::Package, CallList::Server] {
             let programs = programs(list).expect("valid");
             // BPF_MAXINSNS (linux/bpf_common.h).
             assert!(programs.iter().all(|program| program.len() <= 4096), "{list:?}");

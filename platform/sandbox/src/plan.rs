@@ -81,6 +81,8 @@ pub enum CallList {
     Forwarding,
     /// Of a package's program in any language, with its interpreter.
     Package,
+    /// Of a server that the router runs beside a component: the same as a package, and sockets of IP.
+    Server,
 }
 
 /// Limits of one process (getrlimit(2)); `None` keeps the launcher's.

@@ -19,6 +19,7 @@ use crate::connection::Connection;
 use crate::endpoint::XrlEndpoint;
 use crate::octets::Octets;
 use crate::registry::MethodEntry;
+use crate::relay::RelayedMethod;
 use crate::seal::Credential;
 use crate::service::{CallContext, Started, TypedHandler};
 use crate::udp::UdpCaller;
@@ -40,6 +41,7 @@ pub(crate) enum Route {
     Stream { connection: Rc<Connection>, number: u16, version: u32 },
     Udp { caller: Rc<UdpCaller>, path: Rc<str>, credential: Credential },
     Kill { pid: u32 },
+    Relay(Rc<RelayedMethod>),
 }
 
 impl Route {
@@ -50,14 +52,14 @@ impl Route {
                 connection.is_open() && connection.version() == *version
             }
             Route::Udp { caller, .. } => caller.is_valid(),
-            Route::Kill { .. } => true,
+            Route::Kill { .. } | Route::Relay(_) => true,
         }
     }
 
     fn has_room(&self) -> bool {
         match self {
             Route::Stream { connection, .. } => connection.has_room(),
-            Route::Local(_) | Route::Udp { .. } | Route::Kill { .. } => true,
+            Route::Local(_) | Route::Udp { .. } | Route::Kill { .. } | Route::Relay(_) => true,
         }
     }
 
@@ -79,6 +81,12 @@ impl Route {
                 State::Task(spawn_local(async move {
                     let reply = caller.call(&path, &credential, &body, within).await?;
                     Rep::decode(&reply[..]).map_err(|e| XrlError::Protocol(e.to_string()))
+                }))
+            }
+            Route::Relay(method) => {
+                let reply = method.call(request.encode_to_vec(), within);
+                State::Task(spawn_local(async move {
+                    Rep::decode(&reply.await?[..]).map_err(|e| XrlError::Protocol(e.to_string()))
                 }))
             }
             Route::Kill { pid } => State::Ready(

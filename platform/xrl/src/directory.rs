@@ -16,9 +16,8 @@ const REGISTRATION: Duration = Duration::from_secs(3);
 impl XrlEndpoint {
     /// Returns the registered targets.
     pub async fn targets(&self) -> Result<Vec<wire::TargetInfo>, XrlError> {
-        let connection = self.0.link().await?;
         let reply: wire::ListTargetsReply =
-            ask(&connection, "ListTargets", &wire::ListTargetsRequest {}).await?;
+            self.ask_finder("ListTargets", &wire::ListTargetsRequest {}).await?;
         Ok(reply.targets)
     }
 

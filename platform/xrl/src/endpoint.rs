@@ -25,6 +25,7 @@ use crate::frame::Key;
 use crate::idl::finder::v1 as wire;
 use crate::link::{self, LinkState, ask};
 use crate::registry::{self, ANY_INSTANCE, MethodEntry, Registry};
+use crate::relay::{Relay, RelayedMethod};
 use crate::seal::{Credential, Seal, Seals};
 use crate::server::{self, Listener};
 use crate::service::nobody;
@@ -155,10 +156,16 @@ pub(crate) struct Inner {
     sockets: RefCell<Vec<PathBuf>>,
     /// The sockets of targets, for a process that reads without a Finder.
     direct: Option<BTreeMap<String, PathBuf>>,
+    /// Carries all calls out, for a process that calls targets of another router.
+    pub(crate) relay: Option<Rc<dyn Relay>>,
 }
 
 impl Inner {
-    fn new(options: EndpointOptions, direct: Option<BTreeMap<String, PathBuf>>) -> Self {
+    fn new(
+        options: EndpointOptions,
+        direct: Option<BTreeMap<String, PathBuf>>,
+        relay: Option<Rc<dyn Relay>>,
+    ) -> Self {
         let registry = Rc::new(Registry::default());
         registry.max_frame.set(options.max_frame);
         Inner {
@@ -176,6 +183,7 @@ impl Inner {
             tasks: RefCell::default(),
             sockets: RefCell::default(),
             direct,
+            relay,
         }
     }
 }
@@ -183,7 +191,7 @@ impl Inner {
 impl XrlEndpoint {
     /// Connects to the Finder; fails if the options' time is over before.
     pub async fn connect(options: EndpointOptions) -> Result<Self, XrlError> {
-        let inner = Rc::new(Inner::new(options, None));
+        let inner = Rc::new(Inner::new(options, None, None));
         let task = spawn_local(link::keep(Rc::downgrade(&inner)));
         inner.tasks.borrow_mut().push(task.abort_handle());
         let task = spawn_local(refusals::report(Rc::downgrade(&inner)));
@@ -198,7 +206,14 @@ impl XrlEndpoint {
     pub fn direct(targets: BTreeMap<String, PathBuf>) -> Self {
         let mut options = EndpointOptions::new(PathBuf::new(), None, PathBuf::new());
         options.patience = Duration::ZERO;
-        XrlEndpoint(Rc::new(Inner::new(options, Some(targets))))
+        XrlEndpoint(Rc::new(Inner::new(options, Some(targets), None)))
+    }
+
+    /// Returns an endpoint whose calls a relay carries out, those to the Finder too.
+    pub fn through(relay: Rc<dyn Relay>) -> Self {
+        let mut options = EndpointOptions::new(PathBuf::new(), None, PathBuf::new());
+        options.patience = Duration::ZERO;
+        XrlEndpoint(Rc::new(Inner::new(options, None, Some(relay))))
     }
 
     /// Waits until the Finder refuses the process's secret, as does a replacing manager's Finder without the secret.
@@ -274,10 +289,9 @@ impl XrlEndpoint {
 
     /// The description of a target's interface: an encoded `FileDescriptorSet`.
     pub async fn descriptors(&self, target: &str, interface: &str) -> Result<Vec<u8>, XrlError> {
-        let connection = self.0.link().await?;
         let request =
             wire::GetDescriptorsRequest { target: target.to_owned(), interface: interface.to_owned() };
-        let reply: wire::GetDescriptorsReply = ask(&connection, "GetDescriptors", &request).await?;
+        let reply: wire::GetDescriptorsReply = self.ask_finder("GetDescriptors", &request).await?;
         Ok(reply.descriptors)
     }
 
@@ -306,6 +320,10 @@ impl XrlEndpoint {
         family: Option<Family>,
     ) -> Result<Route, XrlError> {
         let inner = &self.0;
+        if let Some(relay) = &inner.relay {
+            let (relay, target, path) = (Rc::clone(relay), target.to_owned(), path.to_owned());
+            return Ok(Route::Relay(Rc::new(RelayedMethod { relay, target, path })));
+        }
         if let Some(targets) = &inner.direct {
             let address = targets.get(target).ok_or(XrlError::NoFinder)?.to_string_lossy();
             let path = format!("{ANY_INSTANCE}/{path}");

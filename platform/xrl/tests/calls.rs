@@ -3,10 +3,11 @@
 
 mod support;
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use sluice_xrl::idl::finder::v1::{ProcessClient, SignalRequest};
-use sluice_xrl::{Family, XrlError};
+use sluice_xrl::{Family, Octets, Relay, RelayedReply, XrlEndpoint, XrlError};
 use support::*;
 
 const CARRIERS: [Family; 4] = [Family::InProcess, Family::Unix, Family::Tcp, Family::Udp];
@@ -37,6 +38,37 @@ fn the_same_client_over_each_family() {
         assert_eq!(said, Err(XrlError::application(42, "no")));
         assert!(matches!(client.panic(HangRequest {}).await, Err(XrlError::Internal(_))));
         assert_eq!(client.note(note(5, 3)).await.unwrap().number, 5);
+    });
+}
+
+/// Passes calls on to the targets of an endpoint.
+struct PassedOn(XrlEndpoint);
+
+impl Relay for PassedOn {
+    fn call(&self, target: &str, path: &str, within: Option<Duration>, request: Vec<u8>) -> RelayedReply {
+        let call = self.0.call_octets(target, path, None, within, Octets(request));
+        Box::pin(async move { call.await.map(|reply| reply.0) })
+    }
+}
+
+#[test]
+fn the_same_client_through_a_relay() {
+    run(async |world| {
+        let receiver = world.router().await;
+        let (_noter, _handle) = noter(&receiver, echo()).await;
+        let relayed = XrlEndpoint::through(Rc::new(PassedOn(world.router().await)));
+        let client = EchoClient::new(&relayed, "echo");
+        let everything = Everything { u32: 7, numbers: vec![1, 2, 3], ..Default::default() };
+        assert_eq!(client.echo(everything.clone()).await.unwrap(), everything);
+        let said = client.fail(FailRequest { code: 42, message: "no".to_owned() }).await;
+        assert_eq!(said, Err(XrlError::application(42, "no")));
+        let missing = EchoClient::new(&relayed, "nobody").echo(everything).await;
+        assert!(matches!(missing, Err(XrlError::UnknownTarget(_))), "{missing:?}");
+        // The Finder of the relay describes the targets.
+        assert!(relayed.targets().await.unwrap().iter().any(|target| target.class == "echo"));
+        assert!(!relayed.descriptors("echo", "echo.v1.Echo").await.unwrap().is_empty());
+        let late = client.with_deadline(Duration::from_millis(20)).hang(HangRequest {}).await;
+        assert_eq!(late, Err(XrlError::DeadlineExceeded));
     });
 }
 

@@ -20,7 +20,7 @@ SCHEMA = load(["greeter.proto"], [HERE, ROOT / "idl"])
 def example(name: str) -> str:
     """The path of an example of the crate sluice-xrl, built if need be."""
     subprocess.run(
-        ["cargo", "build", "--quiet", "-p", "sluice-xrl", "--example", name], cwd=ROOT, check=True
+        ["cargo", "build", "--quiet", "--workspace", "--example", name], cwd=ROOT, check=True
     )
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return str(target / "debug" / "examples" / name)

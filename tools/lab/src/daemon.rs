@@ -100,7 +100,10 @@ fn parts(state: &State, node: &NodeState, dir: &Path) -> Result<Vec<Part>, LabEr
     }
 }
 
-fn frr_part(state: &State, node: &NodeState, dir: &Path, name: String) -> Result<Part, LabError> {
+/// Returns a daemon of FRR. Its entry may have arguments behind the name: `bgpd -M rpki`.
+fn frr_part(state: &State, node: &NodeState, dir: &Path, entry: String) -> Result<Part, LabError> {
+    let mut words = entry.split_whitespace();
+    let name = words.next().unwrap_or_default().to_owned();
     let empty = dir.join("frr-empty.conf");
     fs::write(&empty, "").map_err(crate::error::at(&empty))?;
     let program = Path::new("/usr/lib/frr").join(&name);
@@ -114,7 +117,8 @@ fn frr_part(state: &State, node: &NodeState, dir: &Path, name: String) -> Result
         .arg(dir.join(format!("{name}.pid")))
         .arg("--vty_socket")
         .arg(dir)
-        .args(["-A", "127.0.0.1"]);
+        .args(["-A", "127.0.0.1"])
+        .args(words);
     Ok(Part { name, command })
 }
 

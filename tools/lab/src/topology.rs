@@ -68,7 +68,8 @@ pub struct NodeSpec {
     pub config: Option<String>,
     /// A file with the daemon's configuration, instead of `config`.
     pub config_file: Option<PathBuf>,
-    /// FRR only: the daemons to start beside zebra; bgpd and staticd if there is no list.
+    /// FRR only: the daemons to start beside zebra, each with further arguments as in `bgpd -M rpki`; bgpd and staticd if there is no
+    /// list.
     pub daemons: Option<Vec<String>>,
     /// More files for the node's folder, by name. `@DIR@` in a text becomes the folder.
     #[serde(default)]

@@ -3,14 +3,14 @@
 use crate::destinations::{self, first_bits, first_hosts, in_turn, random_hosts, zipf};
 use crate::replay::{Pace, Replay, Replayed};
 use crate::signals::Signals;
-use crate::spec::{Content, MOST_FLOWS, Spec, Udp};
+use crate::spec::{Content, MOST_FLOWS, MOST_THREADS, Spec, Udp};
 use crate::{DEFAULT_WINDOW, Generator, PktgenError, Sink, XipFormat, capture, raw, report};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use sluice_base::{IpPrefix, Rng};
 use std::io::IsTerminal;
 use std::net::IpAddr;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -85,6 +85,9 @@ pub struct SendArgs {
     /// Seconds to send.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time: Option<Duration>,
+    /// Threads that send, each on a processor that the kernel chooses.
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = threads)]
+    threads: NonZeroU32,
     /// The number of the stream, by which `count` knows the packets.
     #[arg(long, default_value_t = 0)]
     stream: u32,
@@ -161,6 +164,11 @@ const NO_ETHERNET: &str = "expected six octets such as 02:00:00:00:00:01";
 
 fn prefix(text: &str) -> Result<IpPrefix, &'static str> {
     destinations::parse(text).ok_or("expected an address or a prefix such as 10.1.0.0/16")
+}
+
+fn threads(text: &str) -> Result<NonZeroU32, &'static str> {
+    let threads = text.parse().ok().filter(|threads: &NonZeroU32| threads.get() <= MOST_THREADS);
+    threads.ok_or("expected a number from 1 to 64")
 }
 
 fn exponent(text: &str) -> Result<f64, &'static str> {
@@ -340,6 +348,7 @@ impl SendArgs {
         }
         spec.rate = self.rate;
         spec.limit = self.count;
+        spec.threads = self.threads;
         spec.stream = self.stream;
         spec.named_again = self.common.yes_send_on.clone();
         Ok(spec)

@@ -12,7 +12,7 @@ use sluice_bpf::{BpfError, Embedded, Loaded, Loader};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -63,26 +63,44 @@ impl Generator {
             Content::Xip(xip) => xip::frame(hardware_address(&spec.interface)?, xip.to, xip.format, octets),
             Content::Raw(frame) => frame.clone(),
         };
-        let program = load(&spec, octets, &frame)?;
+        let threads = spec.threads.get();
+        let programs: Vec<Loaded> =
+            (0..threads).map(|number| load(&spec, octets, &frame, number)).collect::<Result<_, _>>()?;
         frame.resize(octets, 0);
         ffi::prepare_interrupts().map_err(PktgenError::call("setting a signal's handler"))?;
         let done = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
             .map_err(|error| PktgenError::call("making an event")(error.into()))?;
-        let shared = Arc::new(Shared {
-            position: MappedArray::new(program.map("generators")?)?,
-            stop: AtomicBool::new(false),
-            done,
-        });
-        let limit = spec.limit.map(u64::from);
-        let work = Work { program, frame, interface, limit, is_paced: spec.rate.is_some(), shared };
-        let shared = work.shared.clone();
+        let position = |program: &Loaded| MappedArray::new(program.map("generators")?);
+        let positions: Vec<MappedArray> = programs.iter().map(position).collect::<Result<_, _>>()?;
+        let (stop, under_way) = (AtomicBool::new(false), AtomicU32::new(threads));
+        let shared = Arc::new(Shared { positions, stop, under_way, done });
         let no_thread = || PktgenError::call("starting a thread");
-        let sender = Builder::new().name("pktgen".into()).spawn(move || work.run()).map_err(no_thread())?;
-        let mut running = Running { shared, octets, sender: Some(Arc::new(sender)), watcher: None };
+        let mut senders = Vec::new();
+        for (number, program) in programs.into_iter().enumerate() {
+            let work = Work {
+                program,
+                frame: frame.clone(),
+                interface,
+                limit: limit_of(&spec, number as u64),
+                is_paced: spec.rate.is_some(),
+                number,
+                shared: shared.clone(),
+            };
+            let sender = Builder::new().name("pktgen".into()).spawn(move || work.run());
+            match sender {
+                Ok(sender) => senders.push(sender),
+                Err(error) => {
+                    shared.end(&senders);
+                    return Err(no_thread()(error));
+                }
+            }
+        }
+        let mut running = Running { shared, octets, senders: Some(Arc::new(senders)), watcher: None };
         // A paced program has idle rounds, so that no number of rounds ends the run at the limit.
-        if let (Some(limit), true, Some(sender)) = (limit, spec.rate.is_some(), running.sender.clone()) {
+        let limit = spec.limit.map(u64::from);
+        if let (Some(limit), true, Some(senders)) = (limit, spec.rate.is_some(), running.senders.clone()) {
             let shared = running.shared.clone();
-            let watch = move || shared.stop_at(limit, &sender);
+            let watch = move || shared.stop_at(limit, &senders);
             running.watcher =
                 Some(Builder::new().name("pktgen-watch".into()).spawn(watch).map_err(no_thread())?);
         }
@@ -90,14 +108,27 @@ impl Generator {
     }
 }
 
-/// Loads the generator's program for frames of `octets` octets. `template` has the octets of frames other than UDP.
-fn load(spec: &Spec, octets: usize, template: &[u8]) -> Result<Loaded, PktgenError> {
+/// Returns the packets of a thread; `None` without a limit.
+fn limit_of(spec: &Spec, number: u64) -> Option<u64> {
+    let threads = u64::from(spec.threads.get());
+    spec.limit.map(|limit| u64::from(limit) / threads + u64::from(number < u64::from(limit) % threads))
+}
+
+/// Loads the program of a thread for frames of `octets` octets. `template` has the octets of frames other than UDP.
+fn load(spec: &Spec, octets: usize, template: &[u8], number: u32) -> Result<Loaded, PktgenError> {
+    let threads = u64::from(spec.threads.get());
     let mut loader = Loader::new(Embedded::Pktgen)
         .constant_u32("stream", spec.stream)
-        .constant_u64("limit", spec.limit.map_or(0, u64::from))
+        // A thread without packets of its own never runs its program.
+        .constant_u64("limit", limit_of(spec, number.into()).unwrap_or(0))
+        .constant_u64("offset", number.into())
+        .constant_u64("stride", threads)
         .constant_u64("omitted", spec.omitted.map_or(0, |sequence| sequence.saturating_add(1)))
         // Nanoseconds between packets in 1/1024.
-        .constant_u64("gap", spec.rate.map_or(0, |rate| (1_024_000_000_000 / u64::from(rate)).max(1)));
+        .constant_u64(
+            "gap",
+            spec.rate.map_or(0, |rate| (1_024_000_000_000 * threads / u64::from(rate)).max(1)),
+        );
     let mut ring: &[IpAddr] = &[];
     let template = |loader: Loader, rewritten: usize| {
         let mut constant = template.to_vec();
@@ -168,20 +199,27 @@ fn hardware_address(interface: &str) -> Result<[u8; 6], PktgenError> {
 /// State of a run that all its threads know.
 #[derive(Debug)]
 struct Shared {
-    /// The map `generators`, which the program writes.
-    position: MappedArray,
-    /// True if the sender is to end.
+    /// The maps `generators` of the threads, which their programs write.
+    positions: Vec<MappedArray>,
+    /// True if the senders are to end.
     stop: AtomicBool,
-    /// Readable after the sender's end.
+    /// The senders that have not ended.
+    under_way: AtomicU32,
+    /// Readable after the end of all senders, or of one that failed.
     done: EventFd,
 }
 
 impl Shared {
-    fn word(&self, word: usize) -> u64 {
-        self.position.load64(0, word).unwrap_or(0)
+    fn word(&self, thread: usize, word: usize) -> u64 {
+        self.positions.get(thread).and_then(|position| position.load64(0, word)).unwrap_or(0)
     }
 
-    /// Waits for the sender's end, at most for `longest`, or without a limit. Returns true if the sender has ended.
+    /// Returns the words of all threads.
+    fn words(&self, word: usize) -> impl Iterator<Item = u64> {
+        (0..self.positions.len()).map(move |thread| self.word(thread, word))
+    }
+
+    /// Waits for the senders' end, at most for `longest`, or without a limit. Returns true if they have ended, or one has failed.
     fn is_done(&self, longest: Option<Duration>) -> bool {
         let timeout = longest
             .map_or(PollTimeout::NONE, |longest| PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX));
@@ -189,54 +227,68 @@ impl Shared {
         poll(&mut events, timeout).is_ok_and(|readable| readable > 0)
     }
 
-    /// Ends the sender. A signal that comes before the system call has begun is lost; therefore it is repeated.
-    fn end(&self, sender: &JoinHandle<Result<Duration, PktgenError>>) {
+    /// Ends the senders. A signal that comes before the system call has begun is lost; therefore it is repeated.
+    fn end(&self, senders: &[Sender]) {
         self.stop.store(true, Ordering::Release);
         loop {
-            ffi::interrupt(sender);
-            if self.is_done(Some(LOOK)) {
+            let mut left = senders.iter().filter(|sender| !sender.is_finished()).peekable();
+            if left.peek().is_none() {
                 return;
             }
+            left.for_each(ffi::interrupt);
+            std::thread::sleep(LOOK);
         }
     }
 
-    /// Ends the sender as soon as `limit` packets are sent.
-    fn stop_at(&self, limit: u64, sender: &JoinHandle<Result<Duration, PktgenError>>) {
+    /// Ends the senders as soon as `limit` packets are sent.
+    fn stop_at(&self, limit: u64, senders: &[Sender]) {
         while !self.is_done(Some(LOOK)) {
-            if self.word(SENT) >= limit {
-                return self.end(sender);
+            if self.words(SENT).sum::<u64>() >= limit {
+                return self.end(senders);
             }
         }
     }
 }
 
-/// Marks the sender's end, also after a panic.
-struct Done(Arc<Shared>);
+/// A thread that sends. Its result is its processor time.
+type Sender = JoinHandle<Result<Duration, PktgenError>>;
+
+/// Marks a sender's end, also after a panic.
+struct Done {
+    shared: Arc<Shared>,
+    /// True if the sender has sent all that it is to send, or was stopped.
+    is_orderly: bool,
+}
 
 impl Drop for Done {
     fn drop(&mut self) {
-        // Fails only if the event's number is at its maximum; the event is then readable already.
-        let _ = self.0.done.write(1);
+        let is_last = self.shared.under_way.fetch_sub(1, Ordering::AcqRel) == 1;
+        if is_last || !self.is_orderly {
+            // Fails only if the event's number is at its maximum; the event is then readable already.
+            let _ = self.shared.done.write(1);
+        }
     }
 }
 
-/// The state that the sending thread owns.
+/// The state that a sending thread owns.
 struct Work {
     program: Loaded,
     frame: Vec<u8>,
     interface: u32,
     limit: Option<u64>,
     is_paced: bool,
+    /// The thread's number.
+    number: usize,
     shared: Arc<Shared>,
 }
 
 impl Work {
     /// Sends until the limit is reached or the run is stopped. Returns the processor time of this thread.
     fn run(self) -> Result<Duration, PktgenError> {
-        let _done = Done(self.shared.clone());
+        let mut done = Done { shared: self.shared.clone(), is_orderly: false };
         let mut before = 0;
         while !self.shared.stop.load(Ordering::Acquire) {
-            let sent = self.shared.word(SENT);
+            let sent = self.shared.word(self.number, SENT);
             let missing = self.limit.map(|limit| limit.saturating_sub(sent));
             if missing == Some(0) {
                 break;
@@ -246,12 +298,13 @@ impl Work {
                 .filter(|_| !self.is_paced)
                 .map_or(MOST_ROUNDS, |missing| u32::try_from(missing).unwrap_or(u32::MAX).min(MOST_ROUNDS));
             let ended = run_live(self.program.program(), &self.frame, self.interface, rounds)?;
-            let moved = self.shared.word(SENT) + self.shared.word(IDLE);
+            let moved = self.shared.word(self.number, SENT) + self.shared.word(self.number, IDLE);
             if ended == Ended::Completed && moved == before {
                 return Err(PktgenError::Stalled { sent });
             }
             before = moved;
         }
+        done.is_orderly = true;
         let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
             .map_err(|error| PktgenError::call("reading the processor time")(error.into()))?;
         Ok(now.into())
@@ -263,14 +316,14 @@ impl Work {
 pub struct Running {
     shared: Arc<Shared>,
     octets: usize,
-    sender: Option<Arc<JoinHandle<Result<Duration, PktgenError>>>>,
+    senders: Option<Arc<Vec<Sender>>>,
     watcher: Option<JoinHandle<()>>,
 }
 
 impl Running {
     /// Returns the packets sent so far.
     pub fn sent(&self) -> u64 {
-        self.shared.word(SENT)
+        self.shared.words(SENT).sum()
     }
 
     /// Returns the descriptor that is readable when the limit is reached or sending has failed.
@@ -299,30 +352,32 @@ impl Running {
     /// If the kernel refused to send.
     pub fn stop(mut self) -> Result<Sent, PktgenError> {
         let cpu = self.end()?;
-        let (first, last) = (self.shared.word(FIRST), self.shared.word(LAST));
+        let first = self.shared.words(FIRST).filter(|first| *first > 0).min().unwrap_or(0);
+        let last = self.shared.words(LAST).max().unwrap_or(0);
         let packets = self.sent();
         Ok(Sent {
             packets,
             octets: packets * self.octets as u64,
             duration: Duration::from_nanos(last.saturating_sub(first)),
             cpu,
-            idle: self.shared.word(IDLE),
+            idle: self.shared.words(IDLE).sum(),
         })
     }
 
     fn end(&mut self) -> Result<Duration, PktgenError> {
-        let Some(sender) = self.sender.take() else { return Ok(Duration::ZERO) };
-        self.shared.end(&sender);
-        // The watcher uses the sender's handle: its end comes first.
+        let Some(senders) = self.senders.take() else { return Ok(Duration::ZERO) };
+        self.shared.end(&senders);
+        // The watcher uses the senders' handles: its end comes first.
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
         }
-        match Arc::try_unwrap(sender).map(JoinHandle::join) {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            // No thread is left that holds the handle.
-            Err(_) => Ok(Duration::ZERO),
-        }
+        // No other thread is left that holds the handles.
+        let senders = Arc::try_unwrap(senders).unwrap_or_default();
+        let times = senders.into_iter().map(|sender| match sender.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        times.collect::<Vec<_>>().into_iter().sum()
     }
 }
 
@@ -342,7 +397,7 @@ pub struct Sent {
     pub octets: u64,
     /// The time from the first to the last packet.
     pub duration: Duration,
-    /// The processor time of the sending thread, in which the kernel may also carry the packets on.
+    /// The processor time of the sending threads, in which the kernel may also carry the packets on.
     pub cpu: Duration,
     /// Rounds in which no packet was due.
     pub idle: u64,

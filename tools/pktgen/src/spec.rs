@@ -3,7 +3,7 @@
 use crate::{PktgenError, XipFormat, headers};
 use sluice_bpf::layout::Stamp;
 use std::net::IpAddr;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 
 /// The octets of the stamp.
 pub(crate) const STAMP: usize = size_of::<Stamp>();
@@ -13,6 +13,9 @@ pub const FIRST_PORT: u16 = 1024;
 
 /// The most flows: the source ports from [`FIRST_PORT`] on.
 pub const MOST_FLOWS: u32 = 0x10000 - FIRST_PORT as u32;
+
+/// The most threads of a generator.
+pub const MOST_THREADS: u32 = 64;
 
 /// The most octets of a frame without its check sequence.
 pub const MOST_OCTETS: usize = 1514;
@@ -33,6 +36,8 @@ pub struct Spec {
     pub rate: Option<NonZeroU64>,
     /// The packets to send; without end if absent.
     pub limit: Option<NonZeroU64>,
+    /// The threads that send. Each sends every so many-th sequence number; between the numbers of two threads, packets may be reordered.
+    pub threads: NonZeroU32,
     /// The number of the stream, by which a sink knows the packets.
     pub stream: u32,
     /// The sequence number that is left out. Tests see by it that a sink finds a loss.
@@ -97,7 +102,18 @@ impl Spec {
 
     fn of(interface: &str, content: Content) -> Self {
         let (size, rate, limit, omitted, named_again) = Default::default();
-        Spec { interface: interface.into(), content, size, rate, limit, stream: 0, omitted, named_again }
+        let threads = NonZeroU32::MIN;
+        Spec {
+            interface: interface.into(),
+            content,
+            size,
+            rate,
+            limit,
+            threads,
+            stream: 0,
+            omitted,
+            named_again,
+        }
     }
 
     /// Returns the octets of each frame.

@@ -6,7 +6,7 @@ use sluice_bpf::layout::Tally;
 use sluice_lab::{Lab, LabOptions, until};
 use sluice_pktgen::{Content, Generator, PktgenError, Running, Sent, Sink, Spec, XipFormat, lost, permit};
 use std::io::Read;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 const PAIR: &str = "
@@ -81,6 +81,24 @@ fn every_packet_arrives_in_order() {
         let tally = tally(&sink, FEW);
         assert_eq!([tally.received, tally.expected, tally.octets], [FEW, FEW, FEW * octets], "{source}");
         assert_eq!([lost(&tally), tally.duplicates, tally.reordered, tally.late], [0; 4], "{source}");
+    }
+}
+
+#[test]
+fn threads_share_a_stream() {
+    let Some(lab) = pair("gen-threads") else { return };
+    for (stream, threads, rate) in [(1, 3, None), (2, 2, Some(20_000)), (3, 64, None)] {
+        let sink = sink(&lab, stream);
+        let threads = NonZeroU32::new(threads).unwrap();
+        let spec = spec("10.0.0.1", &["10.0.0.2"]);
+        let rate = rate.and_then(NonZeroU64::new);
+        // The number is no multiple of the threads', and less than a ring holds.
+        let limit = NonZeroU64::new(FEW - 1);
+        let sent = send_all(&lab, Spec { stream, threads, rate, limit, ..spec });
+        assert_eq!(sent.packets, FEW - 1);
+        let tally = tally(&sink, FEW - 1);
+        assert_eq!([tally.received, tally.expected], [FEW - 1; 2], "{threads} threads");
+        assert_eq!([lost(&tally), tally.duplicates, tally.late], [0; 3], "{threads} threads");
     }
 }
 

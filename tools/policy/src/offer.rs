@@ -1,7 +1,7 @@
 //! The words that can follow in a question, for completion.
 
 use crate::route::{PRESENT, PROPERTIES};
-use sluice_bgp::policy::vocabulary::{ORIGINS, ROUTE_TYPES};
+use sluice_bgp::policy::vocabulary::{ORIGINS, ROUTE_TYPES, VALIDATIONS};
 
 /// The list of the configuration whose entries are the neighbors.
 pub const NEIGHBORS: [&str; 3] = ["protocols", "bgp", "neighbor"];
@@ -33,13 +33,14 @@ pub fn following(words: &[String]) -> Vec<Offer> {
         "compare" => return vec![Offer::Policy],
         "origin" => return vec![Offer::Words(ORIGINS.to_vec())],
         "route-type" => return vec![Offer::Words(ROUTE_TYPES.to_vec())],
+        "validation" => return vec![Offer::Words(VALIDATIONS.to_vec())],
         _ if is_property(last) => return Vec::new(),
         _ => {}
     }
     let mut follow = Vec::new();
     let about_whom = subject.iter().position(|word| ["as", "compare"].contains(word));
     // A file has no properties, and a route's stand before the other words.
-    if about_whom.is_none() && subject[0].parse::<sluice_base::IpPrefix>().is_ok() {
+    if about_whom.is_none() && subject[0].parse::<sluice_base::AnyPrefix>().is_ok() {
         let fresh = |name: &&str| *name == PRESENT || !subject.contains(name);
         follow.extend(PROPERTIES.into_iter().chain([PRESENT]).filter(fresh));
     }

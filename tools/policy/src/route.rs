@@ -1,11 +1,11 @@
 //! A route in words: `10.1.0.0/16 as-path 65010 65020 community 65000:100 local-preference 100 med 5 next-hop 192.0.2.1`.
 
 use crate::subject::Subject;
-use sluice_base::{Asn, IpPrefix};
+use sluice_base::{AnyPrefix, Asn, IpPrefix};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::attributes::private::Private;
 use sluice_bgp::policy::RouteType;
-use sluice_bgp::policy::vocabulary::{ORIGINS, ROUTE_TYPES};
+use sluice_bgp::policy::vocabulary::{ORIGINS, ROUTE_TYPES, VALIDATIONS};
 use sluice_bgp::wire::attribute::{Flags, code};
 use sluice_policy::community::{Kind, Pattern, put};
 use sluice_policy::unknown;
@@ -14,7 +14,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// The properties of a route in words, in the order of error messages.
-pub(crate) const PROPERTIES: [&str; 15] = [
+pub(crate) const PROPERTIES: [&str; 16] = [
     "as-path",
     "community",
     "local-preference",
@@ -30,6 +30,7 @@ pub(crate) const PROPERTIES: [&str; 15] = [
     "group",
     "protocol",
     "route-type",
+    "validation",
 ];
 /// A further property, for the condition of the same name.
 pub(crate) const PRESENT: &str = "route-present";
@@ -57,7 +58,10 @@ pub fn parse(words: &[String]) -> Result<Subject, RouteError> {
     // A route that is one argument of a shell may have quotes around its lists.
     let words: Vec<&str> = words.into_iter().map(|word| word.trim_matches('"')).collect();
     let (prefix, mut rest) = words.split_first().ok_or(RouteError::Empty)?;
-    let parsed = IpPrefix::parse_subnet(prefix);
+    // Of an IP prefix, any address of the subnet will do.
+    let parsed = IpPrefix::parse_subnet(prefix)
+        .map(AnyPrefix::from)
+        .or_else(|error| if prefix.contains('-') { prefix.parse() } else { Err(error) });
     let parsed = parsed.map_err(|error| RouteError::Prefix((*prefix).into(), error.to_string()))?;
     let mut subject = Subject::new(parsed);
     let mut private = Private::default();
@@ -116,6 +120,7 @@ fn property(
             let types = [RouteType::External, RouteType::Internal, RouteType::Local];
             subject.route_type = types.get(place(ROUTE_TYPES)?).copied();
         }
+        "validation" => subject.validation = Some(place(VALIDATIONS)? as u32),
         _ => drop(subject.present.insert(read(name, value)?)),
     }
     Ok(())
@@ -197,7 +202,7 @@ mod tests {
     fn routes_are_read() {
         let text = "10.1.0.0/16 as-path \"65010 {65020 65030} 4200000000\" community 65000:100 no-export 1:2:3 rt:1:2 local-preference 200 \
                     med 5 origin egp next-hop 192.0.2.1 weight 7 tag 9 rib-distance 20 metric 3 neighbor 10.0.0.2 neighbor-as 65010 \
-                    group x protocol static route-type local route-present 10.0.0.0/8";
+                    group x protocol static route-type local validation invalid route-present 10.0.0.0/8";
         let subject = parse(&words(text)).expect("a route");
         let route = subject.running(Asn(65000));
         assert_eq!(path_of(&route), "65010 {65020 65030} 4200000000");

@@ -1,7 +1,8 @@
 //! A route under test: the attributes as BGP holds them, and the neighbor's properties.
 
-use sluice_base::{Asn, IpPrefix};
+use sluice_base::{AnyPrefix, Asn, IpPrefix};
 use sluice_bgp::attributes::canonical;
+use sluice_bgp::family::FamilyIndex;
 use sluice_bgp::policy::vocabulary::{self, VOCABULARY};
 use sluice_bgp::policy::{Context, PolicyRoute, RouteType};
 use sluice_bgp::wire::multiprotocol::NextHop;
@@ -9,14 +10,15 @@ use sluice_policy::community::{Kind, communities, text_of};
 use sluice_policy::program::{Fact, NextHop as NextHopAction};
 use sluice_policy::vocabulary::{Type, VariableId};
 use sluice_policy::{Edit, Route};
+use sluice_validation::VrpTable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// A route under test, before any policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Subject {
-    /// The prefix.
-    pub prefix: IpPrefix,
+    /// The prefix, of IP addresses or of XIDs.
+    pub prefix: AnyPrefix,
     /// The canonical octets of the attributes.
     pub octets: Vec<u8>,
     /// The next hop.
@@ -33,11 +35,15 @@ pub struct Subject {
     pub group: Option<String>,
     /// Prefixes to which the RIB has routes.
     pub present: BTreeSet<IpPrefix>,
+    /// The number of the validation state, in place of the state by payloads.
+    pub validation: Option<u32>,
+    /// The payloads that validate the origin; `None` if there are no data.
+    pub origins: Option<VrpTable>,
 }
 
 impl Subject {
     /// Makes a route of BGP without attributes other than those of a local route.
-    pub fn new(prefix: IpPrefix) -> Self {
+    pub fn new(prefix: AnyPrefix) -> Self {
         Subject {
             prefix,
             octets: canonical::local(Asn(0)).0,
@@ -48,6 +54,8 @@ impl Subject {
             neighbor_as: None,
             group: None,
             present: BTreeSet::new(),
+            validation: None,
+            origins: None,
         }
     }
 
@@ -63,10 +71,11 @@ impl Subject {
             protocol: &self.protocol,
             local_as,
             neighbor: self.neighbor.unwrap_or(unknown),
+            origins: self.origins.as_ref(),
         };
         let view = canonical::view(&self.octets, local_as);
         let next_hop = NextHop::new(self.next_hop.unwrap_or(unknown));
-        let route = PolicyRoute::new(self.prefix.into(), &self.octets, &view, next_hop, context);
+        let route = PolicyRoute::new(self.prefix, &self.octets, &view, next_hop, context);
         Running { route, subject: self, next_hop: None }
     }
 }
@@ -116,14 +125,17 @@ impl Running<'_> {
 }
 
 impl Route for Running<'_> {
-    fn prefix(&self) -> Option<IpPrefix> {
+    fn prefix(&self) -> Option<AnyPrefix> {
         self.route.prefix()
     }
 
     fn number(&self, variable: VariableId) -> Option<u32> {
         match variable {
             vocabulary::NEIGHBOR_AS => self.subject.neighbor_as,
-            vocabulary::FAMILY => Some(u32::from(matches!(self.subject.prefix, IpPrefix::V6(_)))),
+            vocabulary::FAMILY => {
+                FamilyIndex::with_id(self.subject.prefix.family()).map(|family| usize::from(family) as u32)
+            }
+            vocabulary::VALIDATION if self.subject.validation.is_some() => self.subject.validation,
             variable => self.route.number(variable),
         }
     }
@@ -131,7 +143,9 @@ impl Route for Running<'_> {
     fn number_is_in(&self, variable: VariableId, ranges: &[(u32, u32)]) -> bool {
         let is_in = |number: u32| ranges.iter().any(|(first, last)| (*first..=*last).contains(&number));
         match variable {
-            vocabulary::NEIGHBOR_AS | vocabulary::FAMILY => self.number(variable).is_some_and(is_in),
+            vocabulary::NEIGHBOR_AS | vocabulary::FAMILY | vocabulary::VALIDATION => {
+                self.number(variable).is_some_and(is_in)
+            }
             variable => self.route.number_is_in(variable, ranges),
         }
     }

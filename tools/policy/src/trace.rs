@@ -2,7 +2,7 @@
 
 use crate::explain::{Term, Walk, terms};
 use crate::subject::Subject;
-use sluice_base::{Asn, IpPrefix, RouterId};
+use sluice_base::{AnyPrefix, Asn, IpPrefix, RouterId};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::attributes::{ReceiveRules, Scan, Verdict};
 use sluice_bgp::batch::{Batch, Batches};
@@ -98,7 +98,7 @@ impl Tally {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
     /// The prefix.
-    pub prefix: IpPrefix,
+    pub prefix: AnyPrefix,
     /// The outcome of the policy.
     pub policy: Outcome,
     /// The outcome of the other policy.
@@ -191,7 +191,7 @@ fn rules(local_as: Asn, peer_as: Asn, four_octet_as: bool) -> ReceiveRules {
 /// Returns a route of a table; `None` if the attributes are malformed.
 fn of_table(prefix: IpPrefix, attributes: &[u8], local_as: Asn, peer_as: Asn) -> Option<Subject> {
     let mut plain = Vec::with_capacity(attributes.len());
-    let mut subject = Subject::new(prefix);
+    let mut subject = Subject::new(prefix.into());
     for attribute in Attributes::new(attributes, 0) {
         let attribute = attribute.ok()?;
         match (attribute.code, attribute.value) {
@@ -243,7 +243,7 @@ fn of_batch<P: FamilyKey>(batch: &Batch<P>, take: &mut impl FnMut(Subject)) {
     for change in batch.changes().iter().filter(|change| !change.is_withdrawal()) {
         let set = batch.sets().get(change.set as usize);
         if let (Some(prefix), Some(set)) = (change.prefix.as_ip(), set) {
-            let mut subject = Subject::new(prefix);
+            let mut subject = Subject::new(prefix.into());
             subject.octets = batch.octets(set).to_vec();
             subject.next_hop = set.next_hop.address.ip();
             take(subject);

@@ -74,6 +74,35 @@ policy in
 }
 
 #[test]
+fn routes_of_xids_have_prefixes_too() {
+    let (inside, outside) =
+        ("ad-a1000000000000000000000000000000000000b2", "ad-a2000000000000000000000000000000000000b2");
+    let mut configuration = configuration();
+    let lists = configuration["policy"]["prefix-list"].as_array_mut().unwrap();
+    lists.push(
+        json!({"name": "domains", "prefix": ["ad-a100000000000000000000000000000000000000/8 orlonger"]}),
+    );
+    let from =
+        json!({"prefix-list": ["domains"], "family": ["xid"], "principal": ["ad"], "prefix-length": ["160"]});
+    let statements = configuration["policy"]["policy-statement"].as_array_mut().unwrap();
+    statements
+        .push(json!({"name": "xids", "term": [{"name": "ours", "from": from, "then": {"accept": [null]}}]}));
+    let trial = Trial::read(&configuration).unwrap();
+    let ask = |prefix: &str| {
+        let words = ["xids", prefix].map(String::from);
+        trial.answer(&Question::parse(&words).unwrap(), None).unwrap()
+    };
+    let report = ask(inside);
+    assert_eq!(report.json["decision"], "accept", "{}", report.text);
+    assert!(report.text.contains(&format!("from prefix-list domains: yes ({inside})")), "{}", report.text);
+    assert!(report.text.contains("from principal ad: yes (ad)"), "{}", report.text);
+    assert_ne!(ask(outside).json["decision"], "accept");
+    let words = ["xids", "ad-a1"].map(String::from);
+    let error = trial.answer(&Question::parse(&words).unwrap(), None).unwrap_err().to_string();
+    assert!(error.contains("`ad-a1` is neither a prefix nor a file"), "{error}");
+}
+
+#[test]
 fn facts_are_named_with_their_answers() {
     let ask = |present: &str| ask(&format!("backup 10.1.0.0/16{present}"), None).unwrap();
     let report = ask(" route-present 203.0.113.0/24");

@@ -104,6 +104,8 @@ impl Link {
         match (self.relationship, side) {
             (Some(Relationship::Customer), 1) => Some(Relationship::Provider),
             (Some(Relationship::Provider), 1) => Some(Relationship::Customer),
+            (Some(Relationship::RouteServer), 1) => Some(Relationship::RouteServerClient),
+            (Some(Relationship::RouteServerClient), 1) => Some(Relationship::RouteServer),
             (said, _) => said,
         }
     }

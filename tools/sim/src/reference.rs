@@ -59,10 +59,15 @@ const NEXT_HOP: u8 = 3;
 /// routes have at least the same preference.
 const fn preference(neighbor: Relationship) -> u32 {
     match neighbor {
-        Relationship::Customer => PLAIN,
-        Relationship::Peer => 90,
+        Relationship::Customer | Relationship::RouteServerClient => PLAIN,
+        Relationship::Peer | Relationship::RouteServer => 90,
         Relationship::Provider => 80,
     }
+}
+
+/// Returns true if the neighbor is told routes that are for customers only (RFC 9234, section 5).
+const fn is_told_marked(neighbor: Relationship) -> bool {
+    matches!(neighbor, Relationship::Customer | Relationship::RouteServerClient)
 }
 
 /// The reference's view of the current network.
@@ -118,12 +123,11 @@ impl View<'_> {
             route.local_pref = PLAIN;
             let neighbor = description.neighbor_is(side);
             // RFC 9234, section 5, egress.
-            if matches!(neighbor, Some(Relationship::Peer | Relationship::Provider))
-                && best.only_to_customer.is_some()
-            {
+            let is_for_customers_only = best.only_to_customer.is_some();
+            if is_for_customers_only && neighbor.is_some_and(|neighbor| !is_told_marked(neighbor)) {
                 return None;
             }
-            if matches!(neighbor, Some(Relationship::Customer | Relationship::Peer)) {
+            if neighbor.is_some_and(|neighbor| is_told_marked(neighbor) || neighbor == Relationship::Peer) {
                 route.only_to_customer = route.only_to_customer.or(Some(asn));
             }
         }
@@ -167,15 +171,15 @@ impl View<'_> {
         if let Some(neighbor) = description.neighbor_is(side).filter(|_| !route.internal) {
             // RFC 9234, section 5, ingress.
             let leak = match neighbor {
-                Relationship::Customer => route.only_to_customer.is_some(),
+                Relationship::Customer | Relationship::RouteServerClient => route.only_to_customer.is_some(),
                 Relationship::Peer => route.only_to_customer.is_some_and(|marked| marked != peer),
-                Relationship::Provider => false,
+                Relationship::Provider | Relationship::RouteServer => false,
             };
             if leak {
                 return None;
             }
             route.local_pref = preference(neighbor);
-            if neighbor != Relationship::Customer {
+            if !is_told_marked(neighbor) {
                 route.only_to_customer = route.only_to_customer.or(Some(peer));
             }
         }

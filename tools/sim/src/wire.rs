@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 const HEADER: usize = 19;
+/// The type of ROUTE-REFRESH messages (RFC 2918).
+const ROUTE_REFRESH: u8 = 5;
 const MOST: usize = 4096;
 
 /// A route as in an UPDATE.
@@ -174,6 +176,10 @@ impl Wire {
             let Some(message) = rest.take(len).filter(|m| (HEADER..=MOST).contains(&m.len())) else {
                 return self.wrong.push(format!("a message of {len} octets"));
             };
+            // The marks of a route refresh (RFC 7313) say nothing about routes.
+            if message[18] == ROUTE_REFRESH {
+                continue;
+            }
             match (message[18] == 2).then(|| Update::read(&message[HEADER..])).flatten() {
                 Some(update) => self.take(update),
                 None => self.wrong.push(format!("not an UPDATE: {message:02x?}")),

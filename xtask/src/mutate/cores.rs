@@ -143,12 +143,14 @@ mutations! {
         "manager-import-starts-anew": "self.handle(now, Input::Adopt(spec), out);" => "let _ = spec;";
         "manager-stop-never-ends": "out.push(Output::AllStopped);" => "";
     }
+    "backoff.rs" {
+        "manager-backoff-never-grows": "self.0 = (wait * 2).min(Self::LONGEST);" => "";
+        "manager-backoff-unbounded": "self.0 = (wait * 2).min(Self::LONGEST);" => "self.0 = wait * 2;";
+        "manager-backoff-after-sound-life": "if lived >= Self::SOUND_LIFE { Self::FIRST }" => "if false { Self::FIRST }";
+    }
     "component.rs" {
-        "manager-backoff-never-grows": "self.backoff = (self.backoff * 2).min(Self::MAX_BACKOFF);" => "";
-        "manager-backoff-unbounded": "self.backoff = (self.backoff * 2).min(Self::MAX_BACKOFF);" => "self.backoff = self.backoff * 2;";
         "manager-trial-never-ends": "self.on_trial &= lived < CrashBudget::SOUND_LIFE;" => "";
         "manager-never-falls-back": "self.on_trial && self.budget.deaths() >= CrashBudget::ON_TRIAL" => "false";
-        "manager-backoff-after-sound-life": "if lived >= Self::SOUND_LIFE {\n            self.backoff = Self::FIRST_BACKOFF;" => "if false {\n            self.backoff = Self::FIRST_BACKOFF;";
     }
     "crash_budget.rs" {
         "manager-old-deaths-count": "now.saturating_since(*first) > Self::WITHIN" => "false";

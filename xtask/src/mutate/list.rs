@@ -33,37 +33,39 @@ mutations! {
     MUTATIONS in "bgp";
     "shard/decision.rs" {
         "decision-local-pref-inverted": "|c| Reverse(c.local_pref)" => "|c| c.local_pref";
-        "decision-path-length-skipped": "keep(&mut field, Elimination::PathLength, &mut lost, |c| c.path_length);" => "";
+        "decision-path-length-skipped": "keep(&mut field, Elimination::PathLength, lost, |c| c.path_length);" => "";
         "decision-path-length-inverted": "|c| c.path_length)" => "|c| Reverse(c.path_length))";
-        "decision-origin-skipped": "keep(&mut field, Elimination::Origin, &mut lost, |c| c.origin);" => "";
+        "decision-origin-skipped": "keep(&mut field, Elimination::Origin, lost, |c| c.origin);" => "";
         "decision-origin-inverted": "|c| c.origin)" => "|c| Reverse(c.origin))";
-        "decision-med-skipped": "keep_lowest_med(&mut field, self.rules.always_compare_med, &mut lost);" => "";
+        "decision-med-skipped": "keep_lowest_med(&mut field, self.rules.always_compare_med, lost);" => "";
         "decision-missing-med-best": "if self.missing_med_worst { u32::MAX } else { 0 }" => "0";
         "decision-med-never-of-all": "(compares_all || n.neighbor_as == neighbor_as)" => "(n.neighbor_as == neighbor_as)";
         "decision-med-inverted": "n.med < med" => "n.med > med";
         "decision-med-of-any-as": "(compares_all || n.neighbor_as == neighbor_as) && " => "";
-        "decision-external-skipped": "keep(&mut field, Elimination::External, &mut lost, |c| info(c).internal);" => "";
+        "decision-external-skipped": "keep(&mut field, Elimination::External, lost, |c| info(c).internal);" => "";
         "decision-external-inverted": "|c| info(c).internal)" => "|c| !info(c).internal)";
-        "decision-cost-skipped": "keep(&mut field, Elimination::InteriorCost, &mut lost, |c| c.cost);" => "";
+        "decision-cost-skipped": "keep(&mut field, Elimination::InteriorCost, lost, |c| c.cost);" => "";
         "decision-cost-inverted": "|c| c.cost)" => "|c| Reverse(c.cost))";
-        "decision-router-id-inverted": "|c| view(c).compared_id(info(c).router_id))" => "|c| Reverse(view(c).compared_id(info(c).router_id)))";
+        "decision-router-id-inverted": "Elimination::RouterId, &mut lost, id);" => "Elimination::RouterId, &mut lost, |c| Reverse(id(c)));";
         "decision-newcomer-overlooked": "loses(*new).is_some() && " => "";
         "decision-replaced-overlooked": "replaced.is_none_or(did_not_matter)" => "(replaced.is_none_or(did_not_matter) || true)";
         "decision-unreachable-used": "Resolution::Unreachable => Err(Elimination::NextHopUnreachable)," => "Resolution::Unreachable => Ok((set, 0)),";
         "decision-unconnected-used": "Resolution::Reachable { connected: false, .. }\n" => "Resolution::Reachable { connected: false, metric: sluice_base::Metric(u32::MAX) }\n";
     }
+    "shard/peer_in.rs" {
+        "deletion-never-begins": "self.stale = self.paths;" => "";
+        "deletion-generation-stays": "self.generation = self.generation.wrapping_add(1);" => "";
+    }
     "shard/mod.rs" {
-        "deletion-never-begins": "peer.stale = peer.paths;" => "";
-        "deletion-generation-stays": "peer.generation = peer.generation.wrapping_add(1);" => "";
         "deletion-skips-first-entry": "self.deletion.next = 0;" => "self.deletion.next = 1;";
         "rib-restart-forgotten": "self.rib = RibBranch::new(self.core.queue.end());" => "";
         "peer-that-left-holds-the-queue": "core.queue.trim(&mut core.entries, place, |id| freed.push(id));" => "core.queue.trim(&mut core.entries, place, |_| {});";
     }
     "shard/paths.rs" {
         "decide-attributes-do-not-count": "if self.best(id) != old {" => "if self.best(id).map(|n| n.peer) != old.map(|o| o.peer) {";
-        "deletion-counts-wrong": "peer.stale -= u32::from(path.generation != peer.generation);" => "";
-        "deletion-announced-again-is-stale": "core::mem::replace(&mut path.generation, generation) != generation" => "path.generation != generation";
-        "deletion-misses-announced-again": "known.stale -= u32::from(was_stale);" => "";
+        "deletion-counts-wrong": "peer.note_gone(path.generation);" => "";
+        "deletion-announced-again-is-stale": "core::mem::replace(&mut path.generation, generation);" => "path.generation;";
+        "deletion-misses-announced-again": "known.note_gone(generation_before);" => "";
         "withdrawal-ignored": "self.remove_path(id, position, provenance, out);" => "";
     }
     "shard/queue.rs" {
@@ -103,7 +105,7 @@ mutations! {
         "export-clients-hear-nothing-of-each-other": "(true, true) => self.between_clients," => "(true, true) => false,";
         "export-others-hear-nothing-of-clients": "(from_client, to_clients) => from_client || to_clients," => "(_, to_clients) => to_clients,";
         "export-no-export-ignored": "core.sets[path.set].view.reach >= reach" => "(core.sets[path.set].view.reach >= reach || true)";
-        "export-valley": "Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody," => "Some(Relationship::Peer | Relationship::Provider) => Reach::Customers,";
+        "export-valley": "Some(_) => Reach::Everybody," => "Some(_) => Reach::Customers,";
     }
     "shard/rib.rs" {
         "rib-hears-of-own-networks": "!path.peer.is_own()" => "true";
@@ -141,7 +143,7 @@ mutations! {
         "session-end-is-not-told": "cx.out.push(Output::Down(reason.clone()));" => "";
     }
     "session/mod.rs" {
-        "session-collision-both-lose": "(local, self.config.local_as) < (remote, open.asn())" => "local == remote && open.asn() == self.config.local_as";
+        "session-collision-both-lose": "(local, self.presented_as()) < (remote, open.asn())" => "local == remote && open.asn() == self.config.local_as";
     }
     "session/negotiation.rs" {
         "session-longer-hold-time": "open.hold_time.min(config.hold_time)" => "open.hold_time.max(config.hold_time)";
@@ -154,6 +156,7 @@ mutations! {
     RULE_MUTATIONS in "bgp";
     "shard/decision.rs" {
         "decision-originator-ignored": "view(c).compared_id(info(c).router_id)" => "info(c).router_id";
+        "decision-oldest-ignored": "stays.is_some_and(|stays| id(c) != stays)" => "false";
         "decision-cluster-list-skipped": "keep(&mut field, Elimination::ClusterList, &mut lost, |c| view(c).cluster_list_length);" => "";
     }
     "shard/groups.rs" {
@@ -165,6 +168,7 @@ mutations! {
         "pack-third-party-next-hop-lost": "if !(message.is_third_party && hop.keeps(field)) {" => "if true {";
     }
     "shard/export.rs" {
+        "export-other-as-hides-the-routers": "key.other_as.is_none_or(|other| other.hides_router_as)" => "true";
         "export-link-local-next-hop-inside": " || is_of_a_link;" => ";";
         "export-third-party-of-internal": "self.is_third_party = !key.internal && !originated && !from_inside;" => "self.is_third_party = !key.internal && !originated;";
         "export-non-transitive-communities-leave": "community[0] & NON_TRANSITIVE == 0" => "community[0] & NON_TRANSITIVE == 0 || true";
@@ -173,7 +177,7 @@ mutations! {
         "export-policys-next-hop-ignored": "NextHopRule::Address(_) => self.is_own = false," => "NextHopRule::Address(_) => {}";
     }
     "shard/exporter.rs" {
-        "export-large-routes-not-to-old-speakers": "most <= SURELY_FITS || self.fits_exactly(core, view, outcome, best)" => "most <= SURELY_FITS";
+        "export-large-routes-not-to-old-speakers": "most <= view.longest_message() - ADDED || self.fits_exactly(core, view, outcome, best)" => "most <= view.longest_message() - ADDED";
         "export-policy-answers-for-every-prefix": "if !policy.reads_prefix() {" => "if true {";
         "export-policy-changes-forgotten": "            policy.make(&mut route, &mut row.memory);\n" => "";
         "export-results-of-other-changes": "row.outcomes.iter().find(|(made, _)| *made == trace)" => "row.outcomes.iter().find(|(made, _)| made.len() == trace.len())";
@@ -277,6 +281,37 @@ mutations! {
         "session-progress-ignored": "Input::Written => {\n                if self.established().is_some() {" => "Input::Written => {\n                if false {";
         "reason-hidden-by-a-lost-connection": "reason.is_collision() || (says_nothing && known.is_some_and(DownReason::is_telling))" => "reason.is_collision()";
         "reason-wrong-as-unsaid": "if says != configured {" => "if says == configured {";
+    }
+    "shard/peer_in.rs" {
+        "restart-keeps-nothing": "self.overdue = if keeps { self.stale } else { self.paths };" => "self.overdue = self.paths;";
+        "restart-keeps-what-was-stale": "self.generation.wrapping_sub(generation) > self.keeps_stale as u16" => "!self.keeps_stale && generation != self.generation";
+    }
+    "shard/paths_out.rs" {
+        "paths-with-other-attributes-not-sent": "if again || !is_sent || due.contains(path)" => "if again || !is_sent";
+        "paths-withdrawn-never": "for path in sent.iter().filter(|path| !is_selected(path))" => "for path in sent.iter().filter(|path| !is_selected(path) && false)";
+    }
+    "shard/lanes.rs" {
+        "paths-without-a-bound": "if free < MOST_PATHS {" => "if free < u16::MAX {";
+        "paths-of-other-identifiers-replaced": "self.peer_of(path) == peer && self.lanes.id(entry, path.number) == Some(id)" => "self.peer_of(path) == peer && self.lanes.id(entry, path.number) <= Some(id)";
+    }
+    "session/negotiation.rs" {
+        "paths-in-the-wrong-direction": "if *send && config.add_path.receive.has(family)" => "if *receive && config.add_path.receive.has(family)";
+    }
+    "speaker/restart.rs" {
+        "restart-after-a-notification": "config.helper && *reason == DownReason::ConnectionLost" => "config.helper";
+        "restart-without-forwarding": "let lost = self.kept.without(restart.preserved);" => "let lost = Families::default();";
+    }
+    "speaker/filters.rs" {
+        "restart-advertises-at-once": "self.defers_export && self.identity.is_restarted" => "false";
+    }
+    "aggregate.rs" {
+        "aggregates-have-the-lowest-origin": "self.by_origin.last_key_value()?" => "self.by_origin.first_key_value()?";
+    }
+    "orf.rs" {
+        "filters-decide-by-the-last-match": "matching.min_by_key(" => "matching.max_by_key(";
+    }
+    "speaker/peers.rs" {
+        "restart-never-ends": "self.drop_stale(index, Families::only(*family), out);" => "";
     }
     "session/config.rs" {
         "send-hold-below-hold": ".max(hold + Duration::from_secs(1))" => "";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Flags with their help in the form of `--help` and manual pages: short form, name, value, help.
-pub const HELP: [(Option<char>, &str, Option<&str>, &str); 9] = [
+pub const HELP: [(Option<char>, &str, Option<&str>, &str); 10] = [
     (Some('j'), "json", None, "Print one JSON document instead of text, errors too"),
     (None, "no-pager", None, "Print all at once, also on a terminal"),
     (None, "no-color", None, "No colours, also on a terminal (as the variable NO_COLOR)"),
@@ -16,6 +16,7 @@ pub const HELP: [(Option<char>, &str, Option<&str>, &str); 9] = [
         Some("FOLDER"),
         "The router's run-time folder [env: SLUICE_RUN_DIR] [default: /run/sluice]",
     ),
+    (None, "element", Some("NUMBER"), "Ask the element with this number"),
     (Some('q'), "quiet", None, "No remarks beside the result"),
     (None, "watch", Some("SECONDS"), "Print anew every so often until interrupted"),
     (Some('h'), "help", None, "Print help"),
@@ -33,6 +34,8 @@ pub struct Flags {
     pub run_dir: PathBuf,
     /// The routing instance to ask; if absent, components without an instance are asked.
     pub instance: Option<String>,
+    /// The element of the cluster to ask; if absent, this machine's router is asked.
+    pub element: Option<u16>,
     /// Print anew every so often.
     pub watch: Option<Duration>,
     /// Only help is wanted.
@@ -49,6 +52,7 @@ impl Default for Flags {
             timeout: crate::connection::connect::DEADLINE,
             run_dir,
             instance: None,
+            element: None,
             watch: None,
             help: false,
             version: false,
@@ -89,6 +93,7 @@ pub fn take(args: &[String]) -> Result<(Flags, Vec<String>), Failure> {
             "--watch" => flags.watch = Some(seconds(name, &value()?)?),
             "--run-dir" => flags.run_dir = value()?.into(),
             "--instance" => flags.instance = Some(value()?),
+            "--element" => flags.element = Some(element(&value()?)?),
             "--json" => flags.wanted.json = true,
             "--no-pager" => flags.wanted.no_pager = true,
             "--no-color" => flags.wanted.no_color = true,
@@ -105,6 +110,30 @@ pub fn take(args: &[String]) -> Result<(Flags, Vec<String>), Failure> {
         }
     }
     Ok((flags, words))
+}
+
+/// Takes `element NUMBER` off the end of a line that reads or has an immediate effect: there it means the same as `--element NUMBER`. A path of
+/// the configuration may end like that.
+pub fn take_element(flags: &mut Flags, words: &mut Vec<String>) -> Result<(), Failure> {
+    let may_end = words.first().is_some_and(|first| ELEMENT_ROOTS.contains(&first.as_str()));
+    let is_path = words.get(1).is_some_and(|second| second == "configuration" || second == "running-config");
+    if let [.., word, number] = words.as_slice()
+        && word == "element"
+        && may_end
+        && !is_path
+    {
+        flags.element = Some(element(number)?);
+        words.truncate(words.len() - 2);
+    }
+    Ok(())
+}
+
+/// The first words of lines that may end with an element.
+const ELEMENT_ROOTS: [&str; 6] = ["show", "monitor", "explain", "status", "clear", "request"];
+
+fn element(text: &str) -> Result<u16, Failure> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| Failure::usage(format!("an element has a number from 1 to 65535, not `{text}`")))
 }
 
 fn seconds(name: &str, text: &str) -> Result<Duration, Failure> {
@@ -130,9 +159,18 @@ mod tests {
         assert!(flags.wanted.json && flags.wanted.quiet && !flags.help);
         assert_eq!((flags.timeout, flags.run_dir), (Duration::from_millis(2500), "/x".into()));
         assert_eq!(flags.instance.as_deref(), Some("red"));
+        let (mut flags, mut words) = taken("show bgp summary element 12").expect("right");
+        take_element(&mut flags, &mut words).expect("right");
+        assert_eq!((flags.element, words.join(" ").as_str()), (Some(12), "show bgp summary"));
+        for line in ["configure set cluster element 3", "show configuration cluster element 3", "element 3"] {
+            let (mut flags, mut words) = taken(line).expect("right");
+            take_element(&mut flags, &mut words).expect("right");
+            assert_eq!((flags.element, words.join(" ").as_str()), (None, line));
+        }
+        assert_eq!(taken("show --element 7 bgp").expect("right").0.element, Some(7));
         let (_, words) = taken("configure set x -4 --longer -- --json").expect("right");
         assert_eq!(words, ["configure", "set", "x", "-4", "--longer", "--json"]);
-        for line in ["x --timeout never", "x --timeout", "x --watch 0"] {
+        for line in ["x --timeout never", "x --timeout", "x --watch 0", "x --element 0", "x --element far"] {
             assert_eq!(taken(line).expect_err(line).status, Failure::USAGE);
         }
     }

@@ -26,16 +26,23 @@ pub enum Choice {
 
 /// Looks at the first word, which may be abbreviated.
 pub fn choose(args: &[String]) -> Result<Choice, Failure> {
+    let spellings = crate::packages::commands::spellings();
+    // `cluster drain 12` is a command of the operational mode, and `cluster init` is a tool.
+    let is_spelled = spellings.iter().any(|(from, _)| {
+        let mut words = from.split(' ');
+        args.len() > 1 && args.iter().take(2).all(|arg| words.next() == Some(arg))
+    });
     let tools: Vec<String> = Cli::command().get_subcommands().map(|c| c.get_name().to_string()).collect();
     // A tool's flags are its own: they are not looked at.
-    if args.first().is_some_and(|first| tools.contains(first) || first == "help") {
+    if !is_spelled && args.first().is_some_and(|first| tools.contains(first) || first == "help") {
         return Ok(match args[0].as_str() {
             "help" => Choice::Help(args[1..].to_vec()),
             _ => Choice::Tool,
         });
     }
-    let (flags, mut words) = flags::take(args)?;
-    match spelling::meaning(Mode::Operational, &words, &crate::packages::commands::spellings()) {
+    let (mut flags, mut words) = flags::take(args)?;
+    flags::take_element(&mut flags, &mut words)?;
+    match spelling::meaning(Mode::Operational, &words, &spellings) {
         Some(Meaning::Needless(why)) => return Ok(Choice::Needless(why)),
         Some(Meaning::Words(meant)) => words = meant,
         None => {}
@@ -120,7 +127,7 @@ fn insert(parent: clap::Command, command: &Command, depth: usize) -> clap::Comma
     let add = |mut child: clap::Command| {
         if last {
             child = child.about(command.help.clone()).args(arguments(command));
-            for (short, long, value, help) in flags::HELP.iter().take(7) {
+            for (short, long, value, help) in flags::HELP.iter().take(8) {
                 child = child.arg(flag(*short, (*long).to_string(), value.map(String::from), help));
             }
             child

@@ -2,6 +2,7 @@
 //! for completion.
 
 use crate::command_line::flags::Flags;
+use crate::components;
 use crate::connection::connect;
 use crate::connection::unmanaged::Unmanaged;
 use crate::output::Failure;
@@ -88,6 +89,10 @@ impl Session {
             None => connect::connect(&self.flags.run_dir, self.flags.timeout).await?,
         };
         self.unmanaged.replace(unmanaged);
+        let router = match self.flags.element {
+            Some(element) => components::at_element(&router, element, self.flags.timeout),
+            None => router,
+        };
         self.router.replace(Some(router.clone()));
         Ok(router)
     }

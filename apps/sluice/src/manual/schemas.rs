@@ -124,6 +124,7 @@ mod tests {
             include_str!("../../../../idl/rib.proto"),
             include_str!("../../../../components/bgp/idl/bgp.proto"),
             include_str!("../../../../components/cluster/idl/cluster.proto"),
+            include_str!("../../../../components/rpki/idl/rpki.proto"),
             include_str!("../../../../components/xip/idl/xip.proto"),
             include_str!("../../../../components/xip/idl/principal.proto"),
         ];

@@ -31,7 +31,7 @@ const MANAGER_SPELLINGS: [(&str, &str); 3] = [
 /// Returns other spellings for commands of the manager and of components.
 pub fn spellings() -> Vec<(&'static str, &'static str)> {
     let own = components::COMMANDS.iter().flat_map(|(_, own)| own.spellings.iter().copied());
-    MANAGER_SPELLINGS.into_iter().chain(own).collect()
+    MANAGER_SPELLINGS.into_iter().chain(components::ELEMENT_SPELLINGS).chain(own).collect()
 }
 
 /// Returns the component that implements a command in code, with its class.

@@ -1,6 +1,7 @@
 //! Every command in both forms, as text and as JSON, and every way of failing: the output matches its schema exactly.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod cluster;
 mod lines;
 mod packages;
 mod pktgen;
@@ -37,6 +38,7 @@ protocols {
     }
 }
 xip { interface right; principal hid; }
+rpki { cache near { address 10.1.0.2; } roa 192.0.2.0/24 65001; }
 cluster {
     element 1; interconnect right; key 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a;
     member 1 { role spare; } member 2 { role balancer; }
@@ -432,6 +434,7 @@ fn reports(router: &Router, seen: &mut BTreeSet<String>) {
     let all = String::from_utf8_lossy(&unpacked.stdout);
     assert!(all.contains("10.1.0.2") && !all.contains("hunter2"));
     seen.extend(["doctor".to_string(), "support-bundle".to_string()]);
+    cluster::all(seen);
     packages::all(seen);
     pktgen::packets(seen);
 }

@@ -1,6 +1,6 @@
 //! A router of many machines between FRR and BIRD: balancers, a switch, routers, and the control plane on the node `sluice`.
 
-use crate::router_lab::xip::{at, commit_at};
+use crate::router_lab::xip::{at, commit_at, run};
 use crate::router_lab::{RouterLab, SLUICE};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -36,6 +36,14 @@ const FAR: [&str; 2] = ["203.0.113.1", "2001:db8:b::1"];
 pub struct Shape {
     pub balancers: u16,
     pub routers: u16,
+    /// The servers of the store. With a store, routers get the control plane's routes, and have no static routes.
+    pub store: u16,
+    /// True if elements run the store themselves: the candidates for the control plane and the first router.
+    pub own_store: bool,
+    /// True with a second candidate for the control plane, on the node `c2`.
+    pub second: bool,
+    /// Routes that FRR and BIRD announce besides those of their hosts.
+    pub more: [u32; 2],
 }
 
 /// The nodes of the router.
@@ -49,7 +57,23 @@ impl Shape {
     }
 
     pub fn nodes(self) -> Vec<String> {
-        [self.balancer_nodes(), self.router_nodes(), vec!["sluice".into()]].concat()
+        [self.balancer_nodes(), self.router_nodes(), self.control_nodes()].concat()
+    }
+
+    /// Returns true if the routers get their routes through a store.
+    pub fn has_store(self) -> bool {
+        self.store > 0 || self.own_store
+    }
+
+    /// Returns the nodes of all elements, with the elements' numbers.
+    pub fn elements(self) -> Vec<(String, u16)> {
+        let balancers = self.balancer_nodes().into_iter().zip(BALANCERS..);
+        let routers = self.router_nodes().into_iter().zip(ROUTERS..);
+        balancers.chain(routers).chain(self.control_nodes().into_iter().zip(CONTROL..)).collect()
+    }
+
+    fn control_nodes(self) -> Vec<String> {
+        ["sluice", "c2"].into_iter().take(1 + usize::from(self.second)).map(String::from).collect()
     }
 
     /// Returns the balancer and the interface of an outer port: ports are spread over the balancers.
@@ -59,10 +83,14 @@ impl Shape {
 
     /// Returns the part of the configuration that all elements share.
     fn cluster(self, element: u16, interconnect: &str) -> String {
-        let member = |number: u16, role: &str| format!("member {number} {{ role {role}; }} ");
+        let member = |number: u16, role: &str| match self.own_store {
+            true => format!("member {number} {{ role {role}; address {}; }} ", inner(number)),
+            false => format!("member {number} {{ role {role}; }} "),
+        };
         let balancers = (0..self.balancers).map(|n| member(BALANCERS + n, "balancer"));
         let routers = (0..self.routers).map(|n| member(ROUTERS + n, "router"));
-        let members: String = balancers.chain(routers).chain([member(CONTROL, "control")]).collect();
+        let controls = (0..1 + u16::from(self.second)).map(|n| member(CONTROL + n, "control"));
+        let members: String = balancers.chain(routers).chain(controls).collect();
         let port = |number: u16| {
             let (balancer, interface) = self.outer(number);
             format!(
@@ -72,8 +100,15 @@ impl Shape {
         };
         let ports: String = (1..=2).map(port).collect();
         let key = "5a".repeat(32);
+        let endpoints: String =
+            (0..self.store).map(|number| format!("endpoint {}; ", server(number))).collect();
+        let store = match self.store {
+            0 if self.own_store => format!("store {{ member [ {ROUTERS} {CONTROL} {} ]; }}", CONTROL + 1),
+            0 => String::new(),
+            _ => format!("store {{ {endpoints} }}"),
+        };
         format!(
-            "cluster {{ element {element}; interconnect {interconnect}; key {key}; {members} {ports} }}\n"
+            "cluster {{ element {element}; interconnect {interconnect}; key {key}; {members} {ports} {store} }}\n"
         )
     }
 
@@ -87,7 +122,12 @@ impl Shape {
             text += &node(&format!("b{number}"), &config);
         }
         for number in 1..=self.routers {
-            let config = self.cluster(ROUTERS + number - 1, "eth0")
+            let config = self.cluster(ROUTERS + number - 1, "eth0");
+            if self.has_store() {
+                text += &node(&format!("r{number}"), &config);
+                continue;
+            }
+            let config = config
                 + "protocols { static { route 198.51.100.0/24 { next-hop 10.0.1.2; }\n\
                    route 203.0.113.0/24 { next-hop 10.0.2.2; }\n\
                    route 2001:db8:f::/48 { next-hop fd01::2; }\n\
@@ -99,9 +139,14 @@ impl Shape {
                    neighbor fd01::2 { peer-as 64501; connect-retry-time 1; }\n\
                    neighbor 10.0.2.2 { peer-as 64502; connect-retry-time 1; }\n\
                    neighbor fd02::2 { peer-as 64502; connect-retry-time 1; } } }\n";
-        text += &node("sluice", &(self.cluster(CONTROL, "eth0") + bgp));
+        for (number, name) in (0..).zip(self.control_nodes()) {
+            text += &node(&name, &(self.cluster(CONTROL + number, "eth0") + bgp));
+        }
         text += "[nodes.s]\ndaemon = 'switch'\n";
-        text += &outside();
+        text += &outside(self.more);
+        if self.store > 0 {
+            text += "[nodes.e]\n";
+        }
         let mut link = |a: &str, b: &str, more: &str| {
             text += &format!("[[links]]\na = '{a}'\nb = '{b}'\nxdp = true\n{more}");
         };
@@ -110,18 +155,31 @@ impl Shape {
             let addresses = format!("a_addresses = ['10.0.{port}.2/24', 'fd0{port}::2/64']\n");
             link(&format!("{node}:eth0"), &format!("b{balancer}:{interface}"), &addresses);
         }
+        let address = |element: u16| match self.has_store() {
+            false => String::new(),
+            true => format!("a_addresses = ['{}/24']\n", inner(element)),
+        };
         for number in 1..=self.balancers {
-            link(&format!("b{number}:in0"), &format!("s:b{number}"), "");
+            link(&format!("b{number}:in0"), &format!("s:b{number}"), &address(BALANCERS + number - 1));
         }
-        for node in self.router_nodes().iter().chain([&"sluice".to_owned()]) {
-            link(&format!("{node}:eth0"), &format!("s:{node}"), "");
+        for number in 1..=self.routers {
+            link(&format!("r{number}:eth0"), &format!("s:r{number}"), &address(ROUTERS + number - 1));
+        }
+        for (number, name) in (0..).zip(self.control_nodes()) {
+            link(&format!("{name}:eth0"), &format!("s:{name}"), &address(CONTROL + number));
+        }
+        if self.store > 0 {
+            let all: Vec<String> = (0..self.store).map(|number| format!("'{}/24'", server(number))).collect();
+            link("e:eth0", "s:e", &format!("a_addresses = [{}]\n", all.join(", ")));
         }
         text
     }
 }
 
-/// Returns FRR and BIRD with hosts behind.
-fn outside() -> String {
+/// Returns FRR and BIRD with hosts behind, and with more routes.
+fn outside([frr, bird]: [u32; 2]) -> String {
+    let of_frr: String = (0..frr).map(|n| format!("ip route {} blackhole\n", more_of_frr(n))).collect();
+    let of_bird: String = (0..bird).map(|n| format!("route {} blackhole; ", more_of_bird(n))).collect();
     let loopback = |hosts: &[&str]| {
         let width = |host: &str| if host.contains(':') { 128 } else { 32 };
         let all: Vec<String> = hosts.iter().map(|host| format!("'{host}/{}'", width(host))).collect();
@@ -130,7 +188,7 @@ fn outside() -> String {
     format!(
         "[nodes.frr]\ndaemon = 'frr'\nloopback = [{}]\nconfig = '''
 ip route 198.51.100.0/24 blackhole
-ipv6 route 2001:db8:f::/48 blackhole
+{of_frr}ipv6 route 2001:db8:f::/48 blackhole
 router bgp 64501
  bgp router-id 10.0.1.2
  no bgp ebgp-requires-policy
@@ -140,6 +198,7 @@ router bgp 64501
  neighbor fd01::1 timers connect 1
  address-family ipv4 unicast
   network 198.51.100.0/24
+  redistribute static
   no neighbor fd01::1 activate
  exit-address-family
  address-family ipv6 unicast
@@ -150,9 +209,9 @@ router bgp 64501
          [nodes.bird]\ndaemon = 'bird'\nloopback = [{}]\nconfig = '''
 router id 10.0.2.2;
 protocol device {{ }}
-protocol kernel {{ ipv4 {{ export all; }}; }}
+protocol kernel {{ ipv4 {{ export where net.len != 29; }}; }}
 protocol kernel {{ ipv6 {{ export all; }}; }}
-protocol static {{ ipv4; route 203.0.113.0/24 blackhole; }}
+protocol static {{ ipv4; route 203.0.113.0/24 blackhole; {of_bird}}}
 protocol static {{ ipv6; route 2001:db8:b::/48 blackhole; }}
 template bgp outside {{ connect delay time 1; connect retry time 1; error wait time 1, 2; }}
 protocol bgp sluice from outside {{
@@ -167,18 +226,77 @@ protocol bgp sluice6 from outside {{
     )
 }
 
+/// Returns one of FRR's further routes.
+pub fn more_of_frr(number: u32) -> String {
+    format!("{}/29", std::net::Ipv4Addr::from_bits(0x1400_0000 + number * 8))
+}
+
+/// Returns one of BIRD's further routes.
+pub fn more_of_bird(number: u32) -> String {
+    format!("{}/29", std::net::Ipv4Addr::from_bits(0x1c00_0000 + number * 8))
+}
+
+/// The servers of the store, on the node `e`.
+pub struct Store(Vec<Child>);
+
+/// Returns the address of an element on the interconnect.
+pub fn inner(element: u16) -> String {
+    format!("10.9.0.{element}")
+}
+
+/// Returns the address of a server, on the interconnect.
+pub fn server(number: u16) -> String {
+    format!("10.9.0.{}", 254 - number)
+}
+
+impl Store {
+    /// Starts the servers, with the data of earlier ones.
+    pub fn start(lab: &RouterLab, count: u16) -> Self {
+        let url = |number: u16, port: u16| format!("http://{}:{port}", server(number));
+        let all: Vec<String> = (0..count).map(|number| format!("e{number}={}", url(number, 2380))).collect();
+        let start = |number: u16| {
+            let mut command = lab.lab.command("e", "etcd").unwrap();
+            let (name, clients, peers) = (format!("e{number}"), url(number, 2379), url(number, 2380));
+            command.args(["--heartbeat-interval", "50", "--election-timeout", "500", "--log-level", "error"]);
+            command.args(["--name", &name, "--initial-cluster", &all.join(",")]);
+            command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
+            command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
+            command.arg("--data-dir").arg(lab.lab.dir("e").join(name));
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        Store((0..count).map(start).collect())
+    }
+
+    /// Kills a server.
+    pub fn kill(&mut self, lab: &RouterLab, number: u16) {
+        let server = &mut self.0[usize::from(number)];
+        lab.signal("-KILL", u64::from(server.id()));
+        server.wait().unwrap();
+    }
+}
+
 /// The router with its neighbors, converged.
 pub struct Network {
     pub lab: RouterLab,
+    pub store: Option<Store>,
     pub shape: Shape,
 }
 
 impl Network {
     pub fn up(shape: Shape) -> Self {
-        let lab = RouterLab::up(&shape.topology().parse().unwrap(), Path::new(SLUICE));
-        let network = Network { lab, shape };
+        Self::up_with(shape, Path::new(SLUICE))
+    }
+
+    /// Brings the router up with an executable.
+    pub fn up_with(shape: Shape, program: &Path) -> Self {
+        let lab = RouterLab::up(&shape.topology().parse().unwrap(), program);
+        let store = (shape.store > 0).then(|| Store::start(&lab, shape.store));
+        let network = Network { lab, store, shape };
+        if shape.own_store {
+            network.hand_out_certificates();
+        }
         network.until("BGP's sessions are up", |network| {
-            ["10.0.1.2", "fd01::2", "10.0.2.2", "fd02::2"].iter().all(|peer| network.lab.established(peer))
+            network.shape.control_nodes().iter().any(|node| network.has_sessions(node))
         });
         network.until("all elements are present", |network| {
             network
@@ -193,6 +311,28 @@ impl Network {
         network
     }
 
+    /// Makes the authority on the node `sluice`, and invites all other elements.
+    fn hand_out_certificates(&self) {
+        let done = |node: &str, words: &[&str]| {
+            let output = run(&self.lab, node, &[&["cluster"], words].concat());
+            assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+        };
+        let control = CONTROL.to_string();
+        done("sluice", &["init", &control, "--address", &inner(CONTROL)]);
+        for (node, number) in self.shape.elements().iter().filter(|(node, _)| node != "sluice") {
+            let file = self.lab.lab.dir(node).join("invitation").display().to_string();
+            done("sluice", &["invite", &number.to_string(), "--address", &inner(*number), "--into", &file]);
+            done(node, &["join", &file]);
+        }
+    }
+
+    /// Returns true if a candidate for the control plane has sessions with all neighbors.
+    pub fn has_sessions(&self, node: &str) -> bool {
+        let shown = at(&self.lab, node, &["show", "bgp", "neighbor"]);
+        let neighbors = shown["neighbors"].as_array().cloned().unwrap_or_default();
+        neighbors.len() == 4 && neighbors.iter().all(|neighbor| neighbor["state"] == "Established")
+    }
+
     /// Asks until it is so, for two minutes.
     pub fn until(&self, what: &str, mut so: impl FnMut(&Self) -> bool) {
         let is_so = sluice_lab::until(Duration::from_secs(120), || so(self));
@@ -203,7 +343,7 @@ impl Network {
                 ask(&["status"]),
                 ask(&["show", "cluster"]),
                 ask(&["show", "cluster", "neighbors"]),
-                ask(&["show", "cluster", "counters"]),
+                ask(&["show", "cluster", if self.shape.has_store() { "store" } else { "counters" }]),
                 self.lab.lab.log(node, "sluice")
             )
         };
@@ -233,6 +373,15 @@ impl Network {
         let counters = shown["counters"].as_array().cloned().unwrap_or_default();
         let of = counters.iter().filter(|counter| counter["by"] == by && counter["reason"] == reason);
         of.filter_map(|counter| sluice_load::wide(&counter["count"])).sum()
+    }
+
+    /// Returns a field of an element's view of the store.
+    pub fn stored(&self, node: &str, field: &str) -> String {
+        let shown = at(&self.lab, node, &["show", "cluster", "store"]);
+        match &shown[field] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
     }
 
     /// Commits statements on some nodes.

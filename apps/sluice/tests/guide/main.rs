@@ -97,6 +97,11 @@ fn cluster() {
 }
 
 #[test]
+fn rpki() {
+    follow("rpki.md", &["bird", "stayrtr"]);
+}
+
+#[test]
 fn own_protocol() {
     let root = folder().join("../..").canonicalize().unwrap();
     // Shared with the other packages that tests build: what was compiled once is not compiled again.

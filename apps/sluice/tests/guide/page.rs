@@ -54,7 +54,7 @@ pub fn read(text: &str) -> Result<Vec<Block>, (usize, String)> {
         }
         let words: Vec<&str> = info.split_whitespace().collect();
         match words.as_slice() {
-            ["conf" | "toml", path] => {
+            ["conf" | "json" | "toml", path] => {
                 let text = inner.iter().map(|(_, line)| format!("{line}\n")).collect();
                 blocks.push(Block { line: at, what: What::File { path: (*path).into(), text } });
             }

@@ -77,6 +77,8 @@ const OWN_HOST: Special = entry(
     )],
     &["delete xip host far"],
 );
+/// A payload for a prefix that this router announces itself: no policy asks.
+const OWN_ROA: Special = entry(&["set rpki roa 192.0.2.0/24 64501"], &["delete rpki roa 192.0.2.0/24 64501"]);
 const GROUP: Special = entry(
     &["set system user ann role read-only", "set system user ann group nogroup"],
     &["delete system user ann"],
@@ -115,6 +117,17 @@ const REDISTRIBUTE: Special = Special {
     told: STATICS,
     ..PLAIN
 };
+
+/// An aggregate to which no route contributes.
+const AGGREGATE: Special = entry(
+    &[
+        STRICT,
+        "set protocols bgp aggregate 172.16.0.0/12 summary-only",
+        "set protocols bgp aggregate 172.16.0.0/12 as-set",
+        "set protocols bgp aggregate 172.16.0.0/12 contributors strict",
+    ],
+    &["delete protocols bgp aggregate 172.16.0.0/12", "delete policy"],
+);
 
 /// Routes of all neighbors, and the router's own networks.
 const LEARNED: &[&str] = &["100.64.1.0/24", "100.64.2.0/24", "2001:db8:a::/48", "2001:db8:b::/48"];
@@ -180,6 +193,17 @@ pub const SPECIAL: &[(&str, Special)] = &[
                 &["delete protocols bgp network-policy", "delete policy"],
             )
         },
+    ),
+    ("protocols/bgp/aggregate/prefix", AGGREGATE),
+    ("protocols/bgp/aggregate/summary-only", AGGREGATE),
+    ("protocols/bgp/aggregate/as-set", AGGREGATE),
+    ("protocols/bgp/aggregate/contributors", AGGREGATE),
+    (
+        "protocols/bgp/aggregate-policy",
+        strict(
+            &[STRICT, "set protocols bgp aggregate-policy strict"],
+            &["delete protocols bgp aggregate-policy", "delete policy"],
+        ),
     ),
     (
         "protocols/bgp/neighbor/export",
@@ -326,10 +350,42 @@ pub const SPECIAL: &[(&str, Special)] = &[
         ),
     ),
     ("cluster/port/interface", value("out9")),
+    (
+        "cluster/store/endpoint/address",
+        entry(&["set cluster store endpoint 10.77.1.9"], &["delete cluster store endpoint 10.77.1.9"]),
+    ),
+    (
+        "cluster/store/endpoint/port",
+        entry(
+            &["set cluster store endpoint 10.77.1.9 port 2380"],
+            &["delete cluster store endpoint 10.77.1.9"],
+        ),
+    ),
+    ("cluster/member/address", value("10.77.1.9")),
+    (
+        "cluster/store/member",
+        entry(
+            &["set cluster member 1 address 10.77.1.9", "set cluster store member 1"],
+            &["delete cluster store member 1", "delete cluster member 1 address"],
+        ),
+    ),
+    ("cluster/store/name", value("other")),
+    ("cluster/store/origin", value("static")),
     ("cluster/port/mac", value("02:00:00:00:01:09")),
     ("cluster/port/address", value("10.77.9.1/24")),
     ("protocols/bgp/local-as", Special { value: Some("64499"), down: &NEIGHBORS, ..PLAIN }),
     ("protocols/bgp/router-id", value("10.0.0.99")),
+    ("rpki/cache/name", entry(&["set rpki cache b address 10.2.0.78"], &["delete rpki cache b"])),
+    ("rpki/cache/address", value("10.2.0.79")),
+    ("rpki/cache/local-address", value("10.2.0.1")),
+    ("rpki/roa/prefix", OWN_ROA),
+    ("rpki/roa/as", OWN_ROA),
+    (
+        "rpki/roa/max-length",
+        entry(&["set rpki roa 192.0.2.0/24 64501 max-length 26"], &["delete rpki roa 192.0.2.0/24 64501"]),
+    ),
+    ("rpki/filter/name", entry(&["set rpki filter b as 64998"], &["delete rpki filter b"])),
+    ("rpki/filter/prefix", value("192.0.2.0/24")),
     ("protocols/bgp/cluster-id", value("10.0.0.99")),
     ("protocols/bgp/threads", value("1")),
     (
@@ -396,6 +452,16 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ),
     ("protocols/bgp/neighbor/multihop", value("2")),
     (
+        "protocols/bgp/neighbor/prefix-filter-send",
+        entry(
+            &[
+                "set policy prefix-list all prefix \"0.0.0.0/0 orlonger\"",
+                "set protocols bgp neighbor 10.1.0.2 prefix-filter-send all",
+            ],
+            &["delete protocols bgp neighbor 10.1.0.2 prefix-filter-send", "delete policy"],
+        ),
+    ),
+    (
         "protocols/bgp/neighbor/ttl-security",
         Special {
             value: Some("true"),
@@ -405,6 +471,7 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ),
     ("protocols/bgp/neighbor/route-reflector-client", Special { on: Some(INNER4), ..PLAIN }),
     ("protocols/bgp/neighbor/allow-as-in", value("1")),
+    ("protocols/bgp/neighbor/add-path/send", value("all")),
     ("protocols/bgp/neighbor/next-hop-self", Special { on: Some(INNER4), ..PLAIN }),
     (
         "protocols/bgp/neighbor/ipv4-unicast/enabled",

@@ -63,6 +63,9 @@ fn write_out(node: &Node, path: &str, statements: &mut Vec<String>) {
             }
         }
         NodeKind::LeafList(_) => {}
+        // A default inside would make the container exist.
+        NodeKind::Container { presence: true }
+            if !BASE.iter().any(|line| line.starts_with(&format!("{path} "))) => {}
         NodeKind::Container { .. } => {
             for child in &node.children {
                 write_out(child, &format!("{path} {}", child.name), statements);

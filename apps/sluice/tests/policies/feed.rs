@@ -10,6 +10,7 @@ use sluice_bgpsim::wire::as_path::{AS_SEQUENCE, AS_SET};
 use sluice_bgpsim::wire::attribute::{code, put_header};
 use sluice_bgpsim::wire::{MessageType, header};
 use sluice_bgpsim::workload::Families;
+use sluice_load::RoutingTable;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 const TRACE: &str = "data/bgp/updates/rrc15.updates.20100227.1600.gz";
@@ -140,10 +141,20 @@ pub fn distinct(address: Ipv4Addr, number: u32) -> Vec<u8> {
     route(address, &attributes, Ipv4Addr::from(0x2c00_0000 | (number % FLOODED) << 8))
 }
 
-/// Returns a route of its own: 45.0.x.0/24.
+/// Returns a route of its own, to a network of a block for private use (RFC 1918): no table of the Internet has it.
 pub fn single(address: Ipv4Addr, number: u32) -> (Ipv4Prefix, Vec<u8>) {
-    let first = Ipv4Addr::from(0x2d00_0000 | number << 8);
+    let first = Ipv4Addr::from(0x0a00_0000 | number << 8);
     (format!("{first}/24").parse().unwrap(), route(address, &Attributes::default(), first))
+}
+
+/// Returns the messages that announce the IPv4 routes of a table, one message for each run of routes with equal paths.
+pub fn table(table: &RoutingTable, address: Ipv4Addr) -> Vec<u8> {
+    let mut made = Stream::default();
+    for run in table.v4.chunk_by(|a, b| a.path == b.path) {
+        let prefixes: Vec<IpPrefix> = run.iter().map(|announcement| announcement.prefix).collect();
+        voice(address).announce(&Attributes::of_path(&run[0].path), &prefixes, &mut made);
+    }
+    made.octets(0..made.len()).to_vec()
 }
 
 fn route(address: Ipv4Addr, attributes: &Attributes, first: Ipv4Addr) -> Vec<u8> {

@@ -14,6 +14,7 @@ mod network;
 mod pair;
 mod peer;
 mod proof;
+mod refilter;
 #[path = "../router_lab/mod.rs"]
 mod router_lab;
 mod view;
@@ -38,5 +39,12 @@ fn filters_of_bird() {
 fn a_flood_of_distinct_attributes_delays_nobody_else() {
     if router_lab::possible() {
         flood::run();
+    }
+}
+
+#[test]
+fn a_changed_policy_touches_the_routes_whose_outcome_changes() {
+    if router_lab::possible() {
+        refilter::run();
     }
 }

@@ -30,6 +30,12 @@ pub struct Peer {
     output: Vec<u8>,
     /// The routes that the router has announced and not withdrawn.
     pub routes: Routes,
+    /// The prefixes that the router has announced, again and again included.
+    pub announced: usize,
+    /// The withdrawn prefixes.
+    pub withdrawn: usize,
+    /// The router's ROUTE-REFRESH messages.
+    pub refreshes: usize,
     /// True after the End-of-RIB marker.
     pub is_complete: bool,
 }
@@ -79,6 +85,9 @@ impl Peer {
             input: vec![],
             output: vec![],
             routes: Routes::new(),
+            announced: 0,
+            withdrawn: 0,
+            refreshes: 0,
             is_complete: false,
         })
     }
@@ -117,7 +126,8 @@ impl Peer {
                     any = true;
                 }
                 MessageType::Notification => panic!("{}: NOTIFICATION {:?}", self.address, frame.body),
-                MessageType::Open | MessageType::Keepalive | MessageType::RouteRefresh => {}
+                MessageType::RouteRefresh => self.refreshes += 1,
+                MessageType::Open | MessageType::Keepalive => {}
             }
             rest = &rest[frame.len()..];
         }
@@ -130,12 +140,14 @@ impl Peer {
         self.is_complete |= update.is_empty();
         for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET) {
             self.routes.remove(&prefix.unwrap());
+            self.withdrawn += 1;
         }
         let announced = Nlri::<Ipv4Prefix>::new(update.nlri, update.nlri_offset);
         let mut attributes = None;
         for prefix in announced {
             let said = attributes.get_or_insert_with(|| words.of(self.view.describe(update.attributes)));
             self.routes.insert(prefix.unwrap(), Arc::clone(said));
+            self.announced += 1;
         }
     }
 }
@@ -154,7 +166,7 @@ pub fn wait<'p>(peers: impl IntoIterator<Item = &'p Peer>, longest: Duration) {
 /// The neighbor's OPEN. Without a hold time nobody has to send KEEPALIVEs.
 fn open(role: Role, address: Ipv4Addr) -> Open {
     let asn = Asn(role.asn());
-    let mut capabilities = vec![Capability::unicast(AFI_IPV4)];
+    let mut capabilities = vec![Capability::unicast(AFI_IPV4), Capability::RouteRefresh];
     if role.width() == Width::Four {
         capabilities.push(Capability::FourOctetAs(asn));
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each of the test programs asks some of them
 
 pub mod bird;
+pub mod table;
 pub mod xdp;
 pub mod xip;
 
@@ -80,7 +81,7 @@ pub struct RouterLab {
     pub lab: Lab,
     /// Words before a command on the router's node that must see the router's view; mostly empty.
     pub enter: Vec<String>,
-    program: PathBuf,
+    pub program: PathBuf,
 }
 
 impl RouterLab {

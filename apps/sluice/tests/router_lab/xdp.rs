@@ -100,6 +100,14 @@ pub fn counted(lab: &RouterLab, interface: &str, reason: &str) -> u64 {
     counts.map(|count| sluice_load::wide(&count["packets"]).unwrap()).sum()
 }
 
+/// Returns the link-layer address of an interface of the router.
+pub fn station(lab: &RouterLab, interface: &str) -> [u8; 6] {
+    let link = lab.lab.exec("sluice", "ip", ["-o", "link", "show", interface]).unwrap();
+    let address = link.split_once("link/ether ").unwrap().1.split(' ').next().unwrap();
+    let octets: Vec<u8> = address.split(':').map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect();
+    octets.try_into().unwrap()
+}
+
 /// Returns the reasons for which the kernel forwards packets of a family (`ipv4`, `ipv6`) that the first interface receives.
 pub fn off(lab: &RouterLab, family: &str) -> String {
     port(lab, "eth0")[format!("received_{family}")].to_string()

@@ -3,15 +3,15 @@
 //! visible effect.
 
 use crate::feed::{FEED, feed_of};
-use crate::router_lab::{Count, RouterLab, SLUICE, alone, possible, routes};
+use crate::router_lab::table::subject;
+use crate::router_lab::{Count, RouterLab, alone, possible, routes};
 use crate::traffic::{Drops, Traffic};
 use sluice_base::IpPrefix;
 use sluice_lab::Topology;
-use sluice_load::{Announcement, RoutingTable, source, wide};
+use sluice_load::{Announcement, RoutingTable, wide};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Processes in the order in which they are killed.
@@ -20,7 +20,7 @@ const VICTIMS: [&str; 4] = ["bgp", "rib", "fea", "manager"];
 const WITHDRAWN: usize = 500;
 /// Prefixes that packets are sent to, of each family.
 const TARGETS: usize = 1000;
-/// Routes where a full table is too much: with an executable that is not optimised, or without a real table.
+/// Routes of both families where a full table is too much.
 const SMALL: (usize, usize) = (20_000, 5_000);
 /// How long a full table may take to arrive everywhere, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -53,21 +53,6 @@ b = 'host:sluice'
 a_addresses = ['10.2.0.1/24', '2001:db8:2::1/64']
 b_addresses = ['10.2.0.2/24', '2001:db8:2::2/64']
 ";
-
-/// Names the optimized executable, and asks for the Internet's table. `make test-long` sets it.
-const LONG: &str = "SLUICE_LONG";
-
-/// Returns the executable and the table to test with: the Internet's table where `SLUICE_LONG` names an optimized executable, else
-/// a small one and the executable of the test.
-fn subject() -> (PathBuf, RoutingTable) {
-    let small = || (PathBuf::from(SLUICE), source::generate().thinned(SMALL.0, SMALL.1));
-    let Some(program) = std::env::var_os(LONG) else { return small() };
-    if source::shared_folder().is_none() {
-        sluice_testkit::skipped("no table in the shared data");
-        return small();
-    }
-    (program.into(), source::find(None).unwrap().0)
-}
 
 /// The announcements of the feed: permanent routes, and routes withdrawn while a process is dead.
 struct Plan {
@@ -138,7 +123,7 @@ fn every_process_killed_at_full_table() {
     }
     let begin = Instant::now();
     let say = |what: String| println!("[{:6.1} s] {what}", begin.elapsed().as_secs_f64());
-    let (program, table) = subject();
+    let (program, table) = subject(SMALL);
     let plan = Plan::of(&table);
     let targets = plan.targets();
     let mut topology: Topology = TOPOLOGY.parse().unwrap();

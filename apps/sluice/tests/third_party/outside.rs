@@ -12,8 +12,15 @@ fn a_generated_component_is_built_started_and_removed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let packages = folder.path().join("packages");
-    let written = Command::new("cargo")
-        .args(["run", "--quiet", "--locked", "-p", "xtask", "--", "new-component", "drifter", "--into"])
+    // Of the whole workspace, whose crates are built: of one package, cargo would build them again with fewer features.
+    let ready = Command::new("cargo")
+        .args(["build", "--quiet", "--locked", "--workspace", "--bin", "xtask"])
+        .current_dir(&root)
+        .output()
+        .unwrap();
+    assert!(ready.status.success(), "{}", text(&ready));
+    let written = Command::new(Path::new(crate::router::SLUICE).with_file_name("xtask"))
+        .args(["new-component", "drifter", "--into"])
         .arg(&packages)
         .current_dir(&root)
         .output()

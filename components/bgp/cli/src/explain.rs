@@ -6,12 +6,13 @@
 mod cause;
 
 use crate::idl::bgp::v1 as pb;
-use crate::routes::{attributes, path_json};
+use crate::routes::{attributes, path_json, sender, share};
 use serde_json::{Value, json};
-use sluice_base::{AnyPrefix, IpPrefix};
+use sluice_base::{AnyPrefix, Asn, IpPrefix};
 use sluice_console::{Call, Failure, Output, addr};
 use sluice_policy_test::explain::Explanation;
 use sluice_policy_test::{Subject, Trial, report};
+use sluice_validation::{AnyVrp, Validity, VrpTable};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::manager::v1 as manager;
@@ -91,7 +92,7 @@ async fn running(call: &Call<'_>) -> Option<Value> {
 }
 
 impl Answers {
-    /// Returns the steps of a neighbor's policies on a path. Trials of policies know IP prefixes only: for XIDs, no steps are shown.
+    /// Returns the steps of a neighbor's policies on a path.
     fn steps(
         &self,
         neighbor: &str,
@@ -102,18 +103,34 @@ impl Answers {
         let (Some(trial), Some(known)) = (&self.policies, self.neighbors.get(neighbor)) else {
             return Vec::new();
         };
-        let (Ok(address), Some(prefix)) = (neighbor.parse::<IpAddr>(), self.prefix.ip()) else {
-            return Vec::new();
-        };
+        let Ok(address) = neighbor.parse::<IpAddr>() else { return Vec::new() };
         let names = if is_import { &known.import } else { &known.export };
         let present = self.bgp.present.iter().filter_map(|net| IpPrefix::try_from(net).ok());
         let subject = Subject {
             present: present.collect(),
             octets: canonical.to_vec(),
             next_hop: path.next_hop.parse().ok(),
-            ..Subject::new(prefix)
+            origins: self.bgp.validated.then(|| VrpTable::new(self.covering())),
+            ..Subject::new(self.prefix)
         };
         trial.chain(names, address, subject)
+    }
+
+    /// Iterates over the validated ROA payloads that cover the prefix.
+    fn covering(&self) -> impl Iterator<Item = AnyVrp> + '_ {
+        self.bgp.payloads.iter().filter_map(|payload| {
+            let prefix = IpPrefix::try_from(payload.net.as_ref()?).ok()?;
+            AnyVrp::new(prefix, u8::try_from(payload.max_length).ok()?, Asn(payload.asn))
+        })
+    }
+
+    /// Returns the payloads that cover the prefix, in words.
+    fn payloads(&self) -> String {
+        let all: Vec<String> = self.covering().map(|payload| payload.to_string()).collect();
+        match all.is_empty() {
+            true => "no payload covers the prefix".into(),
+            false => all.join(", "),
+        }
     }
 
     /// Returns the steps of import policies on the received attributes of a path.
@@ -131,11 +148,13 @@ impl Answers {
     fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.prefix, self.cause());
         for path in &self.bgp.paths {
-            let from = if path.neighbor.is_empty() { "this router" } else { &path.neighbor };
-            text.push_str(&format!("from {from}: {}\n", standing(path)));
+            text.push_str(&format!("from {}: {}\n", sender(path), standing(path)));
             let came = path.received.as_deref().unwrap_or(path);
             text.push_str(&format!("  as it came: next hop {}\n", came.next_hop));
             attributes(came, "    ", &mut text);
+            if self.bgp.validated || path.validation != Validity::Unknown.name() {
+                text.push_str(&format!("  origin {}: {}\n", path.validation, self.payloads()));
+            }
             self.put_steps(&self.import_steps(path), &path.neighbor, &mut text);
             if path.received.is_some() && path.rejected_by.is_empty() {
                 text.push_str(&format!("  after import: next hop {}\n", path.next_hop));
@@ -149,6 +168,7 @@ impl Answers {
                 ));
             }
         }
+        self.put_aggregates(&mut text);
         for dropped in &self.bgp.dropped {
             text.push_str(&format!("from {}: dropped: {}\n", dropped.neighbor, dropped.cause));
         }
@@ -173,12 +193,30 @@ impl Answers {
                 if export.cause.is_empty() { "sent".into() } else { format!("not sent: {}", export.cause) };
             text.push_str(&format!("to {}: {verdict}\n", export.neighbor));
             self.put_steps(&self.export_steps(export), &export.neighbor, &mut text);
-            if let Some(path) = &export.path {
-                text.push_str(&format!("  as sent: next hop {}\n", path.next_hop));
+            for path in export.path.iter().chain(&export.others) {
+                let path_id = path.path_id.map_or_else(String::new, |id| format!(" as path {id}"));
+                text.push_str(&format!("  as sent{path_id}: next hop {}\n", path.next_hop));
                 attributes(path, "    ", &mut text);
             }
         }
         text
+    }
+
+    /// Appends the contributors of the aggregate of this prefix, and the part of the prefix in aggregates of shorter ones.
+    fn put_aggregates(&self, text: &mut String) {
+        let (number, named) = (self.bgp.contributors, &self.bgp.contributing);
+        if number > 0 {
+            let more = if named.len() < number as usize { ", ..." } else { "" };
+            text.push_str(&format!("aggregate of {number} contributors: {}{more}\n", named.join(", ")));
+        }
+        for aggregate in &self.bgp.aggregates {
+            let standing = match (aggregate.contributes, aggregate.summary_only) {
+                (false, _) => "does not contribute",
+                (true, false) => "contributes",
+                (true, true) => "contributes, and is not announced beside it (summary-only)",
+            };
+            text.push_str(&format!("aggregate {}: the route {standing}\n", aggregate.prefix));
+        }
     }
 
     fn put_steps(&self, steps: &[(String, Explanation)], neighbor: &str, text: &mut String) {
@@ -207,7 +245,8 @@ impl Answers {
         let exports = self.bgp.exports.iter().map(|export| {
             json!({
                 "neighbor": export.neighbor, "sent": export.cause.is_empty(), "cause": export.cause,
-                "path": export.path.as_ref().map(path_json), "policies": steps(self.export_steps(export)),
+                "path": export.path.as_ref().map(path_json), "others": export.others.iter().map(path_json).collect::<Vec<_>>(),
+                "policies": steps(self.export_steps(export)),
             })
         });
         let dropped = |dropped: &pb::Dropped| json!({ "neighbor": dropped.neighbor, "cause": dropped.cause });
@@ -224,14 +263,22 @@ impl Answers {
         json!({
             "prefix": self.prefix.to_string(), "cause": self.cause(), "paths": paths.collect::<Vec<_>>(),
             "dropped": self.bgp.dropped.iter().map(dropped).collect::<Vec<_>>(), "rib": rib.collect::<Vec<_>>(), "kernel": kernel.collect::<Vec<_>>(),
-            "exports": exports.collect::<Vec<_>>(),
+            "exports": exports.collect::<Vec<_>>(), "validated": self.bgp.validated,
+            "aggregates": self.bgp.aggregates.iter().map(|aggregate| json!({
+                "prefix": aggregate.prefix, "summary_only": aggregate.summary_only, "contributes": aggregate.contributes,
+            })).collect::<Vec<_>>(),
+            "contributors": self.bgp.contributors, "contributing": self.bgp.contributing,
+            "payloads": self.covering().map(|payload| json!({
+                "prefix": payload.prefix().to_string(), "max_length": payload.max_length(), "asn": payload.asn().0,
+            })).collect::<Vec<_>>(),
         })
     }
 }
 
 /// Describes the standing of a path.
 fn standing(path: &pb::Path) -> String {
-    let stale = if path.stale { " (of a lost session)" } else { "" };
+    let share = share(path);
+    let stale = if path.stale { format!("{share} (of a lost session)") } else { share };
     match (path.best, path.rejected_by.as_str()) {
         (true, _) => format!("best{stale}"),
         (false, "") if path.reason.is_empty() => format!("not the best{stale}"),
@@ -247,9 +294,13 @@ fn hops(forwarding: Option<&common::Forwarding>) -> String {
         common::ForwardingKind::Reject => "reject".into(),
         common::ForwardingKind::Local => "to this host".into(),
         common::ForwardingKind::NextHops => {
-            let hop = |hop: &common::NextHop| match &hop.gateway {
-                Some(gateway) => format!("via {}", addr(Some(gateway))),
-                None => "on its interface".into(),
+            let is_weighted = forwarding.next_hops.iter().any(|hop| hop.weight > 1);
+            let hop = |hop: &common::NextHop| {
+                let way = match &hop.gateway {
+                    Some(gateway) => format!("via {}", addr(Some(gateway))),
+                    None => "on its interface".into(),
+                };
+                if is_weighted { format!("{way} weight {}", hop.weight.max(1)) } else { way }
             };
             forwarding.next_hops.iter().map(hop).collect::<Vec<_>>().join(", ")
         }

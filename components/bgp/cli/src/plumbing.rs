@@ -208,7 +208,15 @@ mod tests {
             refiltered_entries: 12,
             refiltering: 1,
         };
-        let table = pb::Table { family, prefixes: 2, attribute_sets: 1, in_rib: 2, stale: 0, queued: 7 };
+        let table = pb::Table {
+            family,
+            prefixes: 2,
+            attribute_sets: 1,
+            in_rib: 2,
+            stale: 0,
+            queued: 7,
+            multipath: 0,
+        };
         let stages = Stages::of(&plumbing, &[table], &[up, down]);
         let expected = "ipv4
   Adj-RIB-In      3 paths of 1 neighbor; 0 stale

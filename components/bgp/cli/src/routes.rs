@@ -130,6 +130,8 @@ pub fn path_json(p: &pb::Path) -> Value {
         "large_communities": p.large_communities, "extended_communities": p.extended_communities,
         "atomic_aggregate": p.atomic_aggregate, "aggregator": p.aggregator, "weight": p.weight, "tags": p.tags,
         "rib_distance": p.rib_distance, "blackhole": p.blackhole, "rejected_by": p.rejected_by,
+        "validation": p.validation, "path_id": p.path_id, "multipath_weight": p.multipath_weight,
+        "left_out": p.left_out,
         "received": p.received.as_ref().map(|came| json!({
             "next_hop": came.next_hop, "as_path": came.as_path, "origin": came.origin, "med": came.med,
             "local_pref": came.local_pref, "communities": came.communities,
@@ -150,7 +152,7 @@ fn widths(family: common::Family) -> (usize, usize) {
 fn heading(family: common::Family) -> String {
     let (net, hop) = widths(family);
     format!(
-        "*: best, s: stale, !: next hop not reachable\n  {:<net$} {:<hop$} {:>5} {:>10} AS path and origin (i, e, ?)\n",
+        "*: best, =: used beside the best, s: stale, !: next hop not reachable\n  {:<net$} {:<hop$} {:>5} {:>10} AS path and origin (i, e, ?)\n",
         "prefix", "next hop", "pref", "MED"
     )
 }
@@ -164,6 +166,7 @@ fn lines(route: &pb::Route, family: common::Family) -> String {
         let mark = match (p.stale, p.best, p.resolution.as_str()) {
             (true, ..) => 's',
             (_, true, _) => '*',
+            _ if p.multipath_weight.is_some() => '=',
             (_, _, "unreachable") => '!',
             _ => ' ',
         };
@@ -189,7 +192,7 @@ fn lines(route: &pb::Route, family: common::Family) -> String {
 fn detail(route: &pb::Route) -> String {
     let mut text = format!("{}\n", prefix_text(route.net.as_ref()));
     for p in &route.paths {
-        let from = if p.neighbor.is_empty() { "this router" } else { &p.neighbor };
+        let from = sender(p);
         let standing = match (p.best, p.reason.is_empty()) {
             (true, _) => "best".to_string(),
             (false, true) => "not the best".to_string(),
@@ -197,7 +200,8 @@ fn detail(route: &pb::Route) -> String {
             (false, false) => format!("rejected on import: {}", p.rejected_by),
         };
         let stale = if p.stale { ", stale" } else { "" };
-        text.push_str(&format!("  from {from} ({standing}{stale})\n"));
+        let share = share(p);
+        text.push_str(&format!("  from {from} ({standing}{share}{stale})\n"));
         text.push_str(&format!(
             "    next hop {} ({}, interior cost {})\n",
             p.next_hop, p.resolution, p.interior_cost
@@ -221,6 +225,24 @@ fn detail(route: &pb::Route) -> String {
         }
     }
     text
+}
+
+/// Describes the part of a path in forwarding, to follow its standing in the decision.
+pub fn share(p: &pb::Path) -> String {
+    match (p.multipath_weight, p.left_out.as_str()) {
+        (Some(weight), _) => format!("; used with weight {weight}"),
+        (None, "") => String::new(),
+        (None, why) => format!("; not used beside the best: {why}"),
+    }
+}
+
+/// Returns the sender of a path: the neighbor, with the path identifier if the neighbor may send several paths.
+pub fn sender(p: &pb::Path) -> String {
+    match (p.neighbor.as_str(), p.path_id) {
+        ("", _) => "this router".into(),
+        (neighbor, None) => neighbor.into(),
+        (neighbor, Some(id)) => format!("{neighbor} path {id}"),
+    }
 }
 
 /// Appends the attributes that paths have by name.

@@ -46,7 +46,7 @@ pub async fn summary(client: &pb::BgpClient, out: &mut Output) -> Result<(), Fai
             .map(|t| {
                 json!({
                     "family": family(t.family), "prefixes": t.prefixes, "attribute_sets": t.attribute_sets,
-                    "in_rib": t.in_rib, "stale": t.stale, "queued": t.queued,
+                    "in_rib": t.in_rib, "multipath": t.multipath, "stale": t.stale, "queued": t.queued,
                 })
             })
             .collect();

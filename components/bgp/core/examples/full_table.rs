@@ -197,6 +197,8 @@ fn main() {
     println!("feed: {} MB; {feeds} feeds, {receivers} receivers", streams[0].len() >> 20);
 
     let identity = Identity {
+        started: Instant::ZERO,
+        is_restarted: false,
         local_as: Asn(65001),
         router_id: RouterId(1),
         seed: 7,

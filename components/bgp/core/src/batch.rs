@@ -16,6 +16,9 @@ use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
 /// A prefix as a latency profile notes it: the prefix, true if it is withdrawn, and the event.
 pub type Traced = (IpPrefix, bool, Provenance);
 
+/// The most paths that a shard stores of one neighbor and one prefix. A neighbor could otherwise fill the memory with one prefix.
+pub const MOST_PATHS: u16 = 64;
+
 /// An attribute set in a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchSet {
@@ -51,16 +54,19 @@ pub enum DropCause {
     Malformed,
     /// A bound on prefixes is exceeded: new prefixes are ignored.
     MaximumPrefixes,
+    /// The neighbor has as many paths of the prefix as a neighbor may have (RFC 7911): further paths are ignored.
+    TooManyPaths,
 }
 
 impl DropCause {
     /// All causes.
-    pub const ALL: [DropCause; 5] = [
+    pub const ALL: [DropCause; 6] = [
         DropCause::Loop,
         DropCause::Reflected,
         DropCause::Leak,
         DropCause::Malformed,
         DropCause::MaximumPrefixes,
+        DropCause::TooManyPaths,
     ];
 }
 
@@ -74,6 +80,12 @@ impl fmt::Display for DropCause {
             DropCause::Leak => "a leak by its ONLY_TO_CUSTOMER (RFC 9234, section 5)",
             DropCause::Malformed => "malformed attributes (RFC 7606); `show events` has the UPDATE",
             DropCause::MaximumPrefixes => "maximum-prefixes is exceeded, and new prefixes are ignored",
+            DropCause::TooManyPaths => {
+                return write!(
+                    f,
+                    "more than {MOST_PATHS} paths of the prefix (RFC 7911), and further paths are ignored"
+                );
+            }
         })
     }
 }
@@ -115,13 +127,21 @@ pub struct Batch<P> {
     sets: Vec<BatchSet>,
     arena: Vec<u8>,
     changes: Vec<Change<P>>,
+    /// The path identifiers of the changes, in a session in which the peer sends several paths of a prefix (RFC 7911); empty in others.
+    path_ids: Vec<u32>,
     /// The events that the changes came from: each with the number of changes up to its end.
     events: Vec<(u32, Provenance)>,
 }
 
 impl<P> Default for Batch<P> {
     fn default() -> Self {
-        Batch { sets: Vec::new(), arena: Vec::new(), changes: Vec::new(), events: Vec::new() }
+        Batch {
+            sets: Vec::new(),
+            arena: Vec::new(),
+            changes: Vec::new(),
+            path_ids: Vec::new(),
+            events: Vec::new(),
+        }
     }
 }
 
@@ -159,6 +179,19 @@ impl<P: Copy> Batch<P> {
         self.changes.push(Change { prefix, set });
     }
 
+    /// Adds a change of one of several paths of a prefix. All changes of a batch have a path identifier, or none has.
+    #[inline]
+    pub fn push_path(&mut self, prefix: P, path_id: Option<u32>, set: u32) {
+        self.push(prefix, set);
+        self.path_ids.extend(path_id);
+    }
+
+    /// Returns the path identifier of the change at a position; `None` in a session without them.
+    #[inline]
+    pub fn path_id(&self, position: usize) -> Option<u32> {
+        self.path_ids.get(position).copied()
+    }
+
     /// Says that all changes since the last call came from this event.
     pub fn end_event(&mut self, provenance: Provenance) {
         let end = self.changes.len() as u32;
@@ -174,7 +207,9 @@ impl<P: Copy> Batch<P> {
 
     /// Forgets the changes since the last event: the rest of an UPDATE turned out bad. Its set stays, and nothing has it.
     pub fn drop_event(&mut self) {
-        self.changes.truncate(self.event_end() as usize);
+        let end = self.event_end() as usize;
+        self.changes.truncate(end);
+        self.path_ids.truncate(end);
     }
 
     /// The sets.
@@ -207,6 +242,7 @@ impl<P: Copy> Batch<P> {
         self.sets.clear();
         self.arena.clear();
         self.changes.clear();
+        self.path_ids.clear();
         self.events.clear();
     }
 }
@@ -340,5 +376,11 @@ mod tests {
         batch.drop_event();
         batch.end_event(Provenance::NONE);
         assert_eq!((batch.changes(), batch.events()), (&[good][..], &[(1, Provenance::NONE)][..]));
+        batch.clear();
+        batch.push_path(1, Some(7), good.set);
+        batch.end_event(Provenance::NONE);
+        batch.push_path(1, Some(8), good.set);
+        batch.drop_event();
+        assert_eq!([0, 1].map(|position| batch.path_id(position)), [Some(7), None]);
     }
 }

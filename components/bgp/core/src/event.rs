@@ -1,7 +1,7 @@
 //! Every text and reason that BGP can report. The core emits events; whoever drives it logs and counts them.
 
 use crate::attributes::AttributeError;
-use crate::family::FamilyIndex;
+use crate::family::{Families, FamilyIndex};
 use crate::state::State;
 use crate::wire::Notification;
 use crate::wire::notification::{cease, code};
@@ -162,6 +162,17 @@ pub enum PeerEvent {
         /// The number of UPDATEs.
         count: u64,
     },
+    /// The neighbor may restart: its routes of these families stay while its session is down (RFC 4724).
+    Restarts(Families),
+    /// The neighbor did not announce its routes of these families again in time; those that stayed are removed.
+    RestartTookTooLong(Families),
+    /// A ROUTE-REFRESH message about a family has no effect.
+    RefreshIgnored(FamilyIndex, RefreshIgnored),
+    /// The neighbor's outbound route filter of a family is removed, because an entry is malformed, or entries are ignored because there are
+    /// too many.
+    BadFilter(FamilyIndex),
+    /// The neighbor did not announce its routes of these families again in time after it had begun to; the others are removed (RFC 7313).
+    RefreshTookTooLong(Families),
     /// The neighbor is refused: there are too many.
     TooManyNeighbors,
     /// A route is not announced to it, for the first time in this session: its attributes do not fit in a message.
@@ -177,6 +188,27 @@ pub enum PeerEvent {
         /// Nothing is announced.
         export: bool,
     },
+}
+
+/// The reason why a ROUTE-REFRESH message has no effect (RFC 7313, sections 4 and 5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum RefreshIgnored {
+    /// The end of a refresh that did not begin.
+    EndWithoutBegin,
+    /// The beginning of a refresh before the End-of-RIB marker that the neighbor promised.
+    BeforeEndOfRib,
+    /// The message subtype is unknown.
+    Subtype(u8),
+}
+
+impl fmt::Display for RefreshIgnored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RefreshIgnored::EndWithoutBegin => f.write_str("end of a route refresh that did not begin"),
+            RefreshIgnored::BeforeEndOfRib => f.write_str("beginning of a route refresh before End-of-RIB"),
+            RefreshIgnored::Subtype(subtype) => write!(f, "ROUTE-REFRESH with the unknown subtype {subtype}"),
+        }
+    }
 }
 
 /// A bound on prefixes, and the count that comes near or exceeds the bound.
@@ -248,6 +280,11 @@ impl Event {
             PeerEvent::EndOfRib(_) => "bgp.session.end-of-rib",
             PeerEvent::NoNextHop(_) => "bgp.session.no-next-hop",
             PeerEvent::Malformed { .. } | PeerEvent::MoreMalformed { .. } => "bgp.update.malformed",
+            PeerEvent::Restarts(_) => "bgp.restart.begin",
+            PeerEvent::RestartTookTooLong(_) => "bgp.restart.too-long",
+            PeerEvent::RefreshIgnored(..) => "bgp.refresh.ignored",
+            PeerEvent::RefreshTookTooLong(_) => "bgp.refresh.too-long",
+            PeerEvent::BadFilter(_) => "bgp.filter.bad",
             PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
             PeerEvent::TooLarge => "bgp.route.too-large",
             PeerEvent::MaximumPrefixes(..) => "bgp.neighbor.maximum-prefixes",
@@ -277,6 +314,19 @@ impl fmt::Display for Event {
             PeerEvent::MoreMalformed { of: None, count } => {
                 write!(f, "{count} more malformed UPDATEs of other kinds")
             }
+            PeerEvent::Restarts(families) => {
+                write!(f, "{} routes stay while the neighbor may restart", Names(*families))
+            }
+            PeerEvent::RestartTookTooLong(families) => {
+                write!(f, "{} routes that were not announced again in time are removed", Names(*families))
+            }
+            PeerEvent::RefreshIgnored(family, why) => write!(f, "{family}: ignored: {why} (RFC 7313)"),
+            PeerEvent::BadFilter(family) => {
+                write!(f, "{family}: the outbound route filter has malformed or too many entries (RFC 5291)")
+            }
+            PeerEvent::RefreshTookTooLong(families) => {
+                write!(f, "{} routes are removed: a route refresh did not end in time", Names(*families))
+            }
             PeerEvent::TooManyNeighbors => f.write_str("too many neighbors"),
             PeerEvent::TooLarge => f.write_str(
                 "a route is not announced: too large for a message; `show bgp neighbor` counts the others",
@@ -287,6 +337,18 @@ impl fmt::Display for Event {
                 WithoutPolicy { import: *import, export: *export }.fmt(f)
             }
         }
+    }
+}
+
+/// The names of families, in order.
+struct Names(Families);
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, family) in self.0.iter().enumerate() {
+            write!(f, "{}{family}", if place > 0 { ", " } else { "" })?;
+        }
+        Ok(())
     }
 }
 

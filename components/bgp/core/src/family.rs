@@ -291,6 +291,9 @@ impl Default for FamilyCodes {
 pub struct Families(ByFamily<bool>);
 
 impl Families {
+    /// The empty set.
+    pub const NONE: Families = Families(ByFamily([false; COUNT]));
+
     /// The set of all families.
     pub const ALL: Families = Families(ByFamily([true; COUNT]));
 

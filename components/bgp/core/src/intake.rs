@@ -56,6 +56,8 @@ pub struct Reading {
     pub reader: Reader,
     /// The id of the newest UPDATE.
     pub provenance: Provenance,
+    /// Octets of the longest message that the peer may send: more than 4,096 if this router offered that (RFC 8654, section 4).
+    pub longest_message: usize,
 }
 
 /// The intake of one connection.
@@ -75,7 +77,9 @@ pub struct Intake {
 impl Intake {
     /// The intake of a connection whose session is up, and of which the beginning of a message was read elsewhere.
     pub fn resumed(reading: Reading, pending: Vec<u8>) -> Self {
-        Intake { framer: Framer::with(pending), reading: Some(reading), ..Intake::default() }
+        let mut intake = Intake { framer: Framer::with(pending), ..Intake::default() };
+        intake.open(reading);
+        intake
     }
 
     /// Returns the beginning of an incomplete message.
@@ -85,6 +89,7 @@ impl Intake {
 
     /// The session is up: UPDATEs are good from now on.
     pub fn open(&mut self, reading: Reading) {
+        self.framer.allow(reading.longest_message);
         self.reading = Some(reading);
     }
 

@@ -5,6 +5,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod aggregate;
 pub mod attributes;
 pub mod batch;
 pub mod endpoints;
@@ -16,7 +17,9 @@ mod index;
 pub mod intake;
 #[cfg(feature = "labels")]
 pub mod labels;
+pub mod local_as;
 mod octets;
+pub mod orf;
 pub mod policy;
 pub mod reader;
 pub mod relationship;

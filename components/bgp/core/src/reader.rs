@@ -10,7 +10,9 @@ use crate::family::FamilyIndex;
 use crate::table::{Sharded, Spread};
 use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop};
 use crate::wire::notification::{code, update as subcode};
-use crate::wire::{Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, Update, WireError, header};
+use crate::wire::{
+    Expected, Frame, HEADER_LEN, HeaderError, MAX_MESSAGE_LEN, Nlri, Notification, Update, WireError, header,
+};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
@@ -49,16 +51,29 @@ pub struct Remarks {
 }
 
 /// Cuts the stream of one connection into messages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Framer {
     pending: Vec<u8>,
     taken: bool,
+    /// Octets of the longest message.
+    longest: usize,
+}
+
+impl Default for Framer {
+    fn default() -> Self {
+        Framer::with(Vec::new())
+    }
 }
 
 impl Framer {
     /// Makes a reader with the beginning of a message.
     pub fn with(pending: Vec<u8>) -> Self {
-        Framer { pending, taken: false }
+        Framer { pending, taken: false, longest: MAX_MESSAGE_LEN }
+    }
+
+    /// Takes messages of up to `longest` octets from now on (RFC 8654).
+    pub const fn allow(&mut self, longest: usize) {
+        self.longest = longest;
     }
 
     /// Returns the beginning of an incomplete message.
@@ -76,7 +91,7 @@ impl Framer {
         if !self.pending.is_empty() {
             return self.join(input);
         }
-        let frame = header::frame(input)?;
+        let frame = header::frame_within(input, self.longest)?;
         match &frame {
             Some(frame) => *input = &input[frame.len()..],
             None => {
@@ -92,11 +107,11 @@ impl Framer {
     fn join<'s>(&'s mut self, input: &mut &[u8]) -> Result<Option<Frame<'s>>, HeaderError> {
         self.fill(HEADER_LEN, input);
         // A whole header tells the message's length; `frame` checks that it is in range.
-        if header::frame(&self.pending)?.is_none() && self.pending.len() >= HEADER_LEN {
+        if header::frame_within(&self.pending, self.longest)?.is_none() && self.pending.len() >= HEADER_LEN {
             let len = u16::from_be_bytes([self.pending[16], self.pending[17]]);
             self.fill(len.into(), input);
         }
-        let frame = header::frame(&self.pending)?;
+        let frame = header::frame_within(&self.pending, self.longest)?;
         self.taken = frame.is_some();
         Ok(frame)
     }
@@ -269,6 +284,7 @@ impl Reader {
         }
     }
 
+    /// Reads withdrawn prefixes, with path identifiers if the peer sends several paths of a prefix (RFC 7911, section 5).
     #[inline(never)]
     fn withdraw<P: Sharded>(
         &mut self,
@@ -276,17 +292,31 @@ impl Reader {
         wanted: bool,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
-        for prefix in nlri {
-            let prefix = prefix?;
+        if self.rules.add_path.has(P::INDEX) {
+            self.withdraw_paths(nlri.with_path_ids().map(identified), wanted, batches)
+        } else {
+            self.withdraw_paths(nlri.map(unidentified), wanted, batches)
+        }
+    }
+
+    fn withdraw_paths<P: Sharded>(
+        &mut self,
+        nlri: impl Iterator<Item = Result<(Option<u32>, P), WireError>>,
+        wanted: bool,
+        batches: &mut [Batches],
+    ) -> Result<(), WireError> {
+        for path in nlri {
+            let (path_id, prefix) = path?;
             if wanted {
                 self.counters.withdrawn += 1;
                 let batch = P::batch_mut(&mut batches[self.spread.table(prefix)]);
-                batch.push(prefix, Change::<P>::WITHDRAWN);
+                batch.push_path(prefix, path_id, Change::<P>::WITHDRAWN);
             }
         }
         Ok(())
     }
 
+    /// Reads announced prefixes, with path identifiers if the peer sends several paths of a prefix (RFC 7911, section 5).
     fn announce<P: Sharded>(
         &mut self,
         nlri: Nlri<'_, P>,
@@ -294,9 +324,23 @@ impl Reader {
         good: Result<(&Scan<'_>, NextHop), DropCause>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
+        if self.rules.add_path.has(P::INDEX) {
+            self.announce_paths(nlri.with_path_ids().map(identified), wanted, good, batches)
+        } else {
+            self.announce_paths(nlri.map(unidentified), wanted, good, batches)
+        }
+    }
+
+    fn announce_paths<P: Sharded>(
+        &mut self,
+        nlri: impl Iterator<Item = Result<(Option<u32>, P), WireError>>,
+        wanted: bool,
+        good: Result<(&Scan<'_>, NextHop), DropCause>,
+        batches: &mut [Batches],
+    ) -> Result<(), WireError> {
         self.sets.fill(None);
-        for prefix in nlri {
-            let prefix = prefix?;
+        for path in nlri {
+            let (path_id, prefix) = path?;
             if !wanted {
                 continue;
             }
@@ -313,7 +357,7 @@ impl Reader {
                 },
                 Err(cause) => Change::<P>::dropped(cause),
             };
-            P::batch_mut(&mut batches[table]).push(prefix, set);
+            P::batch_mut(&mut batches[table]).push_path(prefix, path_id, set);
         }
         Ok(())
     }
@@ -349,6 +393,16 @@ impl Reader {
         let alone = update.withdrawn.is_empty() && update.nlri.is_empty() && scan.mp_reach.is_none();
         self.rules.codes.family(unreach.afi, unreach.safi).filter(|_| alone)
     }
+}
+
+/// Returns a path with its identifier.
+fn identified<P>(path: Result<(u32, P), WireError>) -> Result<(Option<u32>, P), WireError> {
+    path.map(|(id, prefix)| (Some(id), prefix))
+}
+
+/// Returns the one path of a prefix.
+fn unidentified<P>(prefix: Result<P, WireError>) -> Result<(Option<u32>, P), WireError> {
+    prefix.map(|prefix| (None, prefix))
 }
 
 /// RFC 4271, section 6.3, and RFC 7606, section 5.3: prefixes that cannot be read end the session.

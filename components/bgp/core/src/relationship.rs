@@ -1,6 +1,7 @@
 //! Business relationships with external neighbors: BGP roles (RFC 9234), and the preferences of Gao and
 //! Rexford ("Stable Internet Routing Without Global Coordination", 2001).
 //!
+//! * Route servers and their clients have roles of their own; a route server's routes count as a peer's routes.
 //! * In: LOCAL_PREF follows the relationship, so that a customer's route wins over a peer's route and a peer's route over a provider's. Routes
 //!   from peers and providers get ONLY_TO_CUSTOMER, if the attribute is absent; a route with an ONLY_TO_CUSTOMER that must not be there is
 //!   a leak and counts as withdrawn (RFC 9234, section 5).
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// The role of an external neighbor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Relationship {
     /// The neighbor buys transit from this AS.
     Customer,
@@ -21,11 +22,17 @@ pub enum Relationship {
     Peer,
     /// The neighbor sells transit to this AS.
     Provider,
+    /// The neighbor is a route server of an exchange point (RFC 7947).
+    RouteServer,
+    /// The neighbor is a client of this route server.
+    RouteServerClient,
 }
 
 /// Values of the role capability (RFC 9234, section 4.1): the role of the sender.
 mod role {
     pub const PROVIDER: u8 = 0;
+    pub const ROUTE_SERVER: u8 = 1;
+    pub const ROUTE_SERVER_CLIENT: u8 = 2;
     pub const CUSTOMER: u8 = 3;
     pub const PEER: u8 = 4;
 }
@@ -36,8 +43,8 @@ impl Relationship {
     /// with one prefix, each preferring the route of the neighbor, would never settle. The shorter path makes the own route win.
     pub const fn local_pref(self) -> u32 {
         match self {
-            Relationship::Customer => DEFAULT_LOCAL_PREF,
-            Relationship::Peer => 90,
+            Relationship::Customer | Relationship::RouteServerClient => DEFAULT_LOCAL_PREF,
+            Relationship::Peer | Relationship::RouteServer => 90,
             Relationship::Provider => 80,
         }
     }
@@ -48,6 +55,8 @@ impl Relationship {
             Relationship::Customer => role::PROVIDER,
             Relationship::Peer => role::PEER,
             Relationship::Provider => role::CUSTOMER,
+            Relationship::RouteServer => role::ROUTE_SERVER_CLIENT,
+            Relationship::RouteServerClient => role::ROUTE_SERVER,
         }
     }
 
@@ -57,17 +66,24 @@ impl Relationship {
             Relationship::Customer => role::CUSTOMER,
             Relationship::Peer => role::PEER,
             Relationship::Provider => role::PROVIDER,
+            Relationship::RouteServer => role::ROUTE_SERVER,
+            Relationship::RouteServerClient => role::ROUTE_SERVER_CLIENT,
         }
     }
 
     /// Returns true if the neighbor's routes are for customers only.
     pub const fn marks_received(self) -> bool {
-        !matches!(self, Relationship::Customer)
+        !self.is_for_everybody()
     }
 
     /// Returns true if routes advertised to the neighbor are for the neighbor's customers only.
     pub const fn marks_sent(self) -> bool {
-        !matches!(self, Relationship::Provider)
+        !matches!(self, Relationship::Provider | Relationship::RouteServer)
+    }
+
+    /// Returns true if routes from the neighbor may go to every neighbor, and marked routes to this one.
+    pub const fn is_for_everybody(self) -> bool {
+        matches!(self, Relationship::Customer | Relationship::RouteServerClient)
     }
 }
 
@@ -91,11 +107,13 @@ mod tests {
             (Relationship::Customer, Relationship::Provider),
             (Relationship::Peer, Relationship::Peer),
             (Relationship::Provider, Relationship::Customer),
+            (Relationship::RouteServer, Relationship::RouteServerClient),
+            (Relationship::RouteServerClient, Relationship::RouteServer),
         ];
         for (here, there) in ends {
             assert_eq!(here.neighbors_role(), there.own_role());
             // What one end marks, the other would have marked.
-            assert_eq!(here.marks_sent(), there.marks_received());
+            assert_eq!(here.marks_sent(), there.marks_received(), "{here:?}");
         }
     }
 }

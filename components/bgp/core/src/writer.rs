@@ -5,9 +5,10 @@
 
 use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use crate::shard::{PeerIndex, Sent};
-use crate::table::Table;
+use crate::table::{Marks, Table};
 use crate::wire::attribute::{Flags, code};
-use crate::wire::{MessageType, header};
+use crate::wire::route_refresh::subtype;
+use crate::wire::{MessageType, RouteRefresh, header};
 use alloc::vec::Vec;
 
 /// The writer of one session: joins the tables' UPDATEs for a peer into one stream.
@@ -21,6 +22,9 @@ pub struct Writer {
     told: ByFamily<usize>,
     /// The families on the wire.
     codes: FamilyCodes,
+    /// True if route refreshes are marked (RFC 7313).
+    marks_refreshes: bool,
+    refreshes: ByFamily<Refresh>,
     /// The counts of sent messages in this session.
     pub sent: Sent,
 }
@@ -28,7 +32,15 @@ pub struct Writer {
 impl Writer {
     /// Makes the writer of a new session.
     pub fn new(peer: PeerIndex, tables: usize, codes: FamilyCodes) -> Self {
-        Writer { peer, turn: 0, tables, told: ByFamily::default(), codes, sent: Sent::default() }
+        let (told, refreshes, sent) = (ByFamily::default(), ByFamily::default(), Sent::default());
+        Writer { peer, turn: 0, tables, told, codes, marks_refreshes: false, refreshes, sent }
+    }
+
+    /// Returns the writer with route refreshes marked or not.
+    #[must_use]
+    pub const fn marking(mut self, marks_refreshes: bool) -> Self {
+        self.marks_refreshes = marks_refreshes;
+        self
     }
 
     /// Makes the writer of a session from before a live upgrade: all routes are advertised, and `sent` counts the messages.
@@ -47,7 +59,7 @@ impl Writer {
         for _ in 0..tables.len() {
             let portion = tables[self.turn].fill(self.peer, end, out, &mut self.sent);
             self.turn = (self.turn + 1) % tables.len();
-            self.ended(portion.ended, out);
+            self.mark(&portion.marks, out);
             if portion.more {
                 return true;
             }
@@ -55,9 +67,41 @@ impl Writer {
         false
     }
 
+    /// Appends the messages for a table's marks.
+    #[inline]
+    pub fn mark(&mut self, marks: &Marks, out: &mut Vec<u8>) {
+        if !marks.is_empty() {
+            self.ended(marks.ended, out);
+            self.mark_refreshes(marks, out);
+        }
+    }
+
+    /// Notes where route refreshes begin and end in a table's stream. The first table that begins has the beginning announced, the last one
+    /// that ends the end. A refresh that begins before the End-of-RIB marker is not announced (RFC 7313, section 4).
+    #[inline(never)]
+    fn mark_refreshes(&mut self, marks: &Marks, out: &mut Vec<u8>) {
+        for family in FamilyIndex::all() {
+            let (begun, ended) = (marks.begun[family], marks.refreshed[family]);
+            let refresh = &mut self.refreshes[family];
+            if begun > refresh.number {
+                let is_marked = self.marks_refreshes && self.told[family] == self.tables;
+                *refresh = Refresh { number: begun, ended: 0, is_marked };
+                if is_marked {
+                    put_refresh(family, &self.codes, subtype::BEGIN, out);
+                }
+            }
+            if ended > 0 && ended == refresh.number {
+                refresh.ended += 1;
+                if refresh.ended == self.tables && refresh.is_marked {
+                    put_refresh(family, &self.codes, subtype::END, out);
+                }
+            }
+        }
+    }
+
     /// Notes that a table has advertised all routes of these families. After the last table, the End-of-RIB markers are sent.
     #[inline]
-    pub fn ended(&mut self, families: Families, out: &mut Vec<u8>) {
+    fn ended(&mut self, families: Families, out: &mut Vec<u8>) {
         for family in families.iter() {
             self.told[family] += 1;
             if self.told[family] == self.tables {
@@ -66,6 +110,22 @@ impl Writer {
             }
         }
     }
+}
+
+/// The latest route refresh of a family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Refresh {
+    /// The number; 0 without a refresh.
+    number: u32,
+    /// The number of tables that have advertised all routes again.
+    ended: usize,
+    /// True if the beginning was announced.
+    is_marked: bool,
+}
+
+fn put_refresh(family: FamilyIndex, codes: &FamilyCodes, subtype: u8, out: &mut Vec<u8>) {
+    let code = codes.of(family);
+    RouteRefresh::new(code.afi, code.safi, subtype).put(out);
 }
 
 /// Appends the End-of-RIB marker (RFC 4724, section 2).

@@ -7,7 +7,9 @@ mod dut;
 
 use dut::{Dut, LOCAL_AS, Net, Route};
 use sluice_base::{Ipv4Prefix, Ipv6Prefix};
-use sluice_bgp::speaker::{Config, Identity, Input};
+use sluice_bgp::local_as::{LocalAs, LocalAsMode};
+use sluice_bgp::speaker::{Config, Identity, Input, Speaker};
+use sluice_machine::{Machine, Outbox};
 use std::net::IpAddr;
 
 fn hop<P: Net>(peer: usize) -> IpAddr {
@@ -42,6 +44,57 @@ fn the_own_as_is_let_in_as_often_as_allowed() {
         });
         let path = [vec![65002], vec![LOCAL_AS; own]].concat();
         assert_eq!(passed_on(&mut dut, &path).is_some(), is_told, "{own} of {allowed}");
+    }
+}
+
+const OTHER_AS: u32 = 64999;
+
+fn known_by_another_as(mode: LocalAsMode) -> LocalAs {
+    LocalAs { number: sluice_base::Asn(OTHER_AS), mode, dual: false }
+}
+
+#[test]
+fn a_neighbor_knows_the_router_by_another_as() {
+    // The mode at the neighbor that announces, the mode at the neighbor that is told, and the AS path before the origin.
+    let cases: [(Option<LocalAsMode>, Option<LocalAsMode>, &[u32]); 7] = [
+        (None, None, &[LOCAL_AS]),
+        (Some(LocalAsMode::Prepend), None, &[LOCAL_AS, OTHER_AS]),
+        (Some(LocalAsMode::NoPrepend), None, &[LOCAL_AS]),
+        (Some(LocalAsMode::ReplaceAs), None, &[LOCAL_AS]),
+        (None, Some(LocalAsMode::Prepend), &[OTHER_AS, LOCAL_AS]),
+        (None, Some(LocalAsMode::NoPrepend), &[OTHER_AS, LOCAL_AS]),
+        (None, Some(LocalAsMode::ReplaceAs), &[OTHER_AS]),
+    ];
+    for (announcing, told, before) in cases {
+        let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| {
+            config.neighbors[0].local_as = announcing.map(known_by_another_as);
+            config.neighbors[1].local_as = told.map(known_by_another_as);
+        });
+        let path = passed_on(&mut dut, &[65002, 9]).unwrap().path;
+        assert_eq!(path, [before, &[65002, 9]].concat(), "{announcing:?}, {told:?}");
+    }
+}
+
+#[test]
+fn a_path_with_the_other_as_is_a_loop_where_the_neighbor_knows_it() {
+    for (is_known, is_told) in [(false, true), (true, false)] {
+        let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| {
+            config.neighbors[0].local_as = is_known.then(|| known_by_another_as(LocalAsMode::ReplaceAs));
+        });
+        assert_eq!(passed_on(&mut dut, &[65002, OTHER_AS]).is_some(), is_told, "{is_known}");
+    }
+}
+
+#[test]
+fn paths_of_full_segments_get_another_segment() {
+    for length in [254, 255] {
+        let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| {
+            config.neighbors[0].local_as = Some(known_by_another_as(LocalAsMode::Prepend));
+            config.neighbors[1].local_as = Some(known_by_another_as(LocalAsMode::Prepend));
+        });
+        let long = [vec![65002], vec![9; length - 1]].concat();
+        let path = passed_on(&mut dut, &long).unwrap().path;
+        assert_eq!(path, [vec![OTHER_AS, LOCAL_AS, OTHER_AS], long].concat());
     }
 }
 
@@ -108,4 +161,33 @@ fn a_missing_med_is_the_best_or_the_worst() {
         identity.decision.missing_med_worst = true;
     };
     assert_eq!(best(None, both), 0);
+}
+
+#[test]
+fn the_oldest_of_equal_external_routes_stays() {
+    let prefix = Ipv4Prefix::nth(1);
+    for prefers_oldest in [false, true] {
+        let mut identity = dut::identity(1);
+        identity.decision.prefer_oldest = prefers_oldest;
+        let mut dut = Dut::<Ipv4Prefix>::with_identity(&[65002, 65003, 65004], identity);
+        (0..2).for_each(|peer| dut.set_reach(hop::<Ipv4Prefix>(peer), Some((5, true))));
+        (0..3).for_each(|peer| dut.up(peer));
+        let announce = |dut: &mut Dut<Ipv4Prefix>, peer: usize, path: &[u32]| {
+            dut.announce(peer, &[prefix], &Route::new(path.to_vec(), hop::<Ipv4Prefix>(peer)));
+            dut.settle();
+            dut.peers[2].told[&prefix].path[1]
+        };
+        assert_eq!(announce(&mut dut, 1, &[65003]), 65003);
+        // The other neighbor has the lower BGP Identifier.
+        let stays = if prefers_oldest { 65003 } else { 65002 };
+        assert_eq!(announce(&mut dut, 0, &[65002]), stays, "{prefers_oldest}");
+        let state = dut.speaker.export();
+        let mut after = Speaker::starting_at(state.control.identity.clone(), dut.now);
+        after.import(dut.now, state, &mut Outbox::new());
+        let content = |speaker: &Speaker| speaker.tables().routes::<Ipv4Prefix>().collect::<Vec<_>>();
+        assert_eq!(content(&dut.speaker), content(&after), "a new process has the same best path");
+        // Age is no reason against a longer path.
+        assert_eq!(announce(&mut dut, 1, &[65003, 9]), 65002);
+        assert_eq!(announce(&mut dut, 1, &[65003]), 65002);
+    }
 }

@@ -5,177 +5,41 @@
 #[allow(dead_code)] // each test uses a part of it
 mod dut;
 
-use dut::{Dut, LOCAL_AS, Net, OWN_ID, Route, ScriptedPeer, TestPolicy};
+use dut::oracle::{Candidate, best, exported, own, sharers, usable};
+use dut::{Dut, LOCAL_AS, Net, Route, TestPolicy, identity};
 use proptest::prelude::*;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_bgp::family::FamilyIndex;
 use sluice_bgp::relationship::Relationship;
-use std::collections::BTreeMap;
+use sluice_bgp::shard::MultipathRules;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// The model's candidate: the peer (`None`: the router itself) and its route.
-#[derive(Clone)]
-struct Candidate<'a, P> {
-    peer: Option<&'a ScriptedPeer<P>>,
-    route: Route,
-    cost: u32,
-}
-
-fn keep<'a, P, K: Ord>(field: &mut Vec<Candidate<'a, P>>, key: impl Fn(&Candidate<'a, P>) -> K) {
-    if let Some(best) = field.iter().map(&key).min() {
-        field.retain(|c| key(c) == best);
-    }
-}
-
-fn relationship<P>(peer: &ScriptedPeer<P>) -> Option<Relationship> {
-    peer.relationship.filter(|_| !peer.internal())
-}
-
-/// What becomes of a route that `peer` announces (RFC 9234, section 5, ingress); `None` if it is a leak.
-fn received<P>(peer: &ScriptedPeer<P>, route: &Route) -> Option<Route> {
-    let mut route = route.clone();
-    let (pref, is_customer) = match relationship(peer) {
-        None => return Some(route),
-        Some(Relationship::Customer) => (100, true),
-        Some(Relationship::Peer) => (90, false),
-        Some(Relationship::Provider) => (80, false),
-    };
-    route.local_pref = Some(pref);
-    match (relationship(peer), route.only_to_customer) {
-        (Some(Relationship::Customer), Some(_)) => return None,
-        (Some(Relationship::Peer), Some(asn)) if asn != peer.asn => return None,
-        _ => {}
-    }
-    if !is_customer {
-        route.only_to_customer.get_or_insert(peer.asn);
-    }
-    Some(route)
-}
-
-/// RFC 4271, section 9.1.2, word by word.
-fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
-    let mut own = Route::new(vec![], P::host_addr(1));
-    if dut.networks.contains(&prefix) && dut.network_policy.apply(dut.parameter, prefix, &mut own) {
-        // Whatever policy says, neighbors reach own networks through this router.
-        own.next_hop = P::host_addr(1);
-        return Some(Candidate { peer: None, route: own, cost: 0 });
-    }
-    let mut field: Vec<Candidate<'_, P>> = vec![];
-    for peer in &dut.peers {
-        let Some(mut route) = peer.announced.get(&prefix).and_then(|r| received(peer, r)) else { continue };
-        if route.path.contains(&LOCAL_AS) || !peer.import.apply(dut.parameter, prefix, &mut route) {
-            continue;
-        }
-        let Some(Some((cost, connected))) = dut.reach.get(&route.next_hop) else { continue };
-        if P::has_ip_hops() && !peer.internal() && !connected {
-            continue;
-        }
-        // RFC 4456, section 8.
-        let came_back =
-            |(originator, clusters): &(u32, Vec<u32>)| *originator == OWN_ID || clusters.contains(&OWN_ID);
-        if route.reflected.as_ref().is_some_and(came_back) {
-            continue;
-        }
-        field.push(Candidate { peer: Some(peer), route, cost: *cost });
-    }
-    // RFC 4456, section 9: the originator in the place of the peer, and the number of clusters.
-    let of = |c: &Candidate<'_, P>| {
-        let peer = c.peer.unwrap();
-        let reflected = c.route.reflected.as_ref();
-        let id = reflected.map_or(peer.router_id, |(originator, _)| *originator);
-        let clusters = reflected.map_or(0, |(_, clusters)| clusters.len());
-        (peer.internal(), id, clusters, peer.address)
-    };
-    keep(&mut field, |c| std::cmp::Reverse(c.route.local_pref.unwrap_or(100)));
-    keep(&mut field, |c| c.route.path.len());
-    keep(&mut field, |c| c.route.origin);
-    let neighbor = |c: &Candidate<'_, P>| c.route.path.first().copied().unwrap_or(LOCAL_AS);
-    let med = |c: &Candidate<'_, P>| c.route.med.unwrap_or(0);
-    let all = field.clone();
-    field.retain(|m| !all.iter().any(|n| neighbor(n) == neighbor(m) && med(n) < med(m)));
-    keep(&mut field, |c| of(c).0);
-    keep(&mut field, |c| c.cost);
-    keep(&mut field, |c| of(c).1);
-    keep(&mut field, |c| of(c).2);
-    keep(&mut field, |c| of(c).3);
-    field.into_iter().next()
-}
-
-/// What `peer` should have been told of a best route.
-fn exported<P: Net>(
-    dut: &Dut<P>,
-    prefix: P,
-    best: &Candidate<'_, P>,
-    peer: &ScriptedPeer<P>,
-) -> Option<Route> {
-    let from = best.peer;
-    // RFC 4456, section 6: between internal neighbors go the routes of clients, and those to clients.
-    let reflected = from.filter(|from| from.internal() && peer.internal());
-    let stays = reflected.is_some_and(|from| !from.client && !peer.client);
-    let itself = from.is_some_and(|p| p.address == peer.address);
-    if itself || stays || (best.route.no_export && !peer.internal()) {
-        return None;
-    }
-    let mut route = best.route.clone();
-    // RFC 9234, section 5, egress.
-    let relationship = relationship(peer);
-    let up = matches!(relationship, Some(Relationship::Peer | Relationship::Provider));
-    if up && route.only_to_customer.is_some() {
-        return None;
-    }
-    let (med, next_hop) = (route.med, route.next_hop);
-    if !peer.export.apply(dut.parameter, prefix, &mut route) {
-        return None;
-    }
-    let has_own_med =
-        route.med != med || (peer.export == TestPolicy::PrependLow && med == Some(7 + dut.parameter));
-    let sets_hop = peer.export == TestPolicy::NextHop;
-    assert!(sets_hop || next_hop == route.next_hop);
-    let has_own_hop = sets_hop && P::has_ip_hops();
-    if sets_hop && !has_own_hop {
-        route.next_hop = P::host_addr(1);
-    }
-    if matches!(relationship, Some(Relationship::Peer | Relationship::Customer)) {
-        route.only_to_customer.get_or_insert(LOCAL_AS);
-    }
-    if let Some(from) = reflected {
-        let (originator, clusters) = route.reflected.take().unwrap_or((from.router_id, vec![]));
-        route.reflected = Some((originator, [vec![OWN_ID], clusters].concat()));
-    }
-    if peer.internal() {
-        route.local_pref.get_or_insert(100);
-    } else {
-        route.local_pref = None;
-        route.path.insert(0, LOCAL_AS);
-        // RFC 4271, section 5.1.3: what an external neighbor says of its subnet goes to others there.
-        let is_near = |hop: IpAddr| (0..16).any(|host| P::host_addr(host) == hop);
-        let is_third_party = P::has_ip_hops()
-            && from.is_some_and(|p| !p.internal() && peer.on_subnet)
-            && is_near(route.next_hop)
-            && route.next_hop != peer.address;
-        if !is_third_party && !has_own_hop {
-            route.next_hop = P::host_addr(1);
-        }
-        route.reflected = None;
-        if from.is_some() && !has_own_med {
-            route.med = None;
-        }
-    }
-    Some(route)
-}
-
 fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
+    compare_with(dut, prefixes, MultipathRules::OFF);
+}
+
+fn compare_with<P: Net>(dut: &Dut<P>, prefixes: u32, multipath: MultipathRules) {
     let mut rib = BTreeMap::new();
     let mut told: Vec<BTreeMap<P, Route>> = dut.peers.iter().map(|_| BTreeMap::new()).collect();
+    let mut told_paths: Vec<Vec<(P, Route)>> = dut.peers.iter().map(|_| vec![]).collect();
     for n in 0..prefixes {
         let prefix = P::nth(n);
         let Some(best) = best(dut, prefix) else { continue };
         if let Some(peer) = best.peer {
             let distance = if peer.internal() { 200 } else { 20 };
-            rib.insert(prefix, (best.route.next_hop, best.route.med.unwrap_or(0), distance));
+            let hop = lowest_of_group(dut, prefix, &best, multipath);
+            rib.insert(prefix, (hop, best.route.med.unwrap_or(0), distance));
+        }
+        let all: Vec<Candidate<'_, P>> = own(dut, prefix).into_iter().chain(usable(dut, prefix)).collect();
+        for (peer, told) in dut.peers.iter().zip(&mut told_paths) {
+            if peer.connection.is_some() && peer.several {
+                told.extend(all.iter().filter_map(|c| Some((prefix, exported(dut, prefix, c, peer)?))));
+            }
         }
         for (peer, told) in dut.peers.iter().zip(&mut told) {
             if peer.connection.is_some()
+                && !peer.several
                 && let Some(route) = exported(dut, prefix, &best, peer)
             {
                 told.insert(prefix, route);
@@ -183,9 +47,17 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
         }
     }
     assert_eq!(dut.rib, rib, "the RIB");
-    for (peer, told) in dut.peers.iter().zip(told) {
+    assert!(dut.rib_groups.keys().all(|prefix| rib.contains_key(prefix)), "groups without routes");
+    let groups: usize = FamilyIndex::all().map(|family| dut.speaker.tables().view(family).multipath).sum();
+    assert_eq!(groups, dut.rib_groups.len(), "count of groups");
+    for ((peer, told), mut told_paths) in dut.peers.iter().zip(told).zip(told_paths) {
         let view = dut.speaker.neighbor(peer.address).unwrap();
-        assert_eq!(view.prefixes.sent[P::INDEX] as usize, told.len(), "count of {}", peer.address);
+        let count = told.len() + told_paths.len();
+        assert_eq!(view.prefixes.sent[P::INDEX] as usize, count, "count of {}", peer.address);
+        let mut paths: Vec<(P, Route)> = peer.told_paths.iter().map(|((p, _), r)| (*p, r.clone())).collect();
+        paths.sort_unstable();
+        told_paths.sort_unstable();
+        assert_eq!(paths, told_paths, "paths of the Adj-RIB-Out of {}", peer.address);
         assert!(peer.keep_rejected || view.prefixes.rejected[P::INDEX] == 0, "stored of {}", peer.address);
         assert_eq!(peer.told, told, "Adj-RIB-Out of {}", peer.address);
         assert_eq!(peer.end_of_rib, peer.connection.is_some(), "End-of-RIB of {}", peer.address);
@@ -200,12 +72,31 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
     assert!(view.iter().all(|v| v.stale == 0 && v.queued == 0), "{view:?}");
 }
 
+/// Checks the next hops that the RIB was told of a prefix, and returns the lowest one.
+fn lowest_of_group<P: Net>(
+    dut: &Dut<P>,
+    prefix: P,
+    best: &Candidate<'_, P>,
+    multipath: MultipathRules,
+) -> IpAddr {
+    let (sharers, limit) = sharers(dut, prefix, best, multipath);
+    let group: BTreeSet<IpAddr> =
+        dut.rib_groups.get(&prefix).into_iter().flatten().map(|(hop, _)| *hop).collect();
+    if sharers.len().min(limit) < 2 {
+        assert_eq!(group, BTreeSet::new(), "group of {prefix:?}");
+        return best.route.next_hop;
+    }
+    assert_eq!(group.len(), sharers.len().min(limit), "group of {prefix:?}");
+    assert!(group.is_subset(&sharers) && group.contains(&best.route.next_hop), "group of {prefix:?}");
+    *group.first().unwrap()
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Up(usize),
     Down(usize),
-    Announce { peer: usize, first: u32, count: u32, route: RouteOp },
-    Withdraw { peer: usize, first: u32, count: u32 },
+    Announce { peer: usize, is_further: bool, first: u32, count: u32, route: RouteOp },
+    Withdraw { peer: usize, is_further: bool, first: u32, count: u32 },
     Reach { hop: u8, reach: Option<(u32, bool)> },
     Network(u32),
     Answer,
@@ -234,7 +125,13 @@ struct RouteOp {
     reflected: Option<(u32, Vec<u32>)>,
 }
 
-const RELATIONSHIPS: &[Relationship] = &[Relationship::Customer, Relationship::Peer, Relationship::Provider];
+const RELATIONSHIPS: &[Relationship] = &[
+    Relationship::Customer,
+    Relationship::Peer,
+    Relationship::Provider,
+    Relationship::RouteServer,
+    Relationship::RouteServerClient,
+];
 const PREFIXES: u32 = 24;
 /// Two internal peers, two of one neighbouring AS, one of another.
 const PEERS: [u32; 5] = [LOCAL_AS, LOCAL_AS, 65002, 65002, 65003];
@@ -248,6 +145,15 @@ fn hop() -> impl Strategy<Value = u8> {
 
 fn policy() -> impl Strategy<Value = TestPolicy> {
     prop::sample::select(&TestPolicy::ALL[..])
+}
+
+fn multipath() -> impl Strategy<Value = MultipathRules> {
+    let of = |(external, internal, relax_as_path)| MultipathRules { external, internal, relax_as_path };
+    let limit = || prop_oneof![1 => Just(1), 2 => 2..4u8, 1 => Just(64)];
+    prop_oneof![
+        1 => Just(MultipathRules::OFF),
+        2 => (limit(), limit(), any::<bool>()).prop_map(of),
+    ]
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -279,9 +185,12 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         2 => peer.clone().prop_map(Op::Up),
         1 => peer.clone().prop_map(Op::Down),
-        8 => (peer.clone(), range.clone(), route)
-            .prop_map(|(peer, (first, count), route)| Op::Announce { peer, first, count, route }),
-        4 => (peer.clone(), range).prop_map(|(peer, (first, count))| Op::Withdraw { peer, first, count }),
+        8 => (peer.clone(), any::<bool>(), range.clone(), route)
+            .prop_map(|(peer, is_further, (first, count), route)| {
+                Op::Announce { peer, is_further, first, count, route }
+            }),
+        4 => (peer.clone(), any::<bool>(), range)
+            .prop_map(|(peer, is_further, (first, count))| Op::Withdraw { peer, is_further, first, count }),
         2 => (hop(), prop::option::weighted(0.8, (0u32..3, prop::bool::weighted(0.8))))
             .prop_map(|(hop, reach)| Op::Reach { hop, reach }),
         1 => (0..PREFIXES).prop_map(Op::Network),
@@ -302,10 +211,27 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..120)
 }
 
-fn live<P: Net>(ops: &[Op], tables: u16, clients: [bool; 2]) {
-    let mut dut: Dut<P> = Dut::new(&PEERS, tables);
+fn live<P: Net>(ops: &[Op], tables: u16, clients: [bool; 2], several: [bool; PEERS.len()]) {
+    live_with::<P>(ops, tables, clients, several, MultipathRules::OFF);
+}
+
+fn live_with<P: Net>(
+    ops: &[Op],
+    tables: u16,
+    clients: [bool; 2],
+    several: [bool; PEERS.len()],
+    multipath: MultipathRules,
+) {
+    let mut identity = identity(tables);
+    identity.decision.multipath = multipath;
+    // Several paths are used of IP prefixes only.
+    let is_ip = [FamilyIndex::IPV4, FamilyIndex::IPV6].contains(&P::INDEX);
+    let multipath = if is_ip { multipath } else { MultipathRules::OFF };
+    let mut dut: Dut<P> = Dut::with_identity(&PEERS, identity);
     // The internal peers.
     (0..).zip(clients).for_each(|(peer, client): (usize, _)| dut.peers[peer].client = client);
+    // Several paths are of IP prefixes.
+    (0..).zip(several).for_each(|(peer, several): (usize, _)| dut.peers[peer].several = several && is_ip);
     dut.configure();
     for hop in HOPS {
         dut.set_reach(P::host_addr(*hop), Some((u32::from(*hop) % 3, true)));
@@ -316,7 +242,7 @@ fn live<P: Net>(ops: &[Op], tables: u16, clients: [bool; 2]) {
         run(&mut dut, op);
     }
     dut.settle();
-    compare(&dut, PREFIXES);
+    compare_with(&dut, PREFIXES, multipath);
     // And nothing is left when all peers are gone.
     for peer in 0..PEERS.len() {
         dut.down(peer);
@@ -324,7 +250,7 @@ fn live<P: Net>(ops: &[Op], tables: u16, clients: [bool; 2]) {
     dut.networks.clear();
     dut.configure();
     dut.settle();
-    compare(&dut, PREFIXES);
+    compare_with(&dut, PREFIXES, multipath);
     let shards = dut.speaker.tables();
     for view in FamilyIndex::all().map(|family| shards.view(family)) {
         assert_eq!((view.prefixes, view.attribute_sets), (0, 0));
@@ -339,7 +265,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
     match op {
         Op::Up(peer) if dut.peers[*peer].connection.is_none() => dut.up(*peer),
         Op::Down(peer) => dut.down(*peer),
-        Op::Announce { peer, first, count, route } if dut.peers[*peer].connection.is_some() => {
+        Op::Announce { peer, is_further, first, count, route } if dut.peers[*peer].connection.is_some() => {
             let internal = dut.peers[*peer].internal();
             let mut path = route.path.clone();
             if !internal {
@@ -358,10 +284,10 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
                 reflected: route.reflected.clone().filter(|_| internal),
                 others: vec![],
             };
-            dut.announce(*peer, &prefixes(*first, *count), &route);
+            dut.announce_path(*peer, *is_further, &prefixes(*first, *count), &route);
         }
-        Op::Withdraw { peer, first, count } if dut.peers[*peer].connection.is_some() => {
-            dut.withdraw(*peer, &prefixes(*first, *count));
+        Op::Withdraw { peer, is_further, first, count } if dut.peers[*peer].connection.is_some() => {
+            dut.withdraw_path(*peer, *is_further, &prefixes(*first, *count));
         }
         Op::Reach { hop, reach } => dut.set_reach(P::host_addr(*hop), *reach),
         Op::Network(n) => {
@@ -385,7 +311,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
         }
         Op::Refresh(peer) if dut.peers[*peer].connection.is_some() => {
             let mut octets = vec![];
-            sluice_bgp::wire::RouteRefresh { afi: P::AFI, safi: P::SAFI }.put(&mut octets);
+            sluice_bgp::wire::RouteRefresh::new(P::AFI, P::SAFI, 0).put(&mut octets);
             dut.say(*peer, &octets);
         }
         Op::Relate(peer, relationship) => {
@@ -424,26 +350,26 @@ proptest! {
 
     #[cfg(not(feature = "labels"))]
     #[test]
-    fn random_lives_ipv4(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
-        live::<Ipv4Prefix>(&ops, tables, clients);
+    fn random_lives_ipv4(ops in ops(), tables in 1u16..5, clients: [bool; 2], several: [bool; 5], multipath in multipath()) {
+        live_with::<Ipv4Prefix>(&ops, tables, clients, several, multipath);
     }
 
     #[cfg(not(feature = "labels"))]
     #[test]
-    fn random_lives_ipv6(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
-        live::<Ipv6Prefix>(&ops, tables, clients);
+    fn random_lives_ipv6(ops in ops(), tables in 1u16..5, clients: [bool; 2], several: [bool; 5], multipath in multipath()) {
+        live_with::<Ipv6Prefix>(&ops, tables, clients, several, multipath);
     }
 
     #[cfg(not(feature = "labels"))]
     #[test]
-    fn random_lives_xids(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
-        live::<XidPrefix>(&ops, tables, clients);
+    fn random_lives_xids(ops in ops(), tables in 1u16..5, clients: [bool; 2], several: [bool; 5], multipath in multipath()) {
+        live_with::<XidPrefix>(&ops, tables, clients, several, multipath);
     }
 
     #[cfg(feature = "labels")]
     #[test]
-    fn random_lives_labels(ops in ops(), tables in 1u16..5, clients: [bool; 2]) {
-        live::<sluice_bgp::labels::Label>(&ops, tables, clients);
+    fn random_lives_labels(ops in ops(), tables in 1u16..5, clients: [bool; 2], several: [bool; 5], multipath in multipath()) {
+        live_with::<sluice_bgp::labels::Label>(&ops, tables, clients, several, multipath);
     }
 }
 
@@ -551,4 +477,39 @@ fn a_neighbour_that_does_not_read_meanwhile() {
     dut.settle();
     compare(&dut, 4);
     assert_eq!(dut.peers[1].told.len(), 4);
+}
+
+fn announcement(peer: usize, first: u32, count: u32, hop: u8) -> Op {
+    let (path, origin, med, local_pref, no_export) = (vec![64600], 0, None, 100, false);
+    let (only_to_customer, reflected) = (None, None);
+    let route = RouteOp { path, origin, med, local_pref, hop, no_export, only_to_customer, reflected };
+    Op::Announce { peer, is_further: false, first, count, route }
+}
+
+/// Of two neighbors that are sent several paths, one is sent a path before its entry was decided by the new answer about the next hop, and the
+/// other one after it.
+#[test]
+fn groups_of_several_paths_are_equal_before_they_are_one() {
+    let transmit = Op::Transmit { peer: 3, limit: 1 };
+    let ops =
+        [Op::Up(4), Op::Up(3), announcement(3, 2, 1, 4), announcement(4, 0, 1, 5), transmit, Op::Answer];
+    live::<Ipv6Prefix>(&ops, 1, [false, false], [false, false, false, true, true]);
+}
+
+/// A path becomes usable, is written for a neighbor that is sent several paths, and goes before its entry is decided: the place of the entry
+/// is another prefix's then.
+#[test]
+fn a_path_that_goes_before_its_entry_is_decided() {
+    let ops = [
+        Op::Up(3),
+        Op::Up(2),
+        Op::Up(0),
+        announcement(3, 7, 6, 4),
+        Op::Answer,
+        Op::Transmit { peer: 2, limit: 1 },
+        Op::Withdraw { peer: 3, is_further: false, first: 2, count: 6 },
+        announcement(2, 0, 1, 4),
+    ];
+    live::<Ipv4Prefix>(&ops, 1, [false, false], [false, false, true, false, false]);
+    live::<Ipv6Prefix>(&ops, 1, [false, false], [false, false, true, false, false]);
 }

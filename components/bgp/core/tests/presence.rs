@@ -65,23 +65,6 @@ fn config<P: Net>(dut: &Dut<P>) -> Config {
     config
 }
 
-/// Prefixes announced and withdrawn to the receivers so far.
-fn sent<P: Net>(dut: &Dut<P>) -> [(u64, u64); 2] {
-    [1, 2].map(|peer| {
-        let view = dut.speaker.neighbor(dut.peers[peer].address).unwrap();
-        (view.writer.announced, view.writer.withdrawn)
-    })
-}
-
-/// Gives the router an input; returns what the receivers were sent since.
-fn news<P: Net>(dut: &mut Dut<P>, input: Input) -> [(u64, u64); 2] {
-    let before = sent(dut);
-    dut.input(input);
-    dut.settle();
-    let after = sent(dut);
-    [0, 1].map(|n| (after[n].0 - before[n].0, after[n].1 - before[n].1))
-}
-
 fn a_fact_sends_what_it_changes<P: Net>() {
     let mut dut = router::<P>();
     let config = config(&dut);
@@ -89,11 +72,11 @@ fn a_fact_sends_what_it_changes<P: Net>() {
     assert_eq!(dut.asked, BTreeSet::from([all(uplink())]));
     connect(&mut dut);
     // The RIB has not answered yet: the route is absent.
-    assert_eq!(sent(&dut), [(u64::from(MANY) - LOW, 0), (MANY.into(), 0)]);
+    assert_eq!(dut.sent(), [(u64::from(MANY) - LOW, 0), (MANY.into(), 0)]);
     let tell = |is_present| Input::Presence(vec![(all(uplink()), is_present)]);
-    assert_eq!(news(&mut dut, tell(false)), [(0, 0); 2]);
-    assert_eq!(news(&mut dut, tell(true)), [(LOW, 0), (0, 0)]);
-    assert_eq!(news(&mut dut, tell(true)), [(0, 0); 2]);
+    assert_eq!(dut.news(tell(false)), [(0, 0); 2]);
+    assert_eq!(dut.news(tell(true)), [(LOW, 0), (0, 0)]);
+    assert_eq!(dut.news(tell(true)), [(0, 0); 2]);
     // What the router announces is what a router announces that knew the fact from the beginning.
     let mut cold = router::<P>();
     cold.input(Input::Configure(config.clone()));
@@ -102,20 +85,20 @@ fn a_fact_sends_what_it_changes<P: Net>() {
     assert_eq!(dut.peers[1].told, cold.peers[1].told);
     // A lost RIB changes nothing, and the next one is asked again.
     dut.asked.clear();
-    assert_eq!(news(&mut dut, Input::RibRestarted), [(0, 0); 2]);
+    assert_eq!(dut.news(Input::RibRestarted), [(0, 0); 2]);
     assert_eq!(dut.asked, BTreeSet::from([all(uplink())]));
-    assert_eq!(news(&mut dut, tell(false)), [(0, LOW), (0, 0)]);
+    assert_eq!(dut.news(tell(false)), [(0, LOW), (0, 0)]);
     // Import policies are bound again too: routes that came are decided on again.
     let mut imports = config.clone();
     imports.neighbors[1].export.clear();
     imports.neighbors[0].import = vec!["while-up".into()];
-    assert_eq!(news(&mut dut, Input::Configure(imports)), [(0, 0), (0, LOW)]);
-    assert_eq!(news(&mut dut, tell(true)), [(LOW, 0); 2]);
-    assert_eq!(news(&mut dut, tell(false)), [(0, LOW); 2]);
+    assert_eq!(dut.news(Input::Configure(imports)), [(0, 0), (0, LOW)]);
+    assert_eq!(dut.news(tell(true)), [(LOW, 0); 2]);
+    assert_eq!(dut.news(tell(false)), [(0, LOW); 2]);
     // Nobody asks any more.
     let plain = dut.config();
-    assert_eq!(news(&mut dut, Input::Configure(plain)), [(LOW, 0); 2]);
-    assert_eq!((dut.asked.len(), news(&mut dut, tell(true))), (0, [(0, 0); 2]));
+    assert_eq!(dut.news(Input::Configure(plain)), [(LOW, 0); 2]);
+    assert_eq!((dut.asked.len(), dut.news(tell(true))), (0, [(0, 0); 2]));
     assert_eq!(dut.speaker.tables().violations::<P>(), []);
 }
 
@@ -170,12 +153,12 @@ fn a_network_follows_the_route_of_another_origin() {
     assert_eq!(dut.asked, BTreeSet::from([others(network)]));
     connect(&mut dut);
     let tell = |question, is_present| Input::Presence(vec![(question, is_present)]);
-    assert_eq!(news(&mut dut, tell(others(network), true)), [(1, 0); 2]);
-    assert_eq!(news(&mut dut, Input::Configure(config)), [(0, 0); 2]);
-    assert_eq!(news(&mut dut, tell(all(network), false)), [(0, 0); 2], "another question");
-    assert_eq!(news(&mut dut, tell(others(network), false)), [(0, 1); 2]);
-    assert_eq!(news(&mut dut, tell(others(network), true)), [(1, 0); 2]);
+    assert_eq!(dut.news(tell(others(network), true)), [(1, 0); 2]);
+    assert_eq!(dut.news(Input::Configure(config)), [(0, 0); 2]);
+    assert_eq!(dut.news(tell(all(network), false)), [(0, 0); 2], "another question");
+    assert_eq!(dut.news(tell(others(network), false)), [(0, 1); 2]);
+    assert_eq!(dut.news(tell(others(network), true)), [(1, 0); 2]);
     let always = Config { networks: vec![network.into()], ..dut.config() };
-    assert_eq!(news(&mut dut, Input::Configure(always)), [(0, 0); 2]);
+    assert_eq!(dut.news(Input::Configure(always)), [(0, 0); 2]);
     assert!(dut.asked.is_empty());
 }

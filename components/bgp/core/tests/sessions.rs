@@ -117,7 +117,7 @@ fn a_flood_of_malformed_updates_is_reported_a_few_times() {
     let with_local_pref = Route { local_pref: Some(100), ..route(65002) };
     let mut octets = vec![];
     for _ in 0..1000 {
-        octets.extend(dut::announcement(&[Ipv4Prefix::nth(1)], &with_local_pref));
+        octets.extend(dut::route::announcement(&[Ipv4Prefix::nth(1)], &with_local_pref));
     }
     for _ in 0..FLOOD / 1000 {
         router.say(0, &octets);

@@ -278,7 +278,7 @@ fn tshark_reads_messages_that_carry_no_routes() {
     let mut messages = vec![vec![]; 4];
     open.put(&mut messages[0]);
     header::put_keepalive(&mut messages[1]);
-    RouteRefresh { afi: AFI_IPV6, safi: 1 }.put(&mut messages[2]);
+    RouteRefresh::new(AFI_IPV6, 1, 0).put(&mut messages[2]);
     Notification::cease(2, "back at noon").put(&mut messages[3]);
     let Some(packets) = decoded(&messages, 4) else { return };
     let meant: [&[(&str, &[&str])]; 4] = [

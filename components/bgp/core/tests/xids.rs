@@ -4,7 +4,8 @@
 #[allow(dead_code)] // each test uses a part of it
 mod dut;
 
-use dut::{Dut, LOCAL_AS, Net, Route, announcement, xid_of};
+use dut::route::announcement;
+use dut::{Dut, LOCAL_AS, Net, Route, xid_of};
 use sluice_base::{Address, Xid, XidPrefix};
 use sluice_bgp::event::PeerEvent;
 use sluice_bgp::family::{FamilyCode, FamilyCodes, FamilyIndex};
@@ -176,7 +177,7 @@ fn configured_numbers_are_on_the_wire() {
     assert_eq!(dut.peers[1].told.len(), 1);
     dut.peers[1].told.clear();
     let mut octets = vec![];
-    RouteRefresh { afi: 16_400, safi: 250 }.put(&mut octets);
+    RouteRefresh::new(16_400, 250, 0).put(&mut octets);
     dut.say(1, &octets);
     dut.settle();
     assert_eq!(dut.peers[1].told.len(), 1);

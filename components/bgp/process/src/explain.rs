@@ -1,11 +1,16 @@
 //! Answers to "why": the paths of a prefix, and what each neighbor is sent of it.
 
+mod aggregates;
+
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
 use crate::service::{not_configured, path};
+use aggregates::covering;
+use sluice_base::{AnyPrefix, IpPrefix};
 use sluice_bgp::batch::DropCause;
 use sluice_bgp::shard::{ExportVerdict, NotSent, PathView, PeerIndex};
 use sluice_bgp::table::{Sharded, Table};
+use sluice_validation::AnyVrp;
 use sluice_xrl::{XrlError, convert};
 use std::net::IpAddr;
 
@@ -29,19 +34,21 @@ impl BgpProcess {
         let look = move |table: &mut Table| {
             let verdicts: Vec<ExportVerdict<P>> =
                 peers.iter().map(|peer| table.export_verdict(*peer, prefix)).collect();
-            (P::shard(table).route(prefix), verdicts, P::shard(table).dropped(prefix))
+            let shard = P::shard(table);
+            (shard.route(prefix), verdicts, shard.dropped(prefix), covering(table, prefix))
         };
-        let (route, verdicts, dropped) =
+        let (route, verdicts, dropped, aggregates) =
             self.ask(spread.table(prefix), look).await?.ok_or_else(not_configured)?;
         let paths = route.map(|route| route.paths).unwrap_or_default();
         let wanted = paths.into_iter().filter(|path| from.is_none_or(|from| path.peer == from));
         let exports = to.iter().zip(verdicts).map(|((neighbor, _), verdict)| {
             let (cause, sent) = match verdict {
-                Ok(route) => (String::new(), route.paths.into_iter().next()),
-                Err(cause) => (self.in_words(*neighbor, &cause), None),
+                Ok(route) => (String::new(), route.paths),
+                Err(cause) => (self.in_words(*neighbor, &cause), Vec::new()),
             };
-            let path = sent.and_then(|sent| self.message(sent, true));
-            pb::Export { neighbor: neighbor.to_string(), cause, path }
+            let mut paths = sent.into_iter().filter_map(|sent| self.message(sent, true));
+            let path = paths.next();
+            pb::Export { neighbor: neighbor.to_string(), cause, path, others: paths.collect() }
         });
         let exports = exports.collect();
         let present = self.read(|control| control.present().map(Into::into).collect()).unwrap_or_default();
@@ -52,7 +59,22 @@ impl BgpProcess {
         };
         let dropped = dropped.into_iter().filter(is_wanted).filter_map(name).collect();
         let paths = wanted.filter_map(|path| self.message(path, false)).collect();
-        Ok(pb::ExplainReply { paths, exports, present, dropped })
+        let (validated, payloads) = self.payloads(AnyPrefix::of(prefix).ip());
+        let (contributors, contributing) = self.contributors(prefix).await?;
+        let reply = pb::ExplainReply { paths, exports, present, dropped, ..pb::ExplainReply::default() };
+        Ok(pb::ExplainReply { validated, payloads, aggregates, contributors, contributing, ..reply })
+    }
+
+    /// Returns the validated ROA payloads that cover a prefix, and true if there are data.
+    fn payloads(&self, prefix: Option<IpPrefix>) -> (bool, Vec<pb::Payload>) {
+        let Some(table) = self.validation.table() else { return (false, Vec::new()) };
+        let payload = |vrp: AnyVrp| pb::Payload {
+            net: Some(vrp.prefix().into()),
+            max_length: vrp.max_length().into(),
+            asn: vrp.asn().0,
+        };
+        let covering = prefix.map(|prefix| table.covering(prefix)).unwrap_or_default();
+        (true, covering.into_iter().map(payload).collect())
     }
 
     fn numbered(&self, addresses: Vec<IpAddr>) -> Result<Vec<(IpAddr, PeerIndex)>, XrlError> {

@@ -15,15 +15,17 @@ use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Fingerprint;
 use sluice_bgp::speaker::Settings;
 use sluice_bgp::speaker::control::{Control, Input, Output};
-use sluice_bgp::speaker::{Identity, Link, Redistributed, SpeakerState};
-use sluice_bgp::table::{Table, TablePart, fingerprint, import};
+use sluice_bgp::speaker::{Identity, Link, OriginData, Redistributed, SpeakerState};
+use sluice_bgp::table::{Order, Table, TablePart, fingerprint, import};
 use sluice_machine::{Machine, Outbox};
 use sluice_process::{HandOverError, Sink, Source, clock};
+use sluice_validation::{AnyVrp, ChangedPrefixes, VrpTable};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
@@ -43,6 +45,9 @@ struct Waiting {
     connections: Vec<(ConnectionKey, Inherited)>,
     outputs: Vec<Output>,
 }
+
+/// Validated ROA payloads in a value.
+const PAYLOADS: usize = 4096;
 
 /// Redistributed routes in a value.
 const REDISTRIBUTED: usize = 4096;
@@ -115,6 +120,7 @@ impl BgpProcess {
         for chunk in chunks {
             to.put(&chunk).await?;
         }
+        self.put_origins(to).await?;
         to.put(&established.len()).await?;
         for (address, id) in established {
             let halted = self.connection(address, id).and_then(|c| c.halted());
@@ -127,6 +133,20 @@ impl BgpProcess {
         send_tables(&tables, to).await?;
         drop(tables);
         listening::hand_over(self, to).await
+    }
+
+    /// Sends the validated ROA payloads.
+    async fn put_origins(&self, to: &mut Sink) -> Result<(), HandOverError> {
+        let table = self.validation.table();
+        to.put(&table.is_some()).await?;
+        let Some(table) = table else { return Ok(()) };
+        let all: Vec<AnyVrp> = table.iter().collect();
+        let chunks = all.chunks(PAYLOADS);
+        to.put(&chunks.len()).await?;
+        for chunk in chunks {
+            to.put(&VrpTable::new(chunk.iter().copied())).await?;
+        }
+        Ok(())
     }
 
     /// Comes to rest. The future must run to completion.
@@ -237,6 +257,7 @@ impl BgpProcess {
         for _ in 0..from.take::<usize>().await? {
             redistributed.extend(from.take::<Vec<Redistributed>>().await?);
         }
+        let table = take_origins(from).await?;
         let identity = Identity { source: self.frame.provenance.source(), ..state.identity.clone() };
         let own = (identity.local_as, identity.router_id, identity.codes);
         if own != (settings.local_as, settings.router_id, settings.codes()) {
@@ -248,6 +269,12 @@ impl BgpProcess {
         state.put_large(settings.config().policies, redistributed);
         control.import(clock::now(), state, &mut out);
         let (mut links, outputs) = set_up(&mut tables, out);
+        // The same payloads before the first path: the same policies make the same of each.
+        let origins = Arc::new(OriginData { table: table.clone(), changed: ChangedPrefixes::All });
+        for table in &mut tables {
+            table.order(Order::SetOrigins(origins.clone()), &mut Outbox::new());
+        }
+        self.validation.resume(table);
         let mut connections = Vec::new();
         for _ in 0..from.take::<usize>().await? {
             let held: Held = from.take().await?;
@@ -309,6 +336,19 @@ impl BgpProcess {
         self.run_control();
         self.listening.go(self);
     }
+}
+
+/// Reads the validated ROA payloads of the old process.
+async fn take_origins(from: &mut Source) -> Result<Option<Arc<VrpTable>>, HandOverError> {
+    if !from.take::<bool>().await? {
+        return Ok(None);
+    }
+    let mut vrps = Vec::new();
+    for _ in 0..from.take::<usize>().await? {
+        let records = from.take::<VrpTable>().await?;
+        vrps.extend(records.iter());
+    }
+    Ok(Some(Arc::new(VrpTable::new(vrps))))
 }
 
 async fn send_tables(tables: &[TableTask], to: &mut Sink) -> Result<(), HandOverError> {

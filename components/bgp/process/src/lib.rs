@@ -19,6 +19,7 @@ mod rib;
 mod service;
 mod tables;
 mod transport;
+mod validation;
 
 sluice_xrl::include_idl!();
 
@@ -76,6 +77,7 @@ pub struct BgpProcess {
     origin: Rc<RibOrigin>,
     rib: RibSide,
     presence: PresenceSide,
+    validation: validation::ValidationSide,
     redistribution: Rc<RibSubscription<AnyPrefix>>,
     sockets: Sockets,
     listening: Listening,
@@ -116,7 +118,7 @@ impl BgpProcess {
             distance: Distance::EBGP,
             external: true,
             grace: GRACE,
-            kinds: &sluice_bgp::shard::RIB_KINDS,
+            kinds: sluice_bgp::shard::RIB_KINDS.map(String::from).into(),
         };
         Rc::new_cyclic(|me| BgpProcess {
             me: me.clone(),
@@ -126,6 +128,7 @@ impl BgpProcess {
             entering: frame.profile.point("route_enters_bgp", "Entering BGP"),
             rib: RibSide::new(&frame),
             presence: PresenceSide::new(&frame),
+            validation: validation::ValidationSide::new(&frame),
             redistribution: RibSubscription::new(&frame.router, frame.table),
             sockets: Sockets::new(&frame),
             listening: Listening::default(),
@@ -364,12 +367,11 @@ impl BgpProcess {
 
     /// Returns true if these are of another router than this process is.
     fn is_other(&self, settings: &Settings) -> bool {
-        let identity = self.identity.borrow();
-        let own = identity.as_ref().map(|i| (i.local_as, i.router_id, i.codes));
-        own.is_some_and(|own| own != (settings.local_as, settings.router_id, settings.codes()))
+        let wanted = (settings.local_as, settings.router_id, settings.codes());
+        self.identity.borrow().as_ref().is_some_and(|i| (i.local_as, i.router_id, i.codes) != wanted)
     }
 
-    fn start_core(self: &Rc<Self>, settings: &Settings) -> Result<(), ConfigError> {
+    fn start_core(self: &Rc<Self>, settings: &Settings, is_restarted: bool) -> Result<(), ConfigError> {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(ConfigError::Randomness)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -377,6 +379,7 @@ impl BgpProcess {
         let tables = u16::try_from(cores.max(plan.threads)).unwrap_or(MOST_TABLES);
         let (seed, source) = (u64::from_ne_bytes(seed), self.frame.provenance.source());
         let identity = settings.identity(seed, tables.min(MOST_TABLES), source);
+        let identity = Identity { started: clock::now(), is_restarted, ..identity };
         let control = Control::new(identity.clone(), clock::now());
         let tables = control.make_tables();
         self.identity.replace(Some(identity));
@@ -385,6 +388,7 @@ impl BgpProcess {
         if self.origin.is_registered() {
             self.input(Input::RibRestarted);
         }
+        self.give_origins();
         self.run_control();
         Ok(())
     }
@@ -460,7 +464,7 @@ fn question<P: Prefix>(interest: Interest<P>) -> Question {
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 6;
+    const STATE: u32 = 10;
 
     type Settings = Settings;
 
@@ -474,6 +478,7 @@ impl Component for BgpProcess {
             pb::origin_owner_service(Rc::new(Served(Rc::clone(self)))),
             pb::presence_holder_service(Rc::new(Served(Rc::clone(self)))),
             pb::route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
+            idl::rpki::v1::vrp_subscriber_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
@@ -501,6 +506,7 @@ impl Component for BgpProcess {
             })),
             tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(presence::ask(Rc::clone(&self), instance.clone())),
+            tokio::task::spawn_local(validation::follow(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(rib::pump(Rc::clone(&self))),
             tokio::task::spawn_local(rib::refresh(Rc::clone(&self))),
             tokio::task::spawn_local(Rc::clone(&self).follow_fea(instance)),
@@ -565,7 +571,7 @@ impl Component for BgpProcess {
             return Err(ConfigError::OtherRouter);
         }
         match self.core() {
-            None => self.start_core(&settings)?,
+            None => self.start_core(&settings, self.is_restarted(&settings).await)?,
             Some(_) => self.change_threads(config::plan(&settings)).await?,
         }
         self.collect_all();

@@ -16,6 +16,7 @@ impl BgpProcess {
         match &event.what {
             PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),
+            PeerEvent::Restarts(_) => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::EndOfRib(_) | PeerEvent::Session(_) => {
                 debug!(event = event.id(), neighbor = %event.peer, "{event}")
             }
@@ -27,7 +28,11 @@ impl BgpProcess {
                 warn!(event = event.id(), neighbor = %event.peer, "{event}");
             }
             PeerEvent::NoNextHop(_) => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
-            PeerEvent::TooManyNeighbors
+            PeerEvent::RefreshIgnored(..) => info!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::RestartTookTooLong(_)
+            | PeerEvent::RefreshTookTooLong(_)
+            | PeerEvent::BadFilter(_)
+            | PeerEvent::TooManyNeighbors
             | PeerEvent::TooLarge
             | PeerEvent::MaximumPrefixes(..)
             | PeerEvent::NoRefresh(_)

@@ -6,6 +6,7 @@ use crate::transport::reader::ControlMessage;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{Address, AnyPrefix, Distance, Metric, Prefix, RouteAction, RouteBatch};
 use sluice_bgp::family::FamilyIndex;
+use sluice_bgp::speaker::Settings;
 use sluice_bgp::speaker::control::Input;
 use sluice_bgp::table::Sharded;
 use sluice_clients::{Question, Questions};
@@ -15,8 +16,23 @@ use sluice_xrl::idl::rib::v1 as rib;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tracing::warn;
+
+/// The longest wait for the RIB before the first session, where neighbors are told whether routes were kept.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl BgpProcess {
+    /// Returns true if neighbors are to be told that this router restarts: the RIB has kept the routes of the process before.
+    pub(crate) async fn is_restarted(&self, settings: &Settings) -> bool {
+        if !settings.announces_restarts() {
+            return false;
+        }
+        let kept = tokio::time::timeout(PATIENCE, self.origin.kept_routes()).await;
+        kept.is_ok_and(|kept| kept > 0)
+    }
+}
 
 /// The process's side of the RIB.
 pub struct RibSide {

@@ -9,7 +9,7 @@ use sluice_bgp::attributes::{View, canonical};
 use sluice_bgp::event::WithoutPolicy;
 use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::session::{MessageCounters, State, Timer};
-use sluice_bgp::shard::{PathView, PeerIndex, ReceivedView, Resolution};
+use sluice_bgp::shard::{Multipath, PathView, PeerIndex, ReceivedView, Resolution};
 use sluice_bgp::speaker::control::{Control, Input};
 use sluice_bgp::speaker::{NeighborView, PrefixCounts};
 use sluice_bgp::table::{NextHops, Order, Sharded, Table};
@@ -72,9 +72,13 @@ fn capability(capability: &Capability, codes: &FamilyCodes) -> String {
         }
         Capability::Multiprotocol { afi, safi } => format!("family {afi}/{safi}"),
         Capability::RouteRefresh => "route-refresh".into(),
+        Capability::ExtendedMessage => "extended-message".into(),
+        Capability::EnhancedRefresh => "enhanced-route-refresh".into(),
+        Capability::RouteFilter(_) => "outbound-route-filtering".into(),
         Capability::FourOctetAs(asn) => format!("4-octet-as {asn}"),
         Capability::Role(role) => format!("role {role}"),
         Capability::GracefulRestart { .. } => "graceful-restart".into(),
+        Capability::AddPath(_) => "add-path".into(),
         Capability::Other { code, .. } => match capability_name(*code) {
             Some(name) => name.into(),
             None => format!("unknown capability {code}"),
@@ -196,8 +200,17 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
     let (resolution, interior_cost) = resolution(view.resolution);
     let mut path = pb::Path {
         neighbor: control.neighbor_address(view.peer).map_or(String::new(), |a| a.to_string()),
+        path_id: view.path_id,
         best: view.lost.is_none(),
         reason: view.lost.map_or(String::new(), |lost| lost.to_string()),
+        multipath_weight: match view.multipath {
+            Some(Multipath::Used { weight }) => Some(weight.into()),
+            _ => None,
+        },
+        left_out: match view.multipath {
+            Some(Multipath::LeftOut(why)) => why.to_string(),
+            _ => String::new(),
+        },
         stale: view.stale,
         next_hop: view.next_hop.address.to_string(),
         resolution,
@@ -207,6 +220,7 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
         local_pref: Some(view.view.local_pref).filter(|_| !is_sent),
         received: view.received.map(|came| Box::new(received(came))),
         rejected_by: view.rejected_by.map_or(String::new(), |by| by.to_string()),
+        validation: view.validity.name().into(),
         ..pb::Path::default()
     };
     put_attributes(&view.attributes, &view.view, &mut path);
@@ -371,6 +385,7 @@ impl pb::Bgp for Served {
                 prefixes: view.prefixes as u64,
                 attribute_sets: view.attribute_sets as u64,
                 in_rib: view.in_rib.into(),
+                multipath: view.multipath as u64,
                 stale: view.stale,
                 queued: view.queued as u64,
             }
@@ -440,6 +455,14 @@ impl pb::Bgp for Served {
             FamilyId::XID => BgpProcess::explain::<XidPrefix>(self, &request).await,
             other => Err(unknown_family(other)),
         }
+    }
+
+    async fn get_aggregates(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetAggregatesRequest,
+    ) -> Result<pb::GetAggregatesReply, XrlError> {
+        Ok(pb::GetAggregatesReply { aggregates: self.aggregates()? })
     }
 
     async fn get_policy_hits(

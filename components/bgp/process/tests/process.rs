@@ -196,11 +196,18 @@ fn a_refused_subscription_is_reported_and_requested_again() {
 fn a_rib_that_is_there_before_the_configuration_hears_of_backups() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
-        let Surroundings { process, rib, .. } = &surround(dir.path()).await;
-        rib.answers.set(true);
-        until(&rib.changed, || rib.has_origin.get()).await;
-        // The process has read the reply when it has nothing else to do.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        let refusing = FakeRib { refuses: true.into(), answers: true.into(), ..FakeRib::default() };
+        let mut surroundings = surround_with(dir.path(), refusing).await;
+        while surroundings.process.degraded().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        surroundings.rib.refuses.set(false);
+        surroundings.restart_rib().await;
+        // The process has read that the RIB takes its routes when it has no complaint any more.
+        while !surroundings.process.degraded().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let Surroundings { process, rib, .. } = &surroundings;
         let (mut neighbors, mut listeners) = (vec![], vec![]);
         for address in [NEIGHBOR, "127.0.0.3"] {
             let listener = TcpListener::bind((address, 0)).await.unwrap();

@@ -99,7 +99,7 @@ fn random_trace<P: IpNet>(seed: u64) -> Trace {
                 let community = (below(8) + 0xfde8_0000).to_be_bytes().to_vec();
                 route.others.push((0xc0, code::COMMUNITIES, community));
             }
-            messages.push(withdrawal(&withdrawn));
+            messages.push(withdrawal(&withdrawn, None));
             messages.push(announcement(&announced, &route));
         }
         messages
@@ -155,6 +155,8 @@ fn hear(told: &mut Told, body: &[u8]) {
 /// What everybody is told by the core on one thread, and how many routes the RIB gets.
 fn reference<P: IpNet>(trace: &Trace) -> ([Told; PEERS], usize) {
     let identity = Identity {
+        started: Instant::ZERO,
+        is_restarted: false,
         local_as: Asn(65001),
         router_id: RouterId(1),
         seed: 7,

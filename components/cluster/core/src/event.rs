@@ -2,6 +2,7 @@
 
 use crate::inventory::{ElementId, PortNumber};
 use crate::mac::Mac;
+use crate::stream::follower::Mended;
 use core::fmt;
 use core::net::IpAddr;
 
@@ -22,6 +23,10 @@ pub enum Event {
     NoRoomForMac(Mac),
     /// The balancer's table has no room for an own address of the router.
     NoRoomForAddress(IpAddr),
+    /// An element is the control plane, by the store's choice.
+    Leader(ElementId),
+    /// The copy of the routes had another checksum than the leader's, and was read anew.
+    StreamMended(Mended),
 }
 
 impl Event {
@@ -34,12 +39,14 @@ impl Event {
             Event::ElementTwice(_) => "cluster.element.twice",
             Event::NoRoomForNeighbor(..) | Event::NoRoomForMac(_) => "cluster.neighbor.full",
             Event::NoRoomForAddress(_) => "cluster.address.full",
+            Event::Leader(_) => "cluster.leader",
+            Event::StreamMended(_) => "cluster.stream.mended",
         }
     }
 
     /// Returns true for events after which the cluster does less than it is configured to do.
     pub fn is_warning(&self) -> bool {
-        !matches!(self, Event::ElementUp(_))
+        !matches!(self, Event::ElementUp(_) | Event::Leader(_))
     }
 }
 
@@ -58,6 +65,13 @@ impl fmt::Display for Event {
             Event::NoRoomForMac(mac) => write!(f, "the balancer has no room for the neighbor {mac}"),
             Event::NoRoomForAddress(address) => {
                 write!(f, "the balancer has no room for the address {address}")
+            }
+            Event::Leader(id) => write!(f, "element {id} is the control plane"),
+            Event::StreamMended(Mended { first, chunks }) => {
+                write!(
+                    f,
+                    "the routes differed from the leader's in {chunks} chunks from {first} on; they were read anew"
+                )
             }
         }
     }

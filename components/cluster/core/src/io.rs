@@ -1,6 +1,7 @@
 //! Events and effects of an element's machine.
 
 use crate::event::Event;
+use crate::inventory::ElementId;
 use crate::mac::Mac;
 use crate::neighbors::NeighborKey;
 use crate::settings::{PortLink, Settings};
@@ -40,6 +41,8 @@ pub enum Input {
     },
     /// The balancer's program runs, with these words in its maps; `None` if it does not run.
     Maps(Option<Mirror>),
+    /// The store names this leader.
+    Leader(ElementId),
 }
 
 /// A neighbor that the kernel of this machine is to have.

@@ -44,6 +44,24 @@ impl ClusterKey {
         derived.first_chunk().map_or(0, |octets| u64::from_le_bytes(*octets))
     }
 
+    /// Returns the tag of a value in the store.
+    pub fn stream_tag(&self, name: &str, content: &[u8]) -> [u8; TAG_LEN] {
+        self.stream(name, content).finalize().into_bytes().into()
+    }
+
+    /// Returns true if `tag` is the tag of a value in the store. The time does not depend on the tag.
+    pub fn verifies_stream(&self, name: &str, content: &[u8], tag: &[u8]) -> bool {
+        self.stream(name, content).verify_slice(tag).is_ok()
+    }
+
+    fn stream(&self, name: &str, content: &[u8]) -> Hmac<Sha256> {
+        let mut hmac = keyed(&self.derive(b"sluice stream 1"));
+        hmac.update(name.as_bytes());
+        hmac.update(&[0]);
+        hmac.update(content);
+        hmac
+    }
+
     fn announce(&self, octets: &[u8]) -> Hmac<Sha256> {
         let mut hmac = keyed(&self.derive(b"sluice announce 1"));
         hmac.update(octets);

@@ -11,6 +11,11 @@
 //! | [`balancer`] | the machine that writes the maps of the program `balance` ([`words`], [`lines`]) |
 //! | [`machine`] | the machine of an element: [`io`], [`settings`], [`membership`], [`event`] |
 //! | [`neighbors`], [`publisher`], [`replica`], [`requests`] | neighbors, from the control plane to all elements |
+//! | [`roster`] | drained, removed and replaced elements, as all elements share them through the store |
+//! | [`stream`] | the routes of the control plane's RIB, on their way through a store to all elements |
+//! | [`console`] | the calls that an element carries out for operators of others |
+//! | [`server`] | the server of the store on an element |
+//! | [`totals`] | counters of all elements, added up |
 //! | [`front`] | the balancer inside an element's machine |
 //! | [`decision`], [`resolution`] | the program's rules in Rust, for tests and simulations |
 #![no_std]
@@ -22,6 +27,7 @@ extern crate std;
 pub mod announce;
 pub mod balancer;
 pub mod classes;
+pub mod console;
 pub mod decision;
 pub mod event;
 pub mod flow;
@@ -45,7 +51,11 @@ pub mod replay;
 pub mod replica;
 pub mod requests;
 pub mod resolution;
+pub mod roster;
+pub mod server;
 pub mod settings;
 pub mod signed;
 pub mod sip;
+pub mod stream;
+pub mod totals;
 pub mod words;

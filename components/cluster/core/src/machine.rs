@@ -51,6 +51,8 @@ pub struct Cluster {
     counters: [u64; 4],
     started: Option<Instant>,
     settings: Option<Box<Settings>>,
+    /// The leader that the store named last.
+    leader: Option<ElementId>,
     interfaces: BTreeMap<InterfaceIndex, Interface>,
     membership: Membership,
     replica: Replica,
@@ -74,6 +76,7 @@ impl Cluster {
             counters: [0; 4],
             started: None,
             settings: None,
+            leader: None,
             interfaces: BTreeMap::new(),
             membership: Membership::default(),
             replica: Replica::default(),
@@ -166,7 +169,8 @@ impl Cluster {
 
     // Configuration and interfaces.
 
-    fn configure(&mut self, now: Instant, settings: Box<Settings>, out: &mut Outbox<Output>) {
+    fn configure(&mut self, now: Instant, mut settings: Box<Settings>, out: &mut Outbox<Output>) {
+        settings.leader = self.leader;
         if self.started.is_none() {
             self.started = Some(now);
             self.publisher.restart(now);
@@ -180,6 +184,15 @@ impl Cluster {
         self.update_service(now, out);
         self.give_balancer_all(out);
         self.publish(out);
+    }
+
+    fn elected(&mut self, now: Instant, leader: ElementId, out: &mut Outbox<Output>) {
+        if self.leader.replace(leader) != Some(leader) {
+            out.push(Output::Event(Event::Leader(leader)));
+            if let Some(settings) = self.settings.clone() {
+                self.configure(now, settings, out);
+            }
+        }
     }
 
     fn put_links(&mut self, out: &mut Outbox<Output>) {
@@ -552,6 +565,7 @@ impl Machine for Cluster {
             Input::Frame(octets) => self.frame(now, &octets, out),
             Input::Neighbors { states, is_whole } => self.kernel_neighbors(states, is_whole, out),
             Input::Maps(mirror) => self.set_maps(mirror, out),
+            Input::Leader(leader) => self.elected(now, leader, out),
         }
     }
 

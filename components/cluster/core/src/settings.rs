@@ -8,7 +8,7 @@ use crate::policy::Policy;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use sluice_base::InterfaceAddress;
 
 /// The configuration.
@@ -22,6 +22,8 @@ pub struct Settings {
     pub inventory: Inventory,
     /// Elements that get no packets.
     pub drained: BTreeSet<ElementId>,
+    /// The addresses at which elements reach each other outside of the router's ports.
+    pub reached: BTreeMap<ElementId, IpAddr>,
     /// The router's addresses on the outer ports.
     pub addresses: BTreeMap<PortNumber, BTreeSet<InterfaceAddress>>,
     /// Further addresses of the router, which the control plane has.
@@ -30,6 +32,29 @@ pub struct Settings {
     pub policy: Policy,
     /// The keys.
     pub keys: KeyRing,
+    /// The store by which routes are distributed; `None`: there is none.
+    pub store: Option<StoreSettings>,
+    /// The leader that the store names; `None` before the store was reached.
+    pub leader: Option<ElementId>,
+}
+
+/// The store that all elements share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoreSettings {
+    /// The servers, in the order in which they are tried.
+    pub endpoints: Vec<SocketAddr>,
+    /// True if elements authenticate themselves to the servers, and the servers to the elements, by certificates (TLS).
+    pub is_authenticated: bool,
+    /// The elements that run a server each, with their addresses; empty for an etcd that runs elsewhere.
+    pub members: BTreeMap<ElementId, IpAddr>,
+    /// The members that were removed since the store began: they run no server.
+    pub removed: BTreeSet<ElementId>,
+    /// Another number begins a new, empty store on the members.
+    pub generation: u32,
+    /// The name under which the store has this cluster.
+    pub name: String,
+    /// The origins whose routes are distributed.
+    pub origins: BTreeSet<String>,
 }
 
 impl Settings {
@@ -38,13 +63,44 @@ impl Settings {
         self.inventory.get(element).is_some_and(|element| element.roles.contains(&role))
     }
 
+    /// Removes an element. The store keeps its identity, which the list of configured members is a part of.
+    pub fn remove(&mut self, element: ElementId) {
+        self.inventory.remove(element);
+        self.drained.remove(&element);
+        self.reached.remove(&element);
+        if let Some(store) = &mut self.store
+            && let Some(address) = store.members.get(&element)
+        {
+            store.removed.insert(element);
+            // An element without any endpoint could not notice that it is a member again.
+            if store.endpoints.len() > 1 {
+                store.endpoints.retain(|endpoint| endpoint.ip() != *address);
+            }
+        }
+    }
+
     /// Returns true if an element sends hello frames: packets are sent to the element.
     pub fn sends_hello(&self, element: ElementId) -> bool {
         [Role::Router, Role::Filter, Role::Control].into_iter().any(|role| self.has_role(element, role))
     }
 
-    /// Returns the control plane: the element with the role and the lowest number that is not drained.
+    /// Returns true if this element can be the control plane.
+    pub fn is_candidate(&self) -> bool {
+        self.has_role(self.element, Role::Control) && !self.drained.contains(&self.element)
+    }
+
+    /// Returns true if this element's RIB gets the routes of the control plane: a router that runs no protocols itself.
+    pub fn takes_routes(&self) -> bool {
+        let has = |role| self.has_role(self.element, role);
+        self.store.is_some() && !has(Role::Control) && (has(Role::Router) || has(Role::Filter))
+    }
+
+    /// Returns the control plane: the leader that the store names. Without a store, or before it was reached, the element with the role
+    /// and the lowest number that is not drained.
     pub fn control(&self) -> Option<ElementId> {
+        if let Some(leader) = self.leader.filter(|_| self.store.is_some()) {
+            return Some(leader);
+        }
         let candidates = self.inventory.with_role(Role::Control).map(|element| element.id);
         candidates.filter(|id| !self.drained.contains(id)).min()
     }

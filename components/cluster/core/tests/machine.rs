@@ -44,10 +44,13 @@ fn settings(element: u16) -> Settings {
         interconnect: vec!["eth0".into()],
         inventory,
         drained: [].into(),
+        reached: BTreeMap::new(),
         addresses: [(port.number, [address].into())].into(),
         more_addresses: [].into(),
         policy: Policy::default(),
         keys: KeyRing::of(ClusterKey([7; 32])),
+        store: None,
+        leader: None,
     }
 }
 

@@ -7,9 +7,10 @@ use sluice_cluster::inventory::{Element, ElementId, Inventory, InventoryError, O
 use sluice_cluster::key::{ClusterKey, KEY_LEN, KeyRing};
 use sluice_cluster::mac::Mac;
 use sluice_cluster::policy::{ClassPolicy, Mode, Policy, PolicyError};
-use sluice_cluster::settings::Settings;
+use sluice_cluster::server::CLIENT_PORT;
+use sluice_cluster::settings::{Settings, StoreSettings};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// The reason why a configuration is refused.
@@ -38,6 +39,20 @@ pub enum ConfigError {
     /// A number has no meaning.
     #[error("{0} is no {1}")]
     Number(u16, &'static str),
+    /// A member of the store is no member of the cluster.
+    #[error("store member {0}: element {0} is no member; set cluster member {0} role")]
+    NoStoreMember(u16),
+    /// Others cannot reach a member of the store.
+    #[error("store member {0}: the element has no address; set cluster member {0} address")]
+    NoAddress(u16),
+    /// The store has too many members, or an even number.
+    #[error("the store has {0} members: name 1, 3 or 5 elements, so that more than half of them are enough")]
+    StoreMembers(usize),
+    /// The store runs here and elsewhere.
+    #[error(
+        "the store has members and endpoints: name the elements that run it, or an etcd that runs elsewhere"
+    )]
+    TwoStores,
     /// The mode does not fit.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -60,6 +75,38 @@ struct Tree {
     member: Vec<Member>,
     #[serde(default)]
     port: Vec<Port>,
+    store: Option<Store>,
+}
+
+/// The origins whose routes are distributed, unless the configuration names others.
+const ORIGINS: [&str; 2] = ["bgp", "static"];
+
+#[derive(Deserialize)]
+struct Store {
+    #[serde(default)]
+    endpoint: Vec<StoreEndpoint>,
+    #[serde(default)]
+    member: BTreeSet<u16>,
+    #[serde(default = "one_generation")]
+    generation: u32,
+    #[serde(default)]
+    tls: bool,
+    name: Option<String>,
+    #[serde(default)]
+    origin: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct StoreEndpoint {
+    address: IpAddr,
+    port: Option<u16>,
+}
+
+/// The sizes of a store that runs on elements.
+const STORE_SIZES: [usize; 3] = [1, 3, 5];
+
+const fn one_generation() -> u32 {
+    1
 }
 
 const fn default_silence() -> u16 {
@@ -79,6 +126,7 @@ enum TreeMode {
 struct Member {
     number: u16,
     name: Option<String>,
+    address: Option<IpAddr>,
     role: Vec<TreeRole>,
     #[serde(default = "one")]
     weight: u16,
@@ -144,7 +192,7 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         let outer = OuterPort { number, interface: port.interface, mac: mac(port.mac)? };
         ports.entry(port.balancer).or_default().push(outer);
     }
-    let (mut inventory, mut drained) = (Inventory::default(), BTreeSet::new());
+    let (mut inventory, mut drained, mut reached) = (Inventory::default(), BTreeSet::new(), BTreeMap::new());
     for member in tree.member {
         let id = element(member.number)?;
         let roles: BTreeSet<Role> = member.role.into_iter().map(Role::from).collect();
@@ -152,6 +200,7 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
             return Err(ConfigError::BalancerOnly(member.number));
         }
         drained.extend(member.drained.then_some(id));
+        reached.extend(member.address.map(|address| (id, address)));
         let name = member.name.unwrap_or_else(|| member.number.to_string());
         let ports = ports.remove(&member.number).unwrap_or_default();
         let put = inventory.put(Element { id, name, roles, weight: member.weight, ports });
@@ -167,17 +216,66 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         TreeMode::RoundRobin => Mode::RoundRobin,
     };
     let mut policy = Policy::new(vec![ClassPolicy { mode, role: Role::Router }], [])?;
+    let store =
+        tree.store.map(|store| store_settings(store, own, (&inventory, &reached))).transpose()?.flatten();
     policy.silence = (tree.silence > 0).then(|| Duration::from_millis(tree.silence.into()));
     Ok(Settings {
         element: own,
         interconnect: tree.interconnect,
         inventory,
         drained,
+        reached,
         addresses,
         more_addresses: tree.address,
         policy,
         keys: KeyRing { current: key(&tree.key)?, other: tree.other_key.as_deref().map(key).transpose()? },
+        store,
+        leader: None,
     })
+}
+
+/// Returns the store; `None` if the configuration names no server.
+fn store_settings(
+    store: Store,
+    own: ElementId,
+    (inventory, reached): (&Inventory, &BTreeMap<ElementId, IpAddr>),
+) -> Result<Option<StoreSettings>, ConfigError> {
+    if store.endpoint.is_empty() && store.member.is_empty() {
+        return Ok(None);
+    }
+    let mut members = BTreeMap::new();
+    for number in store.member {
+        let id = element(number)?;
+        inventory.get(id).ok_or(ConfigError::NoStoreMember(number))?;
+        members.insert(id, *reached.get(&id).ok_or(ConfigError::NoAddress(number))?);
+    }
+    if !members.is_empty() && !STORE_SIZES.contains(&members.len()) {
+        return Err(ConfigError::StoreMembers(members.len()));
+    }
+    let endpoints: Vec<SocketAddr> = match (store.endpoint.is_empty(), members.is_empty()) {
+        (false, false) => return Err(ConfigError::TwoStores),
+        (false, true) => {
+            let endpoint = |endpoint: StoreEndpoint| {
+                SocketAddr::new(endpoint.address, endpoint.port.unwrap_or(CLIENT_PORT))
+            };
+            store.endpoint.into_iter().map(endpoint).collect()
+        }
+        (true, _) => {
+            // An element asks its own server first, and all ask different ones next.
+            let (before, after): (Vec<_>, Vec<_>) = members.iter().partition(|(member, _)| **member < own);
+            let all = after.into_iter().chain(before);
+            all.map(|(_, address)| SocketAddr::new(*address, CLIENT_PORT)).collect()
+        }
+    };
+    Ok(Some(StoreSettings {
+        endpoints,
+        is_authenticated: store.tls || !members.is_empty(),
+        members,
+        removed: BTreeSet::new(),
+        generation: store.generation,
+        name: store.name.unwrap_or_else(|| "cluster".into()),
+        origins: if store.origin.is_empty() { ORIGINS.map(String::from).into() } else { store.origin },
+    }))
 }
 
 fn element(number: u16) -> Result<ElementId, ConfigError> {
@@ -234,6 +332,7 @@ mod tests {
                 "number": 7, "balancer": 1, "interface": "eth1", "mac": "02:00:00:00:01:0A",
                 "address": ["10.0.1.1/24", "fd01::1/64"],
             }],
+            "store": {"endpoint": [{"address": "192.0.2.7"}, {"address": "192.0.2.8", "port": 99}]},
         })
     }
 
@@ -248,6 +347,14 @@ mod tests {
         );
         assert_eq!(settings.own_addresses().len(), 3);
         assert_eq!((settings.control(), settings.policy.silence), (None, None));
+        let store = settings.store.as_ref().expect("a store");
+        let endpoints: Vec<String> = store.endpoints.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            (endpoints.join(" ").as_str(), store.name.as_str()),
+            ("192.0.2.7:2379 192.0.2.8:99", "cluster")
+        );
+        assert!(!store.is_authenticated && store.members.is_empty());
+        assert!(settings.takes_routes() && !settings.is_candidate() && store.origins.contains("bgp"));
         assert!(settings.is_on_port(front.ports[0].number, "10.0.1.9".parse().expect("an address")));
         assert!(!settings.is_on_port(front.ports[0].number, "10.0.2.9".parse().expect("an address")));
     }
@@ -256,6 +363,39 @@ mod tests {
         let mut part = part();
         change(&mut part);
         settings(part).expect_err("refused").to_string()
+    }
+
+    /// Returns the part with a store on elements.
+    fn part_with_members(members: &[u16]) -> Value {
+        let mut part = part();
+        part["store"] = json!({"member": members, "generation": 3});
+        for (index, address) in ["10.9.0.1", "10.9.0.2", "10.9.0.9"].into_iter().enumerate() {
+            part["member"][index]["address"] = json!(address);
+        }
+        part
+    }
+
+    #[test]
+    fn a_store_on_elements_has_an_endpoint_each_the_own_one_first() {
+        let settings = settings(part_with_members(&[9, 1, 2])).expect("valid");
+        let store = settings.store.as_ref().expect("a store");
+        let endpoints: Vec<String> = store.endpoints.iter().map(ToString::to_string).collect();
+        assert_eq!(endpoints, ["10.9.0.2:2379", "10.9.0.9:2379", "10.9.0.1:2379"]);
+        assert!(store.is_authenticated && store.generation == 3 && store.members.len() == 3);
+        assert!(sluice_cluster::server::server(&settings, 1).is_some());
+    }
+
+    #[test]
+    fn contradictions_about_the_store_are_refused() {
+        let refused = |part: Value| settings(part).expect_err("refused").to_string();
+        assert!(refused(part_with_members(&[1, 2])).contains("has 2 members"));
+        assert!(refused(part_with_members(&[7])).contains("element 7 is no member"));
+        let mut part = part_with_members(&[1, 2, 9]);
+        part["member"][2].as_object_mut().expect("a member").remove("address");
+        assert!(refused(part).contains("set cluster member 9 address"));
+        let mut part = part_with_members(&[2]);
+        part["store"]["endpoint"] = json!([{"address": "192.0.2.7"}]);
+        assert!(refused(part).contains("members and endpoints"));
     }
 
     #[test]

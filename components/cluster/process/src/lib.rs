@@ -2,16 +2,25 @@
 //! has links for outer ports made, and fills the maps of the program `balance`. All rules are in the core (`sluice_cluster`).
 
 pub mod config;
+mod console;
+pub mod credentials;
+mod identity;
 mod links;
 pub mod maps;
 mod program;
+mod roster;
 mod service;
+mod store;
+mod stream;
+mod totals;
 
 sluice_xrl::include_idl!();
 
 use config::ConfigError;
+use console::Console;
 use links::Links;
 use maps::ProgramMaps;
+use roster::RosterKeeper;
 use sluice_base::InterfaceIndex;
 use sluice_cluster::frame::{ETHER_TYPE, GROUP};
 use sluice_cluster::header::Kind;
@@ -25,11 +34,14 @@ use sluice_process::{
     Tasks, follow_fea,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service, neighbor_observer_service};
+use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service, route_subscriber_service};
 use sluice_xrl::{CallContext, Service, XrlError};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, SystemTime};
+use store::server::StoreServer;
+use stream::Stream;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::{info, warn};
@@ -54,7 +66,11 @@ pub struct ClusterProcess {
     frame: Frame,
     me: Weak<ClusterProcess>,
     driver: Driver<Cluster>,
+    /// The configuration.
+    configured: RefCell<Option<Settings>>,
+    /// The configuration as the roster changes it: the element works by these settings.
     settings: RefCell<Option<Settings>>,
+    roster: RosterKeeper,
     interfaces: InterfaceNames,
     sockets: RefCell<BTreeMap<InterfaceIndex, Interconnect>>,
     links: Links,
@@ -66,6 +82,9 @@ pub struct ClusterProcess {
     /// The reasons why sockets are missing, by interface.
     without_sockets: RefCell<BTreeMap<String, String>>,
     changed: Notify,
+    stream: Stream,
+    store_server: StoreServer,
+    console: Console,
     tasks: Tasks,
 }
 
@@ -87,7 +106,9 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 driver: Driver::new(Cluster::new(epoch), effect),
                 me: me.clone(),
                 frame,
+                configured: RefCell::default(),
                 settings: RefCell::default(),
+                roster: RosterKeeper::default(),
                 interfaces: InterfaceNames::default(),
                 sockets: RefCell::default(),
                 links: Links::default(),
@@ -96,6 +117,9 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 without_program: RefCell::default(),
                 without_sockets: RefCell::default(),
                 changed: Notify::new(),
+                stream: Stream::default(),
+                store_server: StoreServer::default(),
+                console: Console::default(),
                 tasks: Tasks::default(),
             }
         }))
@@ -121,6 +145,20 @@ impl ClusterProcess {
             Output::Event(event) if event.is_warning() => warn!(event = event.id(), "{event}"),
             Output::Event(event) => info!(event = event.id(), "{event}"),
         }
+    }
+
+    /// Works by the present configuration and roster.
+    fn adopt(&self) {
+        let settings = self.configured.borrow().as_ref().map(|configured| self.roster.applied(configured));
+        let Some(settings) = settings else { return };
+        if self.settings.replace(Some(settings.clone())).is_some_and(|before| before == settings) {
+            return;
+        }
+        self.input(Input::Configure(Box::new(settings)));
+        self.changed.notify_one();
+        self.stream.configured();
+        self.store_server.changed.notify_one();
+        self.console.changed.notify_one();
     }
 
     /// Sends what the last inputs caused.
@@ -253,8 +291,11 @@ impl Component for ClusterProcess {
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             idl::cluster::v1::cluster_service(Rc::new(Served(Rc::clone(self)))),
+            idl::cluster::v1::elements_service(Rc::new(Served(Rc::clone(self)))),
             interface_observer_service(Rc::new(Served(Rc::clone(self)))),
             neighbor_observer_service(Rc::new(Served(Rc::clone(self)))),
+            route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
+            origin_owner_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
@@ -269,7 +310,13 @@ impl Component for ClusterProcess {
         let router = self.frame.router.clone();
         let tasks = [
             tokio::task::spawn_local(follow_fea(router, instance.clone(), started)),
-            tokio::task::spawn_local(links::follow(Rc::clone(&self), instance)),
+            tokio::task::spawn_local(links::follow(Rc::clone(&self), instance.clone())),
+            tokio::task::spawn_local(stream::subscription::keep(Rc::clone(&self))),
+            tokio::task::spawn_local(stream::announcer::walk(Rc::clone(&self))),
+            tokio::task::spawn_local(stream::run(Rc::clone(&self), instance)),
+            tokio::task::spawn_local(store::server::follow(Rc::clone(&self))),
+            tokio::task::spawn_local(roster::follow(Rc::clone(&self))),
+            tokio::task::spawn_local(console::follow(Rc::clone(&self))),
             tokio::task::spawn_local(Rc::clone(&self).follow()),
         ];
         self.tasks.replace(tasks);
@@ -280,20 +327,26 @@ impl Component for ClusterProcess {
     fn degraded(&self) -> Vec<String> {
         let program = self.without_program.borrow().clone();
         let sockets: Vec<String> = self.without_sockets.borrow().values().cloned().collect();
-        program.into_iter().chain(sockets).chain(self.links.problems()).collect()
+        let of_store = self.stream.problems().into_iter().chain(self.store_server.problem());
+        program
+            .into_iter()
+            .chain(sockets)
+            .chain(self.links.problems())
+            .chain(of_store)
+            .chain(self.console.problem())
+            .collect()
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
         let settings = config::settings(planned.whole())?;
-        let before = self.settings.borrow();
+        let before = self.configured.borrow();
         let interrupted = before.as_ref().map(|before| before.interrupted_by(&settings)).unwrap_or_default();
         Ok(Prepared::touching(settings, vec![(EffectKind::Interrupted, interrupted)]))
     }
 
     async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), ConfigError> {
-        self.settings.replace(Some(settings.clone()));
-        self.input(Input::Configure(Box::new(settings)));
-        self.changed.notify_one();
+        self.configured.replace(Some(settings));
+        self.adopt();
         Ok(())
     }
 
@@ -301,6 +354,7 @@ impl Component for ClusterProcess {
         if for_good && self.maps.borrow().is_some() {
             program::stop(&self.frame).await;
         }
+        self.stream.end(for_good).await;
     }
 }
 
@@ -314,6 +368,24 @@ impl fea::InterfaceObserver for Served {
             self.input(Input::Interface(event));
         }
         self.changed.notify_one();
+        self.stream.interfaces_changed(self);
         Ok(fea::InterfaceChangedReply {})
+    }
+}
+
+impl rib::OriginOwner for Served {
+    async fn routes_rejected(
+        &self,
+        _ctx: &CallContext,
+        request: rib::RoutesRejectedRequest,
+    ) -> Result<rib::RoutesRejectedReply, XrlError> {
+        let reason = request.routes.first().map(|route| route.reason.clone()).unwrap_or_default();
+        let routes = request.routes.len();
+        warn!(
+            event = "cluster.routes.rejected",
+            origin = request.origin,
+            "{routes} routes were refused: {reason}"
+        );
+        Ok(rib::RoutesRejectedReply {})
     }
 }

@@ -1,14 +1,32 @@
 //! The interface that an element serves: the core's state as messages.
 
 use crate::Served;
+use crate::console;
 use crate::idl::cluster::v1 as pb;
+use crate::roster;
+use crate::totals;
 use sluice_bpf::layout::balance::REASON_NAMES;
 use sluice_cluster::inventory::{Element, ElementId, OuterPort, Role};
 use sluice_cluster::machine::Cluster;
 use sluice_cluster::reason::Reason;
+use sluice_cluster::roster::Change;
 use sluice_cluster::settings::{Settings, link_name};
+use sluice_cluster::stream::section::{Section, StreamOrigin};
+use sluice_cluster::stream::table::Table;
 use sluice_process::clock;
 use sluice_xrl::{CallContext, XrlError};
+
+fn sections(catalog: &[(Section, StreamOrigin)], table: &Table) -> Vec<pb::StoreSection> {
+    let sums = table.sums().iter().filter_map(|(id, sum)| Some((&catalog.get(usize::from(id.0))?.0, sum)));
+    let section = |(section, sum): (&Section, &sluice_cluster::stream::section::Sum)| pb::StoreSection {
+        origin: section.origin.clone(),
+        family: section.family.to_string(),
+        table: section.table.0,
+        routes: sum.routes,
+        checksum: format!("{:016x}", sum.hash),
+    };
+    sums.map(section).collect()
+}
 
 /// Neighbors of a page, unless the caller wants fewer.
 const NEIGHBORS: usize = 1000;
@@ -28,13 +46,12 @@ impl Served {
             () => "up",
         };
         let heard = self.maps.borrow().as_ref().and_then(|maps| maps.heard(element.id));
-        let roles: Vec<&str> = element.roles.iter().map(|role| role.name()).collect();
         let (share, rows) =
             machine.balancer().map(|balancer| balancer.share(0, element.id)).unwrap_or_default();
         pb::Element {
             number: element.id.number().into(),
             name: element.name.clone(),
-            roles: roles.join(" "),
+            roles: roles_of(element),
             state: state.into(),
             epoch: if is_own { machine.epoch() } else { member.map_or(0, |member| member.epoch) },
             announced_ms: member.map(|member| millis(now.saturating_since(member.heard))),
@@ -42,8 +59,45 @@ impl Served {
             share,
             rows,
             mac: member.map(|member| member.mac.to_string()).unwrap_or_default(),
+            machine: self.roster.state(element.id).machine,
         }
     }
+
+    /// Returns the elements that the configuration has and the roster has not.
+    fn removed(&self, settings: &Settings) -> Vec<pb::Element> {
+        let configured = self.configured.borrow();
+        let all = configured.iter().flat_map(|configured| configured.inventory.iter());
+        let removed = all.filter(|element| settings.inventory.get(element.id).is_none());
+        let message = |element: &Element| pb::Element {
+            number: element.id.number().into(),
+            name: element.name.clone(),
+            roles: roles_of(element),
+            state: "removed".into(),
+            machine: self.roster.state(element.id).machine,
+            ..Default::default()
+        };
+        removed.map(message).collect()
+    }
+
+    async fn change(
+        &self,
+        ctx: &CallContext,
+        request: pb::ChangeElementRequest,
+        change: Change,
+    ) -> Result<pb::ChangeElementReply, XrlError> {
+        let changed = roster::change(self, request.element, change, &ctx.principal).await;
+        let (element, state) = changed.map_err(|error| XrlError::application(1, error.to_string()))?;
+        Ok(pb::ChangeElementReply {
+            element: element.number().into(),
+            state: roster::word(state).into(),
+            machine: state.machine,
+        })
+    }
+}
+
+fn roles_of(element: &Element) -> String {
+    let roles: Vec<&str> = element.roles.iter().map(|role| role.name()).collect();
+    roles.join(" ")
 }
 
 fn ports(machine: &Cluster, settings: &Settings) -> Vec<pb::Port> {
@@ -67,6 +121,25 @@ fn ports(machine: &Cluster, settings: &Settings) -> Vec<pb::Port> {
     all.map(message).collect()
 }
 
+impl pb::Elements for Served {
+    async fn get_from_element(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetFromElementRequest,
+    ) -> Result<pb::GetFromElementReply, XrlError> {
+        // Nobody's name goes with a call that only reads.
+        console::ask(self, pb::GetFromElementRequest { person: String::new(), ..request }).await
+    }
+
+    async fn call_element(
+        &self,
+        ctx: &CallContext,
+        request: pb::GetFromElementRequest,
+    ) -> Result<pb::GetFromElementReply, XrlError> {
+        console::ask_for(self, &ctx.principal, request).await
+    }
+}
+
 impl pb::Cluster for Served {
     async fn get_cluster(
         &self,
@@ -87,10 +160,45 @@ impl pb::Cluster for Served {
                     String::new()
                 },
                 neighbors: machine.neighbors().len().try_into().unwrap_or(u32::MAX),
-                elements: all.map(|element| self.element(machine, settings, element)).collect(),
+                elements: all
+                    .map(|element| self.element(machine, settings, element))
+                    .chain(self.removed(settings))
+                    .collect(),
                 ports: ports(machine, settings),
             }
         }))
+    }
+
+    async fn drain(
+        &self,
+        ctx: &CallContext,
+        request: pb::ChangeElementRequest,
+    ) -> Result<pb::ChangeElementReply, XrlError> {
+        self.change(ctx, request, Change::Drain).await
+    }
+
+    async fn undrain(
+        &self,
+        ctx: &CallContext,
+        request: pb::ChangeElementRequest,
+    ) -> Result<pb::ChangeElementReply, XrlError> {
+        self.change(ctx, request, Change::Undrain).await
+    }
+
+    async fn remove(
+        &self,
+        ctx: &CallContext,
+        request: pb::ChangeElementRequest,
+    ) -> Result<pb::ChangeElementReply, XrlError> {
+        self.change(ctx, request, Change::Remove).await
+    }
+
+    async fn replace(
+        &self,
+        ctx: &CallContext,
+        request: pb::ChangeElementRequest,
+    ) -> Result<pb::ChangeElementReply, XrlError> {
+        self.change(ctx, request, Change::Replace).await
     }
 
     async fn get_counters(
@@ -118,6 +226,14 @@ impl pb::Cluster for Served {
         Ok(pb::GetCountersReply { counters })
     }
 
+    async fn get_totals(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetTotalsRequest,
+    ) -> Result<pb::GetTotalsReply, XrlError> {
+        Ok(totals::all(self).await)
+    }
+
     async fn get_neighbors(
         &self,
         _ctx: &CallContext,
@@ -137,5 +253,57 @@ impl pb::Cluster for Served {
         let next = after.saturating_add(neighbors.len());
         let next = if next < all.len() { next.to_string() } else { String::new() };
         Ok(pb::GetNeighborsReply { neighbors, next })
+    }
+
+    async fn get_store(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetStoreRequest,
+    ) -> Result<pb::GetStoreReply, XrlError> {
+        let settings = self.settings.borrow().clone();
+        let Some(settings) = settings.filter(|settings| settings.store.is_some()) else {
+            return Ok(pb::GetStoreReply { state: "none".into(), ..Default::default() });
+        };
+        let view = self.stream.view();
+        let leader = view.leader.and_then(|leader| leader.element);
+        let takes = settings.takes_routes();
+        let mut reply = pb::GetStoreReply {
+            state: match () {
+                () if view.endpoint.is_none() => "lost",
+                () if leader == Some(settings.element) => "leads",
+                () if takes => "follows",
+                () => "watches",
+            }
+            .into(),
+            endpoint: view.endpoint.map(|endpoint| endpoint.to_string()).unwrap_or_default(),
+            problem: view.problem.unwrap_or_default(),
+            leader: leader.map_or(0, |leader| leader.number().into()),
+            epoch: view.leader.map_or(0, |leader| leader.epoch),
+            revision: view.revision,
+            octets: view.octets,
+            behind: if takes { view.revision.saturating_sub(view.followed) } else { 0 },
+            lag_ms: view.lag_ms,
+            ..Default::default()
+        };
+        self.stream.with_term(|term| {
+            let leader = &term.leader;
+            reply.entry = leader.head().sequence;
+            reply.routes = leader.table().len();
+            reply.waiting = leader.waiting() as u64;
+            reply.log = leader.log_len() as u64;
+            reply.sections = sections(&leader.head().catalog.sections, leader.table());
+        });
+        if takes {
+            self.stream.with_follower(|follower| {
+                reply.entry = follower.position().map_or(0, |(_, sequence)| sequence);
+                reply.waiting = follower.waiting_changes() as u64;
+                reply.loads = follower.loads();
+                if let Some(table) = follower.table() {
+                    reply.routes = table.len();
+                    reply.sections = sections(follower.sections(), table);
+                }
+            });
+        }
+        Ok(reply)
     }
 }

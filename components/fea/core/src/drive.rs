@@ -76,13 +76,26 @@ impl<E: Engine> Drive<E> {
     /// Does a slice of background work. Engines that have joined beside the authority since the last slice are known to the core from
     /// then on.
     pub fn run_slice(&mut self, now: Instant, budget: Budget, effects: &mut Vec<Effect>) -> Progress {
-        let joined = self.engine.as_set().map(EngineSet::take_joined).unwrap_or_default();
+        let key = self.core.digest_key();
+        let joined = self.engine.as_set().map(|set| set.take_joined(key)).unwrap_or_default();
         for (engine, capabilities) in joined {
             self.handle(now, Input::Join { engine, capabilities }, effects);
         }
         let progress = self.core.run_slice(now, budget, &mut self.out);
         self.settle(now, effects);
         progress
+    }
+
+    /// Compares the engines beside the authority with the core, if nothing is left to do. What follows is background work. To be called
+    /// about once a second; returns true if it is to be called again soon.
+    pub fn compare(&mut self, now: Instant, effects: &mut Vec<Effect>) -> bool {
+        if self.core.is_comparable() {
+            let digests = self.engine.as_set().map(|set| set.digests()).unwrap_or_default();
+            for (engine, digests) in digests {
+                self.handle(now, Input::Compare(engine, digests), effects);
+            }
+        }
+        self.core.is_comparison_urgent()
     }
 
     /// Polls and works until nothing is left to do now. Bounded by what there is to do.
@@ -120,6 +133,10 @@ impl<E: Engine> Drive<E> {
             let first = self.engine.as_set().map(EngineSet::take_first_refusals).unwrap_or_default();
             for (engine, op, refusal) in first {
                 self.core.handle(now, Input::RefusedBeside(engine, op, refusal), &mut self.out);
+            }
+            let mended = self.engine.as_set().map(EngineSet::take_mended).unwrap_or_default();
+            for (engine, mended) in mended {
+                self.core.handle(now, Input::Mended(engine, mended), &mut self.out);
             }
         }
     }

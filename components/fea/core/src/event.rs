@@ -1,6 +1,6 @@
 //! What the core reports to the log: every text that it has.
 
-use crate::engine::{EngineOp, NextHopId, Refusal};
+use crate::engine::{EngineOp, Mended, NextHopId, Refusal};
 use alloc::string::String;
 use core::fmt;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ pub enum Event {
     Refused(EngineOp, Refusal),
     /// An engine beside the authority, by its name, refused an operation for the first time.
     RefusedBeside(String, EngineOp, Refusal),
+    /// An engine beside the authority, by its name, differed from the core and was mended.
+    Mended(String, Mended),
     /// A next hop without an interface: the engine resolves nothing.
     Unresolved(GroupId),
     /// A route of a group that was never announced.
@@ -44,6 +46,7 @@ impl Event {
             Event::Overrun => "fea.engine.overrun",
             Event::Refused(..) => "fea.engine.refused",
             Event::RefusedBeside(..) => "fea.engine.refused-beside",
+            Event::Mended(..) => "fea.engine.mended",
             Event::Unresolved(_) => "fea.next-hop.unresolved",
             Event::UnknownGroup(..) => "fea.route.unknown-group",
             Event::WrongFamily(_) => "fea.route.wrong-family",
@@ -69,6 +72,14 @@ impl fmt::Display for Event {
             Event::Refused(op, refusal) => write!(f, "refused: {refusal}: {op:?}"),
             Event::RefusedBeside(engine, op, refusal) => {
                 write!(f, "engine {engine} refused for the first time: {refusal}: {op:?}")
+            }
+            Event::Mended(engine, mended) => {
+                let Mended { routes, objects, first } = mended;
+                let first = first.as_deref().unwrap_or_default();
+                write!(
+                    f,
+                    "engine {engine} lost changes: {routes} routes and {objects} next-hop objects are mended; the first: {first}"
+                )
             }
             Event::Unresolved(group) => {
                 write!(f, "next-hop group {} has a next hop without an interface", group.0)

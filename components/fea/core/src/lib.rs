@@ -10,6 +10,7 @@
 //! * After a restart of the RIB or of the FEA, what is there is matched with what is announced; what is equal is not
 //!   touched, and what was not announced goes at the end.
 //! * An engine that joins beside the authority of a set gets the authority's objects, in slices (`replay`).
+//! * Engines beside the authority are compared with the core by digests, and mended (`mending`).
 //! * The rules of who may open which socket are in [`socket`].
 //! * The tables that the XDP program forwards by are in [`xdp`].
 #![no_std]
@@ -26,6 +27,7 @@ pub mod interface;
 pub mod links;
 mod machine;
 mod members;
+mod mending;
 mod output;
 mod repair;
 mod replay;

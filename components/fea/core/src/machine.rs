@@ -1,13 +1,16 @@
 //! The FEA's core: all tables, the interfaces, and what to do when the engine tells something.
 
+mod comparison;
+
 use crate::engine::{
-    AuthorityRoutes, BesideId, Capability, EngineOp, Members, NextHopId, Notice, Refusal, RefusalKind,
-    RouteTarget, Scope,
+    AuthorityRoutes, BesideId, Capability, EngineDigests, EngineOp, Members, Mended, NextHopId, Notice,
+    Refusal, RefusalKind, RouteTarget, Scope,
 };
 use crate::event::Event;
 use crate::fib::{Observation, RefusedRoute, Summary};
 use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
+use crate::mending::Mendings;
 use crate::output::{Effect, Output};
 use crate::repair::{Drift, Repairs, Verdict};
 use crate::replay::{Held, Replays};
@@ -52,6 +55,14 @@ pub enum Input {
         /// The engine's capabilities.
         capabilities: Vec<Capability>,
     },
+    /// The digests of an engine that has had the whole replay. The engine is mended in the background if it differs.
+    Compare(BesideId, EngineDigests),
+    /// An engine beside the authority, by its name, differed and was mended.
+    Mended(String, Mended),
+    /// The owner of a table announces all of one family from now on.
+    BeginRefresh(TableId, Family),
+    /// The owner has announced all routes of a table and family; [`Effect::Resynced`] follows.
+    EndRefresh(TableId, Family),
     /// The authority takes these routes; at first it takes all. [`Effect::RoutesSelected`] follows when no route is elsewhere any more.
     SelectRoutes(AuthorityRoutes),
 }
@@ -72,6 +83,7 @@ pub struct Fea {
     interfaces: Interfaces,
     repairs: Repairs,
     replays: Replays,
+    mendings: Mendings,
     /// The routes that the authority takes.
     selection: AuthorityRoutes,
     /// True if routes may be elsewhere than the selection wants.
@@ -86,6 +98,8 @@ pub struct Fea {
     round: u64,
     repaired: u64,
     refusals: u64,
+    mended: u64,
+    refreshed: u64,
 }
 
 /// Figures of all tables.
@@ -99,6 +113,10 @@ pub struct Totals {
     pub repaired: u64,
     /// Routes refused since the start.
     pub refused: u64,
+    /// Routes, members and groups of engines beside the authority that differed and were mended.
+    pub mended: u64,
+    /// How often the owner announced one family again.
+    pub refreshed: u64,
     /// True if nothing is left to do in the background.
     pub idle: bool,
 }
@@ -114,6 +132,7 @@ impl Fea {
             interfaces: Interfaces::default(),
             repairs: Repairs::default(),
             replays: Replays::default(),
+            mendings: Mendings::default(),
             selection: AuthorityRoutes::All,
             is_selecting: false,
             found_groups: BTreeMap::new(),
@@ -122,6 +141,8 @@ impl Fea {
             round: 0,
             repaired: 0,
             refusals: 0,
+            mended: 0,
+            refreshed: 0,
         }
     }
 
@@ -142,9 +163,15 @@ impl Fea {
 
     /// Figures.
     pub fn totals(&mut self) -> Totals {
-        let mut totals = Totals { repaired: self.repaired, refused: self.refusals, ..Totals::default() };
+        let mut totals = Totals {
+            repaired: self.repaired,
+            refused: self.refusals,
+            mended: self.mended,
+            refreshed: self.refreshed,
+            ..Totals::default()
+        };
         (totals.nexthop_objects, totals.idle) =
-            (self.pool.len(), !self.in_snapshot && self.replays.is_idle());
+            (self.pool.len(), !self.in_snapshot && self.replays.is_idle() && self.mendings.is_idle());
         for (id, table) in &mut self.tables {
             for family in Family::ALL {
                 let side = table.side(family);
@@ -478,7 +505,23 @@ impl Machine for Fea {
             }
             Input::Notice(notice) => self.notice(now, notice, out),
             Input::Configure(configuration) => self.interfaces.configure(configuration, out),
-            Input::Join { engine, capabilities } => self.replays.start(engine, &capabilities),
+            Input::Join { engine, capabilities } => {
+                self.mendings.forget(engine);
+                self.replays.start(engine, &capabilities);
+            }
+            Input::Compare(engine, found) => self.compare(engine, &found, out),
+            Input::Mended(engine, mended) => {
+                self.mended += mended.routes + mended.objects;
+                out.push(Output::Effect(Effect::Event(Event::Mended(engine, mended))));
+            }
+            Input::BeginRefresh(table, family) => {
+                self.refreshed += 1;
+                self.table(table);
+                if let Some(table) = self.tables.get_mut(&table) {
+                    table.side(family).begin_resync(&mut self.pool, out);
+                }
+            }
+            Input::EndRefresh(table, family) => self.table(table).side(family).end_resync(),
             Input::SelectRoutes(selection) => {
                 for side in self.tables.values_mut().flat_map(Table::sides) {
                     side.select_routes(&selection);
@@ -509,14 +552,17 @@ impl Machine for Fea {
             out.push(Output::Effect(Effect::RoutesSelected));
         }
         // Before the first snapshot ends, the core does not know what the authority holds.
-        if self.replays.is_idle() || !self.started {
+        if self.replays.is_idle() && self.mendings.is_idle() || !self.started {
             return Progress::Done;
         }
         if !out.is_empty() {
             return Progress::More;
         }
         let held = Held { interfaces: &self.interfaces, pool: &self.pool, tables: &self.tables };
-        self.replays.run(&held, &mut budget, out)
+        if self.replays.run(&held, &mut budget, out) == Progress::More {
+            return Progress::More;
+        }
+        self.mendings.run(&held, &mut budget, out)
     }
 
     fn export(&self) -> State {

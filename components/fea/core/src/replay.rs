@@ -23,7 +23,7 @@ pub(crate) struct Held<'a> {
 
 impl Held<'_> {
     /// Returns the table and family after `section`, or the first one.
-    fn section_after(&self, section: Option<Section>) -> Option<Section> {
+    pub(crate) fn section_after(&self, section: Option<Section>) -> Option<Section> {
         match section {
             Some((table, Family::Ipv4)) => Some((table, Family::Ipv6)),
             Some((table, Family::Ipv6)) => {

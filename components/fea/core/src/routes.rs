@@ -130,6 +130,11 @@ impl<P: TableKey + IpKey> Walk<P> {
         Walk { at: self.at, end: None, then }
     }
 
+    /// Returns true for a prefix that the walk has visited, or would have.
+    pub(crate) fn has_passed(&self, prefix: P) -> bool {
+        matches!(self.at, Cursor::After(last) if prefix <= last)
+    }
+
     /// The next route; `None` at the end.
     pub(crate) fn next(&mut self, routes: &Routes<P>) -> Option<(P, Route)> {
         loop {

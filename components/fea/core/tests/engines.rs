@@ -102,7 +102,7 @@ fn an_engine_leaves() {
     complete(&mut set);
     assert!(set.leave(BesideId(0)).is_some_and(|engine| engine.name() == "sim"));
     assert!(set.leave(BesideId(0)).is_none());
-    assert_eq!((set.take_joined().len(), set.names()), (0, vec!["sim"]));
+    assert_eq!((set.take_joined(DigestKey(1)).len(), set.names()), (0, vec!["sim"]));
     let member = Member::Blackhole { family: Family::Ipv4 };
     set.apply(&[EngineOp::SetMember { id: NextHopId(1), member }], &mut Vec::new());
     assert_eq!(beside.engine.borrow().operations, 0);

@@ -2,7 +2,7 @@
 
 use crate::pages;
 use crate::process::{FeaProcess, ResyncWait};
-use sluice_base::{Family, FibBatch, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Digest, Family, FibBatch, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_fea::engine::RouteQuery;
 use sluice_fea::{Effect, EngineSet, Input, RefusalKind};
 use sluice_process::Point;
@@ -15,6 +15,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use tokio::sync::oneshot;
 use tracing::{debug, info, warn};
+
+/// Returns the family that a request is limited to.
+fn optional_family(number: i32) -> Result<Option<Family>, XrlError> {
+    if number == 0 { Ok(None) } else { Ok(Some(family(number)?)) }
+}
 
 fn table(number: u32) -> TableId {
     if number == 0 { TableId::MAIN } else { TableId(number) }
@@ -46,14 +51,14 @@ pub(crate) fn tell_rejected(process: &Rc<FeaProcess>, effects: &[Effect]) {
     }
 }
 
-/// A family's resync is over; with the second one who waits is answered.
+/// A family's resync is over; with the last one who waits is answered.
 pub(crate) fn note_resynced(process: &Rc<FeaProcess>, table: TableId, kept: u64, swept: u64) {
     let mut resyncs = process.resyncs.borrow_mut();
     let Some(wait) = resyncs.get_mut(&table) else { return };
-    wait.families += 1;
+    wait.families = wait.families.saturating_sub(1);
     wait.kept += kept;
     wait.swept += swept;
-    if wait.families == 2
+    if wait.families == 0
         && let Some(mut wait) = resyncs.remove(&table)
     {
         info!(%table, kept = wait.kept, swept = wait.swept, "resync over");
@@ -110,7 +115,11 @@ impl pb::Fib for Served {
         _ctx: &CallContext,
         request: pb::BeginResyncRequest,
     ) -> Result<pb::BeginResyncReply, XrlError> {
-        self.0.input(Input::BeginResync(table(request.table)));
+        let table = table(request.table);
+        match optional_family(request.family)? {
+            Some(family) => self.0.input(Input::BeginRefresh(table, family)),
+            None => self.0.input(Input::BeginResync(table)),
+        }
         Ok(pb::BeginResyncReply {})
     }
 
@@ -121,9 +130,14 @@ impl pb::Fib for Served {
     ) -> Result<pb::EndResyncReply, XrlError> {
         let table = table(request.table);
         let (told, over) = oneshot::channel();
-        let wait = ResyncWait { families: 0, kept: 0, swept: 0, told: Some(told) };
+        let family = optional_family(request.family)?;
+        let families = if family.is_some() { 1 } else { Family::ALL.len() };
+        let wait = ResyncWait { families, kept: 0, swept: 0, told: Some(told) };
         self.0.resyncs.borrow_mut().insert(table, wait);
-        self.0.input(Input::EndResync(table));
+        match family {
+            Some(family) => self.0.input(Input::EndRefresh(table, family)),
+            None => self.0.input(Input::EndResync(table)),
+        }
         let (kept, swept) = over.await.map_err(|_| XrlError::Busy("another resync has begun".into()))?;
         Ok(pb::EndResyncReply { kept, swept })
     }
@@ -140,6 +154,17 @@ impl pb::Fib for Served {
         Ok(pb::UpdateFibReply {})
     }
 
+    async fn compare(
+        &self,
+        _ctx: &CallContext,
+        request: pb::CompareRequest,
+    ) -> Result<pb::CompareReply, XrlError> {
+        let (table, family) = (table(request.table), family(request.family)?);
+        let [routes, groups] = self.0.with_core(|core| core.announced_digests(table, family));
+        let digest = |digest: Digest| Some(pb::Digest { sum: digest.sum, entries: digest.entries });
+        Ok(pb::CompareReply { routes: digest(routes), groups: digest(groups) })
+    }
+
     async fn set_owner(
         &self,
         _ctx: &CallContext,
@@ -149,7 +174,8 @@ impl pb::Fib for Served {
         self.0.owner.replace(Some(client));
         let declines_routes = !self.0.installs_routes().await;
         let tables = self.0.with_drive(|drive, _, _| drive.core().tables().map(|table| table.0).collect());
-        Ok(pb::SetOwnerReply { declines_routes, tables })
+        let digest_key = self.0.with_core(|core| core.digest_key().0);
+        Ok(pb::SetOwnerReply { declines_routes, tables, digest_key })
     }
 
     async fn get_kernel_routes(
@@ -202,6 +228,8 @@ impl pb::Fib for Served {
             tables: tables.collect(),
             routes_refused: totals.refused,
             routes_repaired: totals.repaired,
+            mended: totals.mended,
+            refreshed: totals.refreshed,
             nexthop_objects: totals.nexthop_objects as u64,
             idle: totals.idle,
             refused_beside: self.0.refused_beside(),

@@ -3,6 +3,7 @@
 //! * [`linux`]: the kernel as a forwarding engine, over netlink.
 //! * [`sockets`]: sockets for components that may not open them.
 
+pub mod comparison;
 pub mod configuration;
 mod ffi;
 mod fib;

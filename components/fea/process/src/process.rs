@@ -8,7 +8,7 @@ use crate::sockets::Sockets;
 use crate::xdp::audit;
 use crate::xdp::control::{self, FastPathControl};
 use crate::xdp::programs::{self, Programs};
-use crate::{configuration, fib};
+use crate::{comparison, configuration, fib};
 use sluice_base::{Instant, InterfaceEvent, TableId};
 use sluice_fea::engine::{Engine, RouteReader};
 use sluice_fea::{Drive, Effect, EngineSet, Fea, Input};
@@ -29,9 +29,9 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, oneshot};
 use tracing::{error, info, warn};
 
-/// Answers to those who wait for the end of a resync: kept and swept so far, and how many families have ended.
+/// Answers to those who wait for the end of a resync: kept and swept so far, and how many families have not ended yet.
 pub(crate) struct ResyncWait {
-    pub(crate) families: u8,
+    pub(crate) families: usize,
     pub(crate) kept: u64,
     pub(crate) swept: u64,
     pub(crate) told: Option<oneshot::Sender<(u64, u64)>>,
@@ -312,6 +312,7 @@ impl Component for FeaProcess {
         if !self.works.replace(true) {
             tokio::task::spawn_local(control::follow(Rc::clone(&self)));
             tokio::task::spawn_local(audit::run(Rc::clone(&self)));
+            tokio::task::spawn_local(comparison::run(Rc::clone(&self)));
             tokio::task::spawn_local(programs::expire(Rc::clone(&self)));
             tokio::task::spawn_local(links::follow(Rc::clone(&self)));
             tokio::task::spawn_local(self.work());

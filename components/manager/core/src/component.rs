@@ -1,5 +1,6 @@
 //! A component under supervision.
 
+use crate::backoff::Backoff;
 use crate::crash_budget::CrashBudget;
 use alloc::format;
 use alloc::string::String;
@@ -83,7 +84,7 @@ pub struct Component {
     /// The last end.
     pub last_exit: String,
     /// The next wait.
-    pub(crate) backoff: Duration,
+    pub(crate) backoff: Backoff,
     /// Since when it is ready.
     pub(crate) ready_since: Option<Instant>,
     /// True if it is wanted.
@@ -99,20 +100,13 @@ pub struct Component {
 }
 
 impl Component {
-    /// The first wait after a death.
-    pub const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-    /// The longest wait.
-    pub const MAX_BACKOFF: Duration = Duration::from_secs(30);
-    /// A life of this length counts as sound: the next wait is the first again.
-    pub const SOUND_LIFE: Duration = Duration::from_secs(10);
-
     pub(crate) fn new(spec: Spec) -> Self {
         Component {
             spec,
             phase: Phase::Waiting,
             restarts: 0,
             last_exit: String::new(),
-            backoff: Self::FIRST_BACKOFF,
+            backoff: Backoff::default(),
             ready_since: None,
             wanted: true,
             restarting: false,
@@ -150,18 +144,14 @@ impl Component {
     /// Notes a death at `now`. The next wait is twice as long unless this life was sound.
     pub(crate) fn died(&mut self, now: Instant) -> AfterDeath {
         let lived = self.ready_since.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
-        if lived >= Self::SOUND_LIFE {
-            self.backoff = Self::FIRST_BACKOFF;
-        }
         self.on_trial &= lived < CrashBudget::SOUND_LIFE;
         let just_spent = self.budget.died(now, lived);
         if self.on_trial && self.budget.deaths() >= CrashBudget::ON_TRIAL {
             self.on_trial = false;
             self.pardon();
-            return AfterDeath::FallBack(self.backoff);
+            return AfterDeath::FallBack(Backoff::FIRST);
         }
-        let wait = self.backoff;
-        self.backoff = (self.backoff * 2).min(Self::MAX_BACKOFF);
+        let wait = self.backoff.after(lived);
         match (self.budget.is_spent(), just_spent) {
             (false, _) => AfterDeath::Again(wait),
             (true, true) => AfterDeath::GiveUp(CrashBudget::WAIT),
@@ -172,6 +162,6 @@ impl Component {
     /// Whatever it died of may be mended.
     pub(crate) fn pardon(&mut self) {
         self.budget.refill();
-        self.backoff = Self::FIRST_BACKOFF;
+        self.backoff = Backoff::default();
     }
 }

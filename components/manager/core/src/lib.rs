@@ -8,6 +8,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod backoff;
 pub mod commit;
 pub mod component;
 pub mod crash_budget;

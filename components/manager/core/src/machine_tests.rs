@@ -1,4 +1,5 @@
 use super::*;
+use crate::backoff::Backoff;
 use crate::crash_budget::CrashBudget;
 use alloc::format;
 use alloc::vec;
@@ -107,7 +108,7 @@ fn a_death_is_answered_after_a_growing_wait() {
         w.wait(Duration::from_millis(1)).up("fea");
         assert_eq!(w.said(), ["spawn fea", "configure fea", "ready fea"]);
     }
-    w.wait(Component::SOUND_LIFE).input(Input::Exited("fea".into(), "signal 9".into()));
+    w.wait(Backoff::SOUND_LIFE).input(Input::Exited("fea".into(), "signal 9".into()));
     assert_eq!(w.said(), ["fea ended (signal 9); it is started again in 100 ms"]);
     assert_eq!(w.manager.component("fea").unwrap().restarts, 4);
 }
@@ -121,9 +122,9 @@ fn a_wait_is_never_longer_than_its_bound() {
     for _ in 0..CrashBudget::DEATHS {
         w.input(Input::Exited("fea".into(), "signal 9".into()));
         last = w.said();
-        w.wait(Component::MAX_BACKOFF).up("fea").said();
+        w.wait(Backoff::LONGEST).up("fea").said();
     }
-    let bound = Component::MAX_BACKOFF.as_millis();
+    let bound = Backoff::LONGEST.as_millis();
     assert_eq!(last, [format!("fea ended (signal 9); it is started again in {bound} ms")]);
 }
 
@@ -146,7 +147,7 @@ fn falls_back(w: &mut World, deaths: usize, lived: Duration) -> Vec<usize> {
     for number in 1..=deaths {
         w.wait(lived).input(Input::Exited("bgp".into(), "signal 11".into()));
         when.extend(w.said().iter().any(|s| s == "bgp falls back").then_some(number));
-        w.wait(Component::MAX_BACKOFF).up("bgp").said();
+        w.wait(Backoff::LONGEST).up("bgp").said();
     }
     when
 }
@@ -179,7 +180,7 @@ fn who_keeps_dying_since_its_upgrade_falls_back() {
     let mut w = upgraded();
     w.wait(CrashBudget::SOUND_LIFE).input(Input::Exited("bgp".into(), "signal 11".into()));
     assert_eq!(w.said(), ["bgp ended (signal 11); it is started again in 100 ms", "bgp is proven"]);
-    w.wait(Component::FIRST_BACKOFF).up("bgp").said();
+    w.wait(Backoff::FIRST).up("bgp").said();
     assert_eq!(falls_back(&mut w, 8, second), []);
     assert_eq!(falls_back(&mut upgraded(), 8, Duration::from_secs(290)), []);
 }
@@ -189,7 +190,7 @@ fn falling_back_is_said_and_the_next_try_comes_soon() {
     let mut w = World::new();
     w.input(Input::Want(vec![spec("bgp", &[])])).up("bgp").input(Input::Upgraded("bgp".into())).said();
     for _ in 0..2 {
-        w.input(Input::Exited("bgp".into(), "exit 7".into())).wait(Component::MAX_BACKOFF).said();
+        w.input(Input::Exited("bgp".into(), "exit 7".into())).wait(Backoff::LONGEST).said();
     }
     w.input(Input::Exited("bgp".into(), "exit 7".into()));
     assert_eq!(
@@ -202,7 +203,7 @@ fn falling_back_is_said_and_the_next_try_comes_soon() {
     );
     let bgp = w.manager.component("bgp").unwrap();
     assert_eq!(bgp.last_exit, "exit 7; its upgrade is undone: the executable from before runs again");
-    w.wait(Component::FIRST_BACKOFF).up("bgp");
+    w.wait(Backoff::FIRST).up("bgp");
     assert_eq!(w.said(), ["spawn bgp", "configure bgp", "ready bgp"]);
 }
 
@@ -252,14 +253,14 @@ fn one_that_never_registers_is_killed_and_tried_again() {
     let mut w = World::new();
     w.input(Input::Want(vec![spec("fea", &[])])).wait(START_TIMEOUT);
     assert_eq!(w.said(), ["spawn fea", "fea did not come up in time and is started again", "kill fea"]);
-    w.input(Input::Exited("fea".into(), "signal 9".into())).wait(Component::FIRST_BACKOFF);
+    w.input(Input::Exited("fea".into(), "signal 9".into())).wait(Backoff::FIRST);
     assert!(w.said().contains(&"spawn fea".into()));
 }
 
 /// Kills a component until its budget is spent.
 fn spend(w: &mut World, class: &str) {
     for _ in 0..=CrashBudget::DEATHS {
-        w.input(Input::Exited(class.into(), "signal 11".into())).wait(Component::MAX_BACKOFF);
+        w.input(Input::Exited(class.into(), "signal 11".into())).wait(Backoff::LONGEST);
     }
 }
 
@@ -274,7 +275,7 @@ fn one_that_dies_too_often_is_tried_seldom_until_somebody_looks_at_it() {
         said.iter().filter(|s| s.starts_with("fea ended more than 10 times within 10 minutes")).count();
     assert_eq!((told, phase(&w)), (1, Phase::Failing), "{said:?}");
     assert!(said.contains(&"fea ended (signal 11); it is started again in 300000 ms".into()), "{said:?}");
-    w.wait(CrashBudget::WAIT - Component::MAX_BACKOFF);
+    w.wait(CrashBudget::WAIT - Backoff::LONGEST);
     assert_eq!(w.said(), ["spawn fea"]);
     w.input(Input::Exited("fea".into(), "signal 11".into()));
     assert_eq!(w.said(), ["fea ended (signal 11); it is started again in 300000 ms"], "told once");
@@ -296,7 +297,7 @@ fn one_that_dies_too_often_is_tried_seldom_until_somebody_looks_at_it() {
     w.input(Input::Exited("fea".into(), "signal 11".into()));
     assert_eq!(w.said(), ["fea ended (signal 11); it is started again in 100 ms"]);
     // One that runs is left alone.
-    w.wait(Component::FIRST_BACKOFF).up("fea").said();
+    w.wait(Backoff::FIRST).up("fea").said();
     w.input(Input::ResetBackoff("fea".into())).input(Input::ResetBackoff("nobody".into()));
     assert_eq!((w.said(), phase(&w)), (vec![], Phase::Ready));
 }
@@ -308,14 +309,14 @@ fn what_the_manager_ends_says_why() {
     let kill = || Input::Exited("fea".into(), "signal 9".into());
     w.input(Input::Want(vec![spec("fea", &[])])).wait(START_TIMEOUT).input(kill());
     assert_eq!(last(&w), "it did not come up within 15 s; signal 9");
-    w.wait(Component::MAX_BACKOFF).input(Input::Registered("fea".into()));
+    w.wait(Backoff::LONGEST).input(Input::Registered("fea".into()));
     w.input(Input::ConfigureFailed("fea".into(), "no such table".into())).input(kill());
     assert_eq!(last(&w), "no such table; signal 9");
-    w.wait(Component::MAX_BACKOFF).up("fea");
+    w.wait(Backoff::LONGEST).up("fea");
     w.input(Input::Killed("fea".into(), "it does nothing".into())).input(kill());
     assert_eq!(last(&w), "it does nothing; signal 9");
     // Where there is no process there is nothing to end, and the next death has its own reason.
-    w.input(Input::Killed("fea".into(), "it does nothing".into())).wait(Component::MAX_BACKOFF).input(kill());
+    w.input(Input::Killed("fea".into(), "it does nothing".into())).wait(Backoff::LONGEST).input(kill());
     assert_eq!(last(&w), "signal 9");
 }
 

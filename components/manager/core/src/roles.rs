@@ -14,9 +14,17 @@ const READING: [&str; 8] = [
     "rib/rib.v1.Rib/Subscribe",
     "rib/rib.v1.Rib/Unsubscribe",
 ];
-/// The calls of an operator beside those that read: `clear`, `request` and `restart`.
-const OPERATING: [&str; 4] =
-    ["*/*/Clear*", "*/*/Reset*", "*/*/Refresh*", "manager/manager.v1.Manager/Restart"];
+/// The calls of an operator beside those that read: `clear`, `request`, `restart` and draining.
+const OPERATING: [&str; 7] = [
+    "*/*/Clear*",
+    "*/*/Reset*",
+    "*/*/Refresh*",
+    "*/*/Drain",
+    "*/*/Undrain",
+    // On another element of a cluster, which decides by the role of its own user of the same name.
+    "*/*/CallElement",
+    "manager/manager.v1.Manager/Restart",
+];
 /// The calls by which a configuration is edited and committed.
 const EDITING: [&str; 8] = [
     "manager/manager.v1.Configuration/Open",

@@ -16,6 +16,7 @@ pub use configure::upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 pub use packages::admission::check_package;
 pub use revisions::{Noted, Revision, Unconfirmed, Via, parse_copy, parse_revision, parse_unconfirmed};
 pub use supervise::core_file;
+pub use supervise::credentials::folder as credentials_folder;
 pub use supervise::inherited::close_inherited;
 pub use supervise::left_behind::{LeftBehind, claim_network, is_manager_dead, left_behind, manager_pid};
 pub use supervise::state::{Recorded, parse as parse_state};
@@ -27,7 +28,7 @@ use commit::copy::Copies;
 use commit::steps::Stepping;
 use commit::transaction::{CommitRequest, Done, Source, UnderWay};
 use configure::editors::{EditError, Editing};
-use configure::model::{check_network_rights, guarded_component};
+use configure::model::check_network_rights;
 use configure::people::People;
 use configure::service::Shown;
 use configure::start::{self, Start};
@@ -38,11 +39,12 @@ use sluice_manager::commit::Input as CommitInput;
 use sluice_manager::component::Phase;
 use sluice_manager::event::Severity;
 use sluice_manager::{End, Input, Manager, Output, Spec};
-use sluice_process::rights::Rights;
 use sluice_process::{Driver, socket_folder};
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
-use sluice_xrl::idl::manager::v1::{configuration_service, manager_service, packages_service};
+use sluice_xrl::idl::manager::v1::{
+    configuration_service, helpers_service, manager_service, packages_service, remote_service,
+};
 use sluice_xrl::{Acl, EndpointOptions, LifeEvent, Principal, Target, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -53,6 +55,8 @@ use supervise::core_file::Cores;
 use supervise::degraded::Degraded;
 use supervise::denials::{self, Denials};
 use supervise::handover::HandOvers;
+use supervise::helper::Helpers;
+use supervise::principal::{principal, random_secret};
 use supervise::processes::Processes;
 use supervise::service_manager::{self, ServiceManager};
 use supervise::{kept_files, service, sole, state, watch};
@@ -79,6 +83,7 @@ pub struct ManagerProcess {
     processes: Processes,
     cores: Cores,
     handovers: HandOvers,
+    helpers: Helpers,
     me: Weak<ManagerProcess>,
     /// The schema and the packages; replaced as a whole when a package comes or goes.
     model: RefCell<Rc<Model>>,
@@ -196,6 +201,7 @@ async fn serve(
             processes,
             cores,
             handovers: HandOvers::default(),
+            helpers: Helpers::default(),
             finder,
             router,
             me: me.clone(),
@@ -230,7 +236,9 @@ async fn serve(
     let services = vec![
         manager_service(Rc::clone(&served)),
         configuration_service(Rc::clone(&served)),
-        packages_service(served),
+        packages_service(Rc::clone(&served)),
+        helpers_service(Rc::clone(&served)),
+        remote_service(served),
         sluice_process::events::service(),
     ];
     let _registered = process.router.register(Target::new("manager", services).singleton()).await?;
@@ -239,6 +247,7 @@ async fn serve(
         tokio::task::spawn_local(async move { me.driver.run().await });
     }
     process.adopt(adopted);
+    process.adopt_helpers();
     process.want();
     tokio::task::spawn_local(watch::watch(Rc::clone(&process)));
     tokio::task::spawn_local(kept_files::watch(Rc::clone(&process)));
@@ -301,6 +310,7 @@ impl ManagerProcess {
         for spec in &specs {
             self.watch(&spec.name);
         }
+        self.end_helpers_without(|component| specs.iter().any(|spec| spec.name == component));
         self.driver.input(Input::Want(specs));
     }
 
@@ -515,6 +525,7 @@ impl ManagerProcess {
                     tokio::task::spawn_local(async move { me.reload_by_signal().await });
                 }
                 () = self.stopped.notified() => {
+                    self.stop_helpers().await;
                     self.copies.settled().await;
                     info!("stopped");
                     self.processes.confinement.remove_groups();
@@ -534,39 +545,6 @@ fn report(event: &sluice_manager::Event) {
         Severity::Warn => warn!(event = id, class, reason, "{event}"),
         Severity::Error => error!(event = id, class, reason, "{event}"),
     }
-}
-
-/// Returns an instance's principal at the Finder: the rights of its class, under the instance's name, for processes of
-/// `user` only.
-/// Returns the rights of a component's process at the Finder. A guard has the rights to the limited calls of its component, in
-/// that component's name.
-fn principal(name: &str, model: &Model, user: Option<u32>) -> Principal {
-    let calls = |rights: &Rights| rights.limit.iter().map(|limit| limit.call.clone()).collect::<Vec<_>>();
-    match guarded_component(name) {
-        Some(component) => Principal {
-            name: component.into(),
-            uid: user,
-            may_register: vec![name.into(), format!("{name}:*")],
-            may_call: calls(&model.rights(component)),
-            guarded: Vec::new(),
-        },
-        None => {
-            let rights = model.rights(name);
-            Principal {
-                name: name.into(),
-                uid: user,
-                may_register: vec![name.into()],
-                may_call: rights.call_patterns(),
-                guarded: calls(&rights),
-            }
-        }
-    }
-}
-
-fn random_secret() -> std::io::Result<[u8; 16]> {
-    let mut secret = [0; 16];
-    getrandom::fill(&mut secret).map_err(|e| std::io::Error::other(format!("no randomness: {e}")))?;
-    Ok(secret)
 }
 
 /// Checks a configuration file. Returns the refused packages, without which the file is valid all the same.

@@ -16,7 +16,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::any::Any;
-use sluice_base::{Address, AnyPrefix, FamilyId, GroupId, Provenance, RouteBatch, XidPrefix};
+use sluice_base::{Address, AnyPrefix, Digest, FamilyId, GroupId, Provenance, RouteBatch, XidPrefix};
 use sluice_machine::{Budget, Progress};
 use sluice_stage::TableKey;
 use smallvec::SmallVec;
@@ -50,6 +50,8 @@ pub(crate) trait AnyFamily: Any + Send {
     fn refilter_subscribers(&mut self);
 
     fn begin_fib(&mut self, shared: &Shared);
+    /// Returns the digests of the routes and of the groups that the engine was sent.
+    fn fib_digests(&self) -> [Digest; 2];
     fn has_fib_work(&self, shared: &Shared) -> bool;
     /// Notes that the engine refused the selected route of a prefix, and returns the route's origin.
     fn reject(&mut self, prefix: AnyPrefix, reason: &str) -> Option<OriginId>;
@@ -117,6 +119,7 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
 
     fn note_origins(&mut self, shared: &Shared) {
         self.subscribers.iter_mut().for_each(|subscriber| subscriber.note_origins(shared));
+        self.announced.iter_mut().for_each(|subscriber| subscriber.note_origins(&shared.origins));
     }
 
     fn start_sweep(&mut self, origin: OriginId, provenance: Provenance) {
@@ -150,6 +153,10 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
 
     fn begin_fib(&mut self, shared: &Shared) {
         FamilyRib::begin_fib(self, shared);
+    }
+
+    fn fib_digests(&self) -> [Digest; 2] {
+        self.downstream.digest.digests()
     }
 
     fn has_fib_work(&self, shared: &Shared) -> bool {
@@ -265,12 +272,14 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
 
     fn has_subscription(&self, id: SubscriptionId) -> bool {
         self.subscribers.iter().any(|subscriber| subscriber.id == id)
+            || self.announced.iter().any(|subscriber| subscriber.id == id)
     }
 
     fn unsubscribe(&mut self, id: SubscriptionId, shared: &mut Shared) {
         for mut subscriber in self.subscribers.extract_if(.., |subscriber| subscriber.id == id) {
             subscriber.close(shared);
         }
+        self.announced.retain(|subscriber| subscriber.id != id);
     }
 
     fn has_consumers(&self, shared: &Shared, origin: OriginId) -> bool {

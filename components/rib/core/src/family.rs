@@ -4,6 +4,7 @@
 //! administrative distance; ext-int picks the best path with reachable next hops. The entry stores the last picks, so
 //! that look-ups agree with the changes sent downstream (rule 2) even before a background pass has reached the entry.
 
+use crate::announced::AnnouncedSubscriber;
 use crate::entry::{Entry, Path, Picked};
 use crate::group::Groups;
 use crate::interest::{Interests, WatcherId};
@@ -20,7 +21,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use sluice_base::{
-    Address, Distance, FamilyId, GroupId, InterfaceIndex, IpPrefix, Metric, Provenance, TableId,
+    Address, DigestKey, Distance, FamilyId, GroupId, InterfaceIndex, IpPrefix, Metric, Provenance, TableId,
 };
 use sluice_machine::{Budget, Progress};
 use sluice_stage::{
@@ -70,6 +71,8 @@ pub struct Shared {
     pub has_engine: bool,
     /// The families that the engine forwards.
     pub engine_families: Vec<FamilyId>,
+    /// The key of the digests that are compared with the engine's.
+    pub digest_key: DigestKey,
 }
 
 impl Shared {
@@ -158,6 +161,8 @@ pub struct FamilyRib<P: TableKey> {
     /// Stages whose broken rule was reported.
     reported_stages: Vec<StageId>,
     pub(crate) subscribers: Vec<Subscriber<P>>,
+    /// Subscribers to routes before the decision.
+    pub(crate) announced: Vec<AnnouncedSubscriber<P>>,
     pub(crate) interests_internal: Interests<P>,
     pub(crate) interests_all: Interests<P>,
     /// The prefixes whose presence is watched.
@@ -185,6 +190,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
             selected_routes: Branch::new(),
             reported_stages: Vec::new(),
             subscribers: Vec::new(),
+            announced: Vec::new(),
             interests_internal: Interests::default(),
             interests_all: Interests::default(),
             presences: Presences::default(),
@@ -351,6 +357,10 @@ impl<P: TableKey> FamilyRib<P> {
             self.entries.remove(prefix);
         }
         self.count(shared, origin, prefix, before.as_ref(), new.as_ref());
+        let announced = |path: &Path| shared.sets.source(path.set);
+        if before.as_ref().map(announced) != new.as_ref().map(announced) {
+            self.announced.iter_mut().for_each(|s| s.note(origin, prefix, provenance));
+        }
         if let Some(path) = before {
             shared.release(path.set);
         }
@@ -487,6 +497,9 @@ impl<P: TableKey> FamilyRib<P> {
         for subscriber in &mut self.subscribers {
             progress = progress.or(subscriber.run_slice(&source, shared, budget));
         }
+        for subscriber in &mut self.announced {
+            progress = progress.or(subscriber.run_slice(&self.entries, budget));
+        }
         progress
     }
 
@@ -498,7 +511,8 @@ impl<P: TableKey> FamilyRib<P> {
     /// Returns true if changes of an origin's routes have receivers: the engine, a subscriber, a client with interest in an address.
     pub(crate) fn has_consumers(&self, shared: &Shared, origin: OriginId) -> bool {
         let resolves = !shared.origin(origin).external && !self.interests_internal.is_empty();
-        let is_subscribed = self.subscribers.iter().any(|subscriber| subscriber.wants(origin));
+        let is_subscribed = self.subscribers.iter().any(|subscriber| subscriber.wants(origin))
+            || self.announced.iter().any(|subscriber| subscriber.wants(origin));
         self.downstream.has_engine || self.listens_to_all() || is_subscribed || resolves
     }
 

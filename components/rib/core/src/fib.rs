@@ -23,6 +23,8 @@ impl<P: TableKey> FamilyRib<P> {
             self.tell_prefix(shared, prefix, told, batch);
         }
         shared.groups.take_changes(P::ID, &mut batch.groups, &mut batch.unused, &mut shared.gone);
+        batch.groups.iter().for_each(|(id, forwarding)| self.downstream.digest.group(*id, forwarding));
+        batch.unused.iter().for_each(|id| self.downstream.digest.unused(*id));
     }
 
     fn tell_prefix(
@@ -42,6 +44,8 @@ impl<P: TableKey> FamilyRib<P> {
         }
         let is_over = entry.is_over();
         if wanted != told {
+            let announced = |told: Told| (told.group, told.is_external);
+            self.downstream.digest.route(AnyPrefix::of(prefix), told.map(announced), wanted.map(announced));
             self.rejected.remove(&prefix);
             if let Some(Told { group, .. }) = wanted
                 && shared.groups.use_in_fib(group)
@@ -65,6 +69,7 @@ impl<P: TableKey> FamilyRib<P> {
     /// every prefix waits to be sent, or none. Walks once over the table; such changes are rare.
     pub(crate) fn begin_fib(&mut self, shared: &Shared) {
         self.downstream.fib_queue.clear();
+        self.downstream.digest.reset(shared.digest_key);
         self.downstream.has_engine = shared.feeds_engine(P::ID);
         self.rejected.clear();
         let mut over = Vec::new();

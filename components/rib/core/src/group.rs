@@ -175,12 +175,13 @@ impl Groups {
         }
     }
 
-    /// The engine has forgotten everything.
-    pub fn forget_engine(&mut self) -> Vec<(GroupId, Vec<Address>)> {
-        self.changed.clear();
+    /// Forgets what the engine has of a family, or of all families.
+    pub fn forget_engine(&mut self, family: Option<FamilyId>) -> Vec<(GroupId, Vec<Address>)> {
+        let is_concerned = |of: FamilyId| family.is_none_or(|family| family == of);
+        self.changed.retain(|of, _| !is_concerned(*of));
         let mut gone = Vec::new();
         for index in 0..self.slots.len() {
-            if let Some(group) = &mut self.slots[index] {
+            if let Some(group) = self.slots[index].as_mut().filter(|group| is_concerned(group.family)) {
                 group.fib_routes = 0;
                 group.told = false;
                 group.known = false;

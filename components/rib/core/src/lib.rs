@@ -20,6 +20,7 @@
 //!   before its end of refresh, is swept in the background.
 //! * Policies ([`policy`]) filter an origin's routes as they come and a subscriber's as they go. A route that a policy
 //!   changed or rejected has a set derived from the announced set; changed policies are applied again in the background.
+//! * A copy of the RIB subscribes [before the decision](announced): to the origins' announcements themselves.
 //! * The forwarding engine's changes are pulled: a changed prefix is queued once, however often it changes before the
 //!   engine accepts more. A slow engine therefore costs a few octets a prefix and sees no intermediate route. For an
 //!   engine that accepts no routes, no prefix is queued.
@@ -29,7 +30,9 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod announced;
 mod any_family;
+mod digest;
 pub mod entry;
 pub mod event;
 pub mod family;
@@ -52,6 +55,7 @@ pub mod rights;
 pub mod set;
 mod share;
 pub mod subscriber;
+mod subscription;
 mod sweep;
 pub mod table;
 pub mod view;

@@ -1,5 +1,6 @@
 //! The RIB as a machine: inputs, outputs, timers, background work; and the data that the process pulls.
 
+use crate::announced::AnnouncedSubscriber;
 use crate::any_family::AnyFamily;
 use crate::event::Event;
 use crate::family::RibTable;
@@ -18,8 +19,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{
-    Address, AnyPrefix, Distance, Duration, FamilyId, FibBatch, Instant, InterfaceEvent, Provenance,
-    RouteBatch, TableId,
+    Address, AnyPrefix, DigestKey, Distance, Duration, FamilyId, FibBatch, Instant, InterfaceEvent,
+    Provenance, RouteBatch, TableId,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress, Timers};
 use sluice_stage::{Branch, TableKey};
@@ -83,6 +84,10 @@ pub enum Input {
     /// The forwarding engine ended, or accepts no routes: no prefix waits for the engine before
     /// [`Input::FibRestarted`].
     FibGone,
+    /// The engine hashes what it was sent by this key. [`Input::FibRestarted`] follows.
+    FibDigestKey(DigestKey),
+    /// The engine differs from what it was sent of a table's family, and must be sent all of the family.
+    RefreshFib(TableId, FamilyId),
 }
 
 /// An effect requested by the RIB.
@@ -105,7 +110,8 @@ pub struct Rib {
     has_engine: bool,
     /// The families whose routes an engine forwards.
     engine_families: Vec<FamilyId>,
-    tables: BTreeMap<TableId, Table>,
+    pub(crate) tables: BTreeMap<TableId, Table>,
+    pub(crate) digest_key: DigestKey,
     interfaces: Interfaces,
     timers: Timers<(TableId, OriginId)>,
     provenance: Provenance,
@@ -131,6 +137,7 @@ impl Rib {
             has_engine: true,
             engine_families: engine_families.to_vec(),
             tables: BTreeMap::from([(TableId::MAIN, main)]),
+            digest_key: DigestKey(0),
             interfaces: Interfaces::default(),
             timers: Timers::default(),
             provenance: Provenance::new(source, 0),
@@ -160,6 +167,7 @@ impl Rib {
         if !self.tables.contains_key(&id) {
             let provenance = self.next_provenance();
             let mut table = Table::new(id, self.seed, &self.engine_families);
+            table.shared.digest_key = self.digest_key;
             table.set_engine(self.has_engine);
             table.set_policies(&self.policies);
             // Interfaces belong to the main table; routes of the others resolve through them too.
@@ -232,6 +240,20 @@ impl Rib {
         self.subscribe_through::<P>(table, origins, None)
     }
 
+    /// Subscribes to the routes of origins (none named: every origin but the interfaces' own) before the decision, as the origins announced
+    /// them. Existing routes and changes are pulled with [`Rib::take_subscribed`].
+    pub fn subscribe_announced<P: TableKey>(
+        &mut self,
+        table: TableId,
+        origins: Vec<String>,
+    ) -> SubscriptionId {
+        let id = SubscriptionId(self.next_subscription);
+        self.next_subscription += 1;
+        let (family, shared) = self.table_mut(table).split::<P>();
+        family.announced.push(AnnouncedSubscriber::new(id, origins, &shared.origins));
+        id
+    }
+
     /// Returns the stages that the selected routes of a table's family pass.
     pub(crate) fn stages<P: TableKey>(&mut self, table: TableId) -> &mut Branch<RibTable<P>> {
         &mut self.table_mut(table).split::<P>().0.selected_routes
@@ -254,8 +276,10 @@ impl Rib {
     /// Returns the subscriptions to routes of a family with waiting changes.
     pub fn ready_subscriptions<P: TableKey>(&self) -> Vec<(TableId, SubscriptionId)> {
         let ready = |t: &Table| -> Vec<(TableId, SubscriptionId)> {
-            let subscribers = t.family::<P>().map(|family| family.subscribers.as_slice()).unwrap_or_default();
-            subscribers.iter().filter(|s| s.is_ready()).map(|s| (t.id, s.id)).collect()
+            let Some(family) = t.family::<P>() else { return Vec::new() };
+            let selected = family.subscribers.iter().filter(|s| s.is_ready()).map(|s| s.id);
+            let announced = family.announced.iter().filter(|s| s.is_ready()).map(|s| s.id);
+            selected.chain(announced).map(|id| (t.id, id)).collect()
         };
         self.tables.values().flat_map(ready).collect()
     }
@@ -269,6 +293,9 @@ impl Rib {
     ) -> Option<(SubscribedBatch<P>, bool)> {
         let table = self.tables.get_mut(&table)?;
         let (family, shared) = table.split::<P>();
+        if let Some(subscriber) = family.announced.iter_mut().find(|s| s.id == id) {
+            return Some(subscriber.take(&family.entries, &shared.origins, &shared.sets, limit));
+        }
         let subscriber = family.subscribers.iter_mut().find(|s| s.id == id)?;
         let taken = subscriber.take(shared, limit);
         table.forget_gone();
@@ -494,6 +521,8 @@ impl Machine for Rib {
             Input::Imported => return self.imported(now, out),
             Input::FibRestarted => self.set_engine(true),
             Input::FibGone => self.set_engine(false),
+            Input::FibDigestKey(key) => self.set_digest_key(key),
+            Input::RefreshFib(table, family) => self.refresh_fib(table, family),
             Input::FibRejected(table, routes) => self.fib_rejected(table, routes, out),
             Input::FibAccepted(table, prefixes) => self.fib_accepted(table, &prefixes),
             Input::WatcherDied(watcher) => {

@@ -5,7 +5,7 @@ use crate::family::{RibRoute, RibTable, Shared};
 use crate::origin::OriginId;
 use crate::queue::Queue;
 use alloc::vec::Vec;
-use sluice_base::Provenance;
+use sluice_base::{AnnouncedDigest, DigestKey, Provenance};
 use sluice_stage::{Action, Batch, Change, TableKey};
 
 /// The used paths of an entry.
@@ -31,6 +31,8 @@ pub(crate) struct Downstream<P: TableKey> {
     pub(crate) internal_changed: Vec<P>,
     /// True while there is an engine that accepts routes of the family.
     pub(crate) has_engine: bool,
+    /// The digests of what the engine was sent.
+    pub(crate) digest: AnnouncedDigest,
     /// Changes of selected routes, for stages and subscribers.
     pub(crate) selected_batch: Batch<RibTable<P>>,
 }
@@ -42,6 +44,7 @@ impl<P: TableKey> Default for Downstream<P> {
             fib_queue: Queue::default(),
             internal_changed: Vec::new(),
             has_engine: false,
+            digest: AnnouncedDigest::new(DigestKey(0)),
             selected_batch: Batch::new(),
         }
     }

@@ -10,7 +10,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
-use sluice_base::{Address, Distance, InterfaceIndex, IpPrefix, Metric, NextHop, RouteSet, TableId, Tag};
+use sluice_base::{
+    Address, AnyPrefix, Distance, InterfaceIndex, IpPrefix, Metric, NextHop, RouteSet, TableId, Tag,
+};
 use sluice_policy::community::Kind;
 use sluice_policy::program::{Fact, Index};
 use sluice_policy::source::{Named, Policies, Statement};
@@ -130,8 +132,8 @@ impl Candidate<'_> {
 }
 
 impl Route for Candidate<'_> {
-    fn prefix(&self) -> Option<IpPrefix> {
-        Some(self.prefix)
+    fn prefix(&self) -> Option<AnyPrefix> {
+        Some(self.prefix.into())
     }
 
     fn number(&self, variable: VariableId) -> Option<u32> {

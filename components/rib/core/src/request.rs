@@ -184,6 +184,29 @@ impl<P: TableKey> Request<Rib> for Subscribe<P> {
     }
 }
 
+/// Subscribes to the routes of origins before the decision, of a single family.
+#[derive(Clone, Debug)]
+pub struct SubscribeAnnounced<P> {
+    table: TableId,
+    origins: Vec<String>,
+    family: PhantomData<P>,
+}
+
+impl<P> SubscribeAnnounced<P> {
+    /// Subscribes to the announcements of the given origins of a table; without a name, of every origin but the interfaces' own.
+    pub const fn new(table: TableId, origins: Vec<String>) -> Self {
+        SubscribeAnnounced { table, origins, family: PhantomData }
+    }
+}
+
+impl<P: TableKey> Request<Rib> for SubscribeAnnounced<P> {
+    type Answer = SubscriptionId;
+
+    fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> SubscriptionId {
+        rib.subscribe_announced::<P>(self.table, self.origins)
+    }
+}
+
 /// Takes the next changes of a subscription.
 #[derive(Clone, Copy, Debug)]
 pub struct TakeSubscribed<P> {

@@ -5,43 +5,18 @@
 use crate::family::{RibRoute, RibTable, Shared};
 use crate::origin::OriginId;
 use crate::policy::{Outcome, RibPolicies, SubscriberPolicy};
+use crate::subscription::{DUMP_PAUSE, Dump};
+pub use crate::subscription::{SubscribedBatch, SubscribedOrigin, SubscriptionId};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
-use sluice_base::{AnyPrefix, Distance, Provenance, RouteAction, RouteBatch, RouteUpdate};
+use sluice_base::{AnyPrefix, Provenance, RouteAction, RouteBatch, RouteUpdate};
 use sluice_clients::EXTERNAL_TAG;
 use sluice_machine::{Budget, Progress};
 use sluice_stage::{Batch, Branch, Change, DumpStage, Source, Stage, StageId, TableKey, Upstream};
 
 use crate::set::SetId;
-
-/// A subscription's number, never used again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct SubscriptionId(pub u64);
-
-/// Changes for a subscriber: routes, and their origins.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SubscribedBatch<P> {
-    /// The origins of the batch's routes.
-    pub origins: Vec<SubscribedOrigin>,
-    /// The origin of each set of `routes`, as an index into `origins`.
-    pub set_origins: Vec<u32>,
-    /// The changes.
-    pub routes: RouteBatch<P>,
-}
-
-/// An origin from its subscribers' view.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SubscribedOrigin {
-    /// The origin's name.
-    pub name: String,
-    /// The names of the kinds of the origin's routes: the first name is of kind 1.
-    pub kinds: Vec<String>,
-    /// The distance of routes without a distance of their own.
-    pub distance: Distance,
-}
 
 /// Lets only routes of some origins through.
 struct OriginFilter {
@@ -96,17 +71,6 @@ pub struct Subscriber<P: TableKey> {
     /// The last key of the walk that sends all routes after a change of the policy; `Some(None)`: the walk begins.
     refilter: Option<Option<P>>,
 }
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Dump {
-    Running,
-    /// Everything is in `pending`; the subscriber has not heard so.
-    Ended,
-    Told,
-}
-
-/// The number of waiting prefixes at which a subscriber's dump pauses.
-const DUMP_PAUSE: usize = 65_536;
 
 impl<P: TableKey> Subscriber<P> {
     /// A subscriber to routes of the named origins (none named: every origin) that a policy lets through.
@@ -296,12 +260,7 @@ impl<P: TableKey> Subscriber<P> {
                 Some(route) => {
                     let index = *sets.entry((route.origin, route.set)).or_insert_with(|| {
                         let origin = *origin_indices.entry(route.origin).or_insert_with(|| {
-                            let origin = shared.origin(route.origin);
-                            origins.push(SubscribedOrigin {
-                                name: origin.name.clone(),
-                                kinds: origin.kinds.clone(),
-                                distance: origin.distance,
-                            });
+                            origins.push(SubscribedOrigin::of(shared.origin(route.origin)));
                             (origins.len() - 1) as u32
                         });
                         set_origins.push(origin);

@@ -20,8 +20,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
-    Address, AnyPrefix, Distance, Duration, FamilyId, FibBatch, Forwarding, IpPrefix, Ipv4Prefix, Ipv6Prefix,
-    NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, TableId, Xid, XidPrefix,
+    Address, AnyPrefix, DigestKey, Distance, Duration, FamilyId, FibBatch, Forwarding, IpPrefix, Ipv4Prefix,
+    Ipv6Prefix, NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, TableId, Xid, XidPrefix,
 };
 use sluice_machine::{Budget, Progress};
 use sluice_stage::TableKey;
@@ -60,6 +60,7 @@ impl Table {
             gone: Vec::new(),
             has_engine: true,
             engine_families: engine_families.to_vec(),
+            digest_key: DigestKey(0),
         };
         let mut table = Table {
             id,
@@ -431,7 +432,7 @@ impl Table {
         self.shared.has_engine = has_engine;
         let (families, shared) = self.families();
         families.for_each(|family| family.begin_fib(shared));
-        let gone = self.shared.groups.forget_engine();
+        let gone = self.shared.groups.forget_engine(None);
         self.shared.gone.extend(gone);
         self.forget_gone();
     }

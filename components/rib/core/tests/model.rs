@@ -277,6 +277,14 @@ impl<P: Plan> Model<P> {
         }
     }
 
+    /// Returns every origin's announcements, whatever the decision.
+    fn announced(&self) -> BTreeMap<(String, P), String> {
+        let named = |((origin, prefix), gateway): (&(usize, P), &Address)| {
+            ((ORIGINS[*origin].0.to_string(), *prefix), gateway.to_string())
+        };
+        self.routes.iter().map(named).collect()
+    }
+
     /// Returns the distance of an origin's route after the origin's policy; `None` if the route is not used.
     fn distance(&self, origin: usize, prefix: P) -> Option<u8> {
         self.imports[origin].distance(prefix, ORIGINS[origin].1).filter(|distance| *distance < 255)
@@ -401,6 +409,8 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, listener: 
         subscribe.make(&mut b.rib, sluice_base::Instant::ZERO, &mut Outbox::new())
     });
     let mut heard = BTreeMap::new();
+    let announced = b.rib.subscribe_announced::<P>(TableId::MAIN, Vec::new());
+    let mut heard_announced = BTreeMap::new();
     let mut gone = false;
     let mut filter = None;
     let mut answers: BTreeMap<String, (P::Addr, String)> = BTreeMap::new();
@@ -502,6 +512,8 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, listener: 
             b.hear(id, &mut heard);
             prop_assert_eq!(&heard, &m.selected(listener));
         }
+        b.hear_announced(announced, 2, &mut heard_announced);
+        prop_assert_eq!(&heard_announced, &m.announced());
     }
     b.engine_busy(false);
     if gone {

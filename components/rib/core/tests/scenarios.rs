@@ -402,8 +402,13 @@ fn a_subscriber_hears_what_is_there_and_then_what_changes() {
     let (batch, done) = b.rib.take_subscribed::<Ipv4Prefix>(TableId::MAIN, id, 100).unwrap();
     let heard: Vec<String> = batch.routes.updates.iter().map(|u| u.prefix.to_string()).collect();
     assert_eq!((heard, done), (vec!["198.51.100.0/24".into()], true));
-    let origin =
-        SubscribedOrigin { name: "ospf".into(), kinds: vec!["intra-area".into()], distance: Distance(110) };
+    let origin = SubscribedOrigin {
+        name: "ospf".into(),
+        kinds: vec!["intra-area".into()],
+        distance: Distance(110),
+        external: false,
+        grace: Duration::from_secs(60),
+    };
     assert_eq!((batch.origins, batch.set_origins), (vec![origin], vec![0]));
     assert_eq!(
         (batch.routes.sets[0].kind, batch.routes.sets[0].tags.as_slice()),

@@ -2,7 +2,7 @@
 //! engine.
 
 use crate::RibProcess;
-use sluice_base::{Address, FamilyId, FibBatch, Instant, IpKey, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Address, DigestKey, FamilyId, FibBatch, Instant, IpKey, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_clients::{FibOwner, ResyncEnd};
 use sluice_process::{Frame, Point, UnderWay, clock};
 use sluice_rib::Input;
@@ -52,6 +52,16 @@ impl FibPump {
         self.owner.borrow().complete_at(are_origins_refreshed)
     }
 
+    /// Returns the client of the engine. Its calls arrive in order.
+    pub fn client(&self) -> &fea::FibClient {
+        &self.client
+    }
+
+    /// Returns true if the engine has exactly the RIB's routes, apart from changes in flight.
+    pub fn is_synchronized(&self) -> bool {
+        self.owner.borrow().is_synchronized()
+    }
+
     /// Something may have changed.
     pub fn wake(&self) {
         self.wake.notify_one();
@@ -90,9 +100,10 @@ async fn begin(process: &Rc<RibProcess>) -> Result<(), XrlError> {
     let own: Vec<TableId> = process.driver.read(|rib| rib.tables().map(|t| t.id).collect());
     let tables = fib.owner.borrow_mut().begin_resync(own, owned.tables.into_iter().map(TableId));
     for table in tables {
-        fib.client.begin_resync(fea::BeginResyncRequest { table: table.0 }).await?;
+        fib.client.begin_resync(fea::BeginResyncRequest { table: table.0, family: 0 }).await?;
     }
     fib.interfaces.subscribe(fea::SubscribeRequest { target }).await?;
+    process.input(Input::FibDigestKey(DigestKey(owned.digest_key)));
     process.input(if owned.declines_routes { Input::FibGone } else { Input::FibRestarted });
     fib.owner.borrow_mut().accepted(owned.declines_routes);
     fib.wake();
@@ -179,7 +190,7 @@ async fn end_resync(process: &Rc<RibProcess>) {
     let tables = fib.owner.borrow_mut().end_resync();
     fib.under_way.drain().await;
     for table in tables {
-        match fib.client.end_resync(fea::EndResyncRequest { table: table.0 }).await {
+        match fib.client.end_resync(fea::EndResyncRequest { table: table.0, family: 0 }).await {
             Ok(reply) => {
                 info!(%table, kept = reply.kept, swept = reply.swept, "the engine agrees with the RIB")
             }

@@ -4,6 +4,7 @@
 //! forwarding engine ([`fib`]) and a pump for each subscriber ([`clients`]). No decision about a route is made here.
 
 mod clients;
+mod comparison;
 pub mod configuration;
 mod convert;
 mod fib;
@@ -169,6 +170,7 @@ impl Component for RibProcess {
             tokio::task::spawn_local(async move { me.driver.run_telling(|| me.pass_on()).await }),
             tokio::task::spawn_local(fib::follow_fea(Rc::clone(&self))),
             tokio::task::spawn_local(fib::pump(Rc::clone(&self))),
+            tokio::task::spawn_local(comparison::run(Rc::clone(&self))),
         ];
         self.tasks.replace(tasks);
     }

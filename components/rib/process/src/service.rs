@@ -269,6 +269,11 @@ impl pb::Rib for Served {
         self.client(ctx, &request.target).await?;
         self.check_subscriptions(ctx)?;
         let family = family_id(request.family.into())?;
+        if request.announced && !request.policy.is_empty() {
+            let reason =
+                "policy: routes before the decision pass no policy; leave it out, or leave out `announced`";
+            return Err(XrlError::BadArguments(reason.into()));
+        }
         let policy = match request.policy.is_empty() {
             true => None,
             false => Some(self.subscriber_policy(&request.policy).await?),
@@ -278,6 +283,7 @@ impl pb::Rib for Served {
             origins: request.origins,
             policy,
             has_routes: request.has_routes,
+            is_announced: request.announced,
         };
         let id = self.subscribe_family(family, wish, &request.target);
         let id = id.ok_or_else(|| no_tables(family))?;

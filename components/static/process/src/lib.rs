@@ -38,7 +38,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             distance: Distance::STATIC,
             external: false,
             grace: GRACE,
-            kinds: &[],
+            kinds: Vec::new(),
         };
         let origin = RibOrigin::new(&frame.router, settings);
         Ok(Rc::new_cyclic(|me: &Weak<StaticProcess>| {

@@ -14,6 +14,7 @@ pub mod answer;
 pub mod answers;
 pub mod cache;
 pub mod counters;
+pub mod early;
 pub mod forest;
 pub mod forwarding;
 pub mod io;

@@ -93,7 +93,7 @@ impl IpRoutes {
             distance: DISTANCE,
             external: false,
             grace: GRACE,
-            kinds: &[],
+            kinds: Vec::new(),
         };
         IpRoutes {
             origin: RibOrigin::new(&frame.router, settings),

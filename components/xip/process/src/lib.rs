@@ -26,6 +26,7 @@ use sluice_process::{
     Component, Driver, Frame, InterfaceNames, Link, PACKET_HOST, PACKET_OTHERHOST, PacketSocket, Prepared,
     RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions, Tasks, follow_fea,
 };
+use sluice_xip::early::{EarlyPacket, EarlyPackets};
 use sluice_xip::io::{Input, Output};
 use sluice_xip::links::Station;
 use sluice_xip::machine::Xip;
@@ -78,6 +79,8 @@ pub struct XipProcess {
     ip_routes: Rc<ip_routes::IpRoutes>,
     /// True once the RIB has sent the routes that it had at the subscription.
     knows_routes: Cell<bool>,
+    /// The packets that arrive before.
+    early: RefCell<EarlyPackets>,
     pings: Pings,
     proofs: Proofs,
     /// Processes outside that decide for types of XIDs.
@@ -104,7 +107,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             distance: nwp::DISTANCE,
             external: false,
             grace: nwp::GRACE,
-            kinds: &[],
+            kinds: Vec::new(),
         };
         let nwp = nwp::NeighborRoutes::new(RibOrigin::new(&frame.router, settings), frame.provenance);
         let ip_routes = Rc::new(ip_routes::IpRoutes::new(&frame));
@@ -131,6 +134,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 nwp,
                 ip_routes,
                 knows_routes: Cell::new(false),
+                early: RefCell::default(),
                 pings: Pings::default(),
                 proofs: Proofs::default(),
                 principals: principals::Principals::default(),
@@ -193,6 +197,26 @@ impl XipProcess {
     fn flush(&self) {
         let sockets = self.sockets.borrow();
         sockets.values().flat_map(|links| links.sockets.values()).for_each(|socket| socket.flush());
+    }
+
+    /// Decides on a packet, or keeps it until the routes are known.
+    fn packet(&self, packet: EarlyPacket) {
+        if self.knows_routes.get() {
+            self.driver.input(packet.into());
+        } else {
+            self.early.borrow_mut().push(packet);
+        }
+    }
+
+    /// Notes that the RIB has sent all routes, and decides on the packets that waited for them.
+    fn routes_known(&self) {
+        if self.knows_routes.replace(true) {
+            return;
+        }
+        let early = self.early.borrow_mut().take();
+        early.for_each(|packet| self.driver.input(packet.into()));
+        self.flush();
+        self.changed.notify_one();
     }
 
     fn input(&self, input: Input<CacheLines>) {
@@ -278,10 +302,10 @@ impl XipProcess {
                         let from = Station { interface: index, mac: Mac(link.mac) };
                         let link = destination(link);
                         let octets = octets.to_vec();
-                        me.driver.input(match kind {
-                            ETHERTYPE_XIP => Input::Packet { from, link, octets },
-                            _ => Input::Nwp { from, octets },
-                        });
+                        match kind {
+                            ETHERTYPE_XIP => me.packet(EarlyPacket::Link { from, link, octets }),
+                            _ => me.driver.input(Input::Nwp { from, octets }),
+                        }
                     },
                     || {
                         if let Some(me) = me.upgrade() {
@@ -427,9 +451,7 @@ impl rib::RouteSubscriber for Served {
         self.routes_changed(changes);
         if request.dump_done {
             self.report_all_refusals();
-        }
-        if request.dump_done && !self.knows_routes.replace(true) {
-            self.changed.notify_one();
+            self.routes_known();
         }
         Ok(rib::SubscribedRoutesReply {})
     }

@@ -238,6 +238,10 @@ impl pb::Xip for Served {
             });
             counters.extend(fast);
         }
+        {
+            let early = self.early.borrow();
+            counters.extend([counter("early", "held", early.held()), counter("early", "lost", early.lost())]);
+        }
         self.driver.read(|xip| {
             let slow = xip.forwarding().counts().iter();
             counters.extend(slow.map(|(name, count)| counter("slow", name, count)));

@@ -3,7 +3,8 @@
 use crate::XipProcess;
 use crate::config::Settings;
 use sluice_process::{SocketError, open_udp};
-use sluice_xip::io::{Input, Tunnel};
+use sluice_xip::early::EarlyPacket;
+use sluice_xip::io::Tunnel;
 use sluice_xrl::idl::fea::v1 as fea;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -73,7 +74,8 @@ async fn open(process: &Rc<XipProcess>, tunnel: Tunnel) -> Result<TunnelSocket, 
             match reading.recv_from(&mut octets).await {
                 Ok((length, _)) => {
                     let Some(me) = me.upgrade() else { return };
-                    me.input(Input::Datagram(octets.get(..length).unwrap_or_default().to_vec()));
+                    me.packet(EarlyPacket::Datagram(octets.get(..length).unwrap_or_default().to_vec()));
+                    me.flush();
                 }
                 // An ICMP error about an earlier datagram.
                 Err(error) => tracing::debug!(%error, "a far end of a tunnel answers with an error"),

@@ -80,7 +80,7 @@ impl Process {
             distance: Distance(120),
             external: false,
             grace: Duration::from_secs(60),
-            kinds: &[],
+            kinds: Vec::new(),
         };
         Process {
             origin: RibOrigin::new(&frame.router, settings),

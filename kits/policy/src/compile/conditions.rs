@@ -165,5 +165,5 @@ fn addresses(text: &str) -> Result<PrefixRange, ValueError> {
     let prefix =
         prefix.ok_or_else(|| ValueError(format!("`{}`: expected an address or a prefix", shown(text))))?;
     let longest = if prefix.addr().is_ipv4() { 32 } else { 128 };
-    Ok(PrefixRange { prefix, shortest: prefix.len(), longest })
+    Ok(PrefixRange { prefix: prefix.into(), shortest: prefix.len(), longest })
 }

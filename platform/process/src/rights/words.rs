@@ -42,6 +42,12 @@ impl Rights {
         if let Some(files) = self.files {
             words.push(format!("keep files of {} MiB in a folder of its own", files.quota_mib));
         }
+        for helper in self.helper.values() {
+            let (programs, options) = (helper.programs.join(" or "), helper.options.join(", "));
+            words.push(format!(
+                "have {programs} run in the router's network, as a user of its own, with the options {options}"
+            ));
+        }
         if let Some(bounds) = self.resources {
             words.push(format!("use {} MiB of memory", bounds.memory_mib));
             words.push(format!("use {} % of a processor", bounds.processor_percent));

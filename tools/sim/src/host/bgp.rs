@@ -75,6 +75,8 @@ impl BgpProcess {
             source: 1,
             codes: FamilyCodes::DEFAULT,
             decision: DecisionRules::default(),
+            started: now,
+            is_restarted: false,
         };
         let mut speaker = Speaker::starting_at(identity, now);
         speaker.check(fabric.settings.check);

@@ -49,8 +49,11 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
                 if let Ok(path) = as_path::Summary::of(scratch, Width::Four, 0, rules.local_as) {
                     view.neighbor_as = path.neighbor.unwrap_or(rules.local_as);
                 }
-                put_header(out, Flags::TRANSITIVE, code::AS_PATH, scratch.len());
-                out.extend_from_slice(scratch);
+                put_path(scratch, rules, &mut view, out);
+                continue;
+            }
+            (code::AS_PATH, path) if rules.prepends_presented_as => {
+                put_path(path, rules, &mut view, out);
                 continue;
             }
             (code::LARGE_COMMUNITY, communities) => {
@@ -74,6 +77,18 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
     }
     added.put_before(u8::MAX, out);
     view
+}
+
+/// Appends AS_PATH, with the AS that the peer knows this router by if received paths get that AS.
+#[cold]
+fn put_path(path: &[u8], rules: &ReceiveRules, view: &mut View, out: &mut Vec<u8>) {
+    if !rules.prepends_presented_as {
+        put_header(out, Flags::TRANSITIVE, code::AS_PATH, path.len());
+        return out.extend_from_slice(path);
+    }
+    put_header(out, Flags::TRANSITIVE, code::AS_PATH, path.len() + as_path::prepended_growth(path));
+    as_path::put_prepended(path, rules.presented_as, out);
+    (view.neighbor_as, view.path_length) = (rules.presented_as, view.path_length.saturating_add(1));
 }
 
 /// Notes what the decision compares of an attribute, the AS path apart.

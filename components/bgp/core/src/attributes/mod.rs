@@ -9,6 +9,7 @@
 //! [`Scan`] walks what a peer sent and judges it by RFC 7606; [`canonical`] writes the set.
 
 pub mod canonical;
+pub mod link_bandwidth;
 pub mod private;
 mod rules;
 mod scan;

@@ -19,6 +19,10 @@ use smallvec::SmallVec;
 pub struct ReceiveRules {
     /// The router's AS: a path with this AS is a loop.
     pub local_as: Asn,
+    /// The AS that the peer knows this router by: a path with this AS is a loop too.
+    pub presented_as: Asn,
+    /// True if paths get `presented_as`, which is not the router's AS.
+    pub prepends_presented_as: bool,
     /// The router's BGP Identifier: a reflected route with this originator is a loop.
     pub router_id: RouterId,
     /// The router's cluster: a route that was reflected into this cluster is a loop.
@@ -31,6 +35,8 @@ pub struct ReceiveRules {
     pub four_octet_as: bool,
     /// Families that were agreed on; routes of others are ignored.
     pub families: Families,
+    /// Families of which the peer sends several paths of a prefix (RFC 7911).
+    pub add_path: Families,
     /// The families on the wire.
     pub codes: FamilyCodes,
     /// The local address of the session: no route may point to it (RFC 4271, section 6.3 a).
@@ -52,12 +58,15 @@ impl ReceiveRules {
     pub const fn new(local_as: Asn, router_id: RouterId, peer_as: Asn, local_address: IpAddr) -> Self {
         ReceiveRules {
             local_as,
+            presented_as: local_as,
+            prepends_presented_as: false,
             router_id,
             cluster_id: router_id,
             allow_as_in: 0,
             peer_as,
             four_octet_as: true,
             families: Families::ALL,
+            add_path: Families::NONE,
             codes: FamilyCodes::DEFAULT,
             local_address,
             interface: None,
@@ -76,9 +85,9 @@ impl ReceiveRules {
     /// Returns true if routes that come with this ONLY_TO_CUSTOMER are a leak (RFC 9234, section 5, ingress 1 and 2).
     fn is_leak(&self, only_to_customer: Asn) -> bool {
         match self.relationship {
-            Some(Relationship::Customer) => true,
+            Some(Relationship::Customer | Relationship::RouteServerClient) => true,
             Some(Relationship::Peer) => only_to_customer != self.peer_as,
-            Some(Relationship::Provider) | None => false,
+            Some(Relationship::Provider | Relationship::RouteServer) | None => false,
         }
     }
 
@@ -351,6 +360,10 @@ impl<'a> Scan<'a> {
         match attribute.code {
             code::AS_PATH => {
                 self.path = Summary::of(value, rules.width(), offset, rules.local_as).map_err(malformed)?;
+                if rules.presented_as != rules.local_as {
+                    let by_other = Summary::of(value, rules.width(), offset, rules.presented_as);
+                    self.path.loops += by_other.map_err(malformed)?.loops;
+                }
                 if self.path.has_zero { Err(Problem::AsZero) } else { Ok(()) }
             }
             code::NEXT_HOP => {

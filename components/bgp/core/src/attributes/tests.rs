@@ -83,6 +83,9 @@ fn what_a_relationship_puts_in() {
     check(Relationship::Peer, &[prefix_sid()], Some((sorted.clone(), Reach::Customers)));
     check(Relationship::Peer, &[mark(peers), prefix_sid()], Some((sorted, Reach::Customers)));
     check(Relationship::Peer, &[mark(anothers)], None);
+    check(Relationship::RouteServer, &[], Some((vec![pref(90), marked(peers)], Reach::Customers)));
+    check(Relationship::RouteServerClient, &[], Some((vec![pref(100)], Reach::Everybody)));
+    check(Relationship::RouteServerClient, &[mark(peers)], None);
     let from_afar = vec![pref(80), marked(anothers)];
     check(Relationship::Provider, &[mark(anothers)], Some((from_afar, Reach::Customers)));
     // A community may hold it back more; a mark never less.

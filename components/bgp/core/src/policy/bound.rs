@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
-use sluice_base::{Asn, IpPrefix};
+use sluice_base::{AnyPrefix, Asn};
 use sluice_policy::community::Kind;
 use sluice_policy::program::{Fact, Index, TermName};
 use sluice_policy::vocabulary::{Reads, VariableId};
@@ -33,7 +33,7 @@ pub struct Neighbor<'a> {
 
 /// A neighbor as a route without attributes: the answers to questions about the neighbor.
 impl Route for Neighbor<'_> {
-    fn prefix(&self) -> Option<IpPrefix> {
+    fn prefix(&self) -> Option<AnyPrefix> {
         None
     }
 
@@ -76,6 +76,8 @@ pub struct BoundPolicy {
     default: DefaultPolicy,
     /// True if routes with the same attributes may have different outcomes.
     reads_prefix: bool,
+    /// True if outcomes depend on the validation of origins.
+    asks_for_validation: bool,
 }
 
 /// The decision of a bound policy on a route.
@@ -145,12 +147,18 @@ impl BoundPolicy {
         };
         let accepts_all = programs.is_empty() && default == DefaultPolicy::Accept;
         let reads_prefix = programs.iter().any(|program| program.reads() == Reads::Prefix);
-        (!accepts_all).then(|| Arc::new(BoundPolicy { programs, default, reads_prefix }))
+        let asks_for_validation = programs.iter().any(|program| program.asks_for(vocabulary::VALIDATION));
+        (!accepts_all).then(|| Arc::new(BoundPolicy { programs, default, reads_prefix, asks_for_validation }))
     }
 
     /// Returns the policy that rejects every route.
     pub fn reject_all() -> Arc<Self> {
-        Arc::new(BoundPolicy { programs: Vec::new(), default: DefaultPolicy::Reject, reads_prefix: false })
+        Arc::new(BoundPolicy {
+            programs: Vec::new(),
+            default: DefaultPolicy::Reject,
+            reads_prefix: false,
+            asks_for_validation: false,
+        })
     }
 
     /// Returns the programs, in order.
@@ -161,6 +169,11 @@ impl BoundPolicy {
     /// Returns true if routes with the same attributes may have different outcomes.
     pub fn reads_prefix(&self) -> bool {
         self.reads_prefix
+    }
+
+    /// Returns true if outcomes depend on the validation of origins.
+    pub fn asks_for_validation(&self) -> bool {
+        self.asks_for_validation
     }
 
     /// Returns true if no policy is bound: the default decides.

@@ -7,8 +7,10 @@
 mod bound;
 mod policies;
 mod route;
+mod validation;
 pub mod vocabulary;
 
 pub use bound::{BoundPolicy, DecidedBy, Memory, Neighbor, Outcome, Trace};
 pub use policies::{BindError, DefaultPolicy, Policies};
 pub use route::{Context, Edited, NextHopRule, PolicyRoute, RouteType};
+pub use validation::{OriginData, state};

@@ -1,5 +1,6 @@
 //! A route in the view of a policy: read and changed in the canonical octets of its attributes.
 
+use super::validation::state;
 use super::vocabulary as variable;
 use crate::attributes::private::Private;
 use crate::attributes::{Origin, View, canonical};
@@ -9,11 +10,12 @@ use crate::wire::multiprotocol::NextHop;
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{AnyPrefix, Asn, IpPrefix, XidPrefix, XidType};
+use sluice_base::{AnyPrefix, Asn, XidPrefix, XidType};
 use sluice_policy::community::Kind;
 use sluice_policy::program::{CommunitySets, Fact, NextHop as NextHopAction};
 use sluice_policy::vocabulary::VariableId;
 use sluice_policy::{Edit, Route, edit};
+use sluice_validation::VrpTable;
 use smallvec::SmallVec;
 
 /// The source of a route, in the order of [`variable::ROUTE_TYPES`].
@@ -72,6 +74,7 @@ pub struct PolicyRoute<'a> {
     local_as: Asn,
     /// The address of the neighbor that sent the route or is to receive it.
     neighbor: IpAddr,
+    origins: Option<&'a VrpTable>,
 }
 
 /// The surroundings of a route.
@@ -85,6 +88,8 @@ pub struct Context<'a> {
     pub local_as: Asn,
     /// The address of the neighbor that sent the route or is to receive it.
     pub neighbor: IpAddr,
+    /// The payloads that validate the route's origin; `None` if there are no data.
+    pub origins: Option<&'a VrpTable>,
 }
 
 /// The flags of an optional attribute that other routers pass on.
@@ -99,7 +104,7 @@ impl<'a> PolicyRoute<'a> {
         next_hop: NextHop,
         context: Context<'a>,
     ) -> Self {
-        let Context { route_type, protocol, local_as, neighbor } = context;
+        let Context { route_type, protocol, local_as, neighbor, origins } = context;
         let (octets, rule) = (Cow::Borrowed(canonical), NextHopRule::default());
         PolicyRoute {
             prefix,
@@ -112,6 +117,7 @@ impl<'a> PolicyRoute<'a> {
             protocol,
             local_as,
             neighbor,
+            origins,
         }
     }
 
@@ -215,8 +221,8 @@ fn neighbor_as(path: &[u8]) -> Option<Asn> {
 }
 
 impl Route for PolicyRoute<'_> {
-    fn prefix(&self) -> Option<IpPrefix> {
-        self.prefix.ip()
+    fn prefix(&self) -> Option<AnyPrefix> {
+        Some(self.prefix)
     }
 
     fn number(&self, variable: VariableId) -> Option<u32> {
@@ -244,8 +250,10 @@ impl Route for PolicyRoute<'_> {
                 let kind = self.prefix.to::<XidPrefix>()?.kind()?;
                 Some(XidType::named().position(|(_, named)| named == kind)? as u32)
             }
-            // Nothing validates: the state is the first name.
-            variable::VALIDATION => Some(0),
+            variable::VALIDATION => {
+                let prefix = self.prefix.ip();
+                Some(state(self.origins, prefix, &self.octets, self.route_type, self.local_as) as u32)
+            }
             _ => None,
         }
     }
@@ -330,8 +338,10 @@ mod tests {
         let local_as = Asn(65000);
         let view = canonical::view(canonical, local_as);
         let neighbor = "192.0.2.1".parse().expect("an address");
-        let context = Context { route_type: RouteType::External, protocol: "bgp", local_as, neighbor };
-        let prefix = "10.0.0.0/8".parse::<IpPrefix>().expect("a prefix").into();
+        let origins = None;
+        let context =
+            Context { route_type: RouteType::External, protocol: "bgp", local_as, neighbor, origins };
+        let prefix = "10.0.0.0/8".parse().expect("a prefix");
         let mut route = PolicyRoute::new(prefix, canonical, &view, NextHop::new(neighbor), context);
         set.get("p").expect("the policy").run(&mut route);
         let edited = route.edited();
@@ -377,7 +387,9 @@ mod tests {
                 .expect("valid");
             let neighbor = "192.0.2.1".parse().expect("an address");
             let local_as = Asn(65000);
-            let context = Context { route_type: RouteType::External, protocol: "bgp", local_as, neighbor };
+            let origins = None;
+            let context =
+                Context { route_type: RouteType::External, protocol: "bgp", local_as, neighbor, origins };
             let prefix = prefix.parse().expect("a prefix");
             let mut route = PolicyRoute::new(prefix, &octets, &view, NextHop::new(neighbor), context);
             set.get("p").expect("the policy").run(&mut route).decision != sluice_policy::Decision::Default

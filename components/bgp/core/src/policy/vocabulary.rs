@@ -2,6 +2,7 @@
 
 use sluice_base::XidType;
 use sluice_policy::vocabulary::{Reads, Type, Variable, VariableId, Vocabulary};
+use sluice_validation::Validity;
 
 /// Names of the values of `family`, by the family's number.
 pub const FAMILIES: &[&str] = &["ipv4", "ipv6", "xid"];
@@ -9,14 +10,17 @@ pub const FAMILIES: &[&str] = &["ipv4", "ipv6", "xid"];
 pub const ORIGINS: &[&str] = &["igp", "egp", "incomplete"];
 /// Names of the values of `route-type`.
 pub const ROUTE_TYPES: &[&str] = &["external", "internal", "local"];
-/// Names of the values of `validation` (RFC 6811): routes have no other than the first, as long as nothing validates.
-pub const VALIDATIONS: &[&str] = &["unknown", "valid", "invalid", "not-found"];
+/// Names of the values of `validation` (RFC 6811).
+pub const VALIDATIONS: &[&str] = Validity::NAMES;
 
 /// Names of the values of `principal`: the types of XIDs that have a name ([`XidType::named`]).
 pub const PRINCIPALS: &[&str] = &XidType::NAMES;
 
 /// The value of `protocol` of the router's own networks.
 pub const NETWORK_PROTOCOL: &str = "network";
+
+/// The value of `protocol` of the router's aggregates.
+pub const AGGREGATE_PROTOCOL: &str = "aggregate";
 
 /// LOCAL_PREF.
 pub const LOCAL_PREFERENCE: VariableId = 0;
@@ -84,7 +88,8 @@ pub const VOCABULARY: Vocabulary = &[
     row("metric", Type::Number(u32::MAX), false, Reads::Attributes),
     // Of XIDs: bits of the ID.
     row("prefix-length", Type::Number(160), false, Reads::Prefix),
-    row("validation", Type::Name(VALIDATIONS), false, Reads::Attributes),
+    // Of prefix and origin.
+    row("validation", Type::Name(VALIDATIONS), false, Reads::Prefix),
     row("principal", Type::Name(PRINCIPALS), false, Reads::Prefix),
 ];
 

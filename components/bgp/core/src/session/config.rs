@@ -2,9 +2,10 @@
 
 use super::fsm::Failures;
 use crate::family::{Families, FamilyCodes};
+use crate::local_as::LocalAs;
 use crate::relationship::Relationship;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, Duration, Rng, RouterId};
+use sluice_base::{Asn, Duration, Instant, Rng, RouterId};
 
 /// A session that was Established for this long is healthy: its failures are forgotten.
 pub(super) const STABLE: Duration = Duration::from_secs(60);
@@ -46,6 +47,8 @@ pub struct SessionConfig {
     pub local_as: Asn,
     /// The router's BGP Identifier.
     pub router_id: RouterId,
+    /// The AS that an external peer knows this router by; `None` for the router's AS.
+    pub other_as: Option<LocalAs>,
     /// The peer's AS.
     pub peer_as: Asn,
     /// Proposed hold time in seconds; 0 for none, never 1 or 2.
@@ -65,10 +68,50 @@ pub struct SessionConfig {
     pub damp: bool,
     /// Families to offer.
     pub families: Families,
+    /// Families of which several paths of a prefix are offered (RFC 7911).
+    pub add_path: AddPathFamilies,
     /// The families on the wire.
     pub codes: FamilyCodes,
+    /// True if extended messages are offered (RFC 8654).
+    pub extended_messages: bool,
+    /// True if the peer may send outbound route filters, and true if this router sends some (RFC 5291).
+    pub route_filters: (bool, bool),
     /// The role of an external peer (RFC 9234); `None` for internal peers.
     pub relationship: Option<Relationship>,
+    /// This router's restart, as the peer is told; `None` if this router preserves no routes of the peer over a restart.
+    pub restart: Option<OwnRestart>,
+}
+
+/// Families of which several paths of a prefix are exchanged (ADD-PATH, RFC 7911).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AddPathFamilies {
+    /// Families of which this router receives several paths.
+    pub receive: Families,
+    /// Families of which this router sends several paths.
+    pub send: Families,
+}
+
+impl AddPathFamilies {
+    /// One path of each prefix in both directions.
+    pub const NONE: AddPathFamilies = AddPathFamilies { receive: Families::NONE, send: Families::NONE };
+}
+
+/// The restart of this router (RFC 4724, section 4.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OwnRestart {
+    /// The seconds that a restart may take.
+    pub time: u16,
+    /// The start of this process.
+    pub started: Instant,
+    /// True if the RIB has kept the routes of the process before, and packets were forwarded meanwhile.
+    pub is_preserved: bool,
+}
+
+impl OwnRestart {
+    /// Returns true if this router counts as restarting.
+    pub fn is_recent(self, now: Instant) -> bool {
+        now < self.started + Duration::from_secs(self.time.into())
+    }
 }
 
 impl SessionConfig {
@@ -77,6 +120,7 @@ impl SessionConfig {
         SessionConfig {
             local_as,
             router_id,
+            other_as: None,
             peer_as,
             hold_time: 90,
             send_hold_time: None,
@@ -85,9 +129,18 @@ impl SessionConfig {
             passive: false,
             damp: true,
             families: Families::ALL,
+            add_path: AddPathFamilies::NONE,
             codes: FamilyCodes::DEFAULT,
+            extended_messages: true,
+            route_filters: (false, false),
             relationship: None,
+            restart: None,
         }
+    }
+
+    /// Returns the AS of this router's OPEN. `by_own` is true if a peer that knows this router by either AS is tried with the router's own.
+    pub(super) fn presented_as(&self, by_own: bool) -> Asn {
+        self.other_as.filter(|other| !(other.dual && by_own)).map_or(self.local_as, |other| other.number)
     }
 
     /// Returns true if the peer is in this router's AS.
@@ -118,6 +171,6 @@ impl SessionConfig {
 }
 
 /// 75 to 100 percent of `time` (RFC 4271, section 10).
-pub(super) fn jittered(time: Duration, rng: &mut Rng) -> Duration {
+pub(crate) fn jittered(time: Duration, rng: &mut Rng) -> Duration {
     time * (750 + rng.below(251) as u32) / 1000
 }

@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::wire::notification::code;
 use crate::wire::{Notification, Open, header};
 use alloc::vec::Vec;
-use sluice_base::{Duration, Instant, Rng};
+use sluice_base::{Asn, Duration, Instant, Rng};
 use sluice_machine::{Outbox, Timers};
 
 /// The HoldTimer before the peer's OPEN tells another (RFC 4271, section 8.2.2: "a large value").
@@ -64,6 +64,8 @@ pub(super) enum Event {
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub config: &'a SessionConfig,
+    /// The AS of this router's OPEN.
+    pub presented_as: Asn,
     pub rng: &'a mut Rng,
     pub next_connection: &'a mut u32,
     pub sent: &'a mut MessageCounters,
@@ -154,7 +156,7 @@ impl Fsm {
     }
 
     pub fn send_open(&mut self, cx: &mut Context<'_>) {
-        let open = own_open(cx.config);
+        let open = own_open(cx.config, cx.presented_as, cx.now);
         self.send(cx, |b| open.put(b));
         cx.sent.open += 1;
     }

@@ -14,10 +14,11 @@ mod states;
 mod tests;
 
 pub use crate::state::State;
-pub use config::{ConnectionId, Direction, SessionConfig};
+pub(crate) use config::jittered;
+pub use config::{AddPathFamilies, ConnectionId, Direction, OwnRestart, SessionConfig};
 pub use fsm::Timer;
 pub use handover::SessionState;
-pub use negotiation::Negotiated;
+pub use negotiation::{Negotiated, PeerRestart};
 
 use crate::event::{ConnectError, DownReason, SessionEvent};
 use crate::wire::notification::{cease, code};
@@ -26,7 +27,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use fsm::{Context, Event, Failures, Fsm};
 use serde::{Deserialize, Serialize};
-use sluice_base::{Instant, Rng};
+use sluice_base::{Asn, Instant, Rng};
 use sluice_machine::{Machine, Outbox};
 
 /// An event of a session.
@@ -120,6 +121,8 @@ pub struct Session {
     rng: Rng,
     started: bool,
     next_connection: u32,
+    /// True if a peer that knows this router by either of two ASes is tried with the router's own.
+    tries_own_as: bool,
     primary: Fsm,
     second: Option<Fsm>,
     /// Messages sent, without UPDATEs, which the writer counts.
@@ -140,6 +143,7 @@ impl Session {
             rng: Rng::from_seed(seed),
             started: false,
             next_connection: 0,
+            tries_own_as: false,
             primary: Fsm::new(State::Idle),
             second: None,
             sent: MessageCounters::default(),
@@ -211,6 +215,7 @@ impl Session {
         let mut cx = Context {
             now,
             config: &self.config,
+            presented_as: self.config.presented_as(self.tries_own_as),
             rng: &mut self.rng,
             next_connection: &mut self.next_connection,
             sent: &mut self.sent,
@@ -335,6 +340,35 @@ impl Session {
         self.last_down = Some((now, reason));
     }
 
+    /// Returns true if a new connection takes the place of the established one: a peer that is prepared to restart opens another
+    /// connection when it has forgotten the first (RFC 4724, section 5).
+    fn is_restarting(&self, new: Which) -> bool {
+        let old = match new {
+            Which::Primary => self.second.as_ref(),
+            Which::Second => Some(&self.primary),
+        };
+        old.filter(|fsm| fsm.state == State::Established)
+            .and_then(|fsm| fsm.negotiated)
+            .is_some_and(|negotiated| negotiated.restart.is_some())
+    }
+
+    /// Returns the AS of this router's next OPEN.
+    fn presented_as(&self) -> Asn {
+        self.config.presented_as(self.tries_own_as)
+    }
+
+    /// Tries a peer that refused this router's AS with the other AS the next time.
+    fn note_refusal(&mut self, which: Which, notification: &Notification) {
+        let fsm = match which {
+            Which::Primary => Some(&self.primary),
+            Which::Second => self.second.as_ref(),
+        };
+        let is_opening = fsm.is_some_and(|fsm| matches!(fsm.state, State::OpenSent | State::OpenConfirm));
+        if is_opening && notification.is_bad_peer_as() {
+            self.tries_own_as = !self.tries_own_as;
+        }
+    }
+
     /// Connection collision (RFC 4271, section 6.8; RFC 6286, section 2.3): whose connection must go, now that an
     /// acceptable OPEN arrived on `which`.
     fn collision_loser(&self, which: Which, open: &Open) -> Option<Which> {
@@ -344,6 +378,7 @@ impl Session {
             Which::Second => (second, &self.primary, Which::Primary),
         };
         match other.state {
+            State::Established if self.is_restarting(which) => Some(rival),
             State::Established => Some(which),
             State::OpenConfirm => {
                 let (ours, theirs) = (this.connection?.direction, other.connection?.direction);
@@ -351,7 +386,7 @@ impl Session {
                     return Some(rival);
                 }
                 let (local, remote) = (self.config.router_id, open.router_id);
-                let remote_wins = (local, self.config.local_as) < (remote, open.asn());
+                let remote_wins = (local, self.presented_as()) < (remote, open.asn());
                 let keep = if remote_wins { Direction::Incoming } else { Direction::Outgoing };
                 Some(if ours == keep { rival } else { which })
             }
@@ -360,7 +395,7 @@ impl Session {
     }
 
     fn opened(&mut self, now: Instant, which: Which, open: Open, out: &mut Outbox<Output>) {
-        let event = match negotiation::negotiate(&self.config, &open) {
+        let event = match negotiation::negotiate(&self.config, self.presented_as(), &open) {
             Err(notification) => {
                 let (says, configured) = (open.asn(), self.config.peer_as);
                 self.step(now, which, Event::Error(notification), out);
@@ -373,7 +408,11 @@ impl Session {
                 Some(loser) if loser == which => Event::CollisionDump,
                 loser => {
                     if let Some(loser) = loser {
-                        self.step(now, loser, Event::CollisionDump, out);
+                        let event = match self.is_restarting(which) {
+                            true => Event::ConnectionFails(ConnectError::Other(String::new())),
+                            false => Event::CollisionDump,
+                        };
+                        self.step(now, loser, event, out);
                     }
                     // Dumping the primary made the second one primary.
                     let event = Event::Open(open, negotiated);
@@ -405,6 +444,7 @@ impl Session {
             Received::Notification(n) => {
                 self.received.notification += 1;
                 out.push(Output::Event(SessionEvent::NotificationReceived(n.clone())));
+                self.note_refusal(which, &n);
                 Event::Notification(n)
             }
             Received::Update => Event::Update,

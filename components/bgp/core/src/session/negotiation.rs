@@ -1,19 +1,22 @@
 //! What an OPEN offers, and what both sides' OPENs agree on (RFC 4271, section 6.2; RFC 5492; RFC 6286; RFC 7607;
 //! RFC 9234).
 
-use super::SessionConfig;
+use super::{AddPathFamilies, SessionConfig};
 use crate::family::{Families, FamilyCode, FamilyCodes, FamilyIndex};
 use crate::relationship::Relationship;
 use crate::wire::notification::{code, open as subcode};
 use crate::wire::open::VERSION;
-use crate::wire::{Capability, Notification, Open};
+use crate::wire::orf::{self, FilterFamily};
+use crate::wire::{Capability, Notification, Open, PathsFamily, RestartFamily};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, RouterId};
+use sluice_base::{Asn, Instant, RouterId};
 
 /// The parameters of a session that follow from both OPENs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Negotiated {
+    /// The AS that the peer knows this router by.
+    pub presented_as: Asn,
     /// The peer's AS.
     pub peer_as: Asn,
     /// The peer's BGP Identifier.
@@ -24,26 +27,129 @@ pub struct Negotiated {
     pub four_octet_as: bool,
     /// The peer answers ROUTE-REFRESH.
     pub route_refresh: bool,
+    /// Both sides mark the beginning and the end of a route refresh (RFC 7313).
+    pub enhanced_refresh: bool,
+    /// Both sides offer extended messages: the peer may be sent some (RFC 8654, section 4).
+    pub extended_messages: bool,
     /// The peer offers graceful restart, and so promises End-of-RIB markers (RFC 4724, section 4).
     pub promises_end_of_rib: bool,
     /// Families that both sides want.
     pub families: Families,
+    /// Families of which several paths of a prefix are exchanged.
+    pub add_path: AddPathFamilies,
+    /// Families for which the peer sends outbound route filters by prefix (RFC 5291).
+    pub filters_received: Families,
+    /// Families for which the peer takes such filters from this router.
+    pub filters_sent: Families,
+    /// The peer restarts: it waits for this side's End-of-RIB markers before it sends routes (RFC 4724, section 3).
+    pub is_restarting: bool,
+    /// The restart that the peer is prepared for; `None` if the peer preserves no forwarding state of these families.
+    pub restart: Option<PeerRestart>,
 }
 
-/// The OPEN of this side.
-pub(super) fn own_open(config: &SessionConfig) -> Open {
+/// The graceful restart that a peer is prepared for (RFC 4724, section 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PeerRestart {
+    /// The seconds that a restart may take.
+    pub time: u16,
+    /// Agreed families whose forwarding state the peer can preserve.
+    pub families: Families,
+    /// Those of them whose forwarding state the peer preserved over its last restart.
+    pub preserved: Families,
+}
+
+/// The OPEN of this side, which is in the AS `presented_as` for the peer.
+pub(super) fn own_open(config: &SessionConfig, presented_as: Asn, now: Instant) -> Open {
     let mut capabilities = offered_families(config);
-    capabilities.extend([Capability::RouteRefresh, Capability::FourOctetAs(config.local_as)]);
-    // RFC 4724, section 4: without families the offer is to send and to use End-of-RIB markers, no more.
-    capabilities.push(Capability::GracefulRestart { flags: 0, restart_time: 0, families: Vec::new() });
+    capabilities.extend([Capability::RouteRefresh, Capability::FourOctetAs(presented_as)]);
+    capabilities.push(Capability::EnhancedRefresh);
+    capabilities.extend(config.extended_messages.then_some(Capability::ExtendedMessage));
+    capabilities.extend(own_filters(config));
+    capabilities.push(own_restart(config, now));
+    capabilities.extend(own_add_path(config));
     capabilities.extend(config.relationship.map(|r| Capability::Role(r.own_role())));
     Open {
         version: VERSION,
-        as_field: config.local_as.to_u16(),
+        as_field: presented_as.to_u16(),
         hold_time: config.hold_time,
         router_id: config.router_id,
         capabilities,
     }
+}
+
+/// Returns the capability of graceful restart. Without families it offers to send and to use End-of-RIB markers, no more (RFC 4724,
+/// section 4).
+fn own_restart(config: &SessionConfig, now: Instant) -> Capability {
+    let Some(restart) = config.restart else {
+        return Capability::GracefulRestart { flags: 0, restart_time: 0, families: Vec::new() };
+    };
+    // Where this process has run for long, a session that ended is no restart, and packets went on.
+    let is_recent = restart.is_recent(now);
+    let is_preserved = restart.is_preserved || !is_recent;
+    let flags = if is_preserved { RestartFamily::FORWARDING } else { 0 };
+    let family = |FamilyCode { afi, safi }| RestartFamily { afi, safi, flags };
+    Capability::GracefulRestart {
+        flags: if is_recent && restart.is_preserved { Capability::RESTARTING } else { 0 },
+        restart_time: restart.time,
+        families: config.families.iter().map(|index| family(config.codes.of(index))).collect(),
+    }
+}
+
+/// Returns the ADD-PATH capability (RFC 7911, section 4); `None` if one path of each prefix is all that is offered.
+fn own_add_path(config: &SessionConfig) -> Option<Capability> {
+    let AddPathFamilies { receive, send } = config.add_path;
+    let family = |family: FamilyIndex| {
+        let FamilyCode { afi, safi } = config.codes.of(family);
+        PathsFamily { afi, safi, receive: receive.has(family), send: send.has(family) }
+    };
+    let offered: Vec<PathsFamily> =
+        config.families.iter().map(family).filter(|paths| paths.receive || paths.send).collect();
+    (!offered.is_empty()).then_some(Capability::AddPath(offered))
+}
+
+/// Returns the families of which several paths are exchanged: one side offers to send them, and the other one to receive them (RFC
+/// 7911, section 5).
+fn add_path_of(open: &Open, config: &SessionConfig, agreed: Families) -> AddPathFamilies {
+    let mut add_path = AddPathFamilies::NONE;
+    for capability in &open.capabilities {
+        let Capability::AddPath(offered) = capability else { continue };
+        for PathsFamily { afi, safi, receive, send } in offered {
+            let Some(family) = config.codes.family(*afi, *safi).filter(|family| agreed.has(*family)) else {
+                continue;
+            };
+            if *send && config.add_path.receive.has(family) {
+                add_path.receive.insert(family);
+            }
+            if *receive && config.add_path.send.has(family) {
+                add_path.send.insert(family);
+            }
+        }
+    }
+    add_path
+}
+
+/// Returns the capability of outbound route filters, for families of IP prefixes.
+fn own_filters(config: &SessionConfig) -> Option<Capability> {
+    let (receives, sends) = config.route_filters;
+    let mode = u8::from(receives) * orf::RECEIVE + u8::from(sends) * orf::SEND;
+    let families = config.families.iter().filter(|family| family.row().id.ip().is_some());
+    let families = families.map(|family| {
+        let FamilyCode { afi, safi } = config.codes.of(family);
+        FilterFamily { afi, safi, mode }
+    });
+    (mode > 0).then(|| Capability::RouteFilter(families.collect()))
+}
+
+/// Returns the agreed families for which an OPEN offers to receive or to send filters.
+fn filters_of(open: &Open, codes: &FamilyCodes, agreed: Families, mode: u8) -> Families {
+    let mut families = Families::default();
+    for capability in &open.capabilities {
+        let Capability::RouteFilter(offered) = capability else { continue };
+        for offer in offered.iter().filter(|offer| offer.mode & mode != 0) {
+            codes.family(offer.afi, offer.safi).into_iter().for_each(|family| families.insert(family));
+        }
+    }
+    families.and(agreed)
 }
 
 fn offered_families(config: &SessionConfig) -> Vec<Capability> {
@@ -66,8 +172,30 @@ fn families_of(open: &Open, codes: &FamilyCodes) -> Families {
     if named { families } else { Families::only(FamilyIndex::IPV4) }
 }
 
-/// Checks the peer's OPEN; the error is what to send it.
-pub(super) fn negotiate(config: &SessionConfig, open: &Open) -> Result<Negotiated, Notification> {
+/// Returns the graceful restart that an OPEN offers for the agreed families.
+fn restart_of(open: &Open, codes: &FamilyCodes, agreed: Families) -> Option<PeerRestart> {
+    let offered = open.capabilities.iter().find_map(|capability| match capability {
+        Capability::GracefulRestart { restart_time, families, .. } => Some((*restart_time, families)),
+        _ => None,
+    });
+    let (time, offered) = offered?;
+    let mut restart = PeerRestart { time, ..PeerRestart::default() };
+    for RestartFamily { afi, safi, flags } in offered {
+        let Some(family) = codes.family(*afi, *safi).filter(|family| agreed.has(*family)) else { continue };
+        restart.families.insert(family);
+        if flags & RestartFamily::FORWARDING != 0 {
+            restart.preserved.insert(family);
+        }
+    }
+    (!restart.families.is_empty()).then_some(restart)
+}
+
+/// Checks the peer's OPEN, to which this router is in the AS `presented_as`; the error is what to send the peer.
+pub(super) fn negotiate(
+    config: &SessionConfig,
+    presented_as: Asn,
+    open: &Open,
+) -> Result<Negotiated, Notification> {
     let refuse = |subcode, data: &[u8]| Err(Notification { code: code::OPEN, subcode, data: data.to_vec() });
     if open.version != VERSION {
         return refuse(subcode::VERSION, &u16::from(VERSION).to_be_bytes());
@@ -96,16 +224,31 @@ pub(super) fn negotiate(config: &SessionConfig, open: &Open) -> Result<Negotiate
         }
         return refuse(subcode::CAPABILITY, &wanted);
     }
+    let filters = |is_offered, mode| match is_offered {
+        true => filters_of(open, &config.codes, families, mode),
+        false => Families::default(),
+    };
     Ok(Negotiated {
+        filters_received: filters(config.route_filters.0, orf::SEND),
+        filters_sent: filters(config.route_filters.1, orf::RECEIVE),
+        presented_as,
         peer_as: config.peer_as,
         router_id: open.router_id,
         hold_time: open.hold_time.min(config.hold_time),
         four_octet_as: open.four_octet_as().is_some(),
         route_refresh: open.capabilities.contains(&Capability::RouteRefresh),
+        enhanced_refresh: open.capabilities.contains(&Capability::EnhancedRefresh),
+        extended_messages: config.extended_messages
+            && open.capabilities.contains(&Capability::ExtendedMessage),
         promises_end_of_rib: open
             .capabilities
             .iter()
             .any(|c| matches!(c, Capability::GracefulRestart { .. })),
         families,
+        add_path: add_path_of(open, config, families),
+        is_restarting: open.capabilities.iter().any(|capability| {
+            matches!(capability, Capability::GracefulRestart { flags, .. } if flags & Capability::RESTARTING != 0)
+        }),
+        restart: restart_of(open, &config.codes, families),
     })
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::family::{Families, FamilyIndex};
+use crate::local_as::{LocalAs, LocalAsMode};
 use crate::wire::notification::fsm as fsm_error;
 use crate::wire::{MessageType, header};
 use alloc::format;
@@ -21,7 +22,7 @@ fn config() -> SessionConfig {
 
 fn peer_open(id: u32) -> Open {
     let peer = SessionConfig::new(Asn(65002), RouterId(id), Asn(65001));
-    negotiation::own_open(&peer)
+    negotiation::own_open(&peer, peer.local_as, Instant::ZERO)
 }
 
 struct Rig {
@@ -344,8 +345,28 @@ fn opens_are_checked() {
     use crate::wire::Capability;
 
     let inside = SessionConfig::new(Asn(65001), RouterId(LOCAL_ID), Asn(65001));
-    let same = negotiation::own_open(&inside);
-    assert_eq!(negotiation::negotiate(&inside, &same).unwrap_err().subcode, 3);
+    let same = negotiation::own_open(&inside, inside.local_as, Instant::ZERO);
+    assert_eq!(negotiation::negotiate(&inside, inside.local_as, &same).unwrap_err().subcode, 3);
+}
+
+#[test]
+fn a_peer_that_refuses_one_as_is_tried_with_the_other() {
+    let other = LocalAs { number: Asn(64999), mode: LocalAsMode::Prepend, dual: true };
+    for dual in [false, true] {
+        let mut rig = Rig::new(SessionConfig { other_as: Some(LocalAs { dual, ..other }), ..config() });
+        let mut presented = vec![];
+        for number in 0..3 {
+            let connection = ConnectionId { direction: Direction::Incoming, number };
+            if rig.session.state() == State::Idle {
+                rig.input(Input::Start);
+            }
+            rig.input(Input::Accepted(connection));
+            presented.push(rig.session.presented_as().0);
+            let refusal = Notification::new(code::OPEN, crate::wire::notification::open::PEER_AS);
+            rig.received(connection, Received::Notification(refusal));
+        }
+        assert_eq!(presented, if dual { [64999, 65001, 64999] } else { [64999; 3] });
+    }
 }
 
 #[test]
@@ -354,11 +375,11 @@ fn what_is_agreed_on() {
     open.hold_time = 30;
     // IPv4 alone is left.
     open.capabilities.drain(1..3);
-    let agreed = negotiation::negotiate(&config(), &open).unwrap();
+    let agreed = negotiation::negotiate(&config(), config().local_as, &open).unwrap();
     assert_eq!((agreed.hold_time, agreed.four_octet_as, agreed.route_refresh), (30, true, true));
     assert_eq!(agreed.families, Families::only(FamilyIndex::IPV4));
     open.capabilities.clear();
-    let old = negotiation::negotiate(&config(), &open).unwrap();
+    let old = negotiation::negotiate(&config(), config().local_as, &open).unwrap();
     assert_eq!(
         (old.four_octet_as, old.route_refresh, old.families.has(FamilyIndex::IPV4)),
         (false, false, true)
@@ -471,7 +492,12 @@ fn the_reason_says_what_is_wrong() {
     let other_as = SessionConfig::new(Asn(65009), RouterId(20), Asn(65001));
     check(
         State::OpenSent,
-        &|rig| drop(rig.received(OUT0, Received::Open(negotiation::own_open(&other_as)))),
+        &|rig| {
+            drop(rig.received(
+                OUT0,
+                Received::Open(negotiation::own_open(&other_as, other_as.local_as, Instant::ZERO)),
+            ))
+        },
         "neighbor says AS 65009, configured 65002",
     );
     let notification = Notification::cease(cease::SHUTDOWN, "moving");
@@ -493,7 +519,7 @@ fn a_connection_lost_without_a_reason_hides_none() {
     let mut rig = Rig::in_state(State::OpenSent);
     rig.input(Input::Accepted(IN0));
     let other_as = SessionConfig::new(Asn(65009), RouterId(20), Asn(65001));
-    rig.received(OUT0, Received::Open(negotiation::own_open(&other_as)));
+    rig.received(OUT0, Received::Open(negotiation::own_open(&other_as, other_as.local_as, Instant::ZERO)));
     rig.input(Input::Closed(IN0));
     let known = rig.session.last_down().map(|(_, reason)| reason.clone());
     assert!(matches!(known, Some(DownReason::WrongPeerAs { .. })), "{known:?}");

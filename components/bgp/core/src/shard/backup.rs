@@ -56,11 +56,14 @@ impl Backups {
 }
 
 impl<P: FamilyKey> Core<P> {
-    /// Marks an entry: the RIB is to hear anew which path is the backup.
+    /// Marks an entry: the RIB is to hear anew which path is the backup, and which paths are used side by side.
     #[inline]
     pub(super) fn mark_backup_due(&mut self, id: u32) {
         if self.entries[id].mark_backup_due() {
             self.backups.marked();
+        }
+        if self.decision.multipath.is_on() {
+            self.changed_groups.insert(id);
         }
     }
 }

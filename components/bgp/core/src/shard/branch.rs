@@ -5,10 +5,11 @@
 //! the present best path). Several changes of an entry become one while the branch waits.
 
 use super::Core;
-use super::adj_rib_out::AdjRibOut;
-use super::entry::PeerIndex;
+use super::entry::{PathNumber, PeerIndex};
 use super::export_view::ExportView;
 use super::exporter::OutcomeId;
+use super::pages::Pages;
+use super::paths_out::PathsOut;
 use super::reexport::Reexport;
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
@@ -17,7 +18,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
 
-/// The source of an advertised route, in two octets; 0: no route is advertised.
+/// The source of an advertised route, in two octets; 0: no route is advertised. The source of one of several paths of a prefix is the number
+/// of the path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Source(u16);
 
@@ -28,6 +30,16 @@ impl Source {
     /// A route of `peer`.
     pub const fn of(peer: PeerIndex) -> Self {
         Source(peer.0 + 1)
+    }
+
+    /// One of several paths of a prefix.
+    pub(super) const fn of_path(path: PathNumber) -> Self {
+        Source(path.0 + 1)
+    }
+
+    /// Returns the path, of several of a prefix; `None` without an advertised route.
+    pub(super) fn path(self) -> Option<PathNumber> {
+        self.0.checked_sub(1).map(PathNumber)
     }
 
     /// Returns the two octets.
@@ -62,16 +74,18 @@ pub(super) struct Item {
 /// A walk over all entries, for a new branch or for a refresh.
 #[derive(Clone, Debug)]
 pub(super) struct Dump {
-    next: u32,
+    pub next: u32,
     /// True if advertised routes are advertised again (RFC 2918).
-    again: bool,
+    pub again: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Branch {
-    adj_rib_out: AdjRibOut,
-    /// The number of advertised entries.
-    advertised_count: u32,
+    adj_rib_out: Pages<Source>,
+    /// The sent paths of a group whose members are sent several paths of a prefix, in the place of `adj_rib_out`.
+    pub paths_out: Option<Box<PathsOut>>,
+    /// The number of advertised entries, or of their paths.
+    pub(super) advertised_count: u32,
     /// The number of advertised entries by source.
     advertised_by_source: Vec<u32>,
     /// The branch's place in the change queue.
@@ -87,7 +101,8 @@ impl Branch {
     /// Makes a branch with an empty Adj-RIB-Out; the queue ends at `end`.
     pub fn new(end: u64) -> Self {
         Branch {
-            adj_rib_out: AdjRibOut::default(),
+            adj_rib_out: Pages::default(),
+            paths_out: None,
             advertised_count: 0,
             advertised_by_source: Vec::new(),
             cursor: end,
@@ -97,9 +112,11 @@ impl Branch {
         }
     }
 
-    /// The view is another: a walk finds the entries with another outcome. A walk that advertises everything again begins anew.
+    /// The view is another: a walk finds the entries with another outcome. A walk that advertises everything again begins anew; several
+    /// paths of a prefix are always advertised again.
     pub fn change_view(&mut self, old: Arc<ExportView>, entries: u32) {
         match &self.dump {
+            _ if self.paths_out.is_some() => self.advertise_again(),
             Some(dump) if dump.again => self.advertise_again(),
             _ => self.reexport.get_or_insert_default().begin(old, entries),
         }
@@ -129,7 +146,7 @@ impl Branch {
         self.advertised_by_source.get(usize::from(Source::of(peer).0)).copied().unwrap_or(0)
     }
 
-    fn count(&mut self, source: Source, change: impl Fn(u32) -> u32) {
+    pub(super) fn count(&mut self, source: Source, change: impl Fn(u32) -> u32) {
         let place = usize::from(source.0);
         if source != Source::NONE {
             if self.advertised_by_source.len() <= place {
@@ -141,7 +158,11 @@ impl Branch {
 
     /// Returns true if all changes were advertised.
     pub fn is_idle(&self, end: u64) -> bool {
-        self.cursor == end && self.dump.is_none() && self.due.is_empty()
+        let is_sent = |paths_out: &PathsOut| paths_out.is_idle();
+        self.cursor == end
+            && self.dump.is_none()
+            && self.due.is_empty()
+            && self.paths_out.as_deref().is_none_or(is_sent)
     }
 
     /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump and of those due. `export` returns the

@@ -1,7 +1,9 @@
 //! The decision process: the choice among the paths of a prefix (RFC 4271, section 9.1).
 
 use super::PeerIn;
-use super::entry::{Path, PeerIndex};
+use super::entry::{Path, PathNumber, PeerIndex};
+use super::lanes::Lanes;
+use super::multipath::MultipathRules;
 use super::resolver::{Resolution, Resolver};
 use super::sets::{PathSet, SetId, Sets};
 use crate::attributes::Origin;
@@ -20,6 +22,10 @@ pub struct DecisionRules {
     pub always_compare_med: bool,
     /// A route without MULTI_EXIT_DISC has the highest one, and not the lowest (RFC 4271, section 9.1.2.2 c).
     pub missing_med_worst: bool,
+    /// The best path stays the best among external paths that only BGP Identifiers would tell apart (RFC 5004).
+    pub prefer_oldest: bool,
+    /// The number of paths of a prefix that forward packets side by side. The best path stays one.
+    pub multipath: MultipathRules,
 }
 
 impl DecisionRules {
@@ -58,6 +64,8 @@ pub enum Elimination {
     External,
     /// The next hop of a competing path is nearer (e).
     InteriorCost,
+    /// A competing external path was the best one before (RFC 5004, section 3).
+    Newer,
     /// The peer of a competing path, or the originator of a reflected one, has a lower BGP Identifier (f; RFC 4456, section 9).
     RouterId,
     /// A competing path has a shorter CLUSTER_LIST: the path was reflected fewer times (RFC 4456, section 9).
@@ -82,6 +90,7 @@ impl fmt::Display for Elimination {
             Elimination::Med => "higher MED",
             Elimination::External => "internal",
             Elimination::InteriorCost => "farther next hop",
+            Elimination::Newer => "newer than the best path",
             Elimination::RouterId => "higher router identifier",
             Elimination::ClusterList => "longer cluster list",
             Elimination::PeerAddress => "higher peer address",
@@ -94,13 +103,17 @@ pub(super) struct Tables<'a, P: FamilyKey> {
     pub sets: &'a Sets,
     pub resolver: &'a Resolver<P::Hop>,
     pub peers: &'a [PeerIn],
+    pub lanes: &'a Lanes,
     pub rules: DecisionRules,
 }
 
-struct Candidate {
-    index: usize,
-    peer: PeerIndex,
-    set: SetId,
+/// A path that takes part in the decision.
+pub(super) struct Candidate {
+    /// The path's place among the paths of the entry.
+    pub index: usize,
+    pub number: PathNumber,
+    pub peer: PeerIndex,
+    pub set: SetId,
     weight: u16,
     local_pref: u32,
     path_length: u16,
@@ -117,8 +130,8 @@ impl<P: FamilyKey> Tables<'_, P> {
     #[inline]
     fn eligible(&self, path: &Path) -> Result<(SetId, u32), Elimination> {
         let set = self.sets.accepted(path.attributes).ok_or(Elimination::Rejected)?;
-        if path.peer.is_own() {
-            if path.peer == PeerIndex::DEFAULT {
+        if path.number.is_own() {
+            if path.number == PathNumber::first_of(PeerIndex::DEFAULT) {
                 return Err(Elimination::DefaultOriginate);
             }
             return Ok((set, 0));
@@ -127,12 +140,17 @@ impl<P: FamilyKey> Tables<'_, P> {
             Resolution::Waiting => Err(Elimination::NextHopWaits),
             Resolution::Unreachable => Err(Elimination::NextHopUnreachable),
             Resolution::Reachable { connected: false, .. }
-                if self.peers[usize::from(path.peer.0)].info.direct =>
+                if self.peers[usize::from(self.lanes.peer(path.number).0)].info.direct =>
             {
                 Err(Elimination::NextHopNotConnected)
             }
             Resolution::Reachable { metric, .. } => Ok((set, metric.0)),
         }
+    }
+
+    /// Returns true if a path takes part in the decision.
+    pub fn is_usable(&self, path: &Path) -> bool {
+        self.eligible(path).is_ok()
     }
 
     /// Returns true if adding `new` cannot change the best path. Holds if `new` loses to `best` pairwise and the replaced path was
@@ -142,7 +160,8 @@ impl<P: FamilyKey> Tables<'_, P> {
     pub fn best_unchanged(&self, best: &Path, new: &Path, replaced: Option<PathSet>) -> bool {
         let loses = |path: Path| {
             let mut why = None;
-            let won = self.decide_among(&[*best, path], |_, lost| why = Some(lost));
+            let current = Some(self.lanes.peer(best.number));
+            let won = self.decide_among(&[*best, path], current, |_, lost| why = Some(lost));
             why.filter(|_| won == Some(0))
         };
         let did_not_matter =
@@ -150,22 +169,27 @@ impl<P: FamilyKey> Tables<'_, P> {
         loses(*new).is_some() && replaced.is_none_or(did_not_matter)
     }
 
-    /// Returns the index of the best path; `None` without a usable path. Calls `lost` with the index and the reason of every eliminated
-    /// path.
+    /// Returns the index of the best path; `None` without a usable path. `current` is the peer of the best path so far. Calls `lost` with
+    /// the index and the reason of every eliminated path.
     #[inline]
-    pub fn decide(&self, paths: &[Path], mut lost: impl FnMut(usize, Elimination)) -> Option<usize> {
+    pub fn decide(
+        &self,
+        paths: &[Path],
+        current: Option<PeerIndex>,
+        mut lost: impl FnMut(usize, Elimination),
+    ) -> Option<usize> {
         match paths {
             [path] => self.eligible(path).map_err(|why| lost(0, why)).ok().map(|_| 0),
-            paths => self.decide_among(paths, lost),
+            paths => self.decide_among(paths, current, lost),
         }
     }
 
-    /// Returns the best path among the paths with a different next hop than `best`; `None` without such a path.
-    pub fn backup(&self, paths: &[Path], best: &Path) -> Option<Path> {
-        let hop = self.hop(best);
-        let is_other = |path: &&Path| !path.peer.is_own() && self.hop(path) != hop;
+    /// Returns the best path among the paths with none of the next hops `used`; `None` without such a path.
+    pub fn backup(&self, paths: &[Path], used: &[u32]) -> Option<Path> {
+        let is_used = |path: &Path| self.hop(path).is_some_and(|hop| used.contains(&hop));
+        let is_other = |path: &&Path| !path.number.is_own() && !is_used(path);
         let others: SmallVec<[Path; 12]> = paths.iter().filter(is_other).copied().collect();
-        self.decide(&others, |_, _| {}).map(|index| others[index])
+        self.decide(&others, None, |_, _| {}).map(|index| others[index])
     }
 
     /// Returns the number of a path's next hop; `None` for a rejected path.
@@ -174,7 +198,39 @@ impl<P: FamilyKey> Tables<'_, P> {
     }
 
     #[inline(never)]
-    fn decide_among(&self, paths: &[Path], mut lost: impl FnMut(usize, Elimination)) -> Option<usize> {
+    fn decide_among(
+        &self,
+        paths: &[Path],
+        current: Option<PeerIndex>,
+        mut lost: impl FnMut(usize, Elimination),
+    ) -> Option<usize> {
+        let mut field = self.equals(paths, &mut lost);
+        let info = |c: &Candidate| &self.peers[usize::from(c.peer.0)].info;
+        let view = |c: &Candidate| &self.sets[c.set].view;
+        let id = |c: &Candidate| view(c).compared_id(info(c).router_id);
+        if self.rules.prefer_oldest {
+            // Paths with the identifier of the best one may have come over a parallel session: the rules below decide between them.
+            let is_current = |c: &&Candidate| Some(c.peer) == current && !info(c).internal;
+            let stays = field.iter().find(is_current).map(id);
+            keep(&mut field, Elimination::Newer, &mut lost, |c| stays.is_some_and(|stays| id(c) != stays));
+        }
+        keep(&mut field, Elimination::RouterId, &mut lost, id);
+        keep(&mut field, Elimination::ClusterList, &mut lost, |c| view(c).cluster_list_length);
+        // Sources of the router's own have no address of their own: the lowest number wins. Among paths of one neighbor the first place
+        // wins: identifiers mean nothing (RFC 7911, section 2).
+        let place = |c: &Candidate| (c.peer, self.lanes.place(c.number));
+        keep(&mut field, Elimination::PeerAddress, &mut lost, |c| (info(c).address, place(c)));
+        field.first().map(|c| c.index)
+    }
+
+    /// Returns the paths that all steps up to the interior cost leave: those that are equal but for their routers. Calls `lost` as
+    /// [`Tables::decide`] does.
+    #[inline(always)]
+    pub(super) fn equals(
+        &self,
+        paths: &[Path],
+        lost: &mut impl FnMut(usize, Elimination),
+    ) -> SmallVec<[Candidate; 12]> {
         let mut field: SmallVec<[Candidate; 12]> = SmallVec::new();
         for (index, path) in paths.iter().enumerate() {
             match self.eligible(path) {
@@ -183,7 +239,8 @@ impl<P: FamilyKey> Tables<'_, P> {
                     let view = &self.sets[set].view;
                     field.push(Candidate {
                         index,
-                        peer: path.peer,
+                        number: path.number,
+                        peer: self.lanes.peer(path.number),
                         set,
                         weight: view.weight,
                         local_pref: view.local_pref,
@@ -198,20 +255,15 @@ impl<P: FamilyKey> Tables<'_, P> {
             }
         }
         let info = |c: &Candidate| &self.peers[usize::from(c.peer.0)].info;
-        let view = |c: &Candidate| &self.sets[c.set].view;
-        keep(&mut field, Elimination::Originated, &mut lost, |c| !c.peer.is_own());
-        keep(&mut field, Elimination::Weight, &mut lost, |c| Reverse(c.weight));
-        keep(&mut field, Elimination::LocalPref, &mut lost, |c| Reverse(c.local_pref));
-        keep(&mut field, Elimination::PathLength, &mut lost, |c| c.path_length);
-        keep(&mut field, Elimination::Origin, &mut lost, |c| c.origin);
-        keep_lowest_med(&mut field, self.rules.always_compare_med, &mut lost);
-        keep(&mut field, Elimination::External, &mut lost, |c| info(c).internal);
-        keep(&mut field, Elimination::InteriorCost, &mut lost, |c| c.cost);
-        keep(&mut field, Elimination::RouterId, &mut lost, |c| view(c).compared_id(info(c).router_id));
-        keep(&mut field, Elimination::ClusterList, &mut lost, |c| view(c).cluster_list_length);
-        // Sources of the router's own have no address of their own: the lowest number wins.
-        keep(&mut field, Elimination::PeerAddress, &mut lost, |c| (info(c).address, c.peer));
-        field.first().map(|c| c.index)
+        keep(&mut field, Elimination::Originated, lost, |c| !c.peer.is_own());
+        keep(&mut field, Elimination::Weight, lost, |c| Reverse(c.weight));
+        keep(&mut field, Elimination::LocalPref, lost, |c| Reverse(c.local_pref));
+        keep(&mut field, Elimination::PathLength, lost, |c| c.path_length);
+        keep(&mut field, Elimination::Origin, lost, |c| c.origin);
+        keep_lowest_med(&mut field, self.rules.always_compare_med, lost);
+        keep(&mut field, Elimination::External, lost, |c| info(c).internal);
+        keep(&mut field, Elimination::InteriorCost, lost, |c| c.cost);
+        field
     }
 }
 
@@ -380,7 +432,7 @@ mod tests {
                 while shard.run_slice(Budget::SLICE, &mut out) == Progress::More {}
                 let Some(id) = shard.core.find(prefix) else { continue };
                 let paths = shard.core.entries.paths(id);
-                let best = shard.core.tables().decide(paths, |_, _| {}).map(|index| &paths[index]);
+                let best = shard.core.tables().decide(paths, None, |_, _| {}).map(|index| &paths[index]);
                 prop_assert_eq!(shard.core.entries.best(id), best);
             }
         }

@@ -5,7 +5,7 @@ use super::sets::PathSet;
 use crate::slab::Slab;
 
 /// A peer's number in the shards of a router. The first numbers are sources of the router's own: 0 are its own networks, the others
-/// are protocols whose routes are redistributed, and the default route for some neighbors.
+/// are protocols whose routes are redistributed, the default route for some neighbors, and aggregates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PeerIndex(pub u16);
 
@@ -16,8 +16,14 @@ impl PeerIndex {
     /// The default route that only neighbors with `default-originate` are told. It takes no part in the decision.
     pub const DEFAULT: PeerIndex = PeerIndex(16);
 
+    /// The router's aggregates.
+    pub const AGGREGATE: PeerIndex = PeerIndex(17);
+
     /// The number of sources of the router's own: the first neighbor has this number.
-    pub const OWN_SOURCES: u16 = 17;
+    pub const OWN_SOURCES: u16 = 18;
+
+    /// The numbers of peers are below this one. Those from here on are numbers of lanes ([`super::lanes`]).
+    pub const END: u16 = 49_152;
 
     /// Returns true for a source of the router's own.
     #[inline]
@@ -26,11 +32,47 @@ impl PeerIndex {
     }
 }
 
+/// The number of a path among the paths of a prefix: that of its peer, or that of a lane of the peer ([`super::lanes`]).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct PathNumber(pub u16);
+
+impl PathNumber {
+    /// The number of no path.
+    pub const NONE: PathNumber = PathNumber(u16::MAX);
+
+    /// Numbers of paths are below this one, so that a source in two octets has values to spare.
+    const END: u16 = u16::MAX - 1;
+
+    /// Returns the number of the first path that a peer has of a prefix.
+    #[inline]
+    pub const fn first_of(peer: PeerIndex) -> Self {
+        PathNumber(peer.0)
+    }
+
+    /// Returns the number of the paths of a lane; `None` if there are no more numbers.
+    pub fn of_lane(lane: usize) -> Option<Self> {
+        let number = PeerIndex::END.checked_add(u16::try_from(lane).ok()?)?;
+        (number < Self::END).then_some(PathNumber(number))
+    }
+
+    /// Returns the lane of a path; `None` for the first path of a peer.
+    #[inline(always)]
+    pub const fn lane(self) -> Option<usize> {
+        if self.0 < PeerIndex::END { None } else { Some((self.0 - PeerIndex::END) as usize) }
+    }
+
+    /// Returns true for a path of a source of the router's own.
+    #[inline]
+    pub const fn is_own(self) -> bool {
+        self.0 < PeerIndex::OWN_SOURCES
+    }
+}
+
 /// A peer's route of a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Path {
     pub attributes: PathSet,
-    pub peer: PeerIndex,
+    pub number: PathNumber,
     /// The peer's generation when it announced this; an older one than the peer's is stale. A session would have to
     /// come up 65,536 times during one round of the deletion stage to deceive it.
     pub generation: u16,
@@ -62,7 +104,7 @@ const NO_BEST: u16 = u16::MAX;
 const MANY: u8 = u8::MAX;
 /// In places for paths that have none.
 pub(super) const NO_PATH: Path =
-    Path { attributes: PathSet::from_bits(0), peer: PeerIndex::LOCAL, generation: 0 };
+    Path { attributes: PathSet::from_bits(0), number: PathNumber::first_of(PeerIndex::LOCAL), generation: 0 };
 
 impl<P> Entry<P> {
     /// Returns true if the entry is in the change queue.
@@ -163,9 +205,9 @@ impl<P> Entries<P> {
         }
     }
 
-    /// Returns the position of a peer's path among an entry's paths.
-    pub fn position(&self, id: u32, peer: PeerIndex) -> Option<usize> {
-        self.paths(id).iter().position(|p| p.peer == peer)
+    /// Returns the position of a path among an entry's paths.
+    pub fn position(&self, id: u32, number: PathNumber) -> Option<usize> {
+        self.paths(id).iter().position(|p| p.number == number)
     }
 
     /// The path that won.
@@ -261,7 +303,7 @@ mod tests {
                 let list = &mut known[id as usize];
                 let place = usize::from(position);
                 if adds {
-                    let path = Path { attributes: PathSet::from_bits(7), peer: PeerIndex(position), generation: 1 };
+                    let path = Path { attributes: PathSet::from_bits(7), number: PathNumber(position), generation: 1 };
                     list.push(path);
                     entries.push(id, path);
                 } else if place < list.len() {

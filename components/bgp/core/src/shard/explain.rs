@@ -31,6 +31,10 @@ pub enum NotSent {
     FromClient,
     /// A community or an attribute of the best path bounds its reach.
     Reach(Reach),
+    /// The neighbor's outbound route filter denies the prefix (RFC 5292).
+    NotWanted,
+    /// An aggregate with `summary-only` is announced in the place of the best path.
+    Suppressed(AnyPrefix),
     /// The neighbor has no export policy, and external neighbors need one (RFC 8212).
     NoPolicy,
     /// Export policy rejects the best path.
@@ -60,6 +64,10 @@ impl fmt::Display for NotSent {
             NotSent::Reach(Reach::OwnAs) => "community no-export (RFC 1997)",
             NotSent::Reach(Reach::Customers) => "only customers are told the route (RFC 9234)",
             NotSent::Reach(Reach::Everybody) => "the reach of the route",
+            NotSent::NotWanted => "the neighbor's outbound route filter denies the prefix (RFC 5292)",
+            NotSent::Suppressed(aggregate) => {
+                return write!(f, "suppressed: the aggregate {aggregate} (summary-only) is announced in its place");
+            }
             NotSent::NoPolicy => {
                 "no export policy (RFC 8212): configure `export`, or `default-policy accept`"
             }
@@ -111,11 +119,17 @@ impl<P: FamilyKey> Shard<P> {
     /// Returns the peers whose latest announcement of a prefix was not stored, with the causes, as far as the shard remembers.
     pub fn dropped(&self, prefix: P) -> Vec<(PeerIndex, DropCause)> {
         let core = &self.core;
-        let is_present = |peer: PeerIndex, generation| {
+        // The other paths of the prefix were stored.
+        let is_beside_others = |cause| cause == DropCause::TooManyPaths;
+        let is_present = |peer: PeerIndex, cause, generation| {
             let known = core.peers.get(usize::from(peer.0));
-            known.is_some_and(|known| known.generation == generation) && !core.has_path(peer, prefix)
+            known.is_some_and(|known| known.generation == generation)
+                && (is_beside_others(cause) || !core.has_path(peer, None, prefix))
         };
-        let all = core.dropped.of(prefix).filter(|(peer, _, generation)| is_present(*peer, *generation));
+        let all = core
+            .dropped
+            .of(prefix)
+            .filter(|(peer, cause, generation)| is_present(*peer, *cause, *generation));
         all.map(|(peer, cause, _)| (peer, cause)).collect()
     }
 
@@ -154,6 +168,12 @@ impl<P: FamilyKey> Shard<P> {
                 true if !view.passes(info) => NotSent::FromInside,
                 _ => NotSent::Reach(self.core.sets[set].view.reach),
             });
+        }
+        if let Some(aggregate) = self.core.suppressed_by(id, best) {
+            return Err(NotSent::Suppressed(AnyPrefix::of(aggregate)));
+        }
+        if !view.wants(prefix) {
+            return Err(NotSent::NotWanted);
         }
         let mut exporter = Exporter::default();
         if exporter.export(&self.core, view, id, best).is_some() {

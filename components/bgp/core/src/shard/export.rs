@@ -59,7 +59,8 @@ impl<'a> Subject<'a> {
 
 /// What attributes of this router's own are made of.
 struct Own<'a> {
-    local_as: Asn,
+    /// The AS that the peers know this router by.
+    presented_as: Asn,
     local_pref: u32,
     /// The BGP Identifier of the route's peer.
     originator: RouterId,
@@ -132,7 +133,7 @@ impl Exported {
         .into_iter()
         .fold(0_u64, |missing, (code, is_needed)| missing | u64::from(is_needed) << code);
         let own = Own {
-            local_as: core.local_as,
+            presented_as: key.presented_as(core.local_as),
             local_pref: route.view.local_pref,
             originator: source.router_id,
             key,
@@ -236,7 +237,7 @@ impl Exported {
                     }
                 }
                 code::COMMUNITIES => graceful_shutdown::put_communities(None, &mut self.attributes),
-                _ => canonical::put_only_to_customer(own.local_as, &mut self.attributes),
+                _ => canonical::put_only_to_customer(own.presented_as, &mut self.attributes),
             }
             codes &= codes - 1;
         }
@@ -257,14 +258,27 @@ impl Exported {
     }
 
     fn put_path(&mut self, path: &[u8], local_as: Asn, key: &ExportView) {
-        match key.overridden_as {
-            None => self.put_path_of(path, local_as, key),
-            Some(old) => {
-                let mut replaced = Vec::new();
-                as_path::put_replaced(path, old, local_as, &mut replaced);
-                self.put_path_of(&replaced, local_as, key);
-            }
+        match (key.overridden_as, key.other_as) {
+            (None, None) => self.put_path_of(path, local_as, key),
+            _ => self.put_changed_path(path, local_as, key),
         }
+    }
+
+    /// For peers whose own AS is replaced in paths, or who know this router by another AS.
+    #[cold]
+    fn put_changed_path(&mut self, path: &[u8], local_as: Asn, key: &ExportView) {
+        let presented_as = key.presented_as(local_as);
+        let mut replaced = Vec::new();
+        match key.overridden_as {
+            Some(old) => as_path::put_replaced(path, old, presented_as, &mut replaced),
+            None => replaced.extend_from_slice(path),
+        }
+        if key.keeps_path() || key.other_as.is_none_or(|other| other.hides_router_as) {
+            return self.put_path_of(&replaced, presented_as, key);
+        }
+        let mut behind = Vec::new();
+        as_path::put_prepended(&replaced, local_as, &mut behind);
+        self.put_path_of(&behind, presented_as, key);
     }
 
     #[inline(always)]

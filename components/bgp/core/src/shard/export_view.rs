@@ -2,10 +2,12 @@
 
 use super::{Accepted, Core, PeerIndex, PeerInfo};
 use crate::attributes::Reach;
+use crate::orf::PrefixFilter;
 use crate::policy::BoundPolicy;
 use crate::relationship::Relationship;
-use crate::wire::FamilyKey;
+use crate::wire::{FamilyKey, MAX_EXTENDED_LEN, MAX_MESSAGE_LEN, PATH_ID_LEN};
 use alloc::sync::Arc;
+use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, RouterId};
 
@@ -53,11 +55,29 @@ impl Reflection {
     }
 }
 
+/// The AS that external peers know this router by, in the place of the router's AS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OtherAs {
+    /// The AS.
+    pub number: Asn,
+    /// Paths that the peers are told do not have the router's AS.
+    pub hides_router_as: bool,
+}
+
 /// The router's own default route for some peers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DefaultRoute {
     /// The policy for the route, in the place of the export policy; `None` if the route is announced unchanged.
     pub policy: Option<Arc<BoundPolicy>>,
+}
+
+/// The paths of a prefix that peers are sent which receive several (ADD-PATH, RFC 7911).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SentPaths {
+    /// All usable paths.
+    All,
+    /// So many of the best paths, at least 1. A path that came from a peer counts, but is not sent to that peer.
+    Best(u8),
 }
 
 /// The rules by which routes are announced to a peer. Peers with equal views are in one update group: they receive the same routes,
@@ -68,6 +88,11 @@ pub struct ExportView {
     pub internal: bool,
     /// AS numbers have 4 octets.
     pub four_octet_as: bool,
+    /// Messages may have 65,535 octets (RFC 8654).
+    pub extended_messages: bool,
+    /// The address of a peer whose advertisements are paced, which is alone in its update group: in a group it would be sent each change
+    /// that other members were sent, and not the latest one alone.
+    pub paced: Option<IpAddr>,
     /// The router's own next hop has a link-local address too (RFC 2545, section 3).
     pub link_local: bool,
     /// Internal peers are told this router as the next hop of what it learned outside.
@@ -79,14 +104,20 @@ pub struct ExportView {
     pub transparent: bool,
     /// The AS of the peers, which is replaced in paths by this router's: sites of one AS reach each other over this router.
     pub overridden_as: Option<Asn>,
+    /// The AS that external peers know this router by; `None` for the router's AS.
+    pub other_as: Option<OtherAs>,
     /// The role of external peers.
     pub relationship: Option<Relationship>,
     /// The peers are told that what they are told will go (RFC 8326).
     pub graceful_shutdown: bool,
     /// The kinds of communities that the peers are sent.
     pub communities: SentCommunities,
+    /// The paths of each prefix that the peers are sent, with path identifiers; `None` for the best path without an identifier.
+    pub paths: Option<SentPaths>,
     /// The router's own default route, which the peers are told in the place of any other; `None` if they are told the best path.
     pub default_route: Option<DefaultRoute>,
+    /// The prefixes that the peers want (RFC 5292); `None` for all.
+    pub wanted: Option<Arc<PrefixFilter>>,
     /// The export policy; `None` if every route is announced unchanged that the rules of BGP allow.
     pub policy: Option<Arc<BoundPolicy>>,
 }
@@ -100,8 +131,9 @@ impl ExportView {
         let reach = match self.relationship {
             _ if self.internal => Reach::OwnAs,
             // RFC 9234, section 5, egress 2; a neighbour without a relationship is told as if there were no marks.
-            None | Some(Relationship::Customer) => Reach::Customers,
-            Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody,
+            None => Reach::Customers,
+            Some(relationship) if relationship.is_for_everybody() => Reach::Customers,
+            Some(_) => Reach::Everybody,
         };
         self.passes(info) && core.sets[path.set].view.reach >= reach
     }
@@ -117,6 +149,36 @@ impl ExportView {
     #[inline(always)]
     pub(super) const fn keeps_path(&self) -> bool {
         self.internal || self.transparent
+    }
+
+    /// Returns true if the peers want a prefix.
+    #[inline(always)]
+    pub(super) fn wants<P: FamilyKey>(&self, prefix: P) -> bool {
+        let Some(filter) = &self.wanted else { return true };
+        prefix.as_ip().is_none_or(|prefix| filter.permits(prefix))
+    }
+
+    /// Returns the octets of the longest message.
+    #[inline(always)]
+    pub(super) const fn longest_message(&self) -> usize {
+        if self.extended_messages { MAX_EXTENDED_LEN } else { MAX_MESSAGE_LEN }
+    }
+
+    /// Returns the most octets of a prefix in a message.
+    pub(super) fn longest_nlri<P: FamilyKey>(&self) -> usize {
+        let path_id = if self.paths.is_some() { PATH_ID_LEN } else { 0 };
+        path_id + 1 + usize::from(P::WIDTH / 8)
+    }
+
+    /// Returns the AS that peers know a router of `local_as` by.
+    pub(super) fn presented_as(&self, local_as: Asn) -> Asn {
+        self.other_as.map_or(local_as, |other| other.number)
+    }
+
+    /// Returns true if peers are told routes by their validation.
+    pub(super) fn asks_for_validation(&self) -> bool {
+        let of_default = self.default_route.as_ref().and_then(|route| route.policy.as_ref());
+        self.policy.iter().chain(of_default).any(|policy| policy.asks_for_validation())
     }
 
     /// Returns the policy for the routes of a peer.

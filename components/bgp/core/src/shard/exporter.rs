@@ -11,7 +11,7 @@ use super::pack::announcement_overhead;
 use super::sets::SetId;
 use super::{Accepted, Core};
 use crate::policy::{BoundPolicy, DecidedBy, Edited, Memory, PolicyRoute, Trace};
-use crate::wire::{FamilyKey, MAX_MESSAGE_LEN};
+use crate::wire::FamilyKey;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use foldhash::fast::FixedState;
@@ -19,8 +19,8 @@ use hashbrown::{HashMap, HashTable};
 use sluice_base::AnyPrefix;
 use smallvec::SmallVec;
 
-/// Octets of stored attributes that fit in a message with a prefix, whatever the export rules add to them (RFC 4271, section 9.2).
-const SURELY_FITS: usize = MAX_MESSAGE_LEN - 200;
+/// Octets of a message that are enough for a prefix and for what the export rules add to stored attributes (RFC 4271, section 9.2).
+const ADDED: usize = 200;
 
 /// The number of an outcome: an attribute set, or changed attributes of an exporter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -92,7 +92,8 @@ impl Exporter {
         entry: u32,
         best: Accepted,
     ) -> Option<OutcomeId> {
-        if !view.may_export(core, best) {
+        let is_kept = core.is_suppressed(entry, best) || !view.wants(core.entries[entry].prefix);
+        if is_kept || !view.may_export(core, best) {
             return None;
         }
         let (outcome, len) = match view.policy_for(best.peer) {
@@ -104,7 +105,7 @@ impl Exporter {
         };
         // At most, all of it is AS_PATH, and goes to a speaker of 2-octet numbers as AS_PATH and AS4_PATH.
         let most = if view.four_octet_as { len } else { len * 3 / 2 };
-        if most <= SURELY_FITS || self.fits_exactly(core, view, outcome, best) {
+        if most <= view.longest_message() - ADDED || self.fits_exactly(core, view, outcome, best) {
             return Some(outcome);
         }
         self.too_large.push(Source::of(best.peer));
@@ -121,8 +122,9 @@ impl Exporter {
     ) -> bool {
         let mut exported = Exported::default();
         exported.make(core, &self.subject(core, outcome, best), view);
-        let prefix = 1 + usize::from(P::WIDTH / 8);
-        announcement_overhead::<P>(&exported) + exported.attributes.len() + prefix <= MAX_MESSAGE_LEN
+        let most =
+            announcement_overhead::<P>(&exported) + exported.attributes.len() + view.longest_nlri::<P>();
+        most <= view.longest_message()
     }
 
     /// Returns the attributes of an outcome for a path.

@@ -8,10 +8,11 @@
 
 use super::Core;
 use super::branch::{Branch, Item, Source};
-use super::entry::PeerIndex;
+use super::entry::{PathNumber, PeerIndex};
 use super::export_view::ExportView;
 use super::exporter::Exporter;
 use super::pack::{Block, NextHopsFor, Packer, Sent};
+use super::paths_out::Export;
 use super::reexport::Comparison;
 use super::rules::{Announced, Truth};
 use crate::wire::FamilyKey;
@@ -21,6 +22,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
 use sluice_stage::{Action, Batch, Change, CheckStage, Stage, Upstream, Violation};
+use sluice_validation::VrpTable;
 
 /// Changes that go into one block.
 const BLOCK_CHANGES: usize = 2048;
@@ -39,6 +41,18 @@ struct Member {
     message: usize,
     /// True if the End-of-RIB marker was sent.
     end_of_rib: bool,
+    refresh: Refresh,
+}
+
+/// A route refresh of a member (RFC 7313), with its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Refresh {
+    /// No refresh, or one without marks.
+    None,
+    /// The mark of the beginning is due.
+    Begins(u32),
+    /// Routes are advertised again.
+    Runs(u32),
 }
 
 /// A block, and the number of members that have yet to read the block. The count avoids a look at all members, of which there may be
@@ -113,6 +127,10 @@ pub enum Filled {
     Dry,
     /// All changes are advertised for the first time: the End-of-RIB marker is due (RFC 4724).
     EndOfRib,
+    /// The route refresh of this number begins (RFC 7313).
+    BeginOfRefresh(u32),
+    /// All routes were advertised again in the route refresh of this number.
+    EndOfRefresh(u32),
 }
 
 /// The update groups of a shard.
@@ -151,8 +169,27 @@ impl<P: FamilyKey> Groups<P> {
     pub fn check(&mut self, on: bool) {
         self.checking = on;
         for group in self.groups.iter_mut().flatten() {
-            group.check = on.then(|| Box::new(CheckStage::late()));
+            let is_checked = on && group.view.paths.is_none();
+            group.check = is_checked.then(|| Box::new(CheckStage::late()));
         }
+    }
+
+    /// Returns true if a checking stage goes before the members of a group. The stage knows one route of each prefix.
+    fn checks(&self, view: &ExportView) -> bool {
+        self.checking && view.paths.is_none()
+    }
+
+    /// Returns true if members of a group are sent several paths of a prefix.
+    pub fn send_several_paths(&self) -> bool {
+        self.groups.iter().flatten().any(|group| group.view.paths.is_some())
+    }
+
+    /// Takes changed paths to the groups whose members are sent several paths of a prefix.
+    pub fn note_paths(&mut self, changed: &mut Vec<(u32, PathNumber)>) {
+        for paths_out in self.groups.iter_mut().flatten().filter_map(|g| g.branch.paths_out.as_mut()) {
+            changed.iter().for_each(|(entry, path)| paths_out.note(*entry, *path));
+        }
+        changed.clear();
     }
 
     /// Iterates over the violations that the checking stages found.
@@ -189,13 +226,21 @@ impl<P: FamilyKey> Groups<P> {
     /// Adds a member with an empty Adj-RIB-Out.
     pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>, queue_end: u64) {
         self.leave(peer);
-        let check = self.checking.then(|| Box::new(CheckStage::new()));
+        let check = self.checks(&view).then(|| Box::new(CheckStage::new()));
+        let mut branch = Branch::new(queue_end);
+        branch.paths_out = view.paths.map(|_| Box::default());
         self.add(Group {
             view,
-            branch: Branch::new(queue_end),
+            branch,
             blocks: VecDeque::new(),
             first: 0,
-            members: Vec::from([Member { peer, block: 0, message: 0, end_of_rib: false }]),
+            members: Vec::from([Member {
+                peer,
+                block: 0,
+                message: 0,
+                end_of_rib: false,
+                refresh: Refresh::None,
+            }]),
             check,
         });
     }
@@ -223,7 +268,7 @@ impl<P: FamilyKey> Groups<P> {
             blocks: group.blocks.clone(),
             first: group.first,
             members: leaving,
-            check: self.checking.then(|| Box::new(CheckStage::late())),
+            check: group.check.as_ref().map(|_| Box::new(CheckStage::late())),
         };
         own.recount();
         group.recount();
@@ -234,13 +279,16 @@ impl<P: FamilyKey> Groups<P> {
     }
 
     /// Advertises all routes to a member again: after a ROUTE-REFRESH (RFC 2918), or because the member is told other next hops. The
-    /// member has the view `view` from now on, if there is one.
-    pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>) {
+    /// member has the view `view` from now on, if there is one. A `number` above 0 has the beginning and the end marked.
+    pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>, number: u32) {
         let Some((index, _)) = self.find(peer) else { return };
         if let Some(own) = self.split(index, |m| m.peer == peer)
             && let Some(group) = &mut self.groups[own]
         {
             group.branch.advertise_again();
+            if number > 0 {
+                group.members.iter_mut().for_each(|member| member.refresh = Refresh::Begins(number));
+            }
             group.view = view.unwrap_or_else(|| group.view.clone());
         }
     }
@@ -265,6 +313,38 @@ impl<P: FamilyKey> Groups<P> {
             {
                 let old = core::mem::replace(&mut group.view, view);
                 group.branch.change_view(old, entries);
+            }
+        }
+    }
+
+    /// Returns true if the members of a group are told routes by their validation.
+    pub fn ask_for_validation(&self) -> bool {
+        self.groups.iter().flatten().any(|group| group.view.asks_for_validation())
+    }
+
+    /// Has the groups export an entry again whose policies decide otherwise on its best path than under earlier payloads, unless a
+    /// change of the entry waits for them anyway.
+    pub fn export_again(&mut self, core: &Core<P>, entry: u32, before: &[Option<Arc<VrpTable>>]) {
+        for group in self.groups.iter_mut().flatten().filter(|group| group.view.asks_for_validation()) {
+            if let Some(paths_out) = &mut group.branch.paths_out {
+                for path in core.entries.paths(entry).iter().map(|path| path.number) {
+                    let is_other = core.path(entry, path).is_some_and(|found| {
+                        let policy = group.view.policy_for(found.peer);
+                        policy.is_some_and(|policy| core.decides_otherwise(policy, entry, found, before))
+                    });
+                    if is_other {
+                        paths_out.note(entry, path);
+                    }
+                }
+                continue;
+            }
+            let best = core.best_towards(&group.view, entry);
+            let is_other = best.is_some_and(|best| {
+                let policy = group.view.policy_for(best.peer);
+                policy.is_some_and(|policy| core.decides_otherwise(policy, entry, best, before))
+            });
+            if is_other && !core.queue.is_pending(&core.entries, entry, group.branch.cursor) {
+                group.branch.due.insert(entry);
             }
         }
     }
@@ -325,6 +405,10 @@ impl<P: FamilyKey> Groups<P> {
             let Some((index, position)) = place else { return Filled::Dry };
             let Some(group) = &mut self.groups[index] else { return Filled::Dry };
             let member = &mut group.members[position];
+            if let Refresh::Begins(number) = member.refresh {
+                member.refresh = Refresh::Runs(number);
+                return Filled::BeginOfRefresh(number);
+            }
             if let Some(Pending { block, .. }) = group.blocks.get((member.block - group.first) as usize) {
                 while let Some(message) = block.message(member.message) {
                     if out.len() >= limit {
@@ -345,9 +429,15 @@ impl<P: FamilyKey> Groups<P> {
             if group.branch.dump.is_none() && !core::mem::replace(&mut member.end_of_rib, true) {
                 return Filled::EndOfRib;
             }
+            if let Refresh::Runs(number) = member.refresh
+                && group.branch.dump.is_none()
+            {
+                member.refresh = Refresh::None;
+                return Filled::EndOfRefresh(number);
+            }
             if group.branch.is_idle(core.queue.end()) {
                 if self.groups.len() > 1 {
-                    self.merge(index, core.queue.end());
+                    self.merge(core, index);
                 }
                 return Filled::Dry;
             }
@@ -376,9 +466,7 @@ impl<P: FamilyKey> Groups<P> {
         let Some(group) = &mut self.groups[index] else { return };
         self.items.clear();
         self.exporter.clear();
-        let (view, exporter) = (&*group.view, &mut self.exporter);
-        let export = |entry| exporter.best(core, view, entry);
-        group.branch.gather(core, BLOCK_CHANGES, export, &mut self.items);
+        group.branch.gather_for(core, &group.view, &mut self.exporter, &mut self.items);
         let too_large = core::mem::take(&mut self.exporter.too_large);
         if let Some(check) = &mut group.check {
             run_check(check, core, &group.view, &self.items);
@@ -387,11 +475,17 @@ impl<P: FamilyKey> Groups<P> {
             return;
         }
         let (places, number) = (&self.places, index as u32);
-        let is_member =
-            |source: Source| source.peer().is_some_and(|p| places.get(usize::from(p.0)) == Some(&number));
+        // ORIGINATOR_ID is made of the peer of a route (RFC 4456, section 8).
+        let reflects = group.view.reflection.is_some();
+        let watched = |source: Source| {
+            let Some(peer) = source.path().map(|path| core.lanes.peer(path)) else { return Source::NONE };
+            let is_originator = || reflects && core.peers[usize::from(peer.0)].info.internal;
+            let is_member = places.get(usize::from(peer.0)) == Some(&number);
+            if is_member || is_originator() { Source::of(peer) } else { Source::NONE }
+        };
         let mut block = self.spare.take().unwrap_or_default();
         if let Some(block) = Arc::get_mut(&mut block) {
-            self.packer.pack(core, &group.view, &self.exporter, &self.items, is_member, block);
+            self.packer.pack(core, &group.view, &self.exporter, &self.items, watched, block);
             block.too_large = too_large;
         }
         let unread = group.members.len();
@@ -399,9 +493,15 @@ impl<P: FamilyKey> Groups<P> {
     }
 
     /// Merges a settled group into a settled group of an equal view.
-    fn merge(&mut self, index: usize, queue_end: u64) {
+    fn merge(&mut self, core: &Core<P>, index: usize) {
+        let queue_end = core.queue.end();
         let Some(group) = self.groups[index].as_ref().filter(|g| g.is_settled(queue_end)) else { return };
         let view = &group.view;
+        // Several paths are selected by what is known of their next hops now. Until the entries of a changed next hop are decided again, of two
+        // settled groups one may have selected a path by the change, and the other one not.
+        if view.paths.is_some() && core.resolver.has_work() {
+            return;
+        }
         let is_equal = |g: &Group<P>| Arc::ptr_eq(&g.view, view) || g.view == *view;
         let settled = |g: &Group<P>| g.is_settled(queue_end) && is_equal(g);
         let other = |(i, g): (usize, &Option<Group<P>>)| i != index && g.as_ref().is_some_and(settled);
@@ -429,16 +529,14 @@ impl<P: FamilyKey> Groups<P> {
             }
         }
         for mut group in told {
-            let (view, exporter) = (&*group.view, &mut self.exporter);
             while !group.branch.is_idle(core.queue.end()) {
-                exporter.clear();
-                let export = |entry| exporter.best(core, view, entry);
-                group.branch.gather(core, BLOCK_CHANGES, export, &mut self.items);
+                self.exporter.clear();
+                group.branch.gather_for(core, &group.view, &mut self.exporter, &mut self.items);
                 self.items.clear();
             }
             group.members.iter_mut().for_each(|m| m.end_of_rib = true);
             group.members.sort_unstable_by_key(|m| m.peer);
-            group.check = self.checking.then(|| Box::new(CheckStage::late()));
+            group.check = self.checks(&group.view).then(|| Box::new(CheckStage::late()));
             self.add(group);
         }
     }
@@ -454,6 +552,24 @@ impl<P: FamilyKey> Groups<P> {
             let members = g.members.iter().map(|m| m.peer).collect();
             (g.view.clone(), members, g.blocks.len(), g.branch.cursor, g.check.is_some())
         })
+    }
+}
+
+impl Branch {
+    /// Takes the changes of the next block for the members of a group with a view.
+    #[inline(always)]
+    fn gather_for<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        view: &ExportView,
+        exporter: &mut Exporter,
+        items: &mut Vec<Item>,
+    ) {
+        if self.paths_out.is_some() {
+            self.gather_paths(&mut Export { core, view, exporter }, BLOCK_CHANGES, items);
+        } else {
+            self.gather(core, BLOCK_CHANGES, |entry| exporter.best(core, view, entry), items);
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! A shard's paths on their way to another process, which makes the same decisions of them and tells nobody again.
 
-use super::Shard;
 use super::resolver::Resolution;
 use super::rib::RibBranch;
+use super::{PeerIndex, Shard};
 use crate::attributes::View;
 use crate::hash::HashSeed;
 use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::hash::Hash;
 use serde::{Deserialize, Serialize};
@@ -20,10 +21,34 @@ const FINGERPRINT: HashSeed = HashSeed(0);
 pub struct ShardPart<P> {
     /// Attribute sets of this part, as they came: next hop, what the decision compares, canonical octets.
     pub sets: Vec<(NextHop, View, Vec<u8>)>,
-    /// Paths by peer: prefix and set.
-    pub paths: Vec<(u16, Vec<(P, u32)>)>,
+    /// The paths. A peer's paths at a place can be in several parts: the best paths, and the others.
+    pub paths: Vec<PeerPaths<P>>,
     /// The next hops and their resolutions; in the first part only.
     pub hops: Vec<(NextHop, Resolution)>,
+}
+
+/// Paths of one peer, at one place among the paths that the peer has of a prefix.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PeerPaths<P> {
+    /// The peer.
+    pub peer: u16,
+    /// The place; 0 for the first path of a prefix. The path identifiers that neighbors were sent depend on the place.
+    pub place: u16,
+    /// True for paths that are stale and stay until the peer has announced all its paths again.
+    pub is_stale: bool,
+    /// The paths by prefix and set.
+    pub paths: Vec<(P, u32)>,
+    /// The received path identifier of each path; empty if the paths came without.
+    pub path_ids: Vec<u32>,
+}
+
+/// What a restored path was in the other process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Restored {
+    /// The place among the paths that the peer has of the prefix.
+    pub place: u16,
+    /// True for a stale path.
+    pub is_stale: bool,
 }
 
 /// A fingerprint of the contents, independent of their order.
@@ -56,11 +81,15 @@ impl<P: FamilyKey + Hash> Shard<P> {
             part.hops = known.map(|(hop, resolution, _)| (*hop, resolution)).collect();
         }
         let mut sets = BTreeMap::new();
-        let mut by_peer: BTreeMap<u16, Vec<(P, u32)>> = BTreeMap::new();
+        // The best paths come first: the other process makes a path the best one again before a path that is equal but newer.
+        let mut by_peer: BTreeMap<(bool, u16, u16, bool, bool), PeerPaths<P>> = BTreeMap::new();
         for entry in (from..to).filter(|id| !core.entries.is_vacant(*id)) {
-            let is_fresh = |p: &&super::Path| p.generation == core.peers[usize::from(p.peer.0)].generation;
-            let others = core.entries.paths(entry).iter().filter(|p| !p.peer.is_own());
-            for path in others.filter(is_fresh) {
+            for path in core.entries.paths(entry).iter().filter(|p| !p.number.is_own()) {
+                let known = &core.peers[usize::from(core.peer_of(path).0)];
+                if known.is_overdue(path.generation) {
+                    continue;
+                }
+                let is_stale = known.generation != path.generation;
                 let received = core.sets.received(path.attributes);
                 let number = *sets.entry(received).or_insert_with(|| {
                     let set = &core.sets[received];
@@ -68,10 +97,17 @@ impl<P: FamilyKey + Hash> Shard<P> {
                     part.sets.push((hop, set.view, core.sets.octets(set).to_vec()));
                     (part.sets.len() - 1) as u32
                 });
-                by_peer.entry(path.peer.0).or_default().push((core.entries[entry].prefix, number));
+                let is_other = core.entries.best(entry).is_none_or(|best| best.number != path.number);
+                let (PeerIndex(peer), place) = (core.peer_of(path), core.lanes.place(path.number));
+                let path_id = core.lanes.id(entry, path.number);
+                let of_peer = by_peer
+                    .entry((is_other, peer, place, is_stale, path_id.is_some()))
+                    .or_insert_with(|| PeerPaths { peer, place, is_stale, paths: vec![], path_ids: vec![] });
+                of_peer.paths.push((core.entries[entry].prefix, number));
+                of_peer.path_ids.extend(path_id);
             }
         }
-        part.paths = by_peer.into_iter().collect();
+        part.paths = by_peer.into_values().collect();
         (part, (to < core.entries.end()).then_some(to))
     }
 
@@ -93,7 +129,7 @@ impl<P: FamilyKey + Hash> Shard<P> {
         let core = &self.core;
         let mut all = Fingerprint::default();
         for entry in (0..core.entries.end()).filter(|id| !core.entries.is_vacant(*id)) {
-            let best = core.entries.best(entry).map(|p| p.peer);
+            let best = core.entries.best(entry).map(|p| p.number);
             all.decided += u64::from(best.is_some());
             let prefix = FINGERPRINT.prefix(&core.entries[entry].prefix);
             for path in core.entries.paths(entry) {
@@ -104,8 +140,9 @@ impl<P: FamilyKey + Hash> Shard<P> {
                 let accepted = core.sets.accepted(path.attributes).map_or(0, hash);
                 let attributes = hash(core.sets.received(path.attributes)) ^ accepted.rotate_left(7);
                 // Numbers of own sources may be others in the other process.
-                let peer = if path.peer.is_own() { 0 } else { path.peer.0 };
-                let place = u64::from(peer) << 1 | u64::from(best == Some(path.peer));
+                let peer = if path.number.is_own() { 0 } else { core.lanes.sent_id(path.number) };
+                let path_id = core.lanes.id(entry, path.number).map_or(0, |id| u64::from(id) + 1);
+                let place = (u64::from(peer) << 1 | u64::from(best == Some(path.number))) ^ path_id << 32;
                 // Multiplied, so that no exchange between paths leaves the sum as it is.
                 let hash = (prefix ^ attributes.rotate_left(17)).wrapping_add(place);
                 all.paths += 1;

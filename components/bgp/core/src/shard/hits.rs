@@ -3,7 +3,7 @@
 
 use super::export_view::ExportView;
 use super::sets::SetId;
-use super::{Core, PeerIndex, Shard};
+use super::{Accepted, Core, PeerIndex, Shard};
 use crate::policy::{BoundPolicy, PolicyRoute};
 use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;
@@ -101,19 +101,25 @@ impl<P: FamilyKey> Shard<P> {
             done += 1;
             for path in core.entries.paths(id) {
                 done += 1;
-                if let Some((bound, counts)) = imports.get_mut(&path.peer) {
+                let peer = core.peer_of(path);
+                if let Some((bound, counts)) = imports.get_mut(&peer) {
                     let received = core.sets.received(path.attributes);
-                    counts.count(bound, policy, core.policy_route(id, path.peer, received));
+                    counts.count(bound, policy, core.policy_route(id, peer, received));
                 }
             }
             for (view, members, counts) in &mut exports {
                 done += 1;
                 // What comes to export policy: a neighbor is not sent its own route, nor one that the rules of BGP keep from it.
-                let best = core.best_towards(view, id).filter(|best| view.may_export(core, *best));
-                let best = best.filter(|best| members.iter().any(|member| *member != best.peer));
-                let Some(best) = best else { continue };
-                if let Some(bound) = view.policy_for(best.peer).filter(|bound| bound.has_terms_of(policy)) {
-                    counts.count(bound, policy, core.policy_route(id, best.peer, best.set));
+                let is_for_policy = |path: &Accepted| {
+                    view.may_export(core, *path)
+                        && !core.is_suppressed(id, *path)
+                        && members.iter().any(|member| *member != path.peer)
+                };
+                for path in core.paths_towards(view, id).into_iter().filter(is_for_policy) {
+                    if let Some(bound) = view.policy_for(path.peer).filter(|bound| bound.has_terms_of(policy))
+                    {
+                        counts.count(bound, policy, core.policy_route(id, path.peer, path.set));
+                    }
                 }
             }
             id += 1;

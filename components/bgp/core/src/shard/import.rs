@@ -92,6 +92,7 @@ impl<P: FamilyKey> Core<P> {
             protocol: self.protocol(peer),
             local_as: self.local_as,
             neighbor: known.info.address,
+            origins: self.origins.as_deref(),
         }
     }
 

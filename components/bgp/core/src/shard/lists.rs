@@ -208,11 +208,11 @@ impl Lists {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::PeerIndex;
+    use crate::shard::entry::PathNumber;
     use proptest::prelude::*;
 
     fn path(n: u32) -> Path {
-        Path { attributes: PathSet::from_bits(n), peer: PeerIndex(n as u16), generation: 7 }
+        Path { attributes: PathSet::from_bits(n), number: PathNumber(n as u16), generation: 7 }
     }
 
     impl Lists {

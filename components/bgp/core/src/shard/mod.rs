@@ -12,7 +12,8 @@
 //! * *PeerIn* is a peer's slice of the entries (the Adj-RIB-In); paths of earlier sessions are stale, marked by the
 //!   generation in the path.
 //! * *Deletion* is one walk over the entries that drops stale paths in slices, however many sessions went down. A route that
-//!   is announced again before the walk gets there replaces the stale path in place.
+//!   is announced again before the walk gets there replaces the stale path in place. Stale paths of a peer that restarts stay until
+//!   [`Shard::drop_stale`].
 //! * *Import policy*: see [`import`], and [`refilter`] for a policy that changes.
 //! * *Resolver* and *decision*: see [`resolver`] and [`decision`].
 //! * *Fan-out*: see [`queue`] and [`branch`].
@@ -21,7 +22,7 @@
 //! and pages of code on the way. So a step with one caller is inlined (`inline(always)`), and code that a single route does not need is kept
 //! apart (`inline(never)`, `cold`).
 
-mod adj_rib_out;
+mod aggregates;
 mod backup;
 mod branch;
 mod decision;
@@ -35,31 +36,43 @@ mod groups;
 mod handover;
 mod hits;
 mod import;
+mod lanes;
 mod lists;
+mod multipath;
 mod own;
 mod pack;
+mod pages;
 mod paths;
+mod paths_out;
+mod peer_in;
 mod queue;
 mod reexport;
 mod refilter;
 mod resolver;
+mod revalidate;
 mod rib;
 pub mod rules;
 mod sets;
+mod stale;
 mod view;
 
+pub use aggregates::Aggregate;
 pub use decision::DecisionRules;
 pub use decision::Elimination;
 pub use entry::PeerIndex;
 pub use explain::{ExportVerdict, NotSent};
-pub use export_view::{DefaultRoute, ExportView, Reflection, SentCommunities};
+pub use export_view::{DefaultRoute, ExportView, OtherAs, Reflection, SentCommunities, SentPaths};
 pub use groups::Filled;
-pub use handover::{Fingerprint, ShardPart};
+pub(crate) use handover::Restored;
+pub use handover::{Fingerprint, PeerPaths, ShardPart};
 pub use hits::{PolicyHits, PolicyUse, UseHits};
+pub use multipath::{LeftOut, Multipath, MultipathRules};
 pub use own::OwnRoute;
 pub use pack::{NextHopsFor, Sent};
+pub use peer_in::PeerInfo;
 pub use refilter::RefilterProgress;
 pub use resolver::{Interest, Resolution};
+pub use revalidate::RevalidationProgress;
 pub use rib::RIB_KINDS;
 pub use view::{GroupView, PathView, ReceivedView, RouteView, ShardView};
 
@@ -67,25 +80,30 @@ use crate::batch::{Batch, DropCause};
 use crate::family::FamilyCode;
 use crate::hash::HashSeed;
 use crate::index::Index;
-use crate::policy::BoundPolicy;
 use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
+use aggregates::Aggregates;
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use backup::Backups;
 use core::net::{IpAddr, Ipv4Addr};
 use dropped::Dropped;
-use entry::{Entries, Path};
+use entry::{Entries, Path, PathNumber};
 use groups::Groups;
 use import::Imports;
+use lanes::Lanes;
+use peer_in::PeerIn;
 use queue::Queue;
 use refilter::Refilter;
 use resolver::Resolver;
+use revalidate::Revalidation;
 use rib::RibBranch;
 use sets::{PathSet, SetId, Sets};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{Asn, Prefix, Provenance, RouteBatch, RouterId};
 use sluice_machine::{Budget, Outbox, Progress};
+use sluice_validation::VrpTable;
 
 /// The number of changes that are looked up ahead: the touched memory stays in the first-level cache.
 const AHEAD: usize = 32;
@@ -104,24 +122,14 @@ pub struct OwnRouter {
 impl OwnRouter {
     /// A router with the usual decision.
     pub const fn new(local_as: Asn, router_id: RouterId) -> Self {
-        let decision = DecisionRules { always_compare_med: false, missing_med_worst: false };
+        let decision = DecisionRules {
+            always_compare_med: false,
+            missing_med_worst: false,
+            prefer_oldest: false,
+            multipath: MultipathRules::OFF,
+        };
         OwnRouter { local_as, router_id, decision }
     }
-}
-
-/// The properties of a peer that the decision needs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PeerInfo {
-    /// The BGP Identifier.
-    pub router_id: RouterId,
-    /// The address.
-    pub address: IpAddr,
-    /// True if the peer is in this router's AS.
-    pub internal: bool,
-    /// True for a client of this route reflector (RFC 4456).
-    pub client: bool,
-    /// True for an external peer on a connected subnet, whose next hops must be on a connected subnet too.
-    pub direct: bool,
 }
 
 /// The best path of a prefix: import policy accepted the path.
@@ -131,40 +139,6 @@ pub(in crate::shard) struct Accepted {
     pub peer: PeerIndex,
     /// The attributes after import policy.
     pub set: SetId,
-}
-
-/// The shard's state of a peer.
-#[derive(Clone, Debug)]
-pub(crate) struct PeerIn {
-    pub info: PeerInfo,
-    generation: u16,
-    /// The number of paths, stale paths included.
-    paths: u32,
-    /// The number of stale paths.
-    stale: u32,
-    /// The number of paths that import policy rejected, stale paths included.
-    rejected: u32,
-    /// The policy for the peer's routes; `None` if every route is accepted unchanged.
-    import: Option<Arc<BoundPolicy>>,
-    /// True if paths that import policy rejects are stored.
-    keeps_rejected: bool,
-    /// True if new prefixes of the peer are ignored: a bound on prefixes is reached.
-    is_full: bool,
-}
-
-impl PeerIn {
-    const fn new(info: PeerInfo) -> Self {
-        PeerIn {
-            info,
-            generation: 0,
-            paths: 0,
-            stale: 0,
-            rejected: 0,
-            import: None,
-            keeps_rejected: true,
-            is_full: false,
-        }
-    }
 }
 
 /// The state that the steps of the pipeline share.
@@ -180,11 +154,22 @@ pub(crate) struct Core<P: FamilyKey> {
     sets: Sets,
     resolver: Resolver<P::Hop>,
     peers: Vec<PeerIn>,
+    /// The neighbors of further paths, and the identifiers of paths.
+    lanes: Lanes,
     /// The names of the sources of the router's own, by number.
     sources: Vec<Arc<str>>,
     queue: Queue,
+    aggregates: Aggregates<P>,
     backups: Backups,
+    /// Entries with several paths whose used paths may have changed and that the RIB branch has yet to look at.
+    changed_groups: BTreeSet<u32>,
     dropped: Dropped<P>,
+    /// True if members of an update group are sent several paths of a prefix.
+    notes_paths: bool,
+    /// Changed paths that no group has noted yet, by entry.
+    changed_paths: Vec<(u32, PathNumber)>,
+    /// The payloads that validate the origins of routes; `None` if there are no data.
+    origins: Option<Arc<VrpTable>>,
 }
 
 /// The deletion stage: a walk that repeats while any path is stale.
@@ -202,6 +187,7 @@ pub struct Shard<P: FamilyKey> {
     rib: RibBranch,
     deletion: Deletion,
     refilter: Refilter,
+    revalidation: Revalidation,
     /// The results of import policy for the present batch.
     imports: Imports,
     /// The sets of the present batch, by index in the batch.
@@ -212,7 +198,11 @@ pub struct Shard<P: FamilyKey> {
 impl<P: FamilyKey> Shard<P> {
     /// Makes an empty shard of a router; `seed` is the readers' seed, and `code` the family on the wire.
     pub fn new(router: OwnRouter, seed: HashSeed, code: FamilyCode) -> Self {
-        let OwnRouter { local_as, router_id, decision } = router;
+        let OwnRouter { local_as, router_id, mut decision } = router;
+        // The forwarding of routes that are no IP prefixes knows one next hop of each.
+        if P::ID.ip().is_none() {
+            decision.multipath = MultipathRules::OFF;
+        }
         let core = Core {
             local_as,
             decision,
@@ -223,10 +213,16 @@ impl<P: FamilyKey> Shard<P> {
             sets: Sets::default(),
             resolver: Resolver::default(),
             peers: Vec::new(),
+            lanes: Lanes::default(),
             sources: Vec::new(),
             queue: Queue::default(),
+            aggregates: Aggregates::default(),
             backups: Backups::default(),
+            changed_groups: BTreeSet::new(),
             dropped: Dropped::default(),
+            notes_paths: false,
+            changed_paths: Vec::new(),
+            origins: None,
         };
         let mut shard = Shard {
             rib: RibBranch::new(0),
@@ -234,6 +230,7 @@ impl<P: FamilyKey> Shard<P> {
             groups: Groups::default(),
             deletion: Deletion::default(),
             refilter: Refilter::default(),
+            revalidation: Revalidation::default(),
             imports: Imports::default(),
             interned: Vec::new(),
             slice: Vec::new(),
@@ -256,17 +253,15 @@ impl<P: FamilyKey> Shard<P> {
         self.core.peers[index].info = info;
     }
 
-    /// Ends a session: the peer's routes become stale, and the deletion stage withdraws stale routes. Nothing more is advertised to the peer.
-    /// Returns the peer's address if the address is a next hop of this peer's routes only.
-    pub fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr> {
+    /// Ends a session: the peer's routes become stale, and the deletion stage withdraws stale routes, unless `keeps` is true. Nothing more
+    /// is advertised to the peer. Returns the peer's address if the address is a next hop of this peer's routes only, and the routes go.
+    pub fn peer_down(&mut self, peer: PeerIndex, keeps: bool) -> Option<IpAddr> {
         self.leave(peer);
         let known = self.core.peers.get(usize::from(peer.0))?;
         let address = known.info.address;
-        let is_lost = self.core.resolver.is_used_by(&NextHop::new(address), peer);
+        let is_lost = !keeps && self.core.resolver.is_used_by(&NextHop::new(address), peer);
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
-            peer.generation = peer.generation.wrapping_add(1);
-            peer.stale = peer.paths;
-            peer.is_full = false;
+            peer.end_session(keeps);
             self.deletion.is_on = true;
         }
         self.refilter.end(peer);
@@ -287,6 +282,27 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Takes a batch of `peer`'s changes.
     pub fn apply(&mut self, peer: PeerIndex, batch: &Batch<P>, out: &mut Outbox<Interest<P::Hop>>) {
+        self.take(peer, None, batch, out);
+    }
+
+    /// Takes paths of `peer` that another process had.
+    pub(crate) fn restore(
+        &mut self,
+        peer: PeerIndex,
+        restored: Restored,
+        batch: &Batch<P>,
+        out: &mut Outbox<Interest<P::Hop>>,
+    ) {
+        self.take(peer, Some(restored), batch, out);
+    }
+
+    fn take(
+        &mut self,
+        peer: PeerIndex,
+        restored: Option<Restored>,
+        batch: &Batch<P>,
+        out: &mut Outbox<Interest<P::Hop>>,
+    ) {
         let core = &mut self.core;
         let Some(known) = core.peers.get(usize::from(peer.0)) else { return };
         let (policy, is_full, keeps_rejected) = (known.import.clone(), known.is_full, known.keeps_rejected);
@@ -302,12 +318,13 @@ impl<P: FamilyKey> Shard<P> {
             if position.is_multiple_of(AHEAD) && changes.len() > position + 1 {
                 core.prefetch(&changes[position..changes.len().min(position + AHEAD)]);
             }
+            let path_id = batch.path_id(position);
             if change.is_withdrawal() {
-                core.withdraw(peer, change.prefix, provenance, out);
+                core.withdraw(peer, path_id, change.prefix, provenance, out);
                 core.note_withdrawal(peer, change);
                 continue;
             }
-            if is_full && !core.has_path(peer, change.prefix) {
+            if is_full && !core.has_path(peer, path_id, change.prefix) {
                 core.note_dropped(peer, change.prefix, DropCause::MaximumPrefixes);
                 continue;
             }
@@ -321,16 +338,27 @@ impl<P: FamilyKey> Shard<P> {
                 Some(policy) => core.import(policy, peer, change.prefix, set, &mut self.imports, out),
             };
             if !keeps_rejected && core.sets.accepted(attributes).is_none() {
-                core.withdraw(peer, change.prefix, provenance, out);
+                core.withdraw(peer, path_id, change.prefix, provenance, out);
                 core.dropped.forget(change.prefix, peer);
                 continue;
             }
-            core.announce(peer, change.prefix, attributes, provenance, out);
+            match (path_id, restored) {
+                (_, Some(restored)) => {
+                    core.restore_path((peer, restored), path_id, change.prefix, attributes, out)
+                }
+                (None, None) => {
+                    core.announce(PathNumber::first_of(peer), change.prefix, attributes, provenance, out);
+                }
+                (Some(id), None) => {
+                    core.announce_path((peer, id), change.prefix, attributes, provenance, out)
+                }
+            }
         }
         core.end_imports(&mut self.imports, out);
         for set in self.interned.drain(..).flatten() {
             core.release(set, out);
         }
+        self.pass_on_paths();
         self.compact();
     }
 
@@ -366,12 +394,20 @@ impl<P: FamilyKey> Shard<P> {
     pub fn has_work(&self) -> bool {
         self.deletion.is_on
             || self.refilter.is_on()
+            || self.revalidation.is_on()
             || self.core.resolver.has_work()
             || self.groups.is_reexporting()
+            || self.core.aggregates.has_work(self.core.queue.end())
     }
 
     /// Does background work: decides entries with changed next hops again, and deletes stale paths.
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Interest<P::Hop>>) -> Progress {
+        let progress = self.work(budget, out);
+        self.pass_on_paths();
+        progress
+    }
+
+    fn work(&mut self, budget: Budget, out: &mut Outbox<Interest<P::Hop>>) -> Progress {
         let limit = budget.0.max(1) as usize;
         self.slice.clear();
         if let Some(provenance) = self.core.resolver.slice(limit, &mut self.slice) {
@@ -384,7 +420,7 @@ impl<P: FamilyKey> Shard<P> {
             self.compact();
             return Progress::More;
         }
-        if self.core.peers.iter().any(|p| p.stale > 0) {
+        if self.core.peers.iter().any(|p| p.overdue > 0) {
             self.delete_slice(limit, out);
             self.compact();
             return Progress::More;
@@ -395,8 +431,17 @@ impl<P: FamilyKey> Shard<P> {
             self.compact();
             return Progress::More;
         }
+        if self.revalidation.is_on() {
+            self.revalidate_slice(limit, out);
+            self.compact();
+            return Progress::More;
+        }
         if self.groups.is_reexporting() {
             self.groups.compare_slice(&self.core, limit);
+            return Progress::More;
+        }
+        if !self.is_summed_up() {
+            self.sum_slice(limit);
             return Progress::More;
         }
         self.squeeze_log();
@@ -411,21 +456,31 @@ impl<P: FamilyKey> Shard<P> {
             }
             let id = self.deletion.next;
             loop {
-                let peers = &core.peers;
-                let stale = |p: &Path| p.generation != peers[usize::from(p.peer.0)].generation;
-                let Some(position) = core.entries.paths(id).iter().position(stale) else { break };
+                let (peers, lanes) = (&core.peers, &core.lanes);
+                let is_overdue =
+                    |p: &Path| peers[usize::from(lanes.peer(p.number).0)].is_overdue(p.generation);
+                let Some(position) = core.entries.paths(id).iter().position(is_overdue) else { break };
                 core.remove_path(id, position, Provenance::NONE, out);
             }
             self.deletion.next += 1;
         }
     }
 
+    /// Passes changed paths on to the groups whose members are sent several paths of a prefix.
+    #[inline]
+    fn pass_on_paths(&mut self) {
+        if !self.core.changed_paths.is_empty() {
+            self.groups.note_paths(&mut self.core.changed_paths);
+        }
+    }
+
     /// Compacts a queue with too many stale items.
     fn compact(&mut self) {
         let rib = &mut self.rib.branch.cursor;
-        let Core { queue, entries, .. } = &mut self.core;
+        let Core { queue, entries, aggregates, .. } = &mut self.core;
         if queue.needs_compaction(entries.len()) {
-            let mut cursors: Vec<&mut u64> = self.groups.cursors().chain([rib]).collect();
+            let mut cursors: Vec<&mut u64> =
+                self.groups.cursors().chain([rib]).chain(aggregates.cursor()).collect();
             queue.compact(entries, &mut cursors);
         }
     }
@@ -439,7 +494,8 @@ impl<P: FamilyKey> Shard<P> {
     }
 
     fn trim_passed(&mut self) {
-        let passed = self.groups.cursors().map(|c| *c).chain([self.rib.branch.cursor]).min();
+        let others = self.core.aggregates.cursor().map(|c| *c).into_iter().chain([self.rib.branch.cursor]);
+        let passed = self.groups.cursors().map(|c| *c).chain(others).min();
         let place = passed.unwrap_or(self.core.queue.end());
         self.slice.clear();
         let (core, freed) = (&mut self.core, &mut self.slice);
@@ -463,17 +519,20 @@ impl<P: FamilyKey> Shard<P> {
     /// Begins to advertise all routes to the peer that the peer's export view lets through.
     pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
         self.groups.join(peer, view, self.core.queue.end());
+        self.core.notes_paths = self.groups.send_several_paths();
     }
 
     /// Ends advertisements to the peer.
     pub fn leave(&mut self, peer: PeerIndex) {
         self.groups.leave(peer);
+        self.core.notes_paths = self.groups.send_several_paths();
         self.trim();
     }
 
-    /// Advertises all routes to the peer again, under the new `view` if there is one: a view of the same `internal`.
-    pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>) {
-        self.groups.refresh(peer, view);
+    /// Advertises all routes to the peer again, under the new `view` if there is one: a view of the same `internal`. The beginning and the
+    /// end of a refresh with a number above 0 are marked ([`Filled`]).
+    pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>, number: u32) {
+        self.groups.refresh(peer, view, number);
     }
 
     /// Gives peers other export views, of the same `internal`: routes with another outcome are advertised.
@@ -507,7 +566,7 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Returns true if [`Shard::rib_batch`] has changes.
     pub fn has_rib_changes(&self) -> bool {
-        !self.rib.is_idle(self.core.queue.end())
+        !self.rib.is_idle(self.core.queue.end()) || !self.core.changed_groups.is_empty()
     }
 
     /// Adds about `limit` changes for the RIB to `batch`.

@@ -12,7 +12,7 @@ use super::export_view::ExportView;
 use super::exporter::{Exporter, OutcomeId};
 use super::{Accepted, Core};
 use crate::wire::attribute::{Flags, code};
-use crate::wire::{FamilyKey, MAX_MESSAGE_LEN, MessageType, header};
+use crate::wire::{FamilyKey, MAX_MESSAGE_LEN, MessageType, PATH_ID_LEN, header};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -227,10 +227,9 @@ pub(super) struct Packer {
 struct Rank(u64);
 
 impl Rank {
-    /// Makes the rank of an item. A source that is no member has no rank of its own: all members receive the same.
+    /// Makes the rank of an item. `watched` returns the peer of a route if the messages for members depend on the peer.
     #[inline]
-    fn of(item: &Item, is_member: impl Fn(Source) -> bool) -> Self {
-        let watched = |source: Source| if is_member(source) { source } else { Source::NONE };
+    fn of(item: &Item, watched: impl Fn(Source) -> Source) -> Self {
         let Some(outcome) = item.outcome else {
             return Rank(u64::from(watched(item.before).bits()) << 2);
         };
@@ -257,6 +256,8 @@ impl Rank {
 struct Run<'a, P: FamilyKey> {
     core: &'a Core<P>,
     items: &'a [Item],
+    /// True if a path identifier is before each prefix (RFC 7911, section 3).
+    has_path_ids: bool,
     order: &'a [(Rank, u32)],
     source: Source,
     kind: Kind,
@@ -268,9 +269,14 @@ impl<P: FamilyKey> Run<'_, P> {
     fn put(&mut self, limit: usize, out: &mut Vec<u8>) -> u16 {
         let mut count = 0;
         while let Some(((_, index), later)) = self.order.split_first() {
-            let prefix = self.core.entries[self.items[*index as usize].entry].prefix;
-            if out.len() + prefix.wire_len() > limit {
+            let item = &self.items[*index as usize];
+            let prefix = self.core.entries[item.entry].prefix;
+            let path_id_len = if self.has_path_ids { PATH_ID_LEN } else { 0 };
+            if out.len() + path_id_len + prefix.wire_len() > limit {
                 break;
+            }
+            if self.has_path_ids {
+                self.put_path_id(item, out);
             }
             prefix.put(out);
             count += 1;
@@ -278,11 +284,18 @@ impl<P: FamilyKey> Run<'_, P> {
         }
         count
     }
+
+    #[inline(never)]
+    fn put_path_id(&self, item: &Item, out: &mut Vec<u8>) {
+        if let Some(path) = item.source.path().or(item.before.path()) {
+            out.extend_from_slice(&self.core.lanes.sent_id(path).to_be_bytes());
+        }
+    }
 }
 
 impl Packer {
-    /// Packs `items` for a group into `block`, in the place of what was in it. `is_member` says whether a source is in the group: only
-    /// then do its members differ.
+    /// Packs `items` for a group into `block`, in the place of what was in it. `watched` returns the peer of a route if the messages depend
+    /// on the peer: a member, which is not sent its own routes, or one whose identifier becomes an attribute.
     #[inline(always)]
     pub fn pack<P: FamilyKey>(
         &mut self,
@@ -290,12 +303,12 @@ impl Packer {
         view: &ExportView,
         exporter: &Exporter,
         items: &[Item],
-        is_member: impl Fn(Source) -> bool,
+        watched: impl Fn(Source) -> Source,
         block: &mut Block,
     ) {
         self.order.clear();
         for (index, item) in items.iter().enumerate() {
-            self.order.push((Rank::of(item, &is_member), index as u32));
+            self.order.push((Rank::of(item, &watched), index as u32));
         }
         self.order.sort_unstable();
         self.draft.octets.clear();
@@ -305,12 +318,14 @@ impl Packer {
             let len = rest.iter().take_while(|(r, _)| *r == rank).count();
             let (order, later) = rest.split_at(len);
             rest = later;
-            let mut run = Run { core, items, order, source: rank.source(), kind: rank.kind() };
+            let has_path_ids = view.paths.is_some();
+            let mut run = Run { core, items, has_path_ids, order, source: rank.source(), kind: rank.kind() };
             if run.kind == Kind::Withdraw {
                 withdraw(&mut self.draft, &mut run);
             } else if let Some((best, outcome)) = subject_of(core, view, &items[first as usize]) {
                 self.exported.make(core, &exporter.subject(core, outcome, best), view);
-                announce(&mut self.draft, &self.exported, &mut run);
+                let longest = longest_message::<P>(&self.exported, view);
+                announce(&mut self.draft, &self.exported, &mut run, longest);
             }
         }
         block.octets.clear();
@@ -322,7 +337,11 @@ impl Packer {
 
 /// Returns the path and the outcome of an announcement.
 fn subject_of<P: FamilyKey>(core: &Core<P>, view: &ExportView, item: &Item) -> Option<(Accepted, OutcomeId)> {
-    core.best_towards(view, item.entry).zip(item.outcome)
+    let path = match (view.paths, item.source.path()) {
+        (Some(_), Some(path)) => core.path(item.entry, path),
+        _ => core.best_towards(view, item.entry),
+    };
+    path.zip(item.outcome)
 }
 
 #[inline(never)]
@@ -349,8 +368,16 @@ fn withdraw<P: FamilyKey>(draft: &mut Block, run: &mut Run<'_, P>) {
     }
 }
 
+/// Returns the most octets of messages with these attributes: extended messages are for attributes alone that fit in no other (RFC 8654,
+/// section 5).
 #[inline(always)]
-fn announce<P: FamilyKey>(draft: &mut Block, exported: &Exported, run: &mut Run<'_, P>) {
+fn longest_message<P: FamilyKey>(exported: &Exported, view: &ExportView) -> usize {
+    let most = announcement_overhead::<P>(exported) + exported.attributes.len() + view.longest_nlri::<P>();
+    if most <= MAX_MESSAGE_LEN { MAX_MESSAGE_LEN } else { view.longest_message() }
+}
+
+#[inline(always)]
+fn announce<P: FamilyKey>(draft: &mut Block, exported: &Exported, run: &mut Run<'_, P>, longest: usize) {
     while !run.order.is_empty() {
         let out = &mut draft.octets;
         let start = header::start(out, MessageType::Update);
@@ -362,7 +389,7 @@ fn announce<P: FamilyKey>(draft: &mut Block, exported: &Exported, run: &mut Run<
             hop_at = attributes_at + exported.next_hop_at;
             nlri_at = out.len();
             put_len(out, attributes_at - 2, nlri_at - attributes_at);
-            count = run.put(start + MAX_MESSAGE_LEN, out);
+            count = run.put(start + longest, out);
             nlri_len = out.len() - nlri_at;
         } else {
             let [a, b, safi] = run.core.code.octets();
@@ -373,7 +400,7 @@ fn announce<P: FamilyKey>(draft: &mut Block, exported: &Exported, run: &mut Run<
             out.extend_from_slice(&exported.next_hop);
             out.push(0);
             nlri_at = out.len();
-            count = run.put(start + MAX_MESSAGE_LEN - exported.attributes.len(), out);
+            count = run.put(start + longest - exported.attributes.len(), out);
             nlri_len = out.len() - nlri_at;
             let end = out.len();
             put_len(out, attributes_at + 2, end - attributes_at - 4);

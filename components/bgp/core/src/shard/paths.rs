@@ -1,7 +1,7 @@
 //! The paths of an entry: added, replaced, and removed, with the decision that follows.
 
 use super::decision::Tables;
-use super::entry::{Path, PeerIndex};
+use super::entry::{Path, PathNumber, PeerIndex};
 use super::sets::{PathSet, SetId, Sets};
 use super::{Accepted, Core, ExportView, Interest};
 use crate::batch::{BatchSet, Change};
@@ -27,14 +27,20 @@ impl<P: FamilyKey> Core<P> {
     }
 
     pub(super) fn tables(&self) -> Tables<'_, P> {
-        Tables { sets: &self.sets, resolver: &self.resolver, peers: &self.peers, rules: self.decision }
+        Tables {
+            sets: &self.sets,
+            resolver: &self.resolver,
+            peers: &self.peers,
+            lanes: &self.lanes,
+            rules: self.decision,
+        }
     }
 
     /// Returns the best path of an entry.
     #[inline(always)]
     pub(super) fn best(&self, id: u32) -> Option<Accepted> {
         let path = self.entries.best(id)?;
-        Some(Accepted { peer: path.peer, set: self.sets.accepted(path.attributes)? })
+        Some(Accepted { peer: self.peer_of(path), set: self.sets.accepted(path.attributes)? })
     }
 
     /// Returns the path of an entry that peers with a view are told: the best one, or the router's own default route.
@@ -46,11 +52,21 @@ impl<P: FamilyKey> Core<P> {
         }
     }
 
+    /// Returns the number of the path that peers with a view are told: see [`Core::best_towards`].
+    pub(super) fn number_towards(&self, view: &ExportView, id: u32) -> Option<PathNumber> {
+        let default = PathNumber::first_of(PeerIndex::DEFAULT);
+        let best = || self.entries.best(id).map(|path| path.number);
+        match self.best_towards(view, id)?.peer {
+            PeerIndex::DEFAULT => Some(default),
+            _ => best(),
+        }
+    }
+
     /// Returns the router's own default route among the paths of an entry.
     #[cold]
     fn own_default(&self, id: u32) -> Option<Accepted> {
-        let path = self.entries.paths(id).get(self.entries.position(id, PeerIndex::DEFAULT)?)?;
-        Some(Accepted { peer: path.peer, set: self.sets.accepted(path.attributes)? })
+        let path = self.entries.paths(id).get(self.position(id, PeerIndex::DEFAULT, None)?)?;
+        Some(Accepted { peer: PeerIndex::DEFAULT, set: self.sets.accepted(path.attributes)? })
     }
 
     /// Returns a next hop; the unspecified address for a number that is no next hop's.
@@ -62,8 +78,10 @@ impl<P: FamilyKey> Core<P> {
     /// Decides an entry, and queues the entry if the best route changed from `old`. The backup may change without the best route.
     #[inline]
     pub(super) fn decide(&mut self, id: u32, old: Option<Accepted>, provenance: Provenance) {
-        let best = self.tables().decide(self.entries.paths(id), |_, _| {});
+        let best = self.tables().decide(self.entries.paths(id), old.map(|old| old.peer), |_, _| {});
         self.entries.set_best(id, best);
+        // The paths beside the best one may be others, or in another order.
+        self.note_path(id, PathNumber::NONE);
         if self.best(id) != old {
             self.queue.push(&mut self.entries, id, provenance);
         }
@@ -135,9 +153,10 @@ impl<P: FamilyKey> Core<P> {
     ) {
         let old = self.best(id);
         let path = self.entries.swap_remove(id, position);
-        let peer = &mut self.peers[usize::from(path.peer.0)];
+        self.lanes.forget(id, path.number);
+        let peer = &mut self.peers[usize::from(self.lanes.peer(path.number).0)];
         peer.paths -= 1;
-        peer.stale -= u32::from(path.generation != peer.generation);
+        peer.note_gone(path.generation);
         match self.sets.accepted(path.attributes) {
             Some(set) => self.resolver.remove_path(self.sets[set].hop),
             None => peer.rejected -= 1,
@@ -150,31 +169,33 @@ impl<P: FamilyKey> Core<P> {
         self.release_path(path.attributes, out);
     }
 
-    /// Returns true if a peer has a path of a prefix.
+    /// Returns true if a peer has a path of a prefix: the one with an identifier, or the only one.
     #[cold]
-    pub(super) fn has_path(&self, peer: PeerIndex, prefix: P) -> bool {
-        self.find(prefix).is_some_and(|id| self.entries.position(id, peer).is_some())
+    pub(super) fn has_path(&self, peer: PeerIndex, path_id: Option<u32>, prefix: P) -> bool {
+        self.find(prefix).is_some_and(|id| self.position(id, peer, path_id).is_some())
     }
 
+    /// Removes a peer's path of a prefix: the one with an identifier, or the only one. A path that the peer does not have is ignored.
     pub(super) fn withdraw(
         &mut self,
         peer: PeerIndex,
+        path_id: Option<u32>,
         prefix: P,
         provenance: Provenance,
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
         if let Some(id) = self.find(prefix)
-            && let Some(position) = self.entries.position(id, peer)
+            && let Some(position) = self.position(id, peer, path_id)
         {
             self.remove_path(id, position, provenance, out);
         }
     }
 
-    /// Puts a path with these attributes at `prefix`. The caller keeps a separate reference to the attributes.
+    /// Puts a path with this number and these attributes at `prefix`. The caller keeps a separate reference to the attributes.
     #[inline(always)]
     pub(super) fn announce(
         &mut self,
-        peer: PeerIndex,
+        number: PathNumber,
         prefix: P,
         attributes: PathSet,
         provenance: Provenance,
@@ -191,11 +212,12 @@ impl<P: FamilyKey> Core<P> {
             }
         };
         let old = self.best(id);
+        let peer = self.lanes.peer(number);
         let known = &mut self.peers[usize::from(peer.0)];
         let generation = known.generation;
-        let before = match self.entries.position(id, peer) {
+        let before = match self.entries.position(id, number) {
             None => {
-                self.entries.push(id, Path { attributes, peer, generation });
+                self.entries.push(id, Path { attributes, number, generation });
                 known.paths += 1;
                 self.sets.retain_path(attributes);
                 match self.sets.accepted(attributes) {
@@ -207,8 +229,9 @@ impl<P: FamilyKey> Core<P> {
             Some(position) => {
                 let path = &mut self.entries.paths_mut(id)[position];
                 let before = core::mem::replace(&mut path.attributes, attributes);
-                let was_stale = core::mem::replace(&mut path.generation, generation) != generation;
-                known.stale -= u32::from(was_stale);
+                let generation_before = core::mem::replace(&mut path.generation, generation);
+                let was_stale = generation_before != generation;
+                known.note_gone(generation_before);
                 if before == attributes && !was_stale {
                     return;
                 }
@@ -217,8 +240,9 @@ impl<P: FamilyKey> Core<P> {
                 Some(before)
             }
         };
+        self.note_path(id, number);
         // Among many paths most that come are not the best: two are compared then, not all.
-        if self.best_unchanged(id, Path { attributes, peer, generation }, before) {
+        if self.best_unchanged(id, Path { attributes, number, generation }, before) {
             self.mark_backup_due(id);
         } else {
             self.decide(id, old, provenance);

@@ -7,7 +7,7 @@
 //! policy at once. A peer whose policy changes again while the walk is on is done when the walk has come around to the place of the
 //! last change: the entries ahead are visited once.
 
-use super::entry::PeerIndex;
+use super::entry::{PathNumber, PeerIndex};
 use super::import::Imports;
 use super::resolver::Interest;
 use super::sets::PathSet;
@@ -140,8 +140,8 @@ fn policies_of<P: FamilyKey>(
 }
 
 impl<P: FamilyKey> Core<P> {
-    /// Decides again on a peer's route of an entry, and on the entry if the outcome is another.
-    fn import_again(
+    /// Decides again on a peer's routes of an entry, and on the entry if the outcome is another.
+    pub(super) fn import_again(
         &mut self,
         id: u32,
         peer: PeerIndex,
@@ -149,7 +149,20 @@ impl<P: FamilyKey> Core<P> {
         imports: &mut Imports,
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
-        let Some(position) = self.entries.position(id, peer) else { return };
+        for path in self.paths_of(id, peer) {
+            self.import_path_again(id, (peer, path), policy, imports, out);
+        }
+    }
+
+    fn import_path_again(
+        &mut self,
+        id: u32,
+        (peer, path): (PeerIndex, PathNumber),
+        policy: Option<&BoundPolicy>,
+        imports: &mut Imports,
+        out: &mut Outbox<Interest<P::Hop>>,
+    ) {
+        let Some(position) = self.entries.position(id, path) else { return };
         let old: Option<Accepted> = self.best(id);
         let before = self.entries.paths(id)[position].attributes;
         let received = self.sets.received(before);
@@ -171,6 +184,7 @@ impl<P: FamilyKey> Core<P> {
         self.entries.paths_mut(id)[position].attributes = attributes;
         self.note_replaced(id, peer, before, attributes);
         if self.sets.accepted(attributes) != self.sets.accepted(before) {
+            self.note_path(id, path);
             self.decide(id, old, Provenance::NONE);
             if self.entries.paths(id).len() > 1 {
                 self.mark_backup_due(id);

@@ -1,7 +1,9 @@
 //! The RIB's branch: best routes for the routing information base, in batches as large as it can take.
 
 use super::branch::{Branch, Item, Source};
+use super::entry::PeerIndex;
 use super::exporter::OutcomeId;
+use super::multipath::{Group, ToldGroups};
 use super::sets::SetId;
 use super::{Accepted, Core};
 use crate::attributes::private::Private;
@@ -12,6 +14,7 @@ use sluice_base::{
     Distance, Forwarding, Metric, NextHop, Provenance, RouteAction, RouteBatch, RouteKind, RouteSet,
     RouteUpdate, Tag,
 };
+use smallvec::SmallVec;
 
 /// The kinds of BGP's routes at the RIB, in the order of their numbers: learned from neighbors of other autonomous systems, and of
 /// the router's own.
@@ -27,19 +30,25 @@ pub(super) struct RibBranch {
     pub branch: Branch,
     items: Vec<Item>,
     sets: BTreeMap<SetKey, u32>,
+    /// The sets of the batch whose packets several paths share.
+    shared_sets: BTreeMap<(SetKey, Group), u32>,
+    /// The groups of paths that the RIB was told.
+    told_groups: ToldGroups,
     /// The walk over the entries whose backups are due: the next one.
     walk: Option<u32>,
     /// True if a walk has yet to tell the backups of all entries: the RIB knows none.
     all_due: bool,
 }
 
-/// The properties of a path that routes of one set at the RIB share: next hop, MULTI_EXIT_DISC, true for internal peers, the backup's
+/// The properties of a path that routes of one set at the RIB share: next hop, MULTI_EXIT_DISC, true for internal peers and aggregates, the backup's
 /// next hop, and the attribute set of a path with private properties.
 type SetKey = (u32, u32, bool, Option<u32>, Option<SetId>);
 
-/// Returns true for a path that the RIB gets: every best path but the router's own, which the RIB has from their protocols.
+/// Returns true for a path that the RIB gets: every best path but the router's own, which the RIB has from their protocols. Aggregates have
+/// no other protocol: their routes drop packets for which there is no contributor, so that no packet circles between this router and one
+/// that sends packets for the aggregate here.
 fn is_for_rib(path: &Accepted) -> bool {
-    !path.peer.is_own()
+    !path.peer.is_own() || path.peer == PeerIndex::AGGREGATE
 }
 
 impl RibBranch {
@@ -48,6 +57,8 @@ impl RibBranch {
             branch: Branch::new(queue_end),
             items: Vec::new(),
             sets: BTreeMap::new(),
+            shared_sets: BTreeMap::new(),
+            told_groups: ToldGroups::default(),
             walk: None,
             all_due: true,
         }
@@ -63,7 +74,12 @@ impl RibBranch {
         self.branch.is_idle(end) && self.walk.is_none()
     }
 
-    /// Adds up to about `limit` changes to `batch`: best paths, or, if there are none to tell, backups.
+    /// Returns the number of prefixes whose packets several paths share.
+    pub fn group_count(&self) -> usize {
+        self.told_groups.len()
+    }
+
+    /// Adds up to about `limit` changes to `batch`: best paths and groups of paths, or, if there are none to tell, backups.
     pub fn fill<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
         let mut items = core::mem::take(&mut self.items);
         let export = |entry| {
@@ -72,13 +88,15 @@ impl RibBranch {
         };
         self.branch.gather(core, limit, export, &mut items);
         self.sets.clear();
-        if items.is_empty() {
-            self.tell_backups(core, limit, batch);
-        }
+        self.shared_sets.clear();
+        let is_quiet = items.is_empty() && core.changed_groups.is_empty();
         for item in items.drain(..) {
             let action = match core.best(item.entry).filter(|_| item.outcome.is_some()) {
-                None => RouteAction::Delete,
-                Some(path) => RouteAction::Set(self.set(core, path, None, batch)),
+                None => {
+                    self.told_groups.forget(item.entry);
+                    RouteAction::Delete
+                }
+                Some(path) => RouteAction::Set(self.set_of_entry(core, item.entry, path, batch)),
             };
             batch.updates.push(RouteUpdate {
                 prefix: core.entries[item.entry].prefix,
@@ -87,6 +105,36 @@ impl RibBranch {
             });
         }
         self.items = items;
+        if !core.changed_groups.is_empty() {
+            self.tell_groups(core, limit, batch);
+        }
+        if is_quiet {
+            self.tell_backups(core, limit, batch);
+        }
+    }
+
+    /// Tells the RIB groups of paths that changed without the best path.
+    #[inline(never)]
+    fn tell_groups<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+        for _ in 0..limit {
+            let Some(entry) = core.changed_groups.pop_first() else { break };
+            // The present group goes with a change of the best path that is yet to be told.
+            if core.queue.is_pending(&core.entries, entry, self.branch.cursor)
+                || self.branch.advertised(entry) == Source::NONE
+            {
+                continue;
+            }
+            let Some(best) = core.best(entry).filter(is_for_rib) else { continue };
+            let group = core.group(entry);
+            if self.told_groups.replace(core, entry, &group) {
+                let set = self.set_of_group(core, best, group, None, batch);
+                batch.updates.push(RouteUpdate {
+                    prefix: core.entries[entry].prefix,
+                    action: RouteAction::Set(set),
+                    provenance: Provenance::NONE,
+                });
+            }
+        }
     }
 
     #[inline(never)]
@@ -102,11 +150,14 @@ impl RibBranch {
             if is_due
                 && self.branch.advertised(entry) != Source::NONE
                 && let Some(best) = core.best(entry).filter(is_for_rib)
-                && let Some(path) = core.entries.best(entry)
             {
-                let backup = core.tables().backup(core.entries.paths(entry), path);
+                let group = core.group(entry);
+                let mut used: SmallVec<[u32; 4]> = group.hops().collect();
+                used.push(core.sets[best.set].hop);
+                let backup = core.tables().backup(core.entries.paths(entry), &used);
                 let backup = backup.and_then(|path| core.sets.accepted(path.attributes));
-                let set = self.set(core, best, backup, batch);
+                self.told_groups.replace(core, entry, &group);
+                let set = self.set_of_group(core, best, group, backup, batch);
                 batch.updates.push(RouteUpdate {
                     prefix: core.entries[entry].prefix,
                     action: RouteAction::Set(set),
@@ -119,6 +170,40 @@ impl RibBranch {
         self.all_due &= self.walk.is_some();
     }
 
+    /// Returns the set for the best path of an entry, with the paths that are used beside it.
+    #[inline(always)]
+    fn set_of_entry<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        entry: u32,
+        path: Accepted,
+        batch: &mut RouteBatch<P>,
+    ) -> u32 {
+        if !core.decision.multipath.is_on() {
+            return self.set(core, path, None, batch);
+        }
+        let group = core.group(entry);
+        self.told_groups.replace(core, entry, &group);
+        self.set_of_group(core, path, group, None, batch)
+    }
+
+    /// Returns the set for a best path whose packets a group of paths shares.
+    fn set_of_group<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        path: Accepted,
+        group: Group,
+        backup: Option<SetId>,
+        batch: &mut RouteBatch<P>,
+    ) -> u32 {
+        if group.is_alone() {
+            return self.set(core, path, backup, batch);
+        }
+        let key = self.key(core, path, backup);
+        let hops = group.clone();
+        *self.shared_sets.entry((key, group)).or_insert_with(|| push_set(core, path, key, hops, batch))
+    }
+
     fn set<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
@@ -126,30 +211,47 @@ impl RibBranch {
         backup: Option<SetId>,
         batch: &mut RouteBatch<P>,
     ) -> u32 {
+        let key = self.key(core, path, backup);
+        *self.sets.entry(key).or_insert_with(|| push_set(core, path, key, Group::default(), batch))
+    }
+
+    #[inline(always)]
+    fn key<P: FamilyKey>(&self, core: &Core<P>, path: Accepted, backup: Option<SetId>) -> SetKey {
         let set = &core.sets[path.set];
-        let internal = core.peers[usize::from(path.peer.0)].info.internal;
+        let internal = core.peers[usize::from(path.peer.0)].info.internal || path.peer.is_own();
         let med = set.view.med.unwrap_or(0);
         let spare = backup.map(|set| core.sets[set].hop);
         let private = core.sets.has_private(path.set).then_some(path.set);
-        *self.sets.entry((set.hop, med, internal, spare, private)).or_insert_with(|| {
-            let hop = |id: u32| {
-                let hop = core.resolver.next_hop(id)?;
-                Some(NextHop { interface: hop.interface, ..NextHop::via(hop.address) })
-            };
-            let spare = spare.and_then(hop).map(NextHop::as_backup);
-            let forwarding = match hop(set.hop) {
-                Some(hop) => Forwarding::many([hop].into_iter().chain(spare)).unwrap_or(Forwarding::Reject),
-                None => Forwarding::Reject,
-            };
-            let (distance, kind) =
-                if internal { (Distance::IBGP, INTERNAL) } else { (Distance::EBGP, EXTERNAL) };
-            let private = private.map(|_| Private::of(core.sets.octets(set))).unwrap_or_default();
-            let Private { tags, rib_distance, is_blackhole, .. } = private;
-            let forwarding = if is_blackhole { Forwarding::Discard } else { forwarding };
-            let (metric, distance) = (Metric(med), Some(rib_distance.map_or(distance, Distance)));
-            let tags = tags.into_iter().map(Tag).collect();
-            batch.sets.push(RouteSet { forwarding, metric, distance, kind, tags });
-            (batch.sets.len() - 1) as u32
-        })
+        (set.hop, med, internal, spare, private)
     }
+}
+
+/// Appends a set to the batch and returns its number. The next hops are those of the group; of a path without a group its own.
+fn push_set<P: FamilyKey>(
+    core: &Core<P>,
+    path: Accepted,
+    (hop, med, internal, spare, private): SetKey,
+    group: Group,
+    batch: &mut RouteBatch<P>,
+) -> u32 {
+    let next_hop = |id: u32| {
+        let hop = core.resolver.next_hop(id)?;
+        Some(NextHop { interface: hop.interface, ..NextHop::via(hop.address) })
+    };
+    let spare = spare.and_then(next_hop).map(NextHop::as_backup);
+    let forwarding = if group.is_alone() {
+        Forwarding::many(next_hop(hop).into_iter().chain(spare)).filter(|_| next_hop(hop).is_some())
+    } else {
+        let weighted = |(hop, weight)| next_hop(hop).map(|hop| NextHop { weight, ..hop });
+        Forwarding::many(group.members().filter_map(weighted).chain(spare))
+    };
+    let forwarding = forwarding.unwrap_or(Forwarding::Reject);
+    let (distance, kind) = if internal { (Distance::IBGP, INTERNAL) } else { (Distance::EBGP, EXTERNAL) };
+    let private = private.map(|_| Private::of(core.sets.octets(&core.sets[path.set]))).unwrap_or_default();
+    let Private { tags, rib_distance, is_blackhole, .. } = private;
+    let forwarding = if is_blackhole { Forwarding::Discard } else { forwarding };
+    let (metric, distance) = (Metric(med), Some(rib_distance.map_or(distance, Distance)));
+    let tags = tags.into_iter().map(Tag).collect();
+    batch.sets.push(RouteSet { forwarding, metric, distance, kind, tags });
+    (batch.sets.len() - 1) as u32
 }

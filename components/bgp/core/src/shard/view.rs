@@ -1,10 +1,11 @@
 //! What an operator sees of a shard, in pages that stall nobody.
 
-use super::entry::PeerIndex;
+use super::entry::{PathNumber, PeerIndex};
 use super::export::Exported;
 use super::exporter::Exporter;
+use super::paths_out::Paths;
 use super::sets::SetId;
-use super::{Elimination, ExportView, NextHopsFor, Resolution, Shard};
+use super::{Elimination, ExportView, Multipath, NextHopsFor, Resolution, Shard};
 use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
 use crate::family::FamilyIndex;
 use crate::policy::DecidedBy;
@@ -13,16 +14,22 @@ use crate::wire::attribute::code;
 use crate::wire::multiprotocol::NextHop;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use sluice_validation::Validity;
 
 /// A path of a prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathView {
     /// The peer that announced the path.
     pub peer: PeerIndex,
+    /// The path identifier (RFC 7911): as received, or, of an advertised route, as sent. `None` in a session without identifiers.
+    pub path_id: Option<u32>,
     /// True if it is of a session that is over, and will be deleted.
     pub stale: bool,
     /// The reason why it is not the best; `None` for the best.
     pub lost: Option<Elimination>,
+    /// The part of the path in forwarding beside others; `None` where one path alone forwards packets, and for paths that lost by a step
+    /// up to the interior cost.
+    pub multipath: Option<Multipath>,
     /// The term that rejects the path on import; empty names if no term decides on it. `None` for an accepted path.
     pub rejected_by: Option<DecidedBy>,
     /// The next hop.
@@ -31,6 +38,8 @@ pub struct PathView {
     pub resolution: Resolution,
     /// The values that the decision compares.
     pub view: View,
+    /// The validation of the origin of the path as it came.
+    pub validity: Validity,
     /// The route as it came, where import policy changed it.
     pub received: Option<ReceivedView>,
     /// The attributes, canonical: for [`crate::attributes::canonical::attributes`]. Of an advertised route those that are sent, without the
@@ -54,7 +63,7 @@ pub struct ReceivedView {
 pub struct RouteView<P> {
     /// The prefix.
     pub prefix: P,
-    /// Its paths, the best first, the others by peer.
+    /// Its paths: the best first, then those that are used beside it, then the others by peer.
     pub paths: Vec<PathView>,
 }
 
@@ -86,6 +95,8 @@ pub struct ShardView {
     pub stale: u64,
     /// Best routes that the RIB was told.
     pub in_rib: u32,
+    /// Prefixes whose packets several paths share.
+    pub multipath: usize,
     /// Pairs of an attribute set that came and the result of import policy.
     pub imported_pairs: usize,
     /// Paths that import policy rejected.
@@ -100,6 +111,7 @@ impl core::iter::Sum for ShardView {
             queued: a.queued + b.queued,
             stale: a.stale + b.stale,
             in_rib: a.in_rib + b.in_rib,
+            multipath: a.multipath + b.multipath,
             imported_pairs: a.imported_pairs + b.imported_pairs,
             rejected: a.rejected + b.rejected,
         })
@@ -115,12 +127,13 @@ impl<P: FamilyKey> Shard<P> {
             queued: self.core.queue.len(),
             stale: self.core.peers.iter().map(|p| u64::from(p.stale)).sum(),
             in_rib: self.rib.branch.advertised_count(),
+            multipath: self.rib.group_count(),
             imported_pairs: self.core.sets.pair_count(),
             rejected: self.core.peers.iter().map(|p| u64::from(p.rejected)).sum(),
         }
     }
 
-    /// The number of prefixes that `peer` has announced and not withdrawn.
+    /// The number of paths that `peer` has announced and not withdrawn: of prefixes, or, where the peer sends several, of their paths.
     pub fn received(&self, peer: PeerIndex) -> u32 {
         self.core.peers.get(usize::from(peer.0)).map_or(0, |p| p.paths - p.stale)
     }
@@ -162,8 +175,9 @@ impl<P: FamilyKey> Shard<P> {
         self.route_at(id)
     }
 
-    /// Returns a prefix with its best path as `peer` is told it, `hops` being the next hops towards the peer: the attributes and the
-    /// next hop are those that the export rules make, with AS numbers of four octets. `None` if the peer is not told the prefix.
+    /// Returns a prefix with its best path as `peer` is told it, or with the several paths that the peer is sent. `hops` are the next hops
+    /// towards the peer: the attributes and the next hop are those that the export rules make, with AS numbers of four octets. `None` if
+    /// the peer is not told the prefix.
     pub fn advertised_route(
         &self,
         peer: PeerIndex,
@@ -171,16 +185,35 @@ impl<P: FamilyKey> Shard<P> {
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> Option<RouteView<P>> {
         let id = self.core.find(prefix).filter(|_| self.is_advertised(peer, prefix))?;
-        let (view, _) = self.groups.adj_rib_out(peer)?;
+        let (view, branch) = self.groups.adj_rib_out(peer)?;
         let view = ExportView { four_octet_as: true, ..(**view).clone() };
-        let best = self.core.best_towards(&view, id)?;
+        let sent: Paths = match &branch.paths_out {
+            Some(paths_out) => paths_out.sent(id),
+            None => self.core.number_towards(&view, id).into_iter().collect(),
+        };
+        let others = sent.iter().filter(|number| self.core.lanes.peer(**number) != peer);
+        let paths: Vec<PathView> =
+            others.filter_map(|number| self.sent_path(&view, id, *number, hops)).collect();
+        (!paths.is_empty()).then_some(RouteView { prefix, paths })
+    }
+
+    /// Returns a path as peers with a view are sent it.
+    fn sent_path(
+        &self,
+        view: &ExportView,
+        id: u32,
+        number: PathNumber,
+        hops: &NextHopsFor<'_, P::Hop>,
+    ) -> Option<PathView> {
+        let accepted = self.core.path(id, number)?;
         let mut exporter = Exporter::default();
-        let outcome = exporter.export(&self.core, &view, id, best)?;
+        let outcome = exporter.export(&self.core, view, id, accepted)?;
         let mut exported = Exported::default();
-        exported.make(&self.core, &exporter.subject(&self.core, outcome, best), &view);
+        exported.make(&self.core, &exporter.subject(&self.core, outcome, accepted), view);
         let next_hop =
             (FamilyIndex::of::<P>().row().next_hop)(exported.next_hop_towards::<P>(hops), 0).ok()?;
-        let mut path = self.route_at(id)?.paths.into_iter().find(|path| path.peer == best.peer)?;
+        let mut path = self.paths_at(id).into_iter().find(|(known, _)| *known == number)?.1;
+        path.path_id = view.paths.map(|_| self.core.lanes.sent_id(number));
         path.attributes.clear();
         let sent = canonical::attributes(&exported.attributes).filter(|a| a.code != code::NEXT_HOP);
         sent.for_each(|attribute| attribute.put(&mut path.attributes));
@@ -191,44 +224,54 @@ impl<P: FamilyKey> Shard<P> {
         path.view.med = number(code::MULTI_EXIT_DISC);
         path.view.local_pref = number(code::LOCAL_PREF).unwrap_or(DEFAULT_LOCAL_PREF);
         path.next_hop = next_hop;
-        Some(RouteView { prefix, paths: Vec::from([path]) })
+        Some(path)
     }
 
     fn route_at(&self, id: u32) -> Option<RouteView<P>> {
+        let paths: Vec<PathView> = self.paths_at(id).into_iter().map(|(_, path)| path).collect();
+        (!paths.is_empty()).then_some(RouteView { prefix: self.core.entries[id].prefix, paths })
+    }
+
+    /// Returns the paths of an entry with their numbers, the best first.
+    fn paths_at(&self, id: u32) -> Vec<(PathNumber, PathView)> {
         let paths = self.core.entries.paths(id);
-        if paths.is_empty() {
-            return None;
-        }
         let mut reasons: Vec<Option<Elimination>> = paths.iter().map(|_| None).collect();
-        self.core.tables().decide(paths, |index, lost| reasons[index] = Some(lost));
-        let mut paths: Vec<PathView> = paths
+        let current = self.core.entries.best(id).map(|best| self.core.peer_of(best));
+        self.core.tables().decide(paths, current, |index, lost| reasons[index] = Some(lost));
+        let parts = self.core.parts_of_paths(id);
+        let mut paths: Vec<(PathNumber, PathView)> = paths
             .iter()
             .zip(reasons)
-            .map(|(path, lost)| {
+            .zip(parts)
+            .map(|((path, lost), multipath)| {
                 let sets = &self.core.sets;
-                let peer = &self.core.peers[usize::from(path.peer.0)];
+                let index = self.core.peer_of(path);
+                let peer = &self.core.peers[usize::from(index.0)];
                 let (came, accepted) = (sets.received(path.attributes), sets.accepted(path.attributes));
                 let used = accepted.unwrap_or(came);
                 let ReceivedView { next_hop, view, attributes } = self.set_view(used);
-                PathView {
-                    peer: path.peer,
+                let view = PathView {
+                    peer: index,
+                    path_id: self.core.lanes.id(id, path.number),
                     stale: path.generation != peer.generation,
                     lost,
+                    multipath,
                     rejected_by: accepted.is_none().then(|| {
-                        self.core
-                            .rejected_by(path.peer, self.core.entries[id].prefix, came)
-                            .unwrap_or_default()
+                        self.core.rejected_by(index, self.core.entries[id].prefix, came).unwrap_or_default()
                     }),
                     next_hop,
                     resolution: self.core.resolver.resolution(sets[used].hop),
                     view,
+                    validity: self.core.validity(index, self.core.entries[id].prefix, came),
                     received: (used != came).then(|| self.set_view(came)),
                     attributes,
-                }
+                };
+                (path.number, view)
             })
             .collect();
-        paths.sort_by_key(|p| (p.lost.is_some(), p.peer));
-        Some(RouteView { prefix: self.core.entries[id].prefix, paths })
+        let is_left_out = |p: &PathView| !matches!(p.multipath, Some(Multipath::Used { .. }));
+        paths.sort_by_key(|(_, p)| (p.lost.is_some(), is_left_out(p), p.peer, p.path_id));
+        paths
     }
 
     fn set_view(&self, set: SetId) -> ReceivedView {
@@ -283,7 +326,7 @@ impl<P: FamilyKey> Shard<P> {
             let sets = &self.core.sets;
             let mut attributes = paths.iter().map(|path| {
                 let set = sets.accepted(path.attributes).unwrap_or(sets.received(path.attributes));
-                (path.peer, set.0, sets.octets(&sets[set]))
+                (self.core.peer_of(path), set.0, sets.octets(&sets[set]))
             });
             if !paths.is_empty() && wanted(prefix, &mut attributes) {
                 found.push(prefix);
@@ -295,7 +338,10 @@ impl<P: FamilyKey> Shard<P> {
     /// Returns true if `peer` was told a route of `prefix`: its Adj-RIB-Out. [`Shard::advertised_route`] has the attributes.
     pub fn is_advertised(&self, peer: PeerIndex, prefix: P) -> bool {
         let Some(id) = self.core.find(prefix) else { return false };
-        let source = self.groups.adj_rib_out(peer).and_then(|(_, branch)| branch.advertised(id).peer());
-        source.is_some_and(|source| source != peer)
+        let Some((_, branch)) = self.groups.adj_rib_out(peer) else { return false };
+        if let Some(paths_out) = &branch.paths_out {
+            return paths_out.sent(id).iter().any(|path| self.core.lanes.peer(*path) != peer);
+        }
+        branch.advertised(id).peer().is_some_and(|source| source != peer)
     }
 }

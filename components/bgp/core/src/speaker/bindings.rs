@@ -48,8 +48,13 @@ impl Bindings {
     /// Returns the import of routes of a neighbor of a router of `local_as`.
     pub fn import(&mut self, config: &NeighborConfig, local_as: Asn) -> PeerImport {
         let default = config.default_policy(local_as);
-        let policies = ByFamily::from_fn(|family| self.bind(config, &config.import, default, family));
-        PeerImport { policies, keeps_rejected: config.keep_rejected }
+        let policies: ImportPolicies =
+            ByFamily::from_fn(|family| self.bind(config, &config.import, default, family));
+        // Rejected routes of another epoch of payloads may be accepted in the next one, and the neighbor is not asked for them each time.
+        let is_validated = policies
+            .iter()
+            .any(|(_, policy)| policy.as_ref().is_some_and(|policy| policy.asks_for_validation()));
+        PeerImport { policies, keeps_rejected: config.keep_rejected || is_validated }
     }
 
     /// Returns the policy for routes to a neighbor of a router of `local_as`.

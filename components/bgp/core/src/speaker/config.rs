@@ -1,20 +1,24 @@
 //! What a router's BGP is told to be. Every value has been validated by the schema.
 
+use super::add_path::AddPath;
+use super::aggregation::AggregateConfig;
 use super::bindings::PolicyChange;
 use super::default_originate::DefaultOriginate;
 use super::limits::MaximumPrefixes;
 use super::redistribution::Redistribute;
+use super::restart::GracefulRestart;
 use crate::family::{Families, FamilyCodes, FamilyIndex};
+use crate::local_as::LocalAs;
 use crate::policy::{DefaultPolicy, Policies};
 use crate::relationship::Relationship;
-use crate::session::SessionConfig;
+use crate::session::{OwnRestart, SessionConfig};
 use crate::shard::{DecisionRules, OwnRouter, SentCommunities};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::{AnyPrefix, Asn, Duration, Family, IpPrefix, RouterId, Xid};
+use sluice_base::{AnyPrefix, Asn, Duration, Family, Instant, IpPrefix, RouterId, Xid};
 
 /// The parameters that never change in the life of a process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -33,6 +37,10 @@ pub struct Identity {
     pub codes: FamilyCodes,
     /// The rules of the decision.
     pub decision: DecisionRules,
+    /// The start of the process.
+    pub started: Instant,
+    /// True if the RIB has kept the routes of the process before, which did not end in an orderly way.
+    pub is_restarted: bool,
 }
 
 impl Identity {
@@ -50,6 +58,9 @@ pub struct NeighborConfig {
     pub address: IpAddr,
     /// The neighbor's AS.
     pub peer_as: Asn,
+    /// The AS that an external neighbor knows this router by; `None` for the router's AS.
+    #[serde(default)]
+    pub local_as: Option<LocalAs>,
     /// True if a session is wanted.
     #[serde(default = "yes")]
     pub enabled: bool,
@@ -92,6 +103,18 @@ pub struct NeighborConfig {
     /// IPv6 unicast.
     #[serde(default)]
     pub ipv6_unicast: FamilyConfig,
+    /// True if the neighbor may send outbound route filters (RFC 5291).
+    #[serde(default)]
+    pub prefix_filter_receive: bool,
+    /// The name of the prefix list that the neighbor is sent as an outbound route filter; `None` for no filter.
+    #[serde(default)]
+    pub prefix_filter_send: Option<String>,
+    /// MinRouteAdvertisementInterval in seconds; 0 for none.
+    #[serde(default)]
+    pub advertisement_interval: u16,
+    /// True if messages of up to 65,535 octets are offered (RFC 8654).
+    #[serde(default = "yes")]
+    pub extended_messages: bool,
     /// XIDs.
     #[serde(default)]
     pub xid: FamilyConfig,
@@ -149,6 +172,15 @@ pub struct NeighborConfig {
     /// (RFC 2918).
     #[serde(default = "yes")]
     pub keep_rejected: bool,
+    /// Several paths of a prefix, in each direction (RFC 7911).
+    #[serde(default)]
+    pub add_path: AddPath,
+    /// The treatment of the neighbor when it restarts.
+    #[serde(default)]
+    pub graceful_restart: GracefulRestart,
+    /// The seconds for which neighbors keep this router's routes while this router restarts; `None` if they do not.
+    #[serde(default)]
+    pub restart_time: Option<u16>,
     /// The decision on routes on which no policy decides; `None` for the default of [`NeighborConfig::default_policy`].
     #[serde(default)]
     pub default_policy: Option<DefaultPolicy>,
@@ -250,6 +282,7 @@ impl NeighborConfig {
         NeighborConfig {
             address,
             peer_as,
+            local_as: None,
             enabled: true,
             local_address: None,
             port: default_port(),
@@ -262,6 +295,10 @@ impl NeighborConfig {
             password: None,
             multihop: None,
             ttl_security: false,
+            prefix_filter_receive: false,
+            prefix_filter_send: None,
+            advertisement_interval: 0,
+            extended_messages: true,
             ipv4_unicast: FamilyConfig::DEFAULT,
             ipv6_unicast: FamilyConfig::DEFAULT,
             xid: FamilyConfig::DEFAULT,
@@ -283,6 +320,9 @@ impl NeighborConfig {
             export: Vec::new(),
             default_originate: None,
             keep_rejected: true,
+            add_path: AddPath::NONE,
+            graceful_restart: GracefulRestart::DEFAULT,
+            restart_time: None,
             default_policy: None,
         }
     }
@@ -314,13 +354,22 @@ impl NeighborConfig {
 
     pub(super) fn session(&self, identity: &Identity) -> SessionConfig {
         SessionConfig {
+            other_as: self.local_as.filter(|_| self.peer_as != identity.local_as),
+            restart: self.restart_time.map(|time| OwnRestart {
+                time,
+                started: identity.started,
+                is_preserved: identity.is_restarted,
+            }),
             hold_time: self.hold_time,
             send_hold_time: self.send_hold_time,
             connect_retry: Duration::from_secs(self.connect_retry_time.into()),
             delay_open: self.delay_open_time.map(|seconds| Duration::from_secs(seconds.into())),
             passive: self.passive,
             families: self.families(),
+            add_path: self.add_path.offered(),
             codes: identity.codes,
+            extended_messages: self.extended_messages,
+            route_filters: (self.prefix_filter_receive, self.prefix_filter_send.is_some()),
             relationship: self.relationship.filter(|_| self.peer_as != identity.local_as),
             ..SessionConfig::new(identity.local_as, identity.router_id, self.peer_as)
         }
@@ -347,6 +396,15 @@ impl NeighborConfig {
             export: other.export.clone(),
             default_originate: other.default_originate.clone(),
             keep_rejected: other.keep_rejected,
+            add_path: self.add_path.with_number_of(other.add_path),
+            advertisement_interval: other.advertisement_interval,
+            // Another list is sent in the same session, a first one only in the next.
+            prefix_filter_send: match &self.prefix_filter_send {
+                Some(_) if other.prefix_filter_send.is_some() => other.prefix_filter_send.clone(),
+                own => own.clone(),
+            },
+            graceful_restart: other.graceful_restart,
+            restart_time: other.restart_time,
             default_policy: other.default_policy,
             ipv4_unicast: self.ipv4_unicast.with_bounds_of(other.ipv4_unicast),
             ipv6_unicast: self.ipv6_unicast.with_bounds_of(other.ipv6_unicast),
@@ -376,6 +434,12 @@ pub struct Config {
     /// Origins of routes at the RIB that this router originates.
     #[serde(default)]
     pub redistribute: Vec<Redistribute>,
+    /// Aggregates that this router originates while a route contributes; each prefix once.
+    #[serde(default)]
+    pub aggregates: Vec<AggregateConfig>,
+    /// The names of the policies for the aggregates, in order.
+    #[serde(default)]
+    pub aggregate_policy: Vec<String>,
 }
 
 /// Whom a change of configuration touches, by address.
@@ -472,85 +536,4 @@ impl Config {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::format;
-    use alloc::vec;
-
-    #[test]
-    fn ttl_security_counts_hops() {
-        let of = |multihop, ttl_security| {
-            let address = "10.0.0.1".parse().unwrap();
-            let config = NeighborConfig { multihop, ttl_security, ..NeighborConfig::new(address, Asn(1)) };
-            (config.ttl(false), config.ttl(true), config.min_ttl())
-        };
-        assert_eq!(of(None, true), (Some(255), Some(255), Some(255)));
-        assert_eq!(of(Some(1), true).2, Some(255));
-        assert_eq!((of(Some(2), true).2, of(Some(255), true).2), (Some(254), Some(1)));
-        assert_eq!(of(None, false), (Some(1), None, None));
-        assert_eq!(of(Some(2), false), (Some(2), Some(2), None));
-    }
-
-    fn check(change: impl Fn(&mut NeighborConfig), expected: &str) {
-        check_in(Asn(1), change, expected);
-    }
-
-    fn check_in(local_as: Asn, change: impl Fn(&mut NeighborConfig), expected: &str) {
-        let address = "10.0.0.1".parse().unwrap();
-        let before = NeighborConfig::new(address, Asn(1));
-        let mut after = before.clone();
-        change(&mut after);
-        let config = |n: NeighborConfig| Config { neighbors: vec![n], ..Config::default() };
-        let touched = config(before).touched(&config(after), local_as);
-        let count = |all: &[IpAddr]| all.len();
-        let Touched { reset, refiltered, started, stopped, .. } = &touched;
-        let got = format!("{} {} {} {}", count(reset), count(refiltered), count(started), count(stopped));
-        assert_eq!(got, expected, "{touched:?}");
-    }
-
-    #[test]
-    fn routes_that_are_not_stored_are_asked_for() {
-        let address = "10.0.0.1".parse().unwrap();
-        let neighbor = |keep_rejected, default_policy| NeighborConfig {
-            keep_rejected,
-            default_policy: Some(default_policy),
-            ..NeighborConfig::new(address, Asn(2))
-        };
-        let check = |before: &NeighborConfig, after: &NeighborConfig, refiltered: usize, refreshed: usize| {
-            let config = |n: &NeighborConfig| Config { neighbors: vec![n.clone()], ..Config::default() };
-            let touched = config(before).touched(&config(after), Asn(1));
-            assert_eq!((touched.refiltered.len(), touched.refreshed.len()), (refiltered, refreshed));
-            assert!(touched.reset.is_empty());
-        };
-        use DefaultPolicy::{Accept, Reject};
-        check(&neighbor(true, Reject), &neighbor(true, Accept), 1, 0);
-        check(&neighbor(true, Reject), &neighbor(false, Reject), 0, 0);
-        check(&neighbor(true, Reject), &neighbor(false, Accept), 1, 0);
-        check(&neighbor(false, Reject), &neighbor(false, Reject), 0, 0);
-        check(&neighbor(false, Reject), &neighbor(false, Accept), 1, 1);
-        check(&neighbor(false, Reject), &neighbor(true, Reject), 0, 1);
-    }
-
-    #[test]
-    fn who_is_touched() {
-        check(|_| {}, "0 0 0 0");
-        check(|n| n.description = "x".into(), "0 0 0 0");
-        check(|n| n.next_hop_self = true, "0 1 0 0");
-        check_in(Asn(2), |n| n.next_hop_self = true, "0 1 0 0");
-        check_in(Asn(2), |n| n.graceful_shutdown = true, "0 1 0 0");
-        check(|n| n.default_policy = Some(DefaultPolicy::Reject), "0 1 0 0");
-        check(|n| n.default_policy = Some(DefaultPolicy::Accept), "0 0 0 0");
-        check_in(Asn(2), |n| n.default_policy = Some(DefaultPolicy::Reject), "0 0 0 0");
-        check(|n| n.import = vec!["unknown".into()], "0 1 0 0");
-        check(|n| n.send_community.large = false, "0 1 0 0");
-        check(|n| n.ipv4_unicast.maximum_prefixes.received = Some(9), "0 0 0 0");
-        check(|n| n.xid.maximum_prefixes.received = Some(9), "0 0 0 0");
-        check(|n| n.xid.next_hop = Some(Xid::of_link_address([2; 6])), "1 0 0 0");
-        check(|n| n.ipv4_unicast.enabled = Some(false), "1 0 0 0");
-        check(|n| n.hold_time = 9, "1 0 0 0");
-        check(|n| n.send_hold_time = Some(600), "0 0 0 0");
-        check(|n| (n.hold_time, n.next_hop_self) = (9, true), "1 0 0 0");
-        check(|n| n.enabled = false, "1 0 0 0");
-        check(|n| n.address = "10.0.0.2".parse().unwrap(), "0 0 1 1");
-    }
-}
+mod tests;

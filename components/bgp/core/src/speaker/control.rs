@@ -3,6 +3,7 @@
 //! Control is one machine however many threads carry routes. It never sees a route: it tells the tables what to do by
 //! [`Order`]s, gives each session that comes up a [`Link`] for whoever carries its octets, and hears what became of it.
 
+use super::aggregation::Aggregation;
 use super::config::{Config, Identity, NeighborConfig};
 use super::handover::SpeakerState;
 use super::limits::PrefixCount;
@@ -15,7 +16,7 @@ use crate::endpoints::Endpoints;
 use crate::event::{ConnectError, Event, PeerEvent};
 use crate::hash::HashSeed;
 use crate::intake::Message;
-use crate::policy::vocabulary;
+use crate::policy::{OriginData, vocabulary};
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, State};
 use crate::shard::{Interest, PeerIndex, Sent};
@@ -87,6 +88,8 @@ pub enum Input {
     RibRestarted,
     /// The RIB says whether it has routes.
     Presence(Vec<(PresenceQuestion, bool)>),
+    /// Another epoch of validated ROA payloads.
+    Origins(Arc<OriginData>),
     /// Selected routes of redistributed origins changed at the RIB.
     Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
@@ -164,6 +167,7 @@ pub struct Control {
     /// The names of the policies for the networks.
     pub(super) network_policy: Vec<String>,
     pub(super) redistributed: RedistributedRoutes,
+    pub(super) aggregation: Aggregation,
     questions4: Questions<Ipv4Prefix>,
     questions6: Questions<Ipv6Prefix>,
     questions_of_xids: Questions<XidPrefix>,
@@ -194,6 +198,7 @@ impl Control {
             originates_defaults: false,
             network_policy: Vec::new(),
             redistributed: RedistributedRoutes::default(),
+            aggregation: Aggregation::default(),
             questions4: Questions::default(),
             questions6: Questions::default(),
             questions_of_xids: Questions::default(),
@@ -232,6 +237,7 @@ impl Control {
         self.originate_networks(out);
         self.originate_defaults(out);
         self.configure_redistribution(config.redistribute, out);
+        self.configure_aggregates(config.aggregates, config.aggregate_policy, out);
     }
 
     fn table_event(&mut self, now: Instant, table: usize, event: TableEvent, out: &mut Outbox<Output>) {
@@ -262,6 +268,9 @@ impl Control {
                 self.backups_at.get_or_insert(now + REST);
             }
             TableEvent::BackupsDue => {}
+            TableEvent::Held(peer, life) => self.peers.hold(now, table, (peer, life), out),
+            TableEvent::AggregatesDue => self.aggregates_due(now),
+            TableEvent::Contributors(contributors) => self.take_contributors(table, contributors, out),
             // Where its session is up again it is another life's.
             TableEvent::GatewayLost(address) => {
                 let is_down = self.established(address).is_none();
@@ -301,6 +310,7 @@ impl Control {
         if self.have_all_announced(now) {
             self.all_announced = true;
             self.look_at = None;
+            self.peers.end_deferral(out);
             out.push(Output::AllAnnounced);
         } else {
             self.look_at = Some(self.all_announced_by());
@@ -335,6 +345,8 @@ impl Control {
             policies: self.peers.bindings.policies.clone(),
             network_policy: self.network_policy.clone(),
             redistribute: self.redistributed.redistribute.clone(),
+            aggregates: self.aggregation.config.clone(),
+            aggregate_policy: self.aggregation.policy.clone(),
         }
     }
 
@@ -431,6 +443,7 @@ impl Machine for Control {
                 self.ask_presence_again(out);
             }
             Input::Presence(answers) => self.presence(answers, out),
+            Input::Origins(data) => out.push(Output::Order(None, Order::SetOrigins(data))),
             Input::Redistributed(changes) => self.redistribute(changes, out),
             Input::Reset(address, text) => {
                 if let Some(&index) = peers.by_address.get(&address)
@@ -452,7 +465,9 @@ impl Machine for Control {
     fn next_deadline(&self) -> Option<Instant> {
         let forgiven = self.lost.values().flatten().min().copied();
         let restart = self.peers.next_restart();
-        let all = [self.peers.next_deadline(), self.look_at, self.backups_at, forgiven, restart];
+        let (backups, aggregates) = (self.backups_at, self.aggregation.ask_at);
+        let release = self.peers.releases.first().map(|(at, ..)| *at);
+        let all = [self.peers.next_deadline(), self.look_at, backups, aggregates, forgiven, restart, release];
         all.into_iter().flatten().min()
     }
 
@@ -467,6 +482,8 @@ impl Machine for Control {
         if self.backups_at.take_if(|at| *at <= now).is_some() {
             out.push(Output::Order(None, Order::AnnounceBackups));
         }
+        self.ask_for_contributors(now, out);
+        self.peers.release(now, out);
     }
 
     fn export(&self) -> SpeakerState {
@@ -491,6 +508,8 @@ mod tests {
     fn router(neighbors: u32) -> (Control, Outbox<Output>) {
         let codes = FamilyCodes::DEFAULT;
         let identity = Identity {
+            started: Instant::ZERO,
+            is_restarted: false,
             local_as: Asn(1),
             router_id: RouterId(1),
             seed: 7,

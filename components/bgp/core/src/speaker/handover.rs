@@ -2,10 +2,14 @@
 
 use super::config::{Config, Identity};
 use super::control::{Control, Output};
+use super::filters::{FilterState, Filters};
 use super::peer::{Carrier, Peer};
 use super::peers::Peers;
 use super::presence::PresenceQuestion;
 use super::redistribution::Redistributed;
+use super::refresh::Refreshes;
+use super::restart::Restart;
+use crate::aggregate::AggregateAttributes;
 use crate::endpoints::Endpoints;
 use crate::family::ByFamily;
 use crate::policy::Policies;
@@ -18,7 +22,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::Instant;
+use sluice_base::{AnyPrefix, Instant};
 use sluice_machine::{Machine, Outbox};
 
 /// What control knows, in a form that outlives it.
@@ -29,6 +33,7 @@ pub struct SpeakerState {
     /// The configuration.
     pub config: Config,
     redistributed: Vec<Redistributed>,
+    aggregates: Vec<(AnyPrefix, AggregateAttributes)>,
     present: Vec<PresenceQuestion>,
     peers: Vec<PeerState>,
     life: SessionEpoch,
@@ -47,6 +52,9 @@ struct PeerState {
     #[serde(default)]
     misses_routes: bool,
     endpoints: Option<Endpoints>,
+    filters: FilterState,
+    restart: Restart,
+    refreshes: Refreshes,
     /// In this session, and in those before.
     read: [ReaderCounters; 2],
     sent: [Sent; 2],
@@ -84,6 +92,7 @@ impl Control {
             identity: peers.identity.clone(),
             config: Config { neighbors: neighbors.collect(), ..self.config() },
             redistributed: self.redistributed.export(),
+            aggregates: self.aggregation.export(),
             present: self.presences.export(),
             peers: states.collect(),
             life: peers.life,
@@ -95,6 +104,9 @@ impl Control {
     pub(super) fn import_state(&mut self, now: Instant, state: SpeakerState, out: &mut Outbox<Output>) {
         (self.started, self.all_announced) = (state.started, state.all_announced);
         self.look_at = (!state.all_announced).then_some(now);
+        if state.all_announced {
+            self.peers.end_deferral(out);
+        }
         self.peers.life = state.life;
         self.peers.bindings.policies = state.config.policies.clone();
         self.import_presence(state.present);
@@ -107,6 +119,7 @@ impl Control {
         }
         self.configure(now, state.config, out);
         self.redistribute(state.redistributed, out);
+        self.import_aggregates(state.aggregates, out);
     }
 }
 
@@ -119,6 +132,9 @@ impl Peer {
             life: self.life,
             end_of_rib: self.end_of_rib,
             misses_routes: self.misses_routes,
+            filters: self.filters.export(),
+            restart: self.restart.clone(),
+            refreshes: self.refreshes.clone(),
             endpoints: self.session.established().and_then(|id| self.endpoints(id)),
             read: [self.read, self.read_before],
             sent: [self.sent, self.sent_before],
@@ -143,26 +159,34 @@ impl Peers {
         self.by_address.insert(address, index);
         [peer.read, peer.read_before] = state.read;
         [peer.sent, peer.sent_before] = state.sent;
+        (peer.restart, peer.refreshes) = (state.restart, state.refreshes);
         let up = state.session.connection().zip(state.session.negotiated().copied()).zip(state.endpoints);
         let mut session_out = Outbox::new();
         peer.session.import(now, state.session, &mut session_out);
         if let (Some(((connection, negotiated), endpoints)), Some(life)) = (up, state.life) {
             peer.opened(connection, endpoints);
+            peer.filters = Filters::resumed(state.filters);
             peer.end_of_rib = state.end_of_rib;
             peer.misses_routes = state.misses_routes;
             peer.last_update = now;
-            let info = peer.info(&negotiated);
+            let info = peer.info(negotiated.router_id);
             let carrier = Carrier { peer: index, life, spread: self.spread, source: self.identity.source };
             if let Some((mut link, import, outlet)) =
                 peer.up(carrier, connection, &negotiated, &mut self.bindings)
             {
                 link.reading.reader.counters = state.read[0];
                 link.writer =
-                    Writer::resumed(index, self.spread.tables(), self.identity.codes, state.sent[0]);
+                    Writer::resumed(index, self.spread.tables(), self.identity.codes, state.sent[0])
+                        .marking(negotiated.enhanced_refresh);
                 out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
                 out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                 out.push(Output::Up(address, connection, Box::new(link)));
             }
+        } else if let Some(router_id) = peer.restart.router_id.filter(|_| !peer.restart.kept.is_empty()) {
+            // The tables take the routes that stay only of peers that they know.
+            let import = self.bindings.import(&peer.config, peer.session.config().local_as);
+            let (info, life) = (peer.info(router_id), self.life);
+            out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
         }
         self.session_outputs(now, index, &mut session_out, out);
     }

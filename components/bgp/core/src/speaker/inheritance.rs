@@ -3,9 +3,12 @@
 //! The configuration has statements as written, without defaults ([`Statements`]). Inheritance joins a neighbor's statements with
 //! the group's, and [`Statements::config`] fills in the defaults at last.
 
+use super::add_path::AddPathStatements;
 use super::config::{FamilyConfig, NeighborConfig};
 use super::default_originate::DefaultOriginate;
+use super::restart::GracefulRestart;
 use super::settings::Direction;
+use crate::local_as::LocalAs;
 use crate::policy::DefaultPolicy;
 use crate::relationship::Relationship;
 use crate::shard::SentCommunities;
@@ -52,6 +55,8 @@ macro_rules! statements {
             #[cfg(feature = "labels")]
             labels: FamilyConfig,
             send_community: SendCommunity,
+            add_path: AddPathStatements,
+            graceful_restart: RestartStatements,
         }
 
         impl Statements {
@@ -66,6 +71,8 @@ macro_rules! statements {
                     #[cfg(feature = "labels")]
                     labels: self.labels.inherit(from.labels),
                     send_community: self.send_community.inherit(from.send_community),
+                    add_path: self.add_path.inherit(from.add_path),
+                    graceful_restart: self.graceful_restart.inherit(from.graceful_restart),
                 }
             }
 
@@ -84,6 +91,8 @@ macro_rules! statements {
                     config.labels = self.labels;
                 }
                 config.send_community = self.send_community.or_all();
+                config.add_path = self.add_path.or_default();
+                config.graceful_restart = self.graceful_restart.or_default();
                 Some(config)
             }
         }
@@ -91,6 +100,7 @@ macro_rules! statements {
 }
 
 statements! {
+    local_as: LocalAs,
     enabled: bool,
     local_address: IpAddr,
     port: u16,
@@ -103,6 +113,10 @@ statements! {
     password: String,
     multihop: u8,
     ttl_security: bool,
+    extended_messages: bool,
+    advertisement_interval: u16,
+    prefix_filter_receive: bool,
+    prefix_filter_send: String,
     next_hop_self: bool,
     route_reflector_client: bool,
     transparent: bool,
@@ -125,6 +139,11 @@ impl Statements {
             Direction::Export => &self.export,
         };
         names.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the name of the prefix list that the neighbor is sent.
+    pub fn prefix_filter_send(&self) -> Option<&str> {
+        self.prefix_filter_send.as_deref()
     }
 
     /// Returns the default route for the neighbor.
@@ -167,6 +186,31 @@ impl SendCommunity {
             standard: self.standard.unwrap_or(all.standard),
             extended: self.extended.unwrap_or(all.extended),
             large: self.large.unwrap_or(all.large),
+        }
+    }
+}
+
+/// The treatment of a neighbor that restarts, as written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct RestartStatements {
+    helper: Option<bool>,
+    stale_time: Option<u16>,
+}
+
+impl RestartStatements {
+    fn inherit(self, from: RestartStatements) -> RestartStatements {
+        RestartStatements {
+            helper: self.helper.or(from.helper),
+            stale_time: self.stale_time.or(from.stale_time),
+        }
+    }
+
+    fn or_default(self) -> GracefulRestart {
+        let default = GracefulRestart::DEFAULT;
+        GracefulRestart {
+            helper: self.helper.unwrap_or(default.helper),
+            stale_time: self.stale_time.unwrap_or(default.stale_time),
         }
     }
 }

@@ -14,22 +14,30 @@
 //! Pressure goes backwards: the driver pulls octets ([`Speaker::fill`]) and route batches ([`Speaker::rib_batch`]) when who
 //! takes them can. Nothing that waits to be pulled grows.
 
+mod add_path;
+mod aggregation;
 mod bindings;
 mod config;
 pub mod control;
 mod default_originate;
+mod filters;
 mod handover;
 mod inheritance;
 mod limits;
 mod neighbors;
+mod pace;
 mod peer;
 mod peers;
 mod presence;
 mod questions;
 mod redistribution;
+mod refresh;
+mod restart;
 mod settings;
 mod view;
 
+pub use add_path::{AddPath, SendPaths};
+pub use aggregation::{AggregateConfig, AggregateView};
 pub use config::{Config, FamilyConfig, Identity, NeighborConfig, Touched};
 pub use control::Control;
 pub use default_originate::DefaultOriginate;
@@ -38,6 +46,7 @@ pub use limits::{LimitAction, MaximumPrefixes, PrefixCount};
 pub use peer::Link;
 pub use presence::{PresenceQuestion, PresenceScope};
 pub use redistribution::{Redistribute, Redistributed, RedistributedRoute};
+pub use restart::GracefulRestart;
 pub use settings::{Scheduling, Settings, SettingsError};
 pub use view::{NeighborView, PrefixCounts, Summary};
 
@@ -46,13 +55,14 @@ use crate::endpoints::Endpoints;
 use crate::event::Event;
 use crate::family::{ByFamily, FamilyIndex};
 use crate::intake::{Intake, Taken};
-pub use crate::policy::DefaultPolicy;
+pub use crate::policy::{DefaultPolicy, OriginData};
 use crate::session::ConnectionId;
 use crate::shard::{Interest, PeerIndex};
 use crate::table::{self, Sharded, Table, TableEvent, TablePart, Tables};
 use crate::writer::Writer;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
@@ -85,6 +95,8 @@ pub enum Input {
     RibRestarted,
     /// The RIB says whether it has routes.
     Presence(Vec<(PresenceQuestion, bool)>),
+    /// Another epoch of validated ROA payloads.
+    Origins(OriginData),
     /// Selected routes of redistributed origins changed at the RIB.
     Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
@@ -323,7 +335,18 @@ impl Speaker {
             self.control.handle(now, sent, &mut self.control_out);
             self.control.handle(now, control::Input::Written(address, connection), &mut self.control_out);
         }
+        self.report_holds(now);
         more
+    }
+
+    /// Tells control of the neighbors that tables hold back.
+    fn report_holds(&mut self, now: Instant) {
+        for (number, table) in self.tables.iter_mut().enumerate() {
+            table.report_holds(&mut self.table_events);
+            for event in self.table_events.drain() {
+                self.control.handle(now, control::Input::Table(number, event), &mut self.control_out);
+            }
+        }
     }
 
     /// Adds about `limit` best routes of a family for the RIB to `batch`, and returns true if there are more. Tables take turns. After a
@@ -414,6 +437,7 @@ impl Machine for Speaker {
                 Do::RibRestarted
             }
             Input::Presence(answers) => Do::Presence(answers),
+            Input::Origins(data) => Do::Origins(Arc::new(data)),
             Input::Redistributed(changes) => Do::Redistributed(changes),
             Input::Reset(address, text) => Do::Reset(address, text),
             Input::Refresh(address) => Do::Refresh(address),

@@ -5,7 +5,7 @@ use super::control::Output;
 use super::peer::{ChangedPolicies, Peer};
 use super::peers::{Peers, event};
 use crate::event::{PeerEvent, WithoutRefresh};
-use crate::family::FamilyIndex;
+use crate::family::{Families, FamilyIndex};
 use crate::policy::Policies;
 use crate::session;
 use crate::shard::PeerIndex;
@@ -44,6 +44,7 @@ impl Peers {
             }
         }
         self.set_policies(out);
+        self.send_all_filters(out);
     }
 
     /// Gives the tables the policies of neighbors whose sessions are up, where the tables know others. Neighbors whose rejected routes
@@ -83,8 +84,8 @@ impl Peers {
         })
     }
 
-    /// The most neighbours: the shards number them in 16 bits, and one number is the router's own.
-    pub const MOST_NEIGHBORS: usize = 65_000;
+    /// The most neighbors: their numbers are below [`PeerIndex::END`], with some to spare for neighbors that are being forgotten.
+    pub const MOST_NEIGHBORS: usize = 49_000;
 
     fn add(&mut self, now: Instant, config: NeighborConfig, out: &mut Outbox<Output>) {
         let address = config.address;
@@ -132,5 +133,6 @@ impl Peers {
 
     fn stop(&mut self, now: Instant, index: PeerIndex, subcode: u8, out: &mut Outbox<Output>) {
         self.drive(now, index, session::Input::Stop { subcode, text: String::new() }, out);
+        self.drop_stale(index, Families::ALL, out);
     }
 }

@@ -2,18 +2,24 @@
 
 use super::bindings::Bindings;
 use super::config::{Identity, NeighborConfig};
+use super::filters::Filters;
 use super::limits::Limits;
+use super::refresh::Refreshes;
+use super::restart::Restart;
 use crate::attributes::ReceiveRules;
 use crate::endpoints::Endpoints;
 use crate::event::WithoutRefresh;
 use crate::family::{ByFamily, Families};
 use crate::intake::Reading;
+use crate::local_as::LocalAs;
 use crate::reader::{Reader, ReaderCounters};
 use crate::session::{ConnectionId, Negotiated, Session};
-use crate::shard::{ExportView, PeerIndex, PeerInfo, Reflection, Sent};
+use crate::shard::{ExportView, OtherAs, PeerIndex, PeerInfo, Reflection, Sent};
 use crate::table::{PeerExport, PeerImport, SessionEpoch, Spread};
+use crate::wire::{MAX_EXTENDED_LEN, MAX_MESSAGE_LEN};
 use crate::writer::Writer;
-use sluice_base::{Duration, Instant, Provenance};
+use alloc::boxed::Box;
+use sluice_base::{Duration, Instant, Provenance, RouterId};
 use smallvec::SmallVec;
 
 /// After this time with nothing but KEEPALIVEs, a neighbor counts as having announced all routes, even without an End-of-RIB marker. Many
@@ -72,6 +78,14 @@ pub(super) struct Peer {
     policies: Option<(PeerImport, PeerExport)>,
     /// True if routes of the session are missing: a changed import policy may accept them, and the neighbor cannot be asked for them.
     pub misses_routes: bool,
+    /// The routes that stay while the neighbor restarts.
+    pub restart: Restart,
+    /// Outbound route filters in both directions.
+    pub filters: Filters,
+    /// Route refreshes in both directions.
+    pub refreshes: Refreshes,
+    /// The export to the neighbor, which begins when this router has all routes: the router restarts (RFC 4724, section 4.1).
+    pub deferred: Option<Box<PeerExport>>,
     /// The neighbor's bounds on prefixes in this session.
     pub limits: Limits,
     /// Counts of messages read and written, in this session and earlier sessions.
@@ -95,6 +109,10 @@ impl Peer {
             connections: SmallVec::new(),
             policies: None,
             misses_routes: false,
+            restart: Restart::default(),
+            refreshes: Refreshes::default(),
+            filters: Filters::default(),
+            deferred: None,
             limits: Limits::default(),
             read: ReaderCounters::default(),
             sent: Sent::default(),
@@ -116,10 +134,11 @@ impl Peer {
         self.connections.iter().find(|(known, _)| *known == id).map(|(_, endpoints)| *endpoints)
     }
 
-    pub fn info(&self, negotiated: &Negotiated) -> PeerInfo {
+    /// Returns the properties of the neighbor that the decision needs.
+    pub fn info(&self, router_id: RouterId) -> PeerInfo {
         let internal = self.session.config().is_internal();
         PeerInfo {
-            router_id: negotiated.router_id,
+            router_id,
             address: self.config.address,
             internal,
             client: internal && self.config.route_reflector_client,
@@ -144,12 +163,17 @@ impl Peer {
         let config = self.session.config();
         let rules = ReceiveRules {
             local_as: config.local_as,
+            presented_as: negotiated.presented_as,
+            prepends_presented_as: self
+                .other_as(negotiated)
+                .is_some_and(|other| other.is_prepended_on_import()),
             router_id: config.router_id,
             cluster_id: self.config.cluster_id.unwrap_or(config.router_id),
             allow_as_in: self.config.allow_as_in,
             peer_as: config.peer_as,
             four_octet_as: negotiated.four_octet_as,
             families: negotiated.families,
+            add_path: negotiated.add_path.receive,
             codes: config.codes,
             local_address: endpoints.local,
             interface: endpoints.interface,
@@ -166,17 +190,26 @@ impl Peer {
             life,
             reader: Reader::new(rules, spread),
             provenance: Provenance::new(source, first),
+            longest_message: if config.extended_messages { MAX_EXTENDED_LEN } else { MAX_MESSAGE_LEN },
         };
-        Some((Link { reading, writer: Writer::new(peer, spread.tables(), config.codes) }, import, outlet))
+        let writer = Writer::new(peer, spread.tables(), config.codes).marking(negotiated.enhanced_refresh);
+        Some((Link { reading, writer }, import, outlet))
     }
 
     /// Returns the time at which the neighbor counts as having announced all routes, if no UPDATE arrives before: at once after End-of-RIB
     /// markers of all families, otherwise after a time of silence. `None` without a session.
     pub fn announced_all_by(&self) -> Option<Instant> {
         let negotiated = self.session.negotiated()?;
-        let is_ended = negotiated.families.iter().all(|family| self.end_of_rib[family]);
+        // Two routers that restart at once would wait for each other.
+        let is_ended =
+            negotiated.is_restarting || negotiated.families.iter().all(|family| self.end_of_rib[family]);
         let quiet = if negotiated.promises_end_of_rib { QUIET_IN_SPITE_OF_PROMISE } else { QUIET };
         Some(if is_ended { Instant::ZERO } else { self.last_update + quiet })
+    }
+
+    /// Returns the AS that the neighbor knows this router by in a session; `None` for the router's AS.
+    fn other_as(&self, negotiated: &Negotiated) -> Option<LocalAs> {
+        self.session.config().other_as.filter(|other| other.number == negotiated.presented_as)
     }
 
     fn outlet(
@@ -193,6 +226,8 @@ impl Peer {
             let view = ExportView {
                 internal,
                 four_octet_as: negotiated.four_octet_as,
+                extended_messages: negotiated.extended_messages,
+                paced: (config.advertisement_interval > 0).then_some(config.address),
                 link_local: next_hops[family].len() == 32,
                 next_hop_self: internal && config.next_hop_self,
                 reflection: internal.then(|| Reflection {
@@ -202,10 +237,15 @@ impl Peer {
                 }),
                 transparent: !internal && config.transparent,
                 overridden_as: config.peer_as_override(self.session.config().local_as),
+                other_as: self
+                    .other_as(negotiated)
+                    .map(|other| OtherAs { number: other.number, hides_router_as: other.hides_router_as() }),
                 relationship: config.relationship.filter(|_| !internal),
                 graceful_shutdown: config.graceful_shutdown,
                 communities: config.send_community,
+                paths: config.add_path.sent().filter(|_| negotiated.add_path.send.has(family)),
                 default_route: bindings.default_route(config, family),
+                wanted: self.filters.of(family),
                 policy: bindings.export(config, self.session.config().local_as, family),
             };
             bindings.view(view)
@@ -216,6 +256,7 @@ impl Peer {
             agreed: negotiated.families,
             families: negotiated.families.and(Families::of(|family| !next_hops[family].is_empty())),
             views,
+            paced: config.advertisement_interval > 0,
             counted: Families::of(|family| config.family(family).maximum_prefixes.is_set()),
             next_hops,
             shared: subnet.map(|subnet| (subnet, config.address)),
@@ -254,6 +295,9 @@ impl Peer {
         (self.read, self.sent) = (ReaderCounters::default(), Sent::default());
         self.end_of_rib = ByFamily::default();
         self.policies = None;
+        self.deferred = None;
+        self.refreshes = Refreshes::default();
+        self.filters = Filters::default();
         self.misses_routes = false;
         self.limits.end_session();
         self.life.take()

@@ -3,15 +3,16 @@
 use super::bindings::Bindings;
 use super::config::{Identity, NeighborConfig};
 use super::control::{Input, Output};
+use super::filters::Filters;
+use super::pace::Releases;
 use super::peer::{Carrier, Peer};
 use crate::event::{Event, PeerEvent};
-use crate::family::FamilyCode;
+use crate::family::Families;
 use crate::intake::Message;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, Received};
 use crate::shard::{PeerIndex, Sent};
 use crate::table::{Order, SessionEpoch, Spread};
-use crate::wire::RouteRefresh;
 use crate::writer::put_end_of_rib;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -38,6 +39,10 @@ pub(super) struct Peers {
     deadlines: BTreeSet<(Instant, PeerIndex)>,
     /// The policies of neighbors.
     pub bindings: Bindings,
+    /// True until all neighbors have announced all their routes.
+    pub defers_export: bool,
+    /// The ends of intervals between advertisements.
+    pub releases: Releases,
     session_out: Outbox<session::Output>,
 }
 
@@ -57,6 +62,8 @@ impl Peers {
             free: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             bindings: Bindings::default(),
+            defers_export: true,
+            releases: Releases::new(),
             session_out: Outbox::new(),
         }
     }
@@ -125,7 +132,7 @@ impl Peers {
             Message::Refresh(refresh) => {
                 let received = session::Input::Received(connection, Received::RouteRefresh);
                 self.drive(now, index, received, out);
-                self.refresh(index, connection, refresh, out);
+                self.refresh(now, index, connection, &refresh, out);
             }
         }
     }
@@ -189,8 +196,9 @@ impl Peers {
 
     /// Something is remarkable about what a neighbour sent.
     pub fn remark(&mut self, address: IpAddr, what: PeerEvent, out: &mut Outbox<Output>) {
-        if let (PeerEvent::EndOfRib(family), Some((_, peer))) = (&what, self.at(address)) {
+        if let (PeerEvent::EndOfRib(family), Some((index, peer))) = (&what, self.at(address)) {
             peer.end_of_rib[*family] = peer.life.is_some();
+            self.drop_stale(index, Families::only(*family), out);
         }
         out.push(event(address, what));
     }
@@ -232,7 +240,8 @@ impl Peers {
                     let life = self.life;
                     let carrier =
                         Carrier { peer: index, life, spread: self.spread, source: self.identity.source };
-                    let info = peer.info(&negotiated);
+                    let info = peer.info(negotiated.router_id);
+                    peer.filters = Filters::begin(now, negotiated.filters_received);
                     let without_policy = peer.config.without_policy(self.identity.local_as);
                     let Some((mut link, import, outlet)) =
                         peer.up(carrier, connection, &negotiated, &mut self.bindings)
@@ -241,9 +250,17 @@ impl Peers {
                     };
                     let untold = negotiated.families.without(outlet.families);
                     link.writer.sent.updates += untold.iter().count() as u64;
+                    let lost = peer.restart.resume(now, peer.config.graceful_restart, &negotiated);
                     out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
-                    out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
+                    if !lost.is_empty() {
+                        out.push(Output::Order(None, Order::DropStale(index, lost)));
+                    }
+                    if let Some(export) = self.opened(index, outlet) {
+                        out.push(Output::Order(None, Order::Open(index, export)));
+                    }
+                    self.note_deadline(index);
                     out.push(Output::Up(address, connection, Box::new(link)));
+                    self.send_filters(index, out);
                     out.push(event(address, PeerEvent::Up));
                     if let Some(without) = self.peer_mut(index).and_then(|peer| peer.without_refresh()) {
                         out.push(event(address, PeerEvent::NoRefresh(without)));
@@ -261,51 +278,20 @@ impl Peers {
                     }
                 }
                 session::Output::Down(reason) => {
+                    let mut kept = Families::default();
                     if let Some(life) = peer.down() {
+                        kept = peer.restart.begin(now, peer.config.graceful_restart, &reason);
                         self.leaving.insert(index, (life, self.spread.tables()));
-                        out.push(Output::Order(None, Order::PeerDown(index, life)));
+                        out.push(Output::Order(None, Order::PeerDown(index, life, kept)));
                     }
                     out.push(event(address, PeerEvent::Down(reason)));
+                    if !kept.is_empty() {
+                        out.push(event(address, PeerEvent::Restarts(kept)));
+                    }
                 }
                 session::Output::Event(what) => out.push(event(address, PeerEvent::Session(what))),
             }
         }
-    }
-
-    /// The peer wants all routes of a family once more (RFC 2918, section 4); of others than agreed on it is ignored.
-    fn refresh(
-        &mut self,
-        index: PeerIndex,
-        connection: ConnectionId,
-        refresh: RouteRefresh,
-        out: &mut Outbox<Output>,
-    ) {
-        let Some(family) = self.identity.codes.family(refresh.afi, refresh.safi) else { return };
-        let up = self.peer_mut(index).and_then(|p| p.session.established());
-        if up == Some(connection) {
-            out.push(Output::Order(None, Order::Refresh(index, family)));
-        }
-    }
-
-    /// Asks a neighbor for all its routes (RFC 2918). Returns false if the neighbor cannot be asked.
-    pub fn ask_for_refresh(&mut self, index: PeerIndex, out: &mut Outbox<Output>) -> bool {
-        let codes = self.identity.codes;
-        let Some(peer) = self.peer_mut(index) else { return false };
-        let (Some(connection), Some(negotiated)) = (peer.session.established(), peer.session.negotiated())
-        else {
-            return false;
-        };
-        if !negotiated.route_refresh {
-            return false;
-        }
-        let families = negotiated.families;
-        let mut octets = Vec::new();
-        for FamilyCode { afi, safi } in families.iter().map(|family| codes.of(family)) {
-            RouteRefresh { afi, safi }.put(&mut octets);
-            peer.session.sent.route_refresh += 1;
-        }
-        out.push(Output::Send(peer.config.address, connection, octets));
-        true
     }
 
     /// A connection came or went.
@@ -355,7 +341,8 @@ impl Peers {
         let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
             return;
         };
-        let next = peer.session.next_deadline();
+        let (restart, refresh, filters) = (peer.restart.until, peer.refreshes.until, peer.filters.until);
+        let next = [peer.session.next_deadline(), restart, refresh, filters].into_iter().flatten().min();
         let known = core::mem::replace(&mut peer.deadline, next);
         if known != next {
             known.map(|at| self.deadlines.remove(&(at, index)));
@@ -382,10 +369,49 @@ impl Peers {
         {
             if let Some(peer) = self.peer_mut(index) {
                 peer.session.on_deadline(now, &mut session_out);
+                if peer.restart.until.is_some_and(|until| until <= now) {
+                    self.end_restart(index, out);
+                }
+                if self
+                    .peer_mut(index)
+                    .is_some_and(|peer| peer.refreshes.until.is_some_and(|until| until <= now))
+                {
+                    self.end_late_refresh(index, out);
+                }
+                if self
+                    .peer_mut(index)
+                    .is_some_and(|peer| peer.filters.until.is_some_and(|until| until <= now))
+                {
+                    self.end_wait_for_filters(index, out);
+                }
             }
             self.session_outputs(now, index, &mut session_out, out);
         }
         self.session_out = session_out;
+    }
+
+    /// Begins to advertise to neighbors that have waited for this router's restart.
+    pub fn end_deferral(&mut self, out: &mut Outbox<Output>) {
+        self.defers_export = false;
+        let all: Vec<PeerIndex> = self.by_address.values().copied().collect();
+        all.into_iter().for_each(|index| self.open_deferred(index, out));
+    }
+
+    /// Removes the routes that stayed while a neighbor restarts: the time for that is over.
+    fn end_restart(&mut self, index: PeerIndex, out: &mut Outbox<Output>) {
+        let Some(peer) = self.peer_mut(index) else { return };
+        let (address, kept) = (peer.config.address, peer.restart.kept);
+        self.drop_stale(index, Families::ALL, out);
+        out.push(event(address, PeerEvent::RestartTookTooLong(kept)));
+    }
+
+    /// Removes routes of earlier sessions of a neighbor, where such routes stayed.
+    pub(super) fn drop_stale(&mut self, index: PeerIndex, families: Families, out: &mut Outbox<Output>) {
+        let ended = self.peer_mut(index).map(|peer| peer.restart.end(families)).unwrap_or_default();
+        if !ended.is_empty() {
+            out.push(Output::Order(None, Order::DropStale(index, ended)));
+            self.note_deadline(index);
+        }
     }
 
     /// The addresses of the configured neighbours, in order.

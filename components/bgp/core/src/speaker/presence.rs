@@ -90,6 +90,8 @@ impl Config {
     fn presence_questions(&self) -> BTreeSet<PresenceQuestion> {
         let of_neighbors = self.neighbors.iter().flat_map(NeighborConfig::policy_names);
         let of_sources = self.redistribute.iter().map(|entry| &entry.policy).chain([&self.network_policy]);
+        let of_aggregates = self.aggregates.iter().map(|aggregate| &aggregate.contributors);
+        let of_sources = of_sources.chain(of_aggregates).chain([&self.aggregate_policy]);
         let facts = of_neighbors.chain(of_sources).flat_map(|names| facts_of(&self.policies, names));
         let networks = self.networks_while_present.iter();
         let networks =
@@ -144,6 +146,7 @@ impl Control {
             self.peers.bindings.facts = facts;
             self.peers.set_policies(out);
             self.bind_sources(out);
+            self.bind_aggregates_again(out);
         }
         self.originate_networks(out);
     }

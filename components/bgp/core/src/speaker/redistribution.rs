@@ -80,6 +80,7 @@ impl RedistributedRoute {
             origin: Origin::Incomplete,
             metric: Some(self.metric.0),
             tags: self.tags.as_slice().iter().map(|tag| tag.0).collect(),
+            aggregate: None,
         }
     }
 
@@ -212,6 +213,8 @@ mod tests {
     fn control() -> Control {
         let codes = FamilyCodes::DEFAULT;
         let identity = Identity {
+            started: Instant::ZERO,
+            is_restarted: false,
             local_as: Asn(1),
             router_id: RouterId(1),
             seed: 7,

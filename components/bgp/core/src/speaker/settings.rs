@@ -1,5 +1,6 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
+use super::aggregation::AggregateConfig;
 use super::config::{Config, Identity, NeighborConfig};
 use super::inheritance::{Group, Neighbor};
 use super::redistribution::Redistribute;
@@ -12,7 +13,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Deserializer};
-use sluice_base::{AnyPrefix, Asn, IpPrefix, PrefixError, RouterId};
+use sluice_base::{AnyPrefix, Asn, Instant, IpPrefix, PrefixError, RouterId};
 use sluice_policy::{NameError, PolicyError};
 
 /// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
@@ -33,6 +34,9 @@ pub struct Settings {
     /// True if all neighbors are notified that announced routes are about to be withdrawn (RFC 8326).
     #[serde(default)]
     graceful_shutdown: bool,
+    /// The restart of this router.
+    #[serde(default)]
+    graceful_restart: RestartOfRouter,
     /// The rules of the decision.
     #[serde(flatten)]
     pub decision: DecisionRules,
@@ -63,10 +67,24 @@ pub struct Settings {
     /// Origins of routes at the RIB that this router originates in BGP.
     #[serde(default)]
     pub redistribute: Vec<Redistribute>,
+    /// Aggregates that this router originates.
+    #[serde(default)]
+    aggregate: Vec<AggregateConfig>,
+    /// The names of the policies for the aggregates.
+    #[serde(default)]
+    aggregate_policy: Vec<String>,
     #[serde(default)]
     group: Vec<Group>,
     #[serde(default)]
     neighbor: Vec<Neighbor>,
+}
+
+/// The statement `graceful-restart` of the router.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct RestartOfRouter {
+    /// The seconds for which neighbors keep this router's routes.
+    restart_time: Option<u16>,
 }
 
 /// The statement `xid-family`.
@@ -108,12 +126,18 @@ pub enum SettingsError {
     NoXidNextHop(IpAddr),
     /// The SendHoldTime of a neighbor is not above its hold time (RFC 9687, section 6), in seconds.
     SendHoldTime(IpAddr, u16),
+    /// The AS that a neighbor knows this router by is the neighbor's own, or the router's.
+    LocalAs(IpAddr, Asn),
     /// A neighbor has no AS, of its own or of its group.
     NoAs(IpAddr),
     /// A neighbor names a group that does not exist; the text names those that do.
     NoGroup(IpAddr, String),
     /// A prefix is to be originated in any case, and under a condition.
     TwoNetworks(IpPrefix),
+    /// A neighbor or a group is to be sent a prefix list that does not exist; the text names those that do.
+    NoList(String, String),
+    /// Two aggregates are of this prefix.
+    TwoAggregates(IpPrefix),
     /// A policy is not valid.
     Policy(PolicyError),
     /// A statement names a policy that does not exist, or that only policies can use: the statement, and the reason.
@@ -163,7 +187,15 @@ impl Display for SettingsError {
                 f,
                 "network-while-present: `{prefix}` is in `network` too, which originates it in any case; delete one of the two"
             ),
+            SettingsError::NoList(owner, reason) => write!(f, "{owner} prefix-filter-send: {reason}"),
+            SettingsError::TwoAggregates(prefix) => {
+                write!(f, "aggregate {prefix}: two statements are about this prefix; delete one of the two")
+            }
             SettingsError::Policy(error) => error.fmt(f),
+            SettingsError::LocalAs(address, asn) => write!(
+                f,
+                "neighbor {address}: local-as number {asn} must be neither this router's AS nor the neighbor's"
+            ),
             SettingsError::NoAs(address) => {
                 write!(f, "neighbor {address}: expected `peer-as` here or in the neighbor's group")
             }
@@ -191,6 +223,11 @@ impl Settings {
         if let Some(twice) = self.network_while_present.iter().find(is_network) {
             return Err(SettingsError::TwoNetworks(*twice));
         }
+        let mut aggregates: Vec<IpPrefix> = self.aggregate.iter().map(|entry| entry.prefix).collect();
+        aggregates.sort_unstable();
+        if let Some([twice, _]) = aggregates.array_windows().find(|[one, other]| one == other) {
+            return Err(SettingsError::TwoAggregates(*twice));
+        }
         self.check_policies()?;
         self.neighbor.iter().try_for_each(|neighbor| {
             self.check_group(neighbor)?;
@@ -202,6 +239,10 @@ impl Settings {
     /// Checks the names of policies in all statements.
     fn check_policies(&self) -> Result<(), SettingsError> {
         self.check_names("network-policy", &self.network_policy)?;
+        self.check_names("aggregate-policy", &self.aggregate_policy)?;
+        for entry in &self.aggregate {
+            self.check_names(&format!("aggregate {} contributors", entry.prefix), &entry.contributors)?;
+        }
         for entry in &self.redistribute {
             self.check_names(&format!("redistribute {} policy", entry.origin), &entry.policy)?;
         }
@@ -213,6 +254,12 @@ impl Settings {
             for direction in [Direction::Import, Direction::Export] {
                 let statement = format!("{owner} {}", direction.name());
                 self.check_names(&statement, statements.policies(direction))?;
+            }
+            if let Some(list) = statements.prefix_filter_send()
+                && !self.policy.source().prefix_list.iter().any(|known| known.name == list)
+            {
+                let names = self.policy.source().prefix_list.iter().map(|known| &*known.name);
+                return Err(SettingsError::NoList(owner, sluice_policy::unknown("prefix-list", list, names)));
             }
             if let Some(originate) = statements.default_originate() {
                 self.check_names(&format!("{owner} default-originate policy"), &originate.policy)?;
@@ -249,6 +296,7 @@ impl Settings {
         let config = statements.config(neighbor.address, neighbor.group.clone())?;
         Some(NeighborConfig {
             graceful_shutdown: self.graceful_shutdown,
+            restart_time: self.graceful_restart.restart_time,
             // Sessions with external neighbors do not end when the cluster changes.
             cluster_id: self
                 .cluster_id
@@ -270,6 +318,7 @@ impl Settings {
             ("route-reflector-client", neighbor.route_reflector_client, false),
             ("transparent", neighbor.transparent, true),
             ("as-override", neighbor.as_override, true),
+            ("local-as", neighbor.local_as.is_some(), true),
             // RFC 9234, section 3.
             ("relationship", neighbor.relationship.is_some(), true),
         ];
@@ -277,6 +326,10 @@ impl Settings {
             if is_set && is_internal == is_for_external {
                 return Err(SettingsError::Side(address, statement, is_for_external));
             }
+        }
+        let other_as = neighbor.local_as.map(|other| other.number);
+        if let Some(asn) = other_as.filter(|asn| [self.local_as, neighbor.peer_as].contains(asn)) {
+            return Err(SettingsError::LocalAs(address, asn));
         }
         if neighbor.families().is_empty() {
             return Err(SettingsError::NoFamily(address));
@@ -290,6 +343,11 @@ impl Settings {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns true if neighbors are told that this router may restart.
+    pub const fn announces_restarts(&self) -> bool {
+        self.graceful_restart.restart_time.is_some()
     }
 
     /// Returns the families on the wire.
@@ -310,6 +368,8 @@ impl Settings {
             source,
             codes: self.codes(),
             decision: self.decision,
+            started: Instant::ZERO,
+            is_restarted: false,
         }
     }
 
@@ -322,6 +382,8 @@ impl Settings {
             policies: self.policy.clone(),
             network_policy: self.network_policy.clone(),
             redistribute: self.redistribute.clone(),
+            aggregates: self.aggregate.clone(),
+            aggregate_policy: self.aggregate_policy.clone(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Views of the router and the neighbors, for operators.
 
+use super::aggregation::AggregateView;
 use super::config::NeighborConfig;
 use super::{Control, Speaker};
 use crate::event::{ConnectError, DownReason, WithoutRefresh};
@@ -194,6 +195,11 @@ impl Speaker {
     /// Returns the view of the router.
     pub fn summary(&self) -> Summary {
         self.control.summary(ByFamily::from_fn(|family| self.tables().view(family)))
+    }
+
+    /// Returns the aggregates, in the order of the configuration.
+    pub fn aggregates(&self) -> Vec<AggregateView> {
+        self.control.aggregates()
     }
 
     /// Returns the addresses of the configured neighbors, in order.

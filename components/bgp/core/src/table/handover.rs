@@ -3,7 +3,7 @@
 use super::{Sharded, Spread, Table};
 use crate::batch::{Batch, Change};
 use crate::family::FamilyIndex;
-use crate::shard::{Fingerprint, PeerIndex, ShardPart};
+use crate::shard::{Fingerprint, PeerIndex, PeerPaths, Restored, ShardPart};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
@@ -62,27 +62,28 @@ fn family<P: Sharded>(tables: &mut [Table], spread: Spread, part: &ShardPart<P>)
             P::shard_mut(table).0.restore_hop(*hop, *resolution);
         }
     }
-    for (peer, paths) in &part.paths {
+    for PeerPaths { peer, place, is_stale, paths, path_ids } in &part.paths {
+        let restored = Restored { place: *place, is_stale: *is_stale };
         let mut batches: Vec<Batch<P>> = tables.iter().map(|_| Batch::default()).collect();
         let unknown = Change::<P>::WITHDRAWN;
         let mut known: Vec<Vec<u32>> = tables.iter().map(|_| alloc::vec![unknown; part.sets.len()]).collect();
-        for (prefix, set) in paths {
+        for (position, (prefix, set)) in paths.iter().enumerate() {
             let number = spread.table(*prefix);
             // A set that is not there is one that was not sent: the fingerprints will differ.
             let Some((hop, view, octets)) = part.sets.get(*set as usize) else { continue };
-            let place = &mut known[number][*set as usize];
-            if *place == unknown {
-                *place = batches[number].add_set(spread.seed(), *hop, |out| {
+            let in_batch = &mut known[number][*set as usize];
+            if *in_batch == unknown {
+                *in_batch = batches[number].add_set(spread.seed(), *hop, |out| {
                     out.extend_from_slice(octets);
                     *view
                 });
             }
-            batches[number].push(*prefix, *place);
+            batches[number].push_path(*prefix, path_ids.get(position).copied(), *in_batch);
         }
         for (table, mut batch) in tables.iter_mut().zip(batches) {
             batch.end_event(Provenance::NONE);
             let (shard, interests) = P::shard_mut(table);
-            shard.apply(PeerIndex(*peer), &batch, interests);
+            shard.restore(PeerIndex(*peer), restored, &batch, interests);
         }
     }
 }

@@ -4,13 +4,18 @@
 //! and routes to the RIB when they ask ([`Table::fill`], [`Table::rib_batch`]). What it has to say on its own is [`TableEvent`]. Who
 //! carries these may be a function call or a channel between threads: a table cannot know the difference.
 
+mod aggregates;
 mod handover;
+mod marks;
+mod pace;
 mod peer_export;
 mod shards;
 mod spread;
 mod view;
 
+pub use aggregates::{AggregateRule, TableContributors};
 pub use handover::{TablePart, fingerprint, import};
+pub use marks::Marks;
 pub use peer_export::PeerExport;
 pub use spread::Spread;
 pub use view::{NextHops, Tables};
@@ -18,7 +23,7 @@ pub use view::{NextHops, Tables};
 use crate::batch::{Batch, Batches};
 use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
-use crate::policy::BoundPolicy;
+use crate::policy::{BoundPolicy, OriginData};
 use crate::shard::{ExportView, Interest, OwnRoute, OwnRouter, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
@@ -26,6 +31,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use pace::Holds;
 use shards::{FamilyShard, Filling, Shards};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, XidPrefix};
@@ -52,10 +58,16 @@ pub enum Order {
     Open(PeerIndex, Box<PeerExport>),
     /// The policies of peers whose sessions are up, from now on: routes with another outcome are decided on again, and advertised.
     SetPolicies(Arc<[PeerPolicies]>),
-    /// The peer is told everything of a family once more.
-    Refresh(PeerIndex, FamilyIndex),
-    /// The session of this number is down.
-    PeerDown(PeerIndex, SessionEpoch),
+    /// The peer is told everything of a family once more. The number is that of the refresh, from 1 on, and grows.
+    Refresh(PeerIndex, FamilyIndex, u32),
+    /// Routes of a peer become stale, and stay until [`Order::DropStale`] unless they are announced again.
+    MarkStale(PeerIndex, FamilyIndex),
+    /// The session of this number is down. Routes of these families stay until [`Order::DropStale`].
+    PeerDown(PeerIndex, SessionEpoch, Families),
+    /// A peer may be told something again in this session: the time between advertisements is over.
+    Release(PeerIndex, SessionEpoch),
+    /// Routes of earlier sessions are removed.
+    DropStale(PeerIndex, Families),
     /// The router originates a prefix, or no longer does.
     Originate(Box<Origination>),
     /// New prefixes of a family and a peer are ignored, or no longer: a bound on prefixes is reached.
@@ -74,6 +86,12 @@ pub enum Order {
     RibRestarted,
     /// The RIB is to be told backups where they changed, if the table is at rest.
     AnnounceBackups,
+    /// These are the aggregates from now on.
+    SetAggregates(Arc<[AggregateRule]>),
+    /// Control is to be told the contributors of aggregates that changed, as soon as all changes are added up.
+    ReportContributors,
+    /// Another epoch of validated ROA payloads.
+    SetOrigins(Arc<OriginData>),
     /// Checking stages go before every PeerOut, or are taken out.
     Check(bool),
 }
@@ -143,6 +161,12 @@ pub enum TableEvent {
     RibReady(FamilyIndex),
     /// There are backups that the RIB has not been told: [`Order::AnnounceBackups`] after a while without many changes.
     BackupsDue,
+    /// Contributors of aggregates changed: [`Order::ReportContributors`] after a while.
+    AggregatesDue,
+    /// The answer to [`Order::ReportContributors`]: the aggregates whose contributors changed since the last answer.
+    Contributors(Vec<TableContributors>),
+    /// A peer whose advertisements are paced was told everything in this session, and is told nothing until [`Order::Release`].
+    Held(PeerIndex, SessionEpoch),
     /// A session is down, and this address of its peer was the next hop of its routes and of no others.
     GatewayLost(IpAddr),
     /// The number of prefixes changed of a peer whose prefixes are counted.
@@ -239,8 +263,8 @@ struct PeerOut {
 pub struct FillResult {
     /// The limit was reached: there may be more.
     pub more: bool,
-    /// Families of which, for the first time, there is nothing more to tell.
-    pub ended: Families,
+    /// Marks behind the octets.
+    pub marks: Marks,
 }
 
 /// A thread's part of the tables.
@@ -253,6 +277,9 @@ pub struct Table {
     /// Peers whose routes are being forgotten, and the last session of each.
     leaving: BTreeMap<PeerIndex, SessionEpoch>,
     rib_offered: ByFamily<bool>,
+    /// True if control waits for the contributors of aggregates.
+    owes_contributors: bool,
+    holds: Holds,
 }
 
 impl Table {
@@ -264,6 +291,8 @@ impl Table {
             seen: ByFamily::default(),
             leaving: BTreeMap::new(),
             rib_offered: ByFamily::default(),
+            owes_contributors: false,
+            holds: Holds::default(),
         }
     }
 
@@ -280,6 +309,7 @@ impl Table {
                     self.peers.resize_with(place + 1, || None);
                 }
                 let (turn, reported) = (FamilyIndex::LAST, ByFamily::default());
+                self.holds.end(peer);
                 self.peers[place] = Some(PeerOut { life, outlet: None, turn, reported });
             }
             Order::Open(peer, outlet) => {
@@ -292,10 +322,19 @@ impl Table {
             }
             Order::SetFull(peer, family, is_full) => self.shards.all_mut()[family].set_full(peer, is_full),
             Order::SetPolicies(policies) => self.set_policies(&policies),
-            Order::Refresh(peer, family) => self.shards.all_mut()[family].refresh(peer, None),
-            Order::PeerDown(peer, life) => {
-                self.each(|_, shard| {
-                    if let Some(address) = shard.peer_down(peer) {
+            Order::Refresh(peer, family, number) => {
+                self.shards.all_mut()[family].refresh(peer, None, number);
+            }
+            Order::Release(peer, life) => self.release(peer, life),
+            Order::MarkStale(peer, family) => self.shards.all_mut()[family].mark_stale(peer),
+            Order::DropStale(peer, families) => self.each(|family, shard| {
+                if families.has(family) {
+                    shard.drop_stale(peer);
+                }
+            }),
+            Order::PeerDown(peer, life, kept) => {
+                self.each(|family, shard| {
+                    if let Some(address) = shard.peer_down(peer, kept.has(family)) {
                         out.push(TableEvent::GatewayLost(address));
                     }
                 });
@@ -322,6 +361,9 @@ impl Table {
                 self.rib_offered = ByFamily::default();
             }
             Order::AnnounceBackups => self.each(|_, shard| shard.announce_backups()),
+            Order::SetAggregates(rules) => self.each(|_, shard| shard.set_aggregates(&rules)),
+            Order::ReportContributors => self.owes_contributors = true,
+            Order::SetOrigins(data) => self.each(|_, shard| shard.set_origins(&data)),
             Order::Check(on) => self.each(|_, shard| shard.check(on)),
         }
         self.tell(out);
@@ -338,6 +380,9 @@ impl Table {
             self.each(|family, shard| {
                 shard.set_import(*peer, import.policies[family].clone(), import.keeps_rejected);
             });
+            if !export.paced {
+                self.holds.end(*peer);
+            }
             let Some(known) = self.peer_mut(*peer) else { continue };
             let before = known.outlet.replace(Box::new(export.clone()));
             let has_other_hops = before.is_none_or(|before| {
@@ -345,7 +390,7 @@ impl Table {
             });
             for (family, view) in export.views.clone().into_pairs() {
                 if has_other_hops {
-                    self.shards.all_mut()[family].refresh(*peer, Some(view));
+                    self.shards.all_mut()[family].refresh(*peer, Some(view), 0);
                 } else {
                     views[family].push((*peer, view));
                 }
@@ -367,6 +412,9 @@ impl Table {
     }
 
     fn set_outlet(&mut self, peer: PeerIndex, outlet: Box<PeerExport>) {
+        if !outlet.paced {
+            self.holds.end(peer);
+        }
         if let Some(known) = self.peer_mut(peer) {
             known.outlet = Some(outlet);
         }
@@ -433,6 +481,9 @@ impl Table {
     /// Returns true if [`Table::fill`] has anything for `peer`.
     #[inline]
     pub fn has_output(&self, peer: PeerIndex) -> bool {
+        if self.holds.has(peer) {
+            return false;
+        }
         let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref);
         known.and_then(|p| p.outlet.as_ref()).is_some_and(|outlet| {
             let mut shards = self.shards.all().into_pairs();
@@ -444,6 +495,9 @@ impl Table {
     pub fn with_output(&self, out: &mut Vec<PeerIndex>) {
         out.clear();
         self.shards.all().into_values().for_each(|shard| shard.with_output(out));
+        if !self.holds.is_empty() {
+            out.retain(|peer| !self.holds.has(*peer));
+        }
         out.sort_unstable();
         out.dedup();
     }
@@ -451,10 +505,14 @@ impl Table {
     /// Appends UPDATEs for `peer` to `out` until it is about `end` octets long. Families take turns.
     pub fn fill(&mut self, peer: PeerIndex, end: usize, out: &mut Vec<u8>, sent: &mut Sent) -> FillResult {
         let mut portion = FillResult::default();
-        let Table { shards, peers, .. } = self;
+        if self.holds.has(peer) {
+            return portion;
+        }
+        let before = out.len();
+        let Table { shards, peers, holds, .. } = self;
         let known = peers.get_mut(usize::from(peer.0)).and_then(Option::as_mut);
         let Some(PeerOut { outlet: Some(export), turn, .. }) = known else { return portion };
-        let mut filling = Filling { export, end, out, sent, ended: &mut portion.ended };
+        let mut filling = Filling { export, end, out, sent, marks: &mut portion.marks };
         for _ in FamilyIndex::all() {
             *turn = turn.next();
             let is_full = export.families.has(*turn) && shards.all_mut()[*turn].fill(peer, &mut filling);
@@ -462,6 +520,9 @@ impl Table {
                 portion.more = true;
                 break;
             }
+        }
+        if export.paced && !portion.more && out.len() > before {
+            holds.begin(peer);
         }
         portion
     }
@@ -499,6 +560,7 @@ impl Table {
         if is_due {
             out.push(TableEvent::BackupsDue);
         }
+        self.tell_of_aggregates(out);
     }
 
     /// Passes on what the shards ask of the RIB.

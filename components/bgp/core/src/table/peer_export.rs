@@ -17,6 +17,8 @@ pub struct PeerExport {
     pub families: Families,
     /// Families of which the peer's prefixes are counted and reported.
     pub counted: Families,
+    /// True if the peer is told nothing for a time after it was told everything.
+    pub paced: bool,
     /// The octets of the router's own next hop, by family.
     pub next_hops: ByFamily<OwnNextHop>,
     /// The subnet that the router shares with the peer, and the peer's address: there the peer reaches the next hops of other external

@@ -3,13 +3,15 @@
 //! A family's code works on its own keys. [`FamilyShard`] is the part that a table needs without knowing them: one call a batch,
 //! a buffer or a slice, never one a route.
 
-use super::{Origination, PeerExport, Sharded, TableEvent, TablePart};
+use super::{
+    AggregateRule, Marks, Origination, PeerExport, Sharded, TableContributors, TableEvent, TablePart,
+};
 use crate::batch::Batches;
-use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
+use crate::family::{ByFamily, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
-use crate::policy::BoundPolicy;
+use crate::policy::{BoundPolicy, OriginData};
+use crate::shard::{Aggregate, OwnRouter, Shard, ShardView};
 use crate::shard::{ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent};
-use crate::shard::{OwnRouter, Shard, ShardView};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -30,19 +32,21 @@ pub(super) struct Filling<'a> {
     pub end: usize,
     pub out: &'a mut Vec<u8>,
     pub sent: &'a mut Sent,
-    /// Families of which, for the first time, there is nothing more to tell.
-    pub ended: &'a mut Families,
+    /// Marks behind the octets.
+    pub marks: &'a mut Marks,
 }
 
 /// A family's shard, whatever its keys are. The methods are those of [`Shard`].
 pub(super) trait FamilyShard {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo);
-    fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr>;
+    fn peer_down(&mut self, peer: PeerIndex, keeps: bool) -> Option<IpAddr>;
+    fn drop_stale(&mut self, peer: PeerIndex);
     fn set_full(&mut self, peer: PeerIndex, is_full: bool);
     fn set_source(&mut self, source: PeerIndex, name: Arc<str>);
     fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>, keeps_rejected: bool);
     fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>);
-    fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>);
+    fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>, number: u32);
+    fn mark_stale(&mut self, peer: PeerIndex);
     fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]);
     /// Takes the family's part of what was read.
     fn apply(&mut self, peer: PeerIndex, batches: &Batches);
@@ -53,6 +57,13 @@ pub(super) trait FamilyShard {
     fn rib_restarted(&mut self);
     fn take_backup_news(&mut self) -> bool;
     fn announce_backups(&mut self);
+    /// Sets the aggregates of the family.
+    fn set_aggregates(&mut self, rules: &[AggregateRule]);
+    fn take_aggregate_news(&mut self) -> bool;
+    fn is_summed_up(&self) -> bool;
+    /// Adds the contributors of the family's aggregates that changed.
+    fn take_contributors(&mut self, all: &mut Vec<TableContributors>);
+    fn set_origins(&mut self, data: &OriginData);
     fn check(&mut self, on: bool);
     fn has_work(&self) -> bool;
     fn run_slice(&mut self, budget: Budget) -> Progress;
@@ -79,8 +90,11 @@ impl<P: Sharded> FamilyShard for Part<P> {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
         self.shard.peer_up(peer, info);
     }
-    fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr> {
-        self.shard.peer_down(peer)
+    fn peer_down(&mut self, peer: PeerIndex, keeps: bool) -> Option<IpAddr> {
+        self.shard.peer_down(peer, keeps)
+    }
+    fn drop_stale(&mut self, peer: PeerIndex) {
+        self.shard.drop_stale(peer);
     }
     fn set_full(&mut self, peer: PeerIndex, is_full: bool) {
         self.shard.set_full(peer, is_full);
@@ -94,8 +108,11 @@ impl<P: Sharded> FamilyShard for Part<P> {
     fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
         self.shard.join(peer, view);
     }
-    fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>) {
-        self.shard.refresh(peer, view);
+    fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>, number: u32) {
+        self.shard.refresh(peer, view, number);
+    }
+    fn mark_stale(&mut self, peer: PeerIndex) {
+        self.shard.mark_stale(peer);
     }
     fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]) {
         self.shard.set_views(views);
@@ -127,6 +144,31 @@ impl<P: Sharded> FamilyShard for Part<P> {
     fn announce_backups(&mut self) {
         self.shard.announce_backups();
     }
+    fn set_aggregates(&mut self, rules: &[AggregateRule]) {
+        let aggregate = |rule: &AggregateRule| {
+            Some(Aggregate {
+                prefix: rule.prefix.to::<P>()?,
+                summary_only: rule.summary_only,
+                as_set: rule.as_set,
+                policy: rule.policies[P::INDEX].clone(),
+            })
+        };
+        self.shard.set_aggregates(rules.iter().filter_map(aggregate).collect());
+    }
+    #[inline]
+    fn take_aggregate_news(&mut self) -> bool {
+        self.shard.take_aggregate_news()
+    }
+    fn is_summed_up(&self) -> bool {
+        self.shard.is_summed_up()
+    }
+    fn take_contributors(&mut self, all: &mut Vec<TableContributors>) {
+        let own = self.shard.take_contributors().into_iter();
+        all.extend(own.map(|(prefix, contributors)| (AnyPrefix::of(prefix), contributors)));
+    }
+    fn set_origins(&mut self, data: &OriginData) {
+        self.shard.set_origins(data);
+    }
     fn check(&mut self, on: bool) {
         self.shard.check(on);
     }
@@ -148,7 +190,13 @@ impl<P: Sharded> FamilyShard for Part<P> {
             match self.shard.fill(peer, &hop, filling.end, filling.out, filling.sent) {
                 Filled::Full => return true,
                 Filled::Dry => return false,
-                Filled::EndOfRib => filling.ended.insert(P::INDEX),
+                Filled::EndOfRib => filling.marks.ended.insert(P::INDEX),
+                // The mark comes before what follows.
+                Filled::BeginOfRefresh(number) => {
+                    filling.marks.begun[P::INDEX] = number;
+                    return true;
+                }
+                Filled::EndOfRefresh(number) => filling.marks.refreshed[P::INDEX] = number,
             }
         }
     }

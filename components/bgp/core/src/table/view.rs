@@ -5,7 +5,8 @@ use crate::batch::DropCause;
 use crate::family::FamilyIndex;
 use crate::shard::rules::Announced;
 use crate::shard::{
-    ExportVerdict, GroupView, NotSent, PeerIndex, PolicyHits, Resolution, RouteView, ShardView,
+    ExportVerdict, GroupView, NotSent, PeerIndex, PolicyHits, Resolution, RevalidationProgress, RouteView,
+    ShardView,
 };
 use crate::wire::multiprotocol::NextHop;
 use alloc::collections::BTreeMap;
@@ -130,6 +131,13 @@ impl<'t> Tables<'t> {
     /// The number of prefixes of a family and of `peer` that import policy rejects.
     pub fn rejected<P: Sharded>(self, peer: PeerIndex) -> u32 {
         self.shards::<P>().map(|s| s.rejected(peer)).sum()
+    }
+
+    /// Returns the work of walks after epochs of validated ROA payloads so far.
+    pub fn revalidation<P: Sharded>(self) -> RevalidationProgress {
+        let mut sum = RevalidationProgress::default();
+        self.shards::<P>().for_each(|shard| sum += shard.revalidation_progress());
+        sum
     }
 
     /// The number of prefixes of a family that `peer` was told; see [`crate::shard::Shard::advertised`].

@@ -1,5 +1,6 @@
 //! Capabilities (RFC 5492) of an OPEN message.
 
+use super::orf::{self, FilterFamily};
 use super::{SAFI_UNICAST, WireError};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,12 @@ pub enum Capability {
     },
     /// Answers ROUTE-REFRESH (RFC 2918).
     RouteRefresh,
+    /// Takes messages of up to 65,535 octets (RFC 8654).
+    ExtendedMessage,
+    /// Marks the beginning and the end of a route refresh (RFC 7313).
+    EnhancedRefresh,
+    /// Outbound route filters by address prefix (RFC 5291, section 5).
+    RouteFilter(Vec<FilterFamily>),
     /// AS numbers of 4 octets; this is the sender's (RFC 6793, section 3).
     FourOctetAs(Asn),
     /// The sender's role (RFC 9234, section 4.1).
@@ -31,6 +38,8 @@ pub enum Capability {
         /// Families whose forwarding state the sender can preserve over a restart.
         families: Vec<RestartFamily>,
     },
+    /// Several paths of a prefix (ADD-PATH, RFC 7911, section 4).
+    AddPath(Vec<PathsFamily>),
     /// Any other, or a known one with a value that it cannot have: kept as it came.
     Other {
         /// The capability code.
@@ -51,17 +60,62 @@ pub struct RestartFamily {
     pub flags: u8,
 }
 
+impl RestartFamily {
+    /// Flag: the sender preserved its forwarding state over its last restart.
+    pub const FORWARDING: u8 = 0x80;
+}
+
+/// A family in the ADD-PATH capability, and the directions in which the sender can have several paths of a prefix.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct PathsFamily {
+    /// Address family identifier.
+    pub afi: u16,
+    /// Subsequent address family identifier.
+    pub safi: u8,
+    /// The sender can receive several paths.
+    pub receive: bool,
+    /// The sender can send several paths.
+    pub send: bool,
+}
+
+impl PathsFamily {
+    /// Reads a family. `None` for a Send/Receive field that no sender may use: the capability counts as not understood.
+    fn decode(octets: [u8; 4]) -> Option<Self> {
+        let [a, b, safi, mode] = octets;
+        (1..=3).contains(&mode).then_some(PathsFamily {
+            afi: u16::from_be_bytes([a, b]),
+            safi,
+            receive: mode & 1 != 0,
+            send: mode & 2 != 0,
+        })
+    }
+
+    fn put(self, out: &mut Vec<u8>) {
+        let [a, b] = self.afi.to_be_bytes();
+        out.extend_from_slice(&[a, b, self.safi, u8::from(self.receive) | u8::from(self.send) << 1]);
+    }
+}
+
 const MULTIPROTOCOL: u8 = 1;
 const ROUTE_REFRESH: u8 = 2;
+const ROUTE_FILTER: u8 = 3;
+const EXTENDED_MESSAGE: u8 = 6;
 const ROLE: u8 = 9;
+const ENHANCED_REFRESH: u8 = 70;
 const GRACEFUL_RESTART: u8 = 64;
 const FOUR_OCTET_AS: u8 = 65;
+const ADD_PATH: u8 = 69;
 /// The part of the graceful restart capability's first 2 octets that is the restart time.
 const RESTART_TIME: u16 = 0x0fff;
-/// Families that fit in the value of a graceful restart capability.
-const MOST_RESTART_FAMILIES: usize = 63;
+/// Families that fit in the value of a graceful restart capability, and of an ADD-PATH capability.
+const MOST_FAMILIES: usize = 63;
+/// Families that fit in the value of a capability for route filters.
+const MOST_FILTER_FAMILIES: usize = 36;
 
 impl Capability {
+    /// Flag of graceful restart: the sender restarts (RFC 4724, section 3).
+    pub const RESTARTING: u8 = 0x8;
+
     /// Returns the capability of unicast routes of `afi`.
     pub const fn unicast(afi: u16) -> Self {
         Capability::Multiprotocol { afi, safi: SAFI_UNICAST }
@@ -72,9 +126,13 @@ impl Capability {
         match self {
             Capability::Multiprotocol { .. } => MULTIPROTOCOL,
             Capability::RouteRefresh => ROUTE_REFRESH,
+            Capability::ExtendedMessage => EXTENDED_MESSAGE,
+            Capability::RouteFilter(_) => ROUTE_FILTER,
+            Capability::EnhancedRefresh => ENHANCED_REFRESH,
             Capability::FourOctetAs(_) => FOUR_OCTET_AS,
             Capability::Role(_) => ROLE,
             Capability::GracefulRestart { .. } => GRACEFUL_RESTART,
+            Capability::AddPath(_) => ADD_PATH,
             Capability::Other { code, .. } => *code,
         }
     }
@@ -88,11 +146,22 @@ impl Capability {
                 Capability::Multiprotocol { afi: u16::from_be_bytes([a, b]), safi }
             }
             (ROUTE_REFRESH, []) => Capability::RouteRefresh,
+            (EXTENDED_MESSAGE, []) => Capability::ExtendedMessage,
+            (ROUTE_FILTER, value) => match orf::decode_capability(value) {
+                // What could not be written again stays as it came.
+                Some(families) if families.len() <= MOST_FILTER_FAMILIES => Capability::RouteFilter(families),
+                _ => Capability::Other { code, value: value.to_vec() },
+            },
+            (ENHANCED_REFRESH, []) => Capability::EnhancedRefresh,
             (ROLE, &[role]) => Capability::Role(role),
             (GRACEFUL_RESTART, &[a, b, ref families @ ..]) if families.len() % 4 == 0 => {
                 graceful_restart(u16::from_be_bytes([a, b]), families)
             }
             (FOUR_OCTET_AS, &[a, b, c, d]) => Capability::FourOctetAs(Asn(u32::from_be_bytes([a, b, c, d]))),
+            (ADD_PATH, families) => {
+                let other = || Capability::Other { code, value: families.to_vec() };
+                paths_families(families).map_or_else(other, Capability::AddPath)
+            }
             _ => Capability::Other { code, value: value.to_vec() },
         })
     }
@@ -105,9 +174,17 @@ impl Capability {
                 out.extend_from_slice(&[MULTIPROTOCOL, 4, a, b, 0, *safi]);
             }
             Capability::RouteRefresh => out.extend_from_slice(&[ROUTE_REFRESH, 0]),
+            Capability::ExtendedMessage => out.extend_from_slice(&[EXTENDED_MESSAGE, 0]),
+            Capability::RouteFilter(families) => {
+                let mut value = Vec::new();
+                orf::put_capability(&families[..families.len().min(MOST_FILTER_FAMILIES)], &mut value);
+                out.extend_from_slice(&[ROUTE_FILTER, value.len() as u8]);
+                out.append(&mut value);
+            }
+            Capability::EnhancedRefresh => out.extend_from_slice(&[ENHANCED_REFRESH, 0]),
             Capability::Role(role) => out.extend_from_slice(&[ROLE, 1, *role]),
             Capability::GracefulRestart { flags, restart_time, families } => {
-                let families = &families[..families.len().min(MOST_RESTART_FAMILIES)];
+                let families = &families[..families.len().min(MOST_FAMILIES)];
                 out.extend_from_slice(&[GRACEFUL_RESTART, 2 + 4 * families.len() as u8]);
                 let first = u16::from(*flags) << 12 | restart_time & RESTART_TIME;
                 out.extend_from_slice(&first.to_be_bytes());
@@ -120,6 +197,11 @@ impl Capability {
                 out.extend_from_slice(&[FOUR_OCTET_AS, 4]);
                 out.extend_from_slice(&asn.0.to_be_bytes());
             }
+            Capability::AddPath(families) => {
+                let families = &families[..families.len().min(MOST_FAMILIES)];
+                out.extend_from_slice(&[ADD_PATH, 4 * families.len() as u8]);
+                families.iter().for_each(|family| family.put(out));
+            }
             Capability::Other { code, value } => {
                 let value = &value[..value.len().min(u8::MAX.into())];
                 out.extend_from_slice(&[*code, value.len() as u8]);
@@ -127,6 +209,13 @@ impl Capability {
             }
         }
     }
+}
+
+/// Reads an ADD-PATH capability: 4 octets a family, of one family at least. `None` for any other value.
+fn paths_families(octets: &[u8]) -> Option<Vec<PathsFamily>> {
+    let (families, rest) = octets.as_chunks::<4>();
+    let is_whole = rest.is_empty() && !families.is_empty();
+    families.iter().map(|octets| PathsFamily::decode(*octets)).collect::<Option<_>>().filter(|_| is_whole)
 }
 
 /// Reads a graceful restart capability: flags and restart time, then 4 octets a family.

@@ -7,6 +7,8 @@ use core::fmt;
 pub const HEADER_LEN: usize = 19;
 /// Octets of the longest message, header included.
 pub const MAX_MESSAGE_LEN: usize = 4096;
+/// Octets of the longest message to and from a peer with the capability for extended messages (RFC 8654), OPEN and KEEPALIVE apart.
+pub const MAX_EXTENDED_LEN: usize = 65_535;
 
 const MARKER: [u8; 16] = [0xff; 16];
 
@@ -27,12 +29,12 @@ pub enum MessageType {
 }
 
 impl MessageType {
-    /// The shortest and longest whole message of this type.
-    const fn lengths(self) -> (usize, usize) {
+    /// The shortest and longest whole message of this type, where others than OPEN and KEEPALIVE may have `longest` octets.
+    const fn lengths(self, longest: usize) -> (usize, usize) {
         match self {
             MessageType::Open => (29, MAX_MESSAGE_LEN),
-            MessageType::Update | MessageType::RouteRefresh => (23, MAX_MESSAGE_LEN),
-            MessageType::Notification => (21, MAX_MESSAGE_LEN),
+            MessageType::Update | MessageType::RouteRefresh => (23, longest),
+            MessageType::Notification => (21, longest),
             MessageType::Keepalive => (HEADER_LEN, HEADER_LEN),
         }
     }
@@ -97,6 +99,12 @@ impl core::error::Error for HeaderError {}
 /// The first message of `stream`; `None` if it is not all there yet. A wrong header shows as soon as it is complete.
 #[inline]
 pub fn frame(stream: &[u8]) -> Result<Option<Frame<'_>>, HeaderError> {
+    frame_within(stream, MAX_MESSAGE_LEN)
+}
+
+/// The first message of a stream whose messages may have `longest` octets; see [`frame`].
+#[inline]
+pub fn frame_within(stream: &[u8], longest: usize) -> Result<Option<Frame<'_>>, HeaderError> {
     let Some((header, rest)) = stream.split_first_chunk::<HEADER_LEN>() else {
         return Ok(None);
     };
@@ -105,11 +113,11 @@ pub fn frame(stream: &[u8]) -> Result<Option<Frame<'_>>, HeaderError> {
     }
     let len = u16::from_be_bytes([header[16], header[17]]);
     let bad_length = HeaderError::BadLength(len);
-    if usize::from(len) < HEADER_LEN || usize::from(len) > MAX_MESSAGE_LEN {
+    if usize::from(len) < HEADER_LEN || usize::from(len) > longest {
         return Err(bad_length);
     }
     let kind = MessageType::from_code(header[18]).ok_or(HeaderError::BadType(header[18]))?;
-    let (shortest, longest) = kind.lengths();
+    let (shortest, longest) = kind.lengths(longest);
     if !(shortest..=longest).contains(&usize::from(len)) {
         return Err(bad_length);
     }
@@ -127,10 +135,10 @@ pub fn start(out: &mut Vec<u8>, kind: MessageType) -> usize {
 /// Completes the message that was started at `at`.
 ///
 /// # Panics
-/// If the message is longer than [`MAX_MESSAGE_LEN`]: whoever writes one counts.
+/// If the message is longer than [`MAX_EXTENDED_LEN`]: whoever writes one counts.
 pub fn finish(out: &mut [u8], at: usize) {
     let len = out.len() - at;
-    assert!(len <= MAX_MESSAGE_LEN, "a message of {len} octets was written");
+    assert!(len <= MAX_EXTENDED_LEN, "a message of {len} octets was written");
     out[at + 16..at + 18].copy_from_slice(&(len as u16).to_be_bytes());
 }
 
@@ -169,5 +177,13 @@ mod tests {
         }
         check(&header(19, 6), Err(HeaderError::BadType(6)));
         check(&header(23, 2), Ok(None));
+        // Extended messages, but for OPEN and KEEPALIVE.
+        let extended =
+            |len, kind| frame_within(&header(len, kind), MAX_EXTENDED_LEN).map(|frame| frame.is_some());
+        assert_eq!(extended(u16::MAX, 2), Ok(false));
+        assert_eq!(extended(4097, 3), Ok(false));
+        for (len, kind) in [(4097, 1), (20, 4), (18, 2)] {
+            assert_eq!(extended(len, kind), Err(HeaderError::BadLength(len)));
+        }
     }
 }

@@ -13,13 +13,14 @@ pub mod multiprotocol;
 pub mod nlri;
 pub mod notification;
 pub mod open;
+pub mod orf;
 pub mod route_refresh;
 pub mod update;
 
-pub use capability::Capability;
+pub use capability::{Capability, PathsFamily, RestartFamily};
 pub use error::{Expected, WireError};
-pub use header::{Frame, HEADER_LEN, HeaderError, MAX_MESSAGE_LEN, MessageType};
-pub use nlri::{FamilyKey, Nlri};
+pub use header::{Frame, HEADER_LEN, HeaderError, MAX_EXTENDED_LEN, MAX_MESSAGE_LEN, MessageType};
+pub use nlri::{FamilyKey, Nlri, PATH_ID_LEN};
 pub use notification::Notification;
 pub use open::Open;
 pub use route_refresh::RouteRefresh;

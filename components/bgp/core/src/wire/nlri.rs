@@ -136,9 +136,44 @@ impl<'a, P: FamilyKey> Nlri<'a, P> {
         Nlri { rest: field, offset, family: PhantomData }
     }
 
-    fn fail(&mut self, expected: Expected) -> Option<Result<P, WireError>> {
+    /// Reads a path identifier before each prefix (RFC 7911, section 3).
+    pub const fn with_path_ids(self) -> PathNlri<'a, P> {
+        PathNlri(self)
+    }
+
+    fn fail<T>(&mut self, expected: Expected) -> Option<Result<T, WireError>> {
         self.rest = &[];
         Some(Err(WireError { offset: self.offset, expected }))
+    }
+}
+
+/// The prefixes of a field, each behind its path identifier (RFC 7911, section 3); ends at the first wrong one.
+#[derive(Clone, Debug)]
+pub struct PathNlri<'a, P>(Nlri<'a, P>);
+
+/// Octets of a path identifier.
+pub const PATH_ID_LEN: usize = 4;
+
+impl<P: FamilyKey> Iterator for PathNlri<'_, P> {
+    type Item = Result<(u32, P), WireError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let nlri = &mut self.0;
+        if nlri.rest.is_empty() {
+            return None;
+        }
+        let Some((id, rest)) = nlri.rest.split_first_chunk::<PATH_ID_LEN>() else {
+            let left = nlri.rest.len();
+            return nlri.fail(Expected::Octets { needed: PATH_ID_LEN, left });
+        };
+        nlri.rest = rest;
+        nlri.offset += PATH_ID_LEN;
+        if rest.is_empty() {
+            return nlri.fail(Expected::Octets { needed: 1, left: 0 });
+        }
+        let id = u32::from_be_bytes(*id);
+        nlri.next().map(|prefix| prefix.map(|prefix| (id, prefix)))
     }
 }
 
@@ -233,6 +268,29 @@ mod tests {
         assert_eq!(of(&[16, 10]), Err(short));
         assert_eq!(of(&[8, 10]), Ok(vec!["10.0.0.0/8".parse().unwrap()]));
         assert_eq!(of(&[7, 0xff]), Ok(vec!["254.0.0.0/7".parse().unwrap()]));
+    }
+
+    #[test]
+    fn path_identifiers_stand_before_prefixes() {
+        let of =
+            |octets: &[u8]| Nlri::<Ipv4Prefix>::new(octets, 7).with_path_ids().collect::<Result<Vec<_>, _>>();
+        let octets = [0, 0, 0, 1, 8, 10, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 1, 8, 10];
+        let prefix = |text: &str| text.parse::<Ipv4Prefix>().unwrap();
+        let expected =
+            vec![(1, prefix("10.0.0.0/8")), (u32::MAX, prefix("0.0.0.0/0")), (1, prefix("10.0.0.0/8"))];
+        assert_eq!(of(&octets), Ok(expected));
+        assert_eq!(of(&[]), Ok(vec![]));
+        for cut in 1..octets.len() {
+            let whole = [6, 11].contains(&cut);
+            assert_eq!(of(&octets[..cut]).is_ok(), whole, "{cut}");
+        }
+        let missing = WireError { offset: 7, expected: Expected::Octets { needed: 4, left: 2 } };
+        assert_eq!(of(&[8, 10]), Err(missing));
+        let only_id = WireError { offset: 11, expected: Expected::Octets { needed: 1, left: 0 } };
+        assert_eq!(of(&[0, 0, 0, 1]), Err(only_id));
+        // Prefixes without identifiers: the first octets are taken for one.
+        let long = WireError { offset: 11, expected: Expected::PrefixLength(168) };
+        assert_eq!(of(&[24, 192, 0, 2, 168]), Err(long));
     }
 
     #[test]

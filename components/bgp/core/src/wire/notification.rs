@@ -54,6 +54,12 @@ pub mod update {
     pub const NETWORK: u8 = 10;
 }
 
+/// Subcodes of ROUTE-REFRESH Message Error (RFC 7313, section 5).
+pub mod refresh {
+    /// Invalid Message Length.
+    pub const LENGTH: u8 = 1;
+}
+
 /// Subcodes of Finite State Machine Error (RFC 6608).
 pub mod fsm {
     /// Unexpected message in OpenSent.
@@ -129,6 +135,11 @@ impl Notification {
     /// Returns true if it says that the version was wrong (event NotifMsgVerErr).
     pub const fn is_version_error(&self) -> bool {
         self.code == code::OPEN && self.subcode == open::VERSION
+    }
+
+    /// Returns true if it says that the AS of the OPEN was not the configured one (RFC 4271, section 6.2).
+    pub const fn is_bad_peer_as(&self) -> bool {
+        self.code == code::OPEN && self.subcode == open::PEER_AS
     }
 
     /// Reads a message body.

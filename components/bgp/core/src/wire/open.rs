@@ -119,7 +119,7 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::capability::RestartFamily;
+    use crate::wire::capability::{PathsFamily, RestartFamily};
     use crate::wire::{AFI_IPV4, AFI_IPV6, header};
     use alloc::vec;
 
@@ -140,6 +140,10 @@ mod tests {
                     restart_time: 4095,
                     families: vec![RestartFamily { afi: AFI_IPV6, safi: 1, flags: 0x80 }],
                 },
+                Capability::AddPath(vec![
+                    PathsFamily { afi: AFI_IPV4, safi: 1, receive: true, send: false },
+                    PathsFamily { afi: AFI_IPV6, safi: 1, receive: true, send: true },
+                ]),
                 Capability::Other { code: 71, value: vec![1, 2, 3] },
             ],
         }
@@ -178,7 +182,10 @@ mod tests {
 
     #[test]
     fn a_known_capability_with_a_wrong_length_is_kept_as_it_came() {
-        for (code, value) in [(65, vec![9]), (64, vec![0]), (64, vec![0, 0, 0, 1, 1])] {
+        let paths =
+            [vec![], vec![0, 1, 1], vec![0, 1, 1, 0], vec![0, 1, 1, 3, 0, 2, 1, 4], vec![0, 1, 1, 3, 0]];
+        let others = [(65, vec![9]), (64, vec![0]), (64, vec![0, 0, 0, 1, 1])];
+        for (code, value) in paths.into_iter().map(|value| (69, value)).chain(others) {
             let len = value.len() as u8;
             let mut body = vec![4, 0, 1, 0, 90, 10, 0, 0, 1, 4 + len, 2, 2 + len, code, len];
             body.extend_from_slice(&value);

@@ -1,4 +1,4 @@
-//! ROUTE-REFRESH (RFC 2918, section 3).
+//! ROUTE-REFRESH (RFC 2918, section 3; RFC 7313, section 3.2).
 
 use super::WireError;
 use super::header::{MessageType, finish, start};
@@ -6,29 +6,48 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_wire::Cursor;
 
-/// A request for all routes of a family.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// Values of [`RouteRefresh::subtype`].
+pub mod subtype {
+    /// A request for all routes of the family.
+    pub const REQUEST: u8 = 0;
+    /// The sender begins to announce all its routes of the family again (BoRR).
+    pub const BEGIN: u8 = 1;
+    /// The sender has announced all its routes of the family again (EoRR).
+    pub const END: u8 = 2;
+}
+
+/// A request for all routes of a family, or a mark in the stream of these routes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RouteRefresh {
     /// Address family identifier.
     pub afi: u16,
     /// Subsequent address family identifier.
     pub safi: u8,
+    /// The message subtype; has no meaning between speakers without the capability for enhanced route refresh.
+    pub subtype: u8,
+    /// The octets behind the family: outbound route filters (RFC 5291).
+    pub rest: Vec<u8>,
 }
 
 impl RouteRefresh {
-    /// Reads a message body; what follows the family (RFC 5291) is ignored.
+    /// Makes a message of a subtype without filters.
+    pub const fn new(afi: u16, safi: u8, subtype: u8) -> Self {
+        RouteRefresh { afi, safi, subtype, rest: Vec::new() }
+    }
+
+    /// Reads a message body.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut c = Cursor::new(body);
-        let afi = c.u16()?;
-        c.u8()?;
-        Ok(RouteRefresh { afi, safi: c.u8()? })
+        let (afi, subtype, safi) = (c.u16()?, c.u8()?, c.u8()?);
+        Ok(RouteRefresh { afi, safi, subtype, rest: c.rest().to_vec() })
     }
 
     /// Appends the message.
     pub fn put(&self, out: &mut Vec<u8>) {
         let at = start(out, MessageType::RouteRefresh);
         let [a, b] = self.afi.to_be_bytes();
-        out.extend_from_slice(&[a, b, 0, self.safi]);
+        out.extend_from_slice(&[a, b, self.subtype, self.safi]);
+        out.extend_from_slice(&self.rest);
         finish(out, at);
     }
 }
@@ -40,10 +59,12 @@ mod tests {
 
     #[test]
     fn comes_back() {
-        let refresh = RouteRefresh { afi: 2, safi: 1 };
-        let mut out = Vec::new();
-        refresh.put(&mut out);
-        assert_eq!(RouteRefresh::decode(header::frame(&out).unwrap().unwrap().body), Ok(refresh));
+        for rest in [&[][..], &[1, 64, 0, 1, 0x80]] {
+            let refresh = RouteRefresh { rest: rest.to_vec(), ..RouteRefresh::new(2, 1, subtype::END) };
+            let mut out = Vec::new();
+            refresh.put(&mut out);
+            assert_eq!(RouteRefresh::decode(header::frame(&out).unwrap().unwrap().body), Ok(refresh));
+        }
         assert!(RouteRefresh::decode(&[0, 1, 0]).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Net, Route, ScriptedPeer};
 use sluice_base::Xid;
+use sluice_bgp::wire::as_path::{Segments, Width};
 use sluice_bgp::wire::attribute::{Attributes, code};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
 use sluice_bgp::wire::{AFI_IPV6, Nlri, Update};
@@ -12,10 +13,17 @@ pub(super) fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     peer.updates += 1;
     let update = Update::decode(body).unwrap();
     let mut route = Route { origin: 255, ..Route::new(vec![], IpAddr::from([0; 4])) };
-    let mut announced: Vec<P> = vec![];
-    let mut withdrawn: Vec<P> = vec![];
-    let nlri = |field, out: &mut Vec<P>| {
-        out.extend(Nlri::<P>::new(field, 0).collect::<Result<Vec<P>, _>>().expect("good prefixes"));
+    let mut announced: Vec<(P, u32)> = vec![];
+    let mut withdrawn: Vec<(P, u32)> = vec![];
+    let several = peer.several;
+    // In a session without path identifiers all are 0.
+    let nlri = |field, out: &mut Vec<(P, u32)>| {
+        let nlri = Nlri::<P>::new(field, 0);
+        if several {
+            out.extend(nlri.with_path_ids().map(|path| path.expect("a good path")).map(|(id, p)| (p, id)));
+        } else {
+            out.extend(nlri.map(|prefix| (prefix.expect("a good prefix"), 0)));
+        }
     };
     nlri(update.withdrawn, &mut withdrawn);
     nlri(update.nlri, &mut announced);
@@ -25,12 +33,12 @@ pub(super) fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     for (position, attribute) in Attributes::new(update.attributes, 0).enumerate() {
         let attribute = attribute.expect("good attributes");
         let number = |v: &[u8]| v.iter().fold(0, |n, octet| n << 8 | u32::from(*octet));
-        let width = if peer.four_octet_as { 4 } else { 2 };
+        let width = if peer.four_octet_as { Width::Four } else { Width::Two };
         match attribute.code {
             code::ORIGIN => route.origin = attribute.value[0],
             code::AS_PATH => {
-                let asns = attribute.value.get(2..).unwrap_or_default();
-                route.path = asns.chunks(width).map(number).collect();
+                let segments = Segments::new(attribute.value, width, 0).map(|segment| segment.unwrap());
+                route.path = segments.flat_map(|segment| segment.asns()).map(|asn| asn.0).collect();
             }
             code::NEXT_HOP => route.next_hop = <[u8; 4]>::try_from(attribute.value).unwrap().into(),
             code::MULTI_EXIT_DISC => route.med = Some(number(attribute.value)),
@@ -78,14 +86,15 @@ pub(super) fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
         }
     }
     peer.end_of_rib |= is_marker;
-    for prefix in withdrawn {
-        assert!(
-            peer.told.remove(&prefix).is_some(),
-            "{} was told to withdraw unknown {prefix}",
-            peer.address
-        );
+    for (prefix, id) in withdrawn {
+        let told = if several { peer.told_paths.remove(&(prefix, id)) } else { peer.told.remove(&prefix) };
+        assert!(told.is_some(), "{} was told to withdraw unknown {prefix} {id}", peer.address);
     }
-    for prefix in announced {
-        peer.told.insert(prefix, route.clone());
+    for (prefix, id) in announced {
+        if several {
+            peer.told_paths.insert((prefix, id), route.clone());
+        } else {
+            peer.told.insert(prefix, route.clone());
+        }
     }
 }

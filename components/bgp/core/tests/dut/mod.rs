@@ -4,14 +4,15 @@ mod hearing;
 #[cfg(feature = "labels")]
 mod labels;
 mod net;
+pub mod oracle;
 mod policy;
-mod route;
+pub mod route;
+mod saying;
 
 use hearing::hear_update;
 pub use net::{Net, xid_of};
 pub use policy::{TestPolicy, policies};
-use route::withdrawal;
-pub use route::{Route, announcement};
+pub use route::Route;
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
@@ -25,9 +26,10 @@ use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{
-    Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, PresenceQuestion, Speaker,
+    AddPath, Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, PresenceQuestion, SendPaths,
+    Speaker,
 };
-use sluice_bgp::wire::{Capability, FamilyKey, MessageType, Open, header};
+use sluice_bgp::wire::{Capability, FamilyKey, MAX_EXTENDED_LEN, MessageType, Open, PathsFamily, header};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -58,10 +60,16 @@ pub struct ScriptedPeer<P> {
     /// The router's requests for all routes that it has not answered.
     pub asked: usize,
     pub connection: Option<ConnectionId>,
+    /// True if it is sent all paths of a prefix, and may send two (RFC 7911).
+    pub several: bool,
     /// What it announced in this session and not withdrew.
     pub announced: BTreeMap<P, Route>,
+    /// The second paths that it announced in this session and not withdrew.
+    pub further: BTreeMap<P, Route>,
     /// What it was told and not taken back.
     pub told: BTreeMap<P, Route>,
+    /// The paths that it was told and not taken back, by path identifier, if it is sent several.
+    pub told_paths: BTreeMap<(P, u32), Route>,
     pub end_of_rib: bool,
     /// Families whose End-of-RIB marker it was sent.
     pub ended: [bool; 2],
@@ -76,6 +84,11 @@ pub struct ScriptedPeer<P> {
 impl<P> ScriptedPeer<P> {
     pub fn internal(&self) -> bool {
         self.asn == LOCAL_AS
+    }
+
+    /// The path identifier of its first or second path of a prefix.
+    pub fn path_id(&self, is_further: bool) -> Option<u32> {
+        self.several.then_some(if is_further { u32::MAX } else { 7 })
     }
 }
 
@@ -105,11 +118,17 @@ pub struct Dut<P: Net> {
     pub events: Vec<Event>,
     /// What the RIB was told: next hop, metric, distance.
     pub rib: BTreeMap<P, (IpAddr, u32, u8)>,
+    /// The next hops and weights of routes that the RIB was told with several. `rib` has the lowest of these next hops.
+    pub rib_groups: BTreeMap<P, Vec<(IpAddr, u8)>>,
+    /// What the RIB was told to drop packets for: the distance.
+    pub rib_discards: BTreeMap<P, u8>,
     /// The interfaces of next hops that the RIB was told with one.
     pub rib_interfaces: BTreeMap<P, InterfaceIndex>,
     questions: VecDeque<HopAddr<P>>,
     registered: BTreeSet<P::Hop>,
     pub rib_ready: bool,
+    /// The number of changes that the RIB was told.
+    rib_updates: usize,
     /// The questions to the RIB about the presence of routes.
     pub asked: BTreeSet<PresenceQuestion>,
     /// Families that peers are configured with.
@@ -132,6 +151,8 @@ pub fn identity(tables: u16) -> Identity {
         source: 1,
         codes: FamilyCodes::DEFAULT,
         decision: Default::default(),
+        started: Instant::ZERO,
+        is_restarted: false,
     }
 }
 
@@ -157,8 +178,11 @@ impl<P: Net> Dut<P> {
             keep_rejected: true,
             asked: 0,
             connection: None,
+            several: false,
             announced: BTreeMap::new(),
+            further: BTreeMap::new(),
             told: BTreeMap::new(),
+            told_paths: BTreeMap::new(),
             end_of_rib: false,
             ended: [false; 2],
             messages: vec![],
@@ -176,10 +200,13 @@ impl<P: Net> Dut<P> {
             interface: None,
             events: vec![],
             rib: BTreeMap::new(),
+            rib_groups: BTreeMap::new(),
+            rib_discards: BTreeMap::new(),
             rib_interfaces: BTreeMap::new(),
             questions: VecDeque::new(),
             registered: BTreeSet::new(),
             rib_ready: false,
+            rib_updates: 0,
             asked: BTreeSet::new(),
             families: P::families(),
             parameter: 0,
@@ -203,6 +230,11 @@ impl<P: Net> Dut<P> {
                 import: p.import.names(),
                 export: p.export.names(),
                 keep_rejected: p.keep_rejected,
+                add_path: AddPath {
+                    receive: p.several,
+                    send: p.several.then_some(SendPaths::All),
+                    paths: None,
+                },
                 ..NeighborConfig::new(p.address, Asn(p.asn))
             };
             config.offer(self.families);
@@ -226,6 +258,18 @@ impl<P: Net> Dut<P> {
     pub fn input(&mut self, input: Input) {
         self.speaker.handle(self.now, input, &mut self.out);
         self.outputs();
+    }
+
+    /// Puts another process with the same state in the router's place.
+    pub fn hand_over(&mut self) {
+        let state = self.speaker.export();
+        let mut after = Speaker::starting_at(state.control.identity.clone(), self.now);
+        self.registered.clear();
+        self.questions.clear();
+        after.import(self.now, state, &mut self.out);
+        self.speaker = after;
+        self.outputs();
+        self.settle();
     }
 
     fn outputs(&mut self) {
@@ -265,6 +309,8 @@ impl<P: Net> Dut<P> {
                 }
                 Output::RibReady(_) => self.rib_ready = true,
                 Output::Event(event) => self.events.push(event),
+                // A hint for the RIB, which has other ways to learn it.
+                Output::GatewayUsable(..) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -278,7 +324,9 @@ impl<P: Net> Dut<P> {
         let peer = &mut self.peers[peer];
         peer.connection = None;
         peer.announced.clear();
+        peer.further.clear();
         peer.told.clear();
+        peer.told_paths.clear();
         peer.end_of_rib = false;
         peer.transmit = false;
         peer.asked = 0;
@@ -322,6 +370,10 @@ impl<P: Net> Dut<P> {
         if self.peers[peer].four_octet_as {
             capabilities.push(Capability::FourOctetAs(Asn(self.peers[peer].asn)));
         }
+        if self.peers[peer].several {
+            let family = PathsFamily { afi: P::AFI, safi: P::SAFI, receive: true, send: true };
+            capabilities.push(Capability::AddPath(vec![family]));
+        }
         capabilities.extend(more);
         self.up_speaking(peer, capabilities);
     }
@@ -329,6 +381,11 @@ impl<P: Net> Dut<P> {
     /// A peer with these capabilities alone connects and the session comes up.
     pub fn up_speaking(&mut self, peer: usize, capabilities: Vec<Capability>) {
         self.wait_for(peer, State::Active);
+        self.connect(peer, capabilities);
+    }
+
+    /// A peer with these capabilities connects, whatever the state of its session, and the session comes up.
+    pub fn connect(&mut self, peer: usize, capabilities: Vec<Capability>) {
         let connection = ConnectionId { direction: Direction::Incoming, number: self.next_connection };
         self.next_connection += 1;
         self.peers[peer].connection = Some(connection);
@@ -380,35 +437,6 @@ impl<P: Net> Dut<P> {
         let address = self.peers[peer].address;
         self.speaker.receive(self.now, address, connection, octets, &mut self.out);
         self.outputs();
-    }
-
-    pub fn announce(&mut self, peer: usize, prefixes: &[P], route: &Route) {
-        for prefix in prefixes {
-            self.peers[peer].announced.insert(*prefix, route.clone());
-        }
-        for chunk in prefixes.chunks(prefixes_of_a_message(prefixes)) {
-            self.say(peer, &announcement(chunk, route));
-        }
-    }
-
-    pub fn withdraw(&mut self, peer: usize, prefixes: &[P]) {
-        for prefix in prefixes {
-            self.peers[peer].announced.remove(prefix);
-        }
-        for chunk in prefixes.chunks(prefixes_of_a_message(prefixes)) {
-            self.say(peer, &withdrawal(chunk));
-        }
-    }
-
-    /// A peer answers the router's requests for all routes (RFC 2918); `false` if there are none.
-    pub fn answer_refresh(&mut self, peer: usize) -> bool {
-        if std::mem::take(&mut self.peers[peer].asked) == 0 {
-            return false;
-        }
-        for (prefix, route) in self.peers[peer].announced.clone() {
-            self.say(peer, &announcement(&[prefix], &route));
-        }
-        true
     }
 
     /// The RIB answers its oldest question; `false` if there is none.
@@ -463,23 +491,62 @@ impl<P: Net> Dut<P> {
         }
         let mut batch = RouteBatch::default();
         self.rib_ready = P::rib_batch(&mut self.speaker, limit, &mut batch);
+        self.rib_updates += batch.updates.len();
         for update in batch.updates {
             match update.action {
                 RouteAction::Set(set) => {
                     let set = &batch.sets[set as usize];
+                    self.rib_discards.remove(&update.prefix);
+                    self.rib_groups.remove(&update.prefix);
+                    let distance = set.distance.unwrap().0;
+                    if set.forwarding == Forwarding::Discard {
+                        self.rib.remove(&update.prefix);
+                        self.rib_discards.insert(update.prefix, distance);
+                        continue;
+                    }
                     let BaseHop { gateway, interface, .. } = set.forwarding.next_hops()[0];
                     let hop = P::host_of(gateway.unwrap());
+                    let primary = set.forwarding.next_hops().iter().filter(|hop| !hop.is_backup);
+                    let group: Vec<(IpAddr, u8)> =
+                        primary.map(|hop| (P::host_of(hop.gateway.unwrap()), hop.weight)).collect();
+                    if group.len() > 1 {
+                        self.rib_groups.insert(update.prefix, group);
+                    }
                     self.rib_interfaces.remove(&update.prefix);
                     self.rib_interfaces.extend(interface.map(|interface| (update.prefix, interface)));
-                    let distance = set.distance.unwrap().0;
                     self.rib.insert(update.prefix, (hop, set.metric.0, distance));
                 }
                 RouteAction::Delete => {
-                    assert!(self.rib.remove(&update.prefix).is_some(), "delete of unknown {}", update.prefix);
+                    self.rib_groups.remove(&update.prefix);
+                    let was_discarded = self.rib_discards.remove(&update.prefix).is_some();
+                    let is_known = self.rib.remove(&update.prefix).is_some() || was_discarded;
+                    assert!(is_known, "delete of unknown {}", update.prefix);
                 }
             }
         }
         self.rib_ready
+    }
+
+    /// Returns the number of changes that the RIB was told so far.
+    pub fn updates_of_rib(&self) -> usize {
+        self.rib_updates
+    }
+
+    /// Returns the numbers of prefixes announced and withdrawn to the second and the third peer so far.
+    pub fn sent(&self) -> [(u64, u64); 2] {
+        [1, 2].map(|peer| {
+            let view = self.speaker.neighbor(self.peers[peer].address).unwrap();
+            (view.writer.announced, view.writer.withdrawn)
+        })
+    }
+
+    /// Gives the router an input; returns the numbers of prefixes announced and withdrawn to the second and the third peer since.
+    pub fn news(&mut self, input: Input) -> [(u64, u64); 2] {
+        let before = self.sent();
+        self.input(input);
+        self.settle();
+        let after = self.sent();
+        [0, 1].map(|n| (after[n].0 - before[n].0, after[n].1 - before[n].1))
     }
 
     /// All that can happen without time passing happens.
@@ -502,7 +569,9 @@ impl<P: Net> Dut<P> {
     /// A peer hears octets: whole messages.
     fn hear(&mut self, peer: usize, mut octets: &[u8]) {
         while !octets.is_empty() {
-            let frame = header::frame(octets).expect("a good header").expect("a whole message");
+            let frame = header::frame_within(octets, MAX_EXTENDED_LEN)
+                .expect("a good header")
+                .expect("a whole message");
             let (message, rest) = octets.split_at(frame.len());
             octets = rest;
             self.peers[peer].wire.push(message.to_vec());

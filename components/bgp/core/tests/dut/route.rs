@@ -7,7 +7,7 @@ use sluice_bgp::wire::{MessageType, header};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// A route as a test says it, or as a peer was told it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Route {
     pub path: Vec<u32>,
     pub origin: u8,
@@ -91,10 +91,23 @@ pub fn update(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
+/// Prefixes, each behind a path identifier if there is one.
+fn put_nlri<P: Net>(prefixes: &[P], path_id: Option<u32>) -> Vec<u8> {
+    let mut nlri = vec![];
+    for prefix in prefixes {
+        nlri.extend(path_id.iter().flat_map(|id| id.to_be_bytes()));
+        prefix.put(&mut nlri);
+    }
+    nlri
+}
+
 pub fn announcement<P: Net>(prefixes: &[P], route: &Route) -> Vec<u8> {
+    path_announcement(prefixes, None, route)
+}
+
+pub fn path_announcement<P: Net>(prefixes: &[P], path_id: Option<u32>, route: &Route) -> Vec<u8> {
     update(|out| {
-        let mut nlri = vec![];
-        prefixes.iter().for_each(|p| p.put(&mut nlri));
+        let mut nlri = put_nlri(prefixes, path_id);
         let mut attributes = vec![];
         if !P::HAS_OWN_FIELDS {
             let hop: Address = P::hop_addr(route.next_hop).into();
@@ -115,10 +128,9 @@ pub fn announcement<P: Net>(prefixes: &[P], route: &Route) -> Vec<u8> {
     })
 }
 
-pub fn withdrawal<P: Net>(prefixes: &[P]) -> Vec<u8> {
+pub fn withdrawal<P: Net>(prefixes: &[P], path_id: Option<u32>) -> Vec<u8> {
     update(|out| {
-        let mut nlri = vec![];
-        prefixes.iter().for_each(|p| p.put(&mut nlri));
+        let nlri = put_nlri(prefixes, path_id);
         if !P::HAS_OWN_FIELDS {
             let mut attributes = vec![];
             put_header(&mut attributes, 0x80, code::MP_UNREACH_NLRI, 3 + nlri.len());

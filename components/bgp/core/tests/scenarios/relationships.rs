@@ -3,7 +3,9 @@
 use super::SECOND;
 use super::world::World;
 use sluice_base::AnyPrefix;
-use sluice_bgp::relationship::Relationship::{self, Customer, Peer, Provider};
+use sluice_bgp::relationship::Relationship::{
+    self, Customer, Peer, Provider, RouteServer, RouteServerClient,
+};
 use sluice_bgp::session::State;
 use std::net::IpAddr;
 
@@ -15,6 +17,8 @@ fn relate(world: &mut World, link: u8, a: usize, b: usize, relationship: Option<
         Customer => Provider,
         Peer => Peer,
         Provider => Customer,
+        RouteServer => RouteServerClient,
+        RouteServerClient => RouteServer,
     });
     for (router, relationship) in [(a, relationship), (b, reverse)] {
         world.routers[router].config.neighbors.last_mut().unwrap().relationship = relationship;

@@ -72,6 +72,8 @@ impl World {
     pub fn new(routers: &[(u32, &[&str])]) -> Self {
         let routers = routers.iter().enumerate().map(|(n, (asn, addresses))| {
             let identity = Identity {
+                started: Instant::ZERO,
+                is_restarted: false,
                 local_as: Asn(*asn),
                 router_id: RouterId(n as u32 + 1),
                 seed: n as u64 + 1,

@@ -233,7 +233,7 @@ impl TableTask {
     fn open(&mut self, letter: TableMessage) {
         match letter {
             TableMessage::Order(order) => {
-                if let Order::PeerDown(peer, _) = order {
+                if let Order::PeerDown(peer, ..) = order {
                     self.writers.retain(|(other, _)| *other != peer);
                 }
                 self.table.order(order, &mut self.out);
@@ -252,7 +252,10 @@ impl TableTask {
             }
             // What there is to say is looked for after every letter.
             TableMessage::Room | TableMessage::Halt => {}
-            TableMessage::Rest => self.resting = true,
+            TableMessage::Rest => {
+                self.table.release_all();
+                self.resting = true;
+            }
             TableMessage::GoOn => self.resting = false,
             TableMessage::Ask(question) => question(&mut self.table),
             TableMessage::Settle(waiting) => self.settling.push(waiting),
@@ -279,8 +282,8 @@ impl TableTask {
                 piece.octets.clear();
                 // What is filled in ends with the message that reaches the limit.
                 piece.octets.reserve_exact(PIECE + MAX_MESSAGE_LEN);
-                piece.ended = table.fill(*peer, PIECE, &mut piece.octets, &mut piece.sent).ended;
-                if piece.octets.is_empty() && piece.ended.is_empty() && piece.sent == Sent::default() {
+                piece.marks = table.fill(*peer, PIECE, &mut piece.octets, &mut piece.sent).marks;
+                if piece.octets.is_empty() && piece.marks.is_empty() && piece.sent == Sent::default() {
                     self.space = piece.octets;
                     outgoing.give_credit(number, Vec::new());
                     break;
@@ -304,6 +307,7 @@ impl TableTask {
     /// Says what there is to say.
     fn tell(&mut self) {
         self.tell_neighbors();
+        self.table.report_holds(&mut self.out);
         for told in self.out.drain() {
             // The RIB's pull is answered anyway.
             if !matches!(told, TableEvent::RibReady(_)) {

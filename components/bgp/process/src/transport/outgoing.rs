@@ -9,8 +9,8 @@ use crate::tables::table::PIECE;
 use crate::transport::reader::Reported;
 use crate::transport::writer::WriterMessage;
 use sluice_base::Instant;
-use sluice_bgp::family::Families;
 use sluice_bgp::shard::Sent;
+use sluice_bgp::table::Marks;
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_bgp::writer::Writer as UpdateStream;
 use sluice_process::clock;
@@ -34,8 +34,8 @@ pub struct Chunk {
     pub octets: Vec<u8>,
     /// The contents of the messages.
     pub sent: Sent,
-    /// Families of which the table has told all its routes with this.
-    pub ended: Families,
+    /// Marks behind the messages.
+    pub marks: Marks,
 }
 
 /// The age of the octets that wait for a connection: the time since they began to wait, or since the socket last took some of them. Control
@@ -235,7 +235,7 @@ impl SendQueue {
     /// Makes a piece part of the session's stream; `false` if that is over.
     fn join(&self, session: &mut Option<UpdateStream>, piece: &mut Chunk) -> bool {
         let Some(joiner) = session else { return false };
-        joiner.ended(piece.ended, &mut piece.octets);
+        joiner.mark(&piece.marks, &mut piece.octets);
         joiner.sent += piece.sent;
         let so_far = joiner.sent;
         self.sent.change(|sent| *sent = Some((clock::now(), so_far)));

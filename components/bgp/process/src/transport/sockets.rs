@@ -2,14 +2,13 @@
 
 use crate::ffi;
 use sluice_bgp::speaker::NeighborConfig;
-use sluice_process::Frame;
-use sluice_process::descriptor;
+use sluice_process::{Frame, descriptor, tcp};
 use sluice_xrl::idl::fea::v1 as fea;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 
 /// BGP's port (RFC 4271, section 8).
 const PORT: u16 = 179;
@@ -32,11 +31,6 @@ impl Sockets {
         Sockets { client: fea::SocketsClient::new(&frame.router, "fea"), run_dir: frame.run_dir.clone() }
     }
 
-    async fn fetch(&self, reply: fea::OpenReply) -> io::Result<(u64, OwnedFd)> {
-        let descriptor = descriptor::fetch(&self.run_dir, &reply.token).await?;
-        Ok((reply.socket, descriptor))
-    }
-
     /// A connection to a neighbour.
     pub async fn connect(&self, neighbor: &NeighborConfig, internal: bool) -> io::Result<TcpStream> {
         let options = fea::SocketOptions {
@@ -53,17 +47,8 @@ impl Sockets {
             md5_password: neighbor.password.clone().unwrap_or_default(),
         };
         let reply = self.client.open_tcp(request).await.map_err(refused)?;
-        let (socket, descriptor) = self.fetch(reply).await?;
-        // The descriptor is ours now; the FEA needs its own no longer.
-        let closed = self.client.close_socket(fea::CloseSocketRequest { socket });
-        let stream = std::net::TcpStream::from(descriptor);
-        stream.set_nonblocking(true)?;
         let remote = SocketAddr::new(neighbor.address, neighbor.port);
-        let connected = TcpSocket::from_std_stream(stream).connect(remote).await;
-        let _ = closed.await;
-        let stream = connected?;
-        stream.set_nodelay(true)?;
-        Ok(stream)
+        tcp::connect(&self.client, &self.run_dir, &reply, remote).await
     }
 
     /// Listens for neighbours of one family; the number is the FEA's for [`Sockets::set_password`].
@@ -77,10 +62,7 @@ impl Sockets {
             backlog: 128,
         };
         let reply = self.client.open_tcp_listener(request).await.map_err(refused)?;
-        let (socket, descriptor) = self.fetch(reply).await?;
-        let listener = std::net::TcpListener::from(descriptor);
-        listener.set_nonblocking(true)?;
-        Ok((socket, TcpListener::from_std(listener)?))
+        Ok((reply.socket, tcp::listener(&self.run_dir, &reply).await?))
     }
 
     /// Has the FEA know a listener that an earlier life of the FEA opened, and returns the FEA's number for it.

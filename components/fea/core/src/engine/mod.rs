@@ -3,10 +3,13 @@
 //! An engine has capabilities ([`Capability`]): unicast forwarding (`unicast`), and the host's interfaces and switches. Each
 //! operation needs one of them. An [`EngineSet`] drives several engines as one.
 
+mod mending;
 mod scope;
 mod set;
 mod unicast;
 
+pub use mending::{EngineDigests, Mended, Objects, RoutePart};
+pub(crate) use mending::{of_group, of_member, of_route};
 pub use scope::{AuthorityRoutes, Scope};
 pub use set::{Beside, BesideId, EngineSet, ReplayStep, Stage};
 pub use unicast::{
@@ -19,7 +22,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, Provenance, TableId};
+use sluice_base::{DigestKey, Family, InterfaceAddress, InterfaceIndex, IpPrefix, Provenance, TableId};
 
 /// A kind of work that an engine can do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -294,6 +297,24 @@ pub trait Engine {
 
     /// Informs an engine that joined beside an authority: the authority's objects have been replayed to the engine.
     fn replayed(&mut self) {}
+
+    /// Begins to keep digests by this key. Called before the engine has an object.
+    fn keep_digests(&mut self, _key: DigestKey) {}
+
+    /// Returns the digests of the engine's objects; `None` if the engine keeps none.
+    fn digests(&self) -> Option<EngineDigests> {
+        None
+    }
+
+    /// Makes the engine's routes those of `part` in the range of `part`. Returns what differed.
+    fn mend_routes(&mut self, _part: &RoutePart) -> Mended {
+        Mended::default()
+    }
+
+    /// Removes members and groups that are not among `wanted`. Returns what was surplus.
+    fn mend_objects(&mut self, _wanted: &Objects) -> Mended {
+        Mended::default()
+    }
 
     /// Returns the set, if the engine is a set of engines.
     fn as_set(&mut self) -> Option<&mut EngineSet> {

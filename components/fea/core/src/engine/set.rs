@@ -1,11 +1,15 @@
 //! Several engines, driven as one.
 
-use super::{Capability, Engine, EngineOp, Notice, Refusal, RefusalKind, Refused, RouteReader, Scope};
+use super::{
+    Capability, Engine, EngineDigests, EngineOp, Mended, Notice, Objects, Refusal, RefusalKind, Refused,
+    RoutePart, RouteReader, Scope,
+};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+use sluice_base::{Digest, DigestKey};
 
 /// A set of engines. One engine is the *authority*: it has every capability that the core uses, and its refusals, notices and routes
 /// are the set's. Engines *beside* the authority get each operation that they have the capability for, after the authority has
@@ -77,6 +81,12 @@ pub enum ReplayStep {
     Apply(EngineOp),
     /// The replay enters a stage.
     Enter(Stage),
+    /// An engine that has had the whole replay gets the right routes of a range.
+    Mend(RoutePart),
+    /// Such an engine keeps no objects but these.
+    Keep(Objects),
+    /// Nothing is left to mend.
+    Mended,
 }
 
 /// An engine beside the authority.
@@ -90,12 +100,30 @@ pub struct Beside {
     first: Option<(EngineOp, Refusal)>,
     ops: Vec<EngineOp>,
     refusals: Vec<Refused>,
+    /// The differences of a mending that is under way.
+    mending: Mended,
+    /// The digest of the objects before the mending.
+    objects_before: Option<Digest>,
+    /// The differences of the last mendings, until [`EngineSet::take_mended`].
+    mended: Mended,
 }
 
 impl Beside {
     fn new(engine: Box<dyn Engine>) -> Self {
         let (refused, ops, refusals) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Beside { engine, stage: Stage::Members, was_completed: false, refused, first: None, ops, refusals }
+        let (mending, mended) = Default::default();
+        Beside {
+            engine,
+            stage: Stage::Members,
+            was_completed: false,
+            refused,
+            first: None,
+            ops,
+            refusals,
+            mending,
+            objects_before: None,
+            mended,
+        }
     }
 
     /// Returns the engine.
@@ -139,10 +167,39 @@ impl Beside {
         self.ops.clear();
     }
 
+    /// Ends a mending, and keeps what differed. Objects are written again without a look: their digest says whether one differed.
+    fn finish_mending(&mut self) {
+        self.carry_out();
+        let before = self.objects_before.take();
+        if self.mending.objects == 0
+            && before.is_some_and(|before| self.engine.digests().is_some_and(|d| d.objects != before))
+        {
+            self.mending.objects = 1;
+            self.mending.first.get_or_insert_with(|| "a member or a group differed".into());
+        }
+        self.mended.add(core::mem::take(&mut self.mending));
+    }
+
     fn replay(&mut self, step: ReplayStep) {
         match step {
-            ReplayStep::Apply(op) => self.ops.push(op),
+            ReplayStep::Apply(op) => {
+                if self.stage == Stage::Complete && self.objects_before.is_none() {
+                    self.objects_before = self.engine.digests().map(|digests| digests.objects);
+                }
+                self.ops.push(op);
+            }
             ReplayStep::Enter(stage) => self.stage = stage,
+            ReplayStep::Mend(part) => {
+                self.carry_out();
+                let mended = self.engine.mend_routes(&part);
+                self.mending.add(mended);
+            }
+            ReplayStep::Keep(objects) => {
+                self.carry_out();
+                let mended = self.engine.mend_objects(&objects);
+                self.mending.add(mended);
+            }
+            ReplayStep::Mended => self.finish_mending(),
         }
     }
 
@@ -193,10 +250,26 @@ impl EngineSet {
         core::iter::once(self.authority.name()).chain(beside).collect()
     }
 
-    /// Takes the engines that have joined since the last call, with their capabilities.
-    pub fn take_joined(&mut self) -> Vec<(BesideId, Vec<Capability>)> {
+    /// Returns the digests of the engines that have had the whole replay and keep digests.
+    pub fn digests(&self) -> Vec<(BesideId, EngineDigests)> {
+        let complete = self.beside.iter().filter(|(_, beside)| beside.stage == Stage::Complete);
+        complete.filter_map(|(id, beside)| Some((*id, beside.engine.digests()?))).collect()
+    }
+
+    /// Takes what was mended since the last call, with the engines' names. Mendings that found nothing are left out.
+    pub fn take_mended(&mut self) -> Vec<(String, Mended)> {
+        let differed = self.beside.values_mut().filter(|beside| !beside.mended.is_empty());
+        differed.map(|beside| (beside.engine.name().into(), core::mem::take(&mut beside.mended))).collect()
+    }
+
+    /// Takes the engines that have joined since the last call, with their capabilities. They keep digests by `key`.
+    pub fn take_joined(&mut self, key: DigestKey) -> Vec<(BesideId, Vec<Capability>)> {
         let joined = core::mem::take(&mut self.joined);
-        let capabilities = |id: BesideId| Some(self.beside.get(&id)?.engine.capabilities().to_vec());
+        let mut capabilities = |id: BesideId| {
+            let engine = &mut self.beside.get_mut(&id)?.engine;
+            engine.keep_digests(key);
+            Some(engine.capabilities().to_vec())
+        };
         joined.into_iter().filter_map(|id| Some((id, capabilities(id)?))).collect()
     }
 

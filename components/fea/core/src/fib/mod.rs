@@ -6,6 +6,7 @@
 
 mod group;
 mod guests;
+mod held;
 mod placement;
 mod refusal;
 mod replay;
@@ -20,7 +21,11 @@ use crate::slab::Slab;
 use foldhash::fast::FixedState;
 use group::{Content, Group};
 use hashbrown::HashMap;
-use sluice_base::{FibBatch, FibRoute, Forwarding, GroupId, IpKey, Provenance, TableId};
+use held::{HeldDigest, HeldRoutes};
+use sluice_base::{
+    AnnouncedDigest, AnnouncedRoute, AnyPrefix, Digest, DigestKey, FibBatch, FibRoute, Forwarding, GroupId,
+    IpKey, Provenance, TableId,
+};
 use sluice_machine::{Budget, Outbox, Progress};
 use sluice_stage::TableKey;
 use smallvec::SmallVec;
@@ -69,6 +74,9 @@ pub(crate) struct Fib<P: TableKey + IpKey> {
     selection: AuthorityRoutes,
     /// The walk over routes that may be in other engines than the selection wants.
     placement: Option<Walk<P>>,
+    /// The digests of what the owner announced.
+    announced: AnnouncedDigest,
+    held: HeldDigest<P>,
 }
 
 impl<P: TableKey + IpKey> Fib<P> {
@@ -88,6 +96,8 @@ impl<P: TableKey + IpKey> Fib<P> {
             unseen: None,
             selection,
             placement: None,
+            announced: AnnouncedDigest::new(DigestKey(seed)),
+            held: HeldDigest::new(DigestKey(seed)),
         }
     }
 
@@ -95,6 +105,7 @@ impl<P: TableKey + IpKey> Fib<P> {
     pub(crate) fn update(&mut self, batch: FibBatch<P>, pool: &mut Pool, out: &mut Outbox<Output>) {
         let regrouped = !batch.groups.is_empty();
         for (id, forwarding) in batch.groups {
+            self.announced.group(id, &forwarding);
             self.announce(id, &forwarding, pool, out);
         }
         for route in batch.routes {
@@ -104,6 +115,7 @@ impl<P: TableKey + IpKey> Fib<P> {
             }
         }
         for id in batch.unused {
+            self.announced.unused(id);
             match self.bindings.remove(&id) {
                 Some(Binding::Announced(content)) => group::release(&content, pool, out),
                 Some(Binding::Bound(n)) => {
@@ -286,19 +298,28 @@ impl<P: TableKey + IpKey> Fib<P> {
         let standing = if is_dead { Standing::Refused } else { Standing::Installed };
         let mut is_new = false;
         let is_beside = self.belongs_beside(route.prefix, group, route.is_external);
+        let announced = self.owner_of(group).map(|id| (id, route.is_external));
         let entry = self.routes.get_or_insert_with(route.prefix, || {
             is_new = true;
             Route::new(group, true, standing)
         });
+        let before = *entry;
         entry.set_external(route.is_external);
         if !is_new {
             entry.set_announced(true);
-            return Some(*entry);
+            let entry = *entry;
+            let before = self.announced_route(before);
+            if before != announced {
+                self.announced.route(AnyPrefix::of(route.prefix), before, announced);
+            }
+            return Some(entry);
         }
         entry.set_beside(is_beside);
         let scope = entry.scope();
+        self.announced.route(AnyPrefix::of(route.prefix), None, announced);
         self.refused += usize::from(is_dead);
         self.use_group(group);
+        self.note_held(route.prefix, None, group, standing);
         if let Some((_, output)) = self.written(route.prefix, group, false, scope, route.provenance) {
             out.push(output);
         }
@@ -307,12 +328,26 @@ impl<P: TableKey + IpKey> Fib<P> {
 
     fn delete(&mut self, prefix: P, provenance: Provenance, pool: &mut Pool, out: &mut Outbox<Output>) {
         let Some(route) = self.routes.remove(prefix) else { return };
+        self.announced.route(AnyPrefix::of(prefix), self.announced_route(route), None);
+        self.held.note(prefix, self.held_hash(prefix, route), None);
         if route.standing() == Standing::Refused {
             self.refused -= 1;
         } else {
             out.push(self.delete_op(prefix, route.scope(), provenance));
         }
         self.leave_group(route.group(), pool, out);
+    }
+
+    /// Returns the owner's number for a group, or for the group to which its routes move.
+    fn owner_of(&self, n: u32) -> Option<GroupId> {
+        let group = self.groups.get(n)?;
+        group.owner.or_else(|| self.groups.get(group.moved_to?)?.owner)
+    }
+
+    /// Returns a route as the owner announced it since the last resync began.
+    fn announced_route(&self, route: Route) -> Option<AnnouncedRoute> {
+        let id = self.owner_of(route.group()).filter(|_| route.is_announced())?;
+        Some((id, route.is_external()))
     }
 
     fn use_group(&mut self, n: u32) {
@@ -342,6 +377,7 @@ impl<P: TableKey + IpKey> Fib<P> {
     ) {
         let Some(route) = self.routes.get_mut(prefix) else { return };
         let (old, is_external) = (*route, route.is_external());
+        let before = self.held_hash(prefix, old);
         let is_beside = self.belongs_beside(prefix, group, is_external);
         let scope = if is_beside { Scope::Beside } else { Scope::All };
         // Where the authority has no route of ours, a route that stands there is another program's.
@@ -353,6 +389,7 @@ impl<P: TableKey + IpKey> Fib<P> {
             route.set_beside(is_beside);
         }
         self.stand(prefix, group, standing);
+        self.note_held(prefix, before, group, standing);
         if standing == Standing::Refused {
             // A dead group took its own routes along, but not from all engines; a route that comes from another group is still there.
             if replaced {
@@ -463,6 +500,8 @@ impl<P: TableKey + IpKey> Fib<P> {
 
     fn end_revisit(&mut self) {
         self.moving = false;
+        // Routes changed with their groups, before the walk came to them.
+        self.recount();
         for n in 0..self.groups.end() {
             if let Some(group) = self.groups.get_mut(n) {
                 (group.due, group.lost, group.retried) = (false, group.dead.is_some(), false);
@@ -474,7 +513,7 @@ impl<P: TableKey + IpKey> Fib<P> {
 
 /// The operations on a table of any family.
 pub(crate) trait Side:
-    placement::Placement + refusal::Refusals + replay::Replay + resync::Resync
+    held::HeldRoutes + placement::Placement + refusal::Refusals + replay::Replay + resync::Resync
 {
     /// Background work.
     fn run_slice(&mut self, budget: &mut Budget, pool: &mut Pool, out: &mut Outbox<Output>) -> Progress;
@@ -487,6 +526,9 @@ pub(crate) trait Side:
 
     /// The number of groups that have an object in the engine.
     fn objects(&self) -> usize;
+
+    /// Returns the digests of the announced routes and groups.
+    fn announced(&self) -> [Digest; 2];
 }
 
 impl<P: TableKey + IpKey> Side for Fib<P> {
@@ -508,12 +550,15 @@ impl<P: TableKey + IpKey> Side for Fib<P> {
         if self.run_unseen(budget, out) == Progress::More {
             return Progress::More;
         }
-        self.run_placement(budget, out)
+        if self.run_placement(budget, out) == Progress::More {
+            return Progress::More;
+        }
+        self.run_recount(budget)
     }
 
     fn is_idle(&self) -> bool {
         let is_settled = self.sweep.is_none() && self.unseen.is_none() && self.placement.is_none();
-        self.revisit.is_none() && is_settled
+        self.revisit.is_none() && is_settled && self.held.is_idle()
     }
 
     fn summary(&self) -> Summary {
@@ -522,5 +567,9 @@ impl<P: TableKey + IpKey> Side for Fib<P> {
 
     fn objects(&self) -> usize {
         self.by_object.len()
+    }
+
+    fn announced(&self) -> [Digest; 2] {
+        self.announced.digests()
     }
 }

@@ -102,7 +102,9 @@ impl<P: TableKey + IpKey> Refusals for Fib<P> {
             self.write(prefix, route.group(), refused.replace, refused.provenance, out);
             return;
         }
+        let before = self.held_hash(prefix, route);
         self.stand(prefix, route.group(), Standing::Refused);
+        self.note_held(prefix, before, route.group(), Standing::Refused);
         // What is refused is not there: the route that it was to replace goes too. Engines beside the authority may have the route
         // although the authority had none: it has begun to take the route.
         let is_replaced = refused.replace && refused.refusal.kind != RefusalKind::Exists;

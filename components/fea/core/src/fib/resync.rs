@@ -85,6 +85,7 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
                 }
             }
         }
+        self.announced.reset(self.announced.key());
         self.orphans.clear();
         for (n, group) in self.groups.iter() {
             self.orphans.entry(group.content.active(pool)).or_default().push(n);

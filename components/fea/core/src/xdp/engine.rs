@@ -2,11 +2,14 @@
 
 use super::forwarder::Forwarder;
 use super::words::Words;
-use crate::engine::{Capability, Engine, EngineOp, Notice, Refused, RouteReader};
+use crate::engine::{
+    Capability, Engine, EngineDigests, EngineOp, Mended, Notice, Objects, Refused, RoutePart, RouteReader,
+};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use sluice_base::DigestKey;
 
 /// The engine. Its forwarder is shared with the driver, who has the facts of the host. Nothing is ever refused: what the tables
 /// cannot carry goes to the kernel.
@@ -46,5 +49,21 @@ impl<W: Words> Engine for XdpEngine<W> {
 
     fn replayed(&mut self) {
         self.0.borrow_mut().replayed();
+    }
+
+    fn keep_digests(&mut self, key: DigestKey) {
+        self.0.borrow_mut().keep_digests(key);
+    }
+
+    fn digests(&self) -> Option<EngineDigests> {
+        Some(self.0.borrow().digests())
+    }
+
+    fn mend_routes(&mut self, part: &RoutePart) -> Mended {
+        self.0.borrow_mut().mend_routes(part)
+    }
+
+    fn mend_objects(&mut self, wanted: &Objects) -> Mended {
+        self.0.borrow_mut().mend_objects(wanted)
     }
 }

@@ -9,6 +9,7 @@ use super::foreign::{ForeignRoute, ForeignRoutes, Precedence};
 use super::groups::GroupSlot;
 use super::layout::{Action, Way};
 use super::members::MemberSlot;
+use super::mending::RouteDigests;
 use super::tables::{Tables, Target};
 use super::words::Words;
 use crate::engine::{EngineOp, Member, Members, NextHopId, PREFERENCE, RouteTarget, Scope};
@@ -45,15 +46,15 @@ pub enum NeighborWish {
 type NeighborKey = (InterfaceIndex, IpAddr);
 
 #[derive(Clone, Debug)]
-struct HeldMember {
-    member: Member,
+pub(super) struct HeldMember {
+    pub(super) member: Member,
     slot: MemberSlot,
     groups: SmallVec<[NextHopId; 2]>,
 }
 
 #[derive(Clone, Debug)]
-struct HeldGroup {
-    members: Members,
+pub(super) struct HeldGroup {
+    pub(super) members: Members,
     slot: GroupSlot,
 }
 
@@ -77,23 +78,24 @@ pub struct ForwarderCounts {
 /// The forwarder.
 #[derive(Debug)]
 pub struct Forwarder<W> {
-    tables: Tables<W>,
-    members: BTreeMap<NextHopId, HeldMember>,
-    groups: BTreeMap<NextHopId, HeldGroup>,
+    pub(super) tables: Tables<W>,
+    pub(super) members: BTreeMap<NextHopId, HeldMember>,
+    pub(super) groups: BTreeMap<NextHopId, HeldGroup>,
     ports: BTreeMap<InterfaceIndex, Port>,
     /// The link-layer addresses of all neighbors: a new member may need one that the kernel knows already.
     neighbors: BTreeMap<NeighborKey, Mac>,
     /// The members that forward to each watched neighbor.
     watched: BTreeMap<NeighborKey, SmallVec<[NextHopId; 1]>>,
     wishes: Vec<NeighborWish>,
-    foreign: ForeignRoutes,
+    pub(super) foreign: ForeignRoutes,
     /// Sluice's routes of the prefixes that have foreign routes. Other prefixes' routes are in the tables only.
-    shadowed: BTreeMap<IpPrefix, Target>,
+    pub(super) shadowed: BTreeMap<IpPrefix, Target>,
     unresolved: MemberSlot,
     blackhole: MemberSlot,
     routes: usize,
     no_room: u64,
     is_complete: bool,
+    pub(super) digests: RouteDigests,
 }
 
 impl<W: Words> Forwarder<W> {
@@ -118,6 +120,7 @@ impl<W: Words> Forwarder<W> {
             routes: 0,
             no_room: 0,
             is_complete: false,
+            digests: RouteDigests::default(),
         }
     }
 
@@ -256,7 +259,7 @@ impl<W: Words> Forwarder<W> {
     }
 
     /// Returns Sluice's route of a prefix.
-    fn own_route(&self, prefix: IpPrefix, precedence: Option<Precedence>) -> Option<Target> {
+    pub(super) fn own_route(&self, prefix: IpPrefix, precedence: Option<Precedence>) -> Option<Target> {
         match precedence {
             Some(_) => self.shadowed.get(&prefix).copied(),
             None => self.tables.route(prefix),
@@ -287,7 +290,7 @@ impl<W: Words> Forwarder<W> {
         self.is_complete = true;
     }
 
-    fn target(&self, target: RouteTarget) -> Target {
+    pub(super) fn target(&self, target: RouteTarget) -> Target {
         let slot = match target {
             RouteTarget::Group(id) => self.groups.get(&id).map(|group| group.slot),
             RouteTarget::Unreachable | RouteTarget::Other => None,
@@ -295,13 +298,14 @@ impl<W: Words> Forwarder<W> {
         slot.map_or(Target::Kernel, Target::Group)
     }
 
-    fn set_route(&mut self, prefix: IpPrefix, new: Option<Target>) {
+    pub(super) fn set_route(&mut self, prefix: IpPrefix, new: Option<Target>) {
         let precedence = self.foreign.precedence(prefix);
         let old = self.own_route(prefix, precedence);
         if old == new {
             return;
         }
         self.routes = self.routes + usize::from(new.is_some()) - usize::from(old.is_some());
+        self.digests.note(prefix, old, new);
         if precedence.is_some() {
             match new {
                 Some(target) => drop(self.shadowed.insert(prefix, target)),
@@ -400,7 +404,10 @@ impl<W: Words> Forwarder<W> {
             }
         } else {
             match self.tables.add_group(&[]) {
-                Ok(slot) => drop(self.groups.insert(id, HeldGroup { members: members.clone(), slot })),
+                Ok(slot) => {
+                    self.digests.name(slot, id);
+                    self.groups.insert(id, HeldGroup { members: members.clone(), slot });
+                }
                 // Routes of a group that is not held stand as "to the kernel".
                 Err(_) => self.no_room += 1,
             }
@@ -431,7 +438,7 @@ impl<W: Words> Forwarder<W> {
         self.no_room += u64::from(self.tables.set_group(slot, &ways).is_err());
     }
 
-    fn delete_next_hop(&mut self, id: NextHopId) {
+    pub(super) fn delete_next_hop(&mut self, id: NextHopId) {
         if let Some(held) = self.members.remove(&id) {
             self.leave_neighbor(id, held.member);
             for id_of_group in held.groups {

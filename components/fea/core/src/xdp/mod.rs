@@ -9,6 +9,7 @@
 //! * Retired numbers are quarantined (`numbers`) until no program run can know them.
 //! * The words are written and never believed: an audit (`audit`) compares each with the prefixes, groups and members, and
 //!   mends what differs.
+//! * The objects are compared with the core's by digests, and what differs is mended (`mending`).
 //! * At a limit ([`Limits`]) packets go to the kernel, which has all routes.
 //!
 //! The maps' layout is in [`layout`], the program's reading of them in [`lookup`].
@@ -24,6 +25,7 @@ pub mod layout;
 mod limits;
 pub mod lookup;
 mod members;
+mod mending;
 mod numbers;
 pub mod obstacles;
 pub mod programs;

@@ -137,6 +137,12 @@ impl Obstacles {
         }
     }
 
+    /// Takes in that an interface takes no frames of XDP programs.
+    pub fn note_no_receiver(&mut self, interface: InterfaceIndex) {
+        let reason = "it takes no frames of XDP programs (a veth does if its other end has GRO on)".into();
+        self.note_sent(interface, reason);
+    }
+
     /// Takes in that an interface is a port of a bridge or bond with the name `master`.
     pub fn note_master(&mut self, interface: InterfaceIndex, master: &str) {
         self.enslaved.insert(interface, format!("it is a port of {master}"));

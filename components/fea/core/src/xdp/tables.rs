@@ -12,7 +12,8 @@ use super::trie::Trie;
 use super::words::Words;
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
-use sluice_base::{IpPrefix, Prefix};
+use sluice_base::{Family, IpPrefix, Prefix};
+use sluice_stage::Cursor;
 
 /// The target of a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -138,6 +139,30 @@ impl<W: Words> Tables<W> {
         let ipv4 = ipv4.into_iter().chain(self.ipv4.iter().map(|(key, group)| (key.into(), target(group))));
         let ipv6 = ipv6.into_iter().chain(self.ipv6.iter().map(|(key, group)| (key.into(), target(group))));
         ipv4.chain(ipv6)
+    }
+
+    /// Iterates over the prefixes of a family after `after` with their targets, in the order of addresses.
+    pub fn routes_after(
+        &self,
+        family: Family,
+        after: Option<IpPrefix>,
+    ) -> impl Iterator<Item = (IpPrefix, Target)> {
+        let default = match family {
+            Family::Ipv4 => (IpPrefix::V4(Prefix::default_route()), self.defaults[0]),
+            Family::Ipv6 => (IpPrefix::V6(Prefix::default_route()), self.defaults[1]),
+        };
+        let default = default.1.map(|group| (default.0, group)).filter(|_| after.is_none());
+        let (ipv4, ipv6) = match (family, after) {
+            (Family::Ipv4, Some(IpPrefix::V4(after))) => (Some(Cursor::After(after)), None),
+            (Family::Ipv6, Some(IpPrefix::V6(after))) => (None, Some(Cursor::After(after))),
+            (Family::Ipv4, _) => (Some(Cursor::Start), None),
+            (Family::Ipv6, _) => (None, Some(Cursor::Start)),
+        };
+        let ipv4 = ipv4.into_iter().flat_map(|cursor| self.ipv4.iter_after(cursor));
+        let ipv6 = ipv6.into_iter().flat_map(|cursor| self.ipv6.iter_after(cursor));
+        let ipv4 = ipv4.map(|(key, group)| (key.into(), group));
+        let all = default.into_iter().chain(ipv4).chain(ipv6.map(|(key, group)| (key.into(), group)));
+        all.map(|(prefix, group)| (prefix, target(group)))
     }
 
     /// Returns true if all packets to a prefix go to the kernel for want of nodes.

@@ -20,7 +20,7 @@ use core::iter::Peekable;
 use core::marker::PhantomData;
 use core::ops::{Bound, Range};
 use sluice_base::Prefix;
-use sluice_stage::{PrefixTable, TableKey};
+use sluice_stage::{Cursor, PrefixTable, TableKey};
 
 /// The shape of a family's entries.
 pub(super) trait Shape {
@@ -275,6 +275,11 @@ impl<S: Shape> Trie<S> {
     /// Iterates over the prefixes in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (S::Key, u32)> {
         self.routes.iter().map(|(key, group)| (key, *group))
+    }
+
+    /// Iterates over the prefixes behind a place, in order.
+    pub(super) fn iter_after(&self, cursor: Cursor<S::Key>) -> impl Iterator<Item = (S::Key, u32)> {
+        self.routes.iter_after(cursor).map(|(key, group)| (key, *group))
     }
 
     /// Returns true if all packets to a prefix go to the kernel because no node was free.

@@ -88,7 +88,21 @@ pub fn push_neighbors(messages: &mut Messages, of: Family) {
     );
 }
 
-/// Adds a request that the kernel keeps a neighbor resolved.
+/// Adds a request for one neighbor.
+pub fn push_neighbor_query(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr) {
+    let (header, octets) = neighbor_header(interface, neighbor, 0);
+    messages.push_message(RTM_GETNEIGH, 0, 1, &header, &[(NDA_DST, &octets)]);
+}
+
+/// Returns true if a message is about a neighbor whose link-layer address an operator or a protocol has set: the kernel does not resolve
+/// the neighbor.
+pub fn is_fixed_neighbor(message: &Message<'_>) -> bool {
+    let state = u16_at(message.body, 8).unwrap_or(0);
+    message.kind == RTM_NEWNEIGH && state & (NUD_PERMANENT | NUD_NOARP) != 0
+}
+
+/// Adds a request that the kernel keeps a neighbor resolved. The kernel forgets the link-layer address of a fixed neighbor for it
+/// ([`is_fixed_neighbor`]).
 pub fn push_managed(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr) {
     let flags = NTF_EXT_MANAGED.to_ne_bytes();
     push_neighbor(

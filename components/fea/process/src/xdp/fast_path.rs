@@ -18,6 +18,8 @@ use sluice_fea::xdp::{Forwarder, Grace, Mac, NeighborWish, Port};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 use tracing::{info, warn};
@@ -118,6 +120,11 @@ impl FastPath {
     /// Returns the chain.
     pub fn chain(&self) -> &Chain {
         &self.chain
+    }
+
+    /// Returns the program of this process, with the maps of its tables.
+    pub fn program(&self) -> &Loaded {
+        &self.ip
     }
 
     /// Returns the obstacles, once they are known.
@@ -326,6 +333,18 @@ impl FastPath {
         self.forwarder.borrow_mut().tables_mut().end_grace(grace);
     }
 
+    /// Returns true if an operator or a protocol has set the link-layer address of a neighbor.
+    fn is_fixed(&self, interface: InterfaceIndex, address: IpAddr) -> bool {
+        let mut query = Messages::default();
+        facts::push_neighbor_query(&mut query, interface, address);
+        let mut is_fixed = false;
+        let asked = self.writer.request(&query, |message| {
+            is_fixed = facts::is_fixed_neighbor(message);
+            ControlFlow::Break(())
+        });
+        asked.is_ok() && is_fixed
+    }
+
     /// Asks the kernel to keep neighbors resolved. A refusal leaves the neighbor to the kernel's own resolution.
     fn wish(&mut self, wishes: &[NeighborWish]) {
         let mut messages = Messages::default();
@@ -333,6 +352,7 @@ impl FastPath {
             messages.clear();
             for wish in wishes {
                 match *wish {
+                    NeighborWish::Watch(interface, address) if self.is_fixed(interface, address) => {}
                     NeighborWish::Watch(interface, address) => {
                         facts::push_managed(&mut messages, interface, address);
                     }

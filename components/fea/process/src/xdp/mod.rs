@@ -1,7 +1,7 @@
 //! The fast path by XDP: programs that forward the packets whose treatment they know, in front of the kernel.
 //!
 //! The chain of programs and its pins are in [`chain`], the tables' words in [`maps`]. A thread ([`watch`]) follows the host:
-//! neighbors and foreign routes ([`facts`]), and settings that forbid the fast path ([`settings`], [`filter_chains`]).
+//! neighbors and foreign routes ([`facts`]), and settings that forbid the fast path ([`settings`], [`filter_chains`], [`receivers`]).
 //! [`fast_path`] puts them together, `control` starts and stops the fast path as the configuration wants, `selection` keeps
 //! external routes out of the kernel, and `service` answers for `show forwarding`. `audit` finds and mends damaged words of the
 //! maps. Other components have programs in the chain by `programs`.
@@ -14,6 +14,7 @@ pub mod fast_path;
 pub mod filter_chains;
 pub mod maps;
 pub(crate) mod programs;
+pub mod receivers;
 mod selection;
 pub(crate) mod service;
 pub mod settings;

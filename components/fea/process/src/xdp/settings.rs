@@ -1,6 +1,6 @@
 //! The host's settings that may be obstacles to the fast path, read from the kernel.
 
-use super::filter_chains;
+use super::{filter_chains, receivers};
 use crate::linux::netlink::decode::{Message, attributes, u32_at};
 use crate::linux::netlink::encode::{Messages, family as number_of};
 use crate::linux::netlink::number::*;
@@ -41,6 +41,7 @@ pub fn read() -> io::Result<Obstacles> {
         Some(())
     })?;
     filter_chains::read(&mut obstacles)?;
+    receivers::read(&mut obstacles)?;
     Ok(obstacles)
 }
 

@@ -2,6 +2,7 @@
 
 pub mod actions;
 pub mod record;
+pub mod remote;
 
 use crate::ManagerProcess;
 use crate::configure::people;

@@ -352,6 +352,7 @@ impl Model {
             routes: Default::default(),
             resources: None,
             files: None,
+            helper: BTreeMap::new(),
             network_admin: false,
             programs: Default::default(),
             links: Default::default(),

@@ -161,6 +161,12 @@ impl People {
         }
     }
 
+    /// Returns the role of the user of this host with a name; a number is the name of a user without one.
+    pub fn role_of_name(&self, name: &str) -> Option<Role> {
+        let known = User::from_name(name).ok().flatten().map(|user| user.uid.as_raw());
+        self.role_of(known.or_else(|| name.parse().ok())?)
+    }
+
     fn named(&self, configured: &Configured, name: &str) -> Option<Role> {
         match name {
             "read-only" => Some(Role::read_only()),
@@ -185,7 +191,7 @@ impl People {
     pub fn principal(&self, peer: Peer) -> Option<Principal> {
         let role = self.role_of(peer.uid)?;
         Some(Principal {
-            name: format!("{PERSON}{}", user_name(peer.uid)),
+            name: principal_name(&user_name(peer.uid)),
             uid: Some(peer.uid),
             may_register: role.targets,
             may_call: role.calls,
@@ -216,6 +222,11 @@ impl People {
 /// Returns the words of each path.
 fn patterns(paths: &[String]) -> Vec<PathPattern> {
     paths.iter().map(|path| path.split_whitespace().map(Into::into).collect()).collect()
+}
+
+/// Returns the name of a person as a principal.
+pub fn principal_name(person: &str) -> String {
+    format!("{PERSON}{person}")
 }
 
 /// Returns the person behind a principal; `None` for a component.

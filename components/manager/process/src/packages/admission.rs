@@ -118,6 +118,11 @@ pub enum RightsError {
     /// The right is the FEA's alone.
     #[error("rights.toml asks for network_admin, which only the FEA has; ask the FEA by XRL")]
     NetworkAdmin,
+    /// Helpers are for the router's own components.
+    #[error(
+        "rights.toml asks for a helper, which only the router's own components have; run the program as a service of the host"
+    )]
+    Helper,
 }
 
 /// The rights that a third party's package asks for.
@@ -146,6 +151,9 @@ pub fn third_party_rights(
     }
     if rights.network_admin {
         return Err(RightsError::NetworkAdmin);
+    }
+    if !rights.helper.is_empty() {
+        return Err(RightsError::Helper);
     }
     Ok(Some(rights))
 }

@@ -159,14 +159,7 @@ impl Confinement {
         if let (Ok(groups), Some(resources)) = (&self.groups, rights.resources(program.is_packaged)) {
             plan.groups = groups.make(name, &bounds(resources))?;
         }
-        let mut command = Command::new(&self.launcher);
-        command
-            .arg("confine")
-            .arg(serde_json::to_string(&plan)?)
-            .arg("--")
-            .arg(&program.path)
-            .args(arguments);
-        Ok(command)
+        self.launch(&plan, &program.path, arguments)
     }
 
     /// Returns the plan for a component, without its control groups.
@@ -218,6 +211,48 @@ impl Confinement {
             groups: Vec::new(),
             limits: Limits { file_size: rights.files.map(|files| files.quota()), ..limits },
         })
+    }
+
+    /// Returns the plan for a helper: a user of its own, the router's network, and no file but those of its folder.
+    ///
+    /// # Errors
+    ///
+    /// If no user is free for the helper.
+    pub fn helper_plan(&self, name: &str, program: &Path, folder: &Path) -> io::Result<Plan> {
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let files = Files {
+            read: [paths(&COMMON), paths(&SYSTEM)].concat(),
+            execute: vec![program.into(), LOADER.into()],
+            write: vec!["/dev/null".into(), folder.into()],
+            is_scoped: true,
+            ..Files::default()
+        };
+        let view = View { hidden: HIDDEN.map(PathBuf::from).into(), kept: vec![folder.into()] };
+        Ok(Plan {
+            user: self.user(name)?,
+            network: Network::Kept,
+            view: self.host.views.then_some(view),
+            folder: Some(folder.into()),
+            files: (self.host.landlock > 0).then_some(files),
+            calls: self.host.calls.then_some(CallList::Server),
+            ..Plan::default()
+        })
+    }
+
+    /// Returns the command that starts a program by a plan.
+    ///
+    /// # Errors
+    ///
+    /// If the plan cannot be written as text.
+    pub fn launch(&self, plan: &Plan, program: &Path, arguments: &[OsString]) -> io::Result<Command> {
+        let mut command = Command::new(&self.launcher);
+        command.arg("confine").arg(serde_json::to_string(plan)?).arg("--").arg(program).args(arguments);
+        Ok(command)
+    }
+
+    /// Returns the state folder of the router.
+    pub fn state_dir(&self) -> &Path {
+        &self.state_dir
     }
 
     fn files(&self, name: &str, rights: &Rights, program: &Program) -> Files {

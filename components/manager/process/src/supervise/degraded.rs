@@ -71,6 +71,13 @@ fn joined(reasons: &[String]) -> String {
 }
 
 impl ManagerProcess {
+    /// Returns the reasons of a component, and those for which its helpers do not run; empty while all is well.
+    pub fn component_degraded(&self, class: &str) -> String {
+        let own = Some(self.degraded.of_component(class)).filter(|own| !own.is_empty());
+        let reasons: Vec<String> = own.into_iter().chain(self.helpers.problems(class)).collect();
+        joined(&reasons)
+    }
+
     /// Returns the reasons why the router does not run its configuration file, empty while the router does.
     pub fn own_degraded(&self) -> String {
         let mut reasons: Vec<String> = Vec::new();

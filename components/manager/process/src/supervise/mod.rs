@@ -2,13 +2,16 @@
 
 pub mod confinement;
 pub mod core_file;
+pub mod credentials;
 pub mod degraded;
 pub mod denials;
 pub mod handover;
+pub mod helper;
 pub mod inherited;
 pub mod kept_files;
 pub mod left_behind;
 pub mod pins;
+pub mod principal;
 pub mod processes;
 pub mod replace_error;
 pub mod restart;

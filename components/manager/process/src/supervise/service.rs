@@ -5,7 +5,7 @@ use crate::audit::record::Act;
 use crate::configure::people::user_name;
 use crate::supervise::processes::usage_of;
 use crate::supervise::start_again as starting_again;
-use crate::supervise::{handover, pins};
+use crate::supervise::{credentials, handover, pins};
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
@@ -28,6 +28,26 @@ impl std::ops::Deref for Served {
 
     fn deref(&self) -> &Rc<ManagerProcess> {
         &self.0
+    }
+}
+
+impl pb::Helpers for Served {
+    async fn fetch_credentials(
+        &self,
+        ctx: &CallContext,
+        request: pb::FetchCredentialsRequest,
+    ) -> Result<pb::FetchCredentialsReply, XrlError> {
+        let state_dir = &self.options.source.state_dir;
+        let read = |name: &String| credentials::read(state_dir, &ctx.principal, name);
+        let files: Result<Vec<Vec<u8>>, _> = request.names.iter().map(read).collect();
+        let files = files.map_err(|error| XrlError::application(1, error.to_string()))?;
+        Ok(pb::FetchCredentialsReply { files })
+    }
+
+    async fn run(&self, ctx: &CallContext, request: pb::RunRequest) -> Result<pb::RunReply, XrlError> {
+        let run = self.run_helpers(&ctx.principal, request.helpers);
+        run.map_err(|error| XrlError::application(1, error.to_string()))?;
+        Ok(pb::RunReply {})
     }
 }
 
@@ -68,11 +88,28 @@ impl pb::Manager for Served {
                     cpu_ms: usage.cpu_ms,
                     uid: usage.uid,
                     last_exit: c.last_exit.clone(),
-                    degraded: self.degraded.of_component(&c.spec.name),
+                    degraded: self.component_degraded(&c.spec.name),
                     user: user_name(usage.uid),
                 });
             }
         });
+        for helper in self.helpers.running() {
+            let usage = usage_of(helper.pid);
+            processes.push(pb::Process {
+                component: helper.name,
+                pid: helper.pid,
+                state: "running".into(),
+                restarts: helper.restarts,
+                uptime_ms: usage.uptime_ms,
+                memory_bytes: usage.memory_bytes,
+                peak_memory_bytes: usage.peak_memory_bytes,
+                cpu_ms: usage.cpu_ms,
+                uid: usage.uid,
+                last_exit: helper.last_end,
+                degraded: String::new(),
+                user: user_name(usage.uid),
+            });
+        }
         Ok(pb::GetProcessesReply { processes, version: env!("CARGO_PKG_VERSION").into(), uptime_ms })
     }
 

@@ -61,8 +61,8 @@ impl Recorded {
     }
 }
 
-/// Returns the start time of a process; `None` for a missing process or a zombie.
-fn start_time(pid: u32) -> Option<u64> {
+/// Returns the start time of a process in ticks since the host's boot; `None` for a missing process or a zombie.
+pub fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut after = stat.rsplit(')').next()?.split_whitespace();
     let state = after.next()?;
@@ -157,11 +157,14 @@ pub fn python_client() -> Option<PathBuf> {
 
 /// Writes down the running processes: a whole new file in place of the old file, or nothing.
 pub fn save(run_dir: &Path, running: &BTreeMap<String, Recorded>) -> io::Result<()> {
-    let new = run_dir.join("state.json.new");
-    let text = serde_json::to_vec_pretty(running)?;
+    write_whole(&run_dir.join(STATE), &serde_json::to_vec_pretty(running)?)
+}
+
+/// Writes a file that only its owner reads: a whole new file in place of the old file, or nothing.
+pub fn write_whole(path: &Path, text: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("json.new");
     let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new);
-    let written =
-        file.and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, run_dir.join(STATE)));
+    let written = file.and_then(|mut file| file.write_all(text)).and_then(|()| fs::rename(&new, path));
     if written.is_err() {
         // What there is of it takes space that is short.
         let _ = fs::remove_file(&new);
@@ -208,7 +211,7 @@ pub fn parse(octets: &[u8]) -> BTreeMap<String, Recorded> {
 
 /// An orderly end leaves nothing to take over.
 pub fn clean(run_dir: &Path) {
-    for name in [STATE, "finder.sock"] {
+    for name in [STATE, super::helper::RECORD, "finder.sock"] {
         let _ = fs::remove_file(run_dir.join(name));
     }
     let _ = fs::remove_dir_all(run_dir.join(SOCKETS));

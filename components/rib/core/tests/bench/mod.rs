@@ -357,6 +357,33 @@ impl Bench {
         heard.retain(|_, gateways| !gateways.is_empty());
     }
 
+    /// The announcements that a subscriber before the decision receives, by origin and prefix, recorded as gateways. Returns true if the
+    /// first dump ended.
+    pub fn hear_announced<P: Net>(
+        &mut self,
+        id: SubscriptionId,
+        limit: usize,
+        heard: &mut BTreeMap<(String, P), String>,
+    ) -> bool {
+        let mut is_end = false;
+        while self.rib.ready_subscriptions::<P>().contains(&(TableId::MAIN, id)) {
+            let (batch, done) = self.rib.take_subscribed::<P>(TableId::MAIN, id, limit).unwrap();
+            is_end |= done;
+            for update in batch.routes.updates {
+                let key = (batch.origins[0].name.clone(), update.prefix);
+                let RouteAction::Set(set) = update.action else {
+                    heard.remove(&key);
+                    continue;
+                };
+                let hops = batch.routes.sets[set as usize].forwarding.next_hops();
+                let gateways = hops.iter().filter_map(|h| h.gateway).map(|g| g.to_string());
+                heard.insert(key, gateways.collect::<Vec<_>>().join(" "));
+            }
+            self.idle();
+        }
+        is_end
+    }
+
     /// The engine's next hops for a prefix, as `gateway@interface ...`; `-` for no route.
     pub fn engine(&self, prefix: &str) -> String {
         self.v4.get(&prefix.parse().unwrap()).map_or("-".into(), |g| text(&self.groups[g]))

@@ -5,7 +5,7 @@ use crate::RibProcess;
 use sluice_base::{FamilyId, Instant, Ipv4Prefix, Ipv6Prefix, TableId, XidPrefix};
 use sluice_process::clock;
 use sluice_rib::policy::SubscriberPolicy;
-use sluice_rib::request::{Subscribe, TakeSubscribed};
+use sluice_rib::request::{Subscribe, SubscribeAnnounced, TakeSubscribed};
 use sluice_rib::subscriber::SubscribedOrigin;
 use sluice_rib::{Input, SubscriptionId, TableKey};
 use sluice_xrl::idl::rib::v1::{self as pb, RouteSubscriberClient};
@@ -41,6 +41,8 @@ pub struct Wish {
     pub policy: Option<SubscriberPolicy>,
     /// True if the subscriber has routes of an earlier subscription.
     pub has_routes: bool,
+    /// True if the routes are wanted before the decision.
+    pub is_announced: bool,
 }
 
 impl RibProcess {
@@ -117,7 +119,12 @@ impl RibProcess {
                 let taken = me.driver.request(TakeSubscribed::<P>::new(wish.table, id, SUBSCRIBED_BATCH));
                 let Some((batch, is_end)) = taken else { break };
                 is_end_due |= is_end;
-                let is_drained = batch.routes.updates.len() < SUBSCRIBED_BATCH;
+                // The batches of a subscription before the decision are of one origin each, and may be small before the last.
+                let is_drained = if wish.is_announced {
+                    me.driver.read(|rib| !rib.ready_subscriptions::<P>().contains(&(wish.table, id)))
+                } else {
+                    batch.routes.updates.len() < SUBSCRIBED_BATCH
+                };
                 let dump_done = is_end_due && is_complete && is_drained;
                 is_end_due &= !dump_done;
                 let request = pb::SubscribedRoutesRequest {
@@ -193,16 +200,24 @@ impl RibProcess {
     }
 
     fn subscribe_to<P: TableKey>(self: &Rc<Self>, wish: Wish, client: &str) -> SubscriptionId {
-        let subscribe = Subscribe::<P>::new(wish.table, wish.origins.clone());
-        let id = self.driver.request(match wish.policy.clone() {
-            Some(policy) => subscribe.through(policy),
-            None => subscribe,
-        });
+        let origins = wish.origins.clone();
+        let subscribe = Subscribe::<P>::new(wish.table, origins.clone());
+        let id = match wish.policy.clone() {
+            _ if wish.is_announced => self.driver.request(SubscribeAnnounced::<P>::new(wish.table, origins)),
+            Some(policy) => self.driver.request(subscribe.through(policy)),
+            None => self.driver.request(subscribe),
+        };
         self.start_subscription::<P>(wish, id, client);
         id
     }
 }
 
 fn subscribed_origin(origin: SubscribedOrigin) -> pb::SubscribedOrigin {
-    pb::SubscribedOrigin { name: origin.name, kinds: origin.kinds, distance: origin.distance.0.into() }
+    pb::SubscribedOrigin {
+        name: origin.name,
+        kinds: origin.kinds,
+        distance: origin.distance.0.into(),
+        external: origin.external,
+        grace_seconds: u32::try_from(origin.grace.as_secs()).unwrap_or(u32::MAX),
+    }
 }

@@ -41,6 +41,11 @@ impl Socket {
         Socket::open_to(SockProtocol::NetlinkNetFilter)
     }
 
+    /// Opens a socket to the kernel's families of generic netlink, which never blocks.
+    pub fn open_to_generic() -> io::Result<Self> {
+        Socket::open_to(SockProtocol::NetlinkGeneric)
+    }
+
     fn open_to(protocol: SockProtocol) -> io::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;

@@ -1,0 +1,199 @@
+//! Elements that leave and come while packets flow: drained, removed, and replaced by another machine.
+
+use crate::network::{NEAR, Network, Shape, Traffic, inner, more_of_bird, more_of_frr};
+use crate::own_store::pid;
+use crate::router_lab::xip::{at, run};
+use crate::router_lab::{alone, share};
+use crate::stream::possible_with_store;
+use serde_json::Value;
+use std::path::Path;
+
+impl Network {
+    /// Changes an element's administrative state at a node, and returns the reply.
+    fn change(&self, node: &str, words: &[&str]) -> Value {
+        let reply = at(&self.lab, node, &[&["cluster"], words].concat());
+        assert!(reply["state"].is_string(), "{words:?}: {reply}");
+        reply
+    }
+
+    /// Checks that a change is refused for a reason.
+    fn refuses(&self, node: &str, words: &[&str], reason: &str) {
+        let output = run(&self.lab, node, &[&["cluster"], words].concat());
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!output.status.success() && said.contains(reason), "{words:?}: {said}");
+    }
+
+    /// Returns the state of an element, as a node knows it.
+    fn state_of(&self, node: &str, element: u16) -> String {
+        let numbers = self.elements(node, "number");
+        let place = numbers.iter().position(|number| *number == element.to_string());
+        place.and_then(|place| self.states(node).get(place).cloned()).unwrap_or_default()
+    }
+
+    /// Waits until all nodes know a state of an element.
+    fn until_state(&self, element: u16, state: &str) {
+        self.until("all elements know the state", |network| {
+            network.shape.nodes().iter().all(|node| network.state_of(node, element) == state)
+        });
+    }
+
+    /// Stops the traffic, of which nothing may be lost.
+    fn without_loss(&self, traffic: Traffic, what: &str) {
+        let outcomes = traffic.stop(self);
+        println!("{what}: {outcomes:?}");
+        assert!(
+            outcomes.iter().all(|outcome| outcome.sent > 100 && outcome.lost == 0),
+            "{what}: {outcomes:?}"
+        );
+    }
+}
+
+/// Checks that any element adds up the counters of all.
+fn check_totals(network: &Network) {
+    let shown = at(&network.lab, "r2", &["show", "cluster", "totals"]);
+    let elements = network.shape.nodes().len();
+    assert!(shown["answered"] == elements && shown["missing"] == serde_json::json!([]), "{shown:#}");
+    let sum = |rows: &str, is_of: &dyn Fn(&Value) -> bool, field: &str| -> u64 {
+        let rows = shown[rows].as_array().unwrap().iter().filter(|row| is_of(row));
+        rows.filter_map(|row| sluice_load::wide(&row[field])).sum()
+    };
+    let balanced = sum("counters", &|row| row["reason"] == "balanced", "count");
+    assert!((1..=network.counted("b1", "program", "balanced")).contains(&balanced), "{balanced}: {shown:#}");
+    for port in ["port 1", "port 2"] {
+        let received = sum("forwarding", &|row| row["place"] == port, "packets");
+        assert!(received >= 100, "{port}: {shown:#}");
+    }
+}
+
+/// A balancer, two routers and two candidates, whose servers of the store are on the first router and on the candidates.
+const SHAPE: Shape =
+    Shape { balancers: 1, routers: 2, store: 0, own_store: true, second: true, more: [100; 2] };
+
+/// Routes that the neighbors announce.
+fn routes() -> [String; 2] {
+    [more_of_frr(0), more_of_bird(99)]
+}
+
+fn have_routes(network: &Network, nodes: &[&str]) -> bool {
+    nodes.iter().all(|node| routes().iter().all(|net| network.has_route(node, net)))
+}
+
+#[test]
+fn a_router_is_drained_and_removed_without_a_lost_packet() {
+    let _share = share();
+    if !possible_with_store() {
+        return;
+    }
+    let network = Network::up(SHAPE);
+    network.until("the routers have the routes", |network| have_routes(network, &["r1", "r2"]));
+    drain_and_remove(&network);
+}
+
+/// Only in `make test-long`, with an optimized executable, which `SLUICE_LONG` names.
+#[test]
+fn elements_of_each_role_leave_and_come_without_a_lost_packet() {
+    let Some(program) = std::env::var_os("SLUICE_LONG") else { return };
+    let _alone = alone();
+    if !possible_with_store() {
+        return;
+    }
+    let network = Network::up_with(SHAPE, Path::new(&program));
+    network.until("the routers have the routes", |network| have_routes(network, &["r1", "r2"]));
+    drain_and_remove(&network);
+    replace(&network);
+    let candidate = drain_leader(&network);
+    network.until("hosts reach each other again", |network| {
+        NEAR.iter().all(|from| network.ping(from, 1, "64").contains(" 1 received"))
+    });
+    // The other candidate leaves under traffic; the leader, and two of three servers of the store, serve on.
+    let traffic = Traffic::start(&network);
+    network.change("b1", &["drain", candidate]);
+    network.change("b1", &["remove", candidate]);
+    network.until_state(candidate.parse().unwrap(), "removed");
+    network.frr("no ip route 20.0.0.16/29 blackhole");
+    network.until("a change arrives", |network| !network.has_route("r1", &more_of_frr(2)));
+    network.without_loss(traffic, "a candidate was drained and removed");
+}
+
+/// The first router is drained and removed, with its server of the store, under traffic.
+fn drain_and_remove(network: &Network) {
+    // Changes by which packets would be lost are refused.
+    network.refuses("b1", &["remove", "11"], "is in service");
+    network.refuses("b1", &["replace", "11"], "is in service");
+    network.refuses("b1", &["drain", "1"], "outer ports");
+    network.refuses("b1", &["drain", "99"], "there is no element 99");
+
+    // A router is drained and removed, with its server of the store, and the other one forwards.
+    let traffic = Traffic::start(network);
+    let reply = network.change("b1", &["drain", "11"]);
+    assert_eq!((&reply["element"], &reply["state"]), (&11.into(), &"drained".into()), "{reply}");
+    network.until_state(11, "drained");
+    network.refuses("r2", &["drain", "12"], "no other element in service");
+    check_totals(network);
+    let server = pid(&network.lab, "r1", "cluster.store");
+    assert!(server.is_some());
+    network.change("sluice", &["remove", "11"]);
+    network.until_state(11, "removed");
+    network.until("the element has left", |network| {
+        let links = network.lab.lab.exec("r1", "ip", ["link", "show"]).unwrap();
+        !links.contains("port1") && pid(&network.lab, "r1", "cluster.store").is_none()
+    });
+    network.frr("no ip route 20.0.0.8/29 blackhole");
+    network.until("a change arrives", |network| !network.has_route("r2", &more_of_frr(1)));
+    network.without_loss(traffic, "a router was drained and removed");
+    network.refuses("b1", &["undrain", "11"], "was removed");
+    let said = run(&network.lab, "r1", &["show", "processes", "--element", "21"]);
+    assert!(!said.status.success(), "a removed element reads from others");
+}
+
+/// Another machine takes the place of the removed router: the certificate of the machine before is of no use.
+fn replace(network: &Network) {
+    let reply = network.change("b1", &["replace", "11"]);
+    assert_eq!((&reply["state"], &reply["machine"]), (&"drained".into(), &2.into()), "{reply}");
+    network.until("the machine before is no element", |network| network.state_of("r1", 11) == "removed");
+    let file = network.lab.lab.dir("r1").join("again").display().to_string();
+    let invite = ["cluster", "invite", "11", "--address", &inner(11), "--machine", "2", "--into", &file];
+    for (node, words) in [("sluice", &invite[..]), ("r1", &["cluster", "join", &file])] {
+        assert!(run(&network.lab, node, words).status.success(), "{words:?}");
+    }
+    network.kill("r1", "cluster");
+    network.until("the machine runs a server of the store", |network| {
+        pid(&network.lab, "r1", "cluster.store").is_some()
+    });
+    let (leader, other) = network.leading();
+    network.until_equal_to("r1", leader);
+    // Its server serves: without it, one of three servers would be left.
+    let killed = pid(&network.lab, other, "cluster.store").unwrap();
+    network.lab.signal("-STOP", killed);
+    network.frr("no ip route 20.0.0.24/29 blackhole");
+    network.until("a change arrives", |network| !network.has_route("r2", &more_of_frr(3)));
+    network.lab.signal("-CONT", killed);
+    network.until("the machine is ready", |network| {
+        let known = network.lab.lab.exec("r1", "ip", ["neigh", "show"]).unwrap();
+        have_routes(network, &["r1"]) && known.contains("PERMANENT")
+    });
+    let before = network.forwarded("r1");
+    let traffic = Traffic::start(network);
+    network.change("r1", &["undrain", "11"]);
+    network.until("the machine forwards", |network| network.forwarded("r1") > before + 100);
+    network.without_loss(traffic, "another machine came");
+    assert_eq!(network.elements("b1", "machine").iter().filter(|machine| *machine == "2").count(), 1);
+}
+
+/// The leader is drained: the other candidate leads, and the routers keep the routes while neighbors open their sessions anew. Returns the number
+/// of the element that led.
+fn drain_leader(network: &Network) -> &'static str {
+    let (leader, other) = network.leading();
+    let drained = if leader == "sluice" { "21" } else { "22" };
+    network.change("b1", &["drain", drained]);
+    network.until("the other element leads", |network| network.stored(other, "state") == "leads");
+    network.until("neighbors open their sessions with it", |network| {
+        assert!(have_routes(network, &["r1", "r2"]), "the routes stay");
+        network.has_sessions(other)
+    });
+    network.change(other, &["undrain", drained]);
+    network.until("the element has no state of its own", |network| {
+        ["up", "own"].contains(&network.state_of(leader, drained.parse().unwrap()).as_str())
+    });
+    drained
+}

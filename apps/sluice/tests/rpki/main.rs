@@ -1,0 +1,54 @@
+//! Route origin validation with real caches (StayRTR), beside FRR and BIRD fed by the same cache: the same states for real prefixes;
+//! payloads that change under traffic; caches that die.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod caches;
+mod changes;
+mod network;
+mod payloads;
+#[path = "../router_lab/mod.rs"]
+mod router_lab;
+mod states;
+
+use router_lab::possible;
+use std::process::Command;
+
+/// Returns true if labs with caches can be made here; says so by the test's name if not.
+fn possible_with_caches() -> bool {
+    if !possible() {
+        return false;
+    }
+    let is_there = Command::new("stayrtr").arg("-version").output().is_ok();
+    if !is_there {
+        sluice_testkit::skipped("StayRTR is not installed (Debian's package stayrtr)");
+    }
+    is_there
+}
+
+#[test]
+fn states_are_those_of_bird_and_frr() {
+    if possible_with_caches() {
+        states::run();
+    }
+}
+
+#[test]
+fn changed_payloads_change_concerned_routes_alone() {
+    if possible_with_caches() {
+        changes::run();
+    }
+}
+
+#[test]
+fn another_cache_takes_over_and_data_expire() {
+    if possible_with_caches() {
+        caches::run();
+    }
+}
+
+#[test]
+fn the_internets_table_under_400_000_payloads() {
+    if possible_with_caches() {
+        states::run_long();
+    }
+}

@@ -1,0 +1,105 @@
+//! Several paths of a prefix between this router and a neighbor (ADD-PATH, RFC 7911).
+
+use crate::family::{Families, FamilyIndex};
+use crate::session::AddPathFamilies;
+use crate::shard::SentPaths;
+use serde::{Deserialize, Serialize};
+
+/// The number of paths that a neighbor is sent with `send best`, unless `paths` says another.
+const DEFAULT_PATHS: u8 = 2;
+
+/// The statement `add-path` of a neighbor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct AddPath {
+    /// True if the neighbor may send several paths of a prefix.
+    pub receive: bool,
+    /// The paths that the neighbor is sent; `None` for the best path only.
+    pub send: Option<SendPaths>,
+    /// The number of paths that the neighbor is sent with [`SendPaths::Best`], from 1 on; `None` for the default.
+    pub paths: Option<u8>,
+}
+
+/// The paths of each prefix that a neighbor is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendPaths {
+    /// All usable paths.
+    All,
+    /// The best paths.
+    Best,
+}
+
+impl AddPath {
+    /// One path of each prefix in both directions.
+    pub const NONE: AddPath = AddPath { receive: false, send: None, paths: None };
+
+    /// Returns the families of which several paths are offered: those of IP prefixes.
+    pub(super) fn offered(self) -> AddPathFamilies {
+        let if_wanted = |is_wanted: bool| {
+            Families::of(|family| is_wanted && [FamilyIndex::IPV4, FamilyIndex::IPV6].contains(&family))
+        };
+        AddPathFamilies { receive: if_wanted(self.receive), send: if_wanted(self.send.is_some()) }
+    }
+
+    /// Returns the paths of each prefix that the neighbor is sent; `None` for the best path only.
+    pub(super) fn sent(self) -> Option<SentPaths> {
+        self.send.map(|send| match send {
+            SendPaths::All => SentPaths::All,
+            SendPaths::Best => SentPaths::Best(self.paths.unwrap_or(DEFAULT_PATHS)),
+        })
+    }
+
+    /// Returns the statement with the number of paths of another one, which ends no session.
+    pub(super) const fn with_number_of(self, other: AddPath) -> AddPath {
+        AddPath { paths: other.paths, ..self }
+    }
+}
+
+/// The statement `add-path`, as written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct AddPathStatements {
+    receive: Option<bool>,
+    send: Option<SendPaths>,
+    paths: Option<u8>,
+}
+
+impl AddPathStatements {
+    /// Returns these statements, and others where these say nothing.
+    pub fn inherit(self, from: AddPathStatements) -> AddPathStatements {
+        AddPathStatements {
+            receive: self.receive.or(from.receive),
+            send: self.send.or(from.send),
+            paths: self.paths.or(from.paths),
+        }
+    }
+
+    /// Returns the configuration, with defaults where no statement is.
+    pub fn or_default(self) -> AddPath {
+        AddPath { receive: self.receive.unwrap_or(false), send: self.send, paths: self.paths }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_of_a_group_hold_where_a_neighbor_has_none() {
+        let own = AddPathStatements { send: Some(SendPaths::Best), ..AddPathStatements::default() };
+        let of_group = AddPathStatements { receive: Some(true), send: Some(SendPaths::All), paths: Some(3) };
+        let joined = own.inherit(of_group).or_default();
+        assert_eq!(joined, AddPath { receive: true, send: Some(SendPaths::Best), paths: Some(3) });
+        assert_eq!(joined.sent(), Some(SentPaths::Best(3)));
+        assert_eq!(own.or_default().sent(), Some(SentPaths::Best(DEFAULT_PATHS)));
+        assert_eq!(AddPathStatements::default().or_default(), AddPath::NONE);
+    }
+
+    #[test]
+    fn several_paths_are_offered_of_ip_prefixes_only() {
+        let offered = AddPath { receive: true, ..AddPath::NONE }.offered();
+        assert!(offered.receive.has(FamilyIndex::IPV6) && !offered.receive.has(FamilyIndex::XID));
+        assert!(offered.send.is_empty());
+    }
+}

@@ -1,0 +1,82 @@
+//! What a change of configuration touches.
+
+use super::*;
+use alloc::format;
+use alloc::vec;
+
+#[test]
+fn ttl_security_counts_hops() {
+    let of = |multihop, ttl_security| {
+        let address = "10.0.0.1".parse().unwrap();
+        let config = NeighborConfig { multihop, ttl_security, ..NeighborConfig::new(address, Asn(1)) };
+        (config.ttl(false), config.ttl(true), config.min_ttl())
+    };
+    assert_eq!(of(None, true), (Some(255), Some(255), Some(255)));
+    assert_eq!(of(Some(1), true).2, Some(255));
+    assert_eq!((of(Some(2), true).2, of(Some(255), true).2), (Some(254), Some(1)));
+    assert_eq!(of(None, false), (Some(1), None, None));
+    assert_eq!(of(Some(2), false), (Some(2), Some(2), None));
+}
+
+fn check(change: impl Fn(&mut NeighborConfig), expected: &str) {
+    check_in(Asn(1), change, expected);
+}
+
+fn check_in(local_as: Asn, change: impl Fn(&mut NeighborConfig), expected: &str) {
+    let address = "10.0.0.1".parse().unwrap();
+    let before = NeighborConfig::new(address, Asn(1));
+    let mut after = before.clone();
+    change(&mut after);
+    let config = |n: NeighborConfig| Config { neighbors: vec![n], ..Config::default() };
+    let touched = config(before).touched(&config(after), local_as);
+    let count = |all: &[IpAddr]| all.len();
+    let Touched { reset, refiltered, started, stopped, .. } = &touched;
+    let got = format!("{} {} {} {}", count(reset), count(refiltered), count(started), count(stopped));
+    assert_eq!(got, expected, "{touched:?}");
+}
+
+#[test]
+fn routes_that_are_not_stored_are_asked_for() {
+    let address = "10.0.0.1".parse().unwrap();
+    let neighbor = |keep_rejected, default_policy| NeighborConfig {
+        keep_rejected,
+        default_policy: Some(default_policy),
+        ..NeighborConfig::new(address, Asn(2))
+    };
+    let check = |before: &NeighborConfig, after: &NeighborConfig, refiltered: usize, refreshed: usize| {
+        let config = |n: &NeighborConfig| Config { neighbors: vec![n.clone()], ..Config::default() };
+        let touched = config(before).touched(&config(after), Asn(1));
+        assert_eq!((touched.refiltered.len(), touched.refreshed.len()), (refiltered, refreshed));
+        assert!(touched.reset.is_empty());
+    };
+    use DefaultPolicy::{Accept, Reject};
+    check(&neighbor(true, Reject), &neighbor(true, Accept), 1, 0);
+    check(&neighbor(true, Reject), &neighbor(false, Reject), 0, 0);
+    check(&neighbor(true, Reject), &neighbor(false, Accept), 1, 0);
+    check(&neighbor(false, Reject), &neighbor(false, Reject), 0, 0);
+    check(&neighbor(false, Reject), &neighbor(false, Accept), 1, 1);
+    check(&neighbor(false, Reject), &neighbor(true, Reject), 0, 1);
+}
+
+#[test]
+fn who_is_touched() {
+    check(|_| {}, "0 0 0 0");
+    check(|n| n.description = "x".into(), "0 0 0 0");
+    check(|n| n.next_hop_self = true, "0 1 0 0");
+    check_in(Asn(2), |n| n.next_hop_self = true, "0 1 0 0");
+    check_in(Asn(2), |n| n.graceful_shutdown = true, "0 1 0 0");
+    check(|n| n.default_policy = Some(DefaultPolicy::Reject), "0 1 0 0");
+    check(|n| n.default_policy = Some(DefaultPolicy::Accept), "0 0 0 0");
+    check_in(Asn(2), |n| n.default_policy = Some(DefaultPolicy::Reject), "0 0 0 0");
+    check(|n| n.import = vec!["unknown".into()], "0 1 0 0");
+    check(|n| n.send_community.large = false, "0 1 0 0");
+    check(|n| n.ipv4_unicast.maximum_prefixes.received = Some(9), "0 0 0 0");
+    check(|n| n.xid.maximum_prefixes.received = Some(9), "0 0 0 0");
+    check(|n| n.xid.next_hop = Some(Xid::of_link_address([2; 6])), "1 0 0 0");
+    check(|n| n.ipv4_unicast.enabled = Some(false), "1 0 0 0");
+    check(|n| n.hold_time = 9, "1 0 0 0");
+    check(|n| n.send_hold_time = Some(600), "0 0 0 0");
+    check(|n| (n.hold_time, n.next_hop_self) = (9, true), "1 0 0 0");
+    check(|n| n.enabled = false, "1 0 0 0");
+    check(|n| n.address = "10.0.0.2".parse().unwrap(), "0 0 1 1");
+}

@@ -1,0 +1,47 @@
+//! The configuration.
+
+use crate::exceptions::Exceptions;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::time::Duration;
+
+/// The port of RTR over TCP (RFC 8210, section 14).
+pub const PORT: u16 = 323;
+
+/// A cache.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CacheSettings {
+    /// The name.
+    pub name: String,
+    /// The address.
+    pub address: IpAddr,
+    /// The TCP port.
+    pub port: u16,
+    /// The address to connect from; `None` for the system's choice.
+    pub local_address: Option<IpAddr>,
+    /// The preference: lower numbers are asked first, equal numbers by name.
+    pub preference: u8,
+    /// The time between two queries, in place of the cache's Refresh Interval.
+    pub refresh: Option<Duration>,
+    /// The longest time between two connection attempts, in place of the cache's Retry Interval.
+    pub retry: Option<Duration>,
+    /// The longest time for which data count without a successful query. A shorter Expire Interval of the cache prevails.
+    pub expire: Option<Duration>,
+}
+
+impl CacheSettings {
+    /// Returns true if the addresses or ports differ.
+    pub fn is_elsewhere(&self, other: &Self) -> bool {
+        (self.address, self.port, self.local_address) != (other.address, other.port, other.local_address)
+    }
+}
+
+/// The whole configuration.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Settings {
+    /// The caches.
+    pub caches: Vec<CacheSettings>,
+    /// The operator's own VRPs and filters.
+    pub exceptions: Exceptions,
+}

@@ -1,0 +1,151 @@
+//! Connections to caches: sockets of the FEA, a task each.
+
+use crate::RpkiProcess;
+use sluice_process::{Frame, tcp};
+use sluice_rpki::machine::{ConnectionId, Input};
+use sluice_xrl::XrlError;
+use sluice_xrl::idl::fea::v1 as fea;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Weak;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::task::AbortHandle;
+
+/// The longest wait for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The longest wait for a closed connection's last octets to be taken.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// Attempts to have a socket opened, and the time between two.
+const ATTEMPTS: u32 = 20;
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Octets read at once.
+const PIECE: usize = 1 << 16;
+
+/// The place of a connection.
+pub struct Target {
+    /// The cache's address.
+    pub address: IpAddr,
+    /// The cache's port.
+    pub port: u16,
+    /// The address to connect from; `None` for the system's choice.
+    pub local: Option<IpAddr>,
+}
+
+/// A connection, or a connection attempt. The core sends a query and at most a report, which keeps the queue short.
+struct Connection {
+    queue: UnboundedSender<Vec<u8>>,
+    task: AbortHandle,
+}
+
+/// The core's connections.
+#[derive(Default)]
+pub struct Connections(RefCell<BTreeMap<ConnectionId, Connection>>);
+
+impl Connections {
+    /// Begins to make a connection.
+    pub fn open(&self, process: Weak<RpkiProcess>, id: ConnectionId, target: Target) {
+        let (queue, mut queued) = mpsc::unbounded_channel::<Vec<u8>>();
+        let task = tokio::task::spawn_local(async move {
+            let Some(frame) = process.upgrade().map(|process| process.frame.clone()) else { return };
+            let connected = tokio::time::timeout(CONNECT, connect(&frame, &target)).await;
+            let stream = match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+                Ok(stream) => stream,
+                Err(error) => return end(&process, id, Input::NotConnected(id, error.to_string())),
+            };
+            let (reader, mut writer) = stream.into_split();
+            if let Some(process) = process.upgrade() {
+                process.driver.input(Input::Connected(id));
+            }
+            let mut reading = std::pin::pin!(read(&process, id, reader));
+            loop {
+                tokio::select! {
+                    () = &mut reading => return end(&process, id, Input::Closed(id)),
+                    octets = queued.recv() => match octets {
+                        Some(octets) if writer.write_all(&octets).await.is_ok() => {}
+                        Some(_) => return end(&process, id, Input::Closed(id)),
+                        // The core closed the connection.
+                        None => {
+                            let _ = tokio::time::timeout(LINGER, writer.shutdown()).await;
+                            return;
+                        }
+                    },
+                }
+            }
+        });
+        self.0.borrow_mut().insert(id, Connection { queue, task: task.abort_handle() });
+    }
+
+    /// Sends octets.
+    pub fn send(&self, id: ConnectionId, octets: Vec<u8>) {
+        if let Some(connection) = self.0.borrow().get(&id) {
+            // A connection that ended meanwhile is reported as closed.
+            let _ = connection.queue.send(octets);
+        }
+    }
+
+    /// Closes a connection behind the last octets, or ends the connection attempt.
+    pub fn close(&self, id: ConnectionId) {
+        let Some(connection) = self.0.borrow_mut().remove(&id) else { return };
+        drop(connection.queue);
+        let task = connection.task;
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(CONNECT + LINGER).await;
+            task.abort();
+        });
+    }
+}
+
+/// Reports the end of a connection to the core.
+fn end(process: &Weak<RpkiProcess>, id: ConnectionId, input: Input) {
+    if let Some(process) = process.upgrade()
+        && process.connections.0.borrow_mut().remove(&id).is_some()
+    {
+        process.driver.input(input);
+    }
+}
+
+async fn read(process: &Weak<RpkiProcess>, id: ConnectionId, mut reader: OwnedReadHalf) {
+    let mut octets = vec![0; PIECE];
+    loop {
+        match reader.read(&mut octets).await {
+            Ok(count @ 1..) => {
+                let Some(process) = process.upgrade() else { return };
+                process.driver.input(Input::Received(id, octets[..count].to_vec()));
+            }
+            _ => return,
+        }
+    }
+}
+
+async fn connect(frame: &Frame, target: &Target) -> io::Result<TcpStream> {
+    let refused = |error: XrlError| io::Error::other(format!("the FEA opens no socket: {error}"));
+    let client = fea::SocketsClient::new(&frame.router, "fea");
+    let request = fea::OpenTcpRequest {
+        local: target.local.map(Into::into),
+        remote: Some(target.address.into()),
+        remote_port: target.port.into(),
+        options: Some(fea::SocketOptions::default()),
+        md5_password: String::new(),
+    };
+    let mut attempts = 0;
+    let reply = loop {
+        match client.open_tcp(request.clone()).await {
+            // The FEA learns a moment later that this process has taken over from another one.
+            Err(XrlError::AccessDenied(_)) if attempts < ATTEMPTS => {
+                attempts += 1;
+                tokio::time::sleep(AGAIN).await;
+            }
+            other => break other.map_err(refused)?,
+        }
+    };
+    tcp::connect(&client, &frame.run_dir, &reply, SocketAddr::new(target.address, target.port)).await
+}
