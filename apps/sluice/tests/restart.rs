@@ -176,3 +176,28 @@ fn sluice_restarts_and_its_neighbors_keep_its_routes() {
     assert!(text.contains(" 0% packet loss"), "{text}");
     assert!(of_kernel(&lab));
 }
+
+/// FRR ends the session with a NOTIFICATION, and both sides go on forwarding (RFC 8538); after a Hard Reset the routes go.
+#[test]
+fn a_notification_of_frr_keeps_routes_unless_it_is_a_hard_reset() {
+    let _share = share();
+    if !possible_with_frr() {
+        return;
+    }
+    let mut lab = up(&FRR.replace(" no bgp ebgp", " bgp graceful-restart notification\n no bgp hard-administrative-reset\n no bgp ebgp"));
+    lab.until("the End-of-RIB marker has come", |lab| lab.established(NEIGHBOR));
+    let ping = ping(&lab, 4);
+    lab.lab.control("neighbor", "clear bgp 10.1.0.1").unwrap();
+    lab.until("routes stay", |lab| lab.whole_log().contains("bgp.restart.begin"));
+    assert!(has_route(&lab));
+    lab.until("the session is up again", |lab| lab.established(NEIGHBOR));
+    let text = ping.wait_with_output().unwrap().stdout;
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains(" 0% packet loss"), "{text}");
+
+    let shutdown = "configure terminal\nrouter bgp 64501\nneighbor 10.1.0.1 shutdown\n";
+    lab.lab.control("neighbor", shutdown).unwrap();
+    lab.until("routes go", |lab| !has_route(lab));
+    let log = lab.whole_log();
+    assert!(log.contains("hard reset (6/9): cease: administrative shutdown (6/2)"), "{log}");
+}

@@ -216,6 +216,7 @@ add-path {
 }
 graceful-restart {
     helper true;  # default
+    notifications true;  # default
     stale-time 360;  # default
 }
 ipv6-unicast {

@@ -70,6 +70,11 @@ impl DownReason {
         }
     }
 
+    /// Returns true for a NOTIFICATION after which sessions with graceful notifications keep routes (RFC 8538, section 4).
+    pub fn is_graceful_notification(&self) -> bool {
+        matches!(self, DownReason::Sent(n) | DownReason::Received(n) if !n.is_hard_reset())
+    }
+
     /// Returns true if one of two connections was given up for the other (RFC 4271, section 6.8): that says nothing about the session.
     pub(crate) fn is_collision(&self) -> bool {
         matches!(self, DownReason::Sent(n) | DownReason::Received(n) if n.code == code::CEASE && n.subcode == cease::COLLISION)

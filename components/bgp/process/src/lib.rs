@@ -464,7 +464,7 @@ fn question<P: Prefix>(interest: Interest<P>) -> Question {
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 10;
+    const STATE: u32 = 11;
 
     type Settings = Settings;
 

@@ -78,6 +78,8 @@ pub struct SessionConfig {
     pub route_filters: (bool, bool),
     /// The role of an external peer (RFC 9234); `None` for internal peers.
     pub relationship: Option<Relationship>,
+    /// True if this router keeps the peer's routes after NOTIFICATIONs too, if the peer does the same (RFC 8538).
+    pub graceful_notifications: bool,
     /// This router's restart, as the peer is told; `None` if this router preserves no routes of the peer over a restart.
     pub restart: Option<OwnRestart>,
 }
@@ -134,6 +136,7 @@ impl SessionConfig {
             extended_messages: true,
             route_filters: (false, false),
             relationship: None,
+            graceful_notifications: false,
             restart: None,
         }
     }

@@ -167,6 +167,15 @@ impl Fsm {
         self.restart_keepalive(cx.now, cx.rng);
     }
 
+    /// Returns the NOTIFICATION that the peer of this session is sent: a Hard Reset if the peer would keep routes otherwise.
+    pub fn for_peer(&self, notification: Notification) -> Notification {
+        if self.negotiated.is_some_and(|negotiated| negotiated.graceful_notifications) {
+            notification.for_graceful_peer()
+        } else {
+            notification
+        }
+    }
+
     pub fn send_notification(&mut self, cx: &mut Context<'_>, notification: &Notification) {
         self.send(cx, |b| notification.put(b));
         cx.sent.notification += 1;

@@ -43,6 +43,8 @@ pub struct Negotiated {
     pub filters_sent: Families,
     /// The peer restarts: it waits for this side's End-of-RIB markers before it sends routes (RFC 4724, section 3).
     pub is_restarting: bool,
+    /// Both sides keep routes after NOTIFICATIONs other than a Hard Reset (RFC 8538, section 4).
+    pub graceful_notifications: bool,
     /// The restart that the peer is prepared for; `None` if the peer preserves no forwarding state of these families.
     pub restart: Option<PeerRestart>,
 }
@@ -80,8 +82,9 @@ pub(super) fn own_open(config: &SessionConfig, presented_as: Asn, now: Instant) 
 /// Returns the capability of graceful restart. Without families it offers to send and to use End-of-RIB markers, no more (RFC 4724,
 /// section 4).
 fn own_restart(config: &SessionConfig, now: Instant) -> Capability {
+    let graceful = if config.graceful_notifications { Capability::GRACEFUL_NOTIFICATION } else { 0 };
     let Some(restart) = config.restart else {
-        return Capability::GracefulRestart { flags: 0, restart_time: 0, families: Vec::new() };
+        return Capability::GracefulRestart { flags: graceful, restart_time: 0, families: Vec::new() };
     };
     // Where this process has run for long, a session that ended is no restart, and packets went on.
     let is_recent = restart.is_recent(now);
@@ -89,7 +92,7 @@ fn own_restart(config: &SessionConfig, now: Instant) -> Capability {
     let flags = if is_preserved { RestartFamily::FORWARDING } else { 0 };
     let family = |FamilyCode { afi, safi }| RestartFamily { afi, safi, flags };
     Capability::GracefulRestart {
-        flags: if is_recent && restart.is_preserved { Capability::RESTARTING } else { 0 },
+        flags: graceful | if is_recent && restart.is_preserved { Capability::RESTARTING } else { 0 },
         restart_time: restart.time,
         families: config.families.iter().map(|index| family(config.codes.of(index))).collect(),
     }
@@ -172,6 +175,13 @@ fn families_of(open: &Open, codes: &FamilyCodes) -> Families {
     if named { families } else { Families::only(FamilyIndex::IPV4) }
 }
 
+/// Returns true if an OPEN has a flag of graceful restart.
+fn has_restart_flag(open: &Open, flag: u8) -> bool {
+    open.capabilities.iter().any(
+        |capability| matches!(capability, Capability::GracefulRestart { flags, .. } if flags & flag != 0),
+    )
+}
+
 /// Returns the graceful restart that an OPEN offers for the agreed families.
 fn restart_of(open: &Open, codes: &FamilyCodes, agreed: Families) -> Option<PeerRestart> {
     let offered = open.capabilities.iter().find_map(|capability| match capability {
@@ -246,9 +256,9 @@ pub(super) fn negotiate(
             .any(|c| matches!(c, Capability::GracefulRestart { .. })),
         families,
         add_path: add_path_of(open, config, families),
-        is_restarting: open.capabilities.iter().any(|capability| {
-            matches!(capability, Capability::GracefulRestart { flags, .. } if flags & Capability::RESTARTING != 0)
-        }),
+        is_restarting: has_restart_flag(open, Capability::RESTARTING),
+        graceful_notifications: config.graceful_notifications
+            && has_restart_flag(open, Capability::GRACEFUL_NOTIFICATION),
         restart: restart_of(open, &config.codes, families),
     })
 }

@@ -196,7 +196,7 @@ mod tests {
     use crate::batch::{Batch, Change};
     use crate::family::FamilyIndex;
     use crate::hash::HashSeed;
-    use crate::shard::{OwnRouter, PeerInfo, Shard};
+    use crate::shard::{OwnRouter, PeerInfo, Retention, Shard};
     use crate::wire::multiprotocol::NextHop;
     use core::net::{IpAddr, Ipv4Addr};
     use sluice_base::{Asn, Ipv4Prefix, RouterId};
@@ -290,14 +290,14 @@ mod tests {
         let mut shard = shard();
         let of = |first: u32| (first..first + u32::from(MOST_PATHS)).collect::<Vec<u32>>();
         change(&mut shard, &of(0), &[]);
-        shard.peer_down(PEER, true);
+        shard.peer_down(PEER, Retention::Session);
         change(&mut shard, &of(1000), &[]);
         assert_eq!(ids(&shard), of(1000).into_iter().map(Some).collect::<Vec<_>>());
         shard.drop_stale(PEER);
         while shard.run_slice(Budget::SLICE, &mut Outbox::new()) == Progress::More {}
         assert_eq!(shard.received(PEER), 64);
         // A session without identifiers has one path of each prefix.
-        shard.peer_down(PEER, true);
+        shard.peer_down(PEER, Retention::Session);
         let mut batch = Batch::default();
         batch.push(prefix(), Change::<Ipv4Prefix>::WITHDRAWN);
         batch.end_event(Provenance::NONE);

@@ -69,7 +69,7 @@ pub use hits::{PolicyHits, PolicyUse, UseHits};
 pub use multipath::{LeftOut, Multipath, MultipathRules};
 pub use own::OwnRoute;
 pub use pack::{NextHopsFor, Sent};
-pub use peer_in::PeerInfo;
+pub use peer_in::{PeerInfo, Retention};
 pub use refilter::RefilterProgress;
 pub use resolver::{Interest, Resolution};
 pub use revalidate::RevalidationProgress;
@@ -253,15 +253,15 @@ impl<P: FamilyKey> Shard<P> {
         self.core.peers[index].info = info;
     }
 
-    /// Ends a session: the peer's routes become stale, and the deletion stage withdraws stale routes, unless `keeps` is true. Nothing more
+    /// Ends a session: the peer's routes become stale, and the deletion stage withdraws stale routes that do not stay. Nothing more
     /// is advertised to the peer. Returns the peer's address if the address is a next hop of this peer's routes only, and the routes go.
-    pub fn peer_down(&mut self, peer: PeerIndex, keeps: bool) -> Option<IpAddr> {
+    pub fn peer_down(&mut self, peer: PeerIndex, retention: Retention) -> Option<IpAddr> {
         self.leave(peer);
         let known = self.core.peers.get(usize::from(peer.0))?;
         let address = known.info.address;
-        let is_lost = !keeps && self.core.resolver.is_used_by(&NextHop::new(address), peer);
+        let is_lost = retention == Retention::None && self.core.resolver.is_used_by(&NextHop::new(address), peer);
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
-            peer.end_session(keeps);
+            peer.end_session(retention);
             self.deletion.is_on = true;
         }
         self.refilter.end(peer);

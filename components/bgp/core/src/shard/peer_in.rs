@@ -20,6 +20,17 @@ pub struct PeerInfo {
     pub direct: bool,
 }
 
+/// The paths of a peer that stay when a session ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Retention {
+    /// No path stays.
+    None,
+    /// The paths of the session stay; paths that were stale before are removed (RFC 4724, section 4.2).
+    Session,
+    /// The paths of the session and those of earlier sessions that stayed stay (RFC 8538, section 4.1).
+    WithEarlier,
+}
+
 /// The shard's state of a peer.
 #[derive(Clone, Debug)]
 pub(super) struct PeerIn {
@@ -31,8 +42,8 @@ pub(super) struct PeerIn {
     pub stale: u32,
     /// The number of stale paths that the deletion stage removes.
     pub overdue: u32,
-    /// True if the paths of the latest session stay although they are stale: the peer restarts (RFC 4724).
-    pub keeps_stale: bool,
+    /// The number of ended sessions whose paths stay although they are stale: the peer restarts (RFC 4724).
+    pub stale_sessions: u16,
     /// The number of paths that import policy rejected, stale paths included.
     pub rejected: u32,
     /// The policy for the peer's routes; `None` if every route is accepted unchanged.
@@ -51,7 +62,7 @@ impl PeerIn {
             paths: 0,
             stale: 0,
             overdue: 0,
-            keeps_stale: false,
+            stale_sessions: 0,
             rejected: 0,
             import: None,
             keeps_rejected: true,
@@ -61,7 +72,7 @@ impl PeerIn {
 
     /// Returns true if the deletion stage removes a path of a generation.
     pub const fn is_overdue(&self, generation: u16) -> bool {
-        self.generation.wrapping_sub(generation) > self.keeps_stale as u16
+        self.generation.wrapping_sub(generation) > self.stale_sessions
     }
 
     /// Notes that a path of a generation is removed, or announced again.
@@ -70,13 +81,15 @@ impl PeerIn {
         self.overdue -= self.is_overdue(generation) as u32;
     }
 
-    /// Ends a session. The paths of the session stay if `keeps` is true; those of earlier sessions are removed in any case
-    /// (RFC 4724, section 4.2).
-    pub const fn end_session(&mut self, keeps: bool) {
-        self.overdue = if keeps { self.stale } else { self.paths };
+    /// Ends a session.
+    pub const fn end_session(&mut self, retention: Retention) {
+        (self.overdue, self.stale_sessions) = match retention {
+            Retention::None => (self.paths, 0),
+            Retention::Session => (self.stale, 1),
+            Retention::WithEarlier => (self.overdue, self.stale_sessions.saturating_add(1)),
+        };
         self.stale = self.paths;
         self.generation = self.generation.wrapping_add(1);
-        self.keeps_stale = keeps;
         self.is_full = false;
     }
 }

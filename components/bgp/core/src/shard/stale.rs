@@ -3,6 +3,7 @@
 //! Another process that takes the router over takes stale routes too, and they wait there.
 
 use super::entry::PathNumber;
+use super::peer_in::Retention;
 use super::{Core, PeerIndex, Shard};
 use crate::wire::FamilyKey;
 
@@ -11,7 +12,7 @@ impl<P: FamilyKey> Shard<P> {
     pub fn mark_stale(&mut self, peer: PeerIndex) {
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
             let is_full = peer.is_full;
-            peer.end_session(true);
+            peer.end_session(Retention::Session);
             peer.is_full = is_full;
             self.deletion.is_on = true;
         }
@@ -20,7 +21,7 @@ impl<P: FamilyKey> Shard<P> {
     /// Gives the stale routes of a peer to the deletion stage.
     pub fn drop_stale(&mut self, peer: PeerIndex) {
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
-            (peer.overdue, peer.keeps_stale) = (peer.stale, false);
+            (peer.overdue, peer.stale_sessions) = (peer.stale, 0);
             self.deletion.is_on = true;
         }
     }
@@ -32,7 +33,7 @@ impl<P: FamilyKey> Core<P> {
         let peer = self.lanes.peer(path);
         let Some(position) = self.entries.position(entry, path) else { return };
         let known = &mut self.peers[usize::from(peer.0)];
-        known.keeps_stale = true;
+        known.stale_sessions = 1;
         known.stale += 1;
         self.entries.paths_mut(entry)[position].generation = known.generation.wrapping_sub(1);
     }

@@ -355,6 +355,7 @@ impl NeighborConfig {
     pub(super) fn session(&self, identity: &Identity) -> SessionConfig {
         SessionConfig {
             other_as: self.local_as.filter(|_| self.peer_as != identity.local_as),
+            graceful_notifications: self.graceful_restart.helper && self.graceful_restart.notifications,
             restart: self.restart_time.map(|time| OwnRestart {
                 time,
                 started: identity.started,

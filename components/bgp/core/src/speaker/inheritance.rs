@@ -195,6 +195,7 @@ impl SendCommunity {
 #[serde(rename_all = "kebab-case", default)]
 struct RestartStatements {
     helper: Option<bool>,
+    notifications: Option<bool>,
     stale_time: Option<u16>,
 }
 
@@ -202,6 +203,7 @@ impl RestartStatements {
     fn inherit(self, from: RestartStatements) -> RestartStatements {
         RestartStatements {
             helper: self.helper.or(from.helper),
+            notifications: self.notifications.or(from.notifications),
             stale_time: self.stale_time.or(from.stale_time),
         }
     }
@@ -210,6 +212,7 @@ impl RestartStatements {
         let default = GracefulRestart::DEFAULT;
         GracefulRestart {
             helper: self.helper.unwrap_or(default.helper),
+            notifications: self.notifications.unwrap_or(default.notifications),
             stale_time: self.stale_time.unwrap_or(default.stale_time),
         }
     }

@@ -12,7 +12,7 @@ use crate::intake::Message;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, Received};
 use crate::shard::{PeerIndex, Sent};
-use crate::table::{Order, SessionEpoch, Spread};
+use crate::table::{Order, Retained, SessionEpoch, Spread};
 use crate::writer::put_end_of_rib;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -278,15 +278,15 @@ impl Peers {
                     }
                 }
                 session::Output::Down(reason) => {
-                    let mut kept = Families::default();
+                    let mut retained = Retained::default();
                     if let Some(life) = peer.down() {
-                        kept = peer.restart.begin(now, peer.config.graceful_restart, &reason);
+                        retained = peer.restart.begin(now, peer.config.graceful_restart, &reason);
                         self.leaving.insert(index, (life, self.spread.tables()));
-                        out.push(Output::Order(None, Order::PeerDown(index, life, kept)));
+                        out.push(Output::Order(None, Order::PeerDown(index, life, retained)));
                     }
                     out.push(event(address, PeerEvent::Down(reason)));
-                    if !kept.is_empty() {
-                        out.push(event(address, PeerEvent::Restarts(kept)));
+                    if !retained.families.is_empty() {
+                        out.push(event(address, PeerEvent::Restarts(retained.families)));
                     }
                 }
                 session::Output::Event(what) => out.push(event(address, PeerEvent::Session(what))),

@@ -9,6 +9,7 @@ mod handover;
 mod marks;
 mod pace;
 mod peer_export;
+mod retained;
 mod shards;
 mod spread;
 mod view;
@@ -17,6 +18,7 @@ pub use aggregates::{AggregateRule, TableContributors};
 pub use handover::{TablePart, fingerprint, import};
 pub use marks::Marks;
 pub use peer_export::PeerExport;
+pub use retained::Retained;
 pub use spread::Spread;
 pub use view::{NextHops, Tables};
 
@@ -62,8 +64,8 @@ pub enum Order {
     Refresh(PeerIndex, FamilyIndex, u32),
     /// Routes of a peer become stale, and stay until [`Order::DropStale`] unless they are announced again.
     MarkStale(PeerIndex, FamilyIndex),
-    /// The session of this number is down. Routes of these families stay until [`Order::DropStale`].
-    PeerDown(PeerIndex, SessionEpoch, Families),
+    /// The session of this number is down. Some routes may stay until [`Order::DropStale`].
+    PeerDown(PeerIndex, SessionEpoch, Retained),
     /// A peer may be told something again in this session: the time between advertisements is over.
     Release(PeerIndex, SessionEpoch),
     /// Routes of earlier sessions are removed.
@@ -332,9 +334,9 @@ impl Table {
                     shard.drop_stale(peer);
                 }
             }),
-            Order::PeerDown(peer, life, kept) => {
+            Order::PeerDown(peer, life, retained) => {
                 self.each(|family, shard| {
-                    if let Some(address) = shard.peer_down(peer, kept.has(family)) {
+                    if let Some(address) = shard.peer_down(peer, retained.of(family)) {
                         out.push(TableEvent::GatewayLost(address));
                     }
                 });

@@ -11,7 +11,7 @@ use crate::family::{ByFamily, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
 use crate::policy::{BoundPolicy, OriginData};
 use crate::shard::{Aggregate, OwnRouter, Shard, ShardView};
-use crate::shard::{ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent};
+use crate::shard::{ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Retention, Sent};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -39,7 +39,7 @@ pub(super) struct Filling<'a> {
 /// A family's shard, whatever its keys are. The methods are those of [`Shard`].
 pub(super) trait FamilyShard {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo);
-    fn peer_down(&mut self, peer: PeerIndex, keeps: bool) -> Option<IpAddr>;
+    fn peer_down(&mut self, peer: PeerIndex, retention: Retention) -> Option<IpAddr>;
     fn drop_stale(&mut self, peer: PeerIndex);
     fn set_full(&mut self, peer: PeerIndex, is_full: bool);
     fn set_source(&mut self, source: PeerIndex, name: Arc<str>);
@@ -90,8 +90,8 @@ impl<P: Sharded> FamilyShard for Part<P> {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
         self.shard.peer_up(peer, info);
     }
-    fn peer_down(&mut self, peer: PeerIndex, keeps: bool) -> Option<IpAddr> {
-        self.shard.peer_down(peer, keeps)
+    fn peer_down(&mut self, peer: PeerIndex, retention: Retention) -> Option<IpAddr> {
+        self.shard.peer_down(peer, retention)
     }
     fn drop_stale(&mut self, peer: PeerIndex) {
         self.shard.drop_stale(peer);

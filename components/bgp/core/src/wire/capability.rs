@@ -115,6 +115,8 @@ const MOST_FILTER_FAMILIES: usize = 36;
 impl Capability {
     /// Flag of graceful restart: the sender restarts (RFC 4724, section 3).
     pub const RESTARTING: u8 = 0x8;
+    /// Flag of graceful restart: the sender keeps routes after NOTIFICATIONs too (RFC 8538, section 2).
+    pub const GRACEFUL_NOTIFICATION: u8 = 0x4;
 
     /// Returns the capability of unicast routes of `afi`.
     pub const fn unicast(afi: u16) -> Self {

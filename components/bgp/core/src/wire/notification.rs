@@ -1,4 +1,4 @@
-//! NOTIFICATION: why a session ends (RFC 4271, section 4.5; subcodes of RFC 4486, RFC 5492 and RFC 9003).
+//! NOTIFICATION: why a session ends (RFC 4271, section 4.5; subcodes of RFC 4486, RFC 5492, RFC 8538 and RFC 9003).
 
 use super::header::{HeaderError, MAX_MESSAGE_LEN, MessageType, finish, start};
 use super::{HEADER_LEN, WireError};
@@ -88,6 +88,8 @@ pub mod cease {
     pub const COLLISION: u8 = 7;
     /// Out of Resources.
     pub const RESOURCES: u8 = 8;
+    /// Hard Reset (RFC 8538, section 3).
+    pub const HARD_RESET: u8 = 9;
 }
 
 /// A NOTIFICATION message.
@@ -120,6 +122,30 @@ impl Notification {
             notification.data.extend_from_slice(&text.as_bytes()[..end]);
         }
         notification
+    }
+
+    /// Returns true for a Hard Reset, after which nobody keeps routes (RFC 8538, section 3).
+    pub const fn is_hard_reset(&self) -> bool {
+        self.code == code::CEASE && self.subcode == cease::HARD_RESET
+    }
+
+    /// Returns the NOTIFICATION for a peer that keeps routes after NOTIFICATIONs: a Hard Reset with this NOTIFICATION inside if the end of
+    /// the session is meant to last (RFC 8538, section 5.1).
+    pub fn for_graceful_peer(self) -> Self {
+        let lasts = matches!(self.subcode, cease::MAX_PREFIXES | cease::SHUTDOWN | cease::DECONFIGURED | cease::RESET);
+        if self.code != code::CEASE || !lasts {
+            return self;
+        }
+        let mut data = Vec::from([self.code, self.subcode]);
+        data.extend_from_slice(&self.data);
+        Notification { code: code::CEASE, subcode: cease::HARD_RESET, data }
+    }
+
+    /// Returns the reason inside a Hard Reset; `None` for other NOTIFICATIONs, and for a Hard Reset without a reason or with another Hard
+    /// Reset inside.
+    pub fn reason(&self) -> Option<Notification> {
+        let inside = self.is_hard_reset().then(|| Notification::decode(&self.data).ok()).flatten();
+        inside.filter(|inside| !inside.is_hard_reset())
     }
 
     /// The text of a shutdown communication; invalid UTF-8 is shown as such and never interpreted. `None` if this is none.
@@ -208,7 +234,7 @@ impl fmt::Display for Notification {
             (code::CEASE, cease::CONFIGURATION) => "cease: other configuration change",
             (code::CEASE, cease::COLLISION) => "cease: connection collision resolution",
             (code::CEASE, cease::RESOURCES) => "cease: out of resources",
-            (code::CEASE, 9) => "cease: hard reset",
+            (code::CEASE, cease::HARD_RESET) => "cease: hard reset",
             (code::CEASE, 10) => "cease: BFD down",
             (code::CEASE, _) => "cease",
             (code::REFRESH, _) => "ROUTE-REFRESH message error",
@@ -216,6 +242,9 @@ impl fmt::Display for Notification {
             _ => "unknown error",
         };
         write!(f, "{text} ({}/{})", self.code, self.subcode)?;
+        if let Some(reason) = self.reason() {
+            write!(f, ": {reason}")?;
+        }
         self.communication().map_or(Ok(()), |text| write!(f, ", {text:?}"))
     }
 }
@@ -236,6 +265,26 @@ mod tests {
         out.clear();
         Notification { code: 3, subcode: 5, data: vec![0; 9000] }.put(&mut out);
         assert_eq!(out.len(), MAX_MESSAGE_LEN);
+    }
+
+    #[test]
+    fn hard_resets() {
+        let hard = Notification::cease(cease::SHUTDOWN, "bye").for_graceful_peer();
+        assert_eq!((hard.code, hard.subcode, &hard.data[..]), (6, 9, &b"\x06\x02\x03bye"[..]));
+        assert_eq!(
+            hard.to_string(),
+            "cease: hard reset (6/9): cease: administrative shutdown (6/2), \"bye\""
+        );
+        assert_eq!(hard.clone().for_graceful_peer(), hard);
+        let graceful = Notification::new(code::CEASE, cease::CONFIGURATION);
+        assert_eq!(graceful.clone().for_graceful_peer(), graceful);
+        let update = Notification::new(code::UPDATE, 2);
+        assert_eq!(update.clone().for_graceful_peer(), update);
+        // A Hard Reset without a reason, and one that a stranger nested.
+        for data in [vec![], vec![6], vec![6, 9, 6, 9, 6, 2]] {
+            let hard = Notification { code: 6, subcode: 9, data };
+            assert_eq!(hard.to_string(), "cease: hard reset (6/9)");
+        }
     }
 
     #[test]

@@ -10,14 +10,15 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
     match event {
         Event::Start => {}
         Event::ManualStop(n) => {
+            let is_for_prefixes = n.subcode == cease::MAX_PREFIXES;
+            let n = fsm.for_peer(n);
             fsm.send_notification(cx, &n);
             fsm.failures = Failures::default();
             // Whoever looks for the reason of a session that ended for too many prefixes did not stop it.
-            let is_for_prefixes = n.subcode == cease::MAX_PREFIXES;
             let reason = if is_for_prefixes { DownReason::Sent(n) } else { DownReason::Stopped };
             fsm.idle(reason, cx);
         }
-        Event::AutomaticStop(n) | Event::Error(n) => fsm.fail_with(n, cx),
+        Event::AutomaticStop(n) | Event::Error(n) => fsm.fail_with(fsm.for_peer(n), cx),
         Event::Expired(Timer::Hold) => fsm.fail_with(Notification::new(code::HOLD_TIMER, 0), cx),
         // The NOTIFICATION waits behind all that the peer does not take: the driver gives it a moment and then ends the connection.
         Event::Expired(Timer::SendHold) => fsm.fail_with(Notification::new(code::SEND_HOLD_TIMER, 0), cx),
