@@ -184,7 +184,10 @@ fn a_notification_of_frr_keeps_routes_unless_it_is_a_hard_reset() {
     if !possible_with_frr() {
         return;
     }
-    let mut lab = up(&FRR.replace(" no bgp ebgp", " bgp graceful-restart notification\n no bgp hard-administrative-reset\n no bgp ebgp"));
+    let lab = up(&FRR.replace(
+        " no bgp ebgp",
+        " bgp graceful-restart notification\n no bgp hard-administrative-reset\n no bgp ebgp",
+    ));
     lab.until("the End-of-RIB marker has come", |lab| lab.established(NEIGHBOR));
     let ping = ping(&lab, 4);
     lab.lab.control("neighbor", "clear bgp 10.1.0.1").unwrap();
@@ -200,4 +203,46 @@ fn a_notification_of_frr_keeps_routes_unless_it_is_a_hard_reset() {
     lab.until("routes go", |lab| !has_route(lab));
     let log = lab.whole_log();
     assert!(log.contains("hard reset (6/9): cease: administrative shutdown (6/2)"), "{log}");
+}
+
+const BIRD: &str = "daemon = 'bird'
+config = '''
+router id 10.1.0.2;
+protocol device { }
+protocol static { ipv4; route 198.51.100.0/24 blackhole; }
+protocol bgp sluice {
+    local 10.1.0.2 as 64501; neighbor 10.1.0.1 as 64500;
+    graceful restart on; graceful restart time 1;
+    long lived graceful restart on; long lived stale time 6;
+    connect delay time 1; connect retry time 1; error wait time 1, 2; ipv4 { import all; export all; };
+}
+'''";
+
+/// BIRD is away for longer than its restart may take: its routes stay as a last resort, until it is back or the time is over (RFC 9494).
+#[test]
+fn routes_of_bird_stay_as_a_last_resort() {
+    let _share = share();
+    if !possible_with_frr() {
+        return;
+    }
+    let mut lab = up(BIRD);
+    lab.until("the session is up", |lab| lab.established(NEIGHBOR));
+    let marks = |lab: &RouterLab| lab.whole_log().matches("bgp.restart.long-lived").count();
+    lab.lab.stop("neighbor", true).unwrap();
+    lab.until("the time for the restart is over", |lab| marks(lab) == 1);
+    assert!(has_route(&lab));
+    lab.until("the route is marked", |lab| route_in_bgp(lab).contains("65535:6"));
+    lab.lab.start("neighbor").unwrap();
+    lab.until("the route is announced again", |lab| {
+        lab.established(NEIGHBOR) && !route_in_bgp(lab).contains("65535:6")
+    });
+    lab.lab.stop("neighbor", true).unwrap();
+    lab.until("the time for the restart is over again", |lab| marks(lab) == 2);
+    assert!(has_route(&lab));
+    lab.until_within(Duration::from_secs(30), "the long time is over too", |lab| !has_route(lab));
+}
+
+/// Returns the route of the neighbor in BGP, as JSON.
+fn route_in_bgp(lab: &RouterLab) -> String {
+    lab.ask(&["show", "bgp", "routes", ROUTE]).to_string()
 }

@@ -32,6 +32,7 @@ pub const EXTERNAL: ExportView = ExportView {
     other_as: None,
     relationship: None,
     graceful_shutdown: false,
+    long_lived_stale: false,
     communities: SentCommunities::ALL,
     paths: None,
     policy: None,

@@ -216,6 +216,7 @@ add-path {
 }
 graceful-restart {
     helper true;  # default
+    long-lived-time 86400;  # default
     notifications true;  # default
     stale-time 360;  # default
 }

@@ -171,6 +171,8 @@ pub enum PeerEvent {
     Restarts(Families),
     /// The neighbor did not announce its routes of these families again in time; those that stayed are removed.
     RestartTookTooLong(Families),
+    /// Routes of a neighbor that did not come back in time stay as long-lived stale ones (RFC 9494).
+    LongLivedStale(Families),
     /// A ROUTE-REFRESH message about a family has no effect.
     RefreshIgnored(FamilyIndex, RefreshIgnored),
     /// The neighbor's outbound route filter of a family is removed, because an entry is malformed, or entries are ignored because there are
@@ -287,6 +289,7 @@ impl Event {
             PeerEvent::Malformed { .. } | PeerEvent::MoreMalformed { .. } => "bgp.update.malformed",
             PeerEvent::Restarts(_) => "bgp.restart.begin",
             PeerEvent::RestartTookTooLong(_) => "bgp.restart.too-long",
+            PeerEvent::LongLivedStale(_) => "bgp.restart.long-lived",
             PeerEvent::RefreshIgnored(..) => "bgp.refresh.ignored",
             PeerEvent::RefreshTookTooLong(_) => "bgp.refresh.too-long",
             PeerEvent::BadFilter(_) => "bgp.filter.bad",
@@ -321,6 +324,9 @@ impl fmt::Display for Event {
             }
             PeerEvent::Restarts(families) => {
                 write!(f, "{} routes stay while the neighbor may restart", Names(*families))
+            }
+            PeerEvent::LongLivedStale(families) => {
+                write!(f, "{} routes stay as a last resort, marked with LLGR_STALE", Names(*families))
             }
             PeerEvent::RestartTookTooLong(families) => {
                 write!(f, "{} routes that were not announced again in time are removed", Names(*families))

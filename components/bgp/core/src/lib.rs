@@ -18,6 +18,7 @@ pub mod intake;
 #[cfg(feature = "labels")]
 pub mod labels;
 pub mod local_as;
+mod long_lived;
 mod octets;
 pub mod orf;
 pub mod policy;

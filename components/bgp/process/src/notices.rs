@@ -30,6 +30,7 @@ impl BgpProcess {
             PeerEvent::NoNextHop(_) => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::RefreshIgnored(..) => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::RestartTookTooLong(_)
+            | PeerEvent::LongLivedStale(_)
             | PeerEvent::RefreshTookTooLong(_)
             | PeerEvent::BadFilter(_)
             | PeerEvent::TooManyNeighbors

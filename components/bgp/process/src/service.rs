@@ -78,6 +78,7 @@ fn capability(capability: &Capability, codes: &FamilyCodes) -> String {
         Capability::FourOctetAs(asn) => format!("4-octet-as {asn}"),
         Capability::Role(role) => format!("role {role}"),
         Capability::GracefulRestart { .. } => "graceful-restart".into(),
+        Capability::LongLivedRestart(_) => "long-lived-graceful-restart".into(),
         Capability::AddPath(_) => "add-path".into(),
         Capability::Other { code, .. } => match capability_name(*code) {
             Some(name) => name.into(),

@@ -80,6 +80,8 @@ pub struct SessionConfig {
     pub relationship: Option<Relationship>,
     /// True if this router keeps the peer's routes after NOTIFICATIONs too, if the peer does the same (RFC 8538).
     pub graceful_notifications: bool,
+    /// True if long-lived stale routes of the peer stay (RFC 9494).
+    pub keeps_long_lived: bool,
     /// This router's restart, as the peer is told; `None` if this router preserves no routes of the peer over a restart.
     pub restart: Option<OwnRestart>,
 }
@@ -103,6 +105,8 @@ impl AddPathFamilies {
 pub struct OwnRestart {
     /// The seconds that a restart may take.
     pub time: u16,
+    /// The seconds for which routes stay after that time as long-lived stale ones (RFC 9494); 0 for none.
+    pub long_lived_time: u32,
     /// The start of this process.
     pub started: Instant,
     /// True if the RIB has kept the routes of the process before, and packets were forwarded meanwhile.
@@ -137,6 +141,7 @@ impl SessionConfig {
             route_filters: (false, false),
             relationship: None,
             graceful_notifications: false,
+            keeps_long_lived: false,
             restart: None,
         }
     }

@@ -2,12 +2,12 @@
 //! RFC 9234).
 
 use super::{AddPathFamilies, SessionConfig};
-use crate::family::{Families, FamilyCode, FamilyCodes, FamilyIndex};
+use crate::family::{ByFamily, Families, FamilyCode, FamilyCodes, FamilyIndex};
 use crate::relationship::Relationship;
 use crate::wire::notification::{code, open as subcode};
 use crate::wire::open::VERSION;
 use crate::wire::orf::{self, FilterFamily};
-use crate::wire::{Capability, Notification, Open, PathsFamily, RestartFamily};
+use crate::wire::{Capability, LongLivedFamily, Notification, Open, PathsFamily, RestartFamily};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, Instant, RouterId};
@@ -43,6 +43,8 @@ pub struct Negotiated {
     pub filters_sent: Families,
     /// The peer restarts: it waits for this side's End-of-RIB markers before it sends routes (RFC 4724, section 3).
     pub is_restarting: bool,
+    /// Long-lived graceful restart as the peer offers it; `None` if the peer does not understand long-lived stale routes.
+    pub long_lived: Option<LongLivedRestart>,
     /// Both sides keep routes after NOTIFICATIONs other than a Hard Reset (RFC 8538, section 4).
     pub graceful_notifications: bool,
     /// The restart that the peer is prepared for; `None` if the peer preserves no forwarding state of these families.
@@ -60,6 +62,15 @@ pub struct PeerRestart {
     pub preserved: Families,
 }
 
+/// The long-lived graceful restart that a peer offers (RFC 9494, section 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LongLivedRestart {
+    /// The seconds for which stale routes of an agreed family stay; 0 for none.
+    pub times: ByFamily<u32>,
+    /// Agreed families whose forwarding state the peer preserved over its last restart.
+    pub preserved: Families,
+}
+
 /// The OPEN of this side, which is in the AS `presented_as` for the peer.
 pub(super) fn own_open(config: &SessionConfig, presented_as: Asn, now: Instant) -> Open {
     let mut capabilities = offered_families(config);
@@ -68,6 +79,7 @@ pub(super) fn own_open(config: &SessionConfig, presented_as: Asn, now: Instant) 
     capabilities.extend(config.extended_messages.then_some(Capability::ExtendedMessage));
     capabilities.extend(own_filters(config));
     capabilities.push(own_restart(config, now));
+    capabilities.extend(own_long_lived(config, now));
     capabilities.extend(own_add_path(config));
     capabilities.extend(config.relationship.map(|r| Capability::Role(r.own_role())));
     Open {
@@ -96,6 +108,25 @@ fn own_restart(config: &SessionConfig, now: Instant) -> Capability {
         restart_time: restart.time,
         families: config.families.iter().map(|index| family(config.codes.of(index))).collect(),
     }
+}
+
+/// Returns the capability of long-lived graceful restart (RFC 9494, section 3); `None` if long-lived stale routes are neither kept nor asked
+/// for.
+fn own_long_lived(config: &SessionConfig, now: Instant) -> Option<Capability> {
+    let own = config.restart.filter(|restart| restart.long_lived_time > 0);
+    let families = own.map(|restart| {
+        let is_preserved = restart.is_preserved || !restart.is_recent(now);
+        let flags = if is_preserved { RestartFamily::FORWARDING } else { 0 };
+        let family = |FamilyCode { afi, safi }| LongLivedFamily {
+            afi,
+            safi,
+            flags,
+            stale_time: restart.long_lived_time,
+        };
+        config.families.iter().map(|index| family(config.codes.of(index))).collect()
+    });
+    (config.keeps_long_lived || own.is_some())
+        .then(|| Capability::LongLivedRestart(families.unwrap_or_default()))
 }
 
 /// Returns the ADD-PATH capability (RFC 7911, section 4); `None` if one path of each prefix is all that is offered.
@@ -200,6 +231,26 @@ fn restart_of(open: &Open, codes: &FamilyCodes, agreed: Families) -> Option<Peer
     (!restart.families.is_empty()).then_some(restart)
 }
 
+/// Returns the long-lived graceful restart that an OPEN offers for the agreed families. The capability counts only beside that of
+/// graceful restart (RFC 9494, section 3).
+fn long_lived_of(open: &Open, codes: &FamilyCodes, agreed: Families) -> Option<LongLivedRestart> {
+    let is_restart = |capability: &Capability| matches!(capability, Capability::GracefulRestart { .. });
+    let offered = open.capabilities.iter().find_map(|capability| match capability {
+        Capability::LongLivedRestart(families) => Some(families),
+        _ => None,
+    });
+    let offered = offered.filter(|_| open.capabilities.iter().any(is_restart))?;
+    let mut long_lived = LongLivedRestart::default();
+    for LongLivedFamily { afi, safi, flags, stale_time } in offered {
+        let Some(family) = codes.family(*afi, *safi).filter(|family| agreed.has(*family)) else { continue };
+        long_lived.times[family] = *stale_time;
+        if flags & RestartFamily::FORWARDING != 0 {
+            long_lived.preserved.insert(family);
+        }
+    }
+    Some(long_lived)
+}
+
 /// Checks the peer's OPEN, to which this router is in the AS `presented_as`; the error is what to send the peer.
 pub(super) fn negotiate(
     config: &SessionConfig,
@@ -259,6 +310,7 @@ pub(super) fn negotiate(
         is_restarting: has_restart_flag(open, Capability::RESTARTING),
         graceful_notifications: config.graceful_notifications
             && has_restart_flag(open, Capability::GRACEFUL_NOTIFICATION),
+        long_lived: long_lived_of(open, &config.codes, families),
         restart: restart_of(open, &config.codes, families),
     })
 }

@@ -48,6 +48,8 @@ pub enum Elimination {
     NextHopUnreachable,
     /// The peer is on a connected subnet, and the route's next hop is not (section 6.3 b).
     NextHopNotConnected,
+    /// The path is a long-lived stale one, and a competing path is not (RFC 9494, section 4.3).
+    LongLivedStale,
     /// The router itself originates the prefix: a matter of local policy (section 9.1.1), and every router's default.
     Originated,
     /// A competing path has a higher weight.
@@ -82,6 +84,7 @@ impl fmt::Display for Elimination {
             Elimination::NextHopWaits => "next hop not resolved yet",
             Elimination::NextHopUnreachable => "next hop unreachable",
             Elimination::NextHopNotConnected => "next hop not on the peer's link",
+            Elimination::LongLivedStale => "long-lived stale",
             Elimination::Originated => "originated here",
             Elimination::Weight => "lower weight",
             Elimination::LocalPref => "lower local preference",
@@ -255,6 +258,9 @@ impl<P: FamilyKey> Tables<'_, P> {
             }
         }
         let info = |c: &Candidate| &self.peers[usize::from(c.peer.0)].info;
+        if self.sets.has_long_lived() {
+            keep(&mut field, Elimination::LongLivedStale, lost, |c| self.sets.is_long_lived(c.set));
+        }
         keep(&mut field, Elimination::Originated, lost, |c| !c.peer.is_own());
         keep(&mut field, Elimination::Weight, lost, |c| Reverse(c.weight));
         keep(&mut field, Elimination::LocalPref, lost, |c| Reverse(c.local_pref));

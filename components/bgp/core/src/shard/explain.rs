@@ -31,6 +31,8 @@ pub enum NotSent {
     FromClient,
     /// A community or an attribute of the best path bounds its reach.
     Reach(Reach),
+    /// The route is a long-lived stale one, and the peer does not understand such routes (RFC 9494).
+    LongLivedStale,
     /// The neighbor's outbound route filter denies the prefix (RFC 5292).
     NotWanted,
     /// An aggregate with `summary-only` is announced in the place of the best path.
@@ -64,6 +66,7 @@ impl fmt::Display for NotSent {
             NotSent::Reach(Reach::OwnAs) => "community no-export (RFC 1997)",
             NotSent::Reach(Reach::Customers) => "only customers are told the route (RFC 9234)",
             NotSent::Reach(Reach::Everybody) => "the reach of the route",
+            NotSent::LongLivedStale => "long-lived stale route, which the neighbor does not understand (RFC 9494)",
             NotSent::NotWanted => "the neighbor's outbound route filter denies the prefix (RFC 5292)",
             NotSent::Suppressed(aggregate) => {
                 return write!(f, "suppressed: the aggregate {aggregate} (summary-only) is announced in its place");
@@ -166,6 +169,7 @@ impl<P: FamilyKey> Shard<P> {
             return Err(match view.internal && info.internal {
                 true if is_client && !view.passes(info) => NotSent::FromClient,
                 true if !view.passes(info) => NotSent::FromInside,
+                _ if !view.long_lived_stale && self.core.sets.is_long_lived(set) => NotSent::LongLivedStale,
                 _ => NotSent::Reach(self.core.sets[set].view.reach),
             });
         }

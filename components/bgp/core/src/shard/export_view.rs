@@ -110,6 +110,8 @@ pub struct ExportView {
     pub relationship: Option<Relationship>,
     /// The peers are told that what they are told will go (RFC 8326).
     pub graceful_shutdown: bool,
+    /// The peers are told long-lived stale routes (RFC 9494, section 4.5).
+    pub long_lived_stale: bool,
     /// The kinds of communities that the peers are sent.
     pub communities: SentCommunities,
     /// The paths of each prefix that the peers are sent, with path identifiers; `None` for the best path without an identifier.
@@ -135,7 +137,9 @@ impl ExportView {
             Some(relationship) if relationship.is_for_everybody() => Reach::Customers,
             Some(_) => Reach::Everybody,
         };
-        self.passes(info) && core.sets[path.set].view.reach >= reach
+        self.passes(info)
+            && core.sets[path.set].view.reach >= reach
+            && (self.long_lived_stale || !core.sets.is_long_lived(path.set))
     }
 
     /// Returns true if peers are told routes of a peer as far as both are internal or not.

@@ -8,8 +8,10 @@ use super::entry::PeerIndex;
 use super::resolver::Interest;
 use super::sets::{PathSet, SetId};
 use super::{Core, PeerInfo};
-use crate::policy::{BoundPolicy, Context, Edited, Memory, PolicyRoute, RouteType, Trace};
+use crate::attributes::View;
+use crate::policy::{BoundPolicy, Context, Memory, PolicyRoute, RouteType, Trace};
 use crate::wire::FamilyKey;
+use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
 use sluice_base::AnyPrefix;
@@ -130,7 +132,7 @@ impl<P: FamilyKey> Core<P> {
         }
         policy.make(&mut route, &mut row.memory);
         let edited = route.edited();
-        let accepted = self.intern_edited(&edited, out);
+        let accepted = self.intern_octets(&edited.octets, edited.next_hop, edited.view, out);
         let attributes = self.sets.imported(received, Some(accepted));
         self.release(accepted, out);
         row.accepted.push((trace, attributes));
@@ -138,15 +140,21 @@ impl<P: FamilyKey> Core<P> {
     }
 
     /// Returns the set of changed attributes, with a reference for the caller.
-    fn intern_edited(&mut self, edited: &Edited, out: &mut Outbox<Interest<P::Hop>>) -> SetId {
-        let hash = self.seed.attributes(&edited.octets, &edited.next_hop);
+    pub(super) fn intern_octets(
+        &mut self,
+        octets: &[u8],
+        next_hop: NextHop,
+        view: View,
+        out: &mut Outbox<Interest<P::Hop>>,
+    ) -> SetId {
+        let hash = self.seed.attributes(octets, &next_hop);
         let resolver = &self.resolver;
-        let is_hop = |hop| resolver.next_hop(hop) == Some(&edited.next_hop);
-        if let Some(id) = self.sets.find(hash, &edited.octets, is_hop) {
+        let is_hop = |hop| resolver.next_hop(hop) == Some(&next_hop);
+        if let Some(id) = self.sets.find(hash, octets, is_hop) {
             return id;
         }
-        let hop = self.resolver.acquire(edited.next_hop, out);
-        self.sets.insert(hash, &edited.octets, hop, edited.view)
+        let hop = self.resolver.acquire(next_hop, out);
+        self.sets.insert(hash, octets, hop, view)
     }
 
     /// Releases the references of `imports`.

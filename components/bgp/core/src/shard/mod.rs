@@ -259,7 +259,8 @@ impl<P: FamilyKey> Shard<P> {
         self.leave(peer);
         let known = self.core.peers.get(usize::from(peer.0))?;
         let address = known.info.address;
-        let is_lost = retention == Retention::None && self.core.resolver.is_used_by(&NextHop::new(address), peer);
+        let is_lost =
+            retention == Retention::None && self.core.resolver.is_used_by(&NextHop::new(address), peer);
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
             peer.end_session(retention);
             self.deletion.is_on = true;

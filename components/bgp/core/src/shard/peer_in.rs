@@ -44,6 +44,9 @@ pub(super) struct PeerIn {
     pub overdue: u32,
     /// The number of ended sessions whose paths stay although they are stale: the peer restarts (RFC 4724).
     pub stale_sessions: u16,
+    /// The generation of the session whose loss made paths long-lived stale, with those of earlier sessions (RFC 9494); `None` if no path
+    /// is one.
+    pub long_lived: Option<u16>,
     /// The number of paths that import policy rejected, stale paths included.
     pub rejected: u32,
     /// The policy for the peer's routes; `None` if every route is accepted unchanged.
@@ -63,6 +66,7 @@ impl PeerIn {
             stale: 0,
             overdue: 0,
             stale_sessions: 0,
+            long_lived: None,
             rejected: 0,
             import: None,
             keeps_rejected: true,
@@ -73,6 +77,14 @@ impl PeerIn {
     /// Returns true if the deletion stage removes a path of a generation.
     pub const fn is_overdue(&self, generation: u16) -> bool {
         self.generation.wrapping_sub(generation) > self.stale_sessions
+    }
+
+    /// Returns true if a path of a generation is a long-lived stale one.
+    pub const fn is_long_lived(&self, generation: u16) -> bool {
+        match self.long_lived {
+            Some(last) => self.generation.wrapping_sub(generation) >= self.generation.wrapping_sub(last),
+            None => false,
+        }
     }
 
     /// Notes that a path of a generation is removed, or announced again.
@@ -88,6 +100,9 @@ impl PeerIn {
             Retention::Session => (self.stale, 1),
             Retention::WithEarlier => (self.overdue, self.stale_sessions.saturating_add(1)),
         };
+        if !matches!(retention, Retention::WithEarlier) {
+            self.long_lived = None;
+        }
         self.stale = self.paths;
         self.generation = self.generation.wrapping_add(1);
         self.is_full = false;

@@ -167,6 +167,7 @@ mod tests {
             other_as: None,
             relationship: None,
             graceful_shutdown: false,
+            long_lived_stale: false,
             communities: SentCommunities::default(),
             paths: None,
             default_route: None,

@@ -11,6 +11,7 @@ use super::entry::{PathNumber, PeerIndex};
 use super::import::Imports;
 use super::resolver::Interest;
 use super::sets::PathSet;
+use super::stale::Received;
 use super::{Accepted, Core, Shard};
 use crate::policy::BoundPolicy;
 use crate::wire::FamilyKey;
@@ -164,8 +165,12 @@ impl<P: FamilyKey> Core<P> {
     ) {
         let Some(position) = self.entries.position(id, path) else { return };
         let old: Option<Accepted> = self.best(id);
-        let before = self.entries.paths(id)[position].attributes;
-        let received = self.sets.received(before);
+        let path_before = self.entries.paths(id)[position];
+        let before = path_before.attributes;
+        let (received, is_marked) = match self.received_again(peer, &path_before, out) {
+            Received::Set(set, is_marked) => (set, is_marked),
+            Received::Refused => return self.remove_path(id, position, Provenance::NONE, out),
+        };
         let attributes = match policy {
             None => PathSet::as_received(received),
             Some(policy) => {
@@ -174,13 +179,19 @@ impl<P: FamilyKey> Core<P> {
             }
         };
         let is_kept = self.peers[usize::from(peer.0)].keeps_rejected;
-        if !is_kept && self.sets.accepted(attributes).is_none() {
+        let is_removed = !is_kept && self.sets.accepted(attributes).is_none();
+        if !is_removed && attributes != before {
+            self.sets.retain_path(attributes);
+        }
+        if is_marked {
+            self.release(received, out);
+        }
+        if is_removed {
             return self.remove_path(id, position, Provenance::NONE, out);
         }
         if attributes == before {
             return;
         }
-        self.sets.retain_path(attributes);
         self.entries.paths_mut(id)[position].attributes = attributes;
         self.note_replaced(id, peer, before, attributes);
         if self.sets.accepted(attributes) != self.sets.accepted(before) {

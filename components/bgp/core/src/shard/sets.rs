@@ -6,6 +6,7 @@
 
 use crate::attributes::{View, private};
 use crate::index::{Index, half};
+use crate::long_lived;
 use crate::octets::{Octets, Stored};
 use crate::slab::Slab;
 use alloc::boxed::Box;
@@ -92,6 +93,8 @@ pub(super) struct Sets {
     pairs: Option<Box<Pairs>>,
     /// Sets with private properties.
     private_count: usize,
+    /// Sets of long-lived stale routes.
+    long_lived_count: usize,
 }
 
 fn pair_hash(received: SetId, accepted: Option<SetId>) -> u64 {
@@ -115,6 +118,7 @@ impl Sets {
     pub fn insert(&mut self, hash: u64, octets: &[u8], hop: u32, view: View) -> SetId {
         let stored = self.octets.insert(octets);
         self.private_count += usize::from(private::is_in(octets));
+        self.long_lived_count += usize::from(long_lived::is_stale(octets));
         let hash = half(hash);
         let id = self.slots.insert(Set { stored, hash, references: 1, hop, view });
         let slots = &self.slots;
@@ -136,6 +140,9 @@ impl Sets {
         let (hash, hop, stored) = (set.hash, set.hop, set.stored);
         if self.private_count > 0 {
             self.private_count -= usize::from(private::is_in(self.octets.get(stored)));
+        }
+        if self.long_lived_count > 0 {
+            self.long_lived_count -= usize::from(long_lived::is_stale(self.octets.get(stored)));
         }
         self.octets.remove(stored);
         self.index.remove(hash, id.0);
@@ -227,6 +234,18 @@ impl Sets {
     #[inline]
     pub fn has_private(&self, id: SetId) -> bool {
         self.private_count > 0 && private::is_in(self.octets(&self[id]))
+    }
+
+    /// Returns true if a set is one of long-lived stale routes (RFC 9494). Costs nothing as long as no set is one.
+    #[inline]
+    pub fn is_long_lived(&self, id: SetId) -> bool {
+        self.long_lived_count > 0 && long_lived::is_stale(self.octets(&self[id]))
+    }
+
+    /// Returns true if any set is one of long-lived stale routes.
+    #[inline]
+    pub const fn has_long_lived(&self) -> bool {
+        self.long_lived_count > 0
     }
 
     /// Returns the number of sets.

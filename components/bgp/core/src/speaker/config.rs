@@ -181,6 +181,9 @@ pub struct NeighborConfig {
     /// The seconds for which neighbors keep this router's routes while this router restarts; `None` if they do not.
     #[serde(default)]
     pub restart_time: Option<u16>,
+    /// The seconds for which the neighbor is asked to keep this router's routes after that time, as long-lived stale ones (RFC 9494); 0 for
+    /// none.
+    pub long_lived_time: u32,
     /// The decision on routes on which no policy decides; `None` for the default of [`NeighborConfig::default_policy`].
     #[serde(default)]
     pub default_policy: Option<DefaultPolicy>,
@@ -323,6 +326,7 @@ impl NeighborConfig {
             add_path: AddPath::NONE,
             graceful_restart: GracefulRestart::DEFAULT,
             restart_time: None,
+            long_lived_time: 0,
             default_policy: None,
         }
     }
@@ -356,8 +360,10 @@ impl NeighborConfig {
         SessionConfig {
             other_as: self.local_as.filter(|_| self.peer_as != identity.local_as),
             graceful_notifications: self.graceful_restart.helper && self.graceful_restart.notifications,
+            keeps_long_lived: self.graceful_restart.helper && self.graceful_restart.long_lived_time > 0,
             restart: self.restart_time.map(|time| OwnRestart {
                 time,
+                long_lived_time: self.long_lived_time,
                 started: identity.started,
                 is_preserved: identity.is_restarted,
             }),
@@ -406,6 +412,7 @@ impl NeighborConfig {
             },
             graceful_restart: other.graceful_restart,
             restart_time: other.restart_time,
+            long_lived_time: other.long_lived_time,
             default_policy: other.default_policy,
             ipv4_unicast: self.ipv4_unicast.with_bounds_of(other.ipv4_unicast),
             ipv6_unicast: self.ipv6_unicast.with_bounds_of(other.ipv6_unicast),

@@ -182,7 +182,7 @@ impl Peers {
                 out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                 out.push(Output::Up(address, connection, Box::new(link)));
             }
-        } else if let Some(router_id) = peer.restart.router_id.filter(|_| !peer.restart.kept.is_empty()) {
+        } else if let Some(router_id) = peer.restart.router_id.filter(|_| !peer.restart.kept().is_empty()) {
             // The tables take the routes that stay only of peers that they know.
             let import = self.bindings.import(&peer.config, peer.session.config().local_as);
             let (info, life) = (peer.info(router_id), self.life);

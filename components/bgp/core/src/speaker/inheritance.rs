@@ -197,6 +197,7 @@ struct RestartStatements {
     helper: Option<bool>,
     notifications: Option<bool>,
     stale_time: Option<u16>,
+    long_lived_time: Option<u32>,
 }
 
 impl RestartStatements {
@@ -205,6 +206,7 @@ impl RestartStatements {
             helper: self.helper.or(from.helper),
             notifications: self.notifications.or(from.notifications),
             stale_time: self.stale_time.or(from.stale_time),
+            long_lived_time: self.long_lived_time.or(from.long_lived_time),
         }
     }
 
@@ -214,6 +216,7 @@ impl RestartStatements {
             helper: self.helper.unwrap_or(default.helper),
             notifications: self.notifications.unwrap_or(default.notifications),
             stale_time: self.stale_time.unwrap_or(default.stale_time),
+            long_lived_time: self.long_lived_time.unwrap_or(default.long_lived_time),
         }
     }
 }

@@ -242,6 +242,7 @@ impl Peer {
                     .map(|other| OtherAs { number: other.number, hides_router_as: other.hides_router_as() }),
                 relationship: config.relationship.filter(|_| !internal),
                 graceful_shutdown: config.graceful_shutdown,
+                long_lived_stale: negotiated.long_lived.is_some(),
                 communities: config.send_community,
                 paths: config.add_path.sent().filter(|_| negotiated.add_path.send.has(family)),
                 default_route: bindings.default_route(config, family),

@@ -6,6 +6,7 @@ use super::control::{Input, Output};
 use super::filters::Filters;
 use super::pace::Releases;
 use super::peer::{Carrier, Peer};
+use super::restart::Overdue;
 use crate::event::{Event, PeerEvent};
 use crate::family::Families;
 use crate::intake::Message;
@@ -341,7 +342,7 @@ impl Peers {
         let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
             return;
         };
-        let (restart, refresh, filters) = (peer.restart.until, peer.refreshes.until, peer.filters.until);
+        let (restart, refresh, filters) = (peer.restart.deadline(), peer.refreshes.until, peer.filters.until);
         let next = [peer.session.next_deadline(), restart, refresh, filters].into_iter().flatten().min();
         let known = core::mem::replace(&mut peer.deadline, next);
         if known != next {
@@ -369,8 +370,8 @@ impl Peers {
         {
             if let Some(peer) = self.peer_mut(index) {
                 peer.session.on_deadline(now, &mut session_out);
-                if peer.restart.until.is_some_and(|until| until <= now) {
-                    self.end_restart(index, out);
+                if peer.restart.deadline().is_some_and(|until| until <= now) {
+                    self.end_restart(now, index, out);
                 }
                 if self
                     .peer_mut(index)
@@ -397,12 +398,22 @@ impl Peers {
         all.into_iter().for_each(|index| self.open_deferred(index, out));
     }
 
-    /// Removes the routes that stayed while a neighbor restarts: the time for that is over.
-    fn end_restart(&mut self, index: PeerIndex, out: &mut Outbox<Output>) {
+    /// Removes routes that stayed while a neighbor restarts, or makes them long-lived stale ones: the time for the restart is over.
+    fn end_restart(&mut self, now: Instant, index: PeerIndex, out: &mut Outbox<Output>) {
         let Some(peer) = self.peer_mut(index) else { return };
-        let (address, kept) = (peer.config.address, peer.restart.kept);
-        self.drop_stale(index, Families::ALL, out);
-        out.push(event(address, PeerEvent::RestartTookTooLong(kept)));
+        let has_session = peer.session.established().is_some();
+        let Overdue { long_lived, removed } =
+            peer.restart.expire(now, peer.config.graceful_restart, has_session);
+        let address = peer.config.address;
+        if !long_lived.is_empty() {
+            out.push(Output::Order(None, Order::MarkLongLived(index, long_lived)));
+            out.push(event(address, PeerEvent::LongLivedStale(long_lived)));
+            self.note_deadline(index);
+        }
+        if !removed.is_empty() {
+            self.drop_stale(index, removed, out);
+            out.push(event(address, PeerEvent::RestartTookTooLong(removed)));
+        }
     }
 
     /// Removes routes of earlier sessions of a neighbor, where such routes stayed.

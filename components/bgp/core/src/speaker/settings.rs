@@ -85,6 +85,8 @@ pub struct Settings {
 struct RestartOfRouter {
     /// The seconds for which neighbors keep this router's routes.
     restart_time: Option<u16>,
+    /// The seconds for which neighbors keep them after that time.
+    long_lived_time: u32,
 }
 
 /// The statement `xid-family`.
@@ -297,6 +299,7 @@ impl Settings {
         Some(NeighborConfig {
             graceful_shutdown: self.graceful_shutdown,
             restart_time: self.graceful_restart.restart_time,
+            long_lived_time: self.graceful_restart.long_lived_time,
             // Sessions with external neighbors do not end when the cluster changes.
             cluster_id: self
                 .cluster_id

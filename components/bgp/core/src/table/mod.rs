@@ -68,6 +68,8 @@ pub enum Order {
     PeerDown(PeerIndex, SessionEpoch, Retained),
     /// A peer may be told something again in this session: the time between advertisements is over.
     Release(PeerIndex, SessionEpoch),
+    /// Routes of earlier sessions become long-lived stale ones (RFC 9494).
+    MarkLongLived(PeerIndex, Families),
     /// Routes of earlier sessions are removed.
     DropStale(PeerIndex, Families),
     /// The router originates a prefix, or no longer does.
@@ -329,6 +331,11 @@ impl Table {
             }
             Order::Release(peer, life) => self.release(peer, life),
             Order::MarkStale(peer, family) => self.shards.all_mut()[family].mark_stale(peer),
+            Order::MarkLongLived(peer, families) => self.each(|family, shard| {
+                if families.has(family) {
+                    shard.mark_long_lived(peer);
+                }
+            }),
             Order::DropStale(peer, families) => self.each(|family, shard| {
                 if families.has(family) {
                     shard.drop_stale(peer);

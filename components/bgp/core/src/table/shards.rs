@@ -11,7 +11,9 @@ use crate::family::{ByFamily, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
 use crate::policy::{BoundPolicy, OriginData};
 use crate::shard::{Aggregate, OwnRouter, Shard, ShardView};
-use crate::shard::{ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Retention, Sent};
+use crate::shard::{
+    ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Retention, Sent,
+};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -40,6 +42,7 @@ pub(super) struct Filling<'a> {
 pub(super) trait FamilyShard {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo);
     fn peer_down(&mut self, peer: PeerIndex, retention: Retention) -> Option<IpAddr>;
+    fn mark_long_lived(&mut self, peer: PeerIndex);
     fn drop_stale(&mut self, peer: PeerIndex);
     fn set_full(&mut self, peer: PeerIndex, is_full: bool);
     fn set_source(&mut self, source: PeerIndex, name: Arc<str>);
@@ -92,6 +95,9 @@ impl<P: Sharded> FamilyShard for Part<P> {
     }
     fn peer_down(&mut self, peer: PeerIndex, retention: Retention) -> Option<IpAddr> {
         self.shard.peer_down(peer, retention)
+    }
+    fn mark_long_lived(&mut self, peer: PeerIndex) {
+        self.shard.mark_long_lived(peer);
     }
     fn drop_stale(&mut self, peer: PeerIndex) {
         self.shard.drop_stale(peer);

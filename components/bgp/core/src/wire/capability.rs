@@ -38,6 +38,8 @@ pub enum Capability {
         /// Families whose forwarding state the sender can preserve over a restart.
         families: Vec<RestartFamily>,
     },
+    /// Long-lived graceful restart (RFC 9494, section 3). Without families the sender understands long-lived stale routes, no more.
+    LongLivedRestart(Vec<LongLivedFamily>),
     /// Several paths of a prefix (ADD-PATH, RFC 7911, section 4).
     AddPath(Vec<PathsFamily>),
     /// Any other, or a known one with a value that it cannot have: kept as it came.
@@ -63,6 +65,19 @@ pub struct RestartFamily {
 impl RestartFamily {
     /// Flag: the sender preserved its forwarding state over its last restart.
     pub const FORWARDING: u8 = 0x80;
+}
+
+/// A family in the capability of long-lived graceful restart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct LongLivedFamily {
+    /// Address family identifier.
+    pub afi: u16,
+    /// Subsequent address family identifier.
+    pub safi: u8,
+    /// The flags of the family: [`RestartFamily::FORWARDING`].
+    pub flags: u8,
+    /// Long-lived Stale Time: the seconds for which routes stay after the time of a restart, below 2^24.
+    pub stale_time: u32,
 }
 
 /// A family in the ADD-PATH capability, and the directions in which the sender can have several paths of a prefix.
@@ -105,10 +120,13 @@ const ENHANCED_REFRESH: u8 = 70;
 const GRACEFUL_RESTART: u8 = 64;
 const FOUR_OCTET_AS: u8 = 65;
 const ADD_PATH: u8 = 69;
+const LONG_LIVED_RESTART: u8 = 71;
 /// The part of the graceful restart capability's first 2 octets that is the restart time.
 const RESTART_TIME: u16 = 0x0fff;
 /// Families that fit in the value of a graceful restart capability, and of an ADD-PATH capability.
 const MOST_FAMILIES: usize = 63;
+/// Families that fit in the value of a capability of long-lived graceful restart.
+const MOST_LONG_LIVED_FAMILIES: usize = 36;
 /// Families that fit in the value of a capability for route filters.
 const MOST_FILTER_FAMILIES: usize = 36;
 
@@ -135,6 +153,7 @@ impl Capability {
             Capability::Role(_) => ROLE,
             Capability::GracefulRestart { .. } => GRACEFUL_RESTART,
             Capability::AddPath(_) => ADD_PATH,
+            Capability::LongLivedRestart(_) => LONG_LIVED_RESTART,
             Capability::Other { code, .. } => *code,
         }
     }
@@ -158,6 +177,10 @@ impl Capability {
             (ROLE, &[role]) => Capability::Role(role),
             (GRACEFUL_RESTART, &[a, b, ref families @ ..]) if families.len() % 4 == 0 => {
                 graceful_restart(u16::from_be_bytes([a, b]), families)
+            }
+            (LONG_LIVED_RESTART, families) if families.len() % 7 == 0 => {
+                let families = families.as_chunks::<7>().0.iter().map(long_lived_family);
+                Capability::LongLivedRestart(families.collect())
             }
             (FOUR_OCTET_AS, &[a, b, c, d]) => Capability::FourOctetAs(Asn(u32::from_be_bytes([a, b, c, d]))),
             (ADD_PATH, families) => {
@@ -195,6 +218,14 @@ impl Capability {
                     out.extend_from_slice(&[a, b, family.safi, family.flags]);
                 }
             }
+            Capability::LongLivedRestart(families) => {
+                let families = &families[..families.len().min(MOST_LONG_LIVED_FAMILIES)];
+                out.extend_from_slice(&[LONG_LIVED_RESTART, 7 * families.len() as u8]);
+                for family in families {
+                    let ([a, b], [_, x, y, z]) = (family.afi.to_be_bytes(), family.stale_time.to_be_bytes());
+                    out.extend_from_slice(&[a, b, family.safi, family.flags, x, y, z]);
+                }
+            }
             Capability::FourOctetAs(asn) => {
                 out.extend_from_slice(&[FOUR_OCTET_AS, 4]);
                 out.extend_from_slice(&asn.0.to_be_bytes());
@@ -218,6 +249,12 @@ fn paths_families(octets: &[u8]) -> Option<Vec<PathsFamily>> {
     let (families, rest) = octets.as_chunks::<4>();
     let is_whole = rest.is_empty() && !families.is_empty();
     families.iter().map(|octets| PathsFamily::decode(*octets)).collect::<Option<_>>().filter(|_| is_whole)
+}
+
+/// Reads a family of long-lived graceful restart.
+fn long_lived_family(&[a, b, safi, flags, x, y, z]: &[u8; 7]) -> LongLivedFamily {
+    let stale_time = u32::from_be_bytes([0, x, y, z]);
+    LongLivedFamily { afi: u16::from_be_bytes([a, b]), safi, flags, stale_time }
 }
 
 /// Reads a graceful restart capability: flags and restart time, then 4 octets a family.

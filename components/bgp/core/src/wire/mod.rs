@@ -17,7 +17,7 @@ pub mod orf;
 pub mod route_refresh;
 pub mod update;
 
-pub use capability::{Capability, PathsFamily, RestartFamily};
+pub use capability::{Capability, LongLivedFamily, PathsFamily, RestartFamily};
 pub use error::{Expected, WireError};
 pub use header::{Frame, HEADER_LEN, HeaderError, MAX_EXTENDED_LEN, MAX_MESSAGE_LEN, MessageType};
 pub use nlri::{FamilyKey, Nlri, PATH_ID_LEN};

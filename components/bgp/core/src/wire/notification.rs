@@ -132,7 +132,10 @@ impl Notification {
     /// Returns the NOTIFICATION for a peer that keeps routes after NOTIFICATIONs: a Hard Reset with this NOTIFICATION inside if the end of
     /// the session is meant to last (RFC 8538, section 5.1).
     pub fn for_graceful_peer(self) -> Self {
-        let lasts = matches!(self.subcode, cease::MAX_PREFIXES | cease::SHUTDOWN | cease::DECONFIGURED | cease::RESET);
+        let lasts = matches!(
+            self.subcode,
+            cease::MAX_PREFIXES | cease::SHUTDOWN | cease::DECONFIGURED | cease::RESET
+        );
         if self.code != code::CEASE || !lasts {
             return self;
         }

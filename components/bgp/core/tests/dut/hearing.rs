@@ -43,7 +43,7 @@ pub(super) fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
             code::NEXT_HOP => route.next_hop = <[u8; 4]>::try_from(attribute.value).unwrap().into(),
             code::MULTI_EXIT_DISC => route.med = Some(number(attribute.value)),
             code::LOCAL_PREF => route.local_pref = Some(number(attribute.value)),
-            code::COMMUNITIES => route.no_export = true,
+            code::COMMUNITIES if attribute.value == [0xff, 0xff, 0xff, 1] => route.no_export = true,
             code::ONLY_TO_CUSTOMER => route.only_to_customer = Some(number(attribute.value)),
             code::ORIGINATOR_ID => route.reflected = Some((number(attribute.value), vec![])),
             code::CLUSTER_LIST => {
