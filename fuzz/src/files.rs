@@ -106,7 +106,7 @@ pub fn record_traces() -> Vec<Vec<u8>> {
     let session = mrt::Session { peer_as: Asn(65001), local_as: Asn(65002), interface: 0, addresses };
     let peer = |address| mrt::Peer { router_id: RouterId(1), address, asn: Asn(65001) };
     let peers = [peer([10, 0, 0, 1].into()), peer([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into())];
-    let entry = mrt::Entry { peer: 1, originated: 5, attributes: &[0x40, 1, 1, 0] };
+    let entry = mrt::Entry { peer: 1, originated: 5, path_id: None, attributes: &[0x40, 1, 1, 0] };
     let time = 1_700_000_000_000_007;
     let traces = [mrt::Writer::new(), mrt::Writer::with_microseconds()].map(|mut writer| {
         let message = crate::bgp::messages().swap_remove(0);

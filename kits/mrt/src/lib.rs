@@ -35,11 +35,13 @@ mod bgp4mp {
     pub const MESSAGE_AS4_LOCAL: u16 = 7;
 }
 
-/// Subtypes of TABLE_DUMP_V2 (RFC 6396, section 4.3).
+/// Subtypes of TABLE_DUMP_V2 (RFC 6396, section 4.3; RFC 8050, section 4).
 mod table_dump {
     pub const PEER_INDEX_TABLE: u16 = 1;
     pub const RIB_IPV4_UNICAST: u16 = 2;
     pub const RIB_IPV6_UNICAST: u16 = 4;
+    pub const RIB_IPV4_UNICAST_ADDPATH: u16 = 8;
+    pub const RIB_IPV6_UNICAST_ADDPATH: u16 = 10;
 }
 
 /// Both ends of a session: a record has one family for them.

@@ -170,8 +170,10 @@ fn table<'a>(raw: &Raw<'a>) -> Option<Record<'a>> {
     let fields = Fields { rest: raw.body };
     match raw.subtype {
         table_dump::PEER_INDEX_TABLE => PeerIndex::read(raw.seconds, fields).map(Record::PeerIndex),
-        table_dump::RIB_IPV4_UNICAST => Rib::read(raw.seconds, false, fields).map(Record::Rib),
-        table_dump::RIB_IPV6_UNICAST => Rib::read(raw.seconds, true, fields).map(Record::Rib),
+        table_dump::RIB_IPV4_UNICAST => Rib::read(raw.seconds, false, false, fields).map(Record::Rib),
+        table_dump::RIB_IPV6_UNICAST => Rib::read(raw.seconds, true, false, fields).map(Record::Rib),
+        table_dump::RIB_IPV4_UNICAST_ADDPATH => Rib::read(raw.seconds, false, true, fields).map(Record::Rib),
+        table_dump::RIB_IPV6_UNICAST_ADDPATH => Rib::read(raw.seconds, true, true, fields).map(Record::Rib),
         _ => None,
     }
 }

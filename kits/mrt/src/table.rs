@@ -36,12 +36,16 @@ pub struct Entry<'a> {
     pub peer: u16,
     /// The time of arrival, in seconds since 1970.
     pub originated: u32,
+    /// The path identifier, in a session with several paths of a prefix (RFC 8050, section 4); `None` in others. All routes of a record have
+    /// one, or none has.
+    pub path_id: Option<u32>,
     /// The path attributes as in an UPDATE, with 4-octet AS numbers; of MP_REACH_NLRI there is only the next hop, with its length
     /// before it.
     pub attributes: &'a [u8],
 }
 
-/// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2).
+/// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2), or the same with path identifiers (RFC 8050,
+/// section 4).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rib<'a> {
     /// The time, in seconds since 1970.
@@ -72,14 +76,15 @@ impl<'a> PeerIndex<'a> {
 }
 
 impl<'a> Rib<'a> {
-    pub(crate) fn read(time: u32, is_v6: bool, mut fields: Fields<'a>) -> Option<Self> {
+    pub(crate) fn read(time: u32, is_v6: bool, has_ids: bool, mut fields: Fields<'a>) -> Option<Self> {
         let sequence = fields.number(4)?;
         let prefix = prefix(is_v6, &mut fields)?;
         let mut entries = Vec::new();
         for _ in 0..fields.number(2)? {
             let (peer, originated) = (fields.number(2)? as u16, fields.number(4)?);
+            let path_id = if has_ids { Some(fields.number(4)?) } else { None };
             let length = fields.number(2)? as usize;
-            entries.push(Entry { peer, originated, attributes: fields.take(length)? });
+            entries.push(Entry { peer, originated, path_id, attributes: fields.take(length)? });
         }
         Some(Rib { time, sequence, prefix, entries })
     }

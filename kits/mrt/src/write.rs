@@ -107,7 +107,8 @@ impl Writer {
         })
     }
 
-    /// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2). `time` is in seconds since 1970.
+    /// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2), with path identifiers if the first route has one
+    /// (RFC 8050, section 4). `time` is in seconds since 1970.
     pub fn rib(
         &mut self,
         time: u32,
@@ -115,9 +116,12 @@ impl Writer {
         prefix: IpPrefix,
         entries: &[Entry<'_>],
     ) -> Result<(), Unwritable> {
-        let subtype = match prefix {
-            IpPrefix::V4(_) => table_dump::RIB_IPV4_UNICAST,
-            IpPrefix::V6(_) => table_dump::RIB_IPV6_UNICAST,
+        let has_ids = entries.first().is_some_and(|entry| entry.path_id.is_some());
+        let subtype = match (prefix, has_ids) {
+            (IpPrefix::V4(_), false) => table_dump::RIB_IPV4_UNICAST,
+            (IpPrefix::V6(_), false) => table_dump::RIB_IPV6_UNICAST,
+            (IpPrefix::V4(_), true) => table_dump::RIB_IPV4_UNICAST_ADDPATH,
+            (IpPrefix::V6(_), true) => table_dump::RIB_IPV6_UNICAST_ADDPATH,
         };
         self.record(time, kind::TABLE_DUMP_V2, subtype, |out| {
             put32(out, sequence);
@@ -129,6 +133,9 @@ impl Writer {
             for entry in entries {
                 put16(out, entry.peer);
                 put32(out, entry.originated);
+                if has_ids {
+                    put32(out, entry.path_id.unwrap_or_default());
+                }
                 put_count(out, entry.attributes.len(), "octets of attributes")?;
                 out.extend_from_slice(entry.attributes);
             }

@@ -28,16 +28,22 @@ fn put(writer: &mut Writer, item: &Item) {
             writer.peer_index(*time, RouterId(*collector), view, peers)
         }
         Item::Rib { time, sequence, prefix, entries } => {
-            writer.rib(*time, *sequence, *prefix, &entries_of(entries))
+            writer.rib(*time, *sequence, *prefix, &entries_of(*sequence, entries))
         }
     };
     done.unwrap();
 }
 
-fn entries_of(entries: &[(u16, u32, Vec<u8>)]) -> Vec<Entry<'_>> {
+/// The routes of a record; those of odd records have path identifiers.
+fn entries_of(sequence: u32, entries: &[(u16, u32, Vec<u8>)]) -> Vec<Entry<'_>> {
     entries
         .iter()
-        .map(|(peer, originated, a)| Entry { peer: *peer, originated: *originated, attributes: a })
+        .map(|(peer, originated, a)| Entry {
+            peer: *peer,
+            originated: *originated,
+            path_id: (sequence % 2 == 1).then_some(!originated),
+            attributes: a,
+        })
         .collect()
 }
 
@@ -58,7 +64,7 @@ fn check(item: &Item, record: &Record<'_>, with_microseconds: bool) {
             assert_eq!(*found, Record::PeerIndex(expected));
         }
         (Item::Rib { time, sequence, prefix, entries }, found) => {
-            let entries = entries_of(entries);
+            let entries = entries_of(*sequence, entries);
             let expected = Rib { time: *time, sequence: *sequence, prefix: *prefix, entries };
             assert_eq!(*found, Record::Rib(expected));
         }
@@ -156,7 +162,7 @@ fn what_does_not_fit_is_refused_and_leaves_nothing() {
     assert_eq!(writer.message(u64::MAX, &session, &[]), Err(Unwritable::Time));
     assert_eq!(writer.message(0, &session, &long), Err(Unwritable::TooLong("octets of a message")));
     let prefix = "10.0.0.0/8".parse().unwrap();
-    let entry = Entry { peer: 0, originated: 0, attributes: &long };
+    let entry = Entry { peer: 0, originated: 0, path_id: None, attributes: &long };
     assert_eq!(writer.rib(0, 0, prefix, &[entry]), Err(Unwritable::TooLong("octets of attributes")));
     let entries = vec![Entry { attributes: &[], ..entry }; 65_536];
     assert!(writer.rib(0, 0, prefix, &entries).is_err());
@@ -202,7 +208,7 @@ fn the_examples_of_the_rfc() {
 
     // Figure 19 has 68 octets of attributes, of which MP_REACH_NLRI is not shortened; here they are octets.
     let attributes = [0; 68];
-    let entry = Entry { peer: 15, originated: TIME, attributes: &attributes };
+    let entry = Entry { peer: 15, originated: TIME, path_id: None, attributes: &attributes };
     writer.rib(TIME, 42, "2001:db8::/32".parse().unwrap(), &[entry]).unwrap();
     let head = hex("4d83af34 000d 0004 00000057 0000002a 20 20010db8 0001 000f 4d83af34 0044");
     assert_eq!(writer.take(), [head, attributes.to_vec()].concat());
@@ -271,11 +277,11 @@ fn bgpdump_reads_it() {
         |address: &str| Peer { router_id: RouterId(1), address: address.parse().unwrap(), asn: Asn(70000) };
     writer.peer_index(7, RouterId(2), "", &[peer("192.0.2.85"), peer("2001:db8::1")]).unwrap();
     let attributes = hex("40010100 40020e0203 0000fbf0 00011170 0000fbf6 400304 c0000255");
-    let entry = |peer| Entry { peer, originated: 6, attributes: &attributes };
+    let entry = |peer| Entry { peer, originated: 6, path_id: None, attributes: &attributes };
     writer.rib(7, 0, "203.0.113.0/24".parse().unwrap(), &[entry(0), entry(1)]).unwrap();
     // Of MP_REACH_NLRI there is only the next hop (RFC 6396, section 4.3.4).
     let attributes = hex("40010100 4002060201 00011170 800e11 10 20010db8000000000000000000000001");
-    let entry = Entry { peer: 1, originated: 6, attributes: &attributes };
+    let entry = Entry { peer: 1, originated: 6, path_id: None, attributes: &attributes };
     writer.rib(7, 1, "2001:db8:1::/48".parse().unwrap(), &[entry]).unwrap();
     let found = dump(&writer.take());
     let path = "64496 70000 64502|IGP|192.0.2.85|0|0||NAG||";

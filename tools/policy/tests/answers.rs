@@ -163,8 +163,8 @@ fn routes_of_a_table_are_counted() {
     writer.peer_index(0, RouterId(9), "", &[peer]).unwrap();
     // ORIGIN IGP, AS_PATH 65010, NEXT_HOP 192.0.2.1.
     let attributes = [0x40, 1, 1, 0, 0x40, 2, 6, 2, 1, 0, 0, 0xfd, 0xf2, 0x40, 3, 4, 192, 0, 2, 1];
-    let good = Entry { peer: 0, originated: 0, attributes: &attributes };
-    let bad = Entry { peer: 0, originated: 0, attributes: &attributes[..9] };
+    let good = Entry { peer: 0, originated: 0, path_id: None, attributes: &attributes };
+    let bad = Entry { peer: 0, originated: 0, path_id: None, attributes: &attributes[..9] };
     for (number, prefix) in
         ["10.0.0.0/8", "10.1.0.0/16", "127.1.0.0/16", "172.16.0.0/12"].into_iter().enumerate()
     {

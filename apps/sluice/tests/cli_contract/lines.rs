@@ -98,6 +98,7 @@ pub const RIGHT: &[(&str, &str, i32)] = &[
     ("clear bgp neighbor 10.1.0.2", "clear-bgp-neighbor", 0),
     ("clear bgp neighbor 10.1.0.2 element 1", "clear-bgp-neighbor", 0),
     ("clear bgp all", "clear-bgp-all", 0),
+    ("request bgp dump-table", "request-bgp-dump-table", 0),
     ("reload", "reload", 0),
     ("restart static", "restart", 0),
     ("upgrade static --binary", "upgrade", 0),

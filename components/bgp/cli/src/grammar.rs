@@ -10,6 +10,8 @@ const HELP: &GroupHelp = &[
     ("show bgp ipv4", "IPv4"),
     ("show bgp ipv6", "IPv6"),
     ("clear", "Begins something anew"),
+    ("request", "Has the router do something"),
+    ("request bgp", "BGP"),
     ("clear bgp", "BGP's sessions"),
 ];
 
@@ -40,8 +42,17 @@ pub fn commands() -> Vec<Command> {
         show_diff(),
         command("show bgp plumbing", "The stages that routes pass in BGP, with the counters of each"),
         explain(),
+        dump_table(),
         command("clear bgp all", "Closes all sessions and opens them again"),
     ]
+}
+
+fn dump_table() -> Command {
+    command(
+        "request bgp dump-table",
+        "Writes the routes of all neighbors, as they came, to a file on this machine, as MRT (RFC 6396)",
+    )
+    .argument("file", Kind::File, true, "a file that does not exist yet")
 }
 
 fn explain() -> Command {

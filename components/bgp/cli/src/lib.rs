@@ -1,6 +1,7 @@
 //! BGP's commands of the command line. Commands of one call and a table are in `components/bgp/commands.toml`.
 
 mod diff;
+mod dump;
 mod explain;
 mod grammar;
 mod hits;
@@ -94,6 +95,7 @@ async fn run(id: &str, call: Call<'_>, out: &mut Output) -> Result<(), Failure> 
         "show bgp diff" => diff::diff(&client, call.values, out).await,
         "show bgp plumbing" => plumbing::plumbing(&client, out).await,
         "show bgp routes" => routes::routes(&client, RoutesArgs::from_values(call.values), out).await,
+        "request bgp dump-table" => dump::dump(&client, &call, out).await,
         "explain" => explain::run(&client, &call, out).await,
         "clear bgp all" => sessions::clear_all(&client, out).await,
         id => Err(Failure::usage(format!("`{id}` has no meaning here"))),

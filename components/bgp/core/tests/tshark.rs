@@ -8,7 +8,7 @@ mod dut;
 use dut::{Dut, LOCAL_AS, Net};
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, RouterId};
 use sluice_bgp::relationship::Relationship;
-use sluice_bgp::wire::capability::RestartFamily;
+use sluice_bgp::wire::capability::{LongLivedFamily, RestartFamily};
 use sluice_bgp::wire::{AFI_IPV6, Capability, Notification, Open, RouteRefresh, header};
 use sluice_testkit::tshark::{self, Packet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -257,10 +257,12 @@ fn tshark_reads_announcements_and_withdrawals_of_ipv6() {
 #[test]
 fn tshark_reads_messages_that_carry_no_routes() {
     let restart = Capability::GracefulRestart {
-        flags: 8,
+        flags: 12,
         restart_time: 300,
         families: vec![RestartFamily { afi: AFI_IPV6, safi: 1, flags: 0x80 }],
     };
+    let family = LongLivedFamily { afi: AFI_IPV6, safi: 1, flags: 0x80, stale_time: 70_000 };
+    let long_lived = Capability::LongLivedRestart(vec![family]);
     let open = Open {
         version: 4,
         as_field: 23456,
@@ -272,6 +274,7 @@ fn tshark_reads_messages_that_carry_no_routes() {
             Capability::RouteRefresh,
             Capability::FourOctetAs(Asn(400_000)),
             restart,
+            long_lived,
             Capability::Role(3),
         ],
     };
@@ -288,7 +291,8 @@ fn tshark_reads_messages_that_carry_no_routes() {
             ("bgp.open.myas", &["23456"]),
             ("bgp.open.holdtime", &["90"]),
             ("bgp.open.identifier", &["10.0.0.1"]),
-            ("bgp.cap.type", &["1", "1", "2", "65", "64", "9"]),
+            ("bgp.cap.type", &["1", "1", "2", "65", "64", "71", "9"]),
+            ("bgp.cap.gr.timers.notification_flag", &["1"]),
             ("bgp.cap.mp.afi", &["1", "2"]),
             ("bgp.cap.mp.safi", &["1", "1"]),
             ("bgp.cap.4as", &["400000"]),

@@ -444,6 +444,14 @@ impl pb::Bgp for Served {
         }
     }
 
+    async fn get_table_dump(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetTableDumpRequest,
+    ) -> Result<pb::GetTableDumpReply, XrlError> {
+        self.table_dump(&request).await
+    }
+
     async fn explain(
         &self,
         _ctx: &CallContext,

@@ -154,6 +154,16 @@ impl Control {
         self.peers.by_address.get(&address).copied()
     }
 
+    /// Returns the BGP Identifier and the AS of this router.
+    pub fn router(&self) -> (RouterId, Asn) {
+        (self.peers.identity.router_id, self.peers.identity.local_as)
+    }
+
+    /// Returns the BGP Identifier of a neighbor in its latest session; `None` without a session so far.
+    pub fn neighbor_router_id(&self, address: IpAddr) -> Option<RouterId> {
+        self.peers.of(address)?.restart.router_id
+    }
+
     /// Returns the address of the neighbor with this number; `None` for the router's own number.
     pub fn neighbor_address(&self, index: PeerIndex) -> Option<IpAddr> {
         self.peers.peers.get(usize::from(index.0))?.as_ref().map(|p| p.config.address)

@@ -119,7 +119,7 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::capability::{PathsFamily, RestartFamily};
+    use crate::wire::capability::{LongLivedFamily, PathsFamily, RestartFamily};
     use crate::wire::{AFI_IPV4, AFI_IPV6, header};
     use alloc::vec;
 
@@ -144,6 +144,13 @@ mod tests {
                     PathsFamily { afi: AFI_IPV4, safi: 1, receive: true, send: false },
                     PathsFamily { afi: AFI_IPV6, safi: 1, receive: true, send: true },
                 ]),
+                Capability::LongLivedRestart(vec![]),
+                Capability::LongLivedRestart(vec![LongLivedFamily {
+                    afi: AFI_IPV6,
+                    safi: 1,
+                    flags: 0x80,
+                    stale_time: 0xff_ffff,
+                }]),
                 Capability::Other { code: 71, value: vec![1, 2, 3] },
             ],
         }

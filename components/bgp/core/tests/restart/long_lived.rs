@@ -108,7 +108,7 @@ fn long_lived_stale_routes_lose_against_all_others() {
     dut.set_reach(Ipv4Prefix::host_addr(3), Some((5, true)));
     dut.announce(1, &[Ipv4Prefix::nth(1)], &worse);
     dut.settle();
-    let best = |dut: &Dut<Ipv4Prefix>| dut.rib[&Ipv4Prefix::nth(1)].clone();
+    let best = |dut: &Dut<Ipv4Prefix>| dut.rib[&Ipv4Prefix::nth(1)];
     let before = best(&dut);
     down(&mut dut);
     assert_eq!(best(&dut), before);
