@@ -301,7 +301,7 @@ fn tshark_reads_messages_that_carry_no_routes() {
             ("bgp.cap.gr.afi", &["2"]),
             ("bgp.cap.gr.safi", &["1"]),
             ("bgp.cap.gr.flag.pfs", &["1"]),
-            ("bgp.cap.unknown", &["03"]),
+            ("bgp.cap.unknown", &["00:02:01:80:01:11:70", "03"]),
         ],
         &[("bgp.type", &["4"]), ("bgp.length", &["19"])],
         &[("bgp.type", &["5"]), ("bgp.route_refresh.afi", &["2"]), ("bgp.route_refresh.safi", &["1"])],
