@@ -63,6 +63,7 @@ pub fn session(octets: &[u8]) {
         address: [192, 0, 2, 1].into(),
         port: PORT,
         local_address: None,
+        tls: None,
         preference: 1,
         refresh: None,
         retry: None,

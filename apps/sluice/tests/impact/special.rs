@@ -70,6 +70,10 @@ const IP_NEIGHBOR: Special = entry(
     &["set xip lpm from-ip-routes neighbor 10.2.0.2 hid hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3"],
     &["delete xip lpm from-ip-routes neighbor 10.2.0.2"],
 );
+const ROUTER_CERTIFICATE: Special = entry(
+    &["set rpki cache a tls certificate router.crt", "set rpki cache a tls key router.key"],
+    &["delete rpki cache a tls"],
+);
 const OWN_HOST: Special = entry(
     &[concat!(
         "set xip host far private-key ",
@@ -378,6 +382,10 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("rpki/cache/name", entry(&["set rpki cache b address 10.2.0.78"], &["delete rpki cache b"])),
     ("rpki/cache/address", value("10.2.0.79")),
     ("rpki/cache/local-address", value("10.2.0.1")),
+    ("rpki/cache/tls/server-name", value("cache.example")),
+    ("rpki/cache/tls/authorities", value("others.crt")),
+    ("rpki/cache/tls/certificate", ROUTER_CERTIFICATE),
+    ("rpki/cache/tls/key", ROUTER_CERTIFICATE),
     ("rpki/roa/prefix", OWN_ROA),
     ("rpki/roa/as", OWN_ROA),
     (

@@ -9,6 +9,7 @@ mod payloads;
 #[path = "../router_lab/mod.rs"]
 mod router_lab;
 mod states;
+mod tls;
 
 use router_lab::possible;
 use std::process::Command;
@@ -43,6 +44,13 @@ fn changed_payloads_change_concerned_routes_alone() {
 fn another_cache_takes_over_and_data_expire() {
     if possible_with_caches() {
         caches::run();
+    }
+}
+
+#[test]
+fn a_cache_behind_tls_is_trusted_by_its_certificate() {
+    if possible_with_caches() {
+        tls::run();
     }
 }
 

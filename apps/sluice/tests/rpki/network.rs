@@ -161,6 +161,16 @@ impl Cache {
 
     /// Starts the cache. It looks at its file each second.
     pub fn start(&mut self, lab: &mut RouterLab) {
+        self.start_with(lab, &[]);
+    }
+
+    /// Returns the folder of the cache.
+    pub fn folder(&self) -> &Path {
+        self.file.parent().unwrap()
+    }
+
+    /// Starts the cache with further options.
+    pub fn start_with(&mut self, lab: &mut RouterLab, options: &[&str]) {
         let mut command = lab.lab.command(self.node, "stayrtr").unwrap();
         let bind = format!(":{PORT}");
         command.args([
@@ -173,7 +183,7 @@ impl Cache {
             "1",
             "-cache",
         ]);
-        command.arg(&self.file).stdin(Stdio::null());
+        command.arg(&self.file).args(options).stdin(Stdio::null());
         let log = std::fs::File::create(self.file.with_extension("log")).unwrap();
         command.stdout(log.try_clone().unwrap()).stderr(log);
         self.process = Some(lab.lab.spawn(self.node, "stayrtr", command).unwrap());

@@ -8,7 +8,7 @@
 use crate::epoch::Epochs;
 use crate::event::{Event, Failure};
 use crate::session::{Action, CacheData, Session};
-use crate::settings::{CacheSettings, Settings};
+use crate::settings::{CacheSettings, Settings, TlsSettings};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -54,6 +54,8 @@ pub enum Output {
         port: u16,
         /// The address to connect from; `None` for the system's choice.
         local_address: Option<IpAddr>,
+        /// The protection by TLS.
+        tls: Option<TlsSettings>,
     },
     /// Send octets.
     Send(ConnectionId, Vec<u8>),
@@ -304,8 +306,9 @@ fn carry_out(
                 let connection = ConnectionId(*next_connection);
                 *next_connection = next_connection.wrapping_add(1);
                 cache.connection = Some(connection);
-                let CacheSettings { address, port, local_address, .. } = *cache.session.settings();
-                out.push(Output::Connect { connection, address, port, local_address });
+                let CacheSettings { address, port, local_address, tls, .. } =
+                    cache.session.settings().clone();
+                out.push(Output::Connect { connection, address, port, local_address, tls });
             }
             Action::Send(octets) => {
                 if let Some(connection) = cache.connection {

@@ -17,6 +17,8 @@ pub struct CacheView {
     pub address: IpAddr,
     /// The TCP port.
     pub port: u16,
+    /// True if connections are protected by TLS.
+    pub is_tls: bool,
     /// The preference.
     pub preference: u8,
     /// The name of the session's state.
@@ -49,6 +51,7 @@ impl Rpki {
             Some(CacheView {
                 address: settings.address,
                 port: settings.port,
+                is_tls: settings.tls.is_some(),
                 preference: settings.preference,
                 state: session.phase().name(),
                 is_source: self.source() == Some(&name),

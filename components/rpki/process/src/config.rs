@@ -5,7 +5,7 @@ use serde_json::Value;
 use sluice_base::prefix::PrefixError;
 use sluice_base::{Asn, IpPrefix};
 use sluice_rpki::exceptions::{Exceptions, Filter};
-use sluice_rpki::settings::{CacheSettings, PORT, Settings};
+use sluice_rpki::settings::{CacheSettings, Identity, PORT, Settings, TLS_PORT, TlsSettings};
 use sluice_validation::AnyVrp;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -38,6 +38,9 @@ pub enum ConfigError {
         /// The length of an address.
         most: u8,
     },
+    /// A certificate without a key, or a key without a certificate.
+    #[error("cache {0} tls: certificate and key belong together; set rpki cache {0} tls {1}")]
+    Identity(String, &'static str),
     /// The two addresses of a cache are of different families.
     #[error("cache {0} local-address: `{1}` is of another family than the cache's address {2}")]
     Families(String, IpAddr, IpAddr),
@@ -61,18 +64,28 @@ struct Tree {
 struct Cache {
     name: String,
     address: IpAddr,
-    #[serde(default = "default_port")]
-    port: u16,
+    port: Option<u16>,
     local_address: Option<IpAddr>,
     #[serde(default = "default_preference")]
     preference: u8,
     refresh_interval: Option<u32>,
     retry_interval: Option<u32>,
     expire_interval: Option<u32>,
+    tls: Option<Tls>,
 }
 
-const fn default_port() -> u16 {
-    PORT
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Tls {
+    server_name: Option<String>,
+    #[serde(default = "default_authorities")]
+    authorities: String,
+    certificate: Option<String>,
+    key: Option<String>,
+}
+
+fn default_authorities() -> String {
+    "ca.crt".into()
 }
 
 const fn default_preference() -> u8 {
@@ -107,14 +120,27 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
 }
 
 fn cache(cache: Cache) -> Result<CacheSettings, ConfigError> {
-    let Cache { name, address, port, local_address, preference, .. } = cache;
+    let Cache { name, address, local_address, preference, .. } = cache;
+    let tls = cache.tls.map(|written| tls(&name, written)).transpose()?;
+    let port = cache.port.unwrap_or(if tls.is_some() { TLS_PORT } else { PORT });
     if let Some(local) = local_address.filter(|local| local.is_ipv4() != address.is_ipv4()) {
         return Err(ConfigError::Families(name, local, address));
     }
     let seconds = |time: Option<u32>| time.map(|time| Duration::from_secs(time.into()));
     let (refresh, retry) = (seconds(cache.refresh_interval), seconds(cache.retry_interval));
     let expire = seconds(cache.expire_interval);
-    Ok(CacheSettings { name, address, port, local_address, preference, refresh, retry, expire })
+    Ok(CacheSettings { name, address, port, local_address, tls, preference, refresh, retry, expire })
+}
+
+fn tls(cache: &str, written: Tls) -> Result<TlsSettings, ConfigError> {
+    let Tls { server_name, authorities, certificate, key } = written;
+    let identity = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some(Identity { certificate, key }),
+        (None, None) => None,
+        (None, Some(_)) => return Err(ConfigError::Identity(cache.into(), "certificate FILE")),
+        (Some(_), None) => return Err(ConfigError::Identity(cache.into(), "key FILE")),
+    };
+    Ok(TlsSettings { server_name, authorities, identity })
 }
 
 fn prefix(text: String) -> Result<IpPrefix, ConfigError> {
@@ -150,6 +176,7 @@ mod tests {
                 {"name": "near", "address": "192.0.2.1", "port": 3323, "local-address": "192.0.2.9", "preference": 1,
                  "refresh-interval": 10, "retry-interval": 20, "expire-interval": 30},
                 {"name": "far", "address": "2001:db8::1"},
+                {"name": "safe", "address": "2001:db8::2", "tls": {"server-name": "cache.example", "certificate": "a", "key": "b"}},
             ],
             "roa": [{"prefix": "192.0.2.1/24", "as": 65001, "max-length": 26}, {"prefix": "2001:db8::/32", "as": 0}],
             "filter": [{"name": "a", "prefix": "10.0.0.0/8"}, {"name": "b", "as": 65002}],
@@ -160,6 +187,9 @@ mod tests {
         let times = [near.refresh, near.retry, near.expire].map(|time| time.map(|time| time.as_secs()));
         assert_eq!(times, [Some(10), Some(20), Some(30)]);
         assert_eq!((read.caches[1].port, read.caches[1].preference), (323, 100));
+        let safe = &read.caches[2];
+        let tls = safe.tls.as_ref().expect("TLS");
+        assert_eq!((safe.port, &*tls.authorities, tls.identity.is_some()), (324, "ca.crt", true));
         let roas: Vec<String> = read.exceptions.assertions.iter().map(ToString::to_string).collect();
         assert_eq!(roas, ["192.0.2.0/24 up to /26 AS 65001", "2001:db8::/32 AS 0"]);
         assert_eq!(read.exceptions.filters[1], Filter { prefix: None, asn: Some(Asn(65002)) });
@@ -173,6 +203,8 @@ mod tests {
         assert!(error.contains("max-length: `23` is out of range; expected 24 to 32"), "{error}");
         let cache = json!({"name": "a", "address": "192.0.2.1", "local-address": "2001:db8::1"});
         assert!(refused(json!({"cache": [cache]})).contains("another family"));
+        let cache = json!({"name": "a", "address": "192.0.2.1", "tls": {"key": "b"}});
+        assert!(refused(json!({"cache": [cache]})).contains("set rpki cache a tls certificate FILE"));
         assert!(refused(json!({"filter": [{"name": "none"}]})).contains("set rpki filter none"));
     }
 }

@@ -1,8 +1,9 @@
-//! Connections to caches: sockets of the FEA, a task each.
+//! Connections to caches: sockets of the FEA, a task each, protected by TLS where configured.
 
-use crate::RpkiProcess;
+use crate::{RpkiProcess, tls};
 use sluice_process::{Frame, tcp};
 use sluice_rpki::machine::{ConnectionId, Input};
+use sluice_rpki::settings::TlsSettings;
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::fea::v1 as fea;
 use std::cell::RefCell;
@@ -11,9 +12,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Weak;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedReadHalf;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::task::AbortHandle;
 
@@ -38,7 +37,14 @@ pub struct Target {
     pub port: u16,
     /// The address to connect from; `None` for the system's choice.
     pub local: Option<IpAddr>,
+    /// The protection by TLS.
+    pub tls: Option<TlsSettings>,
 }
+
+/// A connection, by TLS or without.
+trait Stream: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
 
 /// A connection, or a connection attempt. The core sends a query and at most a report, which keeps the queue short.
 struct Connection {
@@ -61,7 +67,7 @@ impl Connections {
                 Ok(stream) => stream,
                 Err(error) => return end(&process, id, Input::NotConnected(id, error.to_string())),
             };
-            let (reader, mut writer) = stream.into_split();
+            let (reader, mut writer) = tokio::io::split(stream);
             if let Some(process) = process.upgrade() {
                 process.driver.input(Input::Connected(id));
             }
@@ -113,7 +119,7 @@ fn end(process: &Weak<RpkiProcess>, id: ConnectionId, input: Input) {
     }
 }
 
-async fn read(process: &Weak<RpkiProcess>, id: ConnectionId, mut reader: OwnedReadHalf) {
+async fn read(process: &Weak<RpkiProcess>, id: ConnectionId, mut reader: ReadHalf<Box<dyn Stream>>) {
     let mut octets = vec![0; PIECE];
     loop {
         match reader.read(&mut octets).await {
@@ -126,7 +132,7 @@ async fn read(process: &Weak<RpkiProcess>, id: ConnectionId, mut reader: OwnedRe
     }
 }
 
-async fn connect(frame: &Frame, target: &Target) -> io::Result<TcpStream> {
+async fn connect(frame: &Frame, target: &Target) -> io::Result<Box<dyn Stream>> {
     let refused = |error: XrlError| io::Error::other(format!("the FEA opens no socket: {error}"));
     let client = fea::SocketsClient::new(&frame.router, "fea");
     let request = fea::OpenTcpRequest {
@@ -147,5 +153,12 @@ async fn connect(frame: &Frame, target: &Target) -> io::Result<TcpStream> {
             other => break other.map_err(refused)?,
         }
     };
-    tcp::connect(&client, &frame.run_dir, &reply, SocketAddr::new(target.address, target.port)).await
+    let address = SocketAddr::new(target.address, target.port);
+    let stream = tcp::connect(&client, &frame.run_dir, &reply, address).await?;
+    Ok(match &target.tls {
+        None => Box::new(stream),
+        Some(tls) => {
+            Box::new(tls::connect(frame, tls, target.address, stream).await.map_err(io::Error::other)?)
+        }
+    })
 }

@@ -5,6 +5,7 @@ pub mod config;
 mod connections;
 mod service;
 mod subscribers;
+mod tls;
 pub mod transfer;
 
 sluice_xrl::include_idl!();
@@ -71,8 +72,8 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
 impl RpkiProcess {
     fn carry_out(&self, output: Output) {
         match output {
-            Output::Connect { connection, address, port, local_address } => {
-                let target = Target { address, port, local: local_address };
+            Output::Connect { connection, address, port, local_address, tls } => {
+                let target = Target { address, port, local: local_address, tls };
                 self.connections.open(self.me.clone(), connection, target);
             }
             Output::Send(connection, octets) => self.connections.send(connection, octets),

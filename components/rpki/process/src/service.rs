@@ -27,6 +27,7 @@ fn cache(view: CacheView) -> pb::Cache {
         name: view.name,
         address: view.address.to_string(),
         port: view.port.into(),
+        tls: view.is_tls,
         preference: view.preference.into(),
         state: view.state.into(),
         source: view.is_source,

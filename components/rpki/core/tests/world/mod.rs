@@ -24,6 +24,7 @@ pub fn cache(name: &str, preference: u8) -> CacheSettings {
         address: [192, 0, 2, last].into(),
         port: 323,
         local_address: None,
+        tls: None,
         preference,
         refresh: None,
         retry: None,
