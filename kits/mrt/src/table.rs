@@ -36,8 +36,8 @@ pub struct Entry<'a> {
     pub peer: u16,
     /// The time of arrival, in seconds since 1970.
     pub originated: u32,
-    /// The path identifier, in a session with several paths of a prefix (RFC 8050, section 4); `None` in others. All routes of a record have
-    /// one, or none has.
+    /// The path identifier in a session with several paths of a prefix (RFC 8050, section 4). A record has identifiers for all routes or for
+    /// no route.
     pub path_id: Option<u32>,
     /// The path attributes as in an UPDATE, with 4-octet AS numbers; of MP_REACH_NLRI there is only the next hop, with its length
     /// before it.

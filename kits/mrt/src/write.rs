@@ -107,8 +107,8 @@ impl Writer {
         })
     }
 
-    /// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2), with path identifiers if the first route has one
-    /// (RFC 8050, section 4). `time` is in seconds since 1970.
+    /// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2), with path identifiers if the first route has an
+    /// identifier (RFC 8050, section 4). `time` is in seconds since 1970.
     pub fn rib(
         &mut self,
         time: u32,

@@ -190,7 +190,6 @@ mutations! {
     }
     "shard/refilter.rs" {
         "refilter-never-begins": "self.refilter.begin(peer);" => "";
-        "refilter-works-on-what-became-of-it": "let received = self.sets.received(before);" => "let received = self.sets.accepted(before).unwrap_or(self.sets.received(before));";
         "refilter-ends-early": "self.peers.retain(|known| !known.has_wrapped || next < known.from);" => "self.peers.retain(|known| !known.has_wrapped);";
         "refilter-decides-nothing": "self.decide(id, old, Provenance::NONE);" => "";
     }
@@ -283,8 +282,16 @@ mutations! {
         "reason-wrong-as-unsaid": "if says != configured {" => "if says == configured {";
     }
     "shard/peer_in.rs" {
-        "restart-keeps-nothing": "self.overdue = if keeps { self.stale } else { self.paths };" => "self.overdue = self.paths;";
-        "restart-keeps-what-was-stale": "self.generation.wrapping_sub(generation) > self.keeps_stale as u16" => "!self.keeps_stale && generation != self.generation";
+        "restart-keeps-nothing": "Retention::Session => (self.stale, 1)," => "Retention::Session => (self.paths, 0),";
+        "restart-keeps-what-was-stale": "Retention::Session => (self.stale, 1),\n            Retention::WithEarlier" => "Retention::Session => (self.overdue, 2),\n            Retention::WithEarlier";
+    }
+    "shard/stale.rs" {
+        "refilter-works-on-what-became-of-it": "let set = self.sets.received(path.attributes);" => "let set = self.sets.accepted(path.attributes).unwrap_or(self.sets.received(path.attributes));";
+        "long-lived-refusal-ignored": "if long_lived::is_refused(octets) {" => "if false {";
+        "long-lived-without-mark": "long_lived::put_stale(octets, &mut marked);" => "marked.extend_from_slice(octets);";
+    }
+    "shard/export_view.rs" {
+        "long-lived-sent-to-all": "(self.long_lived_stale || !core.sets.is_long_lived(path.set))" => "(self.long_lived_stale || path.set.0 < u32::MAX)";
     }
     "shard/paths_out.rs" {
         "paths-with-other-attributes-not-sent": "if again || !is_sent || due.contains(path)" => "if again || !is_sent";
@@ -298,8 +305,9 @@ mutations! {
         "paths-in-the-wrong-direction": "if *send && config.add_path.receive.has(family)" => "if *receive && config.add_path.receive.has(family)";
     }
     "speaker/restart.rs" {
-        "restart-after-a-notification": "config.helper && *reason == DownReason::ConnectionLost" => "config.helper";
-        "restart-without-forwarding": "let lost = self.kept.without(restart.preserved);" => "let lost = Families::default();";
+        "restart-after-a-notification": "|| offer.notifications && reason.is_graceful_notification());" => "|| reason.is_graceful_notification());";
+        "restart-long-lived-never": "matches!(stay, Stay::Restart(_)) && !has_session && !time.is_zero();" => "false;";
+        "restart-without-forwarding": "Stay::Restart(_) => restart.preserved.has(family).then_some(Stay::Restart(stale_until))," => "Stay::Restart(_) => Some(Stay::Restart(stale_until)),";
     }
     "speaker/filters.rs" {
         "restart-advertises-at-once": "self.defers_export && self.identity.is_restarted" => "false";
