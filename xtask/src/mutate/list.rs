@@ -101,6 +101,7 @@ mutations! {
         "export-customers-routes-unmarked": "key.relationship.is_some_and(Relationship::marks_sent)" => "false";
     }
     "shard/export_view.rs" {
+        "long-lived-sent-to-all": "(self.long_lived_stale || !core.sets.is_long_lived(path.set))" => "(self.long_lived_stale || path.set.0 < u32::MAX)";
         "export-internal-is-reflected": "!is_inside || self" => "true || self";
         "export-clients-hear-nothing-of-each-other": "(true, true) => self.between_clients," => "(true, true) => false,";
         "export-others-hear-nothing-of-clients": "(from_client, to_clients) => from_client || to_clients," => "(_, to_clients) => to_clients,";
@@ -289,9 +290,6 @@ mutations! {
         "refilter-works-on-what-became-of-it": "let set = self.sets.received(path.attributes);" => "let set = self.sets.accepted(path.attributes).unwrap_or(self.sets.received(path.attributes));";
         "long-lived-refusal-ignored": "if long_lived::is_refused(octets) {" => "if false {";
         "long-lived-without-mark": "long_lived::put_stale(octets, &mut marked);" => "marked.extend_from_slice(octets);";
-    }
-    "shard/export_view.rs" {
-        "long-lived-sent-to-all": "(self.long_lived_stale || !core.sets.is_long_lived(path.set))" => "(self.long_lived_stale || path.set.0 < u32::MAX)";
     }
     "shard/paths_out.rs" {
         "paths-with-other-attributes-not-sent": "if again || !is_sent || due.contains(path)" => "if again || !is_sent";
