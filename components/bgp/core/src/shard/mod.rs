@@ -38,6 +38,8 @@ mod hits;
 mod import;
 mod lanes;
 mod lists;
+mod monitor;
+mod monitored;
 mod multipath;
 mod own;
 mod pack;
@@ -66,6 +68,8 @@ pub use groups::Filled;
 pub(crate) use handover::Restored;
 pub use handover::{Fingerprint, PeerPaths, ShardPart};
 pub use hits::{PolicyHits, PolicyUse, UseHits};
+pub use monitor::{MonitorId, MonitoredRib, MonitoredRibs};
+pub use monitored::{MonitorChunk, MonitoredUpdate};
 pub use multipath::{LeftOut, Multipath, MultipathRules};
 pub use own::OwnRoute;
 pub use pack::{NextHopsFor, Sent};
@@ -83,6 +87,7 @@ use crate::index::Index;
 use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
 use aggregates::Aggregates;
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -93,6 +98,7 @@ use entry::{Entries, Path, PathNumber};
 use groups::Groups;
 use import::Imports;
 use lanes::Lanes;
+use monitor::Monitor;
 use peer_in::PeerIn;
 use queue::Queue;
 use refilter::Refilter;
@@ -159,6 +165,8 @@ pub(crate) struct Core<P: FamilyKey> {
     /// The names of the sources of the router's own, by number.
     sources: Vec<Arc<str>>,
     queue: Queue,
+    /// The number of entries with a best path.
+    selected: u32,
     aggregates: Aggregates<P>,
     backups: Backups,
     /// Entries with several paths whose used paths may have changed and that the RIB branch has yet to look at.
@@ -170,6 +178,8 @@ pub(crate) struct Core<P: FamilyKey> {
     changed_paths: Vec<(u32, PathNumber)>,
     /// The payloads that validate the origins of routes; `None` if there are no data.
     origins: Option<Arc<VrpTable>>,
+    /// The monitors of stations; `None` without one.
+    monitor: Option<Box<Monitor<P>>>,
 }
 
 /// The deletion stage: a walk that repeats while any path is stale.
@@ -216,6 +226,7 @@ impl<P: FamilyKey> Shard<P> {
             lanes: Lanes::default(),
             sources: Vec::new(),
             queue: Queue::default(),
+            selected: 0,
             aggregates: Aggregates::default(),
             backups: Backups::default(),
             changed_groups: BTreeSet::new(),
@@ -223,6 +234,7 @@ impl<P: FamilyKey> Shard<P> {
             notes_paths: false,
             changed_paths: Vec::new(),
             origins: None,
+            monitor: None,
         };
         let mut shard = Shard {
             rib: RibBranch::new(0),
@@ -472,6 +484,7 @@ impl<P: FamilyKey> Shard<P> {
         if !self.core.changed_paths.is_empty() {
             self.groups.note_paths(&mut self.core.changed_paths);
         }
+        self.bound_monitors();
     }
 
     /// Compacts a queue with too many stale items.
@@ -519,6 +532,7 @@ impl<P: FamilyKey> Shard<P> {
     /// Begins to advertise all routes to the peer that the peer's export view lets through.
     pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
         self.groups.join(peer, view, self.core.queue.end());
+        self.note_member();
         self.core.notes_paths = self.groups.send_several_paths();
     }
 
@@ -560,6 +574,7 @@ impl<P: FamilyKey> Shard<P> {
         sent: &mut Sent,
     ) -> Filled {
         let filled = self.groups.fill(&self.core, peer, hop, limit, out, sent);
+        self.note_sent();
         self.trim();
         filled
     }

@@ -185,6 +185,7 @@ impl<P: FamilyKey> Core<P> {
         self.note_replaced(id, peer, before, attributes);
         if self.sets.accepted(attributes) != self.sets.accepted(before) {
             self.note_path(id, path);
+            self.note_adj_rib_in(id, path);
             self.decide(id, old, Provenance::NONE);
             if self.entries.paths(id).len() > 1 {
                 self.mark_backup_due(id);
