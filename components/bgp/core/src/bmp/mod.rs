@@ -10,7 +10,8 @@ mod station;
 pub use event::{StationEvent, StationFailure};
 pub use settings::{BmpSettings, StationSettings};
 pub use station::{
-    MonitoredPeer, MonitoredRouter, MonitoredSession, Now, PeerChange, PeerStatistics, Station, StationCounters,
+    MonitoredPeer, MonitoredRouter, MonitoredSession, Now, PeerChange, PeerStatistics, Station,
+    StationCounters,
 };
 
 use crate::event::DownReason;

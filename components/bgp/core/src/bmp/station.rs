@@ -312,7 +312,8 @@ impl Station {
         let mut due: Vec<(PeerHeader, MonitoredRib, FamilyIndex)> = Vec::new();
         for known in self.peers.values_mut() {
             let families = if begins { known.families } else { known.ending };
-            let is_adj_rib_in = |rib: &MonitoredRib| matches!(rib, MonitoredRib::PrePolicy | MonitoredRib::PostPolicy);
+            let is_adj_rib_in =
+                |rib: &MonitoredRib| matches!(rib, MonitoredRib::PrePolicy | MonitoredRib::PostPolicy);
             let of_peer = ribs.iter().filter(|rib| *rib != MonitoredRib::LocalRib);
             for rib in of_peer.filter(|rib| begins || is_adj_rib_in(rib)) {
                 due.extend(families.iter().map(|family| (known.header, rib, family)));

@@ -551,7 +551,13 @@ impl<P: FamilyKey> Groups<P> {
         for mut group in told {
             while !group.branch.is_idle(core.queue.end()) {
                 self.exporter.clear();
-                group.branch.gather_for(core, &group.view, BLOCK_CHANGES, &mut self.exporter, &mut self.items);
+                group.branch.gather_for(
+                    core,
+                    &group.view,
+                    BLOCK_CHANGES,
+                    &mut self.exporter,
+                    &mut self.items,
+                );
                 self.items.clear();
             }
             group.members.iter_mut().for_each(|m| m.end_of_rib = true);

@@ -552,6 +552,7 @@ impl<P: FamilyKey> Shard<P> {
     /// Gives peers other export views, of the same `internal`: routes with another outcome are advertised.
     pub fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]) {
         self.groups.set_views(views, self.core.entries.end());
+        self.note_views();
     }
 
     /// Returns true if [`Shard::fill`] has UPDATEs for the peer.

@@ -84,6 +84,12 @@ impl MonitoredRibs {
         MonitoredRibs(self.0 | other.0)
     }
 
+    /// Returns the RIBs that are in both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        MonitoredRibs(self.0 & other.0)
+    }
+
     /// Returns true if an Adj-RIB-In is in the set.
     pub const fn has_adj_rib_in(self) -> bool {
         self.has(MonitoredRib::PrePolicy) || self.has(MonitoredRib::PostPolicy)
@@ -137,8 +143,8 @@ pub(super) struct Reader {
     pub cursor: u64,
     /// The next entry of the walk over routes from before; `None` at the end of the walk.
     pub walk: Option<u32>,
-    /// The next entry of a walk over routes for peers that came up meanwhile, before export policy.
-    pub walk_out: Option<u32>,
+    /// The next entry of a walk over routes for peers whose export changed meanwhile, and the RIBs that are walked.
+    pub walk_out: Option<(u32, MonitoredRibs)>,
     /// True if the monitor has missed changes.
     pub is_void: bool,
 }
@@ -378,13 +384,27 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Notes that a peer is advertised routes from now on: monitors walk over routes before export policy for that peer.
+    /// Notes that a peer is advertised routes from now on: the routes before export policy for that peer are not among those that groups send.
     pub(super) fn note_member(&mut self) {
+        self.walk_out([MonitoredRib::AdjRibOutPre].into_iter().collect());
+    }
+
+    /// Notes that peers have other export views. A route that is read before it is exported under the new view is sent as the view has it;
+    /// no group sends the route again if the view before comes back.
+    pub(super) fn note_views(&mut self) {
+        self.walk_out([MonitoredRib::AdjRibOutPre, MonitoredRib::AdjRibOutPost].into_iter().collect());
+    }
+
+    /// Has monitors of `ribs` walk over these from the first entry on.
+    fn walk_out(&mut self, ribs: MonitoredRibs) {
         let Some(monitor) = &mut self.core.monitor else { return };
-        let readers = monitor.readers.iter_mut();
-        for reader in readers.filter(|reader| reader.ribs.has(MonitoredRib::AdjRibOutPre)) {
-            reader.walk_out = Some(0);
-            monitor.has_news = true;
+        for reader in &mut monitor.readers {
+            let before = reader.walk_out.map(|(_, ribs)| ribs).unwrap_or_default();
+            let ribs = ribs.and(reader.ribs).or(before);
+            if ribs != MonitoredRibs::default() {
+                reader.walk_out = Some((0, ribs));
+                monitor.has_news = true;
+            }
         }
     }
 }

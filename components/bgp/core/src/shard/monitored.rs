@@ -121,7 +121,12 @@ impl<P: FamilyKey> Shard<P> {
             }
             gather.is_from_before = true;
             gather.walk(&mut walk, limit, |gather, entry| gather.entry(entry, &hops));
-            gather.walk(&mut walk_out, limit, |gather, entry| gather.entry_out_pre(entry, &hops));
+            if let Some((next, out_ribs)) = walk_out {
+                gather.ribs = out_ribs;
+                let mut next = Some(next);
+                gather.walk(&mut next, limit, |gather, entry| gather.entry_out(entry, &hops));
+                walk_out = next.map(|next| (next, out_ribs));
+            }
             gather.pack(chunk);
             let log_end = monitor.end();
             if let Some(reader) = monitor.reader_mut(id) {
@@ -238,30 +243,27 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
             let attributes = Attributes::Set(best.set);
             self.push(MonitoredRib::LocalRib, (PeerIndex::LOCAL, prefix, None), attributes);
         }
-        if self.ribs.has(MonitoredRib::AdjRibOutPost) {
-            for peer in shard.groups.members() {
-                let Some((_, branch)) = shard.groups.adj_rib_out(peer) else { continue };
-                match &branch.paths_out {
-                    None => self.sent(Some(entry), (peer, prefix), PathNumber::NONE, Source::NONE, hops),
-                    Some(paths_out) => {
-                        for path in paths_out.sent(entry) {
-                            self.sent(Some(entry), (peer, prefix), path, Source::NONE, hops);
-                        }
+        self.entry_out(entry, hops);
+    }
+
+    /// Adds the routes of an entry that peers are sent, and would be sent without export policy.
+    fn entry_out<'h>(&mut self, entry: u32, hops: &impl Fn(PeerIndex) -> Option<NextHopsFor<'h, P::Hop>>) {
+        if !self.ribs.has_adj_rib_out() {
+            return;
+        }
+        let shard = self.shard;
+        let prefix = shard.core.entries[entry].prefix;
+        for peer in shard.groups.members() {
+            let Some((_, branch)) = shard.groups.adj_rib_out(peer) else { continue };
+            match &branch.paths_out {
+                None => self.sent(Some(entry), (peer, prefix), PathNumber::NONE, Source::NONE, hops),
+                Some(paths_out) => {
+                    for path in paths_out.sent(entry) {
+                        self.sent(Some(entry), (peer, prefix), path, Source::NONE, hops);
                     }
                 }
             }
-        }
-        self.entry_out_pre(entry, hops);
-    }
-
-    /// Adds the routes of an entry that peers would be sent without export policy.
-    fn entry_out_pre<'h>(&mut self, entry: u32, hops: &impl Fn(PeerIndex) -> Option<NextHopsFor<'h, P::Hop>>) {
-        let shard = self.shard;
-        if self.ribs.has(MonitoredRib::AdjRibOutPre) {
-            let prefix = shard.core.entries[entry].prefix;
-            for peer in shard.groups.members() {
-                self.out_pre(Some(entry), (peer, prefix), false, hops);
-            }
+            self.out_pre(Some(entry), (peer, prefix), false, hops);
         }
     }
 
@@ -378,12 +380,12 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
 
     /// Packs the items into messages.
     fn pack(mut self, chunk: &mut MonitorChunk) {
+        // Routes noted several times are equal items.
         self.items.sort_unstable();
         self.items.dedup();
         let core = &self.shard.core;
-        let key = |item: &Item<P>| {
-            (item.rib, item.peer, item.is_from_before, item.attributes, item.has_path_id)
-        };
+        let key =
+            |item: &Item<P>| (item.rib, item.peer, item.is_from_before, item.attributes, item.has_path_id);
         for run in self.items.chunk_by(|a, b| key(a) == key(b)) {
             let Item { rib, peer, is_from_before, .. } = run[0];
             let (attributes, hop) = match run[0].attributes {
@@ -393,7 +395,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
                     (Some(attributes), hop)
                 }
                 Attributes::Made(number) => {
-                    let (attributes, hop) = core::mem::take(&mut self.made[number as usize]);
+                    let (attributes, hop) = self.made[number as usize].clone();
                     (Some(attributes), hop)
                 }
             };
@@ -450,7 +452,8 @@ fn put_update<P: FamilyKey>(
     let besides = |attributes: &[u8]| OVERHEAD + attributes.len() + hop.len();
     let attributes = attributes.filter(|attributes| besides(attributes) + most_nlri <= MAX_EXTENDED_LEN);
     let besides = attributes.map_or(OVERHEAD, besides);
-    let room = if besides + most_nlri <= MAX_MESSAGE_LEN { MAX_MESSAGE_LEN } else { MAX_EXTENDED_LEN } - besides;
+    let room =
+        if besides + most_nlri <= MAX_MESSAGE_LEN { MAX_MESSAGE_LEN } else { MAX_EXTENDED_LEN } - besides;
     let (mut nlri, mut count) = (Vec::new(), 0);
     for item in items {
         if nlri.len() + most_nlri > room {

@@ -1,12 +1,14 @@
 //! Sessions as monitoring stations are told of them (BMP, RFC 7854).
 
-use super::Control;
 use super::peer::Peer;
+use super::{Control, Speaker};
 use crate::bmp::{
-    DownCause, Instance, MonitoredPeer, MonitoredRouter, MonitoredSession, PeerChange, PeerStatistics, Station,
+    DownCause, Instance, MonitoredPeer, MonitoredRouter, MonitoredSession, Now, PeerChange, PeerStatistics,
+    Station,
 };
 use crate::family::{Families, FamilyIndex};
-use crate::shard::PeerIndex;
+use crate::shard::{MonitorId, MonitoredRibs, PeerIndex};
+use crate::table::MonitorVoid;
 use alloc::vec::Vec;
 
 impl Control {
@@ -26,7 +28,10 @@ impl Control {
         let mut changes = Vec::new();
         let mut push = |peer, change| changes.push(MonitoredPeer { peer, change });
         let is_gone = |peer: &PeerIndex| self.configured_at(*peer).is_none();
-        station.known_peers().filter(is_gone).for_each(|peer| push(peer, PeerChange::Down(DownCause::Deconfigured)));
+        station
+            .known_peers()
+            .filter(is_gone)
+            .for_each(|peer| push(peer, PeerChange::Down(DownCause::Deconfigured)));
         for index in self.peers.by_address.values().copied() {
             let Some(peer) = self.configured_at(index) else { continue };
             let (known, epoch) = (station.known(index), peer.life);
@@ -84,4 +89,47 @@ fn monitored_session(peer: &Peer) -> Option<MonitoredSession> {
 fn down_cause(peer: &Peer) -> DownCause {
     let reason = peer.session.last_down().map(|(_, reason)| reason);
     reason.map_or(DownCause::RemoteClosed, |reason| DownCause::of(reason, peer.session.sent_notification()))
+}
+
+impl Speaker {
+    /// Begins a monitor of all tables, in the place of an earlier one of this number.
+    pub fn begin_monitor(&mut self, id: MonitorId, ribs: MonitoredRibs) {
+        self.tables.iter_mut().for_each(|table| table.begin_monitor(id, ribs));
+    }
+
+    /// Ends a monitor.
+    pub fn end_monitor(&mut self, id: MonitorId) {
+        self.tables.iter_mut().for_each(|table| table.end_monitor(id));
+    }
+
+    /// Returns the router as stations see it, in a routing instance.
+    pub fn monitored_router(&self, instance: Instance) -> MonitoredRouter {
+        self.control.monitored_router(instance)
+    }
+
+    /// Adds the next messages to a station whose monitor has this number: changes of peers, and of each table about `limit` changes. Returns
+    /// true if there are more.
+    ///
+    /// # Errors
+    /// The monitor is void.
+    pub fn serve_station(
+        &mut self,
+        id: MonitorId,
+        limit: usize,
+        station: &mut Station,
+        now: Now,
+    ) -> Result<bool, MonitorVoid> {
+        station.change_peers(self.control.changed_peers(station), now);
+        let (mut has_more, mut is_walked) = (false, true);
+        for table in &mut self.tables {
+            let chunk = table.monitored(id, limit)?;
+            station.take_routes(&chunk, now);
+            has_more |= chunk.chunk.has_more;
+            is_walked &= chunk.chunk.is_walked;
+        }
+        if !has_more {
+            station.passed(is_walked, now);
+        }
+        Ok(has_more)
+    }
 }

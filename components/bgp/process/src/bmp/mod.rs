@@ -11,7 +11,9 @@ pub mod view;
 use crate::BgpProcess;
 use connection::Ended;
 use sluice_base::Instant;
-use sluice_bgp::bmp::{Instance, StationCounters, StationEvent, StationFailure, StationSettings, Termination};
+use sluice_bgp::bmp::{
+    Instance, StationCounters, StationEvent, StationFailure, StationSettings, Termination,
+};
 use sluice_bgp::shard::MonitorId;
 use sluice_process::{Frame, clock};
 use std::cell::{Cell, RefCell};
@@ -165,8 +167,11 @@ impl BmpSide {
             stations.entry(settings.name.clone()).or_insert_with(|| {
                 let stop = watch::Sender::new(None);
                 let status = Rc::new(RefCell::new(StationStatus::new()));
-                let station =
-                    Running { process: process.clone(), settings: settings.clone(), status: Rc::clone(&status) };
+                let station = Running {
+                    process: process.clone(),
+                    settings: settings.clone(),
+                    status: Rc::clone(&status),
+                };
                 tokio::task::spawn_local(station.run(stop.subscribe()));
                 Entry { settings: settings.clone(), status, stop }
             });
