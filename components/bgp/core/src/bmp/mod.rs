@@ -6,6 +6,8 @@
 mod event;
 mod settings;
 mod station;
+#[cfg(test)]
+mod tests;
 
 pub use event::{StationEvent, StationFailure};
 pub use settings::{BmpSettings, StationSettings};
@@ -130,8 +132,6 @@ impl DownCause {
 pub enum Termination {
     /// The router ends the connection, and may come again.
     Closed = 0,
-    /// The station has not read for too long: the router holds no more changes for the station.
-    OutOfResources = 2,
     /// The station is no longer configured.
     PermanentlyClosed = 4,
 }

@@ -102,6 +102,11 @@ impl Speaker {
         self.tables.iter_mut().for_each(|table| table.end_monitor(id));
     }
 
+    /// Returns true if a monitor has missed changes, or is unknown.
+    pub fn is_monitor_void(&self, id: MonitorId) -> bool {
+        self.tables.iter().any(|table| table.is_monitor_void(id))
+    }
+
     /// Returns the router as stations see it, in a routing instance.
     pub fn monitored_router(&self, instance: Instance) -> MonitoredRouter {
         self.control.monitored_router(instance)

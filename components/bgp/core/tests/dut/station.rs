@@ -18,7 +18,7 @@ const POST: u8 = 0x40;
 const OUT: u8 = 0x10;
 
 /// The number of the station's monitor.
-const MONITOR: u32 = 9;
+pub const MONITOR: u32 = 9;
 
 /// A route as a station has it: octets of the next hop, and the attributes without it.
 type StationRoute = (Vec<u8>, Vec<u8>);
