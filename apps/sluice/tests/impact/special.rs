@@ -389,7 +389,10 @@ pub const SPECIAL: &[(&str, Special)] = &[
     (
         "protocols/bgp/bmp/station/name",
         entry(
-            &["set protocols bgp bmp station b address 10.2.0.78", "set protocols bgp bmp station b port 5000"],
+            &[
+                "set protocols bgp bmp station b address 10.2.0.78",
+                "set protocols bgp bmp station b port 5000",
+            ],
             &["delete protocols bgp bmp station b"],
         ),
     ),
