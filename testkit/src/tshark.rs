@@ -54,9 +54,18 @@ impl Packet {
 ///
 /// If tshark refuses the capture.
 pub fn decode(capture: &Path, filter: &str, preferences: &[&str]) -> Option<Vec<Packet>> {
+    let options: Vec<&str> = preferences.iter().flat_map(|preference| ["-o", *preference]).collect();
+    decode_with(capture, filter, &options)
+}
+
+/// Decodes as [`decode`] does, with the given options of tshark (`-d`, `tcp.port==5000,bmp`).
+///
+/// # Panics
+///
+/// If tshark refuses the capture.
+pub fn decode_with(capture: &Path, filter: &str, options: &[&str]) -> Option<Vec<Packet>> {
     let mut command = Command::new("tshark");
-    command.arg("-n").arg("-r").arg(capture).args(["-T", "pdml", "-Y", filter]);
-    command.args(preferences.iter().flat_map(|preference| ["-o", *preference]));
+    command.arg("-n").arg("-r").arg(capture).args(["-T", "pdml", "-Y", filter]).args(options);
     let output = match command.output() {
         Ok(output) => output,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

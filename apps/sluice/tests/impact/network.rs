@@ -55,6 +55,8 @@ pub const BASE: &[&str] = &[
     "protocols bgp local-as 64500",
     "protocols bgp router-id 10.0.0.1",
     "protocols bgp default-policy accept",
+    "protocols bgp bmp station a address 10.2.0.77",
+    "protocols bgp bmp station a port 5000",
     "protocols bgp network 192.0.2.0/24",
     "protocols bgp network 2001:db8:100::/48",
     "protocols bgp neighbor 10.1.0.2 peer-as 64501",

@@ -394,6 +394,18 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ),
     ("rpki/filter/name", entry(&["set rpki filter b as 64998"], &["delete rpki filter b"])),
     ("rpki/filter/prefix", value("192.0.2.0/24")),
+    (
+        "protocols/bgp/bmp/station/name",
+        entry(
+            &[
+                "set protocols bgp bmp station b address 10.2.0.78",
+                "set protocols bgp bmp station b port 5000",
+            ],
+            &["delete protocols bgp bmp station b"],
+        ),
+    ),
+    ("protocols/bgp/bmp/station/address", value("10.2.0.79")),
+    ("protocols/bgp/bmp/station/local-address", value("10.2.0.1")),
     ("protocols/bgp/cluster-id", value("10.0.0.99")),
     ("protocols/bgp/threads", value("1")),
     (

@@ -8,6 +8,7 @@ extern crate std;
 pub mod aggregate;
 pub mod attributes;
 pub mod batch;
+pub mod bmp;
 pub mod endpoints;
 pub mod event;
 pub mod family;

@@ -6,6 +6,7 @@
 mod dut;
 
 use dut::oracle::{Candidate, best, exported, own, sharers, usable};
+use dut::station::Watcher;
 use dut::{Dut, LOCAL_AS, Net, Route, TestPolicy, identity};
 use proptest::prelude::*;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, XidPrefix};
@@ -95,13 +96,30 @@ fn lowest_of_group<P: Net>(
 enum Op {
     Up(usize),
     Down(usize),
-    Announce { peer: usize, is_further: bool, first: u32, count: u32, route: RouteOp },
-    Withdraw { peer: usize, is_further: bool, first: u32, count: u32 },
-    Reach { hop: u8, reach: Option<(u32, bool)> },
+    Announce {
+        peer: usize,
+        is_further: bool,
+        first: u32,
+        count: u32,
+        route: RouteOp,
+    },
+    Withdraw {
+        peer: usize,
+        is_further: bool,
+        first: u32,
+        count: u32,
+    },
+    Reach {
+        hop: u8,
+        reach: Option<(u32, bool)>,
+    },
     Network(u32),
     Answer,
     Slice(u32),
-    Transmit { peer: usize, limit: usize },
+    Transmit {
+        peer: usize,
+        limit: usize,
+    },
     Rib(usize),
     Refresh(usize),
     Relate(usize, Option<Relationship>),
@@ -110,6 +128,10 @@ enum Op {
     KeepRejected(usize, bool),
     AnswerRefresh(usize),
     Redefine(u32),
+    /// A monitoring station connects, or connects again.
+    Watch,
+    /// The station takes so many changes.
+    Serve(usize),
     NetworkPolicy(TestPolicy),
 }
 
@@ -207,6 +229,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         2 => (peer, policy()).prop_map(|(peer, policy)| Op::Export(peer, policy)),
         1 => (0u32..3).prop_map(Op::Redefine),
         1 => policy().prop_map(Op::NetworkPolicy),
+        1 => Just(Op::Watch),
+        3 => (1usize..9).prop_map(Op::Serve),
     ];
     prop::collection::vec(op, 1..120)
 }
@@ -238,11 +262,17 @@ fn live_with<P: Net>(
     }
     // An internal peer is there too, which changes nothing for it.
     [1, 2, 4].iter().for_each(|peer| dut.peers[*peer].on_subnet = true);
+    let mut watcher = Watcher::begin(&mut dut);
     for op in ops {
-        run(&mut dut, op);
+        match op {
+            Op::Watch => watcher = Watcher::begin(&mut dut),
+            Op::Serve(limit) => drop(watcher.serve(&mut dut, *limit)),
+            _ => run(&mut dut, op),
+        }
     }
     dut.settle();
     compare_with(&dut, PREFIXES, multipath);
+    watcher.compare(&mut dut, PREFIXES);
     // And nothing is left when all peers are gone.
     for peer in 0..PEERS.len() {
         dut.down(peer);
@@ -251,6 +281,7 @@ fn live_with<P: Net>(
     dut.configure();
     dut.settle();
     compare_with(&dut, PREFIXES, multipath);
+    watcher.compare(&mut dut, PREFIXES);
     let shards = dut.speaker.tables();
     for view in FamilyIndex::all().map(|family| shards.view(family)) {
         assert_eq!((view.prefixes, view.attribute_sets), (0, 0));

@@ -3,6 +3,8 @@
 //! The old process comes to rest first: readers stop, tables hand all pending UPDATEs to writers, writers write. Octets that a neighbor's
 //! socket does not take are handed over. The new process therefore knows that every Adj-RIB-Out has been advertised in full, and advertises
 //! nothing again. The sockets are copies: neither process shuts a socket down.
+//!
+//! Connections to monitoring stations are not handed over: the old process ends them, and the new process sends stations all routes.
 
 use crate::error::RestError;
 use crate::tables::table::{self, TableMessage};
@@ -155,6 +157,7 @@ impl BgpProcess {
         let _no_change_of_threads = core.moving.lock().await;
         self.handover.asleep.set(true);
         self.listening.halt();
+        self.bmp.stop();
         if let Some(control) = self.handover.control.take() {
             control.abort();
         }
@@ -243,6 +246,7 @@ impl BgpProcess {
         self.input(Input::GoOn);
         self.run_control();
         self.listening.go(self);
+        self.bmp.start(&self.me);
         listening::refresh(self).await;
     }
 
@@ -305,6 +309,7 @@ impl BgpProcess {
         self.identity.replace(Some(identity));
         self.redistribution.resume(control.redistributed());
         self.set_redistribution(settings);
+        self.bmp.set(&settings.bmp.station);
         self.set_core(control, tables, config::plan(settings)).map_err(HandOverError::component)?;
         self.handover.waiting.replace(Some(Waiting { connections, outputs }));
         Ok(())
@@ -335,6 +340,7 @@ impl BgpProcess {
         waiting.outputs.into_iter().for_each(|output| self.carry_out(output));
         self.run_control();
         self.listening.go(self);
+        self.bmp.start(&self.me);
     }
 }
 

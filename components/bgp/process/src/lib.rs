@@ -5,6 +5,7 @@
 //! thread has control, which decides on sessions and sees no route; it sends best routes to the RIB and asks it about next
 //! hops ([`rib`]), and answers what operators ask ([`service`]). No rule of the protocol is here.
 
+mod bmp;
 pub mod config;
 mod dump;
 pub mod error;
@@ -28,15 +29,14 @@ use error::{ConfigError, ThreadsError};
 use executor::pool::{Plan, Pool};
 use presence::PresenceSide;
 use rib::RibSide;
-use sluice_base::{AnyPrefix, Distance, Duration, Prefix};
+use sluice_base::{AnyPrefix, Distance, Duration};
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::ConnectError;
 use sluice_bgp::session::ConnectionId;
-use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output, RefreshRefusal};
 use sluice_bgp::speaker::{Config, Identity, Settings};
-use sluice_bgp::table::Table;
-use sluice_clients::{InterfaceTable, Question};
+use sluice_bgp::table::{Table, TableEvent};
+use sluice_clients::InterfaceTable;
 use sluice_process::part::Planned;
 use sluice_process::{
     Component, Driver, EffectKind, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RibChange,
@@ -82,6 +82,7 @@ pub struct BgpProcess {
     redistribution: Rc<RibSubscription<AnyPrefix>>,
     sockets: Sockets,
     listening: Listening,
+    bmp: bmp::BmpSide,
     listings: tables::listing::Listings,
     connections: RefCell<BTreeMap<ConnectionKey, Rc<Connection>>>,
     accepted: Cell<u32>,
@@ -133,6 +134,7 @@ impl BgpProcess {
             redistribution: RibSubscription::new(&frame.router, frame.table),
             sockets: Sockets::new(&frame),
             listening: Listening::default(),
+            bmp: bmp::BmpSide::new(&frame),
             listings: tables::listing::Listings::default(),
             connections: RefCell::default(),
             accepted: Cell::new(0),
@@ -251,9 +253,9 @@ impl BgpProcess {
                     }
                 }
             }
-            Output::InterestIpv4(interest) => self.rib.ask(question(interest)),
-            Output::InterestIpv6(interest) => self.rib.ask(question(interest)),
-            Output::InterestXid(interest) => self.rib.ask(question(interest)),
+            Output::InterestIpv4(interest) => self.rib.ask_about(interest),
+            Output::InterestIpv6(interest) => self.rib.ask_about(interest),
+            Output::InterestXid(interest) => self.rib.ask_about(interest),
             Output::WatchPresence(questions) => self.presence.ask(questions, true),
             Output::UnwatchPresence(questions) => self.presence.ask(questions, false),
             Output::GatewayUsable(address, usable) => self.origin.set_usable(&[address], usable),
@@ -295,6 +297,7 @@ impl BgpProcess {
                 }
             }
             ControlMessage::Lost((address, id)) => self.lost(address, id),
+            ControlMessage::Table(_, TableEvent::Monitored) => self.bmp.wake(),
             ControlMessage::Table(table, told) => self.input(Input::Table(table, told)),
             ControlMessage::Routes(table, routes) => self.rib.routes(table, routes),
             ControlMessage::Read(reply) => drop(reply.send(())),
@@ -454,18 +457,10 @@ impl BgpProcess {
     }
 }
 
-/// Returns a question of a table as the RIB is asked.
-fn question<P: Prefix>(interest: Interest<P>) -> Question {
-    match interest {
-        Interest::Register(addr) => Question::Register(addr.into()),
-        Interest::Deregister(valid) => Question::Deregister(AnyPrefix::of(valid)),
-    }
-}
-
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 11;
+    const STATE: u32 = 12;
 
     type Settings = Settings;
 
@@ -578,6 +573,8 @@ impl Component for BgpProcess {
         self.collect_all();
         self.input(Input::Configure(settings.config()));
         self.set_redistribution(&settings);
+        self.bmp.set(&settings.bmp.station);
+        self.bmp.start(&self.me);
         self.rib.announced();
         transport::listeners::refresh(&self).await;
         Ok(())
@@ -589,6 +586,7 @@ impl Component for BgpProcess {
         if for_good {
             self.origin.unregister().await;
         }
+        self.bmp.stop();
         // Neighbours are told, and that is written, before the process ends.
         let open: Vec<Rc<Connection>> = self.connections.borrow().values().cloned().collect();
         self.input(Input::Configure(Config::default()));

@@ -11,8 +11,9 @@ use sluice_xrl::{CallContext, XrlError};
 use tracing::{debug, info, warn};
 
 impl BgpProcess {
-    /// Writes an event of a neighbor to the log.
+    /// Writes an event of a neighbor to the log. Monitoring stations may have to be told of it too.
     pub(crate) fn report(&self, event: &Event) {
+        self.bmp.wake();
         match &event.what {
             PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),

@@ -6,6 +6,7 @@ use crate::transport::reader::ControlMessage;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{Address, AnyPrefix, Distance, Metric, Prefix, RouteAction, RouteBatch};
 use sluice_bgp::family::FamilyIndex;
+use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::Settings;
 use sluice_bgp::speaker::control::Input;
 use sluice_bgp::table::Sharded;
@@ -69,6 +70,14 @@ impl RibSide {
     pub fn ask(&self, question: Question) {
         self.questions.borrow_mut().ask(question);
         self.asked.notify_one();
+    }
+
+    /// Passes a question of a table on.
+    pub fn ask_about<P: Prefix>(&self, interest: Interest<P>) {
+        self.ask(match interest {
+            Interest::Register(addr) => Question::Register(addr.into()),
+            Interest::Deregister(valid) => Question::Deregister(AnyPrefix::of(valid)),
+        });
     }
 
     /// A table has routes.

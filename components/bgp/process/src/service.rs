@@ -2,7 +2,7 @@
 
 use crate::idl::bgp::v1 as pb;
 use crate::tables::table::TableMessage;
-use crate::{BgpProcess, Served};
+use crate::{BgpProcess, Served, bmp};
 use sluice_base::{AnyPrefix, FamilyId, Instant, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_bgp::attributes::private::Private;
 use sluice_bgp::attributes::{View, canonical};
@@ -41,7 +41,7 @@ fn unknown(neighbor: IpAddr) -> XrlError {
     XrlError::application(3, format!("there is no neighbor {neighbor}"))
 }
 
-fn ms(duration: sluice_base::Duration) -> u64 {
+pub(crate) fn ms(duration: sluice_base::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -400,6 +400,15 @@ impl pb::Bgp for Served {
             tables: FamilyIndex::all().filter(|family| shown.has(*family)).map(table).collect(),
             graceful_shutdown: summary.graceful_shutdown,
         })
+    }
+
+    async fn get_stations(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetStationsRequest,
+    ) -> Result<pb::GetStationsReply, XrlError> {
+        let stations = self.bmp.stations();
+        Ok(pb::GetStationsReply { stations: stations.into_iter().map(bmp::view::station).collect() })
     }
 
     async fn get_neighbors(

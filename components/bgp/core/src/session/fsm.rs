@@ -101,6 +101,10 @@ pub(super) struct Fsm {
     pub connection: Option<ConnectionId>,
     pub negotiated: Option<Negotiated>,
     pub peer_open: Option<Open>,
+    /// The OPEN that this router sent on the connection.
+    pub own_open: Option<Open>,
+    /// The NOTIFICATION that this router sent last.
+    pub sent_notification: Option<Notification>,
     pub failures: Failures,
 }
 
@@ -112,6 +116,8 @@ impl Fsm {
             connection: None,
             negotiated: None,
             peer_open: None,
+            own_open: None,
+            sent_notification: None,
             failures: Failures::default(),
         }
     }
@@ -158,6 +164,7 @@ impl Fsm {
     pub fn send_open(&mut self, cx: &mut Context<'_>) {
         let open = own_open(cx.config, cx.presented_as, cx.now);
         self.send(cx, |b| open.put(b));
+        self.own_open = Some(open);
         cx.sent.open += 1;
     }
 
@@ -179,6 +186,7 @@ impl Fsm {
     pub fn send_notification(&mut self, cx: &mut Context<'_>, notification: &Notification) {
         self.send(cx, |b| notification.put(b));
         cx.sent.notification += 1;
+        self.sent_notification = Some(notification.clone());
         cx.out.push(Output::Event(SessionEvent::NotificationSent(notification.clone())));
     }
 
@@ -197,6 +205,7 @@ impl Fsm {
         self.timers.stop(Timer::DelayOpen);
         self.negotiated = Some(negotiated);
         self.peer_open = Some(open);
+        self.sent_notification = None;
         self.send_keepalive(cx);
         self.restart_hold(cx.now);
         self.state = State::OpenConfirm;

@@ -31,6 +31,7 @@ struct Established {
     connection: ConnectionId,
     negotiated: Negotiated,
     peer_open: Option<Open>,
+    own_open: Option<Open>,
     /// The time when the next KEEPALIVE is due.
     keepalive: Option<Instant>,
     since: Instant,
@@ -64,6 +65,7 @@ impl Session {
                 connection,
                 negotiated,
                 peer_open: self.primary.peer_open.clone(),
+                own_open: self.primary.own_open.clone(),
                 keepalive: self.primary.timers.deadline(Timer::Keepalive),
                 since,
             }),
@@ -82,7 +84,7 @@ impl Session {
                 let mut fsm = Fsm::new(State::Established);
                 fsm.connection = Some(established.connection);
                 fsm.negotiated = Some(established.negotiated);
-                fsm.peer_open = established.peer_open;
+                (fsm.peer_open, fsm.own_open) = (established.peer_open, established.own_open);
                 if let Some(at) = established.keepalive {
                     fsm.timers.start(now, Timer::Keepalive, at.saturating_since(now));
                 }

@@ -169,6 +169,16 @@ impl Session {
         self.primary.peer_open.as_ref()
     }
 
+    /// The OPEN that this router sent on the primary connection.
+    pub fn own_open(&self) -> Option<&Open> {
+        self.primary.own_open.as_ref()
+    }
+
+    /// The NOTIFICATION that this router sent last on the primary connection, since the peer's OPEN was accepted.
+    pub fn sent_notification(&self) -> Option<&Notification> {
+        self.primary.sent_notification.as_ref()
+    }
+
     /// The connection that carries routes.
     pub fn established(&self) -> Option<ConnectionId> {
         self.primary.connection.filter(|_| self.state() == State::Established)

@@ -326,7 +326,8 @@ impl Exported {
     }
 }
 
-fn put_address(hop: &NextHop, out: &mut Vec<u8>) {
+/// Appends the octets of a next hop's address.
+pub(super) fn put_address(hop: &NextHop, out: &mut Vec<u8>) {
     match hop.address {
         Address::Ip(IpAddr::V4(a)) => out.extend_from_slice(&a.octets()),
         Address::Ip(IpAddr::V6(a)) => out.extend_from_slice(&a.octets()),

@@ -11,17 +11,16 @@ use super::branch::{Branch, Item, Source};
 use super::entry::{PathNumber, PeerIndex};
 use super::export_view::ExportView;
 use super::exporter::Exporter;
+use super::monitor::SentBlock;
 use super::pack::{Block, NextHopsFor, Packer, Sent};
-use super::paths_out::Export;
 use super::reexport::Comparison;
-use super::rules::{Announced, Truth};
+use super::rules::{Announced, run_check};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use sluice_base::Provenance;
-use sluice_stage::{Action, Batch, Change, CheckStage, Stage, Upstream, Violation};
+use sluice_stage::{CheckStage, Violation};
 use sluice_validation::VrpTable;
 
 /// Changes that go into one block.
@@ -112,6 +111,18 @@ impl<P: FamilyKey> Group<P> {
         last
     }
 
+    /// Returns changes that the members are sent, for monitors.
+    #[cold]
+    fn sent_block(&self, items: &[Item]) -> SentBlock {
+        let has_paths = self.view.paths.is_some();
+        let path = |item: &Item| item.source.path().or(item.before.path()).filter(|_| has_paths);
+        let change = |item: &Item| (item.entry, path(item).unwrap_or(PathNumber::NONE), item.before);
+        SentBlock {
+            members: self.members.iter().map(|member| member.peer).collect(),
+            changes: items.iter().map(change).collect(),
+        }
+    }
+
     /// Returns true if all changes are packed and read: the group's Adj-RIB-Out is complete then.
     fn is_settled(&self, queue_end: u64) -> bool {
         self.blocks.is_empty() && self.branch.is_idle(queue_end) && !self.branch.is_reexporting()
@@ -147,6 +158,10 @@ pub(super) struct Groups<P: FamilyKey> {
     /// A small unused block, kept for reuse.
     spare: Option<Arc<Block>>,
     checking: bool,
+    /// True if monitors are told what members are sent.
+    pub notes_sent: bool,
+    /// The changes that members were sent and that no monitor was told.
+    pub sent_blocks: Vec<SentBlock>,
 }
 
 impl<P: FamilyKey> Default for Groups<P> {
@@ -160,6 +175,8 @@ impl<P: FamilyKey> Default for Groups<P> {
             comparison: Comparison::default(),
             spare: None,
             checking: false,
+            notes_sent: false,
+            sent_blocks: Vec::new(),
         }
     }
 }
@@ -466,13 +483,16 @@ impl<P: FamilyKey> Groups<P> {
         let Some(group) = &mut self.groups[index] else { return };
         self.items.clear();
         self.exporter.clear();
-        group.branch.gather_for(core, &group.view, &mut self.exporter, &mut self.items);
+        group.branch.gather_for(core, &group.view, BLOCK_CHANGES, &mut self.exporter, &mut self.items);
         let too_large = core::mem::take(&mut self.exporter.too_large);
         if let Some(check) = &mut group.check {
             run_check(check, core, &group.view, &self.items);
         }
         if self.items.is_empty() && too_large.is_empty() {
             return;
+        }
+        if self.notes_sent {
+            self.sent_blocks.push(group.sent_block(&self.items));
         }
         let (places, number) = (&self.places, index as u32);
         // ORIGINATOR_ID is made of the peer of a route (RFC 4456, section 8).
@@ -531,7 +551,13 @@ impl<P: FamilyKey> Groups<P> {
         for mut group in told {
             while !group.branch.is_idle(core.queue.end()) {
                 self.exporter.clear();
-                group.branch.gather_for(core, &group.view, &mut self.exporter, &mut self.items);
+                group.branch.gather_for(
+                    core,
+                    &group.view,
+                    BLOCK_CHANGES,
+                    &mut self.exporter,
+                    &mut self.items,
+                );
                 self.items.clear();
             }
             group.members.iter_mut().for_each(|m| m.end_of_rib = true);
@@ -539,6 +565,16 @@ impl<P: FamilyKey> Groups<P> {
             group.check = self.checks(&group.view).then(|| Box::new(CheckStage::late()));
             self.add(group);
         }
+    }
+
+    /// Returns the number of advertised routes, over all groups.
+    pub fn advertised_count(&self) -> usize {
+        self.groups.iter().flatten().map(|group| group.branch.advertised_count() as usize).sum()
+    }
+
+    /// Iterates over the members of all groups.
+    pub fn members(&self) -> impl Iterator<Item = PeerIndex> {
+        self.groups.iter().flatten().flat_map(|group| &group.members).map(|member| member.peer)
     }
 
     /// Iterates over the cursors of all branches.
@@ -553,46 +589,4 @@ impl<P: FamilyKey> Groups<P> {
             (g.view.clone(), members, g.blocks.len(), g.branch.cursor, g.check.is_some())
         })
     }
-}
-
-impl Branch {
-    /// Takes the changes of the next block for the members of a group with a view.
-    #[inline(always)]
-    fn gather_for<P: FamilyKey>(
-        &mut self,
-        core: &Core<P>,
-        view: &ExportView,
-        exporter: &mut Exporter,
-        items: &mut Vec<Item>,
-    ) {
-        if self.paths_out.is_some() {
-            self.gather_paths(&mut Export { core, view, exporter }, BLOCK_CHANGES, items);
-        } else {
-            self.gather(core, BLOCK_CHANGES, |entry| exporter.best(core, view, entry), items);
-        }
-    }
-}
-
-/// Sends the items through the checking stage as changes of the advertised source.
-#[cold]
-fn run_check<P: FamilyKey>(
-    check: &mut CheckStage<Announced<P>>,
-    core: &Core<P>,
-    view: &ExportView,
-    items: &[Item],
-) {
-    let told = |source: Source| source.peer().map(|_| source);
-    let mut batch = Batch::new();
-    for item in items {
-        let action = match (told(item.before), told(item.source)) {
-            (Some(old), Some(new)) => Action::Replace { old, new },
-            (None, Some(new)) => Action::Add(new),
-            (Some(old), None) => Action::Delete(old),
-            (None, None) => continue,
-        };
-        let provenance: Provenance = item.provenance;
-        batch.push(Change { key: core.entries[item.entry].prefix, action, provenance });
-    }
-    let truth = Truth { core, view };
-    check.process(&mut batch, Upstream::new(&truth, &[]), &mut Batch::new());
 }

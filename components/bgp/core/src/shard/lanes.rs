@@ -165,6 +165,9 @@ impl<P: FamilyKey> Core<P> {
         let free = taken.trailing_ones() as u16;
         let free = if free < MOST_PATHS { self.lanes.number(peer, free) } else { None };
         // A neighbor that has restarted may announce its paths with other identifiers (RFC 7911, section 5).
+        if let (None, Some(path)) = (free, stale) {
+            self.note_removal(entry, path);
+        }
         free.or(stale)
     }
 

@@ -38,6 +38,8 @@ mod hits;
 mod import;
 mod lanes;
 mod lists;
+mod monitor;
+mod monitored;
 mod multipath;
 mod own;
 mod pack;
@@ -66,6 +68,8 @@ pub use groups::Filled;
 pub(crate) use handover::Restored;
 pub use handover::{Fingerprint, PeerPaths, ShardPart};
 pub use hits::{PolicyHits, PolicyUse, UseHits};
+pub use monitor::{MonitorId, MonitoredRib, MonitoredRibs};
+pub use monitored::{MonitorChunk, MonitoredUpdate};
 pub use multipath::{LeftOut, Multipath, MultipathRules};
 pub use own::OwnRoute;
 pub use pack::{NextHopsFor, Sent};
@@ -83,6 +87,7 @@ use crate::index::Index;
 use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
 use aggregates::Aggregates;
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -93,6 +98,7 @@ use entry::{Entries, Path, PathNumber};
 use groups::Groups;
 use import::Imports;
 use lanes::Lanes;
+use monitor::Monitor;
 use peer_in::PeerIn;
 use queue::Queue;
 use refilter::Refilter;
@@ -101,7 +107,7 @@ use revalidate::Revalidation;
 use rib::RibBranch;
 use sets::{PathSet, SetId, Sets};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Asn, Prefix, Provenance, RouteBatch, RouterId};
+use sluice_base::{Asn, Provenance, RouteBatch, RouterId};
 use sluice_machine::{Budget, Outbox, Progress};
 use sluice_validation::VrpTable;
 
@@ -159,6 +165,8 @@ pub(crate) struct Core<P: FamilyKey> {
     /// The names of the sources of the router's own, by number.
     sources: Vec<Arc<str>>,
     queue: Queue,
+    /// The number of entries with a best path.
+    selected: u32,
     aggregates: Aggregates<P>,
     backups: Backups,
     /// Entries with several paths whose used paths may have changed and that the RIB branch has yet to look at.
@@ -170,6 +178,8 @@ pub(crate) struct Core<P: FamilyKey> {
     changed_paths: Vec<(u32, PathNumber)>,
     /// The payloads that validate the origins of routes; `None` if there are no data.
     origins: Option<Arc<VrpTable>>,
+    /// The monitors of stations; `None` without one.
+    monitor: Option<Box<Monitor<P>>>,
 }
 
 /// The deletion stage: a walk that repeats while any path is stale.
@@ -216,6 +226,7 @@ impl<P: FamilyKey> Shard<P> {
             lanes: Lanes::default(),
             sources: Vec::new(),
             queue: Queue::default(),
+            selected: 0,
             aggregates: Aggregates::default(),
             backups: Backups::default(),
             changed_groups: BTreeSet::new(),
@@ -223,6 +234,7 @@ impl<P: FamilyKey> Shard<P> {
             notes_paths: false,
             changed_paths: Vec::new(),
             origins: None,
+            monitor: None,
         };
         let mut shard = Shard {
             rib: RibBranch::new(0),
@@ -240,45 +252,6 @@ impl<P: FamilyKey> Shard<P> {
         let last = PeerIndex(PeerIndex::OWN_SOURCES - 1);
         shard.peer_up(last, PeerInfo { router_id, address, internal: false, client: false, direct: false });
         shard
-    }
-
-    /// Begins a session. Paths of the peer's earlier sessions are stale already.
-    pub fn peer_up(&mut self, peer: PeerIndex, mut info: PeerInfo) {
-        // Next hops that are no IP addresses are on no subnet.
-        info.direct &= <P::Hop as Prefix>::ID.ip().is_some();
-        let index = usize::from(peer.0);
-        while self.core.peers.len() <= index {
-            self.core.peers.push(PeerIn::new(info));
-        }
-        self.core.peers[index].info = info;
-    }
-
-    /// Ends a session: the peer's routes become stale, and the deletion stage withdraws stale routes that do not stay. Nothing more
-    /// is advertised to the peer. Returns the peer's address if the address is a next hop of this peer's routes only, and the routes go.
-    pub fn peer_down(&mut self, peer: PeerIndex, retention: Retention) -> Option<IpAddr> {
-        self.leave(peer);
-        let known = self.core.peers.get(usize::from(peer.0))?;
-        let address = known.info.address;
-        let is_lost =
-            retention == Retention::None && self.core.resolver.is_used_by(&NextHop::new(address), peer);
-        if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
-            peer.end_session(retention);
-            self.deletion.is_on = true;
-        }
-        self.refilter.end(peer);
-        is_lost.then_some(address)
-    }
-
-    /// Returns true if all routes of a peer are removed, so that the peer's number may be reused.
-    pub fn is_clean(&self, peer: PeerIndex) -> bool {
-        self.core.peers.get(usize::from(peer.0)).is_none_or(|p| p.paths == 0)
-    }
-
-    /// Ignores new prefixes of a peer, or no longer.
-    pub fn set_full(&mut self, peer: PeerIndex, is_full: bool) {
-        if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
-            peer.is_full = is_full;
-        }
     }
 
     /// Takes a batch of `peer`'s changes.
@@ -473,6 +446,7 @@ impl<P: FamilyKey> Shard<P> {
         if !self.core.changed_paths.is_empty() {
             self.groups.note_paths(&mut self.core.changed_paths);
         }
+        self.bound_monitors();
     }
 
     /// Compacts a queue with too many stale items.
@@ -520,6 +494,7 @@ impl<P: FamilyKey> Shard<P> {
     /// Begins to advertise all routes to the peer that the peer's export view lets through.
     pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
         self.groups.join(peer, view, self.core.queue.end());
+        self.note_member();
         self.core.notes_paths = self.groups.send_several_paths();
     }
 
@@ -539,6 +514,7 @@ impl<P: FamilyKey> Shard<P> {
     /// Gives peers other export views, of the same `internal`: routes with another outcome are advertised.
     pub fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)]) {
         self.groups.set_views(views, self.core.entries.end());
+        self.note_views();
     }
 
     /// Returns true if [`Shard::fill`] has UPDATEs for the peer.
@@ -561,6 +537,7 @@ impl<P: FamilyKey> Shard<P> {
         sent: &mut Sent,
     ) -> Filled {
         let filled = self.groups.fill(&self.core, peer, hop, limit, out, sent);
+        self.note_sent();
         self.trim();
         filled
     }

@@ -82,8 +82,12 @@ impl<P: FamilyKey> Core<P> {
         self.entries.set_best(id, best);
         // The paths beside the best one may be others, or in another order.
         self.note_path(id, PathNumber::NONE);
-        if self.best(id) != old {
+        let new = self.best(id);
+        if new != old {
+            self.selected += u32::from(new.is_some());
+            self.selected -= u32::from(old.is_some());
             self.queue.push(&mut self.entries, id, provenance);
+            self.note_best(id);
         }
         if self.entries.paths(id).len() > 1 {
             self.mark_backup_due(id);
@@ -152,6 +156,7 @@ impl<P: FamilyKey> Core<P> {
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
         let old = self.best(id);
+        self.note_removal(id, self.entries.paths(id)[position].number);
         let path = self.entries.swap_remove(id, position);
         self.lanes.forget(id, path.number);
         let peer = &mut self.peers[usize::from(self.lanes.peer(path.number).0)];
@@ -241,6 +246,7 @@ impl<P: FamilyKey> Core<P> {
             }
         };
         self.note_path(id, number);
+        self.note_adj_rib_in(id, number);
         // Among many paths most that come are not the best: two are compared then, not all.
         if self.best_unchanged(id, Path { attributes, number, generation }, before) {
             self.mark_backup_due(id);

@@ -167,6 +167,25 @@ impl Branch {
     }
 }
 
+impl Branch {
+    /// Takes up to about `limit` changes for the members of a group with a view.
+    #[inline(always)]
+    pub fn gather_for<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        view: &ExportView,
+        limit: usize,
+        exporter: &mut Exporter,
+        items: &mut Vec<Item>,
+    ) {
+        if self.paths_out.is_some() {
+            self.gather_paths(&mut Export { core, view, exporter }, limit, items);
+        } else {
+            self.gather(core, limit, |entry| exporter.best(core, view, entry), items);
+        }
+    }
+}
+
 impl<P: FamilyKey> Core<P> {
     /// Notes a changed path of an entry for groups whose members are sent several paths.
     #[inline(always)]

@@ -1,9 +1,11 @@
 //! PeerIn: the shard's state of a peer, whose Adj-RIB-In is a slice of the entries (RFC 4271, section 3.2).
 
+use super::{NextHop, PeerIndex, Shard};
 use crate::policy::BoundPolicy;
+use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use core::net::IpAddr;
-use sluice_base::RouterId;
+use sluice_base::{Prefix, RouterId};
 
 /// The properties of a peer that the decision needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,5 +108,46 @@ impl PeerIn {
         self.stale = self.paths;
         self.generation = self.generation.wrapping_add(1);
         self.is_full = false;
+    }
+}
+
+impl<P: FamilyKey> Shard<P> {
+    /// Begins a session. Paths of the peer's earlier sessions are stale already.
+    pub fn peer_up(&mut self, peer: PeerIndex, mut info: PeerInfo) {
+        // Next hops that are no IP addresses are on no subnet.
+        info.direct &= <P::Hop as Prefix>::ID.ip().is_some();
+        let index = usize::from(peer.0);
+        while self.core.peers.len() <= index {
+            self.core.peers.push(PeerIn::new(info));
+        }
+        self.core.peers[index].info = info;
+    }
+
+    /// Ends a session: the peer's routes become stale, and the deletion stage withdraws stale routes that do not stay. Nothing more
+    /// is advertised to the peer. Returns the peer's address if the address is a next hop of this peer's routes only, and the routes go.
+    pub fn peer_down(&mut self, peer: PeerIndex, retention: Retention) -> Option<IpAddr> {
+        self.leave(peer);
+        let known = self.core.peers.get(usize::from(peer.0))?;
+        let address = known.info.address;
+        let is_lost =
+            retention == Retention::None && self.core.resolver.is_used_by(&NextHop::new(address), peer);
+        if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
+            peer.end_session(retention);
+            self.deletion.is_on = true;
+        }
+        self.refilter.end(peer);
+        is_lost.then_some(address)
+    }
+
+    /// Returns true if all routes of a peer are removed, so that the peer's number may be reused.
+    pub fn is_clean(&self, peer: PeerIndex) -> bool {
+        self.core.peers.get(usize::from(peer.0)).is_none_or(|p| p.paths == 0)
+    }
+
+    /// Ignores new prefixes of a peer, or no longer.
+    pub fn set_full(&mut self, peer: PeerIndex, is_full: bool) {
+        if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
+            peer.is_full = is_full;
+        }
     }
 }

@@ -194,7 +194,11 @@ impl<P: FamilyKey> Core<P> {
         }
         self.entries.paths_mut(id)[position].attributes = attributes;
         self.note_replaced(id, peer, before, attributes);
-        if self.sets.accepted(attributes) != self.sets.accepted(before) {
+        let has_changed = self.sets.accepted(attributes) != self.sets.accepted(before);
+        if has_changed || is_marked {
+            self.note_adj_rib_in(id, path);
+        }
+        if has_changed {
             self.note_path(id, path);
             self.decide(id, old, Provenance::NONE);
             if self.entries.paths(id).len() > 1 {

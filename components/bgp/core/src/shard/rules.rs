@@ -5,12 +5,13 @@
 //! and what it is told is what a look-up finds at that moment (rule 2). This file states both so that they can be verified.
 
 use super::Core;
-use super::branch::Source;
+use super::branch::{Item, Source};
 use super::export_view::ExportView;
 use super::exporter::Exporter;
 use crate::wire::FamilyKey;
 use core::marker::PhantomData;
-use sluice_stage::{Source as Head, Table};
+use sluice_base::Provenance;
+use sluice_stage::{Action, Batch, Change, CheckStage, Source as Head, Stage, Table, Upstream};
 
 /// The Adj-RIB-Out of an update group: the source of each prefix's route. The attributes follow from the shard's entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,4 +43,28 @@ impl<P: FamilyKey> Head<Announced<P>> for Truth<'_, P> {
         let next = all.filter(|next| prefix.is_none_or(|p| *next > p)).min()?;
         self.lookup(next).map(|source| (next, source)).or_else(|| self.next_after(Some(next)))
     }
+}
+
+/// Sends the items through the checking stage as changes of the advertised source.
+#[cold]
+pub(super) fn run_check<P: FamilyKey>(
+    check: &mut CheckStage<Announced<P>>,
+    core: &Core<P>,
+    view: &ExportView,
+    items: &[Item],
+) {
+    let told = |source: Source| source.peer().map(|_| source);
+    let mut batch = Batch::new();
+    for item in items {
+        let action = match (told(item.before), told(item.source)) {
+            (Some(old), Some(new)) => Action::Replace { old, new },
+            (None, Some(new)) => Action::Add(new),
+            (Some(old), None) => Action::Delete(old),
+            (None, None) => continue,
+        };
+        let provenance: Provenance = item.provenance;
+        batch.push(Change { key: core.entries[item.entry].prefix, action, provenance });
+    }
+    let truth = Truth { core, view };
+    check.process(&mut batch, Upstream::new(&truth, &[]), &mut Batch::new());
 }

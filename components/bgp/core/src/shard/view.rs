@@ -151,6 +151,11 @@ impl<P: FamilyKey> Shard<P> {
             .map_or(0, |(_, branch)| branch.advertised_count() - branch.advertised_by_source(peer))
     }
 
+    /// The number of prefixes with a best path: routes of the Loc-RIB.
+    pub fn selected(&self) -> u64 {
+        self.core.selected.into()
+    }
+
     /// The update groups.
     pub fn groups(&self) -> Vec<GroupView> {
         let end = self.core.queue.end();

@@ -278,8 +278,8 @@ impl Control {
                     out.push(Output::GatewayUsable(address, false));
                 }
             }
-            // The RIB's business, not control's.
-            TableEvent::RibReady(_) => {}
+            // The RIB's business and that of stations, not control's.
+            TableEvent::RibReady(_) | TableEvent::Monitored => {}
         }
     }
 

@@ -24,6 +24,7 @@ mod filters;
 mod handover;
 mod inheritance;
 mod limits;
+mod monitor;
 mod neighbors;
 mod pace;
 mod peer;

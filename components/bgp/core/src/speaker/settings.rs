@@ -4,6 +4,7 @@ use super::aggregation::AggregateConfig;
 use super::config::{Config, Identity, NeighborConfig};
 use super::inheritance::{Group, Neighbor};
 use super::redistribution::Redistribute;
+use crate::bmp::BmpSettings;
 use crate::family::{FamilyCode, FamilyCodes, FamilyIndex};
 use crate::policy::{BindError, DefaultPolicy, Policies};
 use crate::shard::DecisionRules;
@@ -73,6 +74,9 @@ pub struct Settings {
     /// The names of the policies for the aggregates.
     #[serde(default)]
     aggregate_policy: Vec<String>,
+    /// Monitoring stations.
+    #[serde(default)]
+    pub bmp: BmpSettings,
     #[serde(default)]
     group: Vec<Group>,
     #[serde(default)]
@@ -140,6 +144,8 @@ pub enum SettingsError {
     NoList(String, String),
     /// Two aggregates are of this prefix.
     TwoAggregates(IpPrefix),
+    /// The local address of a monitoring station is of the other address family.
+    StationAddress(String),
     /// A policy is not valid.
     Policy(PolicyError),
     /// A statement names a policy that does not exist, or that only policies can use: the statement, and the reason.
@@ -193,6 +199,9 @@ impl Display for SettingsError {
             SettingsError::TwoAggregates(prefix) => {
                 write!(f, "aggregate {prefix}: two statements are about this prefix; delete one of the two")
             }
+            SettingsError::StationAddress(name) => {
+                write!(f, "bmp station {name}: local-address is of the other family")
+            }
             SettingsError::Policy(error) => error.fmt(f),
             SettingsError::LocalAs(address, asn) => write!(
                 f,
@@ -229,6 +238,11 @@ impl Settings {
         aggregates.sort_unstable();
         if let Some([twice, _]) = aggregates.array_windows().find(|[one, other]| one == other) {
             return Err(SettingsError::TwoAggregates(*twice));
+        }
+        let is_mixed = |local: IpAddr, remote: IpAddr| local.is_ipv4() != remote.is_ipv4();
+        let mut stations = self.bmp.station.iter();
+        if let Some(station) = stations.find(|s| s.local_address.is_some_and(|l| is_mixed(l, s.address))) {
+            return Err(SettingsError::StationAddress(station.name.clone()));
         }
         self.check_policies()?;
         self.neighbor.iter().try_for_each(|neighbor| {

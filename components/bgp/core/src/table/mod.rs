@@ -7,6 +7,7 @@
 mod aggregates;
 mod handover;
 mod marks;
+mod monitor;
 mod pace;
 mod peer_export;
 mod retained;
@@ -17,6 +18,7 @@ mod view;
 pub use aggregates::{AggregateRule, TableContributors};
 pub use handover::{TablePart, fingerprint, import};
 pub use marks::Marks;
+pub use monitor::{MonitorVoid, TableChunk};
 pub use peer_export::PeerExport;
 pub use retained::Retained;
 pub use spread::Spread;
@@ -163,6 +165,8 @@ pub enum TableEvent {
     InterestXid(FamilyIndex, Interest<XidPrefix>, u64),
     /// There are routes for the RIB: call [`Table::rib_batch`] until it says that there are no more.
     RibReady(FamilyIndex),
+    /// A monitor has something to read: call [`Table::monitored`].
+    Monitored,
     /// There are backups that the RIB has not been told: [`Order::AnnounceBackups`] after a while without many changes.
     BackupsDue,
     /// Contributors of aggregates changed: [`Order::ReportContributors`] after a while.

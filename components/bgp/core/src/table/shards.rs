@@ -14,6 +14,7 @@ use crate::shard::{Aggregate, OwnRouter, Shard, ShardView};
 use crate::shard::{
     ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Retention, Sent,
 };
+use crate::shard::{MonitorChunk, MonitorId, MonitoredRibs};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -87,6 +88,19 @@ pub(super) trait FamilyShard {
     fn received(&self, peer: PeerIndex) -> u32;
     fn rejected(&self, peer: PeerIndex) -> u32;
     fn advertised(&self, peer: PeerIndex) -> u32;
+    fn selected(&self) -> u64;
+    fn begin_monitor(&mut self, id: MonitorId, ribs: MonitoredRibs);
+    fn end_monitor(&mut self, id: MonitorId);
+    fn is_void(&self, id: MonitorId) -> bool;
+    fn take_monitor_news(&mut self) -> bool;
+    /// Appends routes for a monitor. `export` returns the export of routes to a peer.
+    fn monitored<'e>(
+        &mut self,
+        id: MonitorId,
+        limit: usize,
+        export: &dyn Fn(PeerIndex) -> Option<&'e PeerExport>,
+        chunk: &mut MonitorChunk,
+    );
 }
 
 impl<P: Sharded> FamilyShard for Part<P> {
@@ -242,6 +256,31 @@ impl<P: Sharded> FamilyShard for Part<P> {
     }
     fn advertised(&self, peer: PeerIndex) -> u32 {
         self.shard.advertised(peer)
+    }
+    fn selected(&self) -> u64 {
+        self.shard.selected()
+    }
+    fn begin_monitor(&mut self, id: MonitorId, ribs: MonitoredRibs) {
+        self.shard.begin_monitor(id, ribs);
+    }
+    fn end_monitor(&mut self, id: MonitorId) {
+        self.shard.end_monitor(id);
+    }
+    fn is_void(&self, id: MonitorId) -> bool {
+        self.shard.is_void(id)
+    }
+    #[inline]
+    fn take_monitor_news(&mut self) -> bool {
+        self.shard.take_monitor_news()
+    }
+    fn monitored<'e>(
+        &mut self,
+        id: MonitorId,
+        limit: usize,
+        export: &dyn Fn(PeerIndex) -> Option<&'e PeerExport>,
+        chunk: &mut MonitorChunk,
+    ) {
+        self.shard.monitored(id, limit, |peer| Some(export(peer)?.next_hops::<P>()), chunk);
     }
 }
 

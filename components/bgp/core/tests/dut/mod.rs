@@ -8,6 +8,7 @@ pub mod oracle;
 mod policy;
 pub mod route;
 mod saying;
+pub mod station;
 
 use hearing::hear_update;
 pub use net::{Net, xid_of};

@@ -308,6 +308,7 @@ impl TableTask {
     fn tell(&mut self) {
         self.tell_neighbors();
         self.table.report_holds(&mut self.out);
+        self.table.report_monitored(&mut self.out);
         for told in self.out.drain() {
             // The RIB's pull is answered anyway.
             if !matches!(told, TableEvent::RibReady(_)) {

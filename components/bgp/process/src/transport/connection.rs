@@ -11,7 +11,7 @@ use sluice_bgp::shard::Sent;
 use sluice_bgp::speaker::Link;
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +74,8 @@ pub struct Connection {
     pub sent: Arc<Reported<Sent>>,
     /// The octets that wait for the neighbor, by age.
     pub backlog: Arc<Backlog>,
+    /// The ports of the router and of the neighbor; 0 until the socket is there.
+    pub ports: Cell<(u16, u16)>,
 }
 
 impl Connection {
@@ -90,6 +92,7 @@ impl Connection {
             heard: Arc::default(),
             sent: Arc::default(),
             backlog: Arc::default(),
+            ports: Cell::default(),
         }
     }
 
@@ -107,6 +110,7 @@ impl Connection {
         post: &Arc<Mailboxes>,
     ) -> io::Result<()> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
+        self.note_ports(&stream);
         let socket = Arc::new(pool.socket(self.place, stream)?);
         let outgoing = self.outgoing(post);
         outgoing.attach(Arc::clone(&socket));
@@ -114,6 +118,11 @@ impl Connection {
         let writer = Writer::new(name, Arc::new(outgoing), Arc::clone(post), unread);
         self.run(pool, reader, writer);
         Ok(())
+    }
+
+    fn note_ports(&self, stream: &TcpStream) {
+        let port = |address: io::Result<SocketAddr>| address.map_or(0, |address| address.port());
+        self.ports.set((port(stream.local_addr()), port(stream.peer_addr())));
     }
 
     fn outgoing(&self, post: &Mailboxes) -> SendQueue {
@@ -226,6 +235,7 @@ impl Connection {
     ) -> io::Result<()> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
         let Inherited { stream, link, pending, unsent } = inherited;
+        self.note_ports(&stream);
         let socket = Arc::new(pool.socket(self.place, stream)?);
         let outgoing = self.outgoing(post);
         outgoing.attach(Arc::clone(&socket));

@@ -3,17 +3,23 @@
 use crate::ffi;
 use sluice_bgp::speaker::NeighborConfig;
 use sluice_process::{Frame, descriptor, tcp};
+use sluice_xrl::XrlError;
 use sluice_xrl::idl::fea::v1 as fea;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 
 /// BGP's port (RFC 4271, section 8).
 const PORT: u16 = 179;
 /// The TTL of packets to neighbors for which no rule sets one; Linux's default.
 const DEFAULT_TTL: u8 = 64;
+
+/// Attempts to have a socket opened, and the time between two.
+const ATTEMPTS: u32 = 20;
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// The FEA's broker.
 pub struct Sockets {
@@ -48,6 +54,29 @@ impl Sockets {
         };
         let reply = self.client.open_tcp(request).await.map_err(refused)?;
         let remote = SocketAddr::new(neighbor.address, neighbor.port);
+        tcp::connect(&self.client, &self.run_dir, &reply, remote).await
+    }
+
+    /// A connection to a host that is no neighbor. The FEA may learn a moment late that this process has taken over from another one, or of a
+    /// port that is new in the configuration.
+    pub async fn connect_to(&self, remote: SocketAddr, local: Option<IpAddr>) -> io::Result<TcpStream> {
+        let request = fea::OpenTcpRequest {
+            local: local.map(Into::into),
+            remote: Some(remote.ip().into()),
+            remote_port: remote.port().into(),
+            options: Some(fea::SocketOptions::default()),
+            md5_password: String::new(),
+        };
+        let mut attempts = 0;
+        let reply = loop {
+            match self.client.open_tcp(request.clone()).await {
+                Err(XrlError::AccessDenied(_)) if attempts < ATTEMPTS => {
+                    attempts += 1;
+                    tokio::time::sleep(AGAIN).await;
+                }
+                other => break other.map_err(refused)?,
+            }
+        };
         tcp::connect(&self.client, &self.run_dir, &reply, remote).await
     }
 

@@ -1,0 +1,421 @@
+//! The state of a connection to a monitoring station: which peers the station knows, and what of the RIBs the station was sent.
+//!
+//! The order of messages is the one of RFC 7854, sections 3.3 and 5: Initiation; Peer Up before any route of the peer; routes from before,
+//! then changes; End-of-RIB behind the routes from before; Peer Down, after which routes of the peer are not withdrawn one by one. The
+//! tables know of sessions earlier or later than control. Each chunk of routes therefore names the sessions that its routes are of
+//! ([`TableChunk::sessions`]): routes of other sessions than those that the station knows are left out.
+
+use super::{
+    DownCause, Instance, PeerHeader, PeerUp, Statistic, Termination, Timestamp, put_end_of_rib,
+    put_initiation, put_peer_down, put_peer_up, put_routes, put_statistics, put_termination,
+};
+use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
+use crate::shard::{MonitoredRib, MonitoredRibs, PeerIndex};
+use crate::table::{SessionEpoch, TableChunk};
+use crate::wire::open::VERSION;
+use crate::wire::{Capability, Open};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use sluice_base::{Asn, Duration, Instant, RouterId};
+
+/// AS_TRANS (RFC 6793, section 9).
+const AS_TRANS: u16 = 23_456;
+
+/// An established session, for a station.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MonitoredSession {
+    /// The number of the session.
+    pub epoch: SessionEpoch,
+    /// The peer's address.
+    pub address: IpAddr,
+    /// The router's address on the connection.
+    pub local: IpAddr,
+    /// The ports of the router and of the peer; 0 where they are unknown.
+    pub ports: (u16, u16),
+    /// The time when the session was established.
+    pub since: Instant,
+    /// The OPEN that the router sent.
+    pub sent: Open,
+    /// The OPEN that the peer sent.
+    pub received: Open,
+    /// The negotiated families.
+    pub families: Families,
+}
+
+/// A peer of which the station has to know something new.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MonitoredPeer {
+    /// The peer.
+    pub peer: PeerIndex,
+    /// What is new.
+    pub change: PeerChange,
+}
+
+/// A change of a peer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PeerChange {
+    /// The session that the station knows is over.
+    Down(DownCause),
+    /// A session is established.
+    Up(MonitoredSession),
+    /// The peer has announced all its routes of these families.
+    Ended(Families),
+}
+
+/// Counts and gauges of a peer for a Statistics Report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PeerStatistics {
+    /// UPDATEs invalidated for a loop of the AS path.
+    pub loops: u64,
+    /// UPDATEs that were treated as withdrawals (RFC 7606).
+    pub treated_as_withdraw: u64,
+    /// Routes in the Adj-RIB-In.
+    pub received: ByFamily<u32>,
+    /// Routes in the Adj-RIB-Out.
+    pub sent: ByFamily<u32>,
+}
+
+/// Messages that a station was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StationCounters {
+    /// All messages.
+    pub messages: u64,
+    /// Route Monitoring messages, those with End-of-RIB markers included.
+    pub route_monitoring: u64,
+    /// Octets.
+    pub octets: u64,
+}
+
+impl StationCounters {
+    /// Returns the sum of two counts.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        StationCounters {
+            messages: self.messages + other.messages,
+            route_monitoring: self.route_monitoring + other.route_monitoring,
+            octets: self.octets + other.octets,
+        }
+    }
+}
+
+/// A peer that the station knows.
+#[derive(Debug)]
+struct Known {
+    epoch: SessionEpoch,
+    header: PeerHeader,
+    families: Families,
+    /// Families whose End-of-RIB marker of the Adj-RIB-In was sent.
+    ended: Families,
+    /// Families whose marker is sent when all that the tables hold now is sent.
+    ending: Families,
+}
+
+/// The router, as stations see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MonitoredRouter {
+    /// The AS.
+    pub local_as: Asn,
+    /// The BGP Identifier.
+    pub router_id: RouterId,
+    /// The families on the wire.
+    pub codes: FamilyCodes,
+    /// The families of the Loc-RIB that stations are sent.
+    pub families: Families,
+    /// The routing instance.
+    pub instance: Instance,
+}
+
+/// A connection to a station.
+#[derive(Debug)]
+pub struct Station {
+    router: MonitoredRouter,
+    ribs: MonitoredRibs,
+    peers: BTreeMap<PeerIndex, Known>,
+    /// True once all routes from before were sent.
+    is_dumped: bool,
+    counters: StationCounters,
+    out: Vec<u8>,
+}
+
+/// The present time, as control counts time and as stations do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Now {
+    /// Of the router's own clock.
+    pub instant: Instant,
+    /// Since 1970, in microseconds.
+    pub since_1970: u64,
+}
+
+impl Now {
+    fn timestamp(self) -> Timestamp {
+        Self::of_microseconds(self.since_1970)
+    }
+
+    /// Returns the time of an earlier instant.
+    fn at(self, earlier: Instant) -> Timestamp {
+        let passed: Duration = self.instant.saturating_since(earlier);
+        let passed = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
+        Self::of_microseconds(self.since_1970.saturating_sub(passed))
+    }
+
+    const fn of_microseconds(microseconds: u64) -> Timestamp {
+        // Seconds have 32 bits until 2106.
+        Timestamp {
+            seconds: (microseconds / 1_000_000) as u32,
+            microseconds: (microseconds % 1_000_000) as u32,
+        }
+    }
+}
+
+impl Station {
+    /// Begins a connection to a station that is sent `ribs`: with Initiation, and Peer Up of the Loc-RIB. `name` and `description` are
+    /// those of the router and of the software.
+    pub fn new(
+        router: MonitoredRouter,
+        ribs: MonitoredRibs,
+        (name, description): (&str, &str),
+        now: Now,
+    ) -> Self {
+        let (peers, counters) = (BTreeMap::new(), StationCounters::default());
+        let mut station = Station { router, ribs, peers, is_dumped: false, counters, out: Vec::new() };
+        station.put(|_, out| put_initiation(name, description, out));
+        if ribs.has(MonitoredRib::LocalRib) {
+            let open = station.loc_rib_open();
+            station.put(|station, out| {
+                let up = PeerUp {
+                    local: None,
+                    ports: (0, 0),
+                    sent: &open,
+                    received: &open,
+                    table: Some(&station.router.instance.name),
+                };
+                put_peer_up(&station.loc_rib(), now.timestamp(), &up, out);
+            });
+        }
+        station
+    }
+
+    /// Takes the messages that the station is to be sent.
+    pub fn take_octets(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.out)
+    }
+
+    /// Returns the counts of this connection.
+    pub const fn counters(&self) -> StationCounters {
+        self.counters
+    }
+
+    /// Returns the number of peers that the station knows, without the Loc-RIB.
+    pub fn peers(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Returns true once all routes from before were sent.
+    pub const fn is_dumped(&self) -> bool {
+        self.is_dumped
+    }
+
+    /// Returns the session of a peer that the station knows, and families whose end is known.
+    pub fn known(&self, peer: PeerIndex) -> Option<(SessionEpoch, Families)> {
+        let known = self.peers.get(&peer)?;
+        let ended = Families::of(|family| known.ended.has(family) || known.ending.has(family));
+        Some((known.epoch, ended))
+    }
+
+    /// Iterates over the peers that the station knows.
+    pub fn known_peers(&self) -> impl Iterator<Item = PeerIndex> {
+        self.peers.keys().copied()
+    }
+
+    /// Returns true if a chunk has routes of sessions that the station does not know: control is to be asked first.
+    pub fn lacks_sessions(&self, chunk: &TableChunk) -> bool {
+        let is_known = |(peer, epoch): (&PeerIndex, &SessionEpoch)| {
+            self.peers.get(peer).is_some_and(|known| known.epoch >= *epoch)
+        };
+        !chunk.sessions.iter().all(is_known)
+    }
+
+    /// Takes changes of peers, those of one peer in order.
+    pub fn change_peers(&mut self, changes: Vec<MonitoredPeer>, now: Now) {
+        for MonitoredPeer { peer, change } in changes {
+            match change {
+                PeerChange::Down(cause) => {
+                    if let Some(known) = self.peers.remove(&peer) {
+                        self.put(|_, out| put_peer_down(&known.header, now.timestamp(), &cause, out));
+                    }
+                }
+                PeerChange::Up(session) => self.peer_up(peer, &session, now),
+                PeerChange::Ended(families) => {
+                    if let Some(known) = self.peers.get_mut(&peer) {
+                        known.ending = families.and(known.families).without(known.ended);
+                    }
+                }
+            }
+        }
+    }
+
+    fn peer_up(&mut self, peer: PeerIndex, session: &MonitoredSession, now: Now) {
+        let header = PeerHeader {
+            distinguisher: self.router.instance.distinguisher,
+            address: Some(session.address),
+            asn: session.received.asn(),
+            router_id: session.received.router_id,
+        };
+        let MonitoredSession { epoch, families, .. } = *session;
+        let (ended, ending) = (Families::default(), Families::default());
+        self.peers.insert(peer, Known { epoch, header, families, ended, ending });
+        self.put(|_, out| {
+            let up = PeerUp {
+                local: Some(session.local),
+                ports: session.ports,
+                sent: &session.sent,
+                received: &session.received,
+                table: None,
+            };
+            put_peer_up(&header, now.at(session.since), &up, out);
+        });
+    }
+
+    /// Takes routes of a table. Those of sessions that the station does not know are left out.
+    pub fn take_routes(&mut self, chunk: &TableChunk, now: Now) {
+        let loc_rib = self.loc_rib();
+        for (update, octets) in chunk.chunk.messages() {
+            let header = if update.rib == MonitoredRib::LocalRib {
+                if !self.router.families.has(update.family) {
+                    continue;
+                }
+                loc_rib
+            } else {
+                let session = chunk.sessions.get(&update.peer);
+                match self.peers.get(&update.peer) {
+                    Some(known) if session == Some(&known.epoch) => known.header,
+                    _ => continue,
+                }
+            };
+            // When a route from before came, nobody has noted.
+            let time = if update.is_from_before { Timestamp::default() } else { now.timestamp() };
+            self.put_routes(|_, out| put_routes(&header, update.rib, time, octets, out));
+        }
+    }
+
+    /// Notes that the station was sent all that the tables held when peers were asked for last: `is_dumped` if the routes from before are
+    /// among that. End-of-RIB markers that are due follow.
+    pub fn passed(&mut self, is_dumped: bool, now: Now) {
+        let begins = is_dumped && !self.is_dumped;
+        self.is_dumped |= is_dumped;
+        if !self.is_dumped {
+            return;
+        }
+        let time = now.timestamp();
+        let ribs = self.ribs;
+        let mut due: Vec<(PeerHeader, MonitoredRib, FamilyIndex)> = Vec::new();
+        for known in self.peers.values_mut() {
+            let families = if begins { known.families } else { known.ending };
+            let is_adj_rib_in =
+                |rib: &MonitoredRib| matches!(rib, MonitoredRib::PrePolicy | MonitoredRib::PostPolicy);
+            let of_peer = ribs.iter().filter(|rib| *rib != MonitoredRib::LocalRib);
+            for rib in of_peer.filter(|rib| begins || is_adj_rib_in(rib)) {
+                due.extend(families.iter().map(|family| (known.header, rib, family)));
+            }
+            known.ended = Families::of(|family| known.ended.has(family) || families.has(family));
+            known.ending = Families::default();
+        }
+        if begins && ribs.has(MonitoredRib::LocalRib) {
+            let header = self.loc_rib();
+            due.extend(self.router.families.iter().map(|family| (header, MonitoredRib::LocalRib, family)));
+        }
+        for (header, rib, family) in due {
+            self.put_routes(|station, out| {
+                put_end_of_rib(&header, rib, (family, &station.router.codes), time, out);
+            });
+        }
+    }
+
+    /// Adds a Statistics Report of each peer that the station knows, and of the Loc-RIB, which has `selected` routes.
+    pub fn report(
+        &mut self,
+        statistics: impl Fn(PeerIndex) -> PeerStatistics,
+        selected: &ByFamily<u64>,
+        now: Now,
+    ) {
+        let time = now.timestamp();
+        let of_peers: Vec<(PeerHeader, Vec<Statistic>)> = self
+            .peers
+            .iter()
+            .map(|(peer, known)| (known.header, of_peer(&statistics(*peer), known.families)))
+            .collect();
+        let loc_rib = self.ribs.has(MonitoredRib::LocalRib).then(|| {
+            let families = || self.router.families.iter();
+            let all: u64 = families().map(|family| selected[family]).sum();
+            let of_families = families().map(|family| Statistic::OfFamily(10, family, selected[family]));
+            let statistics = core::iter::once(Statistic::Gauge(8, all)).chain(of_families).collect();
+            (self.loc_rib(), statistics)
+        });
+        for (header, statistics) in of_peers.into_iter().chain(loc_rib) {
+            self.put(|station, out| {
+                put_statistics(&header, time, &statistics, &station.router.codes, out);
+            });
+        }
+    }
+
+    /// Adds the last message.
+    pub fn terminate(&mut self, reason: Termination) {
+        self.put(|_, out| put_termination(reason, out));
+    }
+
+    /// Appends a message.
+    fn put(&mut self, put: impl FnOnce(&Self, &mut Vec<u8>)) {
+        let mut out = core::mem::take(&mut self.out);
+        let before = out.len();
+        put(self, &mut out);
+        self.counters.messages += 1;
+        self.counters.octets += (out.len() - before) as u64;
+        self.out = out;
+    }
+
+    fn put_routes(&mut self, put: impl FnOnce(&Self, &mut Vec<u8>)) {
+        self.put(put);
+        self.counters.route_monitoring += 1;
+    }
+
+    /// Returns the header of the Loc-RIB (RFC 9069, section 5.1).
+    const fn loc_rib(&self) -> PeerHeader {
+        let MonitoredRouter { local_as, router_id, ref instance, .. } = self.router;
+        PeerHeader { distinguisher: instance.distinguisher, address: None, asn: local_as, router_id }
+    }
+
+    /// Returns the OPEN that describes the Loc-RIB's UPDATEs (RFC 9069, section 5.2).
+    fn loc_rib_open(&self) -> Open {
+        let MonitoredRouter { local_as, router_id, codes, .. } = &self.router;
+        let of_family = |family: FamilyIndex| {
+            let code = codes.of(family);
+            Capability::Multiprotocol { afi: code.afi, safi: code.safi }
+        };
+        let four_octets = Capability::FourOctetAs(*local_as);
+        Open {
+            version: VERSION,
+            as_field: u16::try_from(local_as.0).unwrap_or(AS_TRANS),
+            hold_time: 0,
+            router_id: *router_id,
+            capabilities: self.router.families.iter().map(of_family).chain([four_octets]).collect(),
+        }
+    }
+}
+
+/// Returns the statistics of a peer with these families.
+fn of_peer(statistics: &PeerStatistics, families: Families) -> Vec<Statistic> {
+    let PeerStatistics { loops, treated_as_withdraw, received, sent } = statistics;
+    let sum = |counts: &ByFamily<u32>| counts.iter().map(|(_, count)| u64::from(*count)).sum();
+    let mut all = Vec::from([
+        Statistic::Counter(4, *loops),
+        Statistic::Gauge(7, sum(received)),
+        Statistic::Counter(11, *treated_as_withdraw),
+        Statistic::Gauge(15, sum(sent)),
+    ]);
+    for family in families.iter() {
+        all.push(Statistic::OfFamily(9, family, received[family].into()));
+        all.push(Statistic::OfFamily(17, family, sent[family].into()));
+    }
+    all
+}
