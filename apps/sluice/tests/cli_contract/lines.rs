@@ -55,6 +55,7 @@ pub const RIGHT: &[(&str, &str, i32)] = &[
     ("show bgp plumbing", "show-bgp-plumbing", 0),
     ("show bgp groups", "show-bgp-groups", 0),
     ("show bgp aggregates", "show-bgp-aggregates", 0),
+    ("show bgp ranges", "show-bgp-ranges", 0),
     ("show bgp next-hops", "show-bgp-next-hops", 0),
     ("monitor last 3 count 3", "monitor", 0),
     ("request bgp refresh 10.1.0.2", "request-bgp-refresh", 0),

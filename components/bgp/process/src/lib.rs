@@ -14,6 +14,7 @@ mod handover;
 mod hits;
 mod notices;
 mod presence;
+mod ranges;
 mod redistribution;
 mod rib;
 mod service;
@@ -27,15 +28,14 @@ use error::{ConfigError, ThreadsError};
 use executor::pool::{Plan, Pool};
 use presence::PresenceSide;
 use rib::RibSide;
-use sluice_base::{AnyPrefix, Distance, Duration, Prefix};
+use sluice_base::{AnyPrefix, Distance, Duration};
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::ConnectError;
 use sluice_bgp::session::ConnectionId;
-use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output, RefreshRefusal};
 use sluice_bgp::speaker::{Config, Identity, Settings};
 use sluice_bgp::table::Table;
-use sluice_clients::{InterfaceTable, Question};
+use sluice_clients::InterfaceTable;
 use sluice_process::part::Planned;
 use sluice_process::{
     Component, Driver, EffectKind, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RibChange,
@@ -250,9 +250,9 @@ impl BgpProcess {
                     }
                 }
             }
-            Output::InterestIpv4(interest) => self.rib.ask(question(interest)),
-            Output::InterestIpv6(interest) => self.rib.ask(question(interest)),
-            Output::InterestXid(interest) => self.rib.ask(question(interest)),
+            Output::InterestIpv4(interest) => self.rib.ask(rib::question(interest)),
+            Output::InterestIpv6(interest) => self.rib.ask(rib::question(interest)),
+            Output::InterestXid(interest) => self.rib.ask(rib::question(interest)),
             Output::WatchPresence(questions) => self.presence.ask(questions, true),
             Output::UnwatchPresence(questions) => self.presence.ask(questions, false),
             Output::GatewayUsable(address, usable) => self.origin.set_usable(&[address], usable),
@@ -453,18 +453,10 @@ impl BgpProcess {
     }
 }
 
-/// Returns a question of a table as the RIB is asked.
-fn question<P: Prefix>(interest: Interest<P>) -> Question {
-    match interest {
-        Interest::Register(addr) => Question::Register(addr.into()),
-        Interest::Deregister(valid) => Question::Deregister(AnyPrefix::of(valid)),
-    }
-}
-
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 10;
+    const STATE: u32 = 11;
 
     type Settings = Settings;
 

@@ -6,6 +6,7 @@ use crate::transport::reader::ControlMessage;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{Address, AnyPrefix, Distance, Metric, Prefix, RouteAction, RouteBatch};
 use sluice_bgp::family::FamilyIndex;
+use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::Settings;
 use sluice_bgp::speaker::control::Input;
 use sluice_bgp::table::Sharded;
@@ -31,6 +32,14 @@ impl BgpProcess {
         }
         let kept = tokio::time::timeout(PATIENCE, self.origin.kept_routes()).await;
         kept.is_ok_and(|kept| kept > 0)
+    }
+}
+
+/// Returns a question of a table as the RIB is asked.
+pub fn question<P: Prefix>(interest: Interest<P>) -> Question {
+    match interest {
+        Interest::Register(addr) => Question::Register(addr.into()),
+        Interest::Deregister(valid) => Question::Deregister(AnyPrefix::of(valid)),
     }
 }
 

@@ -176,6 +176,7 @@ fn neighbor(view: NeighborView, codes: &FamilyCodes, closed: Option<String>, now
         without_policy: WithoutPolicy { import: view.without_policy.0, export: view.without_policy.1 }
             .to_string(),
         without_refresh: view.without_refresh.map_or_else(String::new, |without| without.to_string()),
+        range: view.config.range.map_or_else(String::new, |range| range.to_string()),
         group: view.config.group.unwrap_or_default(),
         import: view.config.import,
         export: view.config.export,
@@ -463,6 +464,14 @@ impl pb::Bgp for Served {
         _request: pb::GetAggregatesRequest,
     ) -> Result<pb::GetAggregatesReply, XrlError> {
         Ok(pb::GetAggregatesReply { aggregates: self.aggregates()? })
+    }
+
+    async fn get_ranges(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetRangesRequest,
+    ) -> Result<pb::GetRangesReply, XrlError> {
+        Ok(pb::GetRangesReply { ranges: self.ranges()? })
     }
 
     async fn get_policy_hits(

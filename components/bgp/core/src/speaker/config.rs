@@ -5,6 +5,7 @@ use super::aggregation::AggregateConfig;
 use super::bindings::PolicyChange;
 use super::default_originate::DefaultOriginate;
 use super::limits::MaximumPrefixes;
+use super::listen_range::ListenRange;
 use super::redistribution::Redistribute;
 use super::restart::GracefulRestart;
 use crate::family::{Families, FamilyCodes, FamilyIndex};
@@ -56,8 +57,11 @@ impl Identity {
 pub struct NeighborConfig {
     /// The neighbor's address, by which it is known.
     pub address: IpAddr,
-    /// The neighbor's AS.
+    /// The neighbor's AS; [`NeighborConfig::UNKNOWN_AS`] for a dynamic neighbor that has not sent its OPEN.
     pub peer_as: Asn,
+    /// The listen range of a dynamic neighbor; `None` for a neighbor that is configured itself.
+    #[serde(default)]
+    pub range: Option<IpPrefix>,
     /// The AS that an external neighbor knows this router by; `None` for the router's AS.
     #[serde(default)]
     pub local_as: Option<LocalAs>,
@@ -282,6 +286,7 @@ impl NeighborConfig {
         NeighborConfig {
             address,
             peer_as,
+            range: None,
             local_as: None,
             enabled: true,
             local_address: None,
@@ -379,6 +384,7 @@ impl NeighborConfig {
     /// the next connection will see, what is told, and whether a session is wanted at all.
     fn needs_reset(&self, other: &NeighborConfig) -> bool {
         let alike = NeighborConfig {
+            range: other.range,
             enabled: other.enabled,
             passive: other.passive,
             send_hold_time: other.send_hold_time,
@@ -415,11 +421,14 @@ impl NeighborConfig {
     }
 }
 
-/// Neighbours, networks and policies.
+/// Neighbours, listen ranges, networks and policies.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Config {
-    /// The neighbours; each address once.
+    /// The neighbours; each address once. Those of listen ranges are not part of what an operator writes.
     pub neighbors: Vec<NeighborConfig>,
+    /// The listen ranges; each prefix once.
+    #[serde(default)]
+    pub ranges: Vec<ListenRange>,
     /// Prefixes that this router originates.
     pub networks: Vec<AnyPrefix>,
     /// Prefixes that this router originates as long as the RIB has a route of another origin than BGP.
@@ -506,7 +515,13 @@ impl Config {
         let by_address = |config: &Config| -> BTreeMap<IpAddr, NeighborConfig> {
             config.neighbors.iter().map(|n| (n.address, n.clone())).collect()
         };
-        let (before, after) = (by_address(self), by_address(new));
+        let (before, mut after) = (by_address(self), by_address(new));
+        for (address, known) in before.iter().filter(|(_, known)| known.range.is_some()) {
+            let range = ListenRange::longest(&new.ranges, *address);
+            if let Some(config) = range.and_then(|range| range.adopt(known)) {
+                after.entry(*address).or_insert(config);
+            }
+        }
         let mut touched = Touched::default();
         for (address, neighbor) in &after {
             let change = before.get(address).map_or(PolicyChange::default(), |old| {

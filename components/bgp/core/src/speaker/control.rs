@@ -5,9 +5,11 @@
 
 use super::aggregation::Aggregation;
 use super::config::{Config, Identity, NeighborConfig};
+use super::dynamic::RangeView;
 use super::handover::SpeakerState;
 use super::limits::PrefixCount;
-use super::peer::Link;
+use super::listen_range::ListenRange;
+use super::peer::{Link, Peer};
 use super::peers::Peers;
 use super::presence::{PresenceQuestion, Presences};
 use super::questions::{Asker, Questions, Reply};
@@ -58,6 +60,9 @@ pub enum Input {
     Configure(Config),
     /// A connection that was asked for is there.
     Connected(IpAddr, ConnectionId, Endpoints),
+    /// An address connects; it may be of no neighbor. Comes before [`Input::Accepted`]: if the address is in a listen range that may have
+    /// one more neighbor, it is a neighbor's from now on.
+    Offered(IpAddr),
     /// A neighbour connected.
     Accepted(IpAddr, ConnectionId, Endpoints),
     /// A connection could not be made or is gone.
@@ -227,7 +232,7 @@ impl Control {
 
     pub(super) fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
         self.ask_presence(&config, out);
-        self.peers.configure(now, config.neighbors, config.policies, out);
+        self.peers.configure(now, (config.neighbors, config.ranges), config.policies, out);
         self.networks = config.networks.into_iter().collect();
         self.networks_while_present = config.networks_while_present.into_iter().collect();
         let import = self.peers.bindings.source(&config.network_policy, self.peers.identity.local_as);
@@ -293,7 +298,13 @@ impl Control {
     fn all_announced_by(&self) -> Instant {
         let latest = self.started + GRACE;
         let mut by = self.started;
-        for peer in self.peers.configured().filter(|peer| peer.config.enabled) {
+        // Dynamic neighbors connect when they like. After a restart their routes are worth the wait.
+        if self.peers.identity.is_restarted && self.peers.ranges.configs().next().is_some() {
+            return latest;
+        }
+        let is_awaited =
+            |peer: &&Peer| peer.config.enabled && (peer.config.range.is_none() || peer.life.is_some());
+        for peer in self.peers.configured().filter(is_awaited) {
             let Some(told) = peer.announced_all_by() else { return latest };
             by = by.max(told);
         }
@@ -335,11 +346,22 @@ impl Control {
         self.peers.config(address)
     }
 
-    /// All that is configured.
+    /// The listen ranges, longest prefixes first.
+    pub fn listen_ranges(&self) -> impl Iterator<Item = &ListenRange> {
+        self.peers.ranges.configs()
+    }
+
+    /// Returns the views of the listen ranges, in the order of their prefixes.
+    pub fn ranges(&self) -> Vec<RangeView> {
+        self.peers.range_views()
+    }
+
+    /// All that is configured, and the dynamic neighbors.
     pub fn config(&self) -> Config {
         let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
         Config {
             neighbors: neighbors.collect(),
+            ranges: self.peers.ranges.configs().cloned().collect(),
             networks: self.networks.iter().copied().collect(),
             networks_while_present: self.networks_while_present.iter().copied().collect(),
             policies: self.peers.bindings.policies.clone(),
@@ -399,6 +421,7 @@ impl Machine for Control {
         let peers = &mut self.peers;
         match input {
             Input::Configure(config) => self.configure(now, config, out),
+            Input::Offered(address) => peers.offer(now, address, out),
             Input::Connected(..) | Input::Accepted(..) | Input::Closed(..) | Input::Failed(..) => {
                 peers.connection_input(now, input, out);
             }

@@ -132,6 +132,11 @@ statements! {
 }
 
 impl Statements {
+    /// Returns no statement but the AS.
+    pub fn of_as(peer_as: Option<Asn>) -> Statements {
+        Statements { peer_as, ..Statements::default() }
+    }
+
     /// Returns the names of the policies in a direction.
     pub fn policies(&self, direction: Direction) -> &[String] {
         let names = match direction {

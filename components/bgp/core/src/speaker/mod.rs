@@ -20,10 +20,12 @@ mod bindings;
 mod config;
 pub mod control;
 mod default_originate;
+mod dynamic;
 mod filters;
 mod handover;
 mod inheritance;
 mod limits;
+mod listen_range;
 mod neighbors;
 mod pace;
 mod peer;
@@ -41,13 +43,15 @@ pub use aggregation::{AggregateConfig, AggregateView};
 pub use config::{Config, FamilyConfig, Identity, NeighborConfig, Touched};
 pub use control::Control;
 pub use default_originate::DefaultOriginate;
+pub use dynamic::{OPENING, RATE, RangeCounters, RangeView};
 pub use handover::SpeakerState;
 pub use limits::{LimitAction, MaximumPrefixes, PrefixCount};
+pub use listen_range::{AsSpan, AsSpanError, ListenRange};
 pub use peer::Link;
 pub use presence::{PresenceQuestion, PresenceScope};
 pub use redistribution::{Redistribute, Redistributed, RedistributedRoute};
 pub use restart::GracefulRestart;
-pub use settings::{Scheduling, Settings, SettingsError};
+pub use settings::{Owner, Scheduling, Settings, SettingsError};
 pub use view::{NeighborView, PrefixCounts, Summary};
 
 use crate::batch::Batches;
@@ -421,6 +425,7 @@ impl Machine for Speaker {
                 Do::Connected(address, connection, endpoints)
             }
             Input::Accepted(address, connection, endpoints) => {
+                self.control(now, Do::Offered(address), out);
                 self.carriers.insert((address, connection), Carrier::default());
                 Do::Accepted(address, connection, endpoints)
             }
