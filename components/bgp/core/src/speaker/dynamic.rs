@@ -203,8 +203,12 @@ impl Peers {
     }
 
     /// Creates a neighbor for an address that connects, if the address is in a range that may have one more neighbor. Does nothing for
-    /// a known neighbor.
+    /// a known neighbor whose time is not over.
     pub fn offer(&mut self, now: Instant, address: IpAddr, out: &mut Outbox<Output>) {
+        if let Some(&index) = self.by_address.get(&address) {
+            // The end of one session and the connection of the next may come before any timer fires.
+            self.end_stay(now, index, out);
+        }
         if self.by_address.contains_key(&address) {
             return;
         }

@@ -313,11 +313,8 @@ async fn accept(process: Rc<BgpProcess>, listener: Rc<TcpListener>) {
 
 fn take(process: &Rc<BgpProcess>, stream: TcpStream, remote: IpAddr) {
     // An address that is refused costs no more than this: nothing is allocated for it.
-    let known = process.neighbor(remote).or_else(|| {
-        process.input(Input::Offered(remote));
-        process.neighbor(remote)
-    });
-    let Some((config, internal)) = known else {
+    process.input(Input::Offered(remote));
+    let Some((config, internal)) = process.neighbor(remote) else {
         return debug!(%remote, "a stranger connected");
     };
     let number = process.accepted.get();
