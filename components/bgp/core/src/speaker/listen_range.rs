@@ -225,6 +225,7 @@ impl ListenRange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
     #[test]
     fn numbers_are_read_and_written() {
@@ -258,5 +259,77 @@ mod tests {
         assert_eq!(find("10.2.2.3").as_deref(), Some("10.0.0.0/8"));
         assert_eq!(find("2001:db8::7").as_deref(), Some("2001:db8::/32"));
         assert_eq!((find("11.0.0.1"), find("2001:db9::")), (None, None));
+    }
+
+    fn settings(ranges: Value, neighbors: Value) -> Settings {
+        let groups = json!([
+            {"name": "x", "peer-as": 2, "hold-time": 9, "passive": false},
+            {"name": "keyed", "password": "p"}, {"name": "side", "relationship": "peer"},
+            {"name": "other", "local-as": {"number": 70}}, {"name": "client", "route-reflector-client": true},
+        ]);
+        let tree = json!({"local-as": 1, "router-id": "10.0.0.1", "group": groups, "listen-range": ranges, "neighbor": neighbors});
+        serde_json::from_value(tree).expect("settings")
+    }
+
+    #[test]
+    fn ranges_have_the_statements_of_their_group() {
+        let ranges = json!([
+            {"prefix": "10.0.0.7/24", "group": "x"},
+            {"prefix": "2001:db8::/32", "group": "x", "peer-as": ["3-9", "20"], "limit": 7, "idle-time": 60},
+            {"prefix": "10.1.0.0/16", "group": "client", "peer-as": ["1"]},
+        ]);
+        let settings = settings(ranges, json!([]));
+        assert_eq!(settings.check(), Ok(()));
+        let ranges = settings.config().ranges;
+        assert_eq!(ranges[0].prefix.to_string(), "10.0.0.0/24");
+        assert_eq!(
+            (ranges[0].peer_as_text().join(" "), ranges[0].limit, ranges[0].idle_time),
+            ("2".into(), 100, 0)
+        );
+        assert_eq!(
+            (ranges[1].peer_as_text().join(" "), ranges[1].limit, ranges[1].idle_time),
+            ("3-9 20".into(), 7, 60)
+        );
+        let neighbor = ranges[0].neighbor(IpAddr::from([10, 0, 0, 9]), None);
+        assert_eq!((neighbor.peer_as, neighbor.hold_time, neighbor.passive), (Asn(2), 9, true));
+        assert_eq!((neighbor.group.as_deref(), neighbor.range), (Some("x"), Some(ranges[0].prefix)));
+        let address = "2001:db8::9".parse().expect("an address");
+        assert_eq!(ranges[1].neighbor(address, None).peer_as, NeighborConfig::UNKNOWN_AS);
+        assert_eq!(ranges[1].neighbor(address, Some(Asn(5))).peer_as, Asn(5));
+        assert!(ranges[2].neighbor(address, None).route_reflector_client);
+    }
+
+    #[test]
+    fn ranges_that_contradict_something_are_refused() {
+        let check = |ranges: Value, neighbors: Value, expected: &str| {
+            let error = settings(ranges, neighbors).check().expect_err(expected).to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        let one = |group: &str, peer_as: Value| json!([{"prefix": "10.0.0.0/24", "group": group, "peer-as": peer_as}]);
+        check(one("y", json!([])), json!([]), "listen-range 10.0.0.0/24 group: there is no group `y`");
+        check(one("keyed", json!([])), json!([]), "listen-range 10.0.0.0/24: expected `peer-as`");
+        check(one("x", json!(["1-9"])), json!([]), "has this router's AS 1 and others");
+        check(
+            one("side", json!(["1"])),
+            json!([]),
+            "listen-range 10.0.0.0/24: relationship is for external neighbors",
+        );
+        check(one("client", json!(["2-9"])), json!([]), "route-reflector-client is for internal neighbors");
+        check(
+            one("other", json!(["50", "60-80"])),
+            json!([]),
+            "listen-range 10.0.0.0/24: local-as number 70",
+        );
+        let twice = json!([{"prefix": "10.0.0.1/24", "group": "x"}, {"prefix": "10.0.0.0/24", "group": "x"}]);
+        check(twice, json!([]), "listen-range 10.0.0.0/24: two statements");
+        // Keys of prefixes: a neighbor and a range inside need one of their own.
+        let inside = json!([{"address": "10.0.0.9", "peer-as": 2}]);
+        check(one("keyed", json!(["2"])), inside, "neighbor 10.0.0.9: expected `password`");
+        let keyed = json!([{"address": "10.0.0.9", "peer-as": 2, "password": "q"}, {"address": "10.0.1.9", "peer-as": 2}]);
+        assert_eq!(settings(one("keyed", json!(["2"])), keyed).check(), Ok(()));
+        let nested = json!([
+            {"prefix": "10.0.0.0/24", "group": "keyed", "peer-as": ["2"]}, {"prefix": "10.0.0.0/28", "group": "x"},
+        ]);
+        check(nested, json!([]), "listen-range 10.0.0.0/28: expected `password`");
     }
 }
