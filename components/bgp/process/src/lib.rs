@@ -6,6 +6,7 @@
 //! hops ([`rib`]), and answers what operators ask ([`service`]). No rule of the protocol is here.
 
 pub mod config;
+mod damping;
 pub mod error;
 mod executor;
 mod explain;

@@ -17,6 +17,7 @@ use sluice_bgp::wire::Capability;
 use sluice_bgp::wire::as_path::{AS_SET, Segments};
 use sluice_bgp::wire::attribute::code;
 use sluice_process::clock;
+use crate::damping::suppressed;
 use sluice_xrl::{CallContext, XrlError, convert};
 use std::net::IpAddr;
 
@@ -220,7 +221,10 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
         med: view.view.med,
         local_pref: Some(view.view.local_pref).filter(|_| !is_sent),
         received: view.received.map(|came| Box::new(received(came))),
-        rejected_by: view.rejected_by.map_or(String::new(), |by| by.to_string()),
+        rejected_by: match view.suppressed_for {
+            Some(left) => suppressed(left),
+            None => view.rejected_by.map_or(String::new(), |by| by.to_string()),
+        },
         validation: view.validity.name().into(),
         ..pb::Path::default()
     };
@@ -464,6 +468,24 @@ impl pb::Bgp for Served {
         _request: pb::GetAggregatesRequest,
     ) -> Result<pb::GetAggregatesReply, XrlError> {
         Ok(pb::GetAggregatesReply { aggregates: self.aggregates()? })
+    }
+
+    async fn get_damped(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetDampedRequest,
+    ) -> Result<pb::GetDampedReply, XrlError> {
+        self.damped(&request).await
+    }
+
+    async fn clear_damping(
+        &self,
+        _ctx: &CallContext,
+        request: pb::ClearDampingRequest,
+    ) -> Result<pb::ClearDampingReply, XrlError> {
+        let prefix = request.net.as_ref().map(AnyPrefix::try_from).transpose()?;
+        self.input(Input::ClearDamping(prefix));
+        Ok(pb::ClearDampingReply {})
     }
 
     async fn get_ranges(

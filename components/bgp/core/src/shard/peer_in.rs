@@ -41,6 +41,8 @@ pub(super) struct PeerIn {
     pub keeps_rejected: bool,
     /// True if new prefixes of the peer are ignored: a bound on prefixes is reached.
     pub is_full: bool,
+    /// True if flaps of the peer's routes are counted (RFC 2439).
+    pub is_damped: bool,
 }
 
 impl PeerIn {
@@ -56,6 +58,7 @@ impl PeerIn {
             import: None,
             keeps_rejected: true,
             is_full: false,
+            is_damped: false,
         }
     }
 

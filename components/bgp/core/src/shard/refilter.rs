@@ -177,10 +177,15 @@ impl<P: FamilyKey> Core<P> {
         if !is_kept && self.sets.accepted(attributes).is_none() {
             return self.remove_path(id, position, Provenance::NONE, out);
         }
+        let attributes = if self.is_damped_path(peer, path, self.entries[id].prefix) {
+            self.sets.imported(received, None)
+        } else {
+            self.sets.retain_path(attributes);
+            attributes
+        };
         if attributes == before {
-            return;
+            return self.release_path(attributes, out);
         }
-        self.sets.retain_path(attributes);
         self.entries.paths_mut(id)[position].attributes = attributes;
         self.note_replaced(id, peer, before, attributes);
         if self.sets.accepted(attributes) != self.sets.accepted(before) {

@@ -13,7 +13,7 @@ use crate::local_as::LocalAs;
 use crate::policy::{DefaultPolicy, Policies};
 use crate::relationship::Relationship;
 use crate::session::{OwnRestart, SessionConfig};
-use crate::shard::{DecisionRules, OwnRouter, SentCommunities};
+use crate::shard::{DampingRules, DecisionRules, OwnRouter, SentCommunities};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -179,6 +179,9 @@ pub struct NeighborConfig {
     /// Several paths of a prefix, in each direction (RFC 7911).
     #[serde(default)]
     pub add_path: AddPath,
+    /// True if flaps of an external neighbor's routes are counted (RFC 2439).
+    #[serde(default)]
+    pub damping: bool,
     /// The treatment of the neighbor when it restarts.
     #[serde(default)]
     pub graceful_restart: GracefulRestart,
@@ -326,6 +329,7 @@ impl NeighborConfig {
             default_originate: None,
             keep_rejected: true,
             add_path: AddPath::NONE,
+            damping: false,
             graceful_restart: GracefulRestart::DEFAULT,
             restart_time: None,
             default_policy: None,
@@ -409,6 +413,7 @@ impl NeighborConfig {
                 Some(_) if other.prefix_filter_send.is_some() => other.prefix_filter_send.clone(),
                 own => own.clone(),
             },
+            damping: other.damping,
             graceful_restart: other.graceful_restart,
             restart_time: other.restart_time,
             default_policy: other.default_policy,
@@ -449,6 +454,9 @@ pub struct Config {
     /// The names of the policies for the aggregates, in order.
     #[serde(default)]
     pub aggregate_policy: Vec<String>,
+    /// The parameters of flap damping.
+    #[serde(default)]
+    pub damping: DampingRules,
 }
 
 /// Whom a change of configuration touches, by address.

@@ -5,6 +5,7 @@
 
 use super::aggregation::Aggregation;
 use super::config::{Config, Identity, NeighborConfig};
+use super::damping::Damping;
 use super::dynamic::RangeView;
 use super::handover::SpeakerState;
 use super::limits::PrefixCount;
@@ -101,6 +102,8 @@ pub enum Input {
     Reset(IpAddr, String),
     /// The operator wants a neighbour asked for all its routes (RFC 2918).
     Refresh(IpAddr),
+    /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
+    ClearDamping(Option<AnyPrefix>),
     /// The router will be silent for a while: every neighbour with a session hears a word.
     Pause,
     /// It is not any more: silence of neighbours counts from now on.
@@ -173,6 +176,7 @@ pub struct Control {
     pub(super) network_policy: Vec<String>,
     pub(super) redistributed: RedistributedRoutes,
     pub(super) aggregation: Aggregation,
+    damping: Damping,
     questions4: Questions<Ipv4Prefix>,
     questions6: Questions<Ipv6Prefix>,
     questions_of_xids: Questions<XidPrefix>,
@@ -204,6 +208,7 @@ impl Control {
             network_policy: Vec::new(),
             redistributed: RedistributedRoutes::default(),
             aggregation: Aggregation::default(),
+            damping: Damping::default(),
             questions4: Questions::default(),
             questions6: Questions::default(),
             questions_of_xids: Questions::default(),
@@ -232,6 +237,7 @@ impl Control {
 
     pub(super) fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
         self.ask_presence(&config, out);
+        self.damping.configure(config.damping, self.spread.tables(), out);
         self.peers.configure(now, (config.neighbors, config.ranges), config.policies, out);
         self.networks = config.networks.into_iter().collect();
         self.networks_while_present = config.networks_while_present.into_iter().collect();
@@ -273,6 +279,7 @@ impl Control {
                 self.backups_at.get_or_insert(now + REST);
             }
             TableEvent::BackupsDue => {}
+            TableEvent::TurnDue(at) => self.damping.note(table, at),
             TableEvent::Held(peer, life) => self.peers.hold(now, table, (peer, life), out),
             TableEvent::AggregatesDue => self.aggregates_due(now),
             TableEvent::Contributors(contributors) => self.take_contributors(table, contributors, out),
@@ -369,6 +376,7 @@ impl Control {
             redistribute: self.redistributed.redistribute.clone(),
             aggregates: self.aggregation.config.clone(),
             aggregate_policy: self.aggregation.policy.clone(),
+            damping: self.damping.rules,
         }
     }
 
@@ -480,6 +488,7 @@ impl Machine for Control {
                     peers.ask_for_refresh(index, out);
                 }
             }
+            Input::ClearDamping(prefix) => Damping::clear(prefix, out),
             Input::Pause => peers.pause(now, out),
             Input::GoOn => peers.go_on(now, out),
         }
@@ -491,7 +500,7 @@ impl Machine for Control {
         let (backups, aggregates) = (self.backups_at, self.aggregation.ask_at);
         let release = self.peers.releases.first().map(|(at, ..)| *at);
         let all = [self.peers.next_deadline(), self.look_at, backups, aggregates, forgiven, restart, release];
-        all.into_iter().flatten().min()
+        all.into_iter().chain([self.damping.next()]).flatten().min()
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
@@ -507,6 +516,7 @@ impl Machine for Control {
         }
         self.ask_for_contributors(now, out);
         self.peers.release(now, out);
+        self.damping.turn(now, out);
     }
 
     fn export(&self) -> SpeakerState {

@@ -128,6 +128,7 @@ statements! {
     export: Vec<String>,
     default_originate: DefaultOriginate,
     keep_rejected: bool,
+    damping: bool,
     default_policy: DefaultPolicy,
 }
 

@@ -19,6 +19,7 @@ mod aggregation;
 mod bindings;
 mod config;
 pub mod control;
+mod damping;
 mod default_originate;
 mod dynamic;
 mod filters;
@@ -107,6 +108,8 @@ pub enum Input {
     Reset(IpAddr, String),
     /// The operator wants a neighbour asked for all its routes (RFC 2918).
     Refresh(IpAddr),
+    /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
+    ClearDamping(Option<AnyPrefix>),
 }
 
 /// What a router's BGP wants done.
@@ -241,6 +244,7 @@ impl Speaker {
         let Some((peer, life)) = reading.map(|r| (r.peer, r.life)) else { return };
         for number in 0..self.tables.len() {
             if !self.batches[number].is_empty() {
+                self.tables[number].set_now(now);
                 self.tables[number].apply(peer, life, &mut self.batches[number], &mut self.table_events);
                 self.pass_on(now, number, out);
             }
@@ -446,6 +450,7 @@ impl Machine for Speaker {
             Input::Redistributed(changes) => Do::Redistributed(changes),
             Input::Reset(address, text) => Do::Reset(address, text),
             Input::Refresh(address) => Do::Refresh(address),
+            Input::ClearDamping(prefix) => Do::ClearDamping(prefix),
         };
         self.control(now, input, out);
         self.offer(out);

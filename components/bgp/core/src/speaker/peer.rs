@@ -280,7 +280,9 @@ impl Peer {
         if (old_import, old_export) == (&import, &export) {
             return None;
         }
-        let needs_refresh = *old_import != import && !old_import.keeps_rejected;
+        let has_same_policy =
+            old_import.policies == import.policies && old_import.keeps_rejected == import.keeps_rejected;
+        let needs_refresh = !has_same_policy && !old_import.keeps_rejected;
         self.policies = Some((import.clone(), export.clone()));
         Some(ChangedPolicies { import, export, needs_refresh })
     }

@@ -7,7 +7,7 @@ use super::listen_range::RangeStatement;
 use super::redistribution::Redistribute;
 use crate::family::{FamilyCode, FamilyCodes, FamilyIndex};
 use crate::policy::{BindError, DefaultPolicy, Policies};
-use crate::shard::DecisionRules;
+use crate::shard::{DampingRules, DecisionRules};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -74,6 +74,9 @@ pub struct Settings {
     /// The names of the policies for the aggregates.
     #[serde(default)]
     aggregate_policy: Vec<String>,
+    /// The parameters of flap damping.
+    #[serde(default)]
+    damping: DampingRules,
     #[serde(default)]
     group: Vec<Group>,
     #[serde(default)]
@@ -164,6 +167,10 @@ pub enum SettingsError {
     MixedAs(IpPrefix, Asn),
     /// A neighbor or a listen range has no password, and is inside a listen range that has one.
     NoPassword(Owner, IpPrefix),
+    /// The reuse threshold of flap damping is not below the suppress threshold.
+    ReuseThreshold(DampingRules),
+    /// Penalties cannot exceed the suppress threshold of flap damping: their ceiling, which is given, is no higher.
+    DampingCeiling(DampingRules, u32),
     /// Two aggregates are of this prefix.
     TwoAggregates(IpPrefix),
     /// A policy is not valid.
@@ -230,6 +237,13 @@ impl Display for SettingsError {
                 f,
                 "{owner}: expected `password` here or in the group, because the kernel asks for the password of the listen range {range}, which has the address too"
             ),
+            SettingsError::ReuseThreshold(DampingRules { reuse, suppress, .. }) => {
+                write!(f, "damping reuse: {reuse} must be less than suppress ({suppress})")
+            }
+            SettingsError::DampingCeiling(DampingRules { suppress, .. }, ceiling) => write!(
+                f,
+                "damping suppress: no penalty exceeds {ceiling}, so that none exceeds {suppress}; the ceiling follows from reuse, half-life and max-suppress-time"
+            ),
             SettingsError::TwoAggregates(prefix) => {
                 write!(f, "aggregate {prefix}: two statements are about this prefix; delete one of the two")
             }
@@ -269,6 +283,13 @@ impl Settings {
         aggregates.sort_unstable();
         if let Some([twice, _]) = aggregates.array_windows().find(|[one, other]| one == other) {
             return Err(SettingsError::TwoAggregates(*twice));
+        }
+        if self.damping.reuse >= self.damping.suppress {
+            return Err(SettingsError::ReuseThreshold(self.damping));
+        }
+        let ceiling = self.damping.ceiling();
+        if ceiling <= self.damping.suppress {
+            return Err(SettingsError::DampingCeiling(self.damping, ceiling));
         }
         self.check_policies()?;
         self.neighbor.iter().try_for_each(|neighbor| {
@@ -366,6 +387,7 @@ impl Settings {
             ("route-reflector-client", neighbor.route_reflector_client, false),
             ("transparent", neighbor.transparent, true),
             ("as-override", neighbor.as_override, true),
+            ("damping", neighbor.damping, true),
             ("local-as", neighbor.local_as.is_some(), true),
             // RFC 9234, section 3.
             ("relationship", neighbor.relationship.is_some(), true),
@@ -433,6 +455,7 @@ impl Settings {
             redistribute: self.redistribute.clone(),
             aggregates: self.aggregate.clone(),
             aggregate_policy: self.aggregate_policy.clone(),
+            damping: self.damping,
         }
     }
 }

@@ -239,6 +239,9 @@ impl TableTask {
                 self.table.order(order, &mut self.out);
             }
             TableMessage::Read(peer, life, mut batches, permit) => {
+                if self.table.damps() {
+                    self.table.set_now(sluice_process::clock::now());
+                }
                 self.table.apply(peer, life, &mut batches, &mut self.out);
                 self.address.spare.lock().unwrap_or_else(PoisonError::into_inner).push(batches);
                 drop(permit);
