@@ -21,7 +21,10 @@ pub(crate) fn suppressed(left: Duration) -> String {
 
 impl BgpProcess {
     /// Returns routes that come and go, and their counts.
-    pub(crate) async fn damped(&self, request: &pb::GetDampedRequest) -> Result<pb::GetDampedReply, XrlError> {
+    pub(crate) async fn damped(
+        &self,
+        request: &pb::GetDampedRequest,
+    ) -> Result<pb::GetDampedReply, XrlError> {
         let mut reply = pb::GetDampedReply::default();
         self.add_damped::<Ipv4Prefix>(request, &mut reply).await?;
         self.add_damped::<Ipv6Prefix>(request, &mut reply).await?;
@@ -37,8 +40,7 @@ impl BgpProcess {
         let limit = if request.limit == 0 { DEFAULT_LIMIT } else { request.limit as usize };
         let (suppressed_only, now) = (request.suppressed_only, clock::now());
         let look = move |table: &mut Table| {
-            table.set_now(now);
-            let (routes, _) = P::shard(table).damped(0, limit, suppressed_only);
+            let (routes, _) = P::shard(table).damped(now, 0, limit, suppressed_only);
             (routes, table.damping_counts(P::INDEX))
         };
         let (mut all, mut counts) = (Vec::new(), Vec::new());

@@ -1,5 +1,6 @@
 //! The interface that BGP serves: the core's views as messages.
 
+use crate::damping::suppressed;
 use crate::idl::bgp::v1 as pb;
 use crate::tables::table::TableMessage;
 use crate::{BgpProcess, Served};
@@ -17,7 +18,6 @@ use sluice_bgp::wire::Capability;
 use sluice_bgp::wire::as_path::{AS_SET, Segments};
 use sluice_bgp::wire::attribute::code;
 use sluice_process::clock;
-use crate::damping::suppressed;
 use sluice_xrl::{CallContext, XrlError, convert};
 use std::net::IpAddr;
 

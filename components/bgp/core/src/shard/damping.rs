@@ -70,7 +70,7 @@ impl<P: FamilyKey> Core<P> {
     /// Returns the time for which a path stays suppressed; `None` if it is not.
     pub(super) fn suppressed_for(&self, peer: PeerIndex, prefix: P) -> Option<Duration> {
         let damping = self.damping.as_ref()?;
-        damping.view(damping.find(prefix, peer)?).suppressed_for
+        damping.view(damping.find(prefix, peer)?, damping.now).suppressed_for
     }
 
     fn is_damped(&self, peer: PeerIndex) -> bool {
@@ -183,10 +183,11 @@ impl<P: FamilyKey> Shard<P> {
         self.core.damping.as_ref().map_or(DampingCounts::default(), |damping| damping.counts)
     }
 
-    /// Returns up to `limit` histories from place `from` on, and the place where the next page begins; `None` at the end. With
+    /// Returns up to `limit` histories from place `from` on as they are at `now`, and the place where the next page begins; `None` at the end. With
     /// `suppressed_only`, those of suppressed routes.
     pub fn damped(
         &self,
+        now: Instant,
         from: u32,
         limit: usize,
         suppressed_only: bool,
@@ -198,7 +199,7 @@ impl<P: FamilyKey> Shard<P> {
                 return (all, Some(id));
             }
             if damping.is_used(id) && (damping.histories[id].is_suppressed || !suppressed_only) {
-                all.push(damping.view(id));
+                all.push(damping.view(id, tenths(now)));
             }
         }
         (all, None)

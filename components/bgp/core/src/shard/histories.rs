@@ -381,9 +381,10 @@ impl<P: FamilyKey> Histories<P> {
         self.is_used(id).then_some(HistoryState { prefix, peer, penalty, updated, flaps, is_suppressed })
     }
 
-    pub fn view(&self, id: u32) -> DampedView<P> {
+    /// Returns the view of a history at a time in tenths of a second.
+    pub fn view(&self, id: u32, now: u32) -> DampedView<P> {
         let history = &self.histories[id];
-        let passed = self.now.saturating_sub(history.updated);
+        let passed = now.saturating_sub(history.updated);
         let penalty = decayed(history.penalty, passed, self.figures.half_life);
         let left = || time_to(penalty, self.figures.reuse, self.figures.half_life);
         DampedView {
