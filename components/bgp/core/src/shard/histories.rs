@@ -414,3 +414,130 @@ fn hash<P: FamilyKey>(seed: HashSeed, prefix: P, peer: PeerIndex) -> u64 {
 fn hash_of<P: FamilyKey>(seed: HashSeed, history: &History<P>) -> u64 {
     hash(seed, history.prefix, history.peer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+    use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+
+    fn prefix(number: u32) -> Ipv4Prefix {
+        Ipv4Prefix::new(core::net::Ipv4Addr::from(0x0a00_0000 + (number << 8)).into(), 24).expect("a prefix")
+    }
+
+    fn histories(rules: DampingRules) -> Histories<Ipv4Prefix> {
+        Histories::new(&rules, 1, HashSeed(7))
+    }
+
+    /// Does what is due. Returns the prefixes of routes that are used again.
+    fn turns(histories: &mut Histories<Ipv4Prefix>, is_damped: bool) -> Vec<Ipv4Prefix> {
+        let mut used = Vec::new();
+        while let Some(id) = histories.first_due() {
+            if let Outcome::Reusable(prefix, _) = histories.turn(id, is_damped) {
+                used.push(prefix);
+            }
+        }
+        used
+    }
+
+    /// Checks that lists, index and counts say the same.
+    fn check(histories: &Histories<Ipv4Prefix>) {
+        let mut listed = BTreeSet::new();
+        for (due, first) in &histories.lists {
+            let (mut id, mut before) = (*first, NONE);
+            while id != NONE {
+                let history = &histories.histories[id];
+                assert_eq!((history.due, history.before), (*due, before));
+                assert!(listed.insert(id) && histories.find(history.prefix, history.peer) == Some(id));
+                (before, id) = (id, history.after);
+            }
+        }
+        let suppressed = listed.iter().filter(|id| histories.histories[**id].is_suppressed).count();
+        assert_eq!(listed.len(), histories.index.len());
+        assert_eq!(
+            (listed.len(), suppressed),
+            (histories.counts.histories as usize, histories.counts.suppressed as usize)
+        );
+        assert!(listed.len() <= histories.figures.most);
+    }
+
+    #[test]
+    fn a_history_is_small() {
+        assert_eq!(size_of::<History<Ipv4Prefix>>(), 36);
+        assert!(size_of::<History<Ipv6Prefix>>() <= 52);
+    }
+
+    #[test]
+    fn ceilings_are_those_of_the_longest_time() {
+        assert_eq!(DampingRules::DEFAULT.ceiling(), 12_000);
+        assert_eq!(
+            DampingRules { half_life: 1, max_suppress_time: 255, ..DampingRules::DEFAULT }.ceiling(),
+            HIGHEST
+        );
+        assert_eq!(DampingRules { half_life: 30, ..DampingRules::DEFAULT }.ceiling(), 3000);
+    }
+
+    #[test]
+    fn the_time_wraps_nothing() {
+        let mut histories = histories(DampingRules::DEFAULT);
+        histories.now = u32::MAX - 5;
+        (0..9).for_each(|_| histories.flap(prefix(1), PeerIndex(20), WITHDRAWAL));
+        check(&histories);
+        assert!(histories.is_suppressed(prefix(1), PeerIndex(20)));
+        assert_eq!(turns(&mut histories, false), [prefix(1)]);
+        check(&histories);
+    }
+
+    proptest! {
+        #[test]
+        fn lists_and_index_agree(
+            steps in prop::collection::vec((0_u32..12, 0_u16..2, prop_oneof![Just(0_u32), 1_u32..20_000], 0_u8..20), 0..150),
+            most in 1_u32..20,
+        ) {
+            let mut histories = histories(DampingRules { histories: most, suppress: 1500, ..DampingRules::DEFAULT });
+            for (number, peer, wait, what) in steps {
+                histories.now += wait;
+                let peer = PeerIndex(20 + peer);
+                match what {
+                    0 => histories.hurry(|_, of, penalty| { *penalty = 0; of == peer }),
+                    1 => drop(turns(&mut histories, false)),
+                    2 => {
+                        if let Some(id) = histories.find(prefix(number), peer) {
+                            let state = histories.export(id).expect("it is used");
+                            histories.remove(id);
+                            histories.restore(&state);
+                        }
+                    }
+                    3..8 => drop(turns(&mut histories, true)),
+                    _ => histories.flap(prefix(number), peer, WITHDRAWAL),
+                }
+                check(&histories);
+            }
+            histories.now += 60 * 600 * 3;
+            turns(&mut histories, true);
+            check(&histories);
+            prop_assert_eq!(histories.counts.histories, 0);
+            prop_assert!(histories.lists.is_empty());
+        }
+    }
+
+    /// A million flapping routes: `SLUICE_LONG` asks for that.
+    #[test]
+    fn a_million_routes_flap() {
+        let many: u32 = if std::env::var_os("SLUICE_LONG").is_some() { 1_000_000 } else { 2000 };
+        let mut histories = histories(DampingRules { histories: many, ..DampingRules::DEFAULT });
+        for round in 0..8 {
+            histories.now = round * 50;
+            (0..many).for_each(|number| histories.flap(prefix(number), PeerIndex(20), WITHDRAWAL));
+        }
+        histories.flap(prefix(many), PeerIndex(20), WITHDRAWAL);
+        let counts = histories.counts;
+        assert_eq!((counts.histories, counts.suppressed, counts.untracked), (many.into(), many.into(), 1));
+        assert!(turns(&mut histories, true).is_empty());
+        histories.now += 60 * 600;
+        assert_eq!(turns(&mut histories, true).len(), many as usize);
+        assert_eq!(histories.counts.suppressed, 0);
+    }
+}
