@@ -1,4 +1,4 @@
-//! Hand-over between real neighbors: BIRD and FRR, without graceful restart, notice nothing of a restarting component,
+//! Hand-over between real neighbors: BIRD, and FRR from a listen range, without graceful restart, notice nothing of a restarting component,
 //! the kernel's routes do not change and no packet is lost; and whenever a new process fails, the old process goes on.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
@@ -60,7 +60,7 @@ const IPV6: Addresses = Addresses {
 
 impl Addresses {
     fn sluice_config(&self) -> String {
-        let (bird, frr, network) = (self.bird[1], self.frr[1], self.networks[0]);
+        let (bird, frr, network) = (self.bird[1], self.frr_subnet, self.networks[0]);
         format!(
             "protocols {{
     bgp {{
@@ -69,7 +69,8 @@ impl Addresses {
         default-policy accept;
         network {network};
         neighbor {bird} {{ peer-as 64501; connect-retry-time 1; }}
-        neighbor {frr} {{ peer-as 64502; connect-retry-time 1; }}
+        group dynamic;
+        listen-range {frr} {{ group dynamic; peer-as 64502; }}
     }}
     static {{ route {network} {{ discard; }} }}
 }}"

@@ -211,6 +211,7 @@ allow-as-in 0;  # default
 enforce-first-as true;  # default
 import [ b a ];  # group customers
 keep-rejected true;  # default
+damping false;  # default
 add-path {
     receive false;  # default
 }

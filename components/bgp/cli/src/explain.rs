@@ -110,6 +110,10 @@ impl Answers {
             present: present.collect(),
             octets: canonical.to_vec(),
             next_hop: path.next_hop.parse().ok(),
+            // A dynamic neighbor is in no configuration.
+            neighbor: Some(address),
+            neighbor_as: Some(known.peer_as),
+            group: Some(known.group.clone()).filter(|group| !group.is_empty()),
             origins: self.bgp.validated.then(|| VrpTable::new(self.covering())),
             ..Subject::new(self.prefix)
         };
@@ -133,6 +137,12 @@ impl Answers {
         }
     }
 
+    /// Describes a neighbor of a listen range; empty for neighbors that are configured themselves, and for this router.
+    fn kind(&self, neighbor: &str) -> String {
+        let range = self.neighbors.get(neighbor).map(|known| &*known.range).filter(|range| !range.is_empty());
+        range.map_or_else(String::new, |range| format!(" (dynamic, of the listen range {range})"))
+    }
+
     /// Returns the steps of import policies on the received attributes of a path.
     fn import_steps(&self, path: &pb::Path) -> Vec<(String, Explanation)> {
         let came = path.received.as_deref().unwrap_or(path);
@@ -148,7 +158,8 @@ impl Answers {
     fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.prefix, self.cause());
         for path in &self.bgp.paths {
-            text.push_str(&format!("from {}: {}\n", sender(path), standing(path)));
+            let kind = self.kind(&path.neighbor);
+            text.push_str(&format!("from {}{kind}: {}\n", sender(path), standing(path)));
             let came = path.received.as_deref().unwrap_or(path);
             text.push_str(&format!("  as it came: next hop {}\n", came.next_hop));
             attributes(came, "    ", &mut text);
@@ -191,7 +202,8 @@ impl Answers {
         for export in &self.bgp.exports {
             let verdict =
                 if export.cause.is_empty() { "sent".into() } else { format!("not sent: {}", export.cause) };
-            text.push_str(&format!("to {}: {verdict}\n", export.neighbor));
+            let kind = self.kind(&export.neighbor);
+            text.push_str(&format!("to {}{kind}: {verdict}\n", export.neighbor));
             self.put_steps(&self.export_steps(export), &export.neighbor, &mut text);
             for path in export.path.iter().chain(&export.others) {
                 let path_id = path.path_id.map_or_else(String::new, |id| format!(" as path {id}"));

@@ -123,7 +123,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
         "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
         "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
         "attribute_discards": n.attribute_discards, "loops": n.loops, "leaks": n.leaks,
-        "too_large": n.too_large, "without_policy": n.without_policy, "without_refresh": n.without_refresh, "group": n.group, "import": n.import,
+        "too_large": n.too_large, "without_policy": n.without_policy, "without_refresh": n.without_refresh, "range": n.range, "group": n.group, "import": n.import,
         "export": n.export,
     })
 }
@@ -141,9 +141,17 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
     }
     for n in &neighbors {
         let kind = if n.internal { "internal" } else { "external" };
-        let first = format!("neighbor {} AS {} ({kind}) {}", n.address, n.peer_as, n.description);
+        // A dynamic neighbor has no AS before its OPEN.
+        let peer_as = if n.peer_as == 0 { "unknown".into() } else { n.peer_as.to_string() };
+        let first = format!("neighbor {} AS {peer_as} ({kind}) {}", n.address, n.description);
         out.line(first.trim_end());
         out.line(&format!("  {}", standing(n)));
+        if !n.range.is_empty() {
+            out.line(&format!(
+                "  dynamic, of the listen range {}, with the statements of group {}",
+                n.range, n.group
+            ));
+        }
         if !n.reason.is_empty() {
             out.line(&format!("  not up: {}", n.reason));
         }

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::Asn;
+use sluice_base::{Asn, IpPrefix};
 
 /// The reason why a connection or a session ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub enum DownReason {
     WrongPeerAs {
         /// The AS in its OPEN.
         says: Asn,
-        /// The AS in this router's configuration.
+        /// The AS in this router's configuration; 0 for a dynamic neighbor whose listen range allows several.
         configured: Asn,
     },
 }
@@ -95,6 +95,9 @@ impl fmt::Display for DownReason {
             DownReason::Received(n) => write!(f, "received NOTIFICATION: {n}"),
             DownReason::ConnectionLost => f.write_str("connection lost"),
             DownReason::ConnectionFailed(error) => error.fmt(f),
+            DownReason::WrongPeerAs { says, configured: Asn(0) } => {
+                write!(f, "neighbor says AS {says}, which its listen range does not allow")
+            }
             DownReason::WrongPeerAs { says, configured } => {
                 write!(f, "neighbor says AS {says}, configured {configured}")
             }
@@ -180,6 +183,17 @@ pub enum PeerEvent {
     BadFilter(FamilyIndex),
     /// The neighbor did not announce its routes of these families again in time after it had begun to; the others are removed (RFC 7313).
     RefreshTookTooLong(Families),
+    /// The address connected from a listen range and is a neighbor's from now on.
+    Joined(IpPrefix),
+    /// The neighbor of a listen range is removed: it has had no connection, or no session, for too long.
+    Left(IpPrefix),
+    /// A listen range refuses the address, which connected from the range.
+    Refused {
+        /// The range.
+        range: IpPrefix,
+        /// The reason.
+        refusal: RangeRefusal,
+    },
     /// The neighbor is refused: there are too many.
     TooManyNeighbors,
     /// A route is not announced to it, for the first time in this session: its attributes do not fit in a message.
@@ -195,6 +209,29 @@ pub enum PeerEvent {
         /// Nothing is announced.
         export: bool,
     },
+}
+
+/// The reason why a listen range refuses a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum RangeRefusal {
+    /// The range has this number of neighbors, or the router has as many as it may.
+    Limit(u32),
+    /// Neighbors come faster than the range admits them.
+    Rate,
+    /// The range does not allow the AS of the OPEN.
+    PeerAs(Asn),
+}
+
+impl fmt::Display for RangeRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RangeRefusal::Limit(neighbors) => {
+                write!(f, "the range has {neighbors} neighbors, and may have no more (`limit`)")
+            }
+            RangeRefusal::Rate => f.write_str("neighbors come faster than the range admits them"),
+            RangeRefusal::PeerAs(asn) => write!(f, "the range does not allow AS {asn} (`peer-as`)"),
+        }
+    }
 }
 
 /// The reason why a ROUTE-REFRESH message has no effect (RFC 7313, sections 4 and 5).
@@ -293,6 +330,9 @@ impl Event {
             PeerEvent::RefreshIgnored(..) => "bgp.refresh.ignored",
             PeerEvent::RefreshTookTooLong(_) => "bgp.refresh.too-long",
             PeerEvent::BadFilter(_) => "bgp.filter.bad",
+            PeerEvent::Joined(_) => "bgp.range.joined",
+            PeerEvent::Left(_) => "bgp.range.left",
+            PeerEvent::Refused { .. } => "bgp.range.refused",
             PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
             PeerEvent::TooLarge => "bgp.route.too-large",
             PeerEvent::MaximumPrefixes(..) => "bgp.neighbor.maximum-prefixes",
@@ -337,6 +377,14 @@ impl fmt::Display for Event {
             }
             PeerEvent::RefreshTookTooLong(families) => {
                 write!(f, "{} routes are removed: a route refresh did not end in time", Names(*families))
+            }
+            PeerEvent::Joined(range) => write!(f, "connected from the listen range {range}"),
+            PeerEvent::Left(range) => write!(f, "removed from the listen range {range}"),
+            PeerEvent::Refused { range, refusal } => {
+                write!(
+                    f,
+                    "refused by the listen range {range}: {refusal}; `show bgp ranges` counts the others"
+                )
             }
             PeerEvent::TooManyNeighbors => f.write_str("too many neighbors"),
             PeerEvent::TooLarge => f.write_str(

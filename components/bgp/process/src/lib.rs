@@ -7,6 +7,7 @@
 
 mod bmp;
 pub mod config;
+mod damping;
 mod dump;
 pub mod error;
 mod executor;
@@ -16,6 +17,7 @@ mod handover;
 mod hits;
 mod notices;
 mod presence;
+mod ranges;
 mod redistribution;
 mod rib;
 mod service;
@@ -460,7 +462,7 @@ impl BgpProcess {
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 12;
+    const STATE: u32 = 13;
 
     type Settings = Settings;
 

@@ -18,7 +18,7 @@ impl BgpProcess {
             PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),
             PeerEvent::Restarts(_) => info!(event = event.id(), neighbor = %event.peer, "{event}"),
-            PeerEvent::EndOfRib(_) | PeerEvent::Session(_) => {
+            PeerEvent::EndOfRib(_) | PeerEvent::Session(_) | PeerEvent::Joined(_) | PeerEvent::Left(_) => {
                 debug!(event = event.id(), neighbor = %event.peer, "{event}")
             }
             PeerEvent::Malformed { update, .. } => {
@@ -27,6 +27,9 @@ impl BgpProcess {
             }
             PeerEvent::MoreMalformed { .. } => {
                 warn!(event = event.id(), neighbor = %event.peer, "{event}");
+            }
+            PeerEvent::Refused { range, .. } => {
+                warn!(event = event.id(), neighbor = %event.peer, %range, "{event}");
             }
             PeerEvent::NoNextHop(_) => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::RefreshIgnored(..) => info!(event = event.id(), neighbor = %event.peer, "{event}"),

@@ -1,5 +1,6 @@
 //! The interface that BGP serves: the core's views as messages.
 
+use crate::damping::suppressed;
 use crate::idl::bgp::v1 as pb;
 use crate::tables::table::TableMessage;
 use crate::{BgpProcess, Served, bmp};
@@ -177,6 +178,7 @@ fn neighbor(view: NeighborView, codes: &FamilyCodes, closed: Option<String>, now
         without_policy: WithoutPolicy { import: view.without_policy.0, export: view.without_policy.1 }
             .to_string(),
         without_refresh: view.without_refresh.map_or_else(String::new, |without| without.to_string()),
+        range: view.config.range.map_or_else(String::new, |range| range.to_string()),
         group: view.config.group.unwrap_or_default(),
         import: view.config.import,
         export: view.config.export,
@@ -220,7 +222,10 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
         med: view.view.med,
         local_pref: Some(view.view.local_pref).filter(|_| !is_sent),
         received: view.received.map(|came| Box::new(received(came))),
-        rejected_by: view.rejected_by.map_or(String::new(), |by| by.to_string()),
+        rejected_by: match view.suppressed_for {
+            Some(left) => suppressed(left),
+            None => view.rejected_by.map_or(String::new(), |by| by.to_string()),
+        },
         validation: view.validity.name().into(),
         ..pb::Path::default()
     };
@@ -481,6 +486,32 @@ impl pb::Bgp for Served {
         _request: pb::GetAggregatesRequest,
     ) -> Result<pb::GetAggregatesReply, XrlError> {
         Ok(pb::GetAggregatesReply { aggregates: self.aggregates()? })
+    }
+
+    async fn get_damped(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetDampedRequest,
+    ) -> Result<pb::GetDampedReply, XrlError> {
+        self.damped(&request).await
+    }
+
+    async fn clear_damping(
+        &self,
+        _ctx: &CallContext,
+        request: pb::ClearDampingRequest,
+    ) -> Result<pb::ClearDampingReply, XrlError> {
+        let prefix = request.net.as_ref().map(AnyPrefix::try_from).transpose()?;
+        self.input(Input::ClearDamping(prefix));
+        Ok(pb::ClearDampingReply {})
+    }
+
+    async fn get_ranges(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetRangesRequest,
+    ) -> Result<pb::GetRangesReply, XrlError> {
+        Ok(pb::GetRangesReply { ranges: self.ranges()? })
     }
 
     async fn get_policy_hits(

@@ -68,8 +68,19 @@ struct TcpMd5Sig {
     key: [u8; libc::TCP_MD5SIG_MAXKEYLEN],
 }
 
-/// Sets the TCP MD5 key (RFC 2385) for segments of `peer`; an empty key removes it.
-pub(crate) fn set_tcp_md5(fd: BorrowedFd<'_>, peer: IpAddr, key: &[u8]) -> io::Result<()> {
+/// The kernel's option for keys of prefixes, `TCP_MD5SIG_EXT` (linux/tcp.h, since Linux 4.13), which libc does not have.
+const TCP_MD5SIG_EXT: libc::c_int = 32;
+/// The kernel's `TCP_MD5SIG_FLAG_PREFIX`: `prefix_length` counts.
+const TCP_MD5SIG_FLAG_PREFIX: u8 = 1;
+
+/// Sets the TCP MD5 key (RFC 2385) for segments of `peer`, or of all addresses with the first `prefix_length` bits of `peer`; an empty key
+/// removes it.
+pub(crate) fn set_tcp_md5(
+    fd: BorrowedFd<'_>,
+    peer: IpAddr,
+    prefix_length: Option<u8>,
+    key: &[u8],
+) -> io::Result<()> {
     if key.len() > libc::TCP_MD5SIG_MAXKEYLEN {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the key is longer than 80 octets"));
     }
@@ -86,5 +97,7 @@ pub(crate) fn set_tcp_md5(fd: BorrowedFd<'_>, peer: IpAddr, key: &[u8]) -> io::R
     }
     md5.key_length = key.len() as u16;
     md5.key[..key.len()].copy_from_slice(key);
-    set(fd, libc::IPPROTO_TCP, libc::TCP_MD5SIG, &md5)
+    let Some(length) = prefix_length else { return set(fd, libc::IPPROTO_TCP, libc::TCP_MD5SIG, &md5) };
+    (md5.flags, md5.prefix_length) = (TCP_MD5SIG_FLAG_PREFIX, length);
+    set(fd, libc::IPPROTO_TCP, TCP_MD5SIG_EXT, &md5)
 }

@@ -105,7 +105,12 @@ fn a_component_gets_what_its_rights_say() {
         let taken = client.open_tcp_listener(listen(port)).await;
         assert!(taken.unwrap_err().to_string().contains("in use"));
         let remote = Some(IpAddr::from([127, 0, 0, 2]).into());
-        let key = pb::SetTcpMd5Request { socket: reply.socket, remote, password: "secret".into() };
+        let key = pb::SetTcpMd5Request {
+            socket: reply.socket,
+            remote,
+            password: "secret".into(),
+            prefix_length: None,
+        };
         client.set_tcp_md5(key).await.unwrap();
         assert!(
             client.set_tcp_md5(pb::SetTcpMd5Request { socket: 999, ..Default::default() }).await.is_err()
@@ -193,7 +198,12 @@ fn listeners_survive_the_fea() {
         let client = SocketsClient::new(&world.caller, "fea");
         let key = |socket: u64| {
             let remote = Some(IpAddr::from([127, 0, 0, 2]).into());
-            client.set_tcp_md5(pb::SetTcpMd5Request { socket, remote, password: "secret".into() })
+            client.set_tcp_md5(pb::SetTcpMd5Request {
+                socket,
+                remote,
+                password: "secret".into(),
+                prefix_length: None,
+            })
         };
         // A call before the FEA has its configuration waits for that.
         let early = client.adopt_listener(pb::AdoptListenerRequest {});

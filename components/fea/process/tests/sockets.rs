@@ -86,7 +86,7 @@ fn tcp_with_keys_and_hops() {
         wanted.min_ttl = Some(255);
         wanted.ttl = Some(255);
         let listening = inside(&lab, "b", || wanted.open().unwrap());
-        set_tcp_md5(&listening, here.parse().unwrap(), "secret").unwrap();
+        set_tcp_md5(&listening, here.parse().unwrap(), None, "secret").unwrap();
         let listening = TcpListener::from(listening);
         let attempt = |ttl: u8, key: Option<&str>| {
             let mut request = connector(Some(here), &remote, key);
@@ -106,9 +106,23 @@ fn tcp_with_keys_and_hops() {
         server.read_exact(&mut octets).unwrap();
         assert_eq!(&octets, b"hello");
         // Without the key the neighbour may come unsigned; removing it twice is no error.
-        set_tcp_md5(&listening, here.parse().unwrap(), "").unwrap();
-        set_tcp_md5(&listening, here.parse().unwrap(), "").unwrap();
+        set_tcp_md5(&listening, here.parse().unwrap(), None, "").unwrap();
+        set_tcp_md5(&listening, here.parse().unwrap(), None, "").unwrap();
         attempt(255, None).unwrap();
+        // A key of a prefix holds for its addresses, but where a longer prefix has another one.
+        let prefix = |length: u8, key: &str| {
+            set_tcp_md5(&listening, here.parse().unwrap(), Some(length), key).unwrap();
+        };
+        prefix(8, "of the prefix");
+        assert!(attempt(255, None).is_err() && attempt(255, Some("secret")).is_err());
+        attempt(255, Some("of the prefix")).unwrap();
+        prefix(12, "longer");
+        assert!(attempt(255, Some("of the prefix")).is_err());
+        attempt(255, Some("longer")).unwrap();
+        prefix(12, "");
+        prefix(12, "");
+        attempt(255, Some("of the prefix")).unwrap();
+        assert!(set_tcp_md5(&listening, here.parse().unwrap(), Some(129), "x").is_err());
     }
 }
 

@@ -164,6 +164,11 @@ impl Session {
         self.primary.negotiated.as_ref().filter(|_| self.state() == State::Established)
     }
 
+    /// Returns true if an OPEN of the peer was accepted on a connection that still exists.
+    pub fn has_negotiated(&self) -> bool {
+        self.primary.negotiated.is_some() || self.second.as_ref().is_some_and(|fsm| fsm.negotiated.is_some())
+    }
+
     /// The OPEN that the peer sent on the primary connection.
     pub fn peer_open(&self) -> Option<&Open> {
         self.primary.peer_open.as_ref()

@@ -1,5 +1,6 @@
 //! A shard's paths on their way to another process, which makes the same decisions of them and tells nobody again.
 
+use super::histories::HistoryState;
 use super::resolver::Resolution;
 use super::rib::RibBranch;
 use super::{PeerIndex, Shard};
@@ -25,6 +26,8 @@ pub struct ShardPart<P> {
     pub paths: Vec<PeerPaths<P>>,
     /// The next hops and their resolutions; in the first part only.
     pub hops: Vec<(NextHop, Resolution)>,
+    /// The histories of damped routes. All of a shard come before the paths.
+    pub histories: Vec<HistoryState<P>>,
 }
 
 /// Paths of one peer, at one place among the paths that the peer has of a prefix.
@@ -75,7 +78,8 @@ impl<P: FamilyKey + Hash> Shard<P> {
     pub fn export_part(&self, from: u32, limit: u32) -> (ShardPart<P>, Option<u32>) {
         let core = &self.core;
         let to = core.entries.end().min(from.saturating_add(limit));
-        let mut part = ShardPart { sets: Vec::new(), paths: Vec::new(), hops: Vec::new() };
+        let mut part =
+            ShardPart { sets: Vec::new(), paths: Vec::new(), hops: Vec::new(), histories: Vec::new() };
         if from == 0 {
             let known = core.resolver.view().filter(|(hop, ..)| !hop.is_unspecified());
             part.hops = known.map(|(hop, resolution, _)| (*hop, resolution)).collect();

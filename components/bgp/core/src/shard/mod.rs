@@ -25,6 +25,8 @@
 mod aggregates;
 mod backup;
 mod branch;
+mod damping;
+mod decay;
 mod decision;
 mod dropped;
 mod entry;
@@ -34,6 +36,7 @@ mod export_view;
 mod exporter;
 mod groups;
 mod handover;
+mod histories;
 mod hits;
 mod import;
 mod lanes;
@@ -42,6 +45,7 @@ mod monitor;
 mod monitored;
 mod multipath;
 mod own;
+mod own_router;
 mod pack;
 mod pages;
 mod paths;
@@ -67,11 +71,13 @@ pub use export_view::{DefaultRoute, ExportView, OtherAs, Reflection, SentCommuni
 pub use groups::Filled;
 pub(crate) use handover::Restored;
 pub use handover::{Fingerprint, PeerPaths, ShardPart};
+pub use histories::{ATTRIBUTE_CHANGE, DampedView, DampingCounts, DampingRules, HistoryState, WITHDRAWAL};
 pub use hits::{PolicyHits, PolicyUse, UseHits};
 pub use monitor::{MonitorId, MonitoredRib, MonitoredRibs};
 pub use monitored::{MonitorChunk, MonitoredUpdate};
 pub use multipath::{LeftOut, Multipath, MultipathRules};
 pub use own::OwnRoute;
+pub use own_router::OwnRouter;
 pub use pack::{NextHopsFor, Sent};
 pub use peer_in::{PeerInfo, Retention};
 pub use refilter::RefilterProgress;
@@ -96,6 +102,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use dropped::Dropped;
 use entry::{Entries, Path, PathNumber};
 use groups::Groups;
+use histories::Histories;
 use import::Imports;
 use lanes::Lanes;
 use monitor::Monitor;
@@ -107,36 +114,12 @@ use revalidate::Revalidation;
 use rib::RibBranch;
 use sets::{PathSet, SetId, Sets};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Asn, Provenance, RouteBatch, RouterId};
+use sluice_base::{Asn, Provenance, RouteBatch};
 use sluice_machine::{Budget, Outbox, Progress};
 use sluice_validation::VrpTable;
 
 /// The number of changes that are looked up ahead: the touched memory stays in the first-level cache.
 const AHEAD: usize = 32;
-
-/// The properties of the router that its tables need.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OwnRouter {
-    /// The AS.
-    pub local_as: Asn,
-    /// The BGP Identifier.
-    pub router_id: RouterId,
-    /// The rules of the decision.
-    pub decision: DecisionRules,
-}
-
-impl OwnRouter {
-    /// A router with the usual decision.
-    pub const fn new(local_as: Asn, router_id: RouterId) -> Self {
-        let decision = DecisionRules {
-            always_compare_med: false,
-            missing_med_worst: false,
-            prefer_oldest: false,
-            multipath: MultipathRules::OFF,
-        };
-        OwnRouter { local_as, router_id, decision }
-    }
-}
 
 /// The best path of a prefix: import policy accepted the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -172,6 +155,10 @@ pub(crate) struct Core<P: FamilyKey> {
     /// Entries with several paths whose used paths may have changed and that the RIB branch has yet to look at.
     changed_groups: BTreeSet<u32>,
     dropped: Dropped<P>,
+    /// The histories of damped routes; `None` while no peer is damped.
+    damping: Option<Box<Histories<P>>>,
+    /// The parameters of flap damping, and the number of tables.
+    damping_rules: (DampingRules, usize),
     /// True if members of an update group are sent several paths of a prefix.
     notes_paths: bool,
     /// Changed paths that no group has noted yet, by entry.
@@ -231,6 +218,8 @@ impl<P: FamilyKey> Shard<P> {
             backups: Backups::default(),
             changed_groups: BTreeSet::new(),
             dropped: Dropped::default(),
+            damping: None,
+            damping_rules: (DampingRules::DEFAULT, 1),
             notes_paths: false,
             changed_paths: Vec::new(),
             origins: None,
@@ -280,6 +269,7 @@ impl<P: FamilyKey> Shard<P> {
         let core = &mut self.core;
         let Some(known) = core.peers.get(usize::from(peer.0)) else { return };
         let (policy, is_full, keeps_rejected) = (known.import.clone(), known.is_full, known.keeps_rejected);
+        let is_damped = known.is_damped;
         self.interned.clear();
         self.interned.resize(batch.sets().len(), None);
         let mut events = batch.events().iter().copied();
@@ -294,6 +284,9 @@ impl<P: FamilyKey> Shard<P> {
             }
             let path_id = batch.path_id(position);
             if change.is_withdrawal() {
+                if is_damped && path_id.is_none() {
+                    core.damp_withdrawal(peer, change.prefix);
+                }
                 core.withdraw(peer, path_id, change.prefix, provenance, out);
                 core.note_withdrawal(peer, change);
                 continue;
@@ -316,6 +309,10 @@ impl<P: FamilyKey> Shard<P> {
                 core.dropped.forget(change.prefix, peer);
                 continue;
             }
+            let is_suppressed =
+                is_damped && path_id.is_none() && core.damp_announcement(peer, change.prefix, set);
+            let suppressed = is_suppressed.then(|| core.sets.imported(set, None));
+            let attributes = suppressed.unwrap_or(attributes);
             match (path_id, restored) {
                 (_, Some(restored)) => {
                     core.restore_path((peer, restored), path_id, change.prefix, attributes, out)
@@ -326,6 +323,9 @@ impl<P: FamilyKey> Shard<P> {
                 (Some(id), None) => {
                     core.announce_path((peer, id), change.prefix, attributes, provenance, out)
                 }
+            }
+            if let Some(pair) = suppressed {
+                core.release_path(pair, out);
             }
         }
         core.end_imports(&mut self.imports, out);
@@ -369,6 +369,7 @@ impl<P: FamilyKey> Shard<P> {
         self.deletion.is_on
             || self.refilter.is_on()
             || self.revalidation.is_on()
+            || self.has_turns()
             || self.core.resolver.has_work()
             || self.groups.is_reexporting()
             || self.core.aggregates.has_work(self.core.queue.end())
@@ -407,6 +408,11 @@ impl<P: FamilyKey> Shard<P> {
         }
         if self.revalidation.is_on() {
             self.revalidate_slice(limit, out);
+            self.compact();
+            return Progress::More;
+        }
+        if self.has_turns() {
+            self.turn_slice(limit, out);
             self.compact();
             return Progress::More;
         }

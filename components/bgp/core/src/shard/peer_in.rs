@@ -57,6 +57,8 @@ pub(super) struct PeerIn {
     pub keeps_rejected: bool,
     /// True if new prefixes of the peer are ignored: a bound on prefixes is reached.
     pub is_full: bool,
+    /// True if flaps of the peer's routes are counted (RFC 2439).
+    pub is_damped: bool,
 }
 
 impl PeerIn {
@@ -73,6 +75,7 @@ impl PeerIn {
             import: None,
             keeps_rejected: true,
             is_full: false,
+            is_damped: false,
         }
     }
 
@@ -117,6 +120,9 @@ impl<P: FamilyKey> Shard<P> {
         // Next hops that are no IP addresses are on no subnet.
         info.direct &= <P::Hop as Prefix>::ID.ip().is_some();
         let index = usize::from(peer.0);
+        if self.core.peers.get(index).is_some_and(|known| known.info.address != info.address) {
+            self.forget_histories(peer);
+        }
         while self.core.peers.len() <= index {
             self.core.peers.push(PeerIn::new(info));
         }

@@ -189,8 +189,14 @@ impl<P: FamilyKey> Core<P> {
         if is_removed {
             return self.remove_path(id, position, Provenance::NONE, out);
         }
+        let attributes = if self.is_damped_path(peer, path, self.entries[id].prefix) {
+            self.sets.imported(received, None)
+        } else {
+            self.sets.retain_path(attributes);
+            attributes
+        };
         if attributes == before {
-            return;
+            return self.release_path(attributes, out);
         }
         self.entries.paths_mut(id)[position].attributes = attributes;
         self.note_replaced(id, peer, before, attributes);

@@ -14,6 +14,7 @@ use crate::wire::attribute::code;
 use crate::wire::multiprotocol::NextHop;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use sluice_base::Duration;
 use sluice_validation::Validity;
 
 /// A path of a prefix.
@@ -32,6 +33,8 @@ pub struct PathView {
     pub multipath: Option<Multipath>,
     /// The term that rejects the path on import; empty names if no term decides on it. `None` for an accepted path.
     pub rejected_by: Option<DecidedBy>,
+    /// The time for which flap damping (RFC 2439) suppresses the path; `None` for other paths.
+    pub suppressed_for: Option<Duration>,
     /// The next hop.
     pub next_hop: NextHop,
     /// The resolution of the next hop.
@@ -255,12 +258,15 @@ impl<P: FamilyKey> Shard<P> {
                 let (came, accepted) = (sets.received(path.attributes), sets.accepted(path.attributes));
                 let used = accepted.unwrap_or(came);
                 let ReceivedView { next_hop, view, attributes } = self.set_view(used);
+                let prefix = self.core.entries[id].prefix;
+                let is_suppressed = self.core.is_damped_path(index, path.number, prefix);
                 let view = PathView {
                     peer: index,
                     path_id: self.core.lanes.id(id, path.number),
                     stale: path.generation != peer.generation,
                     lost,
                     multipath,
+                    suppressed_for: self.core.suppressed_for(index, prefix).filter(|_| is_suppressed),
                     rejected_by: accepted.is_none().then(|| {
                         self.core.rejected_by(index, self.core.entries[id].prefix, came).unwrap_or_default()
                     }),

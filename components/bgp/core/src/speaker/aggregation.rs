@@ -40,7 +40,7 @@ pub struct AggregateConfig {
 }
 
 /// Reads a prefix; clears the host bits of one that the operator wrote.
-fn subnet<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IpPrefix, D::Error> {
+pub(super) fn subnet<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IpPrefix, D::Error> {
     if !deserializer.is_human_readable() {
         return IpPrefix::deserialize(deserializer);
     }

@@ -54,7 +54,8 @@ impl Bindings {
         let is_validated = policies
             .iter()
             .any(|(_, policy)| policy.as_ref().is_some_and(|policy| policy.asks_for_validation()));
-        PeerImport { policies, keeps_rejected: config.keep_rejected || is_validated }
+        let is_damped = config.damping && config.peer_as != local_as;
+        PeerImport { policies, keeps_rejected: config.keep_rejected || is_validated, is_damped }
     }
 
     /// Returns the policy for routes to a neighbor of a router of `local_as`.

@@ -5,6 +5,7 @@ use super::aggregation::AggregateConfig;
 use super::bindings::PolicyChange;
 use super::default_originate::DefaultOriginate;
 use super::limits::MaximumPrefixes;
+use super::listen_range::ListenRange;
 use super::redistribution::Redistribute;
 use super::restart::GracefulRestart;
 use crate::family::{Families, FamilyCodes, FamilyIndex};
@@ -12,7 +13,7 @@ use crate::local_as::LocalAs;
 use crate::policy::{DefaultPolicy, Policies};
 use crate::relationship::Relationship;
 use crate::session::{OwnRestart, SessionConfig};
-use crate::shard::{DecisionRules, OwnRouter, SentCommunities};
+use crate::shard::{DampingRules, DecisionRules, OwnRouter, SentCommunities};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -56,8 +57,11 @@ impl Identity {
 pub struct NeighborConfig {
     /// The neighbor's address, by which it is known.
     pub address: IpAddr,
-    /// The neighbor's AS.
+    /// The neighbor's AS; [`NeighborConfig::UNKNOWN_AS`] for a dynamic neighbor that has not sent its OPEN.
     pub peer_as: Asn,
+    /// The listen range of a dynamic neighbor; `None` for a neighbor that is configured itself.
+    #[serde(default)]
+    pub range: Option<IpPrefix>,
     /// The AS that an external neighbor knows this router by; `None` for the router's AS.
     #[serde(default)]
     pub local_as: Option<LocalAs>,
@@ -175,6 +179,9 @@ pub struct NeighborConfig {
     /// Several paths of a prefix, in each direction (RFC 7911).
     #[serde(default)]
     pub add_path: AddPath,
+    /// True if flaps of an external neighbor's routes are counted (RFC 2439).
+    #[serde(default)]
+    pub damping: bool,
     /// The treatment of the neighbor when it restarts.
     #[serde(default)]
     pub graceful_restart: GracefulRestart,
@@ -285,6 +292,7 @@ impl NeighborConfig {
         NeighborConfig {
             address,
             peer_as,
+            range: None,
             local_as: None,
             enabled: true,
             local_address: None,
@@ -324,6 +332,7 @@ impl NeighborConfig {
             default_originate: None,
             keep_rejected: true,
             add_path: AddPath::NONE,
+            damping: false,
             graceful_restart: GracefulRestart::DEFAULT,
             restart_time: None,
             long_lived_time: 0,
@@ -386,6 +395,7 @@ impl NeighborConfig {
     /// the next connection will see, what is told, and whether a session is wanted at all.
     fn needs_reset(&self, other: &NeighborConfig) -> bool {
         let alike = NeighborConfig {
+            range: other.range,
             enabled: other.enabled,
             passive: other.passive,
             send_hold_time: other.send_hold_time,
@@ -410,6 +420,7 @@ impl NeighborConfig {
                 Some(_) if other.prefix_filter_send.is_some() => other.prefix_filter_send.clone(),
                 own => own.clone(),
             },
+            damping: other.damping,
             graceful_restart: other.graceful_restart,
             restart_time: other.restart_time,
             long_lived_time: other.long_lived_time,
@@ -423,11 +434,14 @@ impl NeighborConfig {
     }
 }
 
-/// Neighbours, networks and policies.
+/// Neighbours, listen ranges, networks and policies.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Config {
-    /// The neighbours; each address once.
+    /// The neighbours; each address once. Those of listen ranges are not part of what an operator writes.
     pub neighbors: Vec<NeighborConfig>,
+    /// The listen ranges; each prefix once.
+    #[serde(default)]
+    pub ranges: Vec<ListenRange>,
     /// Prefixes that this router originates.
     pub networks: Vec<AnyPrefix>,
     /// Prefixes that this router originates as long as the RIB has a route of another origin than BGP.
@@ -448,6 +462,9 @@ pub struct Config {
     /// The names of the policies for the aggregates, in order.
     #[serde(default)]
     pub aggregate_policy: Vec<String>,
+    /// The parameters of flap damping.
+    #[serde(default)]
+    pub damping: DampingRules,
 }
 
 /// Whom a change of configuration touches, by address.
@@ -514,7 +531,13 @@ impl Config {
         let by_address = |config: &Config| -> BTreeMap<IpAddr, NeighborConfig> {
             config.neighbors.iter().map(|n| (n.address, n.clone())).collect()
         };
-        let (before, after) = (by_address(self), by_address(new));
+        let (before, mut after) = (by_address(self), by_address(new));
+        for (address, known) in before.iter().filter(|(_, known)| known.range.is_some()) {
+            let range = ListenRange::longest(&new.ranges, *address);
+            if let Some(config) = range.and_then(|range| range.adopt(known)) {
+                after.entry(*address).or_insert(config);
+            }
+        }
         let mut touched = Touched::default();
         for (address, neighbor) in &after {
             let change = before.get(address).map_or(PolicyChange::default(), |old| {

@@ -5,9 +5,12 @@
 
 use super::aggregation::Aggregation;
 use super::config::{Config, Identity, NeighborConfig};
+use super::damping::Damping;
+use super::dynamic::RangeView;
 use super::handover::SpeakerState;
 use super::limits::PrefixCount;
-use super::peer::Link;
+use super::listen_range::ListenRange;
+use super::peer::{Link, Peer};
 use super::peers::Peers;
 use super::presence::{PresenceQuestion, Presences};
 use super::questions::{Asker, Questions, Reply};
@@ -58,6 +61,9 @@ pub enum Input {
     Configure(Config),
     /// A connection that was asked for is there.
     Connected(IpAddr, ConnectionId, Endpoints),
+    /// An address connects; it may be of no neighbor. Comes before [`Input::Accepted`]: if the address is in a listen range that may have
+    /// one more neighbor, it is a neighbor's from now on.
+    Offered(IpAddr),
     /// A neighbour connected.
     Accepted(IpAddr, ConnectionId, Endpoints),
     /// A connection could not be made or is gone.
@@ -96,6 +102,8 @@ pub enum Input {
     Reset(IpAddr, String),
     /// The operator wants a neighbour asked for all its routes (RFC 2918).
     Refresh(IpAddr),
+    /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
+    ClearDamping(Option<AnyPrefix>),
     /// The router will be silent for a while: every neighbour with a session hears a word.
     Pause,
     /// It is not any more: silence of neighbours counts from now on.
@@ -168,6 +176,7 @@ pub struct Control {
     pub(super) network_policy: Vec<String>,
     pub(super) redistributed: RedistributedRoutes,
     pub(super) aggregation: Aggregation,
+    damping: Damping,
     questions4: Questions<Ipv4Prefix>,
     questions6: Questions<Ipv6Prefix>,
     questions_of_xids: Questions<XidPrefix>,
@@ -199,6 +208,7 @@ impl Control {
             network_policy: Vec::new(),
             redistributed: RedistributedRoutes::default(),
             aggregation: Aggregation::default(),
+            damping: Damping::default(),
             questions4: Questions::default(),
             questions6: Questions::default(),
             questions_of_xids: Questions::default(),
@@ -227,7 +237,8 @@ impl Control {
 
     pub(super) fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
         self.ask_presence(&config, out);
-        self.peers.configure(now, config.neighbors, config.policies, out);
+        self.damping.configure(config.damping, self.spread.tables(), out);
+        self.peers.configure(now, (config.neighbors, config.ranges), config.policies, out);
         self.networks = config.networks.into_iter().collect();
         self.networks_while_present = config.networks_while_present.into_iter().collect();
         let import = self.peers.bindings.source(&config.network_policy, self.peers.identity.local_as);
@@ -268,6 +279,7 @@ impl Control {
                 self.backups_at.get_or_insert(now + REST);
             }
             TableEvent::BackupsDue => {}
+            TableEvent::TurnDue(at) => self.damping.note(table, at),
             TableEvent::Held(peer, life) => self.peers.hold(now, table, (peer, life), out),
             TableEvent::AggregatesDue => self.aggregates_due(now),
             TableEvent::Contributors(contributors) => self.take_contributors(table, contributors, out),
@@ -293,7 +305,13 @@ impl Control {
     fn all_announced_by(&self) -> Instant {
         let latest = self.started + GRACE;
         let mut by = self.started;
-        for peer in self.peers.configured().filter(|peer| peer.config.enabled) {
+        // Dynamic neighbors connect when they like. After a restart their routes are worth the wait.
+        if self.peers.identity.is_restarted && self.peers.ranges.configs().next().is_some() {
+            return latest;
+        }
+        let is_awaited =
+            |peer: &&Peer| peer.config.enabled && (peer.config.range.is_none() || peer.life.is_some());
+        for peer in self.peers.configured().filter(is_awaited) {
             let Some(told) = peer.announced_all_by() else { return latest };
             by = by.max(told);
         }
@@ -335,11 +353,22 @@ impl Control {
         self.peers.config(address)
     }
 
-    /// All that is configured.
+    /// The listen ranges, longest prefixes first.
+    pub fn listen_ranges(&self) -> impl Iterator<Item = &ListenRange> {
+        self.peers.ranges.configs()
+    }
+
+    /// Returns the views of the listen ranges, in the order of their prefixes.
+    pub fn ranges(&self) -> Vec<RangeView> {
+        self.peers.range_views()
+    }
+
+    /// All that is configured, and the dynamic neighbors.
     pub fn config(&self) -> Config {
         let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
         Config {
             neighbors: neighbors.collect(),
+            ranges: self.peers.ranges.configs().cloned().collect(),
             networks: self.networks.iter().copied().collect(),
             networks_while_present: self.networks_while_present.iter().copied().collect(),
             policies: self.peers.bindings.policies.clone(),
@@ -347,6 +376,7 @@ impl Control {
             redistribute: self.redistributed.redistribute.clone(),
             aggregates: self.aggregation.config.clone(),
             aggregate_policy: self.aggregation.policy.clone(),
+            damping: self.damping.rules,
         }
     }
 
@@ -399,6 +429,7 @@ impl Machine for Control {
         let peers = &mut self.peers;
         match input {
             Input::Configure(config) => self.configure(now, config, out),
+            Input::Offered(address) => peers.offer(now, address, out),
             Input::Connected(..) | Input::Accepted(..) | Input::Closed(..) | Input::Failed(..) => {
                 peers.connection_input(now, input, out);
             }
@@ -457,6 +488,7 @@ impl Machine for Control {
                     peers.ask_for_refresh(index, out);
                 }
             }
+            Input::ClearDamping(prefix) => Damping::clear(prefix, out),
             Input::Pause => peers.pause(now, out),
             Input::GoOn => peers.go_on(now, out),
         }
@@ -468,7 +500,7 @@ impl Machine for Control {
         let (backups, aggregates) = (self.backups_at, self.aggregation.ask_at);
         let release = self.peers.releases.first().map(|(at, ..)| *at);
         let all = [self.peers.next_deadline(), self.look_at, backups, aggregates, forgiven, restart, release];
-        all.into_iter().flatten().min()
+        all.into_iter().chain([self.damping.next()]).flatten().min()
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
@@ -484,6 +516,7 @@ impl Machine for Control {
         }
         self.ask_for_contributors(now, out);
         self.peers.release(now, out);
+        self.damping.turn(now, out);
     }
 
     fn export(&self) -> SpeakerState {

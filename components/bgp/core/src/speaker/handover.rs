@@ -2,6 +2,7 @@
 
 use super::config::{Config, Identity};
 use super::control::{Control, Output};
+use super::dynamic::RangeCounters;
 use super::filters::{FilterState, Filters};
 use super::peer::{Carrier, Peer};
 use super::peers::Peers;
@@ -22,7 +23,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::{AnyPrefix, Instant};
+use sluice_base::{AnyPrefix, Instant, IpPrefix};
 use sluice_machine::{Machine, Outbox};
 
 /// What control knows, in a form that outlives it.
@@ -36,6 +37,7 @@ pub struct SpeakerState {
     aggregates: Vec<(AnyPrefix, AggregateAttributes)>,
     present: Vec<PresenceQuestion>,
     peers: Vec<PeerState>,
+    ranges: Vec<(IpPrefix, RangeCounters)>,
     life: SessionEpoch,
     started: Instant,
     all_announced: bool,
@@ -95,6 +97,7 @@ impl Control {
             aggregates: self.aggregation.export(),
             present: self.presences.export(),
             peers: states.collect(),
+            ranges: peers.ranges.export(),
             life: peers.life,
             started: self.started,
             all_announced: self.all_announced,
@@ -110,6 +113,8 @@ impl Control {
         self.peers.life = state.life;
         self.peers.bindings.policies = state.config.policies.clone();
         self.import_presence(state.present);
+        // Neighbors without a session stay for the time of their range.
+        self.peers.ranges.configure(now, state.config.ranges.clone());
         for peer in state.peers {
             let config = state.config.neighbors.iter().find(|n| n.address == peer.address);
             if let Some(config) = config {
@@ -118,6 +123,7 @@ impl Control {
             }
         }
         self.configure(now, state.config, out);
+        self.peers.ranges.import(&state.ranges);
         self.redistribute(state.redistributed, out);
         self.import_aggregates(state.aggregates, out);
     }

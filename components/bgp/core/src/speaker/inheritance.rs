@@ -128,10 +128,16 @@ statements! {
     export: Vec<String>,
     default_originate: DefaultOriginate,
     keep_rejected: bool,
+    damping: bool,
     default_policy: DefaultPolicy,
 }
 
 impl Statements {
+    /// Returns no statement but the AS.
+    pub fn of_as(peer_as: Option<Asn>) -> Statements {
+        Statements { peer_as, ..Statements::default() }
+    }
+
     /// Returns the names of the policies in a direction.
     pub fn policies(&self, direction: Direction) -> &[String] {
         let names = match direction {

@@ -117,6 +117,11 @@ enum Stage {
 }
 
 impl Limits {
+    /// Returns true if the session ended for a bound, and was not opened again.
+    pub const fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
     /// Forgets the counts of a session that is over.
     pub fn end_session(&mut self) {
         self.counts.clear();

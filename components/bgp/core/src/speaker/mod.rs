@@ -19,11 +19,14 @@ mod aggregation;
 mod bindings;
 mod config;
 pub mod control;
+mod damping;
 mod default_originate;
+mod dynamic;
 mod filters;
 mod handover;
 mod inheritance;
 mod limits;
+mod listen_range;
 mod monitor;
 mod neighbors;
 mod pace;
@@ -42,13 +45,15 @@ pub use aggregation::{AggregateConfig, AggregateView};
 pub use config::{Config, FamilyConfig, Identity, NeighborConfig, Touched};
 pub use control::Control;
 pub use default_originate::DefaultOriginate;
+pub use dynamic::{OPENING, RATE, RangeCounters, RangeView};
 pub use handover::SpeakerState;
 pub use limits::{LimitAction, MaximumPrefixes, PrefixCount};
+pub use listen_range::{AsSpan, AsSpanError, ListenRange};
 pub use peer::Link;
 pub use presence::{PresenceQuestion, PresenceScope};
 pub use redistribution::{Redistribute, Redistributed, RedistributedRoute};
 pub use restart::GracefulRestart;
-pub use settings::{Scheduling, Settings, SettingsError};
+pub use settings::{Owner, Scheduling, Settings, SettingsError};
 pub use view::{NeighborView, PrefixCounts, Summary};
 
 use crate::batch::Batches;
@@ -104,6 +109,8 @@ pub enum Input {
     Reset(IpAddr, String),
     /// The operator wants a neighbour asked for all its routes (RFC 2918).
     Refresh(IpAddr),
+    /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
+    ClearDamping(Option<AnyPrefix>),
 }
 
 /// What a router's BGP wants done.
@@ -238,6 +245,7 @@ impl Speaker {
         let Some((peer, life)) = reading.map(|r| (r.peer, r.life)) else { return };
         for number in 0..self.tables.len() {
             if !self.batches[number].is_empty() {
+                self.tables[number].set_now(now);
                 self.tables[number].apply(peer, life, &mut self.batches[number], &mut self.table_events);
                 self.pass_on(now, number, out);
             }
@@ -422,6 +430,7 @@ impl Machine for Speaker {
                 Do::Connected(address, connection, endpoints)
             }
             Input::Accepted(address, connection, endpoints) => {
+                self.control(now, Do::Offered(address), out);
                 self.carriers.insert((address, connection), Carrier::default());
                 Do::Accepted(address, connection, endpoints)
             }
@@ -442,6 +451,7 @@ impl Machine for Speaker {
             Input::Redistributed(changes) => Do::Redistributed(changes),
             Input::Reset(address, text) => Do::Reset(address, text),
             Input::Refresh(address) => Do::Refresh(address),
+            Input::ClearDamping(prefix) => Do::ClearDamping(prefix),
         };
         self.control(now, input, out);
         self.offer(out);

@@ -1,7 +1,8 @@
-//! The neighbours that are configured: they come, change and go, and nobody else notices.
+//! The neighbours that are configured, or connect from a listen range: they come, change and go, and nobody else notices.
 
 use super::config::{NeighborConfig, Reconfigured};
 use super::control::Output;
+use super::listen_range::ListenRange;
 use super::peer::{ChangedPolicies, Peer};
 use super::peers::{Peers, event};
 use crate::event::{PeerEvent, WithoutRefresh};
@@ -20,22 +21,28 @@ use sluice_base::Instant;
 use sluice_machine::Outbox;
 
 impl Peers {
-    /// Configures these neighbors, and no others, with these policies.
+    /// Configures these neighbors, and no others, with these listen ranges and policies. Neighbors of ranges stay as far as the ranges
+    /// still take them; others have to connect first.
     pub fn configure(
         &mut self,
         now: Instant,
-        neighbors: Vec<NeighborConfig>,
+        (mut neighbors, ranges): (Vec<NeighborConfig>, Vec<ListenRange>),
         policies: Policies,
         out: &mut Outbox<Output>,
     ) {
         self.bindings.policies = policies;
-        let wanted: BTreeSet<IpAddr> = neighbors.iter().map(|n| n.address).collect();
+        neighbors.retain(|neighbor| neighbor.range.is_none());
+        let mut wanted: BTreeSet<IpAddr> = neighbors.iter().map(|n| n.address).collect();
+        let dynamic = self.configure_ranges(now, ranges, |address| wanted.contains(address));
+        wanted.extend(dynamic.iter().map(|n| n.address));
+        neighbors.extend(dynamic);
         let gone: Vec<IpAddr> = self.by_address.keys().filter(|a| !wanted.contains(a)).copied().collect();
         for address in gone {
-            if let Some(index) = self.by_address.remove(&address) {
-                self.stop(now, index, cease::DECONFIGURED, out);
-                self.retire(index);
+            // The counts of ranges are those of the neighbors that stay.
+            if let Some(peer) = self.at(address).map(|(_, peer)| peer) {
+                peer.config.range = None;
             }
+            self.remove(now, address, cease::DECONFIGURED, out);
         }
         for neighbor in neighbors {
             match self.by_address.get(&neighbor.address) {
@@ -87,7 +94,13 @@ impl Peers {
     /// The most neighbors: their numbers are below [`PeerIndex::END`], with some to spare for neighbors that are being forgotten.
     pub const MOST_NEIGHBORS: usize = 49_000;
 
-    fn add(&mut self, now: Instant, config: NeighborConfig, out: &mut Outbox<Output>) {
+    /// Returns true if there may be one more neighbor.
+    pub(super) fn has_room(&self) -> bool {
+        let has_number = !self.free.is_empty() || self.peers.len() < Self::MOST_NEIGHBORS;
+        self.by_address.len() < Self::MOST_NEIGHBORS && has_number
+    }
+
+    pub(super) fn add(&mut self, now: Instant, config: NeighborConfig, out: &mut Outbox<Output>) {
         let address = config.address;
         if self.by_address.len() >= Self::MOST_NEIGHBORS {
             return out.push(event(address, PeerEvent::TooManyNeighbors));
@@ -115,6 +128,7 @@ impl Peers {
         peer.config = new;
         peer.session.configure(now, peer.config.session(&identity));
         self.note_deadline(index);
+        self.settle(now, index);
         match what {
             // Other policies are given to the tables for all neighbors together.
             Reconfigured::Kept | Reconfigured::Refiltered => {
@@ -129,6 +143,19 @@ impl Peers {
             Reconfigured::Stopped => self.stop(now, index, cease::SHUTDOWN, out),
             Reconfigured::Started => self.drive(now, index, session::Input::Start, out),
         }
+    }
+
+    /// Removes a neighbor and ends its session.
+    pub(super) fn remove(&mut self, now: Instant, address: IpAddr, subcode: u8, out: &mut Outbox<Output>) {
+        let Some(index) = self.by_address.remove(&address) else { return };
+        // Nobody waits for a removed neighbor.
+        let range = self.peer_mut(index).and_then(|peer| peer.config.range.take());
+        if let Some(range) = range {
+            self.ranges.left(range);
+        }
+        self.stop(now, index, subcode, out);
+        self.settle(now, index);
+        self.retire(index);
     }
 
     fn stop(&mut self, now: Instant, index: PeerIndex, subcode: u8, out: &mut Outbox<Output>) {

@@ -2,6 +2,7 @@
 
 use super::bindings::Bindings;
 use super::config::{Identity, NeighborConfig};
+use super::dynamic::Stay;
 use super::filters::Filters;
 use super::limits::Limits;
 use super::refresh::Refreshes;
@@ -73,6 +74,8 @@ pub(super) struct Peer {
     pub last_update: Instant,
     /// True if the neighbor is no longer configured. The entry stays until the tables have removed the neighbor's routes.
     pub retired: bool,
+    /// The end of the time that a dynamic neighbor stays without an established session.
+    pub stay: Option<Stay>,
     connections: SmallVec<[(ConnectionId, Endpoints); 2]>,
     /// The policies of the established session that the tables know.
     policies: Option<(PeerImport, PeerExport)>,
@@ -106,6 +109,7 @@ impl Peer {
             end_of_rib: ByFamily::default(),
             last_update: Instant::ZERO,
             retired: false,
+            stay: None,
             connections: SmallVec::new(),
             policies: None,
             misses_routes: false,
@@ -127,6 +131,11 @@ impl Peer {
 
     pub fn forget(&mut self, id: ConnectionId) {
         self.connections.retain(|(known, _)| *known != id);
+    }
+
+    /// Returns true if the neighbor has a connection, whatever its state.
+    pub fn has_connection(&self) -> bool {
+        !self.connections.is_empty()
     }
 
     /// This router's addresses on a connection.
@@ -272,7 +281,9 @@ impl Peer {
         if (old_import, old_export) == (&import, &export) {
             return None;
         }
-        let needs_refresh = *old_import != import && !old_import.keeps_rejected;
+        let has_same_policy =
+            old_import.policies == import.policies && old_import.keeps_rejected == import.keeps_rejected;
+        let needs_refresh = !has_same_policy && !old_import.keeps_rejected;
         self.policies = Some((import.clone(), export.clone()));
         Some(ChangedPolicies { import, export, needs_refresh })
     }

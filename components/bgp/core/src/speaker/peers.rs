@@ -3,6 +3,7 @@
 use super::bindings::Bindings;
 use super::config::{Identity, NeighborConfig};
 use super::control::{Input, Output};
+use super::dynamic::{Ranges, Stay};
 use super::filters::Filters;
 use super::pace::Releases;
 use super::peer::{Carrier, Peer};
@@ -28,6 +29,8 @@ pub(super) struct Peers {
     pub rng: Rng,
     pub peers: Vec<Option<Box<Peer>>>,
     pub by_address: BTreeMap<IpAddr, PeerIndex>,
+    /// The listen ranges.
+    pub ranges: Ranges,
     pub spread: Spread,
     /// The number of the newest session.
     pub life: SessionEpoch,
@@ -57,6 +60,7 @@ impl Peers {
             // The first numbers are sources of the router's own.
             peers: core::iter::repeat_with(|| None).take(PeerIndex::OWN_SOURCES.into()).collect(),
             by_address: BTreeMap::new(),
+            ranges: Ranges::default(),
             spread,
             life: 0,
             leaving: BTreeMap::new(),
@@ -128,6 +132,9 @@ impl Peers {
         let Some(&index) = self.by_address.get(&address) else { return };
         match message {
             Message::Session(received) => {
+                if let Received::Open(open) = &received {
+                    self.learn_as(now, index, open, out);
+                }
                 self.drive(now, index, session::Input::Received(connection, received), out);
             }
             Message::Refresh(refresh) => {
@@ -293,6 +300,7 @@ impl Peers {
                 session::Output::Event(what) => out.push(event(address, PeerEvent::Session(what))),
             }
         }
+        self.settle(now, index);
     }
 
     /// A connection came or went.
@@ -335,6 +343,7 @@ impl Peers {
         if let Some(peer) = self.peer_mut(index) {
             peer.forget(connection);
         }
+        self.settle(now, index);
     }
 
     /// Keeps a session's next deadline among those of all. To be called whenever the session has done something.
@@ -343,7 +352,9 @@ impl Peers {
             return;
         };
         let (restart, refresh, filters) = (peer.restart.deadline(), peer.refreshes.until, peer.filters.until);
-        let next = [peer.session.next_deadline(), restart, refresh, filters].into_iter().flatten().min();
+        let stay = peer.stay.map(Stay::until);
+        let next =
+            [peer.session.next_deadline(), restart, refresh, filters, stay].into_iter().flatten().min();
         let known = core::mem::replace(&mut peer.deadline, next);
         if known != next {
             known.map(|at| self.deadlines.remove(&(at, index)));
@@ -387,6 +398,7 @@ impl Peers {
                 }
             }
             self.session_outputs(now, index, &mut session_out, out);
+            self.end_stay(now, index, out);
         }
         self.session_out = session_out;
     }

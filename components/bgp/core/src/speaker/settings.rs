@@ -3,11 +3,12 @@
 use super::aggregation::AggregateConfig;
 use super::config::{Config, Identity, NeighborConfig};
 use super::inheritance::{Group, Neighbor};
+use super::listen_range::RangeStatement;
 use super::redistribution::Redistribute;
 use crate::bmp::BmpSettings;
 use crate::family::{FamilyCode, FamilyCodes, FamilyIndex};
 use crate::policy::{BindError, DefaultPolicy, Policies};
-use crate::shard::DecisionRules;
+use crate::shard::{DampingRules, DecisionRules};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -77,10 +78,16 @@ pub struct Settings {
     /// Monitoring stations.
     #[serde(default)]
     pub bmp: BmpSettings,
+    /// The parameters of flap damping.
+    #[serde(default)]
+    damping: DampingRules,
     #[serde(default)]
     group: Vec<Group>,
     #[serde(default)]
-    neighbor: Vec<Neighbor>,
+    pub(super) neighbor: Vec<Neighbor>,
+    /// The listen ranges.
+    #[serde(default)]
+    pub(super) listen_range: Vec<RangeStatement>,
 }
 
 /// The statement `graceful-restart` of the router.
@@ -114,34 +121,62 @@ pub enum Scheduling {
     Dynamic,
 }
 
+/// The statement that has a neighbor's statements, or gives them to neighbors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// A neighbor.
+    Neighbor(IpAddr),
+    /// A listen range.
+    Range(IpPrefix),
+}
+
+impl Display for Owner {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Owner::Neighbor(address) => write!(f, "neighbor {address}"),
+            Owner::Range(prefix) => write!(f, "listen-range {prefix}"),
+        }
+    }
+}
+
 /// Two values of a configuration that contradict each other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SettingsError {
     /// The BGP Identifier is 0.0.0.0 (RFC 6286, section 2.1).
     NoRouterId,
     /// The local address of a neighbor is of the other address family.
-    LocalAddress(IpAddr),
+    LocalAddress(Owner),
     /// An internal neighbor has a statement for external ones, or an external one a statement for internal ones: the statement, and
     /// true if it is for external ones.
-    Side(IpAddr, &'static str, bool),
+    Side(Owner, &'static str, bool),
     /// The cluster is 0.0.0.0.
     NoCluster,
     /// A neighbor offers no address family.
-    NoFamily(IpAddr),
+    NoFamily(Owner),
     /// A neighbor exchanges XIDs, and no XID of this router is configured as the next hop.
-    NoXidNextHop(IpAddr),
+    NoXidNextHop(Owner),
     /// The SendHoldTime of a neighbor is not above its hold time (RFC 9687, section 6), in seconds.
-    SendHoldTime(IpAddr, u16),
+    SendHoldTime(Owner, u16),
     /// The AS that a neighbor knows this router by is the neighbor's own, or the router's.
-    LocalAs(IpAddr, Asn),
+    LocalAs(Owner, Asn),
     /// A neighbor has no AS, of its own or of its group.
-    NoAs(IpAddr),
+    NoAs(Owner),
     /// A neighbor names a group that does not exist; the text names those that do.
-    NoGroup(IpAddr, String),
+    NoGroup(Owner, String),
     /// A prefix is to be originated in any case, and under a condition.
     TwoNetworks(IpPrefix),
     /// A neighbor or a group is to be sent a prefix list that does not exist; the text names those that do.
     NoList(String, String),
+    /// Two listen ranges are of this prefix.
+    TwoRanges(IpPrefix),
+    /// A listen range allows this router's AS among other AS numbers.
+    MixedAs(IpPrefix, Asn),
+    /// A neighbor or a listen range has no password, and is inside a listen range that has one.
+    NoPassword(Owner, IpPrefix),
+    /// The reuse threshold of flap damping is not below the suppress threshold.
+    ReuseThreshold(DampingRules),
+    /// Penalties cannot exceed the suppress threshold of flap damping: their ceiling, which is given, is no higher.
+    DampingCeiling(DampingRules, u32),
     /// Two aggregates are of this prefix.
     TwoAggregates(IpPrefix),
     /// The local address of a monitoring station is of the other address family.
@@ -175,27 +210,48 @@ impl Display for SettingsError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             SettingsError::NoRouterId => f.write_str("router-id: 0.0.0.0 identifies no router"),
-            SettingsError::LocalAddress(address) => {
-                write!(f, "neighbor {address}: local-address is of the other family")
+            SettingsError::LocalAddress(owner) => {
+                write!(f, "{owner}: local-address is of the other family")
             }
-            SettingsError::Side(address, statement, is_for_external) => {
+            SettingsError::Side(owner, statement, is_for_external) => {
                 let side = if *is_for_external { "external" } else { "internal" };
-                write!(f, "neighbor {address}: {statement} is for {side} neighbors")
+                write!(f, "{owner}: {statement} is for {side} neighbors")
             }
             SettingsError::NoCluster => f.write_str("cluster-id: 0.0.0.0 identifies no cluster"),
-            SettingsError::NoFamily(address) => write!(f, "neighbor {address}: no family is enabled"),
-            SettingsError::NoXidNextHop(address) => write!(
+            SettingsError::NoFamily(owner) => write!(f, "{owner}: no family is enabled"),
+            SettingsError::NoXidNextHop(owner) => write!(
                 f,
-                "neighbor {address}: xid is enabled without a next hop; set `xid next-hop XID` here or in the neighbor's group, an XID of this router"
+                "{owner}: xid is enabled without a next hop; set `xid next-hop XID` here or in the neighbor's group, an XID of this router"
             ),
-            SettingsError::SendHoldTime(address, hold_time) => {
-                write!(f, "neighbor {address}: send-hold-time must be more than hold-time ({hold_time})")
+            SettingsError::SendHoldTime(owner, hold_time) => {
+                write!(f, "{owner}: send-hold-time must be more than hold-time ({hold_time})")
             }
             SettingsError::TwoNetworks(prefix) => write!(
                 f,
                 "network-while-present: `{prefix}` is in `network` too, which originates it in any case; delete one of the two"
             ),
             SettingsError::NoList(owner, reason) => write!(f, "{owner} prefix-filter-send: {reason}"),
+            SettingsError::TwoRanges(prefix) => {
+                write!(
+                    f,
+                    "listen-range {prefix}: two statements are about this prefix; delete one of the two"
+                )
+            }
+            SettingsError::MixedAs(prefix, asn) => write!(
+                f,
+                "listen-range {prefix}: peer-as has this router's AS {asn} and others; internal neighbors need a range of their own, with `peer-as {asn}` alone"
+            ),
+            SettingsError::NoPassword(owner, range) => write!(
+                f,
+                "{owner}: expected `password` here or in the group, because the kernel asks for the password of the listen range {range}, which has the address too"
+            ),
+            SettingsError::ReuseThreshold(DampingRules { reuse, suppress, .. }) => {
+                write!(f, "damping reuse: {reuse} must be less than suppress ({suppress})")
+            }
+            SettingsError::DampingCeiling(DampingRules { suppress, .. }, ceiling) => write!(
+                f,
+                "damping suppress: no penalty exceeds {ceiling}, so that none exceeds {suppress}; the ceiling follows from reuse, half-life and max-suppress-time"
+            ),
             SettingsError::TwoAggregates(prefix) => {
                 write!(f, "aggregate {prefix}: two statements are about this prefix; delete one of the two")
             }
@@ -203,14 +259,14 @@ impl Display for SettingsError {
                 write!(f, "bmp station {name}: local-address is of the other family")
             }
             SettingsError::Policy(error) => error.fmt(f),
-            SettingsError::LocalAs(address, asn) => write!(
+            SettingsError::LocalAs(owner, asn) => write!(
                 f,
-                "neighbor {address}: local-as number {asn} must be neither this router's AS nor the neighbor's"
+                "{owner}: local-as number {asn} must be neither this router's AS nor the neighbor's"
             ),
-            SettingsError::NoAs(address) => {
-                write!(f, "neighbor {address}: expected `peer-as` here or in the neighbor's group")
+            SettingsError::NoAs(owner) => {
+                write!(f, "{owner}: expected `peer-as` here or in the neighbor's group")
             }
-            SettingsError::NoGroup(address, reason) => write!(f, "neighbor {address} group: {reason}"),
+            SettingsError::NoGroup(owner, reason) => write!(f, "{owner} group: {reason}"),
             SettingsError::NoPolicy(statement, reason) => write!(f, "{statement}: {reason}"),
         }
     }
@@ -244,12 +300,21 @@ impl Settings {
         if let Some(station) = stations.find(|s| s.local_address.is_some_and(|l| is_mixed(l, s.address))) {
             return Err(SettingsError::StationAddress(station.name.clone()));
         }
+        if self.damping.reuse >= self.damping.suppress {
+            return Err(SettingsError::ReuseThreshold(self.damping));
+        }
+        let ceiling = self.damping.ceiling();
+        if ceiling <= self.damping.suppress {
+            return Err(SettingsError::DampingCeiling(self.damping, ceiling));
+        }
         self.check_policies()?;
         self.neighbor.iter().try_for_each(|neighbor| {
-            self.check_group(neighbor)?;
-            let config = self.joined(neighbor).ok_or(SettingsError::NoAs(neighbor.address))?;
-            self.check_neighbor(&config)
-        })
+            let owner = Owner::Neighbor(neighbor.address);
+            self.check_group(owner, neighbor.group.as_deref())?;
+            let config = self.joined(neighbor).ok_or(SettingsError::NoAs(owner))?;
+            self.check_neighbor(owner, &config)
+        })?;
+        self.check_ranges()
     }
 
     /// Checks the names of policies in all statements.
@@ -293,17 +358,17 @@ impl Settings {
         })
     }
 
-    fn check_group(&self, neighbor: &Neighbor) -> Result<(), SettingsError> {
-        let Some(name) = &neighbor.group else { return Ok(()) };
+    pub(super) fn check_group(&self, owner: Owner, name: Option<&str>) -> Result<(), SettingsError> {
+        let Some(name) = name else { return Ok(()) };
         let names = self.group.iter().map(|group| &*group.name);
         if names.clone().any(|known| known == name) {
             return Ok(());
         }
-        Err(SettingsError::NoGroup(neighbor.address, sluice_policy::unknown("group", name, names)))
+        Err(SettingsError::NoGroup(owner, sluice_policy::unknown("group", name, names)))
     }
 
     /// Returns a neighbor's configuration, with the statements of the neighbor's group; `None` for a neighbor without an AS.
-    fn joined(&self, neighbor: &Neighbor) -> Option<NeighborConfig> {
+    pub(super) fn joined(&self, neighbor: &Neighbor) -> Option<NeighborConfig> {
         let mut statements = neighbor.statements.clone();
         let name = neighbor.group.as_ref();
         if let Some(group) = self.group.iter().find(|group| Some(&group.name) == name) {
@@ -325,38 +390,43 @@ impl Settings {
         })
     }
 
-    fn check_neighbor(&self, neighbor: &NeighborConfig) -> Result<(), SettingsError> {
-        let address = neighbor.address;
-        if neighbor.local_address.is_some_and(|local| local.is_ipv4() != address.is_ipv4()) {
-            return Err(SettingsError::LocalAddress(address));
+    pub(super) fn check_neighbor(
+        &self,
+        owner: Owner,
+        neighbor: &NeighborConfig,
+    ) -> Result<(), SettingsError> {
+        let is_ipv4 = neighbor.address.is_ipv4();
+        if neighbor.local_address.is_some_and(|local| local.is_ipv4() != is_ipv4) {
+            return Err(SettingsError::LocalAddress(owner));
         }
         let is_internal = neighbor.peer_as == self.local_as;
         let sides = [
             ("route-reflector-client", neighbor.route_reflector_client, false),
             ("transparent", neighbor.transparent, true),
             ("as-override", neighbor.as_override, true),
+            ("damping", neighbor.damping, true),
             ("local-as", neighbor.local_as.is_some(), true),
             // RFC 9234, section 3.
             ("relationship", neighbor.relationship.is_some(), true),
         ];
         for (statement, is_set, is_for_external) in sides {
             if is_set && is_internal == is_for_external {
-                return Err(SettingsError::Side(address, statement, is_for_external));
+                return Err(SettingsError::Side(owner, statement, is_for_external));
             }
         }
         let other_as = neighbor.local_as.map(|other| other.number);
         if let Some(asn) = other_as.filter(|asn| [self.local_as, neighbor.peer_as].contains(asn)) {
-            return Err(SettingsError::LocalAs(address, asn));
+            return Err(SettingsError::LocalAs(owner, asn));
         }
         if neighbor.families().is_empty() {
-            return Err(SettingsError::NoFamily(address));
+            return Err(SettingsError::NoFamily(owner));
         }
         if neighbor.families().has(FamilyIndex::XID) && neighbor.xid.next_hop.is_none() {
-            return Err(SettingsError::NoXidNextHop(address));
+            return Err(SettingsError::NoXidNextHop(owner));
         }
         match neighbor.send_hold_time {
             Some(time) if time != 0 && time <= neighbor.hold_time => {
-                Err(SettingsError::SendHoldTime(address, neighbor.hold_time))
+                Err(SettingsError::SendHoldTime(owner, neighbor.hold_time))
             }
             _ => Ok(()),
         }
@@ -394,6 +464,7 @@ impl Settings {
     pub fn config(&self) -> Config {
         Config {
             neighbors: self.neighbor.iter().filter_map(|neighbor| self.joined(neighbor)).collect(),
+            ranges: self.listen_range.iter().filter_map(|range| self.listen_range(range)).collect(),
             networks: self.network.clone(),
             networks_while_present: self.network_while_present.clone(),
             policies: self.policy.clone(),
@@ -401,6 +472,7 @@ impl Settings {
             redistribute: self.redistribute.clone(),
             aggregates: self.aggregate.clone(),
             aggregate_policy: self.aggregate_policy.clone(),
+            damping: self.damping,
         }
     }
 }

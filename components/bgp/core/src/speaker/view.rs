@@ -2,6 +2,7 @@
 
 use super::aggregation::AggregateView;
 use super::config::NeighborConfig;
+use super::dynamic::RangeView;
 use super::{Control, Speaker};
 use crate::event::{ConnectError, DownReason, WithoutRefresh};
 use crate::family::{ByFamily, Families};
@@ -23,7 +24,7 @@ pub struct Summary {
     pub local_as: Asn,
     /// The BGP Identifier.
     pub router_id: RouterId,
-    /// The number of configured neighbors.
+    /// The number of neighbors: those that are configured, and those of listen ranges.
     pub neighbors: usize,
     /// The number of established sessions.
     pub established: usize,
@@ -205,6 +206,11 @@ impl Speaker {
     /// Returns the view of the router.
     pub fn summary(&self) -> Summary {
         self.control.summary(ByFamily::from_fn(|family| self.tables().view(family)))
+    }
+
+    /// Returns the listen ranges, in the order of their prefixes.
+    pub fn ranges(&self) -> Vec<RangeView> {
+        self.control.ranges()
     }
 
     /// Returns the aggregates, in the order of the configuration.

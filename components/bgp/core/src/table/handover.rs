@@ -11,6 +11,9 @@ use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
 /// Entries of a part: with ordinary attributes some hundred kilobytes.
 const ENTRIES: u32 = 4096;
 
+/// Histories of damped routes in a part.
+const HISTORIES: usize = 4096;
+
 /// A part of a table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TablePart {
@@ -30,7 +33,16 @@ impl Table {
     pub fn parts(&self) -> impl Iterator<Item = TablePart> {
         let mut families = FamilyIndex::all();
         let mut at = families.next().map(|family| (family, 0));
+        // A path that is suppressed is not used in the other process either.
+        let mut histories = FamilyIndex::all().map(|family| (family, Some(0))).collect::<Vec<_>>();
         core::iter::from_fn(move || {
+            while let Some((family, from)) = histories.pop() {
+                let part = from.and_then(|from| self.shards.get(family).export_histories(from, HISTORIES));
+                if let Some((part, next)) = part {
+                    histories.push((family, next));
+                    return Some(part);
+                }
+            }
             let (family, from) = at?;
             let (part, next) = self.shards.get(family).export_part(from, ENTRIES);
             let rest = next.map(|next| (family, next));
@@ -61,6 +73,9 @@ fn family<P: Sharded>(tables: &mut [Table], spread: Spread, part: &ShardPart<P>)
         for (hop, resolution) in &part.hops {
             P::shard_mut(table).0.restore_hop(*hop, *resolution);
         }
+    }
+    for history in &part.histories {
+        tables[spread.table(history.prefix)].restore_history(history);
     }
     for PeerPaths { peer, place, is_stale, paths, path_ids } in &part.paths {
         let restored = Restored { place: *place, is_stale: *is_stale };

@@ -5,6 +5,7 @@
 //! carries these may be a function call or a channel between threads: a table cannot know the difference.
 
 mod aggregates;
+mod damping;
 mod handover;
 mod marks;
 mod monitor;
@@ -16,10 +17,11 @@ mod spread;
 mod view;
 
 pub use aggregates::{AggregateRule, TableContributors};
+pub use damping::DampingOrder;
 pub use handover::{TablePart, fingerprint, import};
 pub use marks::Marks;
 pub use monitor::{MonitorVoid, TableChunk};
-pub use peer_export::PeerExport;
+pub use peer_export::{ImportPolicies, PeerExport, PeerImport, PeerPolicies};
 pub use retained::Retained;
 pub use spread::Spread;
 pub use view::{NextHops, Tables};
@@ -27,7 +29,7 @@ pub use view::{NextHops, Tables};
 use crate::batch::{Batch, Batches};
 use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
-use crate::policy::{BoundPolicy, OriginData};
+use crate::policy::OriginData;
 use crate::shard::{ExportView, Interest, OwnRoute, OwnRouter, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
@@ -38,7 +40,7 @@ use core::net::IpAddr;
 use pace::Holds;
 use shards::{FamilyShard, Filling, Shards};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, XidPrefix};
+use sluice_base::{AnyPrefix, Instant, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, XidPrefix};
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// The number of a session among all of a router's life, from 1 on. What a reader read in one session is void in the next.
@@ -98,6 +100,8 @@ pub enum Order {
     ReportContributors,
     /// Another epoch of validated ROA payloads.
     SetOrigins(Arc<OriginData>),
+    /// Flap damping.
+    Damping(DampingOrder),
     /// Checking stages go before every PeerOut, or are taken out.
     Check(bool),
 }
@@ -113,36 +117,6 @@ pub struct Origination {
     pub route: Option<OwnRoute>,
     /// The event behind the change.
     pub provenance: Provenance,
-}
-
-/// The import policies of a peer, by family; `None` to accept every route unchanged.
-pub type ImportPolicies = ByFamily<Option<Arc<BoundPolicy>>>;
-
-/// The import of a peer's routes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PeerImport {
-    /// The policies for the peer's routes.
-    pub policies: ImportPolicies,
-    /// True if paths that the policies reject are stored.
-    pub keeps_rejected: bool,
-}
-
-impl Default for PeerImport {
-    /// Returns an import without policies, which stores what policies reject.
-    fn default() -> Self {
-        PeerImport { policies: ImportPolicies::default(), keeps_rejected: true }
-    }
-}
-
-/// The policies of a peer.
-#[derive(Clone, Debug)]
-pub struct PeerPolicies {
-    /// The peer.
-    pub peer: PeerIndex,
-    /// The import of the peer's routes.
-    pub import: PeerImport,
-    /// The export of routes to the peer.
-    pub export: PeerExport,
 }
 
 /// An answer of the RIB, with a number by which a table says later that it had seen it.
@@ -190,6 +164,8 @@ pub enum TableEvent {
         /// Prefixes that import policy accepted.
         accepted: u32,
     },
+    /// [`DampingOrder::Turn`] is due at this time.
+    TurnDue(Instant),
     /// The table has no routes left of a peer whose session of this epoch is over.
     Drained(PeerIndex, SessionEpoch),
 }
@@ -288,6 +264,10 @@ pub struct Table {
     /// True if control waits for the contributors of aggregates.
     owes_contributors: bool,
     holds: Holds,
+    /// True if flaps of any peer's routes were counted since the start.
+    damps: bool,
+    /// The time of the turn that control was asked for.
+    turn_asked: Option<Instant>,
 }
 
 impl Table {
@@ -301,6 +281,8 @@ impl Table {
             rib_offered: ByFamily::default(),
             owes_contributors: false,
             holds: Holds::default(),
+            damps: false,
+            turn_asked: None,
         }
     }
 
@@ -311,7 +293,9 @@ impl Table {
                 self.each(|family, shard| {
                     shard.peer_up(peer, info);
                     shard.set_import(peer, import.policies[family].clone(), import.keeps_rejected);
+                    shard.set_damped(peer, import.is_damped);
                 });
+                self.damps |= import.is_damped;
                 let place = usize::from(peer.0);
                 if self.peers.len() <= place {
                     self.peers.resize_with(place + 1, || None);
@@ -377,6 +361,7 @@ impl Table {
             Order::SetAggregates(rules) => self.each(|_, shard| shard.set_aggregates(&rules)),
             Order::ReportContributors => self.owes_contributors = true,
             Order::SetOrigins(data) => self.each(|_, shard| shard.set_origins(&data)),
+            Order::Damping(order) => self.order_damping(order),
             Order::Check(on) => self.each(|_, shard| shard.check(on)),
         }
         self.tell(out);
@@ -392,7 +377,9 @@ impl Table {
         for PeerPolicies { peer, import, export } in policies {
             self.each(|family, shard| {
                 shard.set_import(*peer, import.policies[family].clone(), import.keeps_rejected);
+                shard.set_damped(*peer, import.is_damped);
             });
+            self.damps |= import.is_damped;
             if !export.paced {
                 self.holds.end(*peer);
             }
@@ -574,6 +561,9 @@ impl Table {
             out.push(TableEvent::BackupsDue);
         }
         self.tell_of_aggregates(out);
+        if self.damps {
+            self.ask_for_turn(out);
+        }
     }
 
     /// Passes on what the shards ask of the RIB.

@@ -1,8 +1,9 @@
-//! How a peer is told routes: what a table needs to know to write for it.
+//! The export of routes to a peer, and the import of a peer's routes, as a table needs to know them.
 
 use crate::endpoints::OwnNextHop;
 use crate::family::{ByFamily, Families, FamilyIndex};
-use crate::shard::{ExportView, NextHopsFor};
+use crate::policy::BoundPolicy;
+use crate::shard::{ExportView, NextHopsFor, PeerIndex};
 use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use core::net::IpAddr;
@@ -37,4 +38,36 @@ impl PeerExport {
         });
         NextHopsFor { own: &self.next_hops[FamilyIndex::of::<P>()], shared }
     }
+}
+
+/// The import policies of a peer, by family; `None` to accept every route unchanged.
+pub type ImportPolicies = ByFamily<Option<Arc<BoundPolicy>>>;
+
+/// The import of a peer's routes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerImport {
+    /// The policies for the peer's routes.
+    pub policies: ImportPolicies,
+    /// True if paths that the policies reject are stored.
+    pub keeps_rejected: bool,
+    /// True if flaps of the peer's routes are counted (RFC 2439).
+    pub is_damped: bool,
+}
+
+impl Default for PeerImport {
+    /// Returns an import without policies, which stores what policies reject.
+    fn default() -> Self {
+        PeerImport { policies: ImportPolicies::default(), keeps_rejected: true, is_damped: false }
+    }
+}
+
+/// The policies of a peer.
+#[derive(Clone, Debug)]
+pub struct PeerPolicies {
+    /// The peer.
+    pub peer: PeerIndex,
+    /// The import of the peer's routes.
+    pub import: PeerImport,
+    /// The export of routes to the peer.
+    pub export: PeerExport,
 }

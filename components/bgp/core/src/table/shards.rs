@@ -10,7 +10,7 @@ use crate::batch::Batches;
 use crate::family::{ByFamily, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
 use crate::policy::{BoundPolicy, OriginData};
-use crate::shard::{Aggregate, OwnRouter, Shard, ShardView};
+use crate::shard::{Aggregate, DampingCounts, DampingRules, OwnRouter, Shard, ShardPart, ShardView};
 use crate::shard::{
     ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Retention, Sent,
 };
@@ -18,7 +18,7 @@ use crate::shard::{MonitorChunk, MonitorId, MonitoredRibs};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
+use sluice_base::{AnyPrefix, Instant, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// The shard of a family in a table, and its questions to the RIB.
@@ -48,6 +48,15 @@ pub(super) trait FamilyShard {
     fn set_full(&mut self, peer: PeerIndex, is_full: bool);
     fn set_source(&mut self, source: PeerIndex, name: Arc<str>);
     fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>, keeps_rejected: bool);
+    fn set_damped(&mut self, peer: PeerIndex, is_damped: bool);
+    fn set_damping(&mut self, rules: DampingRules, tables: usize);
+    fn set_now(&mut self, now: Instant);
+    fn next_turn(&self) -> Option<Instant>;
+    /// Forgets the history of a prefix, if the prefix is of the family, or all histories.
+    fn clear_damping(&mut self, prefix: Option<AnyPrefix>);
+    fn damping_counts(&self) -> DampingCounts;
+    /// Returns some histories as a part of the table, from a place on, and where to go on; no part without histories.
+    fn export_histories(&self, from: u32, limit: usize) -> Option<(TablePart, Option<u32>)>;
     fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>);
     fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>, number: u32);
     fn mark_stale(&mut self, peer: PeerIndex);
@@ -124,6 +133,33 @@ impl<P: Sharded> FamilyShard for Part<P> {
     }
     fn set_import(&mut self, peer: PeerIndex, policy: Option<Arc<BoundPolicy>>, keeps_rejected: bool) {
         self.shard.set_import(peer, policy, keeps_rejected);
+    }
+    fn set_damped(&mut self, peer: PeerIndex, is_damped: bool) {
+        self.shard.set_damped(peer, is_damped);
+    }
+    fn set_damping(&mut self, rules: DampingRules, tables: usize) {
+        self.shard.set_damping(rules, tables);
+    }
+    fn set_now(&mut self, now: Instant) {
+        self.shard.set_now(now);
+    }
+    fn next_turn(&self) -> Option<Instant> {
+        self.shard.next_turn()
+    }
+    fn clear_damping(&mut self, prefix: Option<AnyPrefix>) {
+        match prefix.map(|prefix| prefix.to::<P>()) {
+            None => self.shard.clear_damping(None),
+            Some(Some(prefix)) => self.shard.clear_damping(Some(prefix)),
+            Some(None) => {}
+        }
+    }
+    fn damping_counts(&self) -> DampingCounts {
+        self.shard.damping_counts()
+    }
+    fn export_histories(&self, from: u32, limit: usize) -> Option<(TablePart, Option<u32>)> {
+        let (histories, next) = self.shard.export_histories(from, limit);
+        let part = ShardPart { sets: Vec::new(), paths: Vec::new(), hops: Vec::new(), histories };
+        (!part.histories.is_empty()).then(|| (P::part(part), next))
     }
     fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
         self.shard.join(peer, view);

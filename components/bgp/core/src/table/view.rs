@@ -5,12 +5,13 @@ use crate::batch::DropCause;
 use crate::family::FamilyIndex;
 use crate::shard::rules::Announced;
 use crate::shard::{
-    ExportVerdict, GroupView, NotSent, PeerIndex, PolicyHits, Resolution, RevalidationProgress, RouteView,
-    ShardView,
+    DampedView, DampingCounts, ExportVerdict, GroupView, NotSent, PeerIndex, PolicyHits, Resolution,
+    RevalidationProgress, RouteView, ShardView,
 };
 use crate::wire::multiprotocol::NextHop;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use sluice_base::Instant;
 use sluice_stage::Violation;
 
 /// A family's next hops: how each is reached, and by how many paths it is used.
@@ -91,6 +92,22 @@ pub struct Tables<'t> {
 }
 
 impl<'t> Tables<'t> {
+    /// Returns routes that come and go, up to `limit` of each table, as they are at `now`; see [`crate::shard::Shard::damped`].
+    pub fn damped<P: Sharded>(
+        &self,
+        now: Instant,
+        limit: usize,
+        suppressed_only: bool,
+    ) -> Vec<DampedView<P>> {
+        let of_table = |table| P::shard(table).damped(now, 0, limit, suppressed_only).0;
+        self.tables.iter().flat_map(of_table).collect()
+    }
+
+    /// Returns the counts of flap damping of a family.
+    pub fn damping_counts(&self, family: FamilyIndex) -> DampingCounts {
+        self.tables.iter().map(|table| table.damping_counts(family)).sum()
+    }
+
     fn shards<P: Sharded>(self) -> impl Iterator<Item = &'t crate::shard::Shard<P>> {
         self.tables.iter().map(P::shard)
     }

@@ -11,6 +11,7 @@ use sluice_bgp::shard::{PeerIndex, Sent};
 use sluice_bgp::table::{Order, SessionEpoch, Sharded, Table, TableEvent};
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_machine::{Budget, Outbox, Progress};
+use sluice_process::clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -231,6 +232,9 @@ impl TableTask {
     }
 
     fn open(&mut self, letter: TableMessage) {
+        if self.table.damps() {
+            self.table.set_now(clock::now());
+        }
         match letter {
             TableMessage::Order(order) => {
                 if let Order::PeerDown(peer, ..) = order {

@@ -4,11 +4,13 @@
 use crate::BgpProcess;
 use crate::transport::sockets;
 use serde::{Deserialize, Serialize};
+use sluice_base::IpPrefix;
 use sluice_bgp::session::{ConnectionId, Direction};
+use sluice_bgp::speaker::control::{Control, Input};
 use sluice_process::{HandOverError, Sink, Source};
 use sluice_xrl::Life;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -32,7 +34,7 @@ struct About {
     /// Instance and life of the FEA that knows the listener: that opened or adopted it.
     opened_by: Option<(String, u64)>,
     /// Keys that are set on the listener.
-    passwords: BTreeMap<IpAddr, String>,
+    passwords: BTreeMap<IpPrefix, String>,
 }
 
 struct Listener {
@@ -74,6 +76,8 @@ pub struct Listening {
     fea: RefCell<Option<(String, u64)>>,
     /// The reasons for which listeners are closed that neighbors need, IPv4 first.
     problems: RefCell<[Option<String>; 2]>,
+    /// Prefixes whose key could not be set, with the reason. Listen ranges among them admit nobody.
+    unkeyed: RefCell<BTreeMap<IpPrefix, String>>,
     /// Attempts in a row that left a listener closed.
     failures: Cell<u32>,
     /// The next attempt.
@@ -91,6 +95,12 @@ impl Listening {
     /// Returns the reason for which no neighbor of a family can connect; `None` if neighbors can, or if there are none.
     pub fn problem(&self, ipv4: bool) -> Option<String> {
         self.problems.borrow()[usize::from(!ipv4)].clone()
+    }
+
+    /// Returns the reason for which a listen range admits nobody, although there is a listener; `None` if nothing is wrong.
+    pub fn range_problem(&self, range: IpPrefix) -> Option<String> {
+        let unkeyed = self.unkeyed.borrow();
+        unkeyed.get(&range).map(|reason| format!("the kernel does not take the password: {reason}"))
     }
 
     /// Keeps the reason for a closed listener, and reports each change of the reason.
@@ -162,19 +172,13 @@ pub async fn refresh(process: &Rc<BgpProcess>) {
     if process.handover.is_asleep() {
         return;
     }
-    let wanted: BTreeMap<IpAddr, Option<String>> = process
-        .read(|control| {
-            let addresses: Vec<IpAddr> = control.neighbors().collect();
-            let key = |a: IpAddr| control.neighbor_config(a).and_then(|c| c.password.clone());
-            addresses.into_iter().map(|a| (a, key(a))).collect()
-        })
-        .unwrap_or_default();
+    let wanted: BTreeMap<IpPrefix, Option<String>> = process.read(wanted_passwords).unwrap_or_default();
     for (place, ipv4) in [true, false].into_iter().enumerate() {
-        let mut passwords: BTreeMap<IpAddr, String> = BTreeMap::new();
+        let mut passwords: BTreeMap<IpPrefix, String> = BTreeMap::new();
         let mut any = false;
-        for (address, password) in wanted.iter().filter(|(a, _)| a.is_ipv4() == ipv4) {
+        for (prefix, password) in wanted.iter().filter(|(p, _)| p.addr().is_ipv4() == ipv4) {
             any = true;
-            passwords.extend(password.clone().map(|p| (*address, p)));
+            passwords.extend(password.clone().map(|p| (*prefix, p)));
         }
         if any {
             adopt(process, place).await;
@@ -203,6 +207,20 @@ pub async fn refresh(process: &Rc<BgpProcess>) {
         }
     }
     process.listening.retry_later(process);
+}
+
+/// Returns the prefixes from which neighbors may connect, with their keys.
+fn wanted_passwords(control: &Control) -> BTreeMap<IpPrefix, Option<String>> {
+    let mut wanted = BTreeMap::new();
+    let ranges = control.listen_ranges().filter(|range| range.template.enabled);
+    wanted.extend(ranges.map(|range| (range.prefix, range.template.password.clone())));
+    for address in control.neighbors() {
+        // Dynamic neighbors have the key of their range.
+        let config = control.neighbor_config(address).filter(|config| config.range.is_none());
+        let host = IpPrefix::new(address, if address.is_ipv4() { 32 } else { 128 });
+        wanted.extend(host.zip(config).map(|(host, config)| (host, config.password.clone())));
+    }
+    wanted
 }
 
 /// Gives the replacement the listeners. This process keeps its copies, in case the upgrade is abandoned.
@@ -260,15 +278,20 @@ async fn adopt(process: &BgpProcess, place: usize) {
     }
 }
 
-async fn set_passwords(process: &BgpProcess, listener: &mut About, wanted: BTreeMap<IpAddr, String>) {
-    for address in listener.passwords.keys().chain(wanted.keys()) {
-        let (old, new) = (listener.passwords.get(address), wanted.get(address));
+async fn set_passwords(process: &BgpProcess, listener: &mut About, wanted: BTreeMap<IpPrefix, String>) {
+    let all: BTreeSet<IpPrefix> = listener.passwords.keys().chain(wanted.keys()).copied().collect();
+    for prefix in all {
+        let (old, new) = (listener.passwords.get(&prefix), wanted.get(&prefix));
         if old == new {
             continue;
         }
         let new = new.map(String::as_str);
-        if let Err(error) = process.sockets.set_password(listener.socket, *address, new).await {
-            warn!(%address, %error, "the neighbor's password is not set: it cannot connect");
+        let set = process.sockets.set_password(listener.socket, prefix, new).await;
+        let mut unkeyed = process.listening.unkeyed.borrow_mut();
+        unkeyed.remove(&prefix);
+        if let Err(error) = set {
+            warn!(%prefix, %error, "the password is not set: neighbors of the prefix cannot connect");
+            unkeyed.insert(prefix, error.to_string());
         }
     }
     listener.passwords = wanted;
@@ -289,15 +312,22 @@ async fn accept(process: Rc<BgpProcess>, listener: Rc<TcpListener>) {
 }
 
 fn take(process: &Rc<BgpProcess>, stream: TcpStream, remote: IpAddr) {
+    // An address that is refused costs no more than this: nothing is allocated for it.
+    process.input(Input::Offered(remote));
     let Some((config, internal)) = process.neighbor(remote) else {
         return debug!(%remote, "a stranger connected");
     };
-    if let Err(error) = sockets::adopt(&stream, &config, internal) {
-        return debug!(%remote, %error, "a connection broke at once");
-    }
     let number = process.accepted.get();
     process.accepted.set(number.wrapping_add(1));
     let id = ConnectionId { direction: Direction::Incoming, number };
+    if config.range.is_some_and(|range| process.listening.unkeyed.borrow().contains_key(&range)) {
+        debug!(%remote, "the password of the listen range is not set");
+        return process.lost(remote, id);
+    }
+    if let Err(error) = sockets::adopt(&stream, &config, internal) {
+        debug!(%remote, %error, "a connection broke at once");
+        return process.lost(remote, id);
+    }
     process.new_connection((remote, id));
     process.opened(remote, id, stream);
 }

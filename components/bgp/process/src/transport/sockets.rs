@@ -1,6 +1,7 @@
 //! Sockets: opened by the FEA, used here.
 
 use crate::ffi;
+use sluice_base::IpPrefix;
 use sluice_bgp::speaker::NeighborConfig;
 use sluice_process::{Frame, descriptor, tcp};
 use sluice_xrl::XrlError;
@@ -101,11 +102,19 @@ impl Sockets {
         Ok(reply.socket)
     }
 
-    /// Sets or removes the key that a neighbour's connections to a listener must be signed with (RFC 2385).
-    pub async fn set_password(&self, socket: u64, remote: IpAddr, password: Option<&str>) -> io::Result<()> {
+    /// Sets or removes the key that connections from a neighbor's address, or from a listen range, must be signed with (RFC 2385).
+    pub async fn set_password(
+        &self,
+        socket: u64,
+        remote: IpPrefix,
+        password: Option<&str>,
+    ) -> io::Result<()> {
+        let address = remote.addr();
+        let is_host = remote.len() == if address.is_ipv4() { 32 } else { 128 };
         let request = fea::SetTcpMd5Request {
             socket,
-            remote: Some(remote.into()),
+            remote: Some(address.into()),
+            prefix_length: (!is_host).then_some(remote.len().into()),
             password: password.unwrap_or_default().into(),
         };
         self.client.set_tcp_md5(request).await.map(|_| ()).map_err(refused)

@@ -130,7 +130,7 @@ impl SocketRequest {
                     socket.bind(&scoped(SocketAddr::new(*local, 0), index))?;
                 }
                 if let Some(key) = md5 {
-                    set_tcp_md5(&socket, remote.ip(), key)?;
+                    set_tcp_md5(&socket, remote.ip(), None, key)?;
                 }
             }
             Kind::Udp { local, last: None } => {
@@ -274,9 +274,13 @@ fn bind_in_range(socket: &Socket, local: SocketAddr, last: u16, index: Option<u3
     Err(io::Error::new(io::ErrorKind::AddrInUse, "every port of the range is in use"))
 }
 
-/// Sets the MD5 key for segments of `peer` (RFC 2385) on a connection or a listener; an empty key removes it.
-pub fn set_tcp_md5(socket: &impl AsFd, peer: IpAddr, key: &str) -> io::Result<()> {
-    match ffi::set_tcp_md5(socket.as_fd(), peer, key.as_bytes()) {
+/// Sets the MD5 key (RFC 2385) on a connection or a listener for segments of `peer`, or of all addresses with the first `prefix_length` bits
+/// of `peer`; an empty key removes it. The key of the longest prefix counts.
+///
+/// # Errors
+/// The key is too long, or the kernel refuses it: a prefix is longer than an address, or the kernel is older than Linux 4.13.
+pub fn set_tcp_md5(socket: &impl AsFd, peer: IpAddr, prefix_length: Option<u8>, key: &str) -> io::Result<()> {
+    match ffi::set_tcp_md5(socket.as_fd(), peer, prefix_length, key.as_bytes()) {
         // There was none to remove.
         Err(e) if key.is_empty() && e.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         other => other,

@@ -128,10 +128,12 @@ impl pb::Sockets for Served {
         r: pb::SetTcpMd5Request,
     ) -> Result<pb::SetTcpMd5Reply, XrlError> {
         let remote = convert::addr(r.remote.as_ref()).map_err(bad)?;
+        let length = r.prefix_length.map(u8::try_from).transpose();
+        let length = length.map_err(|_| bad("prefix_length: longer than an address"))?;
         self.0.with_mine(ctx, r.socket, |open| {
             let fetched = || bad("the socket was fetched already; only a listener takes keys later");
             let descriptor = open.descriptor.get().ok_or_else(fetched)?;
-            broker::set_tcp_md5(&descriptor, remote, &r.password).map_err(os_error)
+            broker::set_tcp_md5(&descriptor, remote, length, &r.password).map_err(os_error)
         })?;
         Ok(pb::SetTcpMd5Reply {})
     }

@@ -5,6 +5,28 @@ use alloc::format;
 use alloc::vec;
 
 #[test]
+fn figures_of_flap_damping_are_checked() {
+    let settings = |damping: serde_json::Value| {
+        let tree = serde_json::json!({"local-as": 1, "router-id": "10.0.0.1", "damping": damping});
+        let settings: crate::speaker::Settings = serde_json::from_value(tree).expect("settings");
+        settings.check().map_err(|error| error.to_string()).map(|()| settings.config().damping)
+    };
+    let rules = settings(serde_json::json!({"half-life": 5, "histories": 7})).expect("valid");
+    assert_eq!((rules.half_life, rules.suppress, rules.reuse, rules.histories), (5, 6000, 750, 7));
+    let refused = |damping, expected: &str| {
+        let error = settings(damping).expect_err(expected);
+        assert!(error.contains(expected), "{error}");
+    };
+    refused(serde_json::json!({"reuse": 6000}), "damping reuse: 6000 must be less than suppress (6000)");
+    refused(serde_json::json!({"half-life": 45}), "damping suppress: no penalty exceeds 18");
+    let neighbor = serde_json::json!([{"address": "10.0.0.2", "peer-as": 1, "damping": true}]);
+    let tree = serde_json::json!({"local-as": 1, "router-id": "10.0.0.1", "neighbor": neighbor});
+    let internal: crate::speaker::Settings = serde_json::from_value(tree).expect("settings");
+    let error = internal.check().expect_err("it is internal").to_string();
+    assert!(error.contains("damping is for external neighbors"), "{error}");
+}
+
+#[test]
 fn ttl_security_counts_hops() {
     let of = |multihop, ttl_security| {
         let address = "10.0.0.1".parse().unwrap();

@@ -1,0 +1,97 @@
+//! Flap damping with ExaBGP, whose route comes and goes: it is suppressed in the kernel, shown with the time left, kept over a live upgrade,
+//! and used again.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod router_lab;
+
+use router_lab::{RouterLab, SLUICE, possible};
+use serde_json::Value;
+use sluice_load::wide;
+use std::path::Path;
+use std::process::Command;
+
+/// Two withdrawals suppress a route; from 2000 its penalty decays to 1700 in 14 seconds.
+fn topology() -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/flap.py");
+    format!(
+        r#"
+[nodes.sluice]
+daemon = "sluice"
+config = '''
+protocols {{
+    bgp {{
+        local-as 64500;
+        router-id 10.0.0.1;
+        default-policy accept;
+        damping {{ half-life 1; suppress 1900; reuse 1700; max-suppress-time 2; }}
+        neighbor 10.1.0.2 {{ peer-as 64501; damping; passive; }}
+    }}
+}}
+'''
+[nodes.exa]
+daemon = "exabgp"
+config = '''
+process flap {{ run /usr/bin/python3 {}; encoder json; }}
+neighbor 10.1.0.1 {{
+    router-id 10.1.0.2; local-address 10.1.0.2; local-as 64501; peer-as 64500;
+    api {{ processes [ flap ]; neighbor-changes; }}
+}}
+'''
+[[links]]
+a = "sluice:exa"
+b = "exa:sluice"
+a_addresses = ["10.1.0.1/24"]
+b_addresses = ["10.1.0.2/24"]
+"#,
+        script.display()
+    )
+}
+
+/// Returns the history of a prefix.
+fn history(lab: &RouterLab, prefix: &str) -> Value {
+    let all = lab.ask(&["show", "bgp", "damped"]);
+    let mut routes = all["routes"].as_array().cloned().unwrap_or_default().into_iter();
+    routes.find(|route| route["prefix"] == prefix).unwrap_or_default()
+}
+
+#[test]
+fn a_route_that_comes_and_goes_is_suppressed_for_a_time() {
+    if !possible() {
+        return;
+    }
+    if Command::new("exabgp").arg("--version").output().is_err() {
+        return sluice_testkit::skipped("ExaBGP is not installed");
+    }
+    let lab = RouterLab::up(&topology().parse().unwrap(), Path::new(SLUICE));
+    let (flapping, other) = ("100.64.1.0/24", "100.64.2.0/24");
+    lab.until("both routes have flapped", |lab| {
+        let flaps = [flapping, other].map(|prefix| wide(&history(lab, prefix)["flaps"]));
+        flaps == [Some(2), Some(1)]
+    });
+    lab.until("the other route is in the kernel alone", |lab| {
+        lab.kernel_text("-4").contains(other) && !lab.kernel_text("-4").contains(flapping)
+    });
+    let suppressed = history(&lab, flapping);
+    assert_eq!((&suppressed["suppressed"], &suppressed["neighbor"]), (&true.into(), &"10.1.0.2".into()));
+    assert!((1..60_000).contains(&wide(&suppressed["suppressed_ms"]).unwrap()), "{suppressed}");
+    assert_eq!(history(&lab, other)["suppressed"], false);
+    let explained = lab.ask(&["explain", flapping]).to_string();
+    assert!(explained.contains("flap damping (RFC 2439): suppressed for 0 min"), "{explained}");
+    let counts = lab.ask(&["show", "bgp", "damping"]);
+    assert_eq!(wide(&counts["counts"][0]["suppressed"]), Some(1), "{counts}");
+    // Another process goes on with the histories.
+    let upgraded = lab.cli(&["restart", "bgp"]);
+    assert!(upgraded.status.success(), "{upgraded:?}");
+    let after = history(&lab, flapping);
+    assert_eq!((&after["flaps"], &after["suppressed"]), (&2.into(), &true.into()));
+    assert!(wide(&after["suppressed_ms"]) < wide(&suppressed["suppressed_ms"]), "{after}");
+    // It is used again by itself, and at once where the operator wants it.
+    let cleared = lab.cli(&["clear", "bgp", "damping", other]);
+    assert!(cleared.status.success(), "{cleared:?}");
+    lab.until("the other history is gone", |lab| history(lab, other).is_null());
+    lab.until("the route is in the kernel", |lab| lab.kernel_text("-4").contains(flapping));
+    assert_eq!(history(&lab, flapping)["suppressed"], false);
+    let cleared = lab.cli(&["clear", "bgp", "damping"]);
+    assert!(cleared.status.success(), "{cleared:?}");
+    lab.until("no history is left", |lab| history(lab, flapping).is_null());
+}

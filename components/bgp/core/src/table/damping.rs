@@ -1,0 +1,68 @@
+//! Flap damping (RFC 2439) in a table: the time, and the turns of histories.
+//!
+//! A table has no clock. Its driver sets the time before each batch while [`Table::damps`], and control orders turns
+//! ([`DampingOrder::Turn`]) at the times that the table asks for ([`TableEvent::TurnDue`]).
+
+use super::{Sharded, Table, TableEvent};
+use crate::family::FamilyIndex;
+use crate::shard::{DampingCounts, DampingRules};
+use sluice_base::{AnyPrefix, Instant};
+use sluice_machine::Outbox;
+
+/// An order about flap damping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DampingOrder {
+    /// The parameters from now on, in a router with this number of tables.
+    SetRules(DampingRules, usize),
+    /// It is this time: what is due is done.
+    Turn(Instant),
+    /// The history of a prefix, or all histories are forgotten: suppressed routes are used again.
+    Clear(Option<AnyPrefix>),
+}
+
+impl Table {
+    pub(super) fn order_damping(&mut self, order: DampingOrder) {
+        match order {
+            DampingOrder::SetRules(rules, tables) => self.each(|_, shard| shard.set_damping(rules, tables)),
+            DampingOrder::Turn(now) => {
+                self.turn_asked = None;
+                self.each(|_, shard| shard.set_now(now));
+            }
+            DampingOrder::Clear(prefix) => self.each(|_, shard| shard.clear_damping(prefix)),
+        }
+    }
+
+    /// Returns true if flaps are counted, so that [`Table::set_now`] is needed.
+    #[inline]
+    pub fn damps(&self) -> bool {
+        self.damps
+    }
+
+    /// Sets the present time, which flap damping needs.
+    pub fn set_now(&mut self, now: Instant) {
+        if self.damps {
+            self.each(|_, shard| shard.set_now(now));
+        }
+    }
+
+    /// Asks for the next turn of a history, unless an earlier one was asked for.
+    #[cold]
+    pub(super) fn ask_for_turn(&mut self, out: &mut Outbox<TableEvent>) {
+        let next = self.shards.all().into_values().filter_map(|shard| shard.next_turn()).min();
+        let Some(next) = next.filter(|next| self.turn_asked.is_none_or(|asked| *next < asked)) else {
+            return;
+        };
+        self.turn_asked = Some(next);
+        out.push(TableEvent::TurnDue(next));
+    }
+
+    /// Returns the counts of flap damping of a family.
+    pub fn damping_counts(&self, family: FamilyIndex) -> DampingCounts {
+        self.shards.get(family).damping_counts()
+    }
+
+    /// Puts the history of another process into the table, before the path that it is about.
+    pub(super) fn restore_history<P: Sharded>(&mut self, history: &crate::shard::HistoryState<P>) {
+        P::shard_mut(self).0.restore_history(history);
+    }
+}
