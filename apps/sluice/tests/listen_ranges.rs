@@ -24,10 +24,10 @@ fn topology() -> String {
         // One is of an AS that the range does not allow, and one has another password.
         let asn = if n == 2 { 64999 } else { 64600 + n };
         let password = if n == 3 { "another one" } else { "of-the-range" };
-        write!(
+        writeln!(
             exa,
             "neighbor 10.9.0.1 {{ router-id 10.9.0.{n}; local-address 10.9.0.{n}; local-as {asn}; peer-as 64500; \
-             md5-password '{password}'; md5-base64 false; outgoing-ttl 255; static {{ route 100.64.{n}.0/24 next-hop self; }} }}\n"
+             md5-password '{password}'; md5-base64 false; outgoing-ttl 255; static {{ route 100.64.{n}.0/24 next-hop self; }} }}"
         )
         .unwrap();
     }

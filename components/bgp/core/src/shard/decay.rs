@@ -33,12 +33,12 @@ pub(super) fn decayed(penalty: u32, time: u32, half_life: u32) -> u32 {
     let fraction = (u64::from(time % half_life) << PLACES) / u64::from(half_life);
     let mut value = u128::from(penalty) << 32;
     for (place, root) in ROOTS.iter().enumerate() {
-        if fraction >> (PLACES - 1 - place) & 1 == 1 {
-            value = value * root >> 63;
+        if (fraction >> (PLACES - 1 - place)) & 1 == 1 {
+            value = (value * root) >> 63;
         }
     }
     // At most `penalty`.
-    (value >> 32 >> halves) as u32
+    ((value >> 32) >> halves) as u32
 }
 
 /// Returns the time after which `penalty` has decayed to `target` (above 0), rounded up; 0 if it is no more than that already.
@@ -52,14 +52,14 @@ pub(super) fn time_to(penalty: u32, target: u32, half_life: u32) -> u32 {
     let mut value = ratio >> halves;
     let mut logarithm = u64::from(halves);
     for _ in 0..PLACES {
-        value = value * value >> 31;
+        value = (value * value) >> 31;
         logarithm <<= 1;
         if value >= 1 << 32 {
             value >>= 1;
             logarithm |= 1;
         }
     }
-    let time = logarithm * u64::from(half_life) >> PLACES;
+    let time = (logarithm * u64::from(half_life)) >> PLACES;
     u32::try_from(time + 1).unwrap_or(u32::MAX)
 }
 

@@ -421,10 +421,10 @@ mod tests {
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
     use proptest::prelude::*;
-    use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+    use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix};
 
     fn prefix(number: u32) -> Ipv4Prefix {
-        Ipv4Prefix::new(core::net::Ipv4Addr::from(0x0a00_0000 + (number << 8)).into(), 24).expect("a prefix")
+        Ipv4Prefix::from_parts(0x0a00_0000 + (number << 8), 24).expect("a prefix")
     }
 
     fn histories(rules: DampingRules) -> Histories<Ipv4Prefix> {
@@ -486,6 +486,7 @@ mod tests {
         (0..9).for_each(|_| histories.flap(prefix(1), PeerIndex(20), WITHDRAWAL));
         check(&histories);
         assert!(histories.is_suppressed(prefix(1), PeerIndex(20)));
+        histories.hurry(|_, _, _| true);
         assert_eq!(turns(&mut histories, false), [prefix(1)]);
         check(&histories);
     }

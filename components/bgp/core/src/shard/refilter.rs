@@ -189,14 +189,16 @@ impl<P: FamilyKey> Core<P> {
         if is_removed {
             return self.remove_path(id, position, Provenance::NONE, out);
         }
-        let attributes = if self.is_damped_path(peer, path, self.entries[id].prefix) {
-            self.sets.imported(received, None)
-        } else {
-            self.sets.retain_path(attributes);
-            attributes
-        };
+        let is_suppressed = self.is_damped_path(peer, path, self.entries[id].prefix);
+        let attributes = if is_suppressed { self.sets.imported(received, None) } else { attributes };
         if attributes == before {
-            return self.release_path(attributes, out);
+            if is_suppressed {
+                self.release_path(attributes, out);
+            }
+            return;
+        }
+        if !is_suppressed {
+            self.sets.retain_path(attributes);
         }
         self.entries.paths_mut(id)[position].attributes = attributes;
         self.note_replaced(id, peer, before, attributes);

@@ -2,6 +2,7 @@
 
 use super::*;
 use alloc::format;
+use alloc::string::ToString;
 use alloc::vec;
 
 #[test]
