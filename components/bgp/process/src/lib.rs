@@ -588,13 +588,13 @@ impl Component for BgpProcess {
         if for_good {
             self.origin.unregister().await;
         }
-        self.bmp.stop();
         // Neighbours are told, and that is written, before the process ends.
         let open: Vec<Rc<Connection>> = self.connections.borrow().values().cloned().collect();
         self.input(Input::Configure(Config::default()));
         for connection in open {
             connection.closed().await;
         }
+        self.bmp.end().await;
     }
 }
 

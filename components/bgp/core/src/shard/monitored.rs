@@ -19,6 +19,9 @@ use crate::wire::{FamilyKey, MAX_EXTENDED_LEN, MAX_MESSAGE_LEN, MessageType, PAT
 use alloc::vec::Vec;
 use hashbrown::HashMap;
 
+/// Routes that are looked at for a chunk, as a multiple of the limit of changes: an Adj-RIB-Out has as many of a change as there are peers.
+const WORK: usize = 4;
+
 /// Octets of an UPDATE besides prefixes, attributes and next hop, at most.
 const OVERHEAD: usize = 32;
 
@@ -91,6 +94,8 @@ struct Gather<'a, P: FamilyKey> {
     shard: &'a Shard<P>,
     ribs: MonitoredRibs,
     is_from_before: bool,
+    /// Routes that were looked at.
+    visits: usize,
     items: Vec<Item<P>>,
     made: Vec<MadeAttributes>,
     by_content: HashMap<MadeAttributes, u32, foldhash::fast::FixedState>,
@@ -109,15 +114,18 @@ impl<P: FamilyKey> Shard<P> {
         let Some(mut monitor) = self.core.monitor.take() else { return };
         if let Some(reader) = monitor.reader_mut(id).filter(|reader| !reader.is_void) {
             let (mut walk, mut walk_out) = (reader.walk, reader.walk_out);
-            let (ribs, begin) = (reader.ribs, reader.cursor);
-            let end = monitor.end().min(begin + limit as u64);
+            let (ribs, mut end) = (reader.ribs, reader.cursor);
+            let stop = monitor.end().min(end + limit as u64);
             let mut gather = Gather::new(self, ribs);
-            for note in (begin..end).filter_map(|place| monitor.note(place)) {
-                let members = match note.noted {
-                    Noted::Sent { members, .. } => monitor.members(members),
-                    _ => &[],
-                };
-                gather.note(&note, members, &hops);
+            while end < stop && gather.visits < WORK * limit {
+                if let Some(note) = monitor.note(end) {
+                    let members = match note.noted {
+                        Noted::Sent { members, .. } => monitor.members(members),
+                        _ => &[],
+                    };
+                    gather.note(&note, members, &hops);
+                }
+                end += 1;
             }
             gather.is_from_before = true;
             gather.walk(&mut walk, limit, |gather, entry| gather.entry(entry, &hops));
@@ -147,6 +155,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
             shard,
             ribs,
             is_from_before: false,
+            visits: 0,
             items: Vec::new(),
             made: Vec::new(),
             by_content: HashMap::default(),
@@ -158,7 +167,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         let Some(place) = next else { return };
         let end = self.shard.core.entries.end();
         let stop = end.min(place.saturating_add(limit as u32));
-        while *place < stop && self.items.len() < 2 * limit {
+        while *place < stop && self.visits < WORK * limit {
             if !self.shard.core.entries.paths(*place).is_empty() {
                 visit(self, *place);
             }
@@ -270,6 +279,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
     /// Adds a path of an Adj-RIB-In. A path of an earlier session is none; a path that awaits the end of a route refresh is reported when
     /// the path is announced again or removed.
     fn path(&mut self, entry: u32, path: &Path) {
+        self.visits += 1;
         let core = &self.shard.core;
         let peer = core.peer_of(path);
         if peer.is_own() || path.generation != core.peers[usize::from(peer.0)].generation {
@@ -293,6 +303,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         if !self.ribs.has(MonitoredRib::AdjRibOutPost) {
             return;
         }
+        self.visits += 1;
         let (shard, core) = (self.shard, &self.shard.core);
         let Some((view, branch)) = shard.groups.adj_rib_out(peer) else { return };
         let path_id = view.paths.map(|_| core.lanes.sent_id(path));
@@ -328,6 +339,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         if !self.ribs.has(MonitoredRib::AdjRibOutPre) {
             return;
         }
+        self.visits += 1;
         let (shard, core) = (self.shard, &self.shard.core);
         let Some((view, branch)) = shard.groups.adj_rib_out(peer) else { return };
         if branch.paths_out.is_some() {

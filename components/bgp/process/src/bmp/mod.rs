@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
@@ -107,8 +108,9 @@ impl StationStatus {
 struct Entry {
     settings: StationSettings,
     status: Rc<RefCell<StationStatus>>,
-    /// Tells the task to end, and why. The task ends without a word when this is dropped.
+    /// Tells the task to end, and why.
     stop: watch::Sender<Option<Termination>>,
+    task: JoinHandle<()>,
 }
 
 /// The stations of the process.
@@ -127,7 +129,7 @@ impl BmpSide {
     pub fn new(frame: &Frame) -> Self {
         // The default instance has no name of its own; the others have tables of their own.
         let instance = match frame.name.split_once('@') {
-            Some((_, name)) => Instance { name: name.into(), distinguisher: u32::from(frame.table.0).into() },
+            Some((_, name)) => Instance { name: name.into(), distinguisher: frame.table.0.into() },
             None => Instance { name: "global".into(), distinguisher: 0 },
         };
         BmpSide {
@@ -172,17 +174,30 @@ impl BmpSide {
                     settings: settings.clone(),
                     status: Rc::clone(&status),
                 };
-                tokio::task::spawn_local(station.run(stop.subscribe()));
-                Entry { settings: settings.clone(), status, stop }
+                let task = tokio::task::spawn_local(station.run(stop.subscribe()));
+                Entry { settings: settings.clone(), status, stop, task }
             });
         }
     }
 
-    /// Ends all connections until [`BmpSide::start`].
+    /// Ends all connections until [`BmpSide::start`]. Stations are told so later.
     pub fn stop(&self) {
-        for entry in self.stations.take().into_values() {
-            entry.stop.send_replace(Some(Termination::Closed));
+        let _ = self.stop_tasks();
+    }
+
+    /// Ends all connections, and waits until stations are told so: whatever a station does, a second at most.
+    pub async fn end(&self) {
+        for task in self.stop_tasks() {
+            let _ = task.await;
         }
+    }
+
+    fn stop_tasks(&self) -> Vec<JoinHandle<()>> {
+        let stop = |entry: Entry| {
+            entry.stop.send_replace(Some(Termination::Closed));
+            entry.task
+        };
+        self.stations.take().into_values().map(stop).collect()
     }
 
     /// Returns the stations and their states, by name.
