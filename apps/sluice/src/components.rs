@@ -5,7 +5,7 @@ pub use sluice_cluster_cli::{
 };
 
 use sluice_console::ComponentCommands;
-use sluice_manager_process::Builtin;
+use sluice_manager_process::{Builtin, Sharing};
 use sluice_process::RunOptions;
 
 /// A file of a component's folder, if the row names the file.
@@ -56,6 +56,7 @@ macro_rules! builtin {
             metrics: shipped!($class, $metrics),
             help: include_str!(concat!("../../../components/", $class, "/README.md")),
             check: checked!($($check)+),
+            sharing: None,
         }
     };
 }
@@ -72,7 +73,10 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
     builtin!("static", module, none, metrics),
     builtin!("xip", module, commands, metrics),
-    builtin!("cluster", module, commands, metrics),
+    Builtin {
+        sharing: Some(cluster_sharing),
+        ..builtin!("cluster", module, commands, metrics)
+    },
     builtin!("rpki", module, commands, metrics),
     builtin!("guard"),
 ];
@@ -80,6 +84,12 @@ pub const BUILTINS: &[Builtin] = &[
 /// The components with commands in code of their own.
 pub const COMMANDS: &[(&str, ComponentCommands)] =
     &[("bgp", sluice_bgp_cli::COMMANDS), ("xip", sluice_xip_cli::COMMANDS)];
+
+/// Returns how the component `cluster` shares the configuration.
+fn cluster_sharing(part: serde_json::Value) -> Option<Sharing> {
+    let (element, elsewhere) = sluice_cluster_process::config::sharing(part)?;
+    Some(Sharing { element, elsewhere })
+}
 
 /// Runs a component until told to end.
 pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {

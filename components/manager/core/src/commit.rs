@@ -5,6 +5,10 @@
 //! components are started. Then the new configuration is stored: from then on the new configuration is the running one,
 //! and a component that dies starts again with the new configuration. A failure before is undone, and a component that
 //! dies before starts again with the old configuration.
+//!
+//! A change that other machines share is offered to them once the own components have accepted their shares, and nothing has changed yet.
+//! Once all own components run with the new configuration, a decision for all machines is asked for; the new configuration is stored after
+//! that.
 
 use crate::Reason;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -21,6 +25,8 @@ pub struct Plan {
     pub restarted: Vec<String>,
     /// Components added by the change.
     pub started: Vec<String>,
+    /// True if other machines share the change.
+    pub is_shared: bool,
 }
 
 /// An event that the machine handles.
@@ -37,6 +43,10 @@ pub enum Input<E> {
     /// A component has the old configuration again, or is restarting with the old configuration, or has ended because
     /// it did not run before.
     Restored(String),
+    /// The other machines accept the change, or one of them does not.
+    Offered(Result<(), Reason>),
+    /// The change is decided for all machines, or is not.
+    Decided(Result<(), Reason>),
     /// The new configuration is stored, or could not be.
     Stored(Result<(), Reason>),
 }
@@ -58,6 +68,10 @@ pub enum Output<E> {
     Stop(String),
     /// Give the component its old configuration back.
     Restore(String),
+    /// Ask the other machines to accept the change.
+    Offer,
+    /// Have the change decided for all machines.
+    Decide,
     /// Store the new configuration.
     Store,
     /// The end: the effects, or the reason why nothing changed.
@@ -84,10 +98,12 @@ enum Phase {
     Preparing {
         waiting: BTreeSet<String>,
     },
+    Offering,
     /// The step under way; every step before is done.
     Applying {
         step: usize,
     },
+    Deciding,
     Storing,
     Undoing {
         waiting: BTreeSet<String>,
@@ -101,6 +117,7 @@ enum Phase {
 pub struct Commit<E> {
     steps: Vec<Step>,
     check_only: bool,
+    is_shared: bool,
     phase: Phase,
     effects: BTreeMap<String, Vec<E>>,
 }
@@ -115,6 +132,7 @@ impl<E: Clone> Commit<E> {
         let mut commit = Commit {
             steps,
             check_only,
+            is_shared: plan.is_shared,
             phase: Phase::Preparing { waiting: asked },
             effects: BTreeMap::new(),
         };
@@ -129,8 +147,8 @@ impl<E: Clone> Commit<E> {
             self.steps.iter().position(|step| !matches!(step, Step::Apply(_)) && step.class() == class);
         match self.phase {
             Phase::Applying { step } => place.is_some_and(|place| place <= step),
-            Phase::Storing => place.is_some(),
-            Phase::Preparing { .. } | Phase::Undoing { .. } | Phase::Over => false,
+            Phase::Deciding | Phase::Storing => place.is_some(),
+            Phase::Preparing { .. } | Phase::Offering | Phase::Undoing { .. } | Phase::Over => false,
         }
     }
 
@@ -166,6 +184,14 @@ impl<E: Clone> Commit<E> {
                 self.restored(&class);
             }
             Input::Restored(class) => self.restored(&class),
+            Input::Offered(Ok(())) if self.phase == Phase::Offering => self.accepted(out),
+            Input::Offered(Err(reason)) if self.phase == Phase::Offering => self.refuse(&reason, out),
+            Input::Decided(Ok(())) if self.phase == Phase::Deciding => {
+                self.phase = Phase::Storing;
+                out.push(Output::Store);
+            }
+            Input::Decided(Err(reason)) if self.phase == Phase::Deciding => self.undo(&reason, out),
+            Input::Offered(_) | Input::Decided(_) => {}
             Input::Stored(Ok(())) if self.phase == Phase::Storing => {
                 self.phase = Phase::Over;
                 out.push(Output::Done(Ok(core::mem::take(&mut self.effects))));
@@ -206,14 +232,29 @@ impl<E: Clone> Commit<E> {
             return; // it has no share in this
         }
         match self.phase {
-            Phase::Preparing { .. } => {
-                out.extend(self.asked().map(Output::Abandon));
-                self.phase = Phase::Over;
-                out.push(Output::Done(Err(reason.into())));
-            }
+            Phase::Preparing { .. } | Phase::Offering => self.refuse(reason, out),
             Phase::Applying { .. } => self.undo(reason, out),
-            // It may be stored already; who dies now starts with what is stored in the end.
-            Phase::Storing | Phase::Undoing { .. } | Phase::Over => {}
+            // It may be decided or stored already; who dies now starts with what is stored in the end.
+            Phase::Deciding | Phase::Storing | Phase::Undoing { .. } | Phase::Over => {}
+        }
+    }
+
+    /// Ends before anything has changed.
+    fn refuse(&mut self, reason: &str, out: &mut Vec<Output<E>>) {
+        out.extend(self.asked().map(Output::Abandon));
+        self.phase = Phase::Over;
+        out.push(Output::Done(Err(reason.into())));
+    }
+
+    /// Goes on after all have accepted the change.
+    fn accepted(&mut self, out: &mut Vec<Output<E>>) {
+        if self.check_only {
+            out.extend(self.asked().map(Output::Abandon));
+            self.phase = Phase::Over;
+            out.push(Output::Done(Ok(core::mem::take(&mut self.effects))));
+        } else {
+            self.phase = Phase::Applying { step: 0 };
+            self.tell(out);
         }
     }
 
@@ -248,16 +289,11 @@ impl<E: Clone> Commit<E> {
     /// Goes as far as nobody has to be waited for.
     fn go_on(&mut self, out: &mut Vec<Output<E>>) {
         match &self.phase {
-            Phase::Preparing { waiting } if waiting.is_empty() => {
-                if self.check_only {
-                    out.extend(self.asked().map(Output::Abandon));
-                    self.phase = Phase::Over;
-                    out.push(Output::Done(Ok(core::mem::take(&mut self.effects))));
-                } else {
-                    self.phase = Phase::Applying { step: 0 };
-                    self.tell(out);
-                }
+            Phase::Preparing { waiting } if waiting.is_empty() && self.is_shared => {
+                self.phase = Phase::Offering;
+                out.push(Output::Offer);
             }
+            Phase::Preparing { waiting } if waiting.is_empty() => self.accepted(out),
             Phase::Undoing { waiting, reason } if waiting.is_empty() => {
                 let reason = reason.clone();
                 self.phase = Phase::Over;
@@ -274,6 +310,10 @@ impl<E: Clone> Commit<E> {
             Some(Step::Apply(class)) => out.push(Output::Apply(class.clone())),
             Some(Step::Restart(class)) => out.push(Output::Restart(class.clone())),
             Some(Step::Start(class)) => out.push(Output::Start(class.clone())),
+            None if self.is_shared => {
+                self.phase = Phase::Deciding;
+                out.push(Output::Decide);
+            }
             None => {
                 self.phase = Phase::Storing;
                 out.push(Output::Store);

@@ -1,0 +1,116 @@
+//! The decision: one write into the store that replaces the configuration, if the configuration is still the one that the commit began with.
+//!
+//! A write without an answer is done, is not done, or is on its way. The store then says which: a value that remembers the decision has it. If
+//! the value is the one before, a write of the same value again makes the store refuse a write that is still on its way.
+
+use super::shared::{DecisionId, Shared};
+
+/// The most steps of a decision whose write has no answer.
+pub const ATTEMPTS: u8 = 8;
+
+/// The next step of a decision.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Replace the value that was last changed at the revision.
+    Write(Shared, u64),
+    /// Read the value.
+    Read,
+    /// Nothing more is to do.
+    Over(Outcome),
+}
+
+/// The end of a decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The configuration holds for all elements, or held until the next decision.
+    Decided,
+    /// Another decision was first. The configuration does not hold, and never will.
+    Overtaken,
+    /// The store does not say what became of the write. All elements take what the store has when it answers again.
+    Unknown,
+}
+
+/// The answer to a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    /// The value is replaced.
+    Done,
+    /// Somebody else changed the value before.
+    Conflict,
+    /// No answer came.
+    Unknown,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Writing,
+    Reading,
+    /// Writing the value before once more.
+    Fencing,
+    Over(Outcome),
+}
+
+/// A decision under way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decision {
+    id: DecisionId,
+    after: Shared,
+    before: Shared,
+    /// The revision of the last change of the value before.
+    base: u64,
+    phase: Phase,
+    left: u8,
+}
+
+impl Decision {
+    /// Begins: `after` is to follow `before`, which was last changed at the revision `base`.
+    pub fn new(id: DecisionId, before: Shared, base: u64, after: Shared) -> Self {
+        Decision { id, after, before, base, phase: Phase::Writing, left: ATTEMPTS }
+    }
+
+    /// Returns the next step.
+    pub fn step(&self) -> Step {
+        match self.phase {
+            Phase::Writing => Step::Write(self.after.clone(), self.base),
+            Phase::Reading => Step::Read,
+            Phase::Fencing => Step::Write(self.before.clone(), self.base),
+            Phase::Over(outcome) => Step::Over(outcome),
+        }
+    }
+
+    /// Notes the answer to a write.
+    pub fn written(&mut self, written: Written) {
+        self.phase = match (self.phase, written) {
+            (Phase::Writing, Written::Done) => Phase::Over(Outcome::Decided),
+            (Phase::Writing, Written::Conflict) => Phase::Over(Outcome::Overtaken),
+            (Phase::Fencing, Written::Done) => Phase::Over(Outcome::Overtaken),
+            (Phase::Writing | Phase::Fencing, _) => self.again(),
+            (other, _) => other,
+        };
+    }
+
+    /// Notes the value as it was read, with the revision of its last change; `None` without an answer.
+    pub fn found(&mut self, found: Option<(Option<&Shared>, u64)>) {
+        if self.phase != Phase::Reading {
+            return;
+        }
+        self.phase = match found {
+            None => self.again(),
+            Some((value, _)) if value.is_some_and(|value| value.follows(self.id)) => {
+                Phase::Over(Outcome::Decided)
+            }
+            Some((_, revision)) if revision == self.base => Phase::Fencing,
+            Some(_) => Phase::Over(Outcome::Overtaken),
+        };
+    }
+
+    fn again(&mut self) -> Phase {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                Phase::Reading
+            }
+            None => Phase::Over(Outcome::Unknown),
+        }
+    }
+}
