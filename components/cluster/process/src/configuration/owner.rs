@@ -28,6 +28,8 @@ const SILENT: Duration = Duration::from_millis(1500);
 const LOOK: Duration = Duration::from_millis(250);
 /// The pause before the store is asked again.
 const RETRY: Duration = Duration::from_millis(500);
+/// The longest wait for a server of the store, before a commit is refused.
+const REACHED: Duration = Duration::from_secs(6);
 /// The name of the manager as a caller.
 const MANAGER: &str = "manager";
 
@@ -101,6 +103,20 @@ async fn newest(process: &ClusterProcess) -> Result<Option<(Shared, u64)>, Owner
     let client = session(process).ok_or(OwnerError::Lost)?;
     let value = client.value(KEY).await.map_err(|_| OwnerError::Lost)?;
     Ok(read(&value)?.map(|shared| (shared, value.changed)))
+}
+
+/// Returns the newest configuration, also if the next server of the store is asked only within a time.
+async fn newest_within(
+    process: &ClusterProcess,
+    limit: Duration,
+) -> Result<Option<(Shared, u64)>, OwnerError> {
+    let begun = Instant::now();
+    loop {
+        match newest(process).await {
+            Err(OwnerError::Lost) if begun.elapsed() < limit => tokio::time::sleep(RETRY).await,
+            found => return found,
+        }
+    }
 }
 
 /// Has an element check a text.
@@ -269,7 +285,7 @@ impl pb::ConfigurationOwner for Served {
         if request.after.len() > MOST_TEXT {
             return Err(OwnerError::from(SharedError::Long(request.after.len())).into());
         }
-        let (before, base) = newest(self).await?.ok_or(OwnerError::Empty)?;
+        let (before, base) = newest_within(self, REACHED).await?.ok_or(OwnerError::Empty)?;
         if before.text != request.before {
             self.configuration.compare();
             return Err(behind(&before).into());

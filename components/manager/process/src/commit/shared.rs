@@ -264,6 +264,8 @@ impl pb::SharedConfiguration for Served {
         _request: pb::ExportSharedRequest,
     ) -> Result<pb::ExportSharedReply, XrlError> {
         check_caller(ctx)?;
+        // The component may ask before the commit is stored that has it share the configuration.
+        let _turn = self.turn.lock().await;
         let text = self.model().shared_text(&self.running_tree());
         Ok(pb::ExportSharedReply { text: text.map_err(|error| failed(error.into()))? })
     }
