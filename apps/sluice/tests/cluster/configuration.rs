@@ -3,7 +3,7 @@
 use crate::network::inner;
 use crate::own_store::pid;
 use crate::router_lab::xip::{at, commit_at, run};
-use crate::router_lab::{RouterLab, possible, program_with, share};
+use crate::router_lab::{RouterLab, possible, share};
 use crate::stream::has_store;
 use serde_json::Value;
 use sluice_load::wide;
