@@ -73,10 +73,7 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
     builtin!("static", module, none, metrics),
     builtin!("xip", module, commands, metrics),
-    Builtin {
-        sharing: Some(cluster_sharing),
-        ..builtin!("cluster", module, commands, metrics)
-    },
+    Builtin { sharing: Some(cluster_sharing), ..builtin!("cluster", module, commands, metrics) },
     builtin!("rpki", module, commands, metrics),
     builtin!("guard"),
 ];

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The nodes, with the numbers and roles of their elements. All run a server of the store.
-pub const ELEMENTS: [(&str, u16, &str); 3] = [("sluice", 21, "control"), ("c2", 22, "control"), ("r1", 11, "router")];
+pub const ELEMENTS: [(&str, u16, &str); 3] =
+    [("sluice", 21, "control"), ("c2", 22, "control"), ("r1", 11, "router")];
 
 /// Three elements that share their configuration.
 pub struct Elements {
@@ -52,10 +53,12 @@ impl Elements {
             done(node, &["join", &file]);
         }
         let mut elements = Elements { lab, leader: "" };
-        let leads = |lab: &RouterLab, node: &str| at(lab, node, &["show", "cluster", "store"])["state"] == "leads";
+        let leads =
+            |lab: &RouterLab, node: &str| at(lab, node, &["show", "cluster", "store"])["state"] == "leads";
         elements.until("an element leads", |lab| ["sluice", "c2"].iter().any(|node| leads(lab, node)));
         elements.leader = if leads(&elements.lab, "sluice") { "sluice" } else { "c2" };
-        let first = ["set system host-name first".to_owned(), "set cluster shared-configuration true".to_owned()];
+        let first =
+            ["set system host-name first".to_owned(), "set cluster shared-configuration true".to_owned()];
         commit_at(&elements.lab, elements.leader, &first);
         for (node, ..) in ELEMENTS.iter().filter(|(node, ..)| *node != elements.leader) {
             commit_at(&elements.lab, node, &first[1..]);
@@ -66,17 +69,25 @@ impl Elements {
 
     pub fn until(&self, what: &str, mut so: impl FnMut(&RouterLab) -> bool) {
         let is_so = sluice_lab::until(Duration::from_secs(60), || so(&self.lab));
+        assert!(is_so, "never: {what}\n{}", self.report());
+    }
+
+    /// Returns the state and the log of each element.
+    pub fn report(&self) -> String {
         let shown = |(node, ..): &(&str, u16, &str)| {
             let ask = |words: &[&str]| at(&self.lab, node, words).to_string();
             let log = self.lab.lab.log(node, "sluice");
             format!("{node}: {}\n{}\n{log}\n", ask(&["status"]), ask(&["show", "cluster"]))
         };
-        assert!(is_so, "never: {what}\n{}", ELEMENTS.iter().map(shown).collect::<String>());
+        ELEMENTS.iter().map(shown).collect()
     }
 
     /// Returns what runs on a node.
     pub fn configuration(&self, node: &str) -> String {
-        at(&self.lab, node, &["call", "manager/manager.v1.Configuration/Show"])["text"].as_str().unwrap_or_default().to_owned()
+        at(&self.lab, node, &["call", "manager/manager.v1.Configuration/Show"])["text"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// Returns true if words are in the configurations of nodes.
@@ -90,8 +101,10 @@ impl Elements {
         self.until(&format!("all say {words}"), |lab| {
             let numbers = at(lab, "r1", &["show", "cluster"]);
             let of = |element: &Value| wide(&element["configuration"]);
-            let numbers: Vec<Option<u64>> = numbers["elements"].as_array().into_iter().flatten().map(of).collect();
-            let is_same = numbers.len() == 3 && numbers.iter().all(|number| number.is_some() && *number == numbers[0]);
+            let numbers: Vec<Option<u64>> =
+                numbers["elements"].as_array().into_iter().flatten().map(of).collect();
+            let is_same =
+                numbers.len() == 3 && numbers.iter().all(|number| number.is_some() && *number == numbers[0]);
             is_same && self.say(&nodes, words)
         });
     }
@@ -103,7 +116,11 @@ impl Elements {
         match output.status.success() {
             true => {
                 let said: Value = serde_json::from_str(&said).unwrap_or_default();
-                Ok(said["results"].as_array().and_then(|all| all.last()).map(|last| last["result"].clone()).unwrap_or_default())
+                Ok(said["results"]
+                    .as_array()
+                    .and_then(|all| all.last())
+                    .map(|last| last["result"].clone())
+                    .unwrap_or_default())
             }
             false => Err(said),
         }
@@ -111,7 +128,9 @@ impl Elements {
 
     /// Commits statements that have to be confirmed within seconds.
     fn commit_confirmed(&self, node: &str, statement: &str, seconds: u32) {
-        let call = |method: &str| at(&self.lab, node, &["call", &format!("manager/manager.v1.Configuration/{method}")]);
+        let call = |method: &str| {
+            at(&self.lab, node, &["call", &format!("manager/manager.v1.Configuration/{method}")])
+        };
         let editor = wide(&call("Open?user:txt=test")["editor"]).unwrap();
         let statement = statement.replace(' ', "%20");
         call(&format!("Edit?editor:u64={editor}&statements:list<txt>={statement}"));
@@ -156,7 +175,10 @@ fn a_commit_on_one_element_is_for_all() {
     });
     let revisions = at(&elements.lab, "c2", &["show", "revisions"]);
     let newest = &revisions["revisions"][0];
-    assert!(newest["via"] == "cluster" && newest["comment"].as_str().unwrap().contains("by element 11"), "{newest}");
+    assert!(
+        newest["via"] == "cluster" && newest["comment"].as_str().unwrap().contains("by element 11"),
+        "{newest}"
+    );
     // An element's own statements stay its own.
     elements.commit("r1", &["set cluster mode weighted"]).unwrap();
     assert!(elements.say(&["r1"], "mode weighted") && !elements.say(&["c2"], "mode weighted"));
@@ -173,9 +195,20 @@ fn refusals_change_nothing(elements: &Elements) {
     assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stdout));
     let refused = elements.commit("r1", &["set system host-name other", "set filter rule x action drop"]);
     let refused = refused.unwrap_err();
-    assert!(refused.contains("element 2") && refused.contains("filter") && refused.contains("nothing changed"), "{refused}");
+    assert!(
+        refused.contains("element 2") && refused.contains("filter") && refused.contains("nothing changed"),
+        "{refused}"
+    );
     // The statements of a component that runs elsewhere are checked here.
-    let refused = elements.commit("r1", &["set protocols bgp neighbor 10.0.0.1 peer-as 64501", "set protocols bgp neighbor 10.0.0.1 import nowhere"]).unwrap_err();
+    let refused = elements
+        .commit(
+            "r1",
+            &[
+                "set protocols bgp neighbor 10.0.0.1 peer-as 64501",
+                "set protocols bgp neighbor 10.0.0.1 import nowhere",
+            ],
+        )
+        .unwrap_err();
     assert!(refused.contains("neighbor 10.0.0.1"), "{refused}");
     let nodes = ELEMENTS.map(|(node, ..)| node);
     assert!(elements.say(&nodes, "host-name first"));
@@ -229,7 +262,10 @@ fn absent_elements(elements: &mut Elements) {
 
     elements.lab.lab.exec("s", "ip", ["link", "set", "dev", "r1", "down"]).unwrap();
     let refused = elements.commit("r1", &["set system host-name alone"]).unwrap_err();
-    assert!(refused.contains("no server of the store answers") && refused.contains("nothing changed"), "{refused}");
+    assert!(
+        refused.contains("no server of the store answers") && refused.contains("nothing changed"),
+        "{refused}"
+    );
     let done = elements.commit("sluice", &["set system host-name cut-off"]).unwrap();
     assert!(done["absent"].to_string().contains("element 11"), "{done}");
     assert!(elements.lab.lab.exec("r1", "ip", ["route"]).unwrap().contains("198.51.100.0/24"));

@@ -49,12 +49,16 @@ impl Steps {
     }
 
     /// Lets the commit go on until `so` returns true and the commit has ended.
-    pub fn follow_until(&self, what: &str, mut so: impl FnMut() -> bool) {
+    pub fn follow_until(&self, what: &str, so: impl FnMut() -> bool) {
+        assert!(self.ends_with(so), "never: {what}");
+    }
+
+    /// Lets the commit go on until `so` returns true and the commit has ended. Returns false if that does not happen within a minute.
+    pub fn ends_with(&self, mut so: impl FnMut() -> bool) -> bool {
         let mut last = None;
-        let is_so = until(Duration::from_secs(60), || {
+        until(Duration::from_secs(60), || {
             last = self.steps.try_iter().map(|(step, _goes_on)| step).last().or(last.take());
             so() && last.as_ref().is_none_or(|last| last == "done" || last == "undone")
-        });
-        assert!(is_so, "never: {what}");
+        })
     }
 }

@@ -127,7 +127,9 @@ fn ports(machine: &Cluster, settings: &Settings) -> Vec<pb::Port> {
 /// Refuses calls that elements make of their own accord.
 fn check_asker(request: &pb::GetFromElementRequest) -> Result<(), XrlError> {
     match kind(&request.path) {
-        Some(CallKind::Prepares) => Err(XrlError::AccessDenied(format!("{}: elements call it", request.path))),
+        Some(CallKind::Prepares) => {
+            Err(XrlError::AccessDenied(format!("{}: elements call it", request.path)))
+        }
         _ => Ok(()),
     }
 }

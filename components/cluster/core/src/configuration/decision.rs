@@ -1,7 +1,7 @@
 //! The decision: one write into the store that replaces the configuration, if the configuration is still the one that the commit began with.
 //!
 //! A write without an answer is done, is not done, or is on its way. The store then says which: a value that remembers the decision has it. If
-//! the value is the one before, a write of the same value again makes the store refuse a write that is still on its way.
+//! the value is the one before, the same write is sent again: the store carries out one of the two, since both want the same value before.
 
 use super::shared::{DecisionId, Shared};
 
@@ -45,8 +45,7 @@ pub enum Written {
 enum Phase {
     Writing,
     Reading,
-    /// Writing the value before once more.
-    Fencing,
+    WritingAgain,
     Over(Outcome),
 }
 
@@ -55,7 +54,6 @@ enum Phase {
 pub struct Decision {
     id: DecisionId,
     after: Shared,
-    before: Shared,
     /// The revision of the last change of the value before.
     base: u64,
     phase: Phase,
@@ -63,17 +61,16 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Begins: `after` is to follow `before`, which was last changed at the revision `base`.
-    pub fn new(id: DecisionId, before: Shared, base: u64, after: Shared) -> Self {
-        Decision { id, after, before, base, phase: Phase::Writing, left: ATTEMPTS }
+    /// Begins: `after` is to follow the value that was last changed at the revision `base`.
+    pub fn new(id: DecisionId, base: u64, after: Shared) -> Self {
+        Decision { id, after, base, phase: Phase::Writing, left: ATTEMPTS }
     }
 
     /// Returns the next step.
     pub fn step(&self) -> Step {
         match self.phase {
-            Phase::Writing => Step::Write(self.after.clone(), self.base),
+            Phase::Writing | Phase::WritingAgain => Step::Write(self.after.clone(), self.base),
             Phase::Reading => Step::Read,
-            Phase::Fencing => Step::Write(self.before.clone(), self.base),
             Phase::Over(outcome) => Step::Over(outcome),
         }
     }
@@ -81,10 +78,10 @@ impl Decision {
     /// Notes the answer to a write.
     pub fn written(&mut self, written: Written) {
         self.phase = match (self.phase, written) {
-            (Phase::Writing, Written::Done) => Phase::Over(Outcome::Decided),
+            (Phase::Writing | Phase::WritingAgain, Written::Done) => Phase::Over(Outcome::Decided),
             (Phase::Writing, Written::Conflict) => Phase::Over(Outcome::Overtaken),
-            (Phase::Fencing, Written::Done) => Phase::Over(Outcome::Overtaken),
-            (Phase::Writing | Phase::Fencing, _) => self.again(),
+            // The first write may have arrived meanwhile.
+            (Phase::Writing | Phase::WritingAgain, _) => self.again(),
             (other, _) => other,
         };
     }
@@ -99,7 +96,7 @@ impl Decision {
             Some((value, _)) if value.is_some_and(|value| value.follows(self.id)) => {
                 Phase::Over(Outcome::Decided)
             }
-            Some((_, revision)) if revision == self.base => Phase::Fencing,
+            Some((_, revision)) if revision == self.base => Phase::WritingAgain,
             Some(_) => Phase::Over(Outcome::Overtaken),
         };
     }

@@ -53,7 +53,8 @@ pub struct Keeper {
 impl Keeper {
     /// Notes the value of the store, and the revision of its last change.
     pub fn seen(&mut self, now: Instant, shared: Option<Shared>, revision: u64) {
-        let number = |shared: &Option<Shared>| shared.as_ref().map(|shared| (shared.number, shared.decision()));
+        let number =
+            |shared: &Option<Shared>| shared.as_ref().map(|shared| (shared.number, shared.decision()));
         if number(&shared) != number(&self.newest) {
             self.failure = None;
             self.taken = None;

@@ -108,7 +108,10 @@ fn unix_ms() -> u64 {
 /// Returns this element's number, if the elements share one configuration.
 fn sharing(process: &ClusterProcess) -> Option<ElementId> {
     let configured = process.configured.borrow();
-    configured.as_ref().filter(|configured| configured.shares_configuration).map(|configured| configured.element)
+    configured
+        .as_ref()
+        .filter(|configured| configured.shares_configuration)
+        .map(|configured| configured.element)
 }
 
 /// Returns the configuration of a value; `None` if the store has none.
@@ -182,6 +185,7 @@ async fn steps(
     watch: &mut Watch,
 ) -> Result<(), ConfigurationError> {
     let own = &process.configuration;
+    let mut reported = None;
     loop {
         let leads = process.stream.with_term(|_| ()).is_some();
         let id = own.next_decision(element);
@@ -199,21 +203,27 @@ async fn steps(
                         shared.number
                     );
                 }
-                let is_taken = taken.is_ok();
                 own.keeper.borrow_mut().took(clock::now(), shared.number, taken);
-                if is_taken {
-                    let name = format!("{TAKEN}{element}");
-                    client.put_value(&name, shared.number.to_string().as_bytes()).await?;
-                }
             }
             Step::Revert(shared, revision) => {
                 if client.replace_value(KEY, &shared.encode(), revision).await? {
                     let (number, comment) = (shared.number, &shared.author.comment);
-                    warn!(event = "cluster.configuration.reverted", number, "configuration {number}: {comment}");
+                    warn!(
+                        event = "cluster.configuration.reverted",
+                        number, "configuration {number}: {comment}"
+                    );
                 }
                 return Ok(());
             }
             Step::Wait(until) => {
+                // A session may end between the two, and the next one reports again.
+                let taken = own.keeper.borrow().taken();
+                if let Some(taken) = taken.filter(|taken| reported != Some(*taken)) {
+                    let name = format!("{TAKEN}{element}");
+                    client.put_value(&name, taken.to_string().as_bytes()).await?;
+                    reported = Some(taken);
+                    continue;
+                }
                 let left = until.map(|until| until.saturating_since(clock::now()));
                 tokio::select! {
                     changed = changed(watch) => return Ok(changed?),
@@ -226,21 +236,27 @@ async fn steps(
 
 /// Writes the configuration of this element as the first one.
 async fn seed(process: &ClusterProcess, client: &Client, id: DecisionId) -> Result<(), ConfigurationError> {
-    let owner = manager::SharedConfigurationClient::new(&process.frame.router, "manager").with_deadline(TAKING);
+    let owner =
+        manager::SharedConfigurationClient::new(&process.frame.router, "manager").with_deadline(TAKING);
     let text = owner.export(manager::ExportSharedRequest {}).await?.text;
     let comment = format!("the configuration of element {}, which leads", id.element);
     let author = Author { user: NOBODY.into(), comment, time_ms: unix_ms() };
     let shared = Shared::following(None, Proposal { id, text, author, within_s: None })?;
     if client.replace_value(KEY, &shared.encode(), 0).await? {
-        info!(event = "cluster.configuration.first", "the configuration of this element is the one of all elements");
+        info!(
+            event = "cluster.configuration.first",
+            "the configuration of this element is the one of all elements"
+        );
     }
     Ok(())
 }
 
 /// Has the manager run a configuration. The error is the reason why it does not.
 async fn take(process: &ClusterProcess, shared: &Shared) -> Result<(), String> {
-    let owner = manager::SharedConfigurationClient::new(&process.frame.router, "manager").with_deadline(TAKING);
-    let origin = shared.element().map(|element| format!("configuration {} by element {element}", shared.number));
+    let owner =
+        manager::SharedConfigurationClient::new(&process.frame.router, "manager").with_deadline(TAKING);
+    let origin =
+        shared.element().map(|element| format!("configuration {} by element {element}", shared.number));
     let origin = origin.unwrap_or_default();
     let comment = match shared.author.comment.as_str() {
         "" => origin,
@@ -254,7 +270,9 @@ async fn take(process: &ClusterProcess, shared: &Shared) -> Result<(), String> {
                 let (number, revision) = (shared.number, reply.revision);
                 info!(
                     event = "cluster.configuration.taken",
-                    number, revision, "configuration {number} of all elements runs here as revision {revision}"
+                    number,
+                    revision,
+                    "configuration {number} of all elements runs here as revision {revision}"
                 );
             }
             Ok(())

@@ -40,7 +40,9 @@ enum OwnerError {
     #[error("cluster shared-configuration is not set")]
     NotShared,
     /// No server of the store answers.
-    #[error("no server of the store answers, so that the elements cannot agree on a configuration; packets are forwarded as before")]
+    #[error(
+        "no server of the store answers, so that the elements cannot agree on a configuration; packets are forwarded as before"
+    )]
     Lost,
     /// The store has no configuration.
     #[error("the store has no configuration yet: it gets that of the control plane")]
@@ -184,7 +186,9 @@ async fn offer(process: &Rc<ClusterProcess>, own: ElementId, text: &str) -> Resu
     drop(answers);
     loop {
         match offer.outcome() {
-            Some(offer::Outcome::Refused(element, reason)) => return Err(OwnerError::Refused(element, reason)),
+            Some(offer::Outcome::Refused(element, reason)) => {
+                return Err(OwnerError::Refused(element, reason));
+            }
             Some(offer::Outcome::Accepted(absent)) => return Ok(absent.into_iter().map(in_words).collect()),
             None => match waiting.recv().await {
                 Some((element, answer)) => offer.answered(element, answer),
@@ -210,7 +214,7 @@ async fn decide(
     let id = proposal.id;
     let after = Shared::following(Some(&before), proposal)?;
     let (number, user) = (after.number, after.author.user.clone());
-    let mut decision = Decision::new(id, before, base, after);
+    let mut decision = Decision::new(id, base, after);
     let mut is_first = true;
     loop {
         let client = session(process);
@@ -295,7 +299,11 @@ impl pb::ConfigurationOwner for Served {
         Ok(pb::OfferReply { base, absent })
     }
 
-    async fn decide(&self, ctx: &CallContext, request: pb::DecideRequest) -> Result<pb::DecideReply, XrlError> {
+    async fn decide(
+        &self,
+        ctx: &CallContext,
+        request: pb::DecideRequest,
+    ) -> Result<pb::DecideReply, XrlError> {
         let own = self.check_manager(ctx)?;
         let offered = self.configuration.offered.take().filter(|(_, base)| *base == request.base);
         let offered = offered.ok_or(OwnerError::NotOffered)?;
@@ -304,7 +312,11 @@ impl pb::ConfigurationOwner for Served {
         Ok(pb::DecideReply { number })
     }
 
-    async fn confirm(&self, ctx: &CallContext, request: pb::ConfirmRequest) -> Result<pb::ConfirmReply, XrlError> {
+    async fn confirm(
+        &self,
+        ctx: &CallContext,
+        request: pb::ConfirmRequest,
+    ) -> Result<pb::ConfirmReply, XrlError> {
         let own = self.check_manager(ctx)?;
         let known = self.configuration.keeper.borrow().newest().map(|(newest, _)| newest.back.is_some());
         if known != Some(true) && session(self).is_none() {

@@ -217,7 +217,10 @@ impl ManagerProcess {
         Ok(true)
     }
 
-    async fn take_shared(self: &Rc<Self>, request: pb::TakeSharedRequest) -> Result<pb::TakeSharedReply, EditError> {
+    async fn take_shared(
+        self: &Rc<Self>,
+        request: pb::TakeSharedRequest,
+    ) -> Result<pb::TakeSharedReply, EditError> {
         let pb::TakeSharedRequest { text, user, comment } = request;
         let source = Source::Shared(SharedText { text, user });
         let done = self.commit(CommitRequest { source, comment, confirm_within: None }).await?;

@@ -159,7 +159,10 @@ impl ManagerProcess {
         let (changes, effects) = self.effects(&after, written.as_deref(), shared).await?;
         let warnings = self.warnings(id, &after, written.as_deref(), Some(&effects)).await?;
         let revision = self.running.borrow().revision;
-        Ok((Done { revision, effects, changes, took: started.elapsed(), absent: Vec::new(), confirmed: None }, warnings))
+        Ok((
+            Done { revision, effects, changes, took: started.elapsed(), absent: Vec::new(), confirmed: None },
+            warnings,
+        ))
     }
 
     /// Returns the number of statements changed by a commit, and the effects. Changes nothing.
@@ -322,7 +325,11 @@ impl ManagerProcess {
         Ok(Done { revision, effects, changes: comparison.len(), took, absent, confirmed: None })
     }
 
-    pub(super) fn compare(&self, after: &Tree, written: Option<&ConfigText>) -> Result<(Comparison, Shares), Refusal> {
+    pub(super) fn compare(
+        &self,
+        after: &Tree,
+        written: Option<&ConfigText>,
+    ) -> Result<(Comparison, Shares), Refusal> {
         let before = self.running.borrow().tree.clone();
         let model = self.model();
         let schema = &model.schema;
@@ -436,7 +443,8 @@ impl ManagerProcess {
         }
         let under_way = self.under_way.take();
         let is_open = under_way.as_ref().is_some_and(|under_way| under_way.is_open);
-        let (by, shared) = under_way.map(|under_way| (under_way.refused, under_way.shared)).unwrap_or_default();
+        let (by, shared) =
+            under_way.map(|under_way| (under_way.refused, under_way.shared)).unwrap_or_default();
         let outcome = outcome.unwrap_or_else(|| Err("it came to no end".into()));
         let absent = shared.map(|shared| shared.absent).unwrap_or_default();
         outcome.map(|effects| (effects, absent)).map_err(|reason| Refused { reason, by, is_open })
