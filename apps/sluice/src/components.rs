@@ -47,6 +47,13 @@ macro_rules! builtin {
     ($class:literal, $module:ident, $commands:ident, $metrics:ident) => {
         builtin!($class, $module, $commands, $metrics, none)
     };
+    // The last one is the rule by which the component shares the configuration with other machines.
+    ($class:literal, $module:ident, $commands:ident, $metrics:ident, none, $sharing:path) => {
+        Builtin {
+            sharing: Some(|part| $sharing(part).map(|(element, elsewhere)| Sharing { element, elsewhere })),
+            ..builtin!($class, $module, $commands, $metrics, none)
+        }
+    };
     ($class:literal, $module:ident, $commands:ident, $metrics:ident, $($check:tt)+) => {
         Builtin {
             class: $class,
@@ -73,7 +80,7 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
     builtin!("static", module, none, metrics),
     builtin!("xip", module, commands, metrics),
-    Builtin { sharing: Some(cluster_sharing), ..builtin!("cluster", module, commands, metrics) },
+    builtin!("cluster", module, commands, metrics, none, sluice_cluster_process::config::sharing),
     builtin!("rpki", module, commands, metrics),
     builtin!("guard"),
 ];
@@ -81,12 +88,6 @@ pub const BUILTINS: &[Builtin] = &[
 /// The components with commands in code of their own.
 pub const COMMANDS: &[(&str, ComponentCommands)] =
     &[("bgp", sluice_bgp_cli::COMMANDS), ("xip", sluice_xip_cli::COMMANDS)];
-
-/// Returns how the component `cluster` shares the configuration.
-fn cluster_sharing(part: serde_json::Value) -> Option<Sharing> {
-    let (element, elsewhere) = sluice_cluster_process::config::sharing(part)?;
-    Some(Sharing { element, elsewhere })
-}
 
 /// Runs a component until told to end.
 pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {

@@ -176,7 +176,7 @@ fn a_commit_on_one_element_is_for_all() {
     let revisions = at(&elements.lab, "c2", &["show", "revisions"]);
     let newest = &revisions["revisions"][0];
     assert!(
-        newest["via"] == "cluster" && newest["comment"].as_str().unwrap().contains("by element 11"),
+        newest["via"] == "shared" && newest["comment"].as_str().unwrap().contains("by element 11"),
         "{newest}"
     );
     // An element's own statements stay its own.

@@ -54,8 +54,9 @@ pub fn all(schema: &[Node]) -> Vec<Case> {
 /// Statements that other tests try. The statements of a group are those of its neighbors. Routes that are filtered again at import
 /// are told to other neighbors, and routes without communities are not told again without them: `tests/policies` compares both. Here
 /// are no clients, no sites of one AS, and no neighbor that knows this router by another AS: `tests/reflection` has them. No neighbor is sent
-/// several paths: the core's test `add_path` changes their number.
-const ELSEWHERE: [&str; 7] = [
+/// several paths: the core's test `add_path` changes their number. The element has no store: `tests/cluster` shares a configuration.
+const ELSEWHERE: [&str; 8] = [
+    "cluster/shared-configuration",
     "protocols/bgp/group",
     "protocols/bgp/client-to-client-reflection",
     "protocols/bgp/neighbor/add-path/paths",

@@ -361,21 +361,6 @@ pub const SPECIAL: &[(&str, Special)] = &[
             &["delete cluster store endpoint 10.77.1.9"],
         ),
     ),
-    (
-        "cluster/shared-configuration",
-        entry(
-            &[
-                "set cluster store endpoint 10.77.1.9",
-                "set cluster store tls true",
-                "set cluster shared-configuration true",
-            ],
-            &[
-                "delete cluster shared-configuration",
-                "delete cluster store tls",
-                "delete cluster store endpoint 10.77.1.9",
-            ],
-        ),
-    ),
     ("cluster/member/address", value("10.77.1.9")),
     (
         "cluster/store/member",

@@ -148,7 +148,7 @@ fn a_keeper_takes_each_configuration_once() {
     let mut now = after(1);
     let mut pauses = Vec::new();
     for _ in 0..9 {
-        keeper.took(now, 1, Err("no such interface".into()));
+        keeper.took(now, 1, Some("no such interface".into()));
         let Step::Wait(Some(again)) = keeper.step(now, false, id(90), 0) else { panic!("it waits") };
         pauses.push(again.saturating_since(now).as_millis());
         now = again;
@@ -159,17 +159,17 @@ fn a_keeper_takes_each_configuration_once() {
     // The answer about an earlier configuration counts for nothing.
     let second = shared(Some(&first), 2, "second");
     keeper.seen(now, Some(second.clone()), 4);
-    keeper.took(now, 1, Ok(()));
+    keeper.took(now, 1, None);
     assert_eq!((keeper.taken(), keeper.problem()), (None, None));
     assert_eq!(keeper.step(now, false, id(90), 0), Step::Take(Box::new(second.clone())));
-    keeper.took(now, 2, Ok(()));
+    keeper.took(now, 2, None);
     assert_eq!((keeper.taken(), keeper.step(now, false, id(90), 0)), (Some(2), Step::Wait(None)));
     // The same value at another revision is no other configuration; another one of the same number is.
     keeper.seen(now, Some(second), 5);
     assert_eq!(keeper.taken(), Some(2));
     keeper.seen(now, Some(shared(Some(&first), 8, "of another store")), 6);
     assert!(matches!(keeper.step(now, false, id(90), 0), Step::Take(_)));
-    keeper.took(now, 2, Ok(()));
+    keeper.took(now, 2, None);
     keeper.recheck();
     assert!(matches!(keeper.step(now, false, id(90), 0), Step::Take(_)));
 }
@@ -180,7 +180,7 @@ fn a_keeper_reverts_what_nobody_confirms() {
     let second = Shared::following(Some(&first), proposal(2, "second", Some(60))).unwrap();
     let mut keeper = Keeper::default();
     keeper.seen(after(10), Some(second.clone()), 4);
-    keeper.took(after(10), 2, Ok(()));
+    keeper.took(after(10), 2, None);
     assert_eq!(keeper.step(after(10), false, id(90), 0), Step::Wait(Some(after(70))));
     // The wait is not prolonged by a second look.
     keeper.seen(after(40), Some(second.clone()), 4);
@@ -188,7 +188,7 @@ fn a_keeper_reverts_what_nobody_confirms() {
     let Step::Revert(reverted, 4) = keeper.step(after(70), false, id(90), 0) else { panic!("it reverts") };
     assert_eq!((reverted.text.as_str(), reverted.number), ("first", 3));
     keeper.seen(after(71), Some(shared(Some(&second), 3, "second")), 5);
-    keeper.took(after(71), 3, Ok(()));
+    keeper.took(after(71), 3, None);
     assert_eq!(keeper.step(after(200), false, id(90), 0), Step::Wait(None));
 }
 
@@ -209,8 +209,8 @@ fn event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// Elements commit, die and return at any moment, and the store's answers are lost. Once all elements are back, all run what the store
-    /// has. What was reported as decided was decided, and what was reported as refused never runs anywhere.
+    /// Elements commit, die and return at any moment, and the store's answers are lost. After all elements have returned, all run the value of the
+    /// store. Commits reported as decided were decided, and commits reported as refused never run anywhere.
     #[test]
     fn elements_agree(events in prop::collection::vec(event(), 1..120)) {
         let mut world = World::default();

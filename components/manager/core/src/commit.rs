@@ -6,9 +6,9 @@
 //! and a component that dies starts again with the new configuration. A failure before is undone, and a component that
 //! dies before starts again with the old configuration.
 //!
-//! A change that other machines share is offered to them once the own components have accepted their shares, and nothing has changed yet.
-//! Once all own components run with the new configuration, a decision for all machines is asked for; the new configuration is stored after
-//! that.
+//! A change shared by several machines is offered to the remote machines after the local components have accepted their shares. Nothing has changed
+//! by then. After all local components have applied the change, the machine asks for a decision for all machines, and stores the new
+//! configuration last.
 
 use crate::Reason;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub struct Plan {
     pub restarted: Vec<String>,
     /// Components added by the change.
     pub started: Vec<String>,
-    /// True if other machines share the change.
+    /// True if remote machines share the change.
     pub is_shared: bool,
 }
 
@@ -43,7 +43,7 @@ pub enum Input<E> {
     /// A component has the old configuration again, or is restarting with the old configuration, or has ended because
     /// it did not run before.
     Restored(String),
-    /// The other machines accept the change, or one of them does not.
+    /// The remote machines accept the change, or a machine refuses.
     Offered(Result<(), Reason>),
     /// The change is decided for all machines, or is not.
     Decided(Result<(), Reason>),
@@ -62,13 +62,13 @@ pub enum Output<E> {
     Abandon(String),
     /// Restart the component with the configuration of [`Commit::takes_new`].
     Restart(String),
-    /// Start it with the new configuration.
+    /// Start the component with the new configuration.
     Start(String),
     /// End what was started.
     Stop(String),
     /// Give the component its old configuration back.
     Restore(String),
-    /// Ask the other machines to accept the change.
+    /// Ask the remote machines to accept the change.
     Offer,
     /// Have the change decided for all machines.
     Decide,
@@ -152,7 +152,7 @@ impl<E: Clone> Commit<E> {
         }
     }
 
-    /// Returns true if it is over.
+    /// Returns true if the change is over.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }

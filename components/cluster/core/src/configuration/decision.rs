@@ -1,17 +1,17 @@
-//! The decision: one write into the store that replaces the configuration, if the configuration is still the one that the commit began with.
+//! The decision: a write into the store replaces the configuration, unless the configuration has changed since the commit began.
 //!
-//! A write without an answer is done, is not done, or is on its way. The store then says which: a value that remembers the decision has it. If
-//! the value is the one before, the same write is sent again: the store carries out one of the two, since both want the same value before.
+//! A write without an answer may be done, refused or still on the way. A read of the store finds out: a value remembers its last decisions. If
+//! the value is still the old one, the same write is sent again. The store carries out a single write, since both expect the old value.
 
 use super::shared::{DecisionId, Shared};
 
-/// The most steps of a decision whose write has no answer.
+/// The most steps of a decision without answers.
 pub const ATTEMPTS: u8 = 8;
 
 /// The next step of a decision.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Replace the value that was last changed at the revision.
+    /// Replace the value of the given revision.
     Write(Shared, u64),
     /// Read the value.
     Read,
@@ -24,9 +24,9 @@ pub enum Step {
 pub enum Outcome {
     /// The configuration holds for all elements, or held until the next decision.
     Decided,
-    /// Another decision was first. The configuration does not hold, and never will.
+    /// A different decision was first. The configuration never holds.
     Overtaken,
-    /// The store does not say what became of the write. All elements take what the store has when it answers again.
+    /// The outcome is not known. All elements take the value of the store when the store answers again.
     Unknown,
 }
 
@@ -61,7 +61,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Begins: `after` is to follow the value that was last changed at the revision `base`.
+    /// Begins: `after` is to follow the value of the revision `base`.
     pub fn new(id: DecisionId, base: u64, after: Shared) -> Self {
         Decision { id, after, base, phase: Phase::Writing, left: ATTEMPTS }
     }
@@ -86,7 +86,7 @@ impl Decision {
         };
     }
 
-    /// Notes the value as it was read, with the revision of its last change; `None` without an answer.
+    /// Notes the value of a read, with the revision of the last change; `None` without an answer.
     pub fn found(&mut self, found: Option<(Option<&Shared>, u64)>) {
         if self.phase != Phase::Reading {
             return;

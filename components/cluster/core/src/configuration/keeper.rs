@@ -6,18 +6,18 @@ use alloc::string::String;
 use core::time::Duration;
 use sluice_base::Instant;
 
-/// The time until a configuration that could not be taken is tried again, at first and at most.
+/// The pause before a failed configuration is tried again, at first and at most.
 const RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// The next step of the keeper.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// The store has no configuration, and this element leads: write the own one, if the store still has none.
+    /// The store has no configuration, and the element leads: write the own configuration, if the store still has none.
     Seed,
     /// Have the element run a configuration.
     Take(Box<Shared>),
-    /// Replace the value that was last changed at the revision: nobody has confirmed.
+    /// Replace the value of the given revision: the wait for a confirmation is over.
     Revert(Box<Shared>, u64),
     /// Wait for a change of the value, until the time at most.
     Wait(Option<Instant>),
@@ -30,7 +30,7 @@ struct Unconfirmed {
     until: Instant,
 }
 
-/// A configuration that could not be taken.
+/// A failure to take a configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Failure {
     reason: String,
@@ -44,14 +44,14 @@ pub struct Keeper {
     newest: Option<Shared>,
     /// The revision of the value's last change.
     revision: u64,
-    /// The number of the configuration that runs.
+    /// The number of the running configuration.
     taken: Option<u64>,
     failure: Option<Failure>,
     unconfirmed: Option<Unconfirmed>,
 }
 
 impl Keeper {
-    /// Notes the value of the store, and the revision of its last change.
+    /// Notes the value of the store, and the revision of the last change.
     pub fn seen(&mut self, now: Instant, shared: Option<Shared>, revision: u64) {
         let number =
             |shared: &Option<Shared>| shared.as_ref().map(|shared| (shared.number, shared.decision()));
@@ -70,23 +70,23 @@ impl Keeper {
         (self.newest, self.revision) = (shared, revision);
     }
 
-    /// Notes that the element's own configuration may have changed: the newest one is compared again.
+    /// Notes a possible change of the element's own configuration: the newest configuration is compared again.
     pub fn recheck(&mut self) {
         self.taken = None;
         self.failure = None;
     }
 
-    /// Notes the result of [`Step::Take`] of a number.
-    pub fn took(&mut self, now: Instant, number: u64, result: Result<(), String>) {
+    /// Notes the end of [`Step::Take`] of a number, with the reason of a failure.
+    pub fn took(&mut self, now: Instant, number: u64, failure: Option<String>) {
         if self.newest.as_ref().is_none_or(|newest| newest.number != number) {
             return;
         }
-        match result {
-            Ok(()) => {
+        match failure {
+            None => {
                 self.taken = Some(number);
                 self.failure = None;
             }
-            Err(reason) => {
+            Some(reason) => {
                 let before = self.failure.take().map(|failure| failure.pause);
                 let pause = before.map_or(RETRY, |pause| (pause * 2).min(LONGEST_RETRY));
                 self.failure = Some(Failure { reason, again: now + pause, pause });
@@ -94,8 +94,8 @@ impl Keeper {
         }
     }
 
-    /// Returns the next step. `leads` is true on the element that writes the first configuration; `id` and `time_ms` are for a decision of
-    /// this element.
+    /// Returns the next step. `leads` is true on the leader, the writer of the first configuration; `id` and `time_ms` are for a decision of
+    /// the element.
     pub fn step(&self, now: Instant, leads: bool, id: DecisionId, time_ms: u64) -> Step {
         let Some(newest) = &self.newest else {
             return if leads { Step::Seed } else { Step::Wait(None) };
@@ -117,12 +117,12 @@ impl Keeper {
         }
     }
 
-    /// Returns the newest configuration, and the revision of its last change.
+    /// Returns the newest configuration, and the revision of the last change.
     pub fn newest(&self) -> Option<(&Shared, u64)> {
         self.newest.as_ref().map(|newest| (newest, self.revision))
     }
 
-    /// Returns the number of the configuration that runs; `None` while the element has another one, or does not know the newest one.
+    /// Returns the number of the running configuration; `None` if the newest configuration does not run, or is not known.
     pub fn taken(&self) -> Option<u64> {
         self.taken
     }

@@ -1,5 +1,5 @@
-//! The configuration that all elements share: the newest one is a value in the store, and a commit on any element is decided by one write of
-//! that value.
+//! The configuration shared by all elements: the newest configuration is a value in the store, and a commit on any element is decided by a single
+//! write of the value.
 //!
 //! ```text
 //! element with the editor                    other elements
@@ -10,11 +10,11 @@
 //!   store the revision
 //! ```
 //!
-//! * The shared part is all of the configuration but the statements that each element keeps for itself.
-//! * The write replaces the value only if nobody has replaced the value since the commit began: of two commits one is refused.
-//! * Each element takes the newest value, when it is written or when the element returns. An element that fails in between has the old
+//! * The shared part is the whole configuration except local statements, which each element keeps.
+//! * The write replaces the value only if the value is unchanged since the commit began: of two commits at a time, the second is refused.
+//! * Each element takes the newest value at once, or after a return. An element that fails in between has the old
 //!   configuration and takes the newest later.
-//! * A commit that has to be confirmed carries the text before. The first element whose wait for a confirmation is over writes that text.
+//! * A commit with a confirmation carries the old text. Without a confirmation in time, the first element to notice writes the old text.
 //!
 //! The modules have no I/O: the process makes calls and writes.
 
@@ -25,5 +25,5 @@ pub mod shared;
 
 /// The key of the shared configuration in the store.
 pub const KEY: &str = "configuration";
-/// The beginning of the keys by which elements report the number of the configuration that they run.
+/// The beginning of the keys with the numbers of the elements' running configurations.
 pub const TAKEN: &str = "taken/";

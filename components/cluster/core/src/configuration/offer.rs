@@ -11,13 +11,13 @@ pub enum Answer {
     Prepared,
     /// The configuration cannot run there, for a reason.
     Refused(String),
-    /// The element does not answer, for a reason: the element takes the newest configuration when it returns.
+    /// The element does not answer, for a reason: the element takes the newest configuration after its return.
     Away(String),
     /// The element keeps a configuration of its own.
     Apart,
 }
 
-/// An element that has no part in a commit.
+/// The absence of an element from a commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Absence {
     /// The element does not answer, for a reason.
@@ -29,7 +29,7 @@ pub enum Absence {
 /// The end of an offer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// No element refuses the configuration. These elements have no part in the commit.
+    /// No element refuses the configuration. The named elements have no part in the commit.
     Accepted(BTreeMap<ElementId, Absence>),
     /// An element refuses the configuration, for a reason.
     Refused(ElementId, String),
@@ -44,12 +44,12 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Begins with the elements that are asked.
+    /// Begins with the elements to ask.
     pub fn new(elements: impl IntoIterator<Item = ElementId>) -> Self {
         Offer { waiting: elements.into_iter().collect(), absent: BTreeMap::new(), refused: None }
     }
 
-    /// Notes an answer. Answers of elements that are not waited for are ignored.
+    /// Notes an answer. Late and unexpected answers are ignored.
     pub fn answered(&mut self, element: ElementId, answer: Answer) {
         if !self.waiting.remove(&element) {
             return;

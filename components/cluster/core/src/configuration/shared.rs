@@ -1,4 +1,4 @@
-//! The value in the store: the text of the shared part, its author, and what a commit that is not confirmed goes back to.
+//! The value in the store: the text of the shared part, the author, and the text to go back to without a confirmation.
 
 use crate::inventory::ElementId;
 use crate::stream::wire::{self, DecodeError};
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 pub const MOST_TEXT: usize = 512 << 10;
 /// The most octets of a user's name or a comment; the rest is cut off.
 pub const MOST_WORDS: usize = 1024;
-/// The decisions that a value remembers, so that a writer without an answer can find out what became of its write.
+/// The number of remembered decisions in a value. A writer without an answer looks for its decision there.
 pub const REMEMBERED: usize = 16;
 
-/// The name of a decision, which no other decision has.
+/// The unique name of a decision.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct DecisionId {
-    /// The element that decides.
+    /// The deciding element.
     pub element: ElementId,
     /// The start of the element's process, in milliseconds since 1970.
     pub epoch: u64,
-    /// The number of the decision since that start.
+    /// The number of the decision since the start.
     pub count: u64,
 }
 
@@ -36,21 +36,21 @@ pub struct Author {
     pub time_ms: u64,
 }
 
-/// The return from a configuration that nobody confirms.
+/// The return from an unconfirmed configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Return {
     /// The wait for a confirmation, in seconds.
     pub within_s: u32,
     /// The text to go back to.
     pub text: String,
-    /// The number of the configuration with that text.
+    /// The number of the configuration with the text.
     pub number: u64,
 }
 
-/// A configuration that all elements share.
+/// A configuration of all elements.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Shared {
-    /// The number, from 1, larger by one with each decision.
+    /// The number, from 1, larger by 1 with each decision.
     pub number: u64,
     /// The text of the shared part.
     pub text: String,
@@ -58,11 +58,11 @@ pub struct Shared {
     pub author: Author,
     /// The return, if the configuration has to be confirmed.
     pub back: Option<Return>,
-    /// The last decisions, this one at the end.
+    /// The last decisions, the newest at the end.
     decisions: Vec<DecisionId>,
 }
 
-/// A configuration that is to follow another one.
+/// The successor of a configuration, before the decision.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Proposal {
     /// The decision.
@@ -71,7 +71,7 @@ pub struct Proposal {
     pub text: String,
     /// The author.
     pub author: Author,
-    /// The time within which the configuration has to be confirmed, in seconds; `None`: no confirmation is needed.
+    /// The wait for a confirmation, in seconds; `None`: no confirmation is needed.
     pub within_s: Option<u32>,
 }
 
@@ -97,7 +97,7 @@ fn cut(text: &str) -> String {
 }
 
 impl Shared {
-    /// Returns the configuration that follows `before`, or the first one.
+    /// Returns the configuration that follows `before`, or the first configuration.
     ///
     /// # Errors
     /// The text is too long.
@@ -125,7 +125,7 @@ impl Shared {
         })
     }
 
-    /// Returns the configuration that follows if nobody confirms this one; `None` if no confirmation is needed.
+    /// Returns the configuration that follows without a confirmation; `None` if no confirmation is needed.
     pub fn reverted(&self, id: DecisionId, time_ms: u64) -> Option<Self> {
         let back = self.back.as_ref()?;
         let comment = alloc::format!("not confirmed in time: back to configuration {}", back.number);
@@ -134,12 +134,12 @@ impl Shared {
         Self::following(Some(self), proposal).ok()
     }
 
-    /// Returns the decision that made this configuration.
+    /// Returns the decision behind the configuration.
     pub fn decision(&self) -> Option<DecisionId> {
         self.decisions.last().copied()
     }
 
-    /// Returns true if a decision made this configuration or one of the last before.
+    /// Returns true if a decision is among the remembered decisions.
     pub fn follows(&self, id: DecisionId) -> bool {
         self.decisions.contains(&id)
     }

@@ -15,10 +15,10 @@ pub const ELEMENTS: usize = 3;
 /// The time for a confirmation.
 const WITHIN_S: u32 = 30;
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// An element begins a commit, which has to be confirmed or not.
+    /// An element begins a commit, with or without a confirmation.
     Commit(usize, bool),
     /// An element takes a step.
     Step(usize),
@@ -26,9 +26,9 @@ pub enum Event {
     Kill(usize),
     /// A dead element starts.
     Start(usize),
-    /// The next write has no answer: each second one is done, the others are on their way.
+    /// The next write has no answer: the first, the third and so on are done, the rest is on the way.
     LoseAnswers,
-    /// Writes that are on their way arrive.
+    /// Delayed writes arrive.
     Deliver,
     /// An element refuses the next configuration, once.
     Refuses(usize),
@@ -46,7 +46,7 @@ enum Committing {
 #[derive(Default)]
 struct Element {
     is_dead: bool,
-    /// The shared part on the disk, which runs.
+    /// The running shared part, on the disk.
     own: String,
     keeper: Keeper,
     committing: Option<(DecisionId, Committing)>,
@@ -234,18 +234,18 @@ impl World {
             }
             Step::Take(shared) => {
                 let element = &mut self.elements[who];
-                let taken = if std::mem::take(&mut element.refuses) { Err("no".into()) } else { Ok(()) };
-                if taken.is_ok() {
+                let failure = std::mem::take(&mut element.refuses).then(|| "no".into());
+                if failure.is_none() {
                     element.own = shared.text.clone();
                 }
-                element.keeper.took(now, shared.number, taken);
+                element.keeper.took(now, shared.number, failure);
             }
             Step::Revert(shared, base) => drop(self.store.write(&shared, base)),
             Step::Wait(_) => {}
         }
     }
 
-    /// Lets all elements return, and all that is under way end.
+    /// Lets all elements return, and all commits end.
     pub fn settle(&mut self) {
         self.store.deliver();
         for round in 0..40 {
@@ -257,7 +257,7 @@ impl World {
         }
     }
 
-    /// Checks that all elements run what the store has, and that reports were true.
+    /// Checks the configurations of all elements against the store, and the reports.
     pub fn check(&self) {
         let value = self.store.value.as_ref().expect("the first element wrote a configuration");
         for (who, element) in self.elements.iter().enumerate() {

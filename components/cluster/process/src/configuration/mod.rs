@@ -1,4 +1,4 @@
-//! The shared configuration on this element: has the manager take the newest one from the store, and decides commits of this element.
+//! The shared configuration on an element: has the manager take the newest configuration from the store, and decides the element's commits.
 //! The rules are in the core ([`sluice_cluster::configuration`]).
 
 mod owner;
@@ -23,9 +23,9 @@ use tracing::{debug, info, warn};
 
 /// The time until the store is asked again.
 const RETRY: Duration = Duration::from_millis(500);
-/// The longest wait for the manager, which restarts components in a commit.
+/// The longest wait for the manager, including restarts of components.
 const TAKING: Duration = Duration::from_secs(120);
-/// The author of configurations that no person made.
+/// The author of configurations without a person as the author.
 const NOBODY: &str = "sluice";
 
 /// The reason why a configuration in the store is not taken.
@@ -48,22 +48,22 @@ enum ConfigurationError {
     Manager(#[from] XrlError),
 }
 
-/// The shared configuration as this element knows it.
+/// The element's knowledge of the shared configuration.
 pub struct ConfigurationKeeper {
     keeper: RefCell<Keeper>,
     /// The reason why the value in the store cannot be read.
     unreadable: RefCell<Option<String>>,
-    /// The configuration that the last offer is to follow, and the revision of its last change.
+    /// The configuration before the last offer, and the revision of the last change.
     offered: RefCell<Option<(Shared, u64)>>,
     /// The start of the process, in milliseconds since 1970.
     epoch: u64,
     decisions: Cell<u64>,
-    /// The session with the store is another one, this element leads, or the settings changed.
+    /// The session with the store is new, the element leads, or the settings changed.
     pub changed: Notify,
 }
 
 impl ConfigurationKeeper {
-    /// Makes the keeper of a process that started at a time in milliseconds since 1970.
+    /// Makes the keeper of a process started at a time in milliseconds since 1970.
     pub fn new(epoch: u64) -> Self {
         ConfigurationKeeper {
             keeper: RefCell::default(),
@@ -75,7 +75,7 @@ impl ConfigurationKeeper {
         }
     }
 
-    /// Returns the reason why this element does not run the newest configuration.
+    /// Returns the reason why the newest configuration does not run here.
     pub fn problem(&self) -> Option<String> {
         let keeper = self.keeper.borrow();
         let failure = keeper.newest().zip(keeper.problem()).map(|((newest, _), problem)| {
@@ -87,7 +87,7 @@ impl ConfigurationKeeper {
         failure.or_else(|| self.unreadable.borrow().clone())
     }
 
-    /// Compares what runs with what is decided.
+    /// Compares the running configuration with the decided configuration.
     pub fn compare(&self) {
         self.keeper.borrow_mut().recheck();
         self.changed.notify_one();
@@ -105,7 +105,7 @@ fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns this element's number, if the elements share one configuration.
+/// Returns the element's own number, if the elements share a configuration.
 fn sharing(process: &ClusterProcess) -> Option<ElementId> {
     let configured = process.configured.borrow();
     configured
@@ -177,7 +177,7 @@ async fn changed(watch: &mut Watch) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Carries out the keeper's steps until the value may be another one.
+/// Carries out the keeper's steps until the value may have changed.
 async fn steps(
     process: &ClusterProcess,
     client: &Client,
@@ -193,8 +193,8 @@ async fn steps(
         match step {
             Step::Seed => return seed(process, client, id).await,
             Step::Take(shared) => {
-                let taken = take(process, &shared).await;
-                if let Err(reason) = &taken {
+                let failure = take(process, &shared).await;
+                if let Some(reason) = &failure {
                     warn!(
                         event = "cluster.configuration.refused",
                         number = shared.number,
@@ -203,7 +203,7 @@ async fn steps(
                         shared.number
                     );
                 }
-                own.keeper.borrow_mut().took(clock::now(), shared.number, taken);
+                own.keeper.borrow_mut().took(clock::now(), shared.number, failure);
             }
             Step::Revert(shared, revision) => {
                 if client.replace_value(KEY, &shared.encode(), revision).await? {
@@ -234,7 +234,7 @@ async fn steps(
     }
 }
 
-/// Writes the configuration of this element as the first one.
+/// Writes the element's own configuration as the first configuration.
 async fn seed(process: &ClusterProcess, client: &Client, id: DecisionId) -> Result<(), ConfigurationError> {
     let owner =
         manager::SharedConfigurationClient::new(&process.frame.router, "manager").with_deadline(TAKING);
@@ -251,8 +251,8 @@ async fn seed(process: &ClusterProcess, client: &Client, id: DecisionId) -> Resu
     Ok(())
 }
 
-/// Has the manager run a configuration. The error is the reason why it does not.
-async fn take(process: &ClusterProcess, shared: &Shared) -> Result<(), String> {
+/// Has the manager run a configuration. Returns the reason of a failure.
+async fn take(process: &ClusterProcess, shared: &Shared) -> Option<String> {
     let owner =
         manager::SharedConfigurationClient::new(&process.frame.router, "manager").with_deadline(TAKING);
     let origin =
@@ -275,14 +275,14 @@ async fn take(process: &ClusterProcess, shared: &Shared) -> Result<(), String> {
                     "configuration {number} of all elements runs here as revision {revision}"
                 );
             }
-            Ok(())
+            None
         }
-        Err(XrlError::Application { message, .. }) => Err(message),
-        Err(error) => Err(error.to_string()),
+        Err(XrlError::Application { message, .. }) => Some(message),
+        Err(error) => Some(error.to_string()),
     }
 }
 
-/// Returns the numbers of the shared configurations that elements run, as the elements reported last.
+/// Returns the numbers of the running configurations by element, as last reported.
 pub async fn numbers(process: &ClusterProcess) -> BTreeMap<ElementId, u64> {
     let Some(own) = sharing(process) else { return BTreeMap::new() };
     let mut found = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Commits of this element: offers the shared part to the other elements, and decides by one write.
+//! Commits of the element: offers the shared part to all elements, and decides by a single write.
 
 use super::{read, sharing, unix_ms};
 use crate::console::{self, NOT_ASKED};
@@ -22,9 +22,9 @@ use tracing::info;
 
 /// The longest wait for the check of an element.
 const CHECK: Duration = Duration::from_secs(15);
-/// The time for which an element that does not announce itself is asked all the same.
+/// The wait for the answer of an element without announcements.
 const SILENT: Duration = Duration::from_millis(1500);
-/// The time between two looks at the announcements of an element that is asked.
+/// The time between two looks at an element's announcements.
 const LOOK: Duration = Duration::from_millis(250);
 /// The pause before the store is asked again.
 const RETRY: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ const MANAGER: &str = "manager";
 /// The reason why nothing is decided.
 #[derive(Debug, thiserror::Error)]
 enum OwnerError {
-    /// The elements keep configurations of their own.
+    /// The elements keep separate configurations.
     #[error("cluster shared-configuration is not set")]
     NotShared,
     /// No server of the store answers.
@@ -47,13 +47,13 @@ enum OwnerError {
     /// The store has no configuration.
     #[error("the store has no configuration yet: it gets that of the control plane")]
     Empty,
-    /// This element does not run the newest configuration.
+    /// The element does not run the newest configuration.
     #[error(
         "the configuration changed meanwhile: {user} at element {element} made number {number}; this element takes it, and your changes go \
          on top of it: look at them, and commit again"
     )]
     Behind {
-        /// The author of the newest one.
+        /// The author of the newest configuration.
         user: String,
         /// The author's element.
         element: u16,
@@ -96,7 +96,7 @@ fn behind(newest: &Shared) -> OwnerError {
     OwnerError::Behind { user: newest.author.user.clone(), element, number: newest.number }
 }
 
-/// Returns the client of a session with a server that answered last.
+/// Returns the client of the present session.
 fn session(process: &ClusterProcess) -> Option<Client> {
     process.stream.session().filter(|_| process.stream.view().endpoint.is_some())
 }
@@ -149,7 +149,7 @@ async fn ask(process: &ClusterProcess, element: ElementId, text: String) -> Answ
     }
 }
 
-/// Asks an element while it announces itself, and a little longer.
+/// Asks an element as long as the element's announcements arrive, and a little longer.
 async fn ask_present(process: &ClusterProcess, element: ElementId, text: String) -> Answer {
     let begun = Instant::now();
     let asking = ask(process, element, text);
@@ -205,7 +205,7 @@ fn in_words((element, absence): (ElementId, Absence)) -> String {
     }
 }
 
-/// Decides that a configuration follows another one. Returns its number.
+/// Decides on the successor of a configuration. Returns the number.
 async fn decide(
     process: &ClusterProcess,
     (before, base): (Shared, u64),

@@ -12,6 +12,7 @@ use crate::configure::sharing::SharedChange;
 use crate::revisions::Via;
 use crate::supervise::service::Served;
 use sluice_config::{ConfigError, Tree};
+use sluice_manager::Reason;
 use sluice_manager::commit::Input;
 use sluice_process::Effect;
 use sluice_xrl::idl::manager::v1 as pb;
@@ -107,7 +108,7 @@ impl ManagerProcess {
 
     /// Returns the open commit of this element's own statements, which goes on to wait for its confirmation after a commit for all elements.
     pub(super) fn own_open(&self, request: &Request) -> Option<(u64, u64)> {
-        let open = self.revisions.borrow().unconfirmed().filter(|_| request.via == Via::Cluster)?;
+        let open = self.revisions.borrow().unconfirmed().filter(|_| request.via == Via::Shared)?;
         Some((open.back_to, open.until_unix_ms))
     }
 
@@ -140,7 +141,7 @@ impl ManagerProcess {
     }
 
     /// Has the shared part of the commit under way decided.
-    pub(super) async fn decide(&self, request: &Request) -> Result<(), String> {
+    pub(super) async fn decide(&self, request: &Request) -> Result<(), Reason> {
         let decide = self.under_way.borrow().as_ref().and_then(|under_way| {
             let Offered { change, base, .. } = under_way.shared.as_ref()?;
             let within = request.confirm_within.map_or(0, |within| within.as_secs());

@@ -4,6 +4,7 @@ use crate::ManagerProcess;
 use crate::commit::lockout;
 use crate::commit::refused::{ComponentRefusal, Refused, written_or_shown};
 use crate::commit::shared::{Offered, SharedText};
+use crate::commit::steps::name;
 use crate::commit::store::ToStore;
 use crate::configure::editors::{CandidateId, EditError, ToCommit};
 use crate::configure::sharing::SharedChange;
@@ -254,7 +255,7 @@ impl ManagerProcess {
             }
             Source::Shared(shared) => {
                 let after = self.model().with_shared_text(&self.running_tree(), &shared.text)?;
-                Ok(Request { user: shared.user, ..own(after, Via::Cluster) })
+                Ok(Request { user: shared.user, ..own(after, Via::Shared) })
             }
         }
     }
@@ -269,7 +270,7 @@ impl ManagerProcess {
             self.store_what_runs().await.map_err(|error| Refusal::Failed(error.to_string()))?;
         }
         if comparison.is_empty() {
-            if request.via != Via::Cluster {
+            if request.via != Via::Shared {
                 self.confirm();
             }
             let confirmed = self.confirm_shared(&request).await?;
@@ -578,24 +579,6 @@ async fn to_the_end<T: 'static>(
 ) -> Result<T, EditError> {
     let done = tokio::task::spawn_local(work).await;
     done.unwrap_or_else(|_| Err(Refusal::Failed("it came to no end".into()).into()))
-}
-
-/// Returns a step's name: the action and its target.
-fn name(output: &Output<Effect>) -> String {
-    match output {
-        Output::Prepare(class) => format!("prepare {class}"),
-        Output::Apply(class) => format!("apply {class}"),
-        Output::Abandon(class) => format!("abandon {class}"),
-        Output::Restart(class) => format!("restart {class}"),
-        Output::Start(class) => format!("start {class}"),
-        Output::Stop(class) => format!("stop {class}"),
-        Output::Restore(class) => format!("restore {class}"),
-        Output::Offer => "offer".into(),
-        Output::Decide => "decide".into(),
-        Output::Store => "store".into(),
-        Output::Done(Ok(_)) => "done".into(),
-        Output::Done(Err(_)) => "undone".into(),
-    }
 }
 
 /// Returns a component's message, without the transport's words.
