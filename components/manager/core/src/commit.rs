@@ -186,10 +186,7 @@ impl<E: Clone> Commit<E> {
             Input::Restored(class) => self.restored(&class),
             Input::Offered(Ok(())) if self.phase == Phase::Offering => self.accepted(out),
             Input::Offered(Err(reason)) if self.phase == Phase::Offering => self.refuse(&reason, out),
-            Input::Decided(Ok(())) if self.phase == Phase::Deciding => {
-                self.phase = Phase::Storing;
-                out.push(Output::Store);
-            }
+            Input::Decided(Ok(())) if self.phase == Phase::Deciding => self.store(out),
             Input::Decided(Err(reason)) if self.phase == Phase::Deciding => self.undo(&reason, out),
             Input::Offered(_) | Input::Decided(_) => {}
             Input::Stored(Ok(())) if self.phase == Phase::Storing => {
@@ -258,6 +255,11 @@ impl<E: Clone> Commit<E> {
         }
     }
 
+    fn store(&mut self, out: &mut Vec<Output<E>>) {
+        self.phase = Phase::Storing;
+        out.push(Output::Store);
+    }
+
     /// Restores the old configuration of every component that may have the new one.
     fn undo(&mut self, reason: &str, out: &mut Vec<Output<E>>) {
         let begun = match self.phase {
@@ -314,10 +316,7 @@ impl<E: Clone> Commit<E> {
                 self.phase = Phase::Deciding;
                 out.push(Output::Decide);
             }
-            None => {
-                self.phase = Phase::Storing;
-                out.push(Output::Store);
-            }
+            None => self.store(out),
         }
     }
 }
