@@ -212,6 +212,15 @@ fn refusals_change_nothing(elements: &Elements) {
     assert!(refused.contains("neighbor 10.0.0.1"), "{refused}");
     let nodes = ELEMENTS.map(|(node, ..)| node);
     assert!(elements.say(&nodes, "host-name first"));
+    // The calls between elements and their managers are nobody else's.
+    for words in [
+        &["call", "manager/manager.v1.SharedConfiguration/Export"][..],
+        &["call", "cluster/manager.v1.ConfigurationOwner/Confirm"],
+        &["call", "manager/manager.v1.SharedConfiguration/Prepare", "--element", "21"],
+    ] {
+        let output = run(&elements.lab, "r1", words);
+        assert!(!output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+    }
 }
 
 /// Of commits at the same time, those that are refused leave no trace.
@@ -257,6 +266,12 @@ fn absent_elements(elements: &mut Elements) {
     let absent = done["absent"].to_string();
     assert!(absent.contains("element 22"), "{done}");
     elements.until("the others say it", |_| elements.say(&["sluice", "r1"], "host-name without"));
+    // A file that was edited meanwhile does not count for what all elements share.
+    let file = elements.lab.lab.dir("c2").join("config");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let edited = text.replace("host-name confirmed", "host-name edited");
+    assert_ne!(text, edited);
+    std::fs::write(&file, edited).unwrap();
     elements.lab.lab.start("c2").unwrap();
     elements.until_all_say("host-name without");
 

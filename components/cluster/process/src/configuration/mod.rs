@@ -105,13 +105,12 @@ fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the element's own number, if the elements share a configuration.
+/// Returns the element's own number, if the elements share a configuration and the element is a member: removed elements and earlier machines
+/// have no part.
 fn sharing(process: &ClusterProcess) -> Option<ElementId> {
-    let configured = process.configured.borrow();
-    configured
-        .as_ref()
-        .filter(|configured| configured.shares_configuration)
-        .map(|configured| configured.element)
+    let settings = process.settings.borrow();
+    let own = settings.as_ref().filter(|own| own.shares_configuration)?;
+    own.inventory.get(own.element).map(|member| member.id)
 }
 
 /// Returns the configuration of a value; `None` if the store has none.

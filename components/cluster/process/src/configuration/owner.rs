@@ -36,8 +36,10 @@ const MANAGER: &str = "manager";
 /// The reason why nothing is decided.
 #[derive(Debug, thiserror::Error)]
 enum OwnerError {
-    /// The elements keep separate configurations.
-    #[error("cluster shared-configuration is not set")]
+    /// The elements keep separate configurations, or this one is removed.
+    #[error(
+        "this machine is no member of the cluster any more, or its component does not share the configuration yet"
+    )]
     NotShared,
     /// No server of the store answers.
     #[error(
