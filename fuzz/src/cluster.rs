@@ -67,6 +67,7 @@ fn element(octets: Vec<u8>) {
         policy: Policy::default(),
         keys: KeyRing::of(KEY),
         store: None,
+        shares_configuration: false,
         leader: None,
     };
     let mut out = Outbox::new();

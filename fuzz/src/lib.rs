@@ -24,6 +24,7 @@ mod mutate;
 pub mod netlink;
 pub mod policy;
 pub mod rpki;
+pub mod shared;
 pub mod stream;
 pub mod xdp;
 pub mod xip;
@@ -126,6 +127,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "rpki-records", run: rpki::records, seeds: rpki::record_lists },
     Target { name: "cluster-decision", run: cluster::decision, seeds: cluster::arrivals },
     Target { name: "cluster-stream", run: stream::value, seeds: stream::seeds },
+    Target { name: "cluster-configuration", run: shared::value, seeds: shared::seeds },
     Target { name: "xrl-frame", run: xrl::frames, seeds: xrl::connections },
     Target { name: "xrl-datagram", run: xrl::datagram, seeds: xrl::datagrams },
     Target { name: "xrl-text", run: xrl::text, seeds: xrl::texts },

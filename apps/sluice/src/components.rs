@@ -5,7 +5,7 @@ pub use sluice_cluster_cli::{
 };
 
 use sluice_console::ComponentCommands;
-use sluice_manager_process::Builtin;
+use sluice_manager_process::{Builtin, Sharing};
 use sluice_process::RunOptions;
 
 /// A file of a component's folder, if the row names the file.
@@ -47,6 +47,13 @@ macro_rules! builtin {
     ($class:literal, $module:ident, $commands:ident, $metrics:ident) => {
         builtin!($class, $module, $commands, $metrics, none)
     };
+    // The last one is the rule by which the component shares the configuration with other machines.
+    ($class:literal, $module:ident, $commands:ident, $metrics:ident, none, $sharing:path) => {
+        Builtin {
+            sharing: Some(|part| $sharing(part).map(|(element, elsewhere)| Sharing { element, elsewhere })),
+            ..builtin!($class, $module, $commands, $metrics, none)
+        }
+    };
     ($class:literal, $module:ident, $commands:ident, $metrics:ident, $($check:tt)+) => {
         Builtin {
             class: $class,
@@ -56,6 +63,7 @@ macro_rules! builtin {
             metrics: shipped!($class, $metrics),
             help: include_str!(concat!("../../../components/", $class, "/README.md")),
             check: checked!($($check)+),
+            sharing: None,
         }
     };
 }
@@ -72,7 +80,7 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
     builtin!("static", module, none, metrics),
     builtin!("xip", module, commands, metrics),
-    builtin!("cluster", module, commands, metrics),
+    builtin!("cluster", module, commands, metrics, none, sluice_cluster_process::config::sharing),
     builtin!("rpki", module, commands, metrics),
     builtin!("guard"),
 ];

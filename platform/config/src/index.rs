@@ -1,6 +1,7 @@
 //! The schema, taken out of libyang once: what the tree is built by, checked by and written by.
 
 use crate::error::SchemaError;
+use crate::local;
 use crate::places::{self, Places};
 use crate::tree::{Block, Form, Leaf};
 use crate::yang::{self, Handle, Yang};
@@ -38,6 +39,8 @@ pub(crate) struct Def {
     /// The impact of a change; of a container without leaves, the impact of its creation and deletion.
     pub impact: Impact,
     pub is_secret: bool,
+    /// True for a container that each element of a cluster keeps for itself.
+    pub is_local: bool,
     /// The value by which a leaf keeps the behavior of versions that did not have the leaf.
     pub as_before: Option<Arc<str>>,
     /// The list beside this list whose entries have statements for entries of this list.
@@ -292,6 +295,7 @@ impl<'a> Walk<'a, '_> {
             role: None,
             impact: Impact::Soft,
             is_secret: false,
+            is_local: false,
             as_before: None,
             inherits_from: None,
             inherits: false,
@@ -460,6 +464,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 "shared" => drop(self.shared.insert(argument.as_str().into(), id)),
                 "table" => def.is_table = true,
+                "local" => local::mark(def)?,
                 "role" => {
                     let role = argument.parse().ok().filter(|role| match role {
                         Role::Drain => matches!(def.kind, Kind::Leaf),

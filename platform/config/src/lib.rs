@@ -21,6 +21,7 @@
 //! * [`Schema::compare`] returns the differences between two trees, [`Schema::change`] a component's share of the
 //!   differences, and [`Schema::cost`] their impact on a running router,
 //! * [`Schema::kept`] returns the part of a tree that somebody may read,
+//! * [`Schema::local_part`] returns the part of a tree that an element of a cluster keeps for itself,
 //! * [`steps`] leads from a configuration to the next by the text of the differences,
 //! * [`package`] reads extensions of the router, [`metrics`] their metrics, [`upgrade`] finds the effects of a
 //!   different schema on a configuration.
@@ -38,6 +39,7 @@ mod index;
 mod inheritance;
 mod insert;
 mod kept;
+mod local;
 mod mark_changes;
 mod marks;
 pub mod metrics;

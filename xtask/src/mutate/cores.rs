@@ -161,7 +161,10 @@ mutations! {
         "commit-undoes-one-too-few": "Phase::Applying { step } => step + 1," => "Phase::Applying { step } => step,";
         "commit-undoes-in-order": "in self.steps.iter().enumerate().rev() {" => "in self.steps.iter().enumerate() {";
         "commit-started-stay": "waiting.insert(class.clone());\n                    out.push(Output::Stop(class.clone()));" => "waiting.insert(class.clone());";
-        "commit-not-stored": "self.phase = Phase::Storing;\n                out.push(Output::Store);" => "self.phase = Phase::Over;\n                out.push(Output::Done(Ok(BTreeMap::new())));";
+        "commit-not-stored": "self.phase = Phase::Storing;\n        out.push(Output::Store);" => "self.phase = Phase::Over;\n        out.push(Output::Done(Ok(BTreeMap::new())));";
+        "commit-not-offered": "Phase::Preparing { waiting } if waiting.is_empty() && self.is_shared => {" => "Phase::Preparing { waiting } if waiting.is_empty() && false => {";
+        "commit-not-decided": "None if self.is_shared => {" => "None if false => {";
+        "commit-decision-failure-not-undone": "self.undo(&reason, out)," => "drop(reason),";
         "commit-store-failure-not-undone": "self.undo(&format!(\"it could not be stored: {reason}\"), out);" => "let _ = reason;";
         "commit-new-share-given-too-early": "Phase::Applying { step } => place.is_some_and(|place| place <= step)," => "Phase::Applying { .. } => place.is_some(),";
     }

@@ -403,7 +403,8 @@ impl Editing {
         }
         Ok(json!({
             "revision": reply.revision, "changes": reply.changes, "effects": effects_json(&reply.effects),
-            "took_ms": reply.took_ms, "confirm_within_s": confirm_within_s,
+            "took_ms": reply.took_ms, "confirm_within_s": confirm_within_s, "absent": reply.absent,
+            "confirmed": reply.confirmed,
         }))
     }
 }
@@ -414,6 +415,9 @@ fn committed(reply: &pb::CommitReply, nothing: &str, out: &mut Output) {
         return;
     }
     match reply.changes {
+        0 if reply.confirmed > 0 => {
+            out.line(&format!("configuration {} of all elements is confirmed", reply.confirmed))
+        }
         0 => out.line(nothing),
         n => out.line(&format!(
             "committed as revision {} ({}, {} ms)",
@@ -422,7 +426,7 @@ fn committed(reply: &pb::CommitReply, nothing: &str, out: &mut Output) {
             reply.took_ms
         )),
     }
-    effect_lines(&reply.effects).iter().for_each(|line| out.line(line));
+    effect_lines(&reply.effects).iter().chain(&reply.absent).for_each(|line| out.line(line));
 }
 
 /// `reload`: has the manager read the configuration file again.
@@ -433,7 +437,7 @@ pub async fn reload(session: &Session, out: &mut Output) -> Result<(), Failure> 
     if out.is_json() {
         out.json(&json!({
             "revision": reply.revision, "changes": reply.changes, "effects": effects_json(&reply.effects),
-            "took_ms": reply.took_ms,
+            "took_ms": reply.took_ms, "absent": reply.absent, "confirmed": reply.confirmed,
         }));
     }
     Ok(())

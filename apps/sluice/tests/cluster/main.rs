@@ -1,6 +1,8 @@
 //! A cluster as one router: BGP through balancers, one hop for hosts, a router that dies under traffic and one that joins, forged frames.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod commit_steps;
+mod configuration;
 mod leave;
 mod network;
 mod own_store;

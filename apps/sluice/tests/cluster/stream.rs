@@ -13,11 +13,16 @@ const MANY_ROUTES: u32 = 1_000_000;
 
 /// Returns true if there is a server for the store; says so by the test's name if not.
 pub fn possible_with_store() -> bool {
+    has_store() && possible_with_frr()
+}
+
+/// Returns true if etcd is installed.
+pub fn has_store() -> bool {
     let version = Command::new("etcd").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if version.is_err() {
         sluice_testkit::skipped("etcd is not installed");
     }
-    version.is_ok() && possible_with_frr()
+    version.is_ok()
 }
 
 impl Network {

@@ -1,12 +1,10 @@
 //! A commit disturbed at any of its steps: any process is killed just before the step. The final configuration is the
 //! old or the new configuration, in every process and in the stored state; never a mix of both.
 
+use crate::router_lab::steps::Steps;
 use crate::router_lab::{RouterLab, possible, program_with, share};
 use sluice_lab::until;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const TOPOLOGY: &str = "
@@ -84,57 +82,6 @@ impl Configured {
             && [self.address, self.router_id, self.neighbor].iter().all(|word| stored.contains(word))
             && stored.contains("static") != self.route.is_empty()
             && (self.route.is_empty() || stored.contains(self.route))
-    }
-}
-
-/// Who is asked before each step.
-struct Steps {
-    steps: Receiver<(String, Sender<()>)>,
-}
-
-impl Steps {
-    fn listen(path: &Path) -> Self {
-        let listener = UnixListener::bind(path).unwrap();
-        let (tell, steps) = channel();
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let Ok(mut stream) = stream else { return };
-                let mut line = String::new();
-                let _ = BufReader::new(&stream).read_line(&mut line);
-                let (go, wait) = channel::<()>();
-                if tell.send((line.trim().into(), go)).is_err() {
-                    return; // the test is over
-                }
-                let _ = wait.recv(); // who does not answer has let go of it
-                let _ = stream.write_all(b"\n"); // a manager that was killed does not read it
-            }
-        });
-        Steps { steps }
-    }
-
-    /// Lets a commit go on to its end, and calls `at` before each step. Returns the steps.
-    fn follow(&self, mut at: impl FnMut(usize, &str) -> bool) -> Vec<String> {
-        let mut seen = Vec::new();
-        while let Ok((step, go)) = self.steps.recv_timeout(Duration::from_secs(60)) {
-            let goes_on = at(seen.len(), &step);
-            let is_last = step == "done" || step == "undone";
-            seen.push(step);
-            drop(go);
-            if is_last || !goes_on {
-                break;
-            }
-        }
-        seen
-    }
-
-    /// Lets the commit go on until `so` returns true and the commit has ended.
-    fn follow_until(&self, what: &str, mut so: impl FnMut() -> bool) {
-        let mut last = None;
-        let is_so = until(Duration::from_secs(60), || {
-            last = self.steps.try_iter().map(|(step, _goes_on)| step).last().or(last.take());
-            so() && last.as_ref().is_none_or(|last| last == "done" || last == "undone")
-        });
-        assert!(is_so, "never: {what}");
     }
 }
 

@@ -30,7 +30,7 @@ impl Relay for Element {
         let client = self.client.with_deadline(within + WAY);
         let call = match kind(path) {
             Some(CallKind::Reads) => client.get_from_element(request),
-            Some(CallKind::Changes) | None => client.call_element(request),
+            Some(CallKind::Changes | CallKind::Prepares) | None => client.call_element(request),
         };
         Box::pin(async move {
             let reply = call.await.map_err(|error| match error {

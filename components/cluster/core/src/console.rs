@@ -25,11 +25,19 @@ pub enum CallKind {
     Reads,
     /// The call changes something: the role of the person decides.
     Changes,
+    /// The call checks a configuration for a commit of another element. Elements make the call, and no person does.
+    Prepares,
 }
+
+/// The method that checks a configuration for a commit of another element.
+pub const PREPARE: &str = "manager.v1.SharedConfiguration/Prepare";
 
 /// Returns the kind of a method that an element carries out for others; `None` for all other methods. `path` is PACKAGE.SERVICE/METHOD.
 pub fn kind(path: &str) -> Option<CallKind> {
     let (interface, method) = path.split_once('/').filter(|(interface, _)| *interface != OWN)?;
+    if path == PREPARE {
+        return Some(CallKind::Prepares);
+    }
     let begins = |words: &[&str]| words.iter().any(|start| method.starts_with(start));
     if MORE.contains(&path) || begins(&READING) {
         return Some(CallKind::Reads);
@@ -62,7 +70,10 @@ mod tests {
         ] {
             assert_eq!(kind(path), Some(CallKind::Changes), "{path}");
         }
+        assert_eq!(kind(PREPARE), Some(CallKind::Prepares));
         for path in [
+            "manager.v1.SharedConfiguration/Take",
+            "manager.v1.SharedConfiguration/Export",
             "",
             "/",
             "GetSummary",

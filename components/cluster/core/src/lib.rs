@@ -13,6 +13,7 @@
 //! | [`neighbors`], [`publisher`], [`replica`], [`requests`] | neighbors, from the control plane to all elements |
 //! | [`roster`] | drained, removed and replaced elements, as all elements share them through the store |
 //! | [`stream`] | the routes of the control plane's RIB, on their way through a store to all elements |
+//! | [`configuration`] | the configuration that all elements share, decided by one write into the store |
 //! | [`console`] | the calls that an element carries out for operators of others |
 //! | [`server`] | the server of the store on an element |
 //! | [`totals`] | counters of all elements, added up |
@@ -27,6 +28,7 @@ extern crate std;
 pub mod announce;
 pub mod balancer;
 pub mod classes;
+pub mod configuration;
 pub mod console;
 pub mod decision;
 pub mod event;

@@ -134,6 +134,7 @@ mod tests {
                 name: "cluster".into(),
                 origins: BTreeSet::new(),
             }),
+            shares_configuration: false,
             leader: None,
         }
     }

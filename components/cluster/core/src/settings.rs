@@ -34,6 +34,8 @@ pub struct Settings {
     pub keys: KeyRing,
     /// The store by which routes are distributed; `None`: there is none.
     pub store: Option<StoreSettings>,
+    /// True if all elements share one configuration, which the store has.
+    pub shares_configuration: bool,
     /// The leader that the store names; `None` before the store was reached.
     pub leader: Option<ElementId>,
 }

@@ -50,6 +50,7 @@ fn settings(element: u16) -> Settings {
         policy: Policy::default(),
         keys: KeyRing::of(ClusterKey([7; 32])),
         store: None,
+        shares_configuration: false,
         leader: None,
     }
 }

@@ -62,6 +62,7 @@ fn settings(element: u16, servers: &[u16]) -> Settings {
             name: "cluster".into(),
             origins: BTreeSet::new(),
         }),
+        shares_configuration: false,
         leader: None,
     }
 }

@@ -53,6 +53,11 @@ pub enum ConfigError {
         "the store has members and endpoints: name the elements that run it, or an etcd that runs elsewhere"
     )]
     TwoStores,
+    /// No store, or one that anybody may read: the configuration has secrets.
+    #[error(
+        "shared-configuration: elements share the configuration by a store with members, or with tls, because the configuration has secrets"
+    )]
+    SharedWithoutStore,
     /// The mode does not fit.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -75,6 +80,8 @@ struct Tree {
     member: Vec<Member>,
     #[serde(default)]
     port: Vec<Port>,
+    #[serde(default)]
+    shared_configuration: bool,
     store: Option<Store>,
 }
 
@@ -218,6 +225,9 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
     let mut policy = Policy::new(vec![ClassPolicy { mode, role: Role::Router }], [])?;
     let store =
         tree.store.map(|store| store_settings(store, own, (&inventory, &reached))).transpose()?.flatten();
+    if tree.shared_configuration && !store.as_ref().is_some_and(|store| store.is_authenticated) {
+        return Err(ConfigError::SharedWithoutStore);
+    }
     policy.silence = (tree.silence > 0).then(|| Duration::from_millis(tree.silence.into()));
     Ok(Settings {
         element: own,
@@ -230,8 +240,29 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         policy,
         keys: KeyRing { current: key(&tree.key)?, other: tree.other_key.as_deref().map(key).transpose()? },
         store,
+        shares_configuration: tree.shared_configuration,
         leader: None,
     })
+}
+
+/// Components of the control plane, beside those whose routes the store distributes.
+const OF_CONTROL: [&str; 2] = ["bgp", "rpki"];
+
+/// Returns the number of this element and the classes of components that run on other elements, if the elements share one configuration:
+/// the control plane runs the protocols. `None` without sharing, or if the part is refused.
+pub fn sharing(part: Value) -> Option<(u16, BTreeSet<String>)> {
+    // Most parts share nothing, and are not read further.
+    part.get("shared-configuration").and_then(Value::as_bool).filter(|shares| *shares)?;
+    let settings = settings(part).ok()?;
+    let element = settings.element;
+    let elsewhere = match settings.has_role(element, Role::Control) {
+        true => BTreeSet::new(),
+        false => {
+            let distributed = settings.store.map(|store| store.origins).unwrap_or_default();
+            distributed.into_iter().chain(OF_CONTROL.map(String::from)).collect()
+        }
+    };
+    Some((element.number(), elsewhere))
 }
 
 /// Returns the store; `None` if the configuration names no server.

@@ -47,8 +47,10 @@ const MOST_CONNECTIONS: usize = 32;
 const RETRY: Duration = Duration::from_secs(1);
 /// The beginning of a person's name as a principal.
 const PERSON: &str = "user:";
+/// The origin of calls at this element.
+const OWN_ORIGIN: &str = "this element";
 /// The number of the errors by which another element is not asked.
-const NOT_ASKED: u32 = 1;
+pub const NOT_ASKED: u32 = 1;
 
 /// The reason why a connection of another element ends without a reply.
 #[derive(Debug, thiserror::Error)]
@@ -241,6 +243,9 @@ async fn carry_out(
     let admitted = match kind(path) {
         Some(CallKind::Reads) => Ok(()),
         Some(CallKind::Changes) => admit(process, &request.person, origin, &request).await,
+        // Calls of this element itself come by its manager.
+        Some(CallKind::Prepares) if origin != OWN_ORIGIN => Ok(()),
+        Some(CallKind::Prepares) => Err(XrlError::AccessDenied(format!("{path}: elements call it"))),
         None => Err(XrlError::AccessDenied(format!(
             "{path} at another element: from here an element is read, cleared, reset and refreshed; do this on that element"
         ))),
@@ -309,7 +314,7 @@ pub async fn ask(
     let element = element
         .ok_or_else(|| refused(format!("there is no element {number}; `sluice show cluster` lists all")))?;
     if element == settings.element {
-        return Ok(carry_out(process, request, "this element").await);
+        return Ok(carry_out(process, request, OWN_ORIGIN).await);
     }
     let address = settings.reached.get(&element).copied().ok_or_else(|| {
         refused(format!("element {number} has no address; set cluster member {number} address"))

@@ -2,6 +2,7 @@
 //! has links for outer ports made, and fills the maps of the program `balance`. All rules are in the core (`sluice_cluster`).
 
 pub mod config;
+mod configuration;
 mod console;
 pub mod credentials;
 mod identity;
@@ -17,6 +18,7 @@ mod totals;
 sluice_xrl::include_idl!();
 
 use config::ConfigError;
+use configuration::ConfigurationKeeper;
 use console::Console;
 use links::Links;
 use maps::ProgramMaps;
@@ -34,6 +36,7 @@ use sluice_process::{
     Tasks, follow_fea,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service, neighbor_observer_service};
+use sluice_xrl::idl::manager::v1::configuration_owner_service;
 use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service, route_subscriber_service};
 use sluice_xrl::{CallContext, Service, XrlError};
 use std::cell::RefCell;
@@ -71,6 +74,7 @@ pub struct ClusterProcess {
     /// The configuration as the roster changes it: the element works by these settings.
     settings: RefCell<Option<Settings>>,
     roster: RosterKeeper,
+    configuration: ConfigurationKeeper,
     interfaces: InterfaceNames,
     sockets: RefCell<BTreeMap<InterfaceIndex, Interconnect>>,
     links: Links,
@@ -109,6 +113,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 configured: RefCell::default(),
                 settings: RefCell::default(),
                 roster: RosterKeeper::default(),
+                configuration: ConfigurationKeeper::new(epoch),
                 interfaces: InterfaceNames::default(),
                 sockets: RefCell::default(),
                 links: Links::default(),
@@ -159,6 +164,7 @@ impl ClusterProcess {
         self.stream.configured();
         self.store_server.changed.notify_one();
         self.console.changed.notify_one();
+        self.configuration.changed.notify_one();
     }
 
     /// Sends what the last inputs caused.
@@ -296,6 +302,7 @@ impl Component for ClusterProcess {
             neighbor_observer_service(Rc::new(Served(Rc::clone(self)))),
             route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
             origin_owner_service(Rc::new(Served(Rc::clone(self)))),
+            configuration_owner_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
@@ -316,6 +323,7 @@ impl Component for ClusterProcess {
             tokio::task::spawn_local(stream::run(Rc::clone(&self), instance)),
             tokio::task::spawn_local(store::server::follow(Rc::clone(&self))),
             tokio::task::spawn_local(roster::follow(Rc::clone(&self))),
+            tokio::task::spawn_local(configuration::follow(Rc::clone(&self))),
             tokio::task::spawn_local(console::follow(Rc::clone(&self))),
             tokio::task::spawn_local(Rc::clone(&self).follow()),
         ];
@@ -334,6 +342,7 @@ impl Component for ClusterProcess {
             .chain(self.links.problems())
             .chain(of_store)
             .chain(self.console.problem())
+            .chain(self.configuration.problem())
             .collect()
     }
 
@@ -347,6 +356,8 @@ impl Component for ClusterProcess {
     async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), ConfigError> {
         self.configured.replace(Some(settings));
         self.adopt();
+        // A manager that starts may have read another configuration from its file.
+        self.configuration.compare();
         Ok(())
     }
 

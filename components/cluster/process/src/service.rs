@@ -1,11 +1,13 @@
 //! The interface that an element serves: the core's state as messages.
 
 use crate::Served;
+use crate::configuration;
 use crate::console;
 use crate::idl::cluster::v1 as pb;
 use crate::roster;
 use crate::totals;
 use sluice_bpf::layout::balance::REASON_NAMES;
+use sluice_cluster::console::{CallKind, kind};
 use sluice_cluster::inventory::{Element, ElementId, OuterPort, Role};
 use sluice_cluster::machine::Cluster;
 use sluice_cluster::reason::Reason;
@@ -60,6 +62,7 @@ impl Served {
             rows,
             mac: member.map(|member| member.mac.to_string()).unwrap_or_default(),
             machine: self.roster.state(element.id).machine,
+            configuration: None,
         }
     }
 
@@ -121,12 +124,23 @@ fn ports(machine: &Cluster, settings: &Settings) -> Vec<pb::Port> {
     all.map(message).collect()
 }
 
+/// Refuses calls that elements make of their own accord.
+fn check_asker(request: &pb::GetFromElementRequest) -> Result<(), XrlError> {
+    match kind(&request.path) {
+        Some(CallKind::Prepares) => {
+            Err(XrlError::AccessDenied(format!("{}: elements call it", request.path)))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl pb::Elements for Served {
     async fn get_from_element(
         &self,
         _ctx: &CallContext,
         request: pb::GetFromElementRequest,
     ) -> Result<pb::GetFromElementReply, XrlError> {
+        check_asker(&request)?;
         // Nobody's name goes with a call that only reads.
         console::ask(self, pb::GetFromElementRequest { person: String::new(), ..request }).await
     }
@@ -136,6 +150,7 @@ impl pb::Elements for Served {
         ctx: &CallContext,
         request: pb::GetFromElementRequest,
     ) -> Result<pb::GetFromElementReply, XrlError> {
+        check_asker(&request)?;
         console::ask_for(self, &ctx.principal, request).await
     }
 }
@@ -147,6 +162,7 @@ impl pb::Cluster for Served {
         _request: pb::GetClusterRequest,
     ) -> Result<pb::GetClusterReply, XrlError> {
         let not = self.without_program.borrow().clone().unwrap_or_default();
+        let configurations = configuration::numbers(self).await;
         Ok(self.driver.read(|machine| {
             let Some(settings) = machine.settings() else { return pb::GetClusterReply::default() };
             let all = settings.inventory.iter();
@@ -161,7 +177,10 @@ impl pb::Cluster for Served {
                 },
                 neighbors: machine.neighbors().len().try_into().unwrap_or(u32::MAX),
                 elements: all
-                    .map(|element| self.element(machine, settings, element))
+                    .map(|element| pb::Element {
+                        configuration: configurations.get(&element.id).copied(),
+                        ..self.element(machine, settings, element)
+                    })
                     .chain(self.removed(settings))
                     .collect(),
                 ports: ports(machine, settings),

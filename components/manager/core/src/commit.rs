@@ -5,6 +5,10 @@
 //! components are started. Then the new configuration is stored: from then on the new configuration is the running one,
 //! and a component that dies starts again with the new configuration. A failure before is undone, and a component that
 //! dies before starts again with the old configuration.
+//!
+//! A change shared by several machines is offered to the remote machines after the local components have accepted their shares. Nothing has changed
+//! by then. After all local components have applied the change, the machine asks for a decision for all machines, and stores the new
+//! configuration last.
 
 use crate::Reason;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -21,6 +25,8 @@ pub struct Plan {
     pub restarted: Vec<String>,
     /// Components added by the change.
     pub started: Vec<String>,
+    /// True if remote machines share the change.
+    pub is_shared: bool,
 }
 
 /// An event that the machine handles.
@@ -37,6 +43,10 @@ pub enum Input<E> {
     /// A component has the old configuration again, or is restarting with the old configuration, or has ended because
     /// it did not run before.
     Restored(String),
+    /// The remote machines accept the change, or a machine refuses.
+    Offered(Result<(), Reason>),
+    /// The change is decided for all machines, or is not.
+    Decided(Result<(), Reason>),
     /// The new configuration is stored, or could not be.
     Stored(Result<(), Reason>),
 }
@@ -52,12 +62,16 @@ pub enum Output<E> {
     Abandon(String),
     /// Restart the component with the configuration of [`Commit::takes_new`].
     Restart(String),
-    /// Start it with the new configuration.
+    /// Start the component with the new configuration.
     Start(String),
     /// End what was started.
     Stop(String),
     /// Give the component its old configuration back.
     Restore(String),
+    /// Ask the remote machines to accept the change.
+    Offer,
+    /// Have the change decided for all machines.
+    Decide,
     /// Store the new configuration.
     Store,
     /// The end: the effects, or the reason why nothing changed.
@@ -84,10 +98,12 @@ enum Phase {
     Preparing {
         waiting: BTreeSet<String>,
     },
+    Offering,
     /// The step under way; every step before is done.
     Applying {
         step: usize,
     },
+    Deciding,
     Storing,
     Undoing {
         waiting: BTreeSet<String>,
@@ -101,6 +117,7 @@ enum Phase {
 pub struct Commit<E> {
     steps: Vec<Step>,
     check_only: bool,
+    is_shared: bool,
     phase: Phase,
     effects: BTreeMap<String, Vec<E>>,
 }
@@ -115,6 +132,7 @@ impl<E: Clone> Commit<E> {
         let mut commit = Commit {
             steps,
             check_only,
+            is_shared: plan.is_shared,
             phase: Phase::Preparing { waiting: asked },
             effects: BTreeMap::new(),
         };
@@ -129,12 +147,12 @@ impl<E: Clone> Commit<E> {
             self.steps.iter().position(|step| !matches!(step, Step::Apply(_)) && step.class() == class);
         match self.phase {
             Phase::Applying { step } => place.is_some_and(|place| place <= step),
-            Phase::Storing => place.is_some(),
-            Phase::Preparing { .. } | Phase::Undoing { .. } | Phase::Over => false,
+            Phase::Deciding | Phase::Storing => place.is_some(),
+            Phase::Preparing { .. } | Phase::Offering | Phase::Undoing { .. } | Phase::Over => false,
         }
     }
 
-    /// Returns true if it is over.
+    /// Returns true if the change is over.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
@@ -166,6 +184,11 @@ impl<E: Clone> Commit<E> {
                 self.restored(&class);
             }
             Input::Restored(class) => self.restored(&class),
+            Input::Offered(Ok(())) if self.phase == Phase::Offering => self.accepted(out),
+            Input::Offered(Err(reason)) if self.phase == Phase::Offering => self.refuse(&reason, out),
+            Input::Decided(Ok(())) if self.phase == Phase::Deciding => self.store(out),
+            Input::Decided(Err(reason)) if self.phase == Phase::Deciding => self.undo(&reason, out),
+            Input::Offered(_) | Input::Decided(_) => {}
             Input::Stored(Ok(())) if self.phase == Phase::Storing => {
                 self.phase = Phase::Over;
                 out.push(Output::Done(Ok(core::mem::take(&mut self.effects))));
@@ -206,15 +229,35 @@ impl<E: Clone> Commit<E> {
             return; // it has no share in this
         }
         match self.phase {
-            Phase::Preparing { .. } => {
-                out.extend(self.asked().map(Output::Abandon));
-                self.phase = Phase::Over;
-                out.push(Output::Done(Err(reason.into())));
-            }
+            Phase::Preparing { .. } | Phase::Offering => self.refuse(reason, out),
             Phase::Applying { .. } => self.undo(reason, out),
-            // It may be stored already; who dies now starts with what is stored in the end.
-            Phase::Storing | Phase::Undoing { .. } | Phase::Over => {}
+            // It may be decided or stored already; who dies now starts with what is stored in the end.
+            Phase::Deciding | Phase::Storing | Phase::Undoing { .. } | Phase::Over => {}
         }
+    }
+
+    /// Ends before anything has changed.
+    fn refuse(&mut self, reason: &str, out: &mut Vec<Output<E>>) {
+        out.extend(self.asked().map(Output::Abandon));
+        self.phase = Phase::Over;
+        out.push(Output::Done(Err(reason.into())));
+    }
+
+    /// Goes on after all have accepted the change.
+    fn accepted(&mut self, out: &mut Vec<Output<E>>) {
+        if self.check_only {
+            out.extend(self.asked().map(Output::Abandon));
+            self.phase = Phase::Over;
+            out.push(Output::Done(Ok(core::mem::take(&mut self.effects))));
+        } else {
+            self.phase = Phase::Applying { step: 0 };
+            self.tell(out);
+        }
+    }
+
+    fn store(&mut self, out: &mut Vec<Output<E>>) {
+        self.phase = Phase::Storing;
+        out.push(Output::Store);
     }
 
     /// Restores the old configuration of every component that may have the new one.
@@ -248,16 +291,11 @@ impl<E: Clone> Commit<E> {
     /// Goes as far as nobody has to be waited for.
     fn go_on(&mut self, out: &mut Vec<Output<E>>) {
         match &self.phase {
-            Phase::Preparing { waiting } if waiting.is_empty() => {
-                if self.check_only {
-                    out.extend(self.asked().map(Output::Abandon));
-                    self.phase = Phase::Over;
-                    out.push(Output::Done(Ok(core::mem::take(&mut self.effects))));
-                } else {
-                    self.phase = Phase::Applying { step: 0 };
-                    self.tell(out);
-                }
+            Phase::Preparing { waiting } if waiting.is_empty() && self.is_shared => {
+                self.phase = Phase::Offering;
+                out.push(Output::Offer);
             }
+            Phase::Preparing { waiting } if waiting.is_empty() => self.accepted(out),
             Phase::Undoing { waiting, reason } if waiting.is_empty() => {
                 let reason = reason.clone();
                 self.phase = Phase::Over;
@@ -274,10 +312,11 @@ impl<E: Clone> Commit<E> {
             Some(Step::Apply(class)) => out.push(Output::Apply(class.clone())),
             Some(Step::Restart(class)) => out.push(Output::Restart(class.clone())),
             Some(Step::Start(class)) => out.push(Output::Start(class.clone())),
-            None => {
-                self.phase = Phase::Storing;
-                out.push(Output::Store);
+            None if self.is_shared => {
+                self.phase = Phase::Deciding;
+                out.push(Output::Decide);
             }
+            None => self.store(out),
         }
     }
 }

@@ -16,6 +16,7 @@ struct World {
     runs: BTreeMap<String, Runs>,
     alive: BTreeMap<String, bool>,
     stored: bool,
+    decided: bool,
     pending: VecDeque<Input<u8>>,
     outcome: Option<Result<BTreeMap<String, Vec<u8>>, String>>,
     /// Told so far.
@@ -36,7 +37,8 @@ enum Fault {
 
 fn plan() -> Plan {
     let names = |list: &[&str]| list.iter().map(|n| (*n).into()).collect();
-    Plan { changed: names(&["fea", "rib"]), restarted: names(&["bgp"]), started: names(&["static"]) }
+    let changed = names(&["fea", "rib"]);
+    Plan { changed, restarted: names(&["bgp"]), started: names(&["static"]), is_shared: false }
 }
 
 impl World {
@@ -46,6 +48,7 @@ impl World {
             runs: runs.into_iter().map(|(n, r)| (n.into(), r)).collect(),
             alive: BTreeMap::from(["fea", "rib", "bgp"].map(|n| (n.into(), true))),
             stored: false,
+            decided: false,
             pending: VecDeque::new(),
             outcome: None,
             told: Vec::new(),
@@ -104,6 +107,13 @@ impl World {
                 self.runs.insert(class.clone(), Runs::Old);
                 self.pending.push_back(Input::Restored(class));
             }
+            Output::Offer => {
+                self.pending.push_back(Input::Offered(if refuses { Err(refusal()) } else { Ok(()) }));
+            }
+            Output::Decide => {
+                self.decided = !refuses;
+                self.pending.push_back(Input::Decided(if refuses { Err(refusal()) } else { Ok(()) }));
+            }
             Output::Store => {
                 self.stored = !refuses;
                 self.pending.push_back(Input::Stored(if refuses { Err(refusal()) } else { Ok(()) }));
@@ -114,8 +124,12 @@ impl World {
 
     /// Runs a change to its end. Returns how many things were told.
     fn run(&mut self, check_only: bool, fault: Fault) -> usize {
+        self.run_plan(plan(), check_only, fault)
+    }
+
+    fn run_plan(&mut self, plan: Plan, check_only: bool, fault: Fault) -> usize {
         let mut out = Vec::new();
-        let mut commit = Commit::begin(plan(), check_only, &mut out);
+        let mut commit = Commit::begin(plan, check_only, &mut out);
         for _ in 0..200 {
             for output in core::mem::take(&mut out) {
                 self.does(&commit, output, fault);
@@ -244,12 +258,52 @@ fn every_fault_at_every_step_leaves_old_or_new_everywhere() {
     }
 }
 
+fn shared_plan() -> Plan {
+    Plan { is_shared: true, ..plan() }
+}
+
+/// Nothing changes here before the other machines accept the change, and nothing is stored here before the change is decided.
+#[test]
+fn a_shared_change_is_offered_and_decided() {
+    let mut world = World::new();
+    world.run_plan(shared_plan(), false, Fault::Nothing);
+    world.check(Fault::Nothing);
+    let place = |wanted: &Output<u8>| world.told.iter().position(|told| told == wanted).expect("it was told");
+    let [prepare, offer, apply] =
+        [Output::Prepare("bgp".into()), Output::Offer, Output::Apply("fea".into())].each_ref().map(place);
+    let [start, decide, store] =
+        [Output::Start("static".into()), Output::Decide, Output::Store].each_ref().map(place);
+    assert!(prepare < offer && offer < apply && start < decide && decide < store, "{:?}", world.told);
+    let mut checked = World::new();
+    checked.run_plan(shared_plan(), true, Fault::Nothing);
+    assert!(checked.told.contains(&Output::Offer) && !checked.told.contains(&Output::Decide));
+}
+
+/// A change that is decided, and could not be stored here, is undone here: the decided configuration is taken later, as on other machines.
+#[test]
+fn every_fault_of_a_shared_change_leaves_old_or_new_everywhere() {
+    let steps = World::new().run_plan(shared_plan(), false, Fault::Nothing);
+    for at in 0..steps {
+        let others = (0..4).map(|which| Fault::OtherDies(at, which));
+        for fault in [Fault::Refuses(at), Fault::Dies(at)].into_iter().chain(others) {
+            let mut world = World::new();
+            world.run_plan(shared_plan(), false, fault);
+            world.check(fault);
+            assert!(world.decided || !world.stored, "{fault:?}: stored, and not decided");
+        }
+    }
+}
+
 proptest! {
     /// Any inputs in any order lead to an end as reported, without a panic.
     #[test]
-    fn any_inputs(inputs in proptest::collection::vec((0..7_u8, 0..4_usize, any::<bool>()), 0..60), check_only: bool) {
+    fn any_inputs(
+        inputs in proptest::collection::vec((0..9_u8, 0..4_usize, any::<bool>()), 0..60),
+        check_only: bool,
+        is_shared: bool,
+    ) {
         let mut out = Vec::new();
-        let mut commit: Commit<u8> = Commit::begin(plan(), check_only, &mut out);
+        let mut commit: Commit<u8> = Commit::begin(Plan { is_shared, ..plan() }, check_only, &mut out);
         for (kind, which, good) in inputs {
             let class = String::from(["fea", "rib", "bgp", "static"][which]);
             let result = if good { Ok(()) } else { Err(String::new()) };
@@ -259,6 +313,8 @@ proptest! {
                 2 => Input::Ready(class),
                 3 => Input::Failed(class, String::new()),
                 4 => Input::Restored(class),
+                5 => Input::Offered(result),
+                6 => Input::Decided(result),
                 _ => Input::Stored(result),
             }, &mut out);
         }

@@ -12,6 +12,7 @@ mod supervise;
 
 pub use audit::record as audit_record;
 pub use configure::model::{Builtin, ConfigSource, Model, StartError};
+pub use configure::sharing::Sharing;
 pub use configure::upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 pub use packages::admission::check_package;
 pub use revisions::{Noted, Revision, Unconfirmed, Via, parse_copy, parse_revision, parse_unconfirmed};
@@ -25,6 +26,7 @@ use audit::Audit;
 use audit::actions::SeenLately;
 use audit::record::{Act, Who};
 use commit::copy::Copies;
+use commit::shared::Waiting;
 use commit::steps::Stepping;
 use commit::transaction::{CommitRequest, Done, Source, UnderWay};
 use configure::editors::{EditError, Editing};
@@ -44,6 +46,7 @@ use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::manager::v1::{
     configuration_service, helpers_service, manager_service, packages_service, remote_service,
+    shared_configuration_service,
 };
 use sluice_xrl::{Acl, EndpointOptions, LifeEvent, Principal, Target, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
@@ -101,6 +104,8 @@ pub struct ManagerProcess {
     /// Held during a commit: commits run in sequence.
     turn: tokio::sync::Mutex<()>,
     under_way: RefCell<Option<UnderWay>>,
+    /// Whether the commit under way waits for other elements.
+    waiting: Waiting,
     /// Held from the last component's share of a change until the revision is on the disk or writing has failed.
     storing: tokio::sync::Mutex<()>,
     transactions: Cell<u64>,
@@ -222,6 +227,7 @@ async fn serve(
             revisions: RefCell::new(revisions),
             turn: tokio::sync::Mutex::new(()),
             under_way: RefCell::new(None),
+            waiting: Waiting::default(),
             storing: tokio::sync::Mutex::new(()),
             transactions: Cell::new(0),
             stepping: Stepping::from_environment(),
@@ -238,7 +244,8 @@ async fn serve(
         configuration_service(Rc::clone(&served)),
         packages_service(Rc::clone(&served)),
         helpers_service(Rc::clone(&served)),
-        remote_service(served),
+        remote_service(Rc::clone(&served)),
+        shared_configuration_service(served),
         sluice_process::events::service(),
     ];
     let _registered = process.router.register(Target::new("manager", services).singleton()).await?;

@@ -5,4 +5,4 @@ mod etcd;
 pub mod server;
 
 pub use connector::Connector;
-pub use etcd::{Client, Found, StoreError, Value, Watched};
+pub use etcd::{Client, Found, StoreError, Value, Watch, Watched};

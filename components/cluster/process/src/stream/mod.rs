@@ -301,6 +301,7 @@ async fn session(
     stream.session.replace(Some(client.clone()));
     stream.connected(endpoint);
     process.roster.changed.notify_one();
+    process.configuration.changed.notify_one();
     loop {
         stream.set_leader(process, leader, revision);
         let own = stream.with_term(|term| (term.epoch, term.lease));

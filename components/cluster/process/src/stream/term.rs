@@ -66,6 +66,7 @@ pub(super) async fn begin(
     stream.term.replace(Some(Term { epoch, lease, leader, compacted: 0 }));
     stream.subscription.start();
     process.roster.changed.notify_one();
+    process.configuration.changed.notify_one();
     Ok(())
 }
 

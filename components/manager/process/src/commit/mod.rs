@@ -1,9 +1,11 @@
 //! Commits: a configuration runs everywhere or nowhere, is stored, and is copied into the configuration file.
 
+pub mod confirm;
 pub mod copy;
 pub mod lockout;
 pub mod operator_path;
 pub mod refused;
+pub mod shared;
 pub mod steps;
 pub mod store;
 pub mod transaction;

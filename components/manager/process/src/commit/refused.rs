@@ -19,6 +19,8 @@ pub struct Refused {
     pub reason: Reason,
     /// The component that refused its share, if the reason is that.
     pub by: Option<ComponentRefusal>,
+    /// True if the store of a shared configuration does not say whether the change is decided.
+    pub is_open: bool,
 }
 
 impl ManagerProcess {
@@ -30,6 +32,7 @@ impl ManagerProcess {
                 let written = written_or_shown(&model.schema, after, written);
                 Refusal::Invalid(Box::new(model.schema.refusal(&component, &written, &reason)))
             }
+            None if refused.is_open => Refusal::Open(refused.reason),
             None => Refusal::Failed(refused.reason),
         }
     }

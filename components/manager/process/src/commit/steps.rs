@@ -2,6 +2,8 @@
 //! when the router starts. The manager announces each step before taking the step, a line each, and waits for a line in
 //! reply.
 
+use sluice_manager::commit::Output;
+use sluice_process::Effect;
 use std::path::PathBuf;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -22,5 +24,23 @@ impl Stepping {
         if stream.write_all(format!("{step}\n").as_bytes()).await.is_ok() {
             let _whatever_it_says = BufReader::new(stream).read_line(&mut String::new()).await;
         }
+    }
+}
+
+/// Returns a step's name: the action and its target.
+pub fn name(output: &Output<Effect>) -> String {
+    match output {
+        Output::Prepare(class) => format!("prepare {class}"),
+        Output::Apply(class) => format!("apply {class}"),
+        Output::Abandon(class) => format!("abandon {class}"),
+        Output::Restart(class) => format!("restart {class}"),
+        Output::Start(class) => format!("start {class}"),
+        Output::Stop(class) => format!("stop {class}"),
+        Output::Restore(class) => format!("restore {class}"),
+        Output::Offer => "offer".into(),
+        Output::Decide => "decide".into(),
+        Output::Store => "store".into(),
+        Output::Done(Ok(_)) => "done".into(),
+        Output::Done(Err(_)) => "undone".into(),
     }
 }

@@ -41,20 +41,23 @@ pub struct ToStore<'a> {
     pub request: &'a Request,
     /// The differences from the running configuration.
     pub comparison: &'a Comparison,
+    /// True if the change is decided for all elements: the confirmation, if one is needed, is the elements' too.
+    pub is_shared: bool,
 }
 
 impl ManagerProcess {
     /// Writes the revision. The revision runs once written, and the configuration file follows.
     pub async fn store(&self, to_store: &ToStore<'_>) -> Result<(), StoreError> {
-        let ToStore { request, comparison } = to_store;
+        let ToStore { request, comparison, is_shared } = to_store;
         let steps = self.steps_to(&request.after, comparison);
-        let until = request.confirm_within.map(|within| {
+        let until = request.confirm_within.filter(|_| !is_shared).map(|within| {
             let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
             // Two in a row both go back to what was there for good.
             let open = self.revisions.borrow().unconfirmed();
             let back = open.map_or_else(|| self.running.borrow().revision, |open| open.back_to);
             (back, now_unix_ms().saturating_add(within))
         });
+        let until = until.or_else(|| self.own_open(request));
         let new = New {
             user: &request.user,
             comment: &request.comment,

@@ -3,9 +3,12 @@
 use crate::ManagerProcess;
 use crate::commit::lockout;
 use crate::commit::refused::{ComponentRefusal, Refused, written_or_shown};
+use crate::commit::shared::{Offered, SharedText};
+use crate::commit::steps::name;
 use crate::commit::store::ToStore;
 use crate::configure::editors::{CandidateId, EditError, ToCommit};
-use crate::revisions::{Unconfirmed, Via, now_unix_ms};
+use crate::configure::sharing::SharedChange;
+use crate::revisions::{Unconfirmed, Via};
 use sluice_config::{Comparison, ConfigError, ConfigText, Impact, Tree};
 use sluice_manager::End;
 use sluice_manager::commit::{Commit, Input, Output, Plan};
@@ -17,7 +20,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 /// The longest wait for a component's answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -25,12 +28,10 @@ const ANSWER: Duration = Duration::from_secs(10);
 const COMES_UP: Duration = Duration::from_secs(30);
 /// Octets of a piece of a change: well below the limit of a call.
 const PIECE: usize = 4 << 20;
-/// The pause before a failed rollback is tried again.
-const AGAIN: Duration = Duration::from_secs(10);
 
 /// The origin of a configuration to commit. The configuration itself is read only by the holder of the turn to commit:
 /// a commit that waited builds on the commits before.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Source {
     /// The candidate of an editor.
     Editor(u64),
@@ -40,6 +41,8 @@ pub enum Source {
     Revision(u64),
     /// The revision to run again because a newer revision was not confirmed in time.
     Unconfirmed(Unconfirmed),
+    /// The shared part that was decided for all elements, beside the local part of this one.
+    Shared(SharedText),
 }
 
 /// A requested commit.
@@ -83,6 +86,10 @@ pub struct Done {
     pub changes: usize,
     /// The duration.
     pub took: Duration,
+    /// The elements without a part in the commit, and the reasons.
+    pub absent: Vec<String>,
+    /// The number of the configuration of all elements that was confirmed.
+    pub confirmed: Option<u64>,
 }
 
 /// The reason why nothing changed.
@@ -94,6 +101,9 @@ pub enum Refusal {
     /// A component refused the change or failed to start, or the revision could not be stored.
     #[error("{0}; nothing changed")]
     Failed(String),
+    /// The store of a shared configuration does not say whether the change is decided.
+    #[error("{0}")]
+    Open(String),
 }
 
 /// The commit that is under way.
@@ -105,10 +115,17 @@ pub struct UnderWay {
     inputs: UnboundedSender<Input<Effect>>,
     /// The first component that refused its share.
     refused: Option<ComponentRefusal>,
+    /// The shared part of the change, and the answer of the other elements.
+    pub(super) shared: Option<Offered>,
+    /// True if the store does not say whether the change is decided.
+    pub(super) is_open: bool,
 }
 
+/// The effects of a commit by component, and the elements without a part in the commit.
+type Effects = (BTreeMap<String, Vec<Effect>>, Vec<String>);
+
 /// A change of the whole router, and the components with a share in the change.
-struct Shares {
+pub(super) struct Shares {
     plan: Plan,
     /// Stopped components: the change is delivered when the component starts.
     absent: Vec<String>,
@@ -139,21 +156,27 @@ impl ManagerProcess {
         let _turn = self.turn.lock().await;
         let started = Instant::now();
         let ToCommit { tree: after, written, .. } = self.to_commit(id)?;
-        let (changes, effects) = self.effects(&after, written.as_deref()).await?;
+        let shared = self.shared_change(&after)?;
+        let (changes, effects) = self.effects(&after, written.as_deref(), shared).await?;
         let warnings = self.warnings(id, &after, written.as_deref(), Some(&effects)).await?;
         let revision = self.running.borrow().revision;
-        Ok((Done { revision, effects, changes, took: started.elapsed() }, warnings))
+        Ok((
+            Done { revision, effects, changes, took: started.elapsed(), absent: Vec::new(), confirmed: None },
+            warnings,
+        ))
     }
 
     /// Returns the number of statements changed by a commit, and the effects. Changes nothing.
-    async fn effects(
+    pub(super) async fn effects(
         self: &Rc<Self>,
         after: &Tree,
         written: Option<&ConfigText>,
+        shared: Option<SharedChange>,
     ) -> Result<(usize, BTreeMap<String, Vec<Effect>>), Refusal> {
-        let (comparison, shares) = self.compare(after, written)?;
-        let carried = self.carry_through(shares.plan.clone(), after.clone(), None).await;
-        let mut effects = carried.map_err(|refused| self.placed(refused, after, written))?;
+        let (comparison, mut shares) = self.compare(after, written)?;
+        shares.plan.is_shared = shared.is_some();
+        let carried = self.carry_through(shares.plan.clone(), after.clone(), shared, None).await;
+        let (mut effects, _) = carried.map_err(|refused| self.placed(refused, after, written))?;
         self.add_own(&shares, &mut effects);
         Ok((comparison.len(), effects))
     }
@@ -174,7 +197,7 @@ impl ManagerProcess {
         if connection.is_by_protocol(schema, &before) {
             let asked = match known {
                 Some(_) => BTreeMap::new(),
-                None => self.effects(after, written).await?.1,
+                None => self.effects(after, written, None).await?.1,
             };
             found.extend(lockout::of_effects(schema, &before, known.unwrap_or(&asked), &connection));
         }
@@ -194,6 +217,7 @@ impl ManagerProcess {
             written: None,
             candidate: None,
         };
+        let is_unconfirmed = matches!(source, Source::Unconfirmed(_));
         match source {
             Source::Editor(id) => {
                 let ToCommit { tree: after, candidate, written, user } = self.to_commit(id)?;
@@ -225,7 +249,13 @@ impl ManagerProcess {
                 let read = self.revisions.borrow().read(back);
                 let (_, text) = read.map_err(|e| EditError::Failed(e.to_string()))?;
                 let after = self.model().schema.read(&format!("revision {back}"), &text);
-                Ok(own(after.map_err(ConfigError::without_line)?, Via::Rollback))
+                let after = after.map_err(ConfigError::without_line)?;
+                let after = if is_unconfirmed { self.with_decided_part(after) } else { after };
+                Ok(own(after, Via::Rollback))
+            }
+            Source::Shared(shared) => {
+                let after = self.model().with_shared_text(&self.running_tree(), &shared.text)?;
+                Ok(Request { user: shared.user, ..own(after, Via::Shared) })
             }
         }
     }
@@ -233,21 +263,33 @@ impl ManagerProcess {
     async fn commit_now(self: &Rc<Self>, request: Request) -> Result<Done, Refusal> {
         let started = Instant::now();
         let written = request.written.as_deref();
-        let (comparison, shares) = self.compare(&request.after, written)?;
+        let (comparison, mut shares) = self.compare(&request.after, written)?;
+        let shared = self.shared_part_of(&request)?;
+        shares.plan.is_shared = shared.is_some();
         if comparison.is_empty() || request.confirm_within.is_some() {
             self.store_what_runs().await.map_err(|error| Refusal::Failed(error.to_string()))?;
         }
         if comparison.is_empty() {
-            self.confirm();
+            if request.via != Via::Shared {
+                self.confirm();
+            }
+            let confirmed = self.confirm_shared(&request).await?;
             self.degraded.refused.take();
             let revision = self.running.borrow().revision;
             self.note_file(&request, revision).await;
-            return Ok(Done { revision, effects: BTreeMap::new(), changes: 0, took: started.elapsed() });
+            return Ok(Done {
+                revision,
+                effects: BTreeMap::new(),
+                changes: 0,
+                took: started.elapsed(),
+                absent: Vec::new(),
+                confirmed,
+            });
         }
         let after = request.after.clone();
-        let to_store = ToStore { request: &request, comparison: &comparison };
-        let carried = self.carry_through(shares.plan.clone(), after, Some(to_store)).await;
-        let mut effects = carried.map_err(|refused| {
+        let to_store = ToStore { request: &request, comparison: &comparison, is_shared: shared.is_some() };
+        let carried = self.carry_through(shares.plan.clone(), after, shared, Some(to_store)).await;
+        let (mut effects, absent) = carried.map_err(|refused| {
             let reason = &refused.reason;
             warn!(event = "config.refused", user = request.user, reason, "a commit was refused");
             self.placed(refused, &request.after, written)
@@ -255,6 +297,9 @@ impl ManagerProcess {
         self.add_own(&shares, &mut effects);
         if !shares.gone.is_empty() {
             self.want();
+        }
+        if request.via == Via::Rollback {
+            self.compare_with_decided();
         }
         let plan = &shares.plan;
         for class in plan.changed.iter().chain(&plan.restarted).chain(&shares.absent) {
@@ -278,16 +323,25 @@ impl ManagerProcess {
             took_ms = took.as_millis() as u64,
             "configuration committed"
         );
-        Ok(Done { revision, effects, changes: comparison.len(), took })
+        Ok(Done { revision, effects, changes: comparison.len(), took, absent, confirmed: None })
     }
 
-    fn compare(&self, after: &Tree, written: Option<&ConfigText>) -> Result<(Comparison, Shares), Refusal> {
+    pub(super) fn compare(
+        &self,
+        after: &Tree,
+        written: Option<&ConfigText>,
+    ) -> Result<(Comparison, Shares), Refusal> {
         let before = self.running.borrow().tree.clone();
         let model = self.model();
         let schema = &model.schema;
         schema.validate(Some(&before), after).map_err(|e| Refusal::Invalid(Box::new(e)))?;
         let comparison = schema.compare(&before, after);
         let (ran, runs) = (self.model().classes(&before), self.model().classes(after));
+        // The statements of components that run on other elements are checked here too.
+        for class in schema.configured(after).iter().filter(|class| !runs.contains(class)) {
+            let checked = model.check(class, after, || written_or_shown(schema, after, written));
+            checked.map_err(|e| Refusal::Invalid(Box::new(e)))?;
+        }
         let mut shares = Shares { plan: Plan::default(), absent: Vec::new(), gone: Vec::new() };
         shares.gone.extend(ran.iter().filter(|class| !runs.contains(class)).cloned());
         for class in runs {
@@ -337,30 +391,41 @@ impl ManagerProcess {
         self: &Rc<Self>,
         plan: Plan,
         after: Tree,
+        shared: Option<SharedChange>,
         to_store: Option<ToStore<'_>>,
-    ) -> Result<BTreeMap<String, Vec<Effect>>, Refused> {
+    ) -> Result<Effects, Refused> {
         let (inputs, mut answers) = unbounded_channel();
         let mut out = Vec::new();
         let commit = Commit::begin(plan, to_store.is_none(), &mut out);
         let before = self.running.borrow().tree.clone();
         self.transactions.set(self.transactions.get() + 1);
         let number = self.transactions.get();
-        let under_way = UnderWay { commit, number, before, after, inputs: inputs.clone(), refused: None };
+        let shared = shared.map(Offered::new);
+        let inputs = inputs.clone();
+        let under_way =
+            UnderWay { commit, number, before, after, inputs, refused: None, shared, is_open: false };
         self.under_way.replace(Some(under_way));
-        let mut outcome = None;
+        let (mut outcome, mut storing) = (None, None);
         while outcome.is_none() {
             for output in std::mem::take(&mut out) {
                 // Who dies from here on hears when it is stored what holds: its death does not undo the commit any more.
-                let _storing = match output {
-                    Output::Store => Some(self.storing.lock().await),
-                    _ => None,
-                };
+                if matches!(output, Output::Decide | Output::Store) && storing.is_none() {
+                    storing = Some(self.storing.lock().await);
+                }
                 self.stepping.reached(&name(&output)).await;
                 match (output, &to_store) {
                     (Output::Done(done), _) => outcome = Some(done),
                     // Others are served meanwhile.
+                    (Output::Decide, Some(to_store)) => {
+                        let decided = self.decide(to_store.request).await;
+                        if decided.is_err() {
+                            storing.take();
+                        }
+                        self.tell_commit(Input::Decided(decided));
+                    }
                     (Output::Store, Some(to_store)) => {
                         let stored = self.store(to_store).await;
+                        storing.take();
                         self.tell_commit(Input::Stored(stored.map_err(|error| error.to_string())));
                     }
                     (output, _) => self.do_for_commit(output),
@@ -377,8 +442,13 @@ impl ManagerProcess {
                 under_way.commit.handle(answer, &mut out);
             }
         }
-        let by = self.under_way.take().and_then(|under_way| under_way.refused);
-        outcome.unwrap_or_else(|| Err("it came to no end".into())).map_err(|reason| Refused { reason, by })
+        let under_way = self.under_way.take();
+        let is_open = under_way.as_ref().is_some_and(|under_way| under_way.is_open);
+        let (by, shared) =
+            under_way.map(|under_way| (under_way.refused, under_way.shared)).unwrap_or_default();
+        let outcome = outcome.unwrap_or_else(|| Err("it came to no end".into()));
+        let absent = shared.map(|shared| shared.absent).unwrap_or_default();
+        outcome.map(|effects| (effects, absent)).map_err(|reason| Refused { reason, by, is_open })
     }
 
     /// Something happened that the commit under way may wait for.
@@ -457,7 +527,8 @@ impl ManagerProcess {
                     }
                 });
             }
-            Output::Store | Output::Done(_) => {}
+            Output::Offer => self.offer(inputs),
+            Output::Decide | Output::Store | Output::Done(_) => {}
         }
     }
 
@@ -468,68 +539,6 @@ impl ManagerProcess {
             let reason = format!("it was not there after {} s", COMES_UP.as_secs());
             let _over_meanwhile = inputs.send(Input::Failed(class, reason));
         });
-    }
-
-    /// The newest commit holds for good, if that was still open.
-    fn confirm(&self) {
-        let revisions = self.revisions.borrow();
-        let Some(unconfirmed) = revisions.unconfirmed() else { return };
-        match revisions.confirm() {
-            Ok(()) => info!(event = "config.confirmed", revision = unconfirmed.revision, "commit confirmed"),
-            Err(error) => {
-                error!(%error, "the commit cannot be confirmed, and is rolled back when its time is over")
-            }
-        }
-    }
-
-    /// Rolls back at the deadline, unless the commit is confirmed or a further commit arrives.
-    pub fn confirm_until(&self, revision: u64, until_unix_ms: u64) {
-        let Some(me) = self.me.upgrade() else { return };
-        tokio::task::spawn_local(async move {
-            loop {
-                // By the clock on the wall, which may be set meanwhile; looked at often enough for that.
-                let left = Duration::from_millis(until_unix_ms.saturating_sub(now_unix_ms()));
-                let open = me.revisions.borrow().unconfirmed().filter(|u| u.revision == revision);
-                let Some(open) = open else { return };
-                if !left.is_zero() {
-                    tokio::time::sleep(left.min(AGAIN)).await;
-                    continue;
-                }
-                match me.take_back(open).await {
-                    Ok(()) => return,
-                    Err(_) if !me.is_unconfirmed(revision) => return, // somebody was quicker
-                    Err(refusal) => {
-                        let reason = refusal.to_string();
-                        error!(
-                            event = "config.rollback-failed",
-                            revision, reason, "a commit was not confirmed in time and cannot be rolled back"
-                        );
-                        tokio::time::sleep(AGAIN).await;
-                    }
-                }
-            }
-        });
-    }
-
-    fn is_unconfirmed(&self, revision: u64) -> bool {
-        self.revisions.borrow().unconfirmed().is_some_and(|open| open.revision == revision)
-    }
-
-    async fn take_back(self: &Rc<Self>, open: Unconfirmed) -> Result<(), EditError> {
-        let back = open.back_to;
-        let request = CommitRequest {
-            source: Source::Unconfirmed(open),
-            comment: format!("not confirmed in time: back to revision {back}"),
-            confirm_within: None,
-        };
-        let done = self.commit(request).await?;
-        warn!(
-            event = "config.rollback",
-            revision = done.revision,
-            back,
-            "a commit was not confirmed in time: rolled back"
-        );
-        Ok(())
     }
 
     fn client(&self, class: &str) -> common::ComponentClient {
@@ -572,24 +581,8 @@ async fn to_the_end<T: 'static>(
     done.unwrap_or_else(|_| Err(Refusal::Failed("it came to no end".into()).into()))
 }
 
-/// Returns a step's name: the action and its target.
-fn name(output: &Output<Effect>) -> String {
-    match output {
-        Output::Prepare(class) => format!("prepare {class}"),
-        Output::Apply(class) => format!("apply {class}"),
-        Output::Abandon(class) => format!("abandon {class}"),
-        Output::Restart(class) => format!("restart {class}"),
-        Output::Start(class) => format!("start {class}"),
-        Output::Stop(class) => format!("stop {class}"),
-        Output::Restore(class) => format!("restore {class}"),
-        Output::Store => "store".into(),
-        Output::Done(Ok(_)) => "done".into(),
-        Output::Done(Err(_)) => "undone".into(),
-    }
-}
-
 /// Returns a component's message, without the transport's words.
-fn words(error: &XrlError) -> String {
+pub(super) fn words(error: &XrlError) -> String {
     match error {
         XrlError::Application { message, .. } => message.clone(),
         other => other.to_string(),

@@ -55,7 +55,7 @@ impl From<Refusal> for EditError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Invalid(error) => EditError::Invalid(error),
-            failed @ Refusal::Failed(_) => EditError::Failed(failed.to_string()),
+            failed @ (Refusal::Failed(_) | Refusal::Open(_)) => EditError::Failed(failed.to_string()),
         }
     }
 }

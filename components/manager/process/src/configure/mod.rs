@@ -5,5 +5,6 @@ pub mod editors;
 pub mod model;
 pub mod people;
 pub mod service;
+pub mod sharing;
 pub mod start;
 pub mod upgrade;

@@ -1,6 +1,7 @@
 //! The schema and the rights of every component, and their consequences for a configuration: which components run, with
 //! which part.
 
+use crate::configure::sharing::{Sharing, SharingRule};
 use crate::packages::admission::{self, classes_of, third_party_rights, unknown_need};
 use nix::sys::socket::{setsockopt, sockopt};
 use serde::Serialize;
@@ -36,6 +37,8 @@ pub struct Builtin {
     pub help: &'static str,
     /// The component's check of its whole part of a configuration, for a component whose values depend on each other.
     pub check: Option<Check>,
+    /// The rule by which the configuration is shared with other machines, for a component that shares it.
+    pub sharing: Option<SharingRule>,
 }
 
 /// A component's check of its part where the component does not run: the reason for which the component would refuse the part.
@@ -190,6 +193,8 @@ pub struct Model {
     rights: BTreeMap<String, Rights>,
     /// Checks of the executable's components, by class.
     checks: BTreeMap<&'static str, Check>,
+    /// The component that shares the configuration, and its rule.
+    pub(super) sharing: Option<(&'static str, SharingRule)>,
     /// The schema as JSON, rendered on first use: the schema never changes.
     json: OnceCell<String>,
 }
@@ -254,7 +259,8 @@ impl Model {
         refused.extend(more);
         let checks =
             source.builtins.iter().filter_map(|builtin| Some((builtin.class, builtin.check?))).collect();
-        Ok(Model { schema, packages, refused, signed, rights, checks, json: OnceCell::new() })
+        let sharing = source.builtins.iter().find_map(|builtin| Some((builtin.class, builtin.sharing?)));
+        Ok(Model { schema, packages, refused, signed, rights, checks, sharing, json: OnceCell::new() })
     }
 
     /// Reads and validates a configuration text, and has the executable's components check their parts.
@@ -292,7 +298,10 @@ impl Model {
     /// Returns the names of the components to run with a configuration: configured components and their needs. A needed
     /// component precedes its users.
     pub fn classes(&self, tree: &Tree) -> Vec<String> {
-        let configured = self.schema.configured(tree);
+        let mut configured = self.schema.configured(tree);
+        if let Some((_, Sharing { elsewhere, .. })) = self.sharing(tree) {
+            configured.retain(|component| !elsewhere.contains(class_of(component)));
+        }
         let mut all: BTreeSet<&str> = ["fea", "rib"].into(); // a router without protocols still has interfaces and subnets
         all.extend(configured.iter().map(String::as_str));
         loop {
@@ -505,6 +514,7 @@ mod tests {
             metrics: None,
             help: "The FEA",
             check: None,
+            sharing: None,
         },
         Builtin {
             class: "bgp",
@@ -514,6 +524,7 @@ mod tests {
             metrics: None,
             help: "BGP",
             check: None,
+            sharing: None,
         },
     ];
 

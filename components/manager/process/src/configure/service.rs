@@ -342,11 +342,13 @@ impl pb::Configuration for Served {
 
 /// Tells what a commit did.
 fn reply(done: Done) -> pb::CommitReply {
-    let Done { revision, effects: touched, changes, took } = done;
+    let Done { revision, effects: touched, changes, took, absent, confirmed } = done;
     pb::CommitReply {
         revision,
         effects: effects(touched),
         changes: changes as u64,
         took_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
+        absent,
+        confirmed: confirmed.unwrap_or(0),
     }
 }

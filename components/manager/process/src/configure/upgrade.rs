@@ -96,6 +96,7 @@ mod tests {
         metrics: None,
         help: "Static routes",
         check: None,
+        sharing: None,
     }];
 
     fn source(state_dir: &Path) -> ConfigSource {

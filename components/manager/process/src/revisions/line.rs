@@ -14,6 +14,8 @@ pub enum Via {
     File,
     /// The configuration before a commit that was not confirmed in time.
     Rollback,
+    /// The configuration that several machines share, committed on another one.
+    Shared,
 }
 
 impl Via {
@@ -23,6 +25,7 @@ impl Via {
             Via::Commit => "commit",
             Via::File => "file",
             Via::Rollback => "rollback",
+            Via::Shared => "shared",
         }
     }
 }

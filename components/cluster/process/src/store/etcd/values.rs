@@ -54,6 +54,34 @@ impl Client {
         Ok(within(TIMEOUT, self.kv().txn(request)).await?.succeeded)
     }
 
+    /// Writes a value of which this element is the only writer.
+    ///
+    /// # Errors
+    /// The store does not answer; the value may be written or not.
+    pub async fn put_value(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
+        let key = self.key(name);
+        let sealed = seal::seal(&key, content, &self.keys.current);
+        let request = pb::TxnRequest { success: vec![put(key, sealed, 0)], ..Default::default() };
+        within(TIMEOUT, self.kv().txn(request)).await.map(drop)
+    }
+
+    /// Reads the values whose names begin with `start`, by the rest of the name. Values without a right tag are left out.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn values(&self, start: &str, most: i64) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let from = self.key(start);
+        let (key, range_end) = (from.clone().into(), super::end_of(&from).into());
+        let request = pb::RangeRequest { key, range_end, limit: most, ..Default::default() };
+        let reply = within(TIMEOUT, self.kv().range(request)).await?;
+        let opened = |value: pb::KeyValue| {
+            let name = String::from_utf8_lossy(&value.key).into_owned();
+            let content = seal::open(&name, &value.value, &self.keys)?.to_vec();
+            Some((name.strip_prefix(&from)?.to_owned(), content))
+        };
+        Ok(reply.kvs.into_iter().filter_map(opened).collect())
+    }
+
     /// Watches a value behind a revision.
     ///
     /// # Errors
