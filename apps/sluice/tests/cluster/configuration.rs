@@ -199,6 +199,8 @@ fn refusals_change_nothing(elements: &Elements) {
         refused.contains("element 2") && refused.contains("filter") && refused.contains("nothing changed"),
         "{refused}"
     );
+    let checked = run(&elements.lab, "r1", &["configure", "set filter rule x action drop", "commit check"]);
+    assert!(String::from_utf8_lossy(&checked.stdout).contains("element 2"), "a check asks all elements");
     // The statements of a component that runs elsewhere are checked here.
     let refused = elements
         .commit(
@@ -247,7 +249,7 @@ fn commits_at_once(elements: &Elements) {
 fn confirmations(elements: &Elements) {
     elements.commit("sluice", &["set system host-name kept"]).unwrap();
     elements.until_all_say("host-name kept");
-    elements.commit_confirmed("sluice", "set system host-name passing", 3);
+    elements.commit_confirmed("sluice", "set system host-name passing", 2);
     let nodes = ELEMENTS.map(|(node, ..)| node);
     elements.until("all say what is not confirmed", |_| elements.say(&nodes, "host-name passing"));
     elements.until_all_say("host-name kept");
@@ -257,6 +259,12 @@ fn confirmations(elements: &Elements) {
     assert!(wide(&confirmed["confirmed"]) > Some(0), "{confirmed}");
     let again = elements.commit("c2", &[]).unwrap();
     assert!(wide(&again["confirmed"]) == Some(0), "{again}");
+    // A commit of an element's own statements goes back alone, whatever all elements commit meanwhile.
+    elements.commit_confirmed("r1", "set cluster silence 50", 3);
+    elements.commit("sluice", &["set system host-name meanwhile"]).unwrap();
+    elements.until_all_say("host-name meanwhile");
+    elements.until("the own statement is taken back", |_| !elements.say(&["r1"], "silence 50"));
+    assert!(elements.say(&["r1"], "host-name meanwhile"));
 }
 
 /// An element that was away takes the newest configuration when it is back. Without most servers of the store nothing is decided.
@@ -269,7 +277,7 @@ fn absent_elements(elements: &mut Elements) {
     // A file that was edited meanwhile does not count for what all elements share.
     let file = elements.lab.lab.dir("c2").join("config");
     let text = std::fs::read_to_string(&file).unwrap();
-    let edited = text.replace("host-name confirmed", "host-name edited");
+    let edited = text.replace("host-name meanwhile", "host-name edited");
     assert_ne!(text, edited);
     std::fs::write(&file, edited).unwrap();
     elements.lab.lab.start("c2").unwrap();

@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The pause before the store is asked again.
 const RETRY: Duration = Duration::from_millis(500);
 /// The longest wait for a server of the store, before a commit is refused.
-const REACHED: Duration = Duration::from_secs(6);
+const REACHED: Duration = Duration::from_secs(4);
 /// The name of the manager as a caller.
 const MANAGER: &str = "manager";
 
