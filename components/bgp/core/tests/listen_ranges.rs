@@ -210,6 +210,10 @@ fn a_changed_configuration_is_that_of_the_neighbors() {
         config.ranges.push(longer);
     });
     assert_eq!((longer.0, longer.2), (none(), SPOKES[1].into()));
+    // The refused router would connect again and again.
+    world.routers[2].config.neighbors.clear();
+    world.configure(2);
+    world.pass(SECOND * 60);
     assert_eq!(neighbors(&world), [SPOKES[0], SPOKES[2]]);
     // A configured neighbor is one without a new session; the range no longer counts it.
     let own = configure(&mut world, &|config| {

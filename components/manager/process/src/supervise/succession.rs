@@ -16,8 +16,8 @@ use tracing::{error, info};
 
 /// The longest wait for an executable to print its version: the check that the executable runs on the machine.
 const CHECK: Duration = Duration::from_secs(5);
-/// The time that the answer has to reach the caller.
-const ANSWER: Duration = Duration::from_millis(50);
+/// The time that the answer has to reach the caller, on a busy machine too.
+const ANSWER: Duration = Duration::from_millis(250);
 
 /// Executes the manager anew, from the same executable or from `binary`, as soon as the answer is on its way.
 pub async fn succeed(
