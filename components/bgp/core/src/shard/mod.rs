@@ -558,14 +558,4 @@ impl<P: FamilyKey> Shard<P> {
         self.rib.fill(&mut self.core, limit, batch);
         self.trim();
     }
-
-    /// Puts checking stages before every PeerOut, or removes all checking stages.
-    pub fn check(&mut self, on: bool) {
-        self.groups.check(on);
-    }
-
-    /// Returns the violations that the checking stages found so far.
-    pub fn violations(&self) -> Vec<sluice_stage::Violation<rules::Announced<P>>> {
-        self.groups.violations().cloned().collect()
-    }
 }

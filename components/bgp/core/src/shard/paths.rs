@@ -82,9 +82,8 @@ impl<P: FamilyKey> Core<P> {
         self.entries.set_best(id, best);
         // The paths beside the best one may be others, or in another order.
         self.note_path(id, PathNumber::NONE);
-        let new = self.best(id);
-        if new != old {
-            self.selected += u32::from(new.is_some());
+        if self.best(id) != old {
+            self.selected += u32::from(self.best(id).is_some());
             self.selected -= u32::from(old.is_some());
             self.queue.push(&mut self.entries, id, provenance);
             self.note_best(id);

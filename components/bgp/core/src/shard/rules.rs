@@ -4,14 +4,15 @@
 //! into one queue. What a stage promises holds all the same: a group is told a deletion only of what it was told (rule 1),
 //! and what it is told is what a look-up finds at that moment (rule 2). This file states both so that they can be verified.
 
-use super::Core;
 use super::branch::{Item, Source};
 use super::export_view::ExportView;
 use super::exporter::Exporter;
+use super::{Core, Shard};
 use crate::wire::FamilyKey;
+use alloc::vec::Vec;
 use core::marker::PhantomData;
 use sluice_base::Provenance;
-use sluice_stage::{Action, Batch, Change, CheckStage, Source as Head, Stage, Table, Upstream};
+use sluice_stage::{Action, Batch, Change, CheckStage, Source as Head, Stage, Table, Upstream, Violation};
 
 /// The Adj-RIB-Out of an update group: the source of each prefix's route. The attributes follow from the shard's entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,4 +68,16 @@ pub(super) fn run_check<P: FamilyKey>(
     }
     let truth = Truth { core, view };
     check.process(&mut batch, Upstream::new(&truth, &[]), &mut Batch::new());
+}
+
+impl<P: FamilyKey> Shard<P> {
+    /// Puts checking stages before every PeerOut, or removes all checking stages.
+    pub fn check(&mut self, on: bool) {
+        self.groups.check(on);
+    }
+
+    /// Returns the violations that the checking stages found so far.
+    pub fn violations(&self) -> Vec<Violation<Announced<P>>> {
+        self.groups.violations().cloned().collect()
+    }
 }

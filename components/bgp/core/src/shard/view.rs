@@ -90,6 +90,8 @@ pub struct GroupView {
 pub struct ShardView {
     /// Prefixes that have or had paths that someone has yet to hear of.
     pub prefixes: usize,
+    /// Prefixes with a best path: routes of the Loc-RIB.
+    pub selected: u64,
     /// Distinct attribute sets.
     pub attribute_sets: usize,
     /// References in the change queue.
@@ -110,6 +112,7 @@ impl core::iter::Sum for ShardView {
     fn sum<I: Iterator<Item = Self>>(views: I) -> Self {
         views.fold(ShardView::default(), |a, b| ShardView {
             prefixes: a.prefixes + b.prefixes,
+            selected: a.selected + b.selected,
             attribute_sets: a.attribute_sets + b.attribute_sets,
             queued: a.queued + b.queued,
             stale: a.stale + b.stale,
@@ -126,6 +129,7 @@ impl<P: FamilyKey> Shard<P> {
     pub fn view(&self) -> ShardView {
         ShardView {
             prefixes: self.core.entries.len(),
+            selected: self.core.selected.into(),
             attribute_sets: self.core.sets.len(),
             queued: self.core.queue.len(),
             stale: self.core.peers.iter().map(|p| u64::from(p.stale)).sum(),
@@ -152,11 +156,6 @@ impl<P: FamilyKey> Shard<P> {
         self.groups
             .adj_rib_out(peer)
             .map_or(0, |(_, branch)| branch.advertised_count() - branch.advertised_by_source(peer))
-    }
-
-    /// The number of prefixes with a best path: routes of the Loc-RIB.
-    pub fn selected(&self) -> u64 {
-        self.core.selected.into()
     }
 
     /// The update groups.

@@ -1,7 +1,6 @@
 //! Monitors of a table: its shards' routes for monitoring stations (BMP, RFC 7854).
 
 use super::{SessionEpoch, Table, TableEvent};
-use crate::family::FamilyIndex;
 use crate::shard::{MonitorChunk, MonitorId, MonitoredRibs, PeerIndex};
 use alloc::collections::BTreeMap;
 use sluice_machine::Outbox;
@@ -52,11 +51,6 @@ impl Table {
         let known = |peer: PeerIndex| Some((peer, peers.get(usize::from(peer.0))?.as_ref()?.life));
         let sessions = chunk.updates.iter().filter_map(|update| known(update.peer)).collect();
         Ok(TableChunk { chunk, sessions })
-    }
-
-    /// Returns the number of selected routes of a family.
-    pub fn selected(&self, family: FamilyIndex) -> u64 {
-        self.shards.get(family).selected()
     }
 
     /// Reports that monitors have something to read, once for each time that something comes.

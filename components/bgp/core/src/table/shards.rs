@@ -97,7 +97,6 @@ pub(super) trait FamilyShard {
     fn received(&self, peer: PeerIndex) -> u32;
     fn rejected(&self, peer: PeerIndex) -> u32;
     fn advertised(&self, peer: PeerIndex) -> u32;
-    fn selected(&self) -> u64;
     fn begin_monitor(&mut self, id: MonitorId, ribs: MonitoredRibs);
     fn end_monitor(&mut self, id: MonitorId);
     fn is_void(&self, id: MonitorId) -> bool;
@@ -292,9 +291,6 @@ impl<P: Sharded> FamilyShard for Part<P> {
     }
     fn advertised(&self, peer: PeerIndex) -> u32 {
         self.shard.advertised(peer)
-    }
-    fn selected(&self) -> u64 {
-        self.shard.selected()
     }
     fn begin_monitor(&mut self, id: MonitorId, ribs: MonitoredRibs) {
         self.shard.begin_monitor(id, ribs);

@@ -220,6 +220,12 @@ impl<P: Net> Watcher<P> {
             assert_eq!(found.get(key), Some(rib), "the RIB {key:?}");
         }
         assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+        let selected = expected.get(&(3, 0, unspecified)).map_or(0, BTreeMap::len);
+        assert_eq!(
+            dut.speaker.tables().view(P::INDEX).selected as usize,
+            selected,
+            "count of selected routes"
+        );
         self.compare_before_export_policy(dut, &up, prefixes);
         for peer in up.iter().map(|n| &dut.peers[*n]) {
             assert!(self.up.contains_key(&peer.address), "{} is up", peer.address);

@@ -202,7 +202,7 @@ impl Serving<'_> {
         for table in &self.tables {
             let peers = peers.clone();
             let asked = table.ask(move |table| {
-                let selected = ByFamily::from_fn(|family| table.selected(family));
+                let selected = ByFamily::from_fn(|family| table.view(family).selected);
                 (peers.iter().map(|peer| (*peer, table.counts(*peer))).collect::<Vec<_>>(), selected)
             });
             let (of_peers, of_table) = asked.await.ok_or(StationFailure::Closed)?;
