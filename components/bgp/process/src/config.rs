@@ -164,6 +164,12 @@ mod tests {
             serde_json::json!({"local-as": 1, "router-id": "1.1.1.1", "neighbor": [neighbor]})
         };
         check(neighbor(serde_json::json!({"local-address": "::1"})), "other family");
+        let station =
+            serde_json::json!({"name": "a", "address": "10.0.0.9", "port": 5000, "local-address": "::1"});
+        check(
+            serde_json::json!({"local-as": 1, "router-id": "1.1.1.1", "bmp": {"station": [station]}}),
+            "bmp station a: local-address is of the other family",
+        );
         check(neighbor(serde_json::json!({"send-hold-time": 90})), "more than hold-time (90)");
         check(neighbor(serde_json::json!({"peer-as": 1, "relationship": "peer"})), "for external neighbors");
         check(neighbor(serde_json::json!({"ipv4-unicast": {"enabled": false}})), "no family");
