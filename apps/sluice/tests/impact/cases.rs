@@ -1,7 +1,8 @@
 //! The changes under test: every leaf of the schema, to a different value of its type and back.
 
 use crate::network::{BASE, Network, OUTER4};
-use crate::special::{MORE, PLAIN, SPECIAL, Special};
+use crate::particulars::{PLAIN, Special};
+use crate::special::{MORE, SPECIAL};
 use sluice_config::{Impact, Node, NodeKind, Value};
 use std::collections::BTreeSet;
 

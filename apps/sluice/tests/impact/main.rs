@@ -5,6 +5,7 @@
 mod cases;
 mod kernel;
 mod network;
+mod particulars;
 mod proofs;
 #[path = "../router_lab/mod.rs"]
 mod router_lab;

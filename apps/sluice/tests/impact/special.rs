@@ -1,47 +1,10 @@
 //! Leaves whose meaning decides the second value to try, and the expected effects. A leaf not named here is changed to
 //! a different value of its type, and only the effects of its class are expected.
 
-use crate::network::{INNER4, NEIGHBORS, Network, OUTER4, OUTER6};
+use crate::network::{INNER4, NEIGHBORS, OUTER4, OUTER6};
+use crate::particulars::{PLAIN, Special, entry, value};
 use crate::proofs;
 use sluice_config::Impact;
-
-/// The particulars of a leaf.
-pub struct Special {
-    /// The second value.
-    pub value: Option<&'static str>,
-    /// The neighbor, if not the external neighbor with IPv4.
-    pub on: Option<&'static str>,
-    /// The statements there and back, if not `set` and `delete` of the leaf alone.
-    pub statements: Option<(&'static [&'static str], &'static [&'static str])>,
-    /// Prefixes that must appear in UPDATEs to neighbors, there and back.
-    pub told: &'static [&'static str],
-    /// Routes that are to change in the kernel, there and back.
-    pub kernel: &'static [&'static str],
-    /// Routes that may change in the kernel.
-    pub may: &'static [&'static str],
-    /// Neighbors without a session until the way back.
-    pub down: &'static [&'static str],
-    /// The change in the outer neighbor's configuration needed for a session.
-    pub partner: Option<(&'static str, &'static str)>,
-    /// Returns true if the second value is in force, where visible beyond the effects of the leaf's class.
-    pub proof: Option<fn(&Network) -> bool>,
-}
-
-pub const PLAIN: Special = Special {
-    value: None,
-    on: None,
-    statements: None,
-    told: &[],
-    kernel: &[],
-    may: &[],
-    down: &[],
-    partner: None,
-    proof: None,
-};
-
-const fn value(value: &'static str) -> Special {
-    Special { value: Some(value), ..PLAIN }
-}
 
 const OUTER4_AS: &str = "local 10.1.0.2 as 64501;";
 const OTHER_KEY: &str = "6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b";
@@ -56,11 +19,6 @@ const ALL_ROUTES: &[&str] = &[
     "2001:db8:a::/48",
     "2001:db8:b::/48",
 ];
-
-/// A leaf of a list whose entry comes with these statements, and goes.
-const fn entry(there: &'static [&'static str], back: &'static [&'static str]) -> Special {
-    Special { statements: Some((there, back)), ..PLAIN }
-}
 
 const USER: Special = entry(
     &["set system user ann role read-only", "set system user ann uid 70123"],

@@ -4,6 +4,9 @@ use crate::error::ConfigError;
 use crate::executor::pool::Plan;
 use sluice_bgp::speaker::Settings;
 
+/// The most tables: with more, what one UPDATE announces would be scattered for no gain.
+pub const MOST_TABLES: u16 = 16;
+
 /// The most threads if nothing is configured.
 const MOST_THREADS: usize = 8;
 

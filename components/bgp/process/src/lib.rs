@@ -64,9 +64,6 @@ use transport::reader::{ConnectionKey, ControlMessage, Mailboxes};
 use transport::sockets::Sockets;
 use transport::writer::WriterMessage;
 
-/// The most tables: with more, what one UPDATE announces would be scattered for no gain.
-const MOST_TABLES: u16 = 16;
-
 /// The time by which control learns ahead of its timers what connections read and wrote.
 const AHEAD: Duration = Duration::from_millis(100);
 
@@ -382,9 +379,9 @@ impl BgpProcess {
         getrandom::fill(&mut seed).map_err(ConfigError::Randomness)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let plan = config::plan(settings);
-        let tables = u16::try_from(cores.max(plan.threads)).unwrap_or(MOST_TABLES);
+        let tables = u16::try_from(cores.max(plan.threads)).unwrap_or(config::MOST_TABLES);
         let (seed, source) = (u64::from_ne_bytes(seed), self.frame.provenance.source());
-        let identity = settings.identity(seed, tables.min(MOST_TABLES), source);
+        let identity = settings.identity(seed, tables.min(config::MOST_TABLES), source);
         let identity = Identity { started: clock::now(), is_restarted, ..identity };
         let control = Control::new(identity.clone(), clock::now());
         let tables = control.make_tables();
