@@ -180,25 +180,22 @@ impl<P: FamilyKey> Core<P> {
         };
         let is_kept = self.peers[usize::from(peer.0)].keeps_rejected;
         let is_removed = !is_kept && self.sets.accepted(attributes).is_none();
-        if !is_removed && attributes != before {
+        // The path's reference.
+        let attributes = if self.is_damped_path(peer, path, self.entries[id].prefix) {
+            self.sets.imported(received, None)
+        } else {
             self.sets.retain_path(attributes);
-        }
+            attributes
+        };
         if is_marked {
             self.release(received, out);
         }
-        if is_removed {
-            return self.remove_path(id, position, Provenance::NONE, out);
-        }
-        let is_suppressed = self.is_damped_path(peer, path, self.entries[id].prefix);
-        let attributes = if is_suppressed { self.sets.imported(received, None) } else { attributes };
-        if attributes == before {
-            if is_suppressed {
-                self.release_path(attributes, out);
+        if is_removed || attributes == before {
+            self.release_path(attributes, out);
+            if is_removed {
+                self.remove_path(id, position, Provenance::NONE, out);
             }
             return;
-        }
-        if !is_suppressed {
-            self.sets.retain_path(attributes);
         }
         self.entries.paths_mut(id)[position].attributes = attributes;
         self.note_replaced(id, peer, before, attributes);
