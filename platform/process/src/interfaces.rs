@@ -1,5 +1,6 @@
 //! Following the FEA: each starting FEA is asked to announce its interfaces, and its events are read.
 
+use crate::call_successor;
 use sluice_base::{InterfaceEvent, InterfaceIndex};
 use sluice_clients::InterfaceTable;
 use sluice_xrl::idl::fea::v1 as fea;
@@ -26,7 +27,8 @@ pub async fn follow_fea(router: XrlEndpoint, instance: String, started: impl Asy
     };
     while let Some(event) = lives.next().await {
         let LifeEvent::Birth(life) = event else { continue };
-        if let Err(error) = client.subscribe(fea::SubscribeRequest { target: instance.clone() }).await {
+        let subscribe = async || client.subscribe(fea::SubscribeRequest { target: instance.clone() }).await;
+        if let Err(error) = call_successor(subscribe).await {
             warn!(%error, "the FEA does not announce its interfaces");
         }
         started(life).await;

@@ -2,6 +2,7 @@
 //! RIB that was restarted.
 
 use crate::UnderWay;
+use crate::call_successor;
 use sluice_base::{Distance, Duration, Prefix, RouteBatch, TableId};
 use sluice_clients::Origin;
 use sluice_xrl::idl::rib::v1 as rib;
@@ -97,7 +98,7 @@ impl RibOrigin {
                     self.under_way.clear();
                     changed(RibChange::Died);
                 }
-                LifeEvent::Birth(_) => match self.register(&instance).await {
+                LifeEvent::Birth(_) => match call_successor(async || self.register(&instance).await).await {
                     Ok(stale) => {
                         self.refusal.take();
                         info!(origin = self.settings.name, stale, "registered with the RIB");

@@ -4,7 +4,7 @@
 use crate::RibProcess;
 use sluice_base::{Address, DigestKey, FamilyId, FibBatch, Instant, IpKey, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_clients::{FibOwner, ResyncEnd};
-use sluice_process::{Frame, Point, UnderWay, clock};
+use sluice_process::{Frame, Point, UnderWay, call_successor, clock};
 use sluice_rib::Input;
 use sluice_rib::TableKey;
 use sluice_rib::request::FillFib;
@@ -88,7 +88,7 @@ pub async fn follow_fea(process: Rc<RibProcess>) {
 
 /// Handles a new FEA, or a FEA with a changed setting: it receives the whole table, or no routes.
 pub async fn begin_anew(process: Rc<RibProcess>) {
-    if let Err(error) = begin(&process).await {
+    if let Err(error) = call_successor(async || begin(&process).await).await {
         warn!(%error, "the FEA does not take the RIB on");
     }
 }
