@@ -235,7 +235,12 @@ fn configuration_touches_only_what_it_must() {
     assert_eq!((world.ups(0), world.ups(1)), (3, 3));
     let down = |world: &World, subcode: u8| {
         world.routers[1].events.iter().any(|e| match &e.what {
-            PeerEvent::Down(DownReason::Received(n)) => n.code == 6 && n.subcode == subcode,
+            // Ends that are meant to last come in a Hard Reset (RFC 8538).
+            PeerEvent::Down(DownReason::Received(n)) => {
+                let inside = n.reason();
+                let n = inside.as_ref().unwrap_or(n);
+                n.code == 6 && n.subcode == subcode
+            }
             _ => false,
         })
     };
