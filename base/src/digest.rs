@@ -145,6 +145,14 @@ impl AnnouncedDigest {
         self.groups.replace(old, None);
     }
 
+    /// Notes that routes use a group that its owner believes unused. The digests differ from the owner's until [`AnnouncedDigest::reset`]: the
+    /// owner may give the number to another group, and the routes would seem to be that group's.
+    pub fn still_used(&mut self, id: GroupId) {
+        let old = self.hashes.remove(&id);
+        // The hash of no group.
+        self.groups.replace(old, old.map(|hash| !hash));
+    }
+
     /// Returns the digests of the routes and of the groups.
     pub const fn digests(&self) -> [Digest; 2] {
         [self.routes, self.groups]

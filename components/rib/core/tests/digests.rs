@@ -155,6 +155,28 @@ proptest! {
     }
 }
 
+/// The number of a group without routes is another group's soon: a route that stayed because its deletion was lost is not one of that.
+#[test]
+fn a_lost_deletion_is_found_although_the_number_of_its_group_is_used_again() {
+    let (mut lossy, mut other) = (World::new(), World::new());
+    for (prefix, gateway, is_lost) in [
+        (4, Some(5), false),
+        (5, Some(5), false),
+        (5, None, true),
+        (4, None, false),
+        (0, Some(4), false),
+        (5, Some(4), true),
+    ] {
+        lossy.loses = usize::from(is_lost);
+        lossy.announce(prefix, gateway);
+        other.announce(prefix, gateway);
+        lossy.loses = 0;
+    }
+    assert!(!lossy.are_equal());
+    lossy.refresh();
+    assert!(lossy.are_equal() && lossy.is_like(&mut other));
+}
+
 #[test]
 fn a_refresh_leaves_no_surplus_route_and_writes_nothing_twice() {
     let mut world = World::new();

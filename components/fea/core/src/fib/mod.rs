@@ -115,7 +115,11 @@ impl<P: TableKey + IpKey> Fib<P> {
             }
         }
         for id in batch.unused {
-            self.announced.unused(id);
+            if self.is_in_use(id) {
+                self.announced.still_used(id);
+            } else {
+                self.announced.unused(id);
+            }
             match self.bindings.remove(&id) {
                 Some(Binding::Announced(content)) => group::release(&content, pool, out),
                 Some(Binding::Bound(n)) => {
@@ -131,6 +135,17 @@ impl<P: TableKey + IpKey> Fib<P> {
         if regrouped {
             self.start_revisit();
         }
+    }
+
+    /// Returns true if routes use a group that the owner believes unused: changes of theirs were lost on the way. During a resync such routes
+    /// may be those that the owner has not announced again.
+    fn is_in_use(&self, id: GroupId) -> bool {
+        let is_resynced = self.orphans.is_empty() && self.sweep.is_none();
+        let group = match self.bindings.get(&id) {
+            Some(Binding::Bound(n)) => self.groups.get(*n),
+            _ => None,
+        };
+        is_resynced && group.is_some_and(|group| group.refs > 0)
     }
 
     fn announce(&mut self, id: GroupId, forwarding: &Forwarding, pool: &mut Pool, out: &mut Outbox<Output>) {
