@@ -113,7 +113,8 @@ fn disturbed(elements: &mut Elements, steps: &Steps, victim: Victim, before: &st
     assert!(is_hurt.get(), "{what}: {seen:?}");
     if let Some(node) = victim.without_manager() {
         elements.lab.lab.stop(node, true).unwrap();
-        elements.lab.lab.start(node).unwrap();
+        // The next manager takes a decided configuration at once, perhaps before all components are ready, and asks before each step.
+        steps.go_on_during(|| elements.lab.lab.start(node)).unwrap();
     }
     let shared = &*elements;
     let is_either = steps.ends_with(|| OLD.runs(shared) || NEW.runs(shared));

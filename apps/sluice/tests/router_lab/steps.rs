@@ -48,6 +48,17 @@ impl Steps {
         seen
     }
 
+    /// Lets all commits go on while `work` runs. Returns the result of `work`.
+    pub fn go_on_during<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| {
+            let working = scope.spawn(work);
+            while !working.is_finished() {
+                let _goes_on = self.steps.recv_timeout(Duration::from_millis(20));
+            }
+            working.join().unwrap()
+        })
+    }
+
     /// Lets the commit go on until `so` returns true and the commit has ended.
     pub fn follow_until(&self, what: &str, so: impl FnMut() -> bool) {
         assert!(self.ends_with(so), "never: {what}");
