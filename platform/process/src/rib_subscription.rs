@@ -202,11 +202,13 @@ impl<K: SubscribedKey> RibSubscription<K> {
         loop {
             let is_refused = self.refusal.borrow().is_some();
             tokio::select! {
+                // The origins come first: those set before a RIB lives have one subscription, not two in a row.
+                biased;
+                () = self.origins_changed.notified() => {}
                 event = lives.next() => {
                     let Some(event) = event else { return };
                     self.rib_changed(matches!(event, LifeEvent::Birth(_)));
                 }
-                () = self.origins_changed.notified() => {}
                 () = tokio::time::sleep(RETRY), if is_refused => {}
             }
             let origins = self.origins.borrow().clone();
@@ -291,7 +293,13 @@ impl<K: SubscribedKey> RibSubscription<K> {
         self.client.reject_routes(request).await.map(|_| ())
     }
 
-    /// Handles a call of `rib.v1.RouteSubscriber`: returns the changes in it, in order. A call of an earlier subscription has none.
+    /// Returns true if the subscriber has the routes of all families that the RIB had at the subscription.
+    pub fn is_complete(&self) -> bool {
+        self.subscriptions.borrow().iter().all(Subscription::is_complete)
+    }
+
+    /// Handles a call of `rib.v1.RouteSubscriber`: returns the changes in it, in order. A call of an earlier subscription has none,
+    /// and its end of the present routes says nothing about this one: ask [`RibSubscription::is_complete`].
     ///
     /// # Errors
     /// The call is malformed.

@@ -154,7 +154,7 @@ impl IpRoutes {
         let changes = self.subscription.receive(request).await?;
         self.changed(changes);
         self.origin.room().await;
-        if request.dump_done {
+        if request.dump_done && self.subscription.is_complete() {
             self.is_complete.set(true);
             self.finish();
         }

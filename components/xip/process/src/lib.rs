@@ -449,7 +449,7 @@ impl rib::RouteSubscriber for Served {
         }
         let changes = self.subscription.receive(&request).await?;
         self.routes_changed(changes);
-        if request.dump_done {
+        if request.dump_done && self.subscription.is_complete() {
             self.report_all_refusals();
             self.routes_known();
         }
