@@ -132,6 +132,14 @@ pub(super) struct History<P> {
     pub is_suppressed: bool,
 }
 
+impl<P> History<P> {
+    /// A history without flaps, in no list.
+    const fn new(prefix: P, peer: PeerIndex, updated: u32) -> Self {
+        let (flaps, penalty, is_suppressed) = (0, 0, false);
+        History { prefix, peer, flaps, penalty, updated, due: NONE, before: NONE, after: NONE, is_suppressed }
+    }
+}
+
 /// The parameters in the units of the arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figures {
@@ -221,18 +229,7 @@ impl<P: FamilyKey> Histories<P> {
                 return;
             }
             None => {
-                let (flaps, penalty, updated) = (0, 0, self.now);
-                let id = self.insert(History {
-                    prefix,
-                    peer,
-                    flaps,
-                    penalty,
-                    updated,
-                    due: NONE,
-                    before: NONE,
-                    after: NONE,
-                    is_suppressed: false,
-                });
+                let id = self.insert(History::new(prefix, peer, self.now));
                 self.link(id, self.now / 10);
                 id
             }
@@ -359,18 +356,8 @@ impl<P: FamilyKey> Histories<P> {
             return;
         }
         self.now = self.now.max(updated);
-        let history = History {
-            prefix,
-            peer,
-            flaps,
-            penalty,
-            updated,
-            due: NONE,
-            before: NONE,
-            after: NONE,
-            is_suppressed,
-        };
-        let id = self.insert(history);
+        let history = History::new(prefix, peer, updated);
+        let id = self.insert(History { flaps, penalty, is_suppressed, ..history });
         self.link(id, self.due(id));
     }
 
