@@ -8,11 +8,12 @@ fn main() {
 
 /// Writes `schemas.rs`: an array of names and texts.
 fn list_schemas() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+    // Asked for at run time: a build script that was compiled elsewhere, whose target folder has moved, would look there.
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let folder = Path::new(&own).join("../../docs/schemas");
     println!("cargo::rerun-if-changed={}", folder.display());
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .map(|entries| entries.flatten().map(|e| e.path()).collect())
-        .unwrap_or_default();
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|f| f.extension().is_some_and(|e| e == "json"));
     files.sort();
     let mut text = String::from("[\n");
