@@ -76,6 +76,7 @@ test-long: setup
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test rpki internets -- --nocapture
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test forwarding_kills --test forwarding_neighbors
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --release --locked -p bench-forward --test lookups
+	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --release --locked -p sluice-cluster --test many
 	target/release/sluice simulate --campaign --seeds 2000
 	$(CARGO) xtask mutate
 	for judge in model rib fea manager; do $(CARGO) xtask mutate --judge $$judge || exit 1; done

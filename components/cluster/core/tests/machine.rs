@@ -1,7 +1,9 @@
 //! Elements that hear each other: the control plane's neighbors at routers and balancers, elements that start, fall silent and lie.
 #![allow(clippy::unwrap_used)]
 
-use sluice_base::{Instant, Interface, InterfaceEvent, InterfaceIndex};
+mod switch;
+
+use sluice_base::{InterfaceEvent, InterfaceIndex};
 use sluice_cluster::event::Event;
 use sluice_cluster::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber, Role};
 use sluice_cluster::io::{Input, NeighborState, Output, WantedNeighbor};
@@ -15,6 +17,7 @@ use sluice_cluster::words::Mirror;
 use sluice_machine::{Machine, Outbox};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use switch::{HELLO, Switch, interface};
 
 const BALANCER: u16 = 1;
 const ROUTER: u16 = 11;
@@ -55,123 +58,14 @@ fn settings(element: u16) -> Settings {
     }
 }
 
-fn interface(number: u32, name: &str, settings: &Settings) -> Input {
-    Input::Interface(InterfaceEvent::Changed(Interface {
-        index: InterfaceIndex::new(number).unwrap(),
-        name: name.into(),
-        admin_up: true,
-        running: true,
-        loopback: false,
-        point_to_point: false,
-        multicast: true,
-        mtu: 1500,
-        mac: vec![2, 0, 0, 0, 0, 9],
-        addresses: if name == "port1" {
-            settings.addresses[&key(1).port].iter().copied().collect()
-        } else {
-            vec![]
-        },
-    }))
-}
-
-/// Elements on one switch. Frames arrive at once at all elements but the sender and those that are cut off.
-struct Switch {
-    now: Instant,
-    elements: BTreeMap<u16, Cluster>,
-    cut_off: Vec<u16>,
-    outputs: Vec<(u16, Output)>,
-    frames: Vec<(u16, Vec<u8>)>,
-}
-
-impl Switch {
-    fn new() -> Self {
-        let mut switch = Switch {
-            now: Instant::ZERO,
-            elements: BTreeMap::new(),
-            cut_off: vec![],
-            outputs: vec![],
-            frames: vec![],
-        };
-        for element in [BALANCER, ROUTER, CONTROL] {
-            switch.start(element, 1);
-        }
-        switch
-    }
-
-    fn start(&mut self, element: u16, epoch: u64) {
-        self.elements.insert(element, Cluster::new(epoch));
-        let settings = settings(element);
-        let port = if element == BALANCER { "out1" } else { "port1" };
-        let interfaces = [interface(2, "eth0", &settings), interface(3, port, &settings)];
-        self.input(element, Input::Configure(Box::new(settings)));
-        interfaces.into_iter().for_each(|input| self.input(element, input));
-        if element == BALANCER {
-            self.input(element, Input::Maps(Some(Mirror::default())));
-        }
-    }
-
-    fn input(&mut self, element: u16, input: Input) {
-        let mut out = Outbox::new();
-        self.elements.get_mut(&element).unwrap().handle(self.now, input, &mut out);
-        self.settle(element, out);
-    }
-
-    fn settle(&mut self, from: u16, mut out: Outbox<Output>) {
-        let outputs: Vec<Output> = out.drain().collect();
-        for output in outputs {
-            if let Output::Send(octets) = &output {
-                self.frames.push((from, octets.clone()));
-                let all: Vec<u16> = self.elements.keys().copied().collect();
-                let cut = |element: &u16| self.cut_off.contains(element);
-                let to: Vec<u16> =
-                    all.into_iter().filter(|to| *to != from && !cut(to) && !cut(&from)).collect();
-                to.into_iter().for_each(|to| self.input(to, Input::Frame(octets.clone())));
-            }
-            self.outputs.push((from, output));
-        }
-    }
-
-    fn run(&mut self, time: Duration) {
-        let end = self.now + time;
-        while let Some((at, element)) =
-            self.elements.iter().filter_map(|(number, e)| Some((e.next_deadline()?, *number))).min()
-        {
-            if at > end {
-                break;
-            }
-            self.now = self.now.max(at);
-            let mut out = Outbox::new();
-            self.elements.get_mut(&element).unwrap().on_deadline(self.now, &mut out);
-            self.settle(element, out);
-        }
-        self.now = end;
-    }
-
-    fn events(&self, of: u16) -> Vec<Event> {
-        let event = |(element, output): &(u16, Output)| match output {
-            Output::Event(event) if *element == of => Some(event.clone()),
-            _ => None,
-        };
-        self.outputs.iter().filter_map(event).collect()
-    }
-
-    /// Returns the neighbors that an element's kernel was told, in order.
-    fn told(&self, of: u16) -> Vec<(NeighborKey, WantedNeighbor)> {
-        let told = |(element, output): &(u16, Output)| match output {
-            Output::SetNeighbors(neighbors) if *element == of => Some(neighbors.clone()),
-            _ => None,
-        };
-        self.outputs.iter().filter_map(told).flatten().collect()
-    }
-
-    fn neighbor(&mut self, element: u16, key: NeighborKey, state: NeighborState) {
-        self.input(element, Input::Neighbors { states: vec![(key, state)], is_whole: false });
-    }
+/// Starts a balancer, a router and a control plane.
+fn up() -> Switch {
+    Switch::new(&[BALANCER, ROUTER, CONTROL], settings)
 }
 
 #[test]
 fn a_router_s_wanted_neighbor_is_resolved_and_known_everywhere() {
-    let mut switch = Switch::new();
+    let mut switch = up();
     switch.run(Duration::from_secs(3));
     switch.neighbor(ROUTER, key(2), NeighborState::Wanted);
     assert_eq!(switch.told(CONTROL), [(key(2), WantedNeighbor::Resolved)]);
@@ -199,9 +93,9 @@ fn a_router_s_wanted_neighbor_is_resolved_and_known_everywhere() {
 
 #[test]
 fn a_lost_change_is_made_up_by_the_next_round() {
-    let mut switch = Switch::new();
+    let mut switch = up();
     switch.run(Duration::from_secs(3));
-    switch.cut_off = vec![ROUTER];
+    switch.cut_off = [ROUTER].into();
     switch.neighbor(CONTROL, key(2), NeighborState::Known(NEIGHBOR));
     assert!(switch.elements[&ROUTER].neighbors().is_empty());
     switch.cut_off.clear();
@@ -211,11 +105,11 @@ fn a_lost_change_is_made_up_by_the_next_round() {
 
 #[test]
 fn elements_without_announcements_lose_their_shares() {
-    let mut switch = Switch::new();
+    let mut switch = up();
     switch.run(Duration::from_secs(2));
     let members = |switch: &Switch| switch.elements[&BALANCER].balancer().unwrap().members(0);
     assert_eq!(members(&switch), [(id(ROUTER), 1)]);
-    switch.cut_off = vec![ROUTER];
+    switch.cut_off = [ROUTER].into();
     switch.run(Duration::from_secs(6));
     assert!(members(&switch).is_empty());
     assert!(switch.events(BALANCER).contains(&Event::ElementLost(id(ROUTER))));
@@ -226,7 +120,7 @@ fn elements_without_announcements_lose_their_shares() {
 
 #[test]
 fn a_new_process_changes_nothing_in_the_maps_of_the_one_before() {
-    let mut switch = Switch::new();
+    let mut switch = up();
     switch.run(Duration::from_secs(3));
     switch.neighbor(CONTROL, key(2), NeighborState::Known(NEIGHBOR));
     let words: Vec<_> = switch.elements[&BALANCER].balancer().unwrap().mirror().iter().collect();
@@ -245,10 +139,10 @@ fn a_new_process_changes_nothing_in_the_maps_of_the_one_before() {
 
 #[test]
 fn a_new_router_process_keeps_the_kernel_s_neighbors_until_it_knows_all() {
-    let mut switch = Switch::new();
+    let mut switch = up();
     switch.run(Duration::from_secs(3));
     switch.neighbor(CONTROL, key(2), NeighborState::Known(NEIGHBOR));
-    switch.cut_off = vec![ROUTER];
+    switch.cut_off = [ROUTER].into();
     switch.start(ROUTER, 2);
     assert_eq!(switch.elements[&ROUTER].wanted_neighbors(), None);
     switch.cut_off.clear();
@@ -260,12 +154,12 @@ fn a_new_router_process_keeps_the_kernel_s_neighbors_until_it_knows_all() {
 
 #[test]
 fn hello_frames_wait_for_the_links_of_ports() {
-    let mut switch = Switch::new();
+    let mut switch = up();
     let removed = InterfaceEvent::Removed(InterfaceIndex::new(3).unwrap());
     switch.input(ROUTER, Input::Interface(removed));
     switch.run(Duration::from_millis(200));
     let hellos = |switch: &Switch, of: u16| {
-        switch.frames.iter().filter(|(from, octets)| *from == of && octets[1] == 1).count()
+        switch.frames.iter().filter(|(from, octets)| *from == of && octets[1] == HELLO).count()
     };
     assert_eq!((hellos(&switch, ROUTER), hellos(&switch, BALANCER)), (0, 0));
     let input = interface(3, "port1", &settings(ROUTER));
@@ -278,7 +172,7 @@ fn hello_frames_wait_for_the_links_of_ports() {
 
 #[test]
 fn forged_old_foreign_and_own_frames_are_counted_and_ignored() {
-    let mut switch = Switch::new();
+    let mut switch = up();
     switch.run(Duration::from_secs(1));
     let frame = |switch: &Switch, of: u16| {
         let all = switch.frames.iter().rev();
@@ -325,7 +219,7 @@ fn forged_old_foreign_and_own_frames_are_counted_and_ignored() {
 
 #[test]
 fn only_the_control_plane_tells_neighbors() {
-    let mut switch = Switch::new();
+    let mut switch = up();
     switch.run(Duration::from_secs(1));
     // The router believes that it is the control plane.
     let mut liar = Cluster::new(5);

@@ -361,6 +361,30 @@ fn a_large_table_is_split_and_its_log_stays_short() {
     assert!(world.leader.table().is_empty());
 }
 
+/// A cluster of 64 routers: a tenth of them is lost while the table changes, and is replaced by machines that know nothing.
+#[test]
+fn a_table_reaches_64_followers_and_those_who_come_later() {
+    let mut world = World::new(64);
+    for block in 0..4 {
+        let changes = (0..500).map(|n| (prefix4(block * 500 + n), Some(set(1, n % 50))));
+        world.change(0, &Routes::V4(batch(changes)));
+        world.write(0);
+    }
+    world.check();
+    let lost = world.followers.split_off(64 - 6);
+    assert!(lost.iter().all(|(follower, _)| follower.table().is_some()));
+    let changes = (0..300).map(|n| (prefix4(n * 6), (n % 3 > 0).then(|| set(2, 7))));
+    world.change(0, &Routes::V4(batch(changes)));
+    world.check();
+    world.followers.extend((0..6).map(|_| (Follower::default(), Rib::new())));
+    world.check();
+    assert_eq!(world.leader.table().len(), 1_900);
+    assert!(
+        world.followers.iter().all(|(follower, _)| follower.loads() == 1),
+        "nobody reads the table twice"
+    );
+}
+
 #[test]
 fn another_leader_keeps_the_routes_until_neighbors_had_time_to_announce_them() {
     let mut world = World::new(1);
