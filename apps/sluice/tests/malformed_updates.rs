@@ -156,7 +156,7 @@ impl Bench {
             Change::Withdrawn if self.is_up(attacker) => Outcome::Withdraw,
             Change::Withdrawn => match attacker.speaker.end() {
                 End::Notification(n) => Outcome::Reset(n.code, n.subcode),
-                End::Closed => panic!("the session ended without a NOTIFICATION"),
+                other => panic!("no NOTIFICATION came: {other:?}"),
             },
         }
     }

@@ -43,6 +43,8 @@ pub enum End {
     Notification(Notification),
     /// The router closed the connection without a NOTIFICATION.
     Closed,
+    /// The router sends nothing more for a long time, which no test expects.
+    Silent,
 }
 
 /// A speaker with an established session without a hold time.
@@ -79,7 +81,7 @@ impl Speaker {
     ) -> Speaker {
         let mut opened = None;
         lab.until("a scripted speaker has a session", |lab| {
-            opened = lab.lab.inside(node, || attempt(local, router, capabilities)).unwrap();
+            opened = lab.lab.inside(node, || attempt(local, router, capabilities)).unwrap().ok();
             opened.is_some()
         });
         Speaker {
@@ -89,6 +91,23 @@ impl Speaker {
             changes: BTreeMap::new(),
             refreshes: 0,
         }
+    }
+
+    /// Tries to open a session from `local` on a node until the router at `router` answers with a NOTIFICATION.
+    pub fn refused(
+        lab: &RouterLab,
+        node: &str,
+        local: Ipv4Addr,
+        router: Ipv4Addr,
+        capabilities: &[Capability],
+    ) -> End {
+        let mut end = End::Closed;
+        lab.until("a scripted speaker is refused", |lab| {
+            let attempted = lab.lab.inside(node, || attempt(local, router, capabilities)).unwrap();
+            end = attempted.expect_err("the router refuses the session");
+            end != End::Closed
+        });
+        end
     }
 
     /// Sends octets as they are. A connection that the router has closed shows where the speaker reads.
@@ -230,11 +249,11 @@ pub fn base(path: &[u32], next_hop: Ipv4Addr) -> Route {
 }
 
 /// Connects once and opens the session.
-fn attempt(local: Ipv4Addr, router: Ipv4Addr, capabilities: &[Capability]) -> Option<TcpStream> {
+fn attempt(local: Ipv4Addr, router: Ipv4Addr, capabilities: &[Capability]) -> Result<TcpStream, End> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_reuse_address(true).unwrap();
     socket.bind(&SocketAddr::from((local, 0)).into()).unwrap();
-    socket.connect_timeout(&SocketAddr::from((router, 179)).into(), PATIENCE).ok()?;
+    socket.connect_timeout(&SocketAddr::from((router, 179)).into(), PATIENCE).map_err(|_| End::Closed)?;
     let mut socket = TcpStream::from(socket);
     socket.set_nodelay(true).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -252,14 +271,15 @@ fn attempt(local: Ipv4Addr, router: Ipv4Addr, capabilities: &[Capability]) -> Op
     let mut octets = Vec::new();
     open.put(&mut octets);
     header::put_keepalive(&mut octets);
-    socket.write_all(&octets).ok()?;
+    socket.write_all(&octets).map_err(|_| End::Closed)?;
     for expected in [MessageType::Open, MessageType::Keepalive] {
-        let (kind, _) = read(&mut socket).ok()?;
-        if kind != expected {
-            return None;
+        let (kind, body) = read(&mut socket)?;
+        if kind == MessageType::Notification {
+            return Err(End::Notification(Notification::decode(&body).unwrap()));
         }
+        assert_eq!(kind, expected);
     }
-    Some(socket)
+    Ok(socket)
 }
 
 /// Reads a whole message.
@@ -273,9 +293,7 @@ fn read(socket: &mut TcpStream) -> Result<(MessageType, Vec<u8>), End> {
     };
     match whole() {
         Ok(()) => Ok((MessageType::from_code(header[18]).unwrap(), body)),
-        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            panic!("the router sends nothing more")
-        }
+        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Err(End::Silent),
         Err(_) => Err(End::Closed),
     }
 }
