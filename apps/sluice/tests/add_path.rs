@@ -1,4 +1,4 @@
-//! Several paths of a prefix (ADD-PATH, RFC 7911) from and to BIRD and FRR on a LAN.
+//! Several paths of a prefix (ADD-PATH, RFC 7911) from and to BIRD, FRR, GoBGP and ExaBGP on a LAN.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -184,4 +184,113 @@ fn all_paths_of_reflectors_are_received() {
     assert!(lab.cli(&words).status.success());
     lab.until("one path without an identifier", |lab| explained(lab, "10.0.0.2", "path_id") == ["null"]);
     assert_eq!(explained(&lab, "10.0.0.5", "next_hop"), both);
+}
+
+const GOBGP: &str = "[global.config]
+as = 64500
+router-id = \"10.0.0.6\"
+[[neighbors]]
+[neighbors.config]
+neighbor-address = \"10.0.0.1\"
+peer-as = 64500
+[neighbors.timers.config]
+connect-retry = 1
+[[neighbors.afi-safis]]
+[neighbors.afi-safis.config]
+afi-safi-name = \"ipv4-unicast\"
+[neighbors.afi-safis.add-paths.config]
+receive = true
+send-max = 8
+";
+
+/// ExaBGP announces two paths of a prefix of its own, and writes down what it receives. The shell of the script stays: ExaBGP takes the
+/// end of the script's output for the script's death.
+const EXABGP: &str = "process sink { run @DIR@/sink.sh; encoder json; }
+neighbor 10.0.0.1 {
+    router-id 10.0.0.7; local-address 10.0.0.7; local-as 64500; peer-as 64500;
+    capability { add-path send/receive; }
+    family { ipv4 unicast; }
+    api { processes [ sink ]; receive { parsed; update; } }
+    static {
+        route 198.51.100.0/24 next-hop 10.0.0.8 path-information 0.0.0.1 local-preference 100;
+        route 198.51.100.0/24 next-hop 10.0.0.9 path-information 0.0.0.2 local-preference 100;
+    }
+}
+";
+
+/// GoBGP and ExaBGP send several paths of a prefix, and are sent several.
+#[test]
+fn several_paths_from_and_to_gobgp_and_exabgp() {
+    let _share = share();
+    if !possible_with_frr() {
+        return;
+    }
+    for program in ["gobgpd", "exabgp"] {
+        if std::process::Command::new(program).arg("--version").output().is_err() {
+            return sluice_testkit::skipped(format_args!("{program} is not installed"));
+        }
+    }
+    let sluice = "protocols { bgp {
+        local-as 64500; router-id 10.0.0.1;
+        group clients { peer-as 64500; connect-retry-time 1; route-reflector-client true;
+            add-path { receive true; send all; } }
+        neighbor 10.0.0.3 { group clients; }
+        neighbor 10.0.0.4 { group clients; }
+        neighbor 10.0.0.6 { group clients; }
+        neighbor 10.0.0.7 { group clients; }
+    } }\n";
+    let sink = "files = { 'sink.sh' = '''#!/bin/sh\ncat > @DIR@/received; exit 0\n''' }\n[[links]]";
+    let lab = up(&[
+        node("sluice", 1, "sluice", sluice),
+        node("first", 3, "bird", &bird(3, &[(1, "")])),
+        node("second", 4, "bird", &bird(4, &[(1, "")])),
+        node("gobgp", 6, "gobgp", GOBGP),
+        node("exabgp", 7, "exabgp", EXABGP).replace("[[links]]", sink),
+    ]);
+    let received =
+        |lab: &RouterLab| std::fs::read_to_string(lab.lab.dir("exabgp").join("received")).unwrap_or_default();
+    // The lines of the last update of each next hop, with their path identifiers.
+    lab.until("ExaBGP has the paths of both BIRDs", |lab| {
+        let said = received(lab);
+        let paths = said.lines().filter(|line| line.contains(PREFIX) && line.contains("path-information"));
+        let paths: Vec<&str> = paths.collect();
+        ["10.0.0.3", "10.0.0.4"]
+            .iter()
+            .all(|hop| paths.iter().any(|line| line.contains(&format!("\"{hop}\""))))
+    });
+    let of_gobgp = |lab: &RouterLab, prefix: &str| -> Vec<String> {
+        let said = lab.lab.control("gobgp", "global rib").unwrap_or_default();
+        let lines = said.lines().filter(|line| line.contains(prefix));
+        let words = lines.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("10.0.0.")));
+        let mut hops: Vec<String> = words.map(String::from).collect();
+        hops.sort_unstable();
+        hops
+    };
+    let both = |hops: [&str; 2]| hops.map(String::from).to_vec();
+    lab.until("GoBGP has the paths of both BIRDs", |lab| {
+        of_gobgp(lab, PREFIX) == both(["10.0.0.3", "10.0.0.4"])
+    });
+    lab.until("GoBGP has both paths of ExaBGP", |lab| {
+        of_gobgp(lab, "198.51.100.0/24") == both(["10.0.0.8", "10.0.0.9"])
+    });
+    // Two paths of GoBGP's own, one of which goes again.
+    let add = |n: u8| format!("global rib add {PREFIX} identifier {n} nexthop 10.0.0.{n}");
+    for n in [11, 12] {
+        lab.lab.control("gobgp", &add(n)).unwrap();
+    }
+    let of_gobgp = |hops: &[&str]| {
+        lab.until("paths of GoBGP", |lab| explained(lab, "10.0.0.6", "next_hop") == hops);
+        let mut all: Vec<&str> = [&["10.0.0.4"], hops].concat();
+        all.sort_unstable();
+        lab.until("BIRD has the paths of GoBGP", |lab| hops_of_bird(lab, "first") == all);
+    };
+    of_gobgp(&["10.0.0.11", "10.0.0.12"]);
+    lab.lab.control("gobgp", &add(11).replace(" add ", " del ")).unwrap();
+    of_gobgp(&["10.0.0.12"]);
+    let ids = explained(&lab, "10.0.0.6", "path_id");
+    assert!(ids.len() == 1 && ids[0] != "null", "{ids:?}");
+    lab.birdc("second", "disable own");
+    lab.until("ExaBGP is told that a path goes", |lab| {
+        received(lab).lines().any(|line| line.contains("\"withdraw\"") && line.contains(PREFIX))
+    });
 }

@@ -41,6 +41,13 @@ neighbor 10.1.0.1 {
 '''";
 
 fn up(neighbor: &str) -> RouterLab {
+    let lab = start(neighbor);
+    lab.until("the route is in the kernel", has_route);
+    lab
+}
+
+/// Starts a router with a neighbor, which may announce nothing by itself.
+fn start(neighbor: &str) -> RouterLab {
     let text = format!(
         "[nodes.neighbor]\n{neighbor}\nroutes = ['local 198.51.100.0/24 dev lo']\n\
          [nodes.sluice]\ndaemon = 'sluice'\nconfig = '''\n\
@@ -48,9 +55,7 @@ fn up(neighbor: &str) -> RouterLab {
          neighbor {NEIGHBOR} {{ peer-as 64501; connect-retry-time 1; }} }} }}\n'''\n\
          [[links]]\na = 'sluice:feed'\nb = 'neighbor:sluice'\na_addresses = ['10.1.0.1/24']\nb_addresses = ['10.1.0.2/24']\n"
     );
-    let lab = RouterLab::up(&text.parse().unwrap(), Path::new(SLUICE));
-    lab.until("the route is in the kernel", has_route);
-    lab
+    RouterLab::up(&text.parse().unwrap(), Path::new(SLUICE))
 }
 
 fn has_route(lab: &RouterLab) -> bool {
@@ -245,4 +250,94 @@ fn routes_of_bird_stay_as_a_last_resort() {
 /// Returns the route of the neighbor in BGP, as JSON.
 fn route_in_bgp(lab: &RouterLab) -> String {
     lab.ask(&["show", "bgp", "routes", ROUTE]).to_string()
+}
+
+const GOBGP: &str = r#"daemon = 'gobgp'
+config = '''
+[global.config]
+as = 64501
+router-id = "10.1.0.2"
+[[neighbors]]
+[neighbors.config]
+neighbor-address = "10.1.0.1"
+peer-as = 64500
+[neighbors.timers.config]
+connect-retry = 1
+[neighbors.graceful-restart.config]
+enabled = true
+restart-time = 6
+[[neighbors.afi-safis]]
+[neighbors.afi-safis.config]
+afi-safi-name = "ipv4-unicast"
+[neighbors.afi-safis.mp-graceful-restart.config]
+enabled = true
+'''"#;
+
+fn is_installed(program: &str, version: &str) -> bool {
+    let is_there = std::process::Command::new(program).arg(version).output().is_ok();
+    if !is_there {
+        sluice_testkit::skipped(format_args!("{program} is not installed"));
+    }
+    is_there
+}
+
+/// GoBGP is killed: no packet is lost for the time that GoBGP asked for, after which the routes go.
+#[test]
+fn routes_of_gobgp_stay_for_the_time_of_a_restart() {
+    let _share = share();
+    if !possible_with_frr() || !is_installed("gobgpd", "--version") {
+        return;
+    }
+    let mut lab = start(GOBGP);
+    lab.lab.control("neighbor", &format!("global rib add {ROUTE} nexthop 10.1.0.2")).unwrap();
+    lab.until("the route is in the kernel", has_route);
+    let ping = ping(&lab, 3);
+    lab.lab.stop("neighbor", true).unwrap();
+    lab.until("the event is in the log", |lab| lab.whole_log().contains("bgp.restart.begin"));
+    assert!(!lab.established(NEIGHBOR) && has_route(&lab), "the route stays");
+    let text = ping.wait_with_output().unwrap().stdout;
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains(" 0% packet loss"), "{text}");
+    lab.until_within(Duration::from_secs(30), "the time for the restart is over", |lab| !has_route(lab));
+    assert!(lab.whole_log().contains("bgp.restart.too-long"));
+}
+
+/// BGP of Sluice is killed: GoBGP and OpenBGPD, neither of which has routes in the kernel here, keep the routes.
+#[test]
+fn gobgp_and_openbgpd_keep_routes_while_sluice_restarts() {
+    let _share = share();
+    if !possible_with_frr() || !is_installed("gobgpd", "--version") || !is_installed("bgpd", "-V") {
+        return;
+    }
+    let openbgpd = "daemon = 'openbgpd'\nconfig = '''\nAS 64501\nrouter-id 10.1.0.2\nfib-update no\nnexthop qualify via default\n\
+         neighbor 10.1.0.1 {\n remote-as 64500\n announce restart yes\n }\nallow from any\nallow to any\n'''\n";
+    let gobgp = GOBGP.replace("10.1.0.", "10.3.0.").replace("as = 64501", "as = 64503");
+    let frr = SLUICE_BETWEEN.find("[nodes.frr]").unwrap()..SLUICE_BETWEEN.find("[nodes.bird]").unwrap();
+    let mut text = SLUICE_BETWEEN.to_owned();
+    text.replace_range(frr, &format!("[nodes.frr]\n{openbgpd}[nodes.gobgp]\n{gobgp}\n"));
+    let text = text
+        .replace("nodes.frr", "nodes.openbgpd")
+        .replace(":frr'", ":openbgpd'")
+        .replace("'frr:", "'openbgpd:");
+    let text = text.replace(
+        "    neighbor 10.2.0.2",
+        "    neighbor 10.3.0.2 { peer-as 64503; connect-retry-time 1; }\n    neighbor 10.2.0.2",
+    ) + "[[links]]\na = 'sluice:gobgp'\nb = 'gobgp:sluice'\na_addresses = ['10.3.0.1/24']\nb_addresses = ['10.3.0.2/24']\n";
+    let lab = RouterLab::up(&text.parse().unwrap(), Path::new(SLUICE));
+    let of_openbgpd = |lab: &RouterLab| {
+        lab.lab.control("openbgpd", "show rib").unwrap_or_default().contains("203.0.113.0/24")
+    };
+    let of_gobgp = |lab: &RouterLab| {
+        lab.lab.control("gobgp", "global rib").unwrap_or_default().contains("203.0.113.0/24")
+    };
+    lab.until("OpenBGPD has the route", of_openbgpd);
+    lab.until("GoBGP has the route", of_gobgp);
+    let before = lab.pid("bgp").unwrap();
+    lab.kill(before);
+    lab.until("another process has all sessions", |lab| {
+        assert!(of_openbgpd(lab) && of_gobgp(lab), "a neighbor lost the route");
+        lab.pid("bgp").is_some_and(|pid| pid != before)
+            && ["10.1.0.2", "10.2.0.2", "10.3.0.2"].iter().all(|neighbor| lab.established(neighbor))
+    });
+    assert!(of_openbgpd(&lab) && of_gobgp(&lab));
 }

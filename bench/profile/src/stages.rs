@@ -289,6 +289,7 @@ fn outlet(ipv6: bool) -> PeerExport {
         counted: Families::default(),
         next_hops,
         shared: None,
+        address: [10, 255, 0, 1].into(),
         views: ByFamily::from_fn(|_| EXTERNAL.into()),
     }
 }

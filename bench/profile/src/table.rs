@@ -196,6 +196,7 @@ impl Session {
                 counted: Families::default(),
                 next_hops,
                 shared: None,
+                address: [10, 255, 0, 1].into(),
                 views: ByFamily::from_fn(|_| EXTERNAL.into()),
             };
             self.order(&Order::Open(peer, Box::new(outlet)));

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each of the test programs asks some of them
 
 pub mod bird;
+pub mod speaker;
 pub mod steps;
 pub mod table;
 pub mod xdp;

@@ -126,6 +126,30 @@ fn a_route_server_changes_no_path_next_hop_and_med() {
     unchanged::<Ipv6Prefix>();
 }
 
+/// A neighbor that is a route's next hop is told no such route, and loses the route before (RFC 4271, section 5.1.3).
+fn pointing_back<P: Net>(asns: &[u32], change: impl FnOnce(&mut Config)) {
+    let mut dut = router::<P>(asns, change);
+    dut.peers[1..].iter_mut().for_each(|peer| peer.is_next_hop = true);
+    let mut told = |next_hop: usize| {
+        dut.announce(0, &[P::nth(1)], &Route::new(vec![65002], hop::<P>(next_hop)));
+        dut.settle();
+        let told = |peer: usize| dut.peers[peer].told.get(&P::nth(1)).map(|route| route.next_hop);
+        [told(1), told(2)]
+    };
+    assert_eq!(told(1), [None, Some(hop::<P>(1))]);
+    assert_eq!(told(0), [Some(hop::<P>(0)); 2]);
+    assert_eq!(told(1), [None, Some(hop::<P>(1))]);
+    assert_eq!(told(2), [Some(hop::<P>(2)), None]);
+}
+
+#[test]
+fn no_neighbor_is_told_its_own_address_as_next_hop() {
+    let transparent = |config: &mut Config| config.neighbors.iter_mut().for_each(|n| n.transparent = true);
+    pointing_back::<Ipv4Prefix>(&[65002, 65003, 65004], transparent);
+    pointing_back::<Ipv6Prefix>(&[65002, 65003, 65004], transparent);
+    pointing_back::<Ipv4Prefix>(&[65002, LOCAL_AS, LOCAL_AS], |_| {});
+}
+
 /// Returns the neighbor whose path is the best: the first one's MED is 20, the second one's `med`.
 fn best(med: Option<u32>, change: impl FnOnce(&mut Identity)) -> usize {
     let mut identity = dut::identity(1);

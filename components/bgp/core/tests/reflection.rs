@@ -129,7 +129,10 @@ fn clients_that_are_meshed_are_told_nothing_of_each_other() {
 #[test]
 fn routes_with_equal_attributes_of_several_clients_have_their_originators() {
     let mut dut = router::<Ipv4Prefix>(|_| {});
-    let shared = Route { next_hop: hop::<Ipv4Prefix>(0), ..route::<Ipv4Prefix>(0) };
+    // The next hop is no client: a client would not be told the routes.
+    let next_hop = Ipv4Prefix::host_addr(20);
+    dut.set_reach(next_hop, Some((1, true)));
+    let shared = Route { next_hop, ..route::<Ipv4Prefix>(0) };
     for client in CLIENTS {
         dut.announce(client, &[Ipv4Prefix::nth(client as u32)], &shared);
     }

@@ -1,5 +1,6 @@
 //! Answers to "why is this route not used, and why is it not sent": asked for by operators, never on a route's way.
 
+use super::export::Exported;
 use super::exporter::Exporter;
 use super::{Accepted, Core, NextHopsFor, PeerIndex, RouteView, Shard};
 use crate::attributes::Reach;
@@ -43,6 +44,8 @@ pub enum NotSent {
     Rejected(DecidedBy),
     /// The attributes do not fit in a message.
     TooLarge,
+    /// The next hop is the neighbor's own address (RFC 4271, section 5.1.3).
+    NextHopThere,
     /// A change waits to be sent.
     Waiting,
 }
@@ -76,6 +79,7 @@ impl fmt::Display for NotSent {
             }
             NotSent::Rejected(by) => return write!(f, "rejected on export: {by}"),
             NotSent::TooLarge => "the attributes do not fit in a message",
+            NotSent::NextHopThere => "the next hop is this neighbor itself (RFC 4271, section 5.1.3)",
             NotSent::Waiting => "a change waits to be sent",
         })
     }
@@ -180,8 +184,11 @@ impl<P: FamilyKey> Shard<P> {
             return Err(NotSent::NotWanted);
         }
         let mut exporter = Exporter::default();
-        if exporter.export(&self.core, view, id, best).is_some() {
-            return Err(NotSent::Waiting);
+        if let Some(outcome) = exporter.export(&self.core, view, id, best) {
+            let mut exported = Exported::default();
+            exported.make(&self.core, &exporter.subject(&self.core, outcome, best), view);
+            let points_back = exported.points_back::<P>(hops);
+            return Err(if points_back { NotSent::NextHopThere } else { NotSent::Waiting });
         }
         if !exporter.too_large.is_empty() {
             return Err(NotSent::TooLarge);

@@ -217,6 +217,11 @@ impl Exported {
         }
     }
 
+    /// Returns true if the route's next hop is the member of the group itself, which is not sent the route.
+    pub fn points_back<P: FamilyKey>(&self, hops: &NextHopsFor<'_, P::Hop>) -> bool {
+        !self.is_own && hops.points_back(&self.next_hop)
+    }
+
     /// Puts attributes that the set has not, lowest code first.
     fn put_missing(&mut self, mut codes: u64, own: &Own<'_>) {
         while codes != 0 {

@@ -374,6 +374,9 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         let outcome = exporter.export(core, &view, entry, accepted)?;
         let mut exported = Exported::default();
         exported.make(core, &exporter.subject(core, outcome, accepted), &view);
+        if exported.points_back::<P>(hops) {
+            return None;
+        }
         let hop = exported.next_hop_towards::<P>(hops).to_vec();
         let mut attributes = core::mem::take(&mut exported.attributes);
         if P::HAS_OWN_FIELDS {

@@ -30,16 +30,36 @@ pub(super) enum Kind {
     Replace,
 }
 
+/// The next hop that members read in a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum HopField {
+    /// The router's own, which differs from member to member.
+    Own,
+    /// The field's where a member reaches that itself, otherwise the router's own.
+    ThirdParty,
+    /// The field's.
+    Fixed,
+}
+
+impl HopField {
+    const fn of(exported: &Exported) -> Self {
+        match (exported.is_own, exported.is_third_party) {
+            (true, true) => HopField::ThirdParty,
+            (true, false) => HopField::Own,
+            (false, _) => HopField::Fixed,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     start: u32,
     len: u16,
     nlri_at: u16,
     nlri_len: u16,
-    /// The offset of the router's own next hop; 0: none.
+    /// The offset of the next hop; 0: none.
     hop_at: u16,
-    /// True if the next hop is one that members on its subnet keep.
-    is_third_party: bool,
+    hop: HopField,
     pub prefixes: u16,
     pub source: Source,
     pub kind: Kind,
@@ -84,6 +104,8 @@ pub struct NextHopsFor<'a, P> {
     /// The subnet that the router shares with the member, and the member's address there. Next hops of others on that subnet stay as
     /// they are; `None` if none is to stay.
     pub shared: Option<(P, P)>,
+    /// The member's address; `None` if the address is of another family.
+    pub member: Option<P>,
 }
 
 impl<P: FamilyKey> NextHopsFor<'_, P> {
@@ -91,10 +113,20 @@ impl<P: FamilyKey> NextHopsFor<'_, P> {
     #[inline]
     pub(super) fn keeps(&self, octets: &[u8]) -> bool {
         self.shared.is_some_and(|(subnet, member)| {
-            let hop = P::from_octets(&octets[..usize::from(P::WIDTH / 8)], P::WIDTH);
-            hop.is_some_and(|hop| subnet.covers(hop) && hop != member)
+            address_in(octets).is_some_and(|hop: P| subnet.covers(hop) && hop != member)
         })
     }
+
+    /// Returns true if this next hop is the member itself, which must not be sent such a route (RFC 4271, section 5.1.3).
+    #[inline]
+    pub(super) fn points_back(&self, octets: &[u8]) -> bool {
+        self.member.is_some_and(|member| address_in(octets) == Some(member))
+    }
+}
+
+/// Returns the address with which a next hop's octets begin.
+fn address_in<P: FamilyKey>(octets: &[u8]) -> Option<P> {
+    P::from_octets(octets.get(..usize::from(P::WIDTH / 8))?, P::WIDTH)
 }
 
 /// Octets of a global and a link-local address, and of one of both.
@@ -145,21 +177,24 @@ impl Block {
     ) {
         let start = message.start as usize;
         let octets = &self.octets[start..start + usize::from(message.len)];
+        // The member may have been sent another route before, which the group does not know.
+        let points_back =
+            || message.hop == HopField::Fixed && hop.points_back(&octets[message.hop_at.into()..]);
         let withdrawal = match (message.source == member, message.kind) {
             (true, Kind::Withdraw | Kind::Announce) => return,
-            (true, Kind::Replace) => {
+            (is_source, kind) if is_source || kind != Kind::Withdraw && points_back() => {
                 let nlri = &octets[message.nlri_at.into()..][..message.nlri_len.into()];
                 let code = [octets[MP_CODE], octets[MP_CODE + 1], octets[MP_CODE + 2]];
                 put_withdrawal::<P>(code, out, |out| out.extend_from_slice(nlri));
                 true
             }
-            (false, kind) => {
+            (_, kind) => {
                 let at = out.len();
                 out.extend_from_slice(octets);
-                if message.hop_at > 0 {
+                if kind != Kind::Withdraw && message.hop != HopField::Fixed {
                     let hop_at = at + usize::from(message.hop_at);
                     let field = &mut out[hop_at..][..hop.own.len()];
-                    if !(message.is_third_party && hop.keeps(field)) {
+                    if !(message.hop == HopField::ThirdParty && hop.keeps(field)) {
                         field.copy_from_slice(hop.own);
                     } else if field.len() == BOTH && field[ONE..] == [0; BOTH - ONE] {
                         drop_link_local(out, at, hop_at);
@@ -360,7 +395,7 @@ fn withdraw<P: FamilyKey>(draft: &mut Block, run: &mut Run<'_, P>) {
             nlri_at: nlri_at as u16,
             nlri_len: (len - withdrawal_overhead::<P>()) as u16,
             hop_at: 0,
-            is_third_party: false,
+            hop: HopField::Fixed,
             prefixes: count,
             source: run.source,
             kind: Kind::Withdraw,
@@ -414,8 +449,8 @@ fn announce<P: FamilyKey>(draft: &mut Block, exported: &Exported, run: &mut Run<
             len: (draft.octets.len() - start) as u16,
             nlri_at: (nlri_at - start) as u16,
             nlri_len: nlri_len as u16,
-            hop_at: if exported.is_own { (hop_at - start) as u16 } else { 0 },
-            is_third_party: exported.is_third_party,
+            hop_at: (hop_at - start) as u16,
+            hop: HopField::of(exported),
             prefixes: count,
             source: run.source,
             kind: run.kind,

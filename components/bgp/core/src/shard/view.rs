@@ -217,6 +217,9 @@ impl<P: FamilyKey> Shard<P> {
         let outcome = exporter.export(&self.core, view, id, accepted)?;
         let mut exported = Exported::default();
         exported.make(&self.core, &exporter.subject(&self.core, outcome, accepted), view);
+        if exported.points_back::<P>(hops) {
+            return None;
+        }
         let next_hop =
             (FamilyIndex::of::<P>().row().next_hop)(exported.next_hop_towards::<P>(hops), 0).ok()?;
         let mut path = self.paths_at(id).into_iter().find(|(known, _)| *known == number)?.1;

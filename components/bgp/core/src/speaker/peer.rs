@@ -270,6 +270,7 @@ impl Peer {
             counted: Families::of(|family| config.family(family).maximum_prefixes.is_set()),
             next_hops,
             shared: subnet.map(|subnet| (subnet, config.address)),
+            address: config.address,
         })
     }
 

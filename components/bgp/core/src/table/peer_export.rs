@@ -25,6 +25,8 @@ pub struct PeerExport {
     /// The subnet that the router shares with the peer, and the peer's address: there the peer reaches the next hops of other external
     /// neighbors itself, and is told these (RFC 4271, section 5.1.3). `None` if it is told this router for all.
     pub shared: Option<(IpPrefix, IpAddr)>,
+    /// The peer's address, which the peer is never told as a next hop (RFC 4271, section 5.1.3).
+    pub address: IpAddr,
     /// The export views of the peer, by family.
     pub views: ByFamily<Arc<ExportView>>,
 }
@@ -32,11 +34,14 @@ pub struct PeerExport {
 impl PeerExport {
     /// Returns the next hops of a family that the peer is told.
     pub fn next_hops<P: FamilyKey>(&self) -> NextHopsFor<'_, P::Hop> {
-        let shared = self.shared.and_then(|(subnet, peer)| {
-            let peer = <P::Hop as Prefix>::Addr::try_from(Address::Ip(peer)).ok()?;
-            Some((AnyPrefix::from(subnet).to::<P::Hop>()?, P::Hop::host(peer)))
-        });
-        NextHopsFor { own: &self.next_hops[FamilyIndex::of::<P>()], shared }
+        let host = |address: IpAddr| {
+            let address = <P::Hop as Prefix>::Addr::try_from(Address::Ip(address)).ok()?;
+            Some(P::Hop::host(address))
+        };
+        let shared = self
+            .shared
+            .and_then(|(subnet, peer)| Some((AnyPrefix::from(subnet).to::<P::Hop>()?, host(peer)?)));
+        NextHopsFor { own: &self.next_hops[FamilyIndex::of::<P>()], shared, member: host(self.address) }
     }
 }
 

@@ -88,7 +88,11 @@ pub(super) fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     peer.end_of_rib |= is_marker;
     for (prefix, id) in withdrawn {
         let told = if several { peer.told_paths.remove(&(prefix, id)) } else { peer.told.remove(&prefix) };
-        assert!(told.is_some(), "{} was told to withdraw unknown {prefix} {id}", peer.address);
+        assert!(
+            told.is_some() || peer.is_next_hop,
+            "{} was told to withdraw unknown {prefix} {id}",
+            peer.address
+        );
     }
     for (prefix, id) in announced {
         if several {

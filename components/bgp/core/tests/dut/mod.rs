@@ -63,6 +63,9 @@ pub struct ScriptedPeer<P> {
     pub connection: Option<ConnectionId>,
     /// True if it is sent all paths of a prefix, and may send two (RFC 7911).
     pub several: bool,
+    /// True if the peer is the next hop of routes of others: a route that points to the peer is withdrawn from the peer, whether the peer
+    /// had a route before or not.
+    pub is_next_hop: bool,
     /// What it announced in this session and not withdrew.
     pub announced: BTreeMap<P, Route>,
     /// The second paths that it announced in this session and not withdrew.
@@ -180,6 +183,7 @@ impl<P: Net> Dut<P> {
             asked: 0,
             connection: None,
             several: false,
+            is_next_hop: false,
             announced: BTreeMap::new(),
             further: BTreeMap::new(),
             told: BTreeMap::new(),
