@@ -157,7 +157,7 @@ impl BgpProcess {
         let _no_change_of_threads = core.moving.lock().await;
         self.handover.asleep.set(true);
         self.listening.halt();
-        self.bmp.stop();
+        self.stop_monitoring();
         if let Some(control) = self.handover.control.take() {
             control.abort();
         }
@@ -246,7 +246,7 @@ impl BgpProcess {
         self.input(Input::GoOn);
         self.run_control();
         self.listening.go(self);
-        self.bmp.start(&self.me);
+        self.start_monitoring();
         listening::refresh(self).await;
     }
 
@@ -309,7 +309,7 @@ impl BgpProcess {
         self.identity.replace(Some(identity));
         self.redistribution.resume(control.redistributed());
         self.set_redistribution(settings);
-        self.bmp.set(&settings.bmp.station);
+        self.set_monitoring(settings);
         self.set_core(control, tables, config::plan(settings)).map_err(HandOverError::component)?;
         self.handover.waiting.replace(Some(Waiting { connections, outputs }));
         Ok(())
@@ -340,7 +340,7 @@ impl BgpProcess {
         waiting.outputs.into_iter().for_each(|output| self.carry_out(output));
         self.run_control();
         self.listening.go(self);
-        self.bmp.start(&self.me);
+        self.start_monitoring();
     }
 }
 
