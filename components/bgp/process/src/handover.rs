@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// The longest wait for tables to send neighbors all pending routes.
 pub(crate) const REST: Duration = Duration::from_secs(5);
@@ -48,6 +48,8 @@ struct Waiting {
     outputs: Vec<Output>,
 }
 
+/// The longest wait for the files of traces.
+const TRACES: Duration = Duration::from_secs(1);
 /// Validated ROA payloads in a value.
 const PAYLOADS: usize = 4096;
 
@@ -157,7 +159,7 @@ impl BgpProcess {
         let _no_change_of_threads = core.moving.lock().await;
         self.handover.asleep.set(true);
         self.listening.halt();
-        self.stop_monitoring();
+        self.bmp.stop();
         if let Some(control) = self.handover.control.take() {
             control.abort();
         }
@@ -175,6 +177,8 @@ impl BgpProcess {
         for connection in &connections {
             connection.halt_reader().await;
         }
+        // Traces have what was read. A slow disk does not hold up the upgrade.
+        let _ = timeout(TRACES, self.mrt.end()).await;
         self.rest_tables(&core).await?;
         for connection in &connections {
             connection.halt_writer().await;

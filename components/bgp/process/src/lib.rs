@@ -410,9 +410,10 @@ impl BgpProcess {
                 me.carry_out(output);
             }
         };
+        let (tracing, recording) = (self.entering.switch(), Arc::clone(&self.mrt.recording));
         let core = Rc::new(Core {
             driver: Driver::new(control, effect),
-            post: Arc::new(Mailboxes { tables, main, tracing: self.entering.switch() }),
+            post: Arc::new(Mailboxes { tables, main, tracing, recording }),
             tables: RefCell::new(tasks),
             pool: RefCell::new(Rc::new(pool)),
             moving: tokio::sync::Mutex::new(()),

@@ -17,12 +17,6 @@ impl BgpProcess {
         self.mrt.start(&self.me);
     }
 
-    /// Ends all stations and traces at once.
-    pub(crate) fn stop_monitoring(&self) {
-        self.bmp.stop();
-        self.mrt.stop();
-    }
-
     /// Ends all stations and traces, and waits until the stations are notified and the files are closed.
     pub(crate) async fn end_monitoring(&self) {
         self.bmp.end().await;

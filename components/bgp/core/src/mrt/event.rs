@@ -49,6 +49,8 @@ pub enum MrtEvent {
     Failed(TraceKind, MrtFailure),
     /// A file is whole, after one that could not be written.
     Restored(TraceKind),
+    /// So many messages are in no file: neighbors sent more than the disk took.
+    Lost(u64),
 }
 
 impl MrtEvent {
@@ -57,6 +59,7 @@ impl MrtEvent {
         match self {
             MrtEvent::Failed(..) => "bgp.mrt.failed",
             MrtEvent::Restored(_) => "bgp.mrt.restored",
+            MrtEvent::Lost(_) => "bgp.mrt.lost",
         }
     }
 }
@@ -66,6 +69,7 @@ impl fmt::Display for MrtEvent {
         match self {
             MrtEvent::Failed(kind, failure) => write!(f, "no trace ({kind}): {failure}"),
             MrtEvent::Restored(kind) => write!(f, "traces ({kind}) are written again"),
+            MrtEvent::Lost(messages) => write!(f, "traces (updates) lack messages: {messages}"),
         }
     }
 }

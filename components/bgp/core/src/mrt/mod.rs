@@ -5,8 +5,10 @@
 
 mod event;
 mod files;
+mod messages;
 mod settings;
 
 pub use event::{MrtEvent, MrtFailure};
 pub use files::{FileName, StoredFile, next_time, surplus};
+pub use messages::{RecordedMessages, RecordedSession};
 pub use settings::{FileSettings, MrtSettings, TraceKind};

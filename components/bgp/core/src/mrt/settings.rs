@@ -8,16 +8,19 @@ use serde::Deserialize;
 pub enum TraceKind {
     /// The routes of all neighbors (RFC 6396, section 4.3).
     Table,
+    /// The messages of neighbors, and changes of their sessions' states (RFC 6396, section 4.4).
+    Updates,
 }
 
 impl TraceKind {
     /// All kinds.
-    pub const ALL: [TraceKind; 1] = [TraceKind::Table];
+    pub const ALL: [TraceKind; 2] = [TraceKind::Table, TraceKind::Updates];
 
     /// Returns the name: of the statement, and of the folder with the files.
     pub const fn name(self) -> &'static str {
         match self {
             TraceKind::Table => "table",
+            TraceKind::Updates => "updates",
         }
     }
 
@@ -25,6 +28,7 @@ impl TraceKind {
     pub const fn prefix(self) -> &'static str {
         match self {
             TraceKind::Table => "rib",
+            TraceKind::Updates => "updates",
         }
     }
 }
@@ -41,6 +45,8 @@ impl fmt::Display for TraceKind {
 pub struct MrtSettings {
     /// Dumps of the table.
     pub table: FileSettings,
+    /// Messages as neighbors sent them.
+    pub updates: FileSettings,
 }
 
 impl MrtSettings {
@@ -48,6 +54,7 @@ impl MrtSettings {
     pub const fn of(&self, kind: TraceKind) -> FileSettings {
         match kind {
             TraceKind::Table => self.table,
+            TraceKind::Updates => self.updates,
         }
     }
 }

@@ -42,6 +42,22 @@ impl TraceFile {
         Ok(TraceFile { folder, name, settings, file, octets: 0 })
     }
 
+    /// Makes a file that replaces none: where there is a file of this time, the new one has the time of the next second without a file.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn create_next(
+        folder: PathBuf,
+        mut name: FileName,
+        settings: FileSettings,
+    ) -> Result<Self, MrtFailure> {
+        let taken: Vec<u64> = stored(&folder, name.kind)?.iter().map(|file| file.name.time).collect();
+        while taken.contains(&name.time) {
+            name.time += 1;
+        }
+        TraceFile::create(folder, name, settings)
+    }
+
     /// Writes records, all or an error.
     ///
     /// # Errors
@@ -54,6 +70,24 @@ impl TraceFile {
         self.file.write_all(records).map_err(|error| MrtFailure::Write(error.to_string()))?;
         self.octets = octets;
         Ok(())
+    }
+
+    /// Removes what was written of records that are not whole.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn cut(&mut self) -> Result<(), MrtFailure> {
+        self.file.set_len(self.octets).map_err(|error| MrtFailure::Write(error.to_string()))
+    }
+
+    /// Returns true if so many more octets of records fit into the file.
+    pub const fn has_room(&self, octets: usize) -> bool {
+        self.octets.saturating_add(octets as u64) <= self.settings.octets()
+    }
+
+    /// Returns the name that the whole file has.
+    pub const fn name(&self) -> FileName {
+        self.name
     }
 
     /// Returns the octets that were written.
@@ -103,6 +137,24 @@ pub fn stored(folder: &Path, kind: TraceKind) -> Result<Vec<StoredFile>, MrtFail
 pub fn remove_parts(folder: &Path, kind: TraceKind) -> Result<(), MrtFailure> {
     let parts = stored(folder, kind)?.into_iter().map(|file| file.name).filter(|name| name.is_part);
     parts.into_iter().try_for_each(|name| remove(folder, name))
+}
+
+/// Gives files that a process left behind their names as whole files: what is in them was received, and readers stop at a record that is
+/// not whole.
+///
+/// # Errors
+/// If the system refuses.
+pub fn adopt_parts(folder: &Path, kind: TraceKind) -> Result<(), MrtFailure> {
+    for part in stored(folder, kind)?.into_iter().filter(|file| file.name.is_part) {
+        if part.octets == 0 {
+            remove(folder, part.name)?;
+        } else {
+            let whole = FileName { is_part: false, ..part.name };
+            fs::rename(folder.join(part.name.to_string()), folder.join(whole.to_string()))
+                .map_err(|error| MrtFailure::Rename(error.to_string()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes whole files beyond the number and the size of the settings, oldest first.
@@ -155,6 +207,22 @@ mod tests {
         remove_parts(&folder, KIND).expect("removed");
         remove_surplus(&folder, KIND, &FileSettings { keep: 1, ..settings }).expect("removed");
         assert_eq!(names(&folder), ["notes", "rib.19700101.000001.mrt", "rib.19700101.000004.mrt"]);
+    }
+
+    #[test]
+    fn messages_of_a_process_that_was_ended_stay() {
+        let files = tempfile::tempdir().expect("a folder");
+        let (kind, settings) = (TraceKind::Updates, FileSettings::default());
+        let folder = folder(files.path(), kind);
+        let mut file = TraceFile::create(folder.clone(), FileName::new(kind, 1), settings).expect("made");
+        file.write(b"a record").expect("written");
+        drop(file);
+        drop(TraceFile::create(folder.clone(), FileName::new(kind, 2), settings).expect("made"));
+        adopt_parts(&folder, kind).expect("renamed");
+        assert_eq!(names(&folder), ["updates.19700101.000001.mrt"]);
+        // A later file has a name of its own.
+        let file = TraceFile::create_next(folder.clone(), FileName::new(kind, 1), settings).expect("made");
+        assert_eq!(file.name(), FileName::new(kind, 2));
     }
 
     #[test]

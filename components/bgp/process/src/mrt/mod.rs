@@ -1,18 +1,24 @@
 //! Traces in files (MRT, RFC 6396): a task for each kind of trace that is configured.
 //!
-//! A task waits for the time at which the next file begins, and writes the file ([`table`]). What may wait for the disk runs on a thread of
+//! A task waits for the time at which the next file begins, and writes the file ([`table`], [`updates`]). What may wait for the disk runs on a thread of
 //! its own ([`file`]), one call at a time for each task. A file that cannot be written is reported, and the task goes on with the next file.
 
 mod file;
+pub mod recording;
 mod table;
+mod updates;
 pub mod view;
 
 use crate::BgpProcess;
 use sluice_bgp::mrt::{FileName, FileSettings, MrtEvent, MrtFailure, MrtSettings, TraceKind, next_time};
+use recording::{Recorded, Recording, What, microseconds};
+use sluice_bgp::state::State;
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -36,6 +42,10 @@ pub struct TraceStatus {
     pub files: u64,
     /// Records of routes in whole files so far.
     pub routes: u64,
+    /// Messages in whole files so far.
+    pub messages: u64,
+    /// Messages so far that are in no file.
+    pub lost: u64,
     /// Octets of whole files so far.
     pub octets: u64,
     /// Files that could not be written so far.
@@ -53,11 +63,21 @@ struct Entry {
     task: JoinHandle<()>,
 }
 
+impl Entry {
+    /// Tells the task to end, and returns the task.
+    fn end(self) -> JoinHandle<()> {
+        self.stop.send_replace(true);
+        self.task
+    }
+}
+
 /// The traces that the process writes.
 #[derive(Default)]
 pub struct MrtSide {
     wanted: RefCell<MrtSettings>,
     traces: RefCell<BTreeMap<TraceKind, Entry>>,
+    /// The messages that readers recorded and no file has yet.
+    pub recording: Arc<Recording>,
 }
 
 impl MrtSide {
@@ -74,43 +94,47 @@ impl MrtSide {
             let settings = wanted.of(kind);
             let previous = traces.remove(&kind);
             let Some(interval) = settings.interval else {
-                previous.into_iter().for_each(|entry| drop(entry.stop.send(true)));
+                previous.into_iter().for_each(|entry| drop(entry.end()));
                 continue;
             };
+            let mut previous_task = None;
             if let Some(entry) = previous {
                 if entry.settings == settings {
                     traces.insert(kind, entry);
                     continue;
                 }
-                entry.stop.send_replace(true);
+                previous_task = Some(entry.end());
             }
             let (stop, stopped) = watch::channel(false);
             let status = Rc::new(RefCell::new(TraceStatus::default()));
             let running =
                 Running { process: process.clone(), kind, interval, settings, status: Rc::clone(&status) };
-            let task = tokio::task::spawn_local(running.run(stopped));
+            let task = match kind {
+                TraceKind::Table => tokio::task::spawn_local(running.tables(stopped)),
+                TraceKind::Updates => {
+                    // The task before has stopped the recording when this one begins.
+                    let before = previous_task.take();
+                    tokio::task::spawn_local(running.updates(before, Arc::clone(&self.recording), stopped))
+                }
+            };
             traces.insert(kind, Entry { settings, status, stop, task });
         }
     }
 
-    /// Ends all traces.
-    pub fn stop(&self) {
-        let _ = self.stop_tasks();
+    /// Records a change of the state of a neighbor's session, if messages are recorded.
+    pub fn state_changed(&self, peer: IpAddr, from: State, to: State) {
+        if self.recording.is_on() {
+            let what = What::Change(from, to);
+            self.recording.push(Recorded { time: microseconds(), peer, session: None, what });
+        }
     }
 
     /// Ends all traces, and waits until their files are whole or removed.
     pub async fn end(&self) {
-        for task in self.stop_tasks() {
+        let tasks: Vec<JoinHandle<()>> = self.traces.take().into_values().map(Entry::end).collect();
+        for task in tasks {
             let _ = task.await;
         }
-    }
-
-    fn stop_tasks(&self) -> Vec<JoinHandle<()>> {
-        let stop = |entry: Entry| {
-            entry.stop.send_replace(true);
-            entry.task
-        };
-        self.traces.take().into_values().map(stop).collect()
     }
 
     /// Returns the traces and their states.
@@ -140,13 +164,16 @@ struct Running {
 }
 
 /// The size of a whole file.
+#[derive(Clone, Copy, Default)]
 struct Size {
     routes: u64,
+    messages: u64,
     octets: u64,
 }
 
 impl Running {
-    async fn run(self, mut stop: watch::Receiver<bool>) {
+    /// Writes dumps of the table until the task is to end.
+    async fn tables(self, mut stop: watch::Receiver<bool>) {
         let (folder, kind) = (self.folder(), self.kind);
         // A failure is reported with the next file, which cannot be written either.
         let _ = file::wait_for(move || file::remove_parts(&folder, kind)).await;
@@ -155,7 +182,7 @@ impl Running {
             let written = self.table(time, &mut stop).await;
             self.status.borrow_mut().is_writing = false;
             match written {
-                Ok(Some(size)) => self.written(FileName::new(self.kind, time), &size),
+                Ok(Some(size)) => self.written(FileName::new(self.kind, time), size),
                 Ok(None) => return,
                 Err(failure) => self.failed(failure),
             }
@@ -168,30 +195,35 @@ impl Running {
 
     /// Waits for the time at which the next file begins; `None` if the task is to end.
     async fn wait(&self, stop: &mut watch::Receiver<bool>) -> Option<u64> {
+        tokio::select! {
+            _ = stop.wait_for(|stopped| *stopped) => None,
+            due = self.due() => Some(due),
+        }
+    }
+
+    /// Returns the time at which the next file begins, when that time has come.
+    async fn due(&self) -> u64 {
         let mut due = next_time(seconds(), self.interval);
         loop {
             let now = seconds();
             if now >= due {
-                return Some(due);
+                return due;
             }
             // The system's time may have been set back.
             due = due.min(next_time(now, self.interval));
             self.status.borrow_mut().next = due;
-            let wait = Duration::from_secs(due.saturating_sub(now)).min(LONGEST_WAIT);
-            tokio::select! {
-                _ = stop.wait_for(|stopped| *stopped) => return None,
-                () = tokio::time::sleep(wait) => {}
-            }
+            tokio::time::sleep(Duration::from_secs(due.saturating_sub(now)).min(LONGEST_WAIT)).await;
         }
     }
 
     /// Notes a whole file.
-    fn written(&self, name: FileName, size: &Size) {
+    fn written(&self, name: FileName, size: Size) {
         let was_failing = {
             let mut status = self.status.borrow_mut();
             status.newest = Some(name);
             status.files += 1;
             status.routes += size.routes;
+            status.messages += size.messages;
             status.octets += size.octets;
             !std::mem::take(&mut status.problem).is_empty()
         };
@@ -216,7 +248,7 @@ impl Running {
     fn report(&self, event: &MrtEvent) {
         let trace = self.kind.name();
         match event {
-            MrtEvent::Failed(..) => warn!(event = event.id(), trace, "{event}"),
+            MrtEvent::Failed(..) | MrtEvent::Lost(_) => warn!(event = event.id(), trace, "{event}"),
             MrtEvent::Restored(_) => info!(event = event.id(), trace, "{event}"),
         }
     }

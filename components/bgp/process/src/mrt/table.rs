@@ -56,7 +56,7 @@ impl Running {
             remove_surplus(&folder, kind, &settings)
         })
         .await?;
-        Ok(Some(Size { routes, octets }))
+        Ok(Some(Size { routes, octets, ..Size::default() }))
     }
 
     async fn slice(&self, request: &pb::GetTableDumpRequest) -> Result<pb::GetTableDumpReply, MrtFailure> {

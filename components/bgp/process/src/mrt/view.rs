@@ -20,7 +20,9 @@ pub fn trace((kind, settings, status): (TraceKind, FileSettings, TraceStatus)) -
         newest: status.newest.map(|name| format!("{kind}/{name}")).unwrap_or_default(),
         files: status.files,
         routes: status.routes,
+        messages: status.messages,
         octets: status.octets,
+        lost: status.lost,
         failures: status.failures,
         problem: status.problem,
     }
