@@ -1,4 +1,5 @@
-//! Traces in files (MRT, RFC 6396), read by bgpdump: dumps of the table on a schedule, also where files cannot be written.
+//! Traces in files (MRT, RFC 6396), read by bgpdump: dumps of the table on a schedule, and messages as neighbors sent them; also where files
+//! cannot be written.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -10,6 +11,7 @@ use sluice_load::wide;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 const NEIGHBOR: &str = "10.1.0.2";
 
@@ -87,8 +89,10 @@ fn files(lab: &RouterLab) -> PathBuf {
 /// Returns the names of whole files in a folder, oldest first.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.file_name().into_string().unwrap()).filter(|n| n.ends_with(".mrt")).collect();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .filter(|n| n.ends_with(".mrt"))
+        .collect();
     names.sort();
     names
 }
@@ -139,7 +143,8 @@ fn dumps_of_the_table_are_written_on_schedule() {
 }
 
 /// Mounts a small disk on a folder, and becomes the rest of the words.
-const ON_A_SMALL_DISK: &str = "mkdir -p \"$1\" && mount -t tmpfs -o size=16k disk \"$1\" && shift && exec \"$@\"";
+const ON_A_SMALL_DISK: &str =
+    "mkdir -p \"$1\" && mount -t tmpfs -o size=16k disk \"$1\" && shift && exec \"$@\"";
 
 #[test]
 fn a_full_disk_costs_traces_alone() {
@@ -177,4 +182,154 @@ fn a_full_disk_costs_traces_alone() {
     assert!(parts <= 1);
     assert!(lab.established(NEIGHBOR));
     assert_eq!(lab.restarts(), 0);
+}
+
+/// ExaBGP, which announces two routes and withdraws one when it is told, and BIRD, which sends path identifiers.
+const SENDERS: &str = "
+[nodes.exabgp]
+daemon = 'exabgp'
+config = '''
+process routes { run @DIR@/routes.sh; encoder text; }
+neighbor 10.2.0.1 {
+    router-id 10.2.0.2; local-address 10.2.0.2; local-as 64502; peer-as 64500;
+    family { ipv4 unicast; }
+    api { processes [ routes ]; }
+}
+'''
+files = { 'routes.sh' = '''#!/bin/sh
+mkfifo @DIR@/withdraw
+echo announce route 198.51.100.0/24 next-hop self community [ 64502:7 ]
+echo announce route 203.0.113.0/24 next-hop self attribute [ 0x63 0xe0 0x0102 ]
+read order < @DIR@/withdraw
+echo withdraw route 203.0.113.0/24 next-hop self
+read order < @DIR@/withdraw
+''' }
+[nodes.bird]
+daemon = 'bird'
+config = '''
+router id 10.1.0.2;
+protocol device { }
+protocol static { ipv4; route 20.0.7.0/24 blackhole; }
+protocol bgp { local 10.1.0.2 as 64501; neighbor 10.1.0.1 as 64500;
+    connect delay time 1; connect retry time 1; error wait time 1, 2; ipv4 { import all; export all; add paths tx; }; }
+'''
+[nodes.sluice]
+daemon = 'sluice'
+config = '''
+protocols { bgp {
+    local-as 64500; router-id 10.1.0.1; default-policy accept;
+    neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; add-path { receive true; } }
+    neighbor 10.2.0.2 { peer-as 64502; connect-retry-time 1; }
+    mrt { updates interval 2; }
+} }
+'''
+[[links]]
+a = 'sluice:bird'
+b = 'bird:sluice'
+a_addresses = ['10.1.0.1/24']
+b_addresses = ['10.1.0.2/24']
+[[links]]
+a = 'sluice:exabgp'
+b = 'exabgp:sluice'
+a_addresses = ['10.2.0.1/24']
+b_addresses = ['10.2.0.2/24']
+";
+const EXABGP: &str = "10.2.0.2";
+
+/// Begins to capture the packets of ExaBGP's session.
+fn capture(lab: &mut RouterLab) -> PathBuf {
+    let file = lab.lab.dir("exabgp").join("bgp.pcap");
+    let mut command = lab.lab.command("exabgp", "tcpdump").unwrap();
+    command
+        .args(["-U", "--immediate-mode", "-s", "0", "-i", "sluice", "-w"])
+        .arg(&file)
+        .args(["port", "179"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    lab.lab.spawn("exabgp", "tcpdump", command).unwrap();
+    lab.until("the capture begins", |_| file.exists());
+    file
+}
+
+/// Returns the messages of a neighbor in all whole files, one after the other.
+fn recorded(folder: &Path, neighbor: &str) -> Vec<u8> {
+    let mut octets = Vec::new();
+    for name in names(folder) {
+        let file = fs::read(folder.join(name)).unwrap();
+        let messages = sluice_mrt::messages(&file).filter(|m| m.peer.to_string() == neighbor);
+        messages.for_each(|message| octets.extend_from_slice(message.octets));
+    }
+    octets
+}
+
+/// Returns what bgpdump reads of a neighbor in all whole files: announcements, withdrawals and changes of state, and their subject.
+fn changes(folder: &Path, neighbor: &str) -> Vec<String> {
+    let all = names(folder).into_iter().flat_map(|name| bgpdump::lines(&folder.join(name)));
+    all.filter(|line| line[3] == neighbor)
+        .map(|line| format!("{} {}", line[2], line[5..].join(" ")))
+        .collect()
+}
+
+#[test]
+fn messages_are_written_as_neighbors_sent_them() {
+    let _share = share();
+    if !possible() || !bgpdump::is_installed() {
+        return;
+    }
+    for program in ["exabgp", "tcpdump"] {
+        if std::process::Command::new(program).arg("--version").output().is_err() {
+            return sluice_testkit::skipped(format!("{program} is not installed"));
+        }
+    }
+    let mut lab = RouterLab::up(&SENDERS.parse().unwrap(), Path::new(SLUICE));
+    lab.until("the routes have come", |lab| lab.received(EXABGP).v4 == 2 && lab.received(NEIGHBOR).v4 == 1);
+    let packets = capture(&mut lab);
+    // The whole of a session is captured.
+    assert!(lab.cli(&["clear", "bgp", "neighbor", EXABGP]).status.success());
+    lab.until("the session is another", |lab| {
+        wide(&lab.neighbor(EXABGP)["flaps"]) == Some(1) && lab.received(EXABGP).v4 == 2
+    });
+    fs::write(lab.lab.dir("exabgp").join("withdraw"), "").unwrap();
+    lab.until("a route is withdrawn", |lab| lab.received(EXABGP).v4 == 1);
+    let streams = sluice_testkit::capture::tcp_streams(&fs::read(&packets).unwrap(), 179);
+    lab.more_files("updates", 2);
+
+    // The octets are those of the stream that ExaBGP sent.
+    let folder = files(&lab).join("updates");
+    let octets = recorded(&folder, EXABGP);
+    let is_recorded = |stream: &Vec<u8>| octets.windows(stream.len()).any(|part| part == stream);
+    let longest = streams.iter().filter(|stream| is_recorded(stream)).map(Vec::len).max();
+    assert!(longest > Some(200), "{longest:?} of {:?}", streams.iter().map(Vec::len).collect::<Vec<_>>());
+    let all = changes(&folder, EXABGP);
+    let place = |start: &str| all.iter().rposition(|line| line.starts_with(start)).expect(start);
+    assert!(place("STATE 5 6") < place("A 203.0.113.0/24 64502 IGP"), "{all:?}");
+    assert!(place("A 203.0.113.0/24 64502") < place("W 203.0.113.0/24"), "{all:?}");
+    assert!(all[place("A 198.51.100.0/24")].contains("64502:7"), "{all:?}");
+    // A prefix with its path identifier, which bgpdump reads only from records with ADDPATH.
+    let of_bird = changes(&folder, NEIGHBOR);
+    assert!(of_bird.iter().any(|line| line.starts_with("A 20.0.7.0/24 2 64501")), "{of_bird:?}");
+    assert_eq!(lab.count("updates", "lost"), 0);
+
+    // Without a file, messages are counted and the session stays.
+    fs::remove_dir_all(&folder).unwrap();
+    fs::write(&folder, "").unwrap();
+    lab.until("the failure is reported", |lab| lab.problem("updates").contains("the folder cannot be used"));
+    lab.birdc("bird", "disable static1");
+    lab.until("the route is withdrawn", |lab| lab.received(NEIGHBOR).v4 == 0);
+    lab.until("the loss is counted", |lab| lab.count("updates", "lost") > 0);
+    assert!(lab.established(EXABGP));
+    fs::remove_file(&folder).unwrap();
+    lab.more_files("updates", 1);
+    lab.birdc("bird", "enable static1");
+    lab.until("the route is back", |lab| lab.received(NEIGHBOR).v4 == 1);
+    lab.more_files("updates", 1);
+    assert!(changes(&folder, NEIGHBOR).iter().any(|line| line.starts_with("A 20.0.7.0/24")));
+    assert_eq!(lab.restarts(), 0);
+
+    // A live upgrade loses no message: what came before it is whole, what comes after it is in another file.
+    assert!(lab.cli(&["upgrade", "bgp", "--binary", SLUICE]).status.success(), "{}", lab.whole_log());
+    assert!(lab.established(NEIGHBOR));
+    lab.birdc("bird", "disable static1");
+    lab.until("the route is withdrawn", |lab| lab.received(NEIGHBOR).v4 == 0);
+    lab.more_files("updates", 1);
+    assert!(changes(&folder, NEIGHBOR).last().is_some_and(|line| line.starts_with("W 20.0.7.0/24")));
 }

@@ -178,10 +178,7 @@ fn bgp<'a>(raw: &Raw<'a>) -> Option<Record<'a>> {
                 | bgp4mp::MESSAGE_AS4_LOCAL_ADDPATH
         ),
         four_octet_as: width == 4,
-        has_path_ids: matches!(
-            raw.subtype,
-            bgp4mp::MESSAGE_ADDPATH..=bgp4mp::MESSAGE_AS4_LOCAL_ADDPATH
-        ),
+        has_path_ids: matches!(raw.subtype, bgp4mp::MESSAGE_ADDPATH..=bgp4mp::MESSAGE_AS4_LOCAL_ADDPATH),
         octets: fields.rest,
     }))
 }

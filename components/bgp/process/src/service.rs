@@ -421,7 +421,9 @@ impl pb::Bgp for Served {
         _ctx: &CallContext,
         _request: pb::GetTracesRequest,
     ) -> Result<pb::GetTracesReply, XrlError> {
-        Ok(pb::GetTracesReply { traces: self.mrt.traces().into_iter().map(crate::mrt::view::trace).collect() })
+        Ok(pb::GetTracesReply {
+            traces: self.mrt.traces().into_iter().map(crate::mrt::view::trace).collect(),
+        })
     }
 
     async fn get_neighbors(

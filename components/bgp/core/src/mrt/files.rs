@@ -50,7 +50,8 @@ impl FileName {
             ending if ending.strip_prefix('.') == Some(PART) => true,
             _ => return None,
         };
-        let time = digits(date, 8).and_then(days)?.checked_mul(DAY)?.checked_add(seconds(digits(clock, 6)?)?)?;
+        let time =
+            digits(date, 8).and_then(days)?.checked_mul(DAY)?.checked_add(seconds(digits(clock, 6)?)?)?;
         Some(FileName { kind, time, is_part })
     }
 }
@@ -139,7 +140,6 @@ fn date(days: u64) -> (u64, u64, u64) {
 mod tests {
     use super::*;
     use std::string::ToString;
-    use std::vec;
 
     const KIND: TraceKind = TraceKind::Table;
 
@@ -203,12 +203,12 @@ mod tests {
         let removed = |files: &[StoredFile]| {
             surplus(&settings, files.to_vec()).iter().map(|name| name.time).collect::<Vec<_>>()
         };
-        assert_eq!(removed(&[]), vec![]);
+        assert!(removed(&[]).is_empty());
         assert_eq!(removed(&[file(3, 1), file(1, 1), file(2, 1)]), [1]);
         // The newest stays, however large it is; a file that does not fit takes the older ones along.
         assert_eq!(removed(&[file(3, 99), file(2, 1)]), [2]);
         assert_eq!(removed(&[file(1, 0), file(3, 2), file(2, 9)]), [1, 2]);
         let part = StoredFile { name: FileName::new(KIND, 0).part(), octets: 1 << 40 };
-        assert_eq!(removed(&[file(3, 4), part, file(2, 6)]), vec![]);
+        assert!(removed(&[file(3, 4), part, file(2, 6)]).is_empty());
     }
 }

@@ -88,7 +88,8 @@ impl RecordedSession {
         let session = self.named();
         let mut count = 0;
         for (frame, octets) in whole(messages) {
-            let form = MessageForm { four_octet_as: self.four_octet_as, has_path_ids: self.has_path_ids(&frame) };
+            let form =
+                MessageForm { four_octet_as: self.four_octet_as, has_path_ids: self.has_path_ids(&frame) };
             writer.received_message(time, &session, form, octets)?;
             count += 1;
         }
@@ -194,7 +195,10 @@ mod tests {
         let messages: Vec<_> = sluice_mrt::messages(&trace).collect();
         assert!(messages.iter().map(|m| m.octets).eq(all.iter().map(|m| &m[..])));
         for message in messages {
-            assert_eq!((message.time, message.peer, message.session.peer_as), (1_500_000, PEER, Asn(400_000)));
+            assert_eq!(
+                (message.time, message.peer, message.session.peer_as),
+                (1_500_000, PEER, Asn(400_000))
+            );
             assert_eq!((message.session.local_as, message.session.addresses.local()), (Asn(64500), LOCAL));
             assert!(message.four_octet_as && !message.has_path_ids && !message.is_local);
         }

@@ -10,12 +10,12 @@ mod updates;
 pub mod view;
 
 use crate::BgpProcess;
-use sluice_bgp::mrt::{FileName, FileSettings, MrtEvent, MrtFailure, MrtSettings, TraceKind, next_time};
 use recording::{Recorded, Recording, What, microseconds};
+use sluice_bgp::mrt::{FileName, FileSettings, MrtEvent, MrtFailure, MrtSettings, TraceKind, next_time};
 use sluice_bgp::state::State;
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
