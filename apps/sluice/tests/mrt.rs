@@ -220,7 +220,7 @@ protocols { bgp {
     local-as 64500; router-id 10.1.0.1; default-policy accept;
     neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; add-path { receive true; } }
     neighbor 10.2.0.2 { peer-as 64502; connect-retry-time 1; }
-    mrt { updates interval 2; }
+    mrt { updates interval 1; }
 } }
 '''
 [[links]]
