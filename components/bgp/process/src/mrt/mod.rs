@@ -39,7 +39,7 @@ pub struct TraceStatus {
     /// The newest whole file; `None` before the first.
     pub newest: Option<FileName>,
     /// Whole files so far.
-    pub files: u64,
+    pub files: u32,
     /// Records of routes in whole files so far.
     pub routes: u64,
     /// Messages in whole files so far.
@@ -221,7 +221,7 @@ impl Running {
         let was_failing = {
             let mut status = self.status.borrow_mut();
             status.newest = Some(name);
-            status.files += 1;
+            status.files = status.files.saturating_add(1);
             status.routes += size.routes;
             status.messages += size.messages;
             status.octets += size.octets;
