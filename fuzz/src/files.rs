@@ -1,6 +1,9 @@
 //! Files that tools and tests read: traces, captures, archives, lists of prefixes, topologies.
 
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouterId};
+use sluice_bgp::attributes::ReceiveRules;
+use sluice_bgp::family::Families;
+use sluice_bgp::mrt::RecordedSession;
 use sluice_lab::Topology;
 use sluice_load::source;
 use sluice_mrt as mrt;
@@ -19,9 +22,9 @@ pub fn mrt_records(octets: &[u8]) {
     let mut writer = mrt::Writer::with_microseconds();
     for record in mrt::records(octets) {
         let wrote = match &record {
-            // The writer has 4-octet AS numbers only.
-            mrt::Record::Message(m) if m.four_octet_as && !m.is_local => {
-                writer.message(m.time, &m.session, m.octets)
+            mrt::Record::Message(m) if !m.is_local => {
+                let form = mrt::MessageForm { four_octet_as: m.four_octet_as, has_path_ids: m.has_path_ids };
+                writer.received_message(m.time, &m.session, form, m.octets)
             }
             mrt::Record::StateChange(c) => writer.state_change(c.time, &c.session, c.old, c.new),
             mrt::Record::PeerIndex(p) => writer.peer_index(p.time, p.collector, p.view, &p.peers),
@@ -31,6 +34,22 @@ pub fn mrt_records(octets: &[u8]) {
         let written = writer.take();
         // What does not fit is a time after 2106, or a message longer than any.
         assert!(wrote.is_err() || mrt::records(&written).eq([record]));
+    }
+}
+
+/// Messages of a neighbor, for a trace: each is in one record, as it came.
+pub fn recorded_messages(octets: &[u8]) {
+    let (peer, local) = ([192, 0, 2, 2].into(), [192, 0, 2, 1].into());
+    for (four_octet_as, add_path) in [(true, Families::NONE), (true, Families::ALL), (false, Families::ALL)] {
+        let rules = ReceiveRules::new(Asn(65001), RouterId(1), Asn(65002), local);
+        let rules = ReceiveRules { four_octet_as, add_path, ..rules };
+        let mut writer = mrt::Writer::with_microseconds();
+        let session = RecordedSession::established(peer, &rules);
+        let count = session.write(&mut writer, 0, octets).expect("the time fits");
+        let trace = writer.take();
+        let written: Vec<&[u8]> = mrt::messages(&trace).map(|message| message.octets).collect();
+        assert_eq!(written.len() as u64, count);
+        assert!(octets.starts_with(&written.concat()));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`records`] takes a trace apart: BGP messages and changes of state with their session (section 4.4), tables with their peers
 //! (section 4.3). [`messages`] is the same for those who want nothing but messages. Reading stops at the first record that is not
-//! whole and hands out what came before. [`Writer`] makes traces, always with 4-octet AS numbers.
+//! whole and hands out what came before. [`Writer`] makes traces.
 #![no_std]
 
 extern crate alloc;
@@ -13,7 +13,7 @@ mod write;
 
 pub use read::{Message, Record, StateChange, messages, records};
 pub use table::{Entry, Peer, PeerIndex, Rib};
-pub use write::{Unwritable, Writer};
+pub use write::{MessageForm, Unwritable, Writer};
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sluice_base::Asn;
@@ -25,7 +25,7 @@ mod kind {
     pub const BGP4MP_ET: u16 = 17;
 }
 
-/// Subtypes of BGP4MP and BGP4MP_ET (RFC 6396, section 4.4).
+/// Subtypes of BGP4MP and BGP4MP_ET (RFC 6396, section 4.4; RFC 8050, section 3).
 mod bgp4mp {
     pub const STATE_CHANGE: u16 = 0;
     pub const MESSAGE: u16 = 1;
@@ -33,6 +33,10 @@ mod bgp4mp {
     pub const STATE_CHANGE_AS4: u16 = 5;
     pub const MESSAGE_LOCAL: u16 = 6;
     pub const MESSAGE_AS4_LOCAL: u16 = 7;
+    pub const MESSAGE_ADDPATH: u16 = 8;
+    pub const MESSAGE_AS4_ADDPATH: u16 = 9;
+    pub const MESSAGE_LOCAL_ADDPATH: u16 = 10;
+    pub const MESSAGE_AS4_LOCAL_ADDPATH: u16 = 11;
 }
 
 /// Subtypes of TABLE_DUMP_V2 (RFC 6396, section 4.3; RFC 8050, section 4).

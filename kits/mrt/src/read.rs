@@ -20,6 +20,8 @@ pub struct Message<'a> {
     pub is_local: bool,
     /// True if AS numbers have 4 octets.
     pub four_octet_as: bool,
+    /// True if prefixes have path identifiers (RFC 8050, section 3).
+    pub has_path_ids: bool,
     /// The whole message, header included.
     pub octets: &'a [u8],
 }
@@ -138,8 +140,16 @@ fn bgp<'a>(raw: &Raw<'a>) -> Option<Record<'a>> {
         time += u64::from(fields.number(4)?);
     }
     let width = match raw.subtype {
-        bgp4mp::STATE_CHANGE | bgp4mp::MESSAGE | bgp4mp::MESSAGE_LOCAL => 2,
-        bgp4mp::STATE_CHANGE_AS4 | bgp4mp::MESSAGE_AS4 | bgp4mp::MESSAGE_AS4_LOCAL => 4,
+        bgp4mp::STATE_CHANGE
+        | bgp4mp::MESSAGE
+        | bgp4mp::MESSAGE_LOCAL
+        | bgp4mp::MESSAGE_ADDPATH
+        | bgp4mp::MESSAGE_LOCAL_ADDPATH => 2,
+        bgp4mp::STATE_CHANGE_AS4
+        | bgp4mp::MESSAGE_AS4
+        | bgp4mp::MESSAGE_AS4_LOCAL
+        | bgp4mp::MESSAGE_AS4_ADDPATH
+        | bgp4mp::MESSAGE_AS4_LOCAL_ADDPATH => 4,
         _ => return None,
     };
     let (peer_as, local_as) = (Asn(fields.number(width)?), Asn(fields.number(width)?));
@@ -160,8 +170,15 @@ fn bgp<'a>(raw: &Raw<'a>) -> Option<Record<'a>> {
         peer_as: peer_as.0,
         peer: addresses.peer(),
         session,
-        is_local: matches!(raw.subtype, bgp4mp::MESSAGE_LOCAL | bgp4mp::MESSAGE_AS4_LOCAL),
+        is_local: matches!(
+            raw.subtype,
+            bgp4mp::MESSAGE_LOCAL
+                | bgp4mp::MESSAGE_AS4_LOCAL
+                | bgp4mp::MESSAGE_LOCAL_ADDPATH
+                | bgp4mp::MESSAGE_AS4_LOCAL_ADDPATH
+        ),
         four_octet_as: width == 4,
+        has_path_ids: matches!(raw.subtype, bgp4mp::MESSAGE_ADDPATH..=bgp4mp::MESSAGE_AS4_LOCAL_ADDPATH),
         octets: fields.rest,
     }))
 }

@@ -27,10 +27,33 @@ impl fmt::Display for Unwritable {
 
 impl core::error::Error for Unwritable {}
 
+/// The form of a session's messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessageForm {
+    /// True if AS numbers have 4 octets (RFC 6793), in messages and in the record.
+    pub four_octet_as: bool,
+    /// True if prefixes have path identifiers (RFC 8050, section 3).
+    pub has_path_ids: bool,
+}
+
+impl MessageForm {
+    /// The form of messages without path identifiers, with AS numbers of 4 octets.
+    pub const PLAIN: MessageForm = MessageForm { four_octet_as: true, has_path_ids: false };
+
+    /// Returns the subtype of messages in this form.
+    const fn subtype(self) -> u16 {
+        match (self.four_octet_as, self.has_path_ids) {
+            (false, false) => bgp4mp::MESSAGE,
+            (true, false) => bgp4mp::MESSAGE_AS4,
+            (false, true) => bgp4mp::MESSAGE_ADDPATH,
+            (true, true) => bgp4mp::MESSAGE_AS4_ADDPATH,
+        }
+    }
+}
+
 /// Writes records one after another. Nothing of a record is there that was refused.
 ///
-/// AS numbers always have 4 octets, in the records and in the AS_PATH of what is put in: sessions with neighbours that know only
-/// 2 octets are not written.
+/// AS numbers of tables and of messages without a [`MessageForm`] have 4 octets, in the records and in the AS_PATH of what is put in.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Writer {
     octets: Vec<u8>,
@@ -61,7 +84,19 @@ impl Writer {
     /// A BGP message that came from the session's peer, header included: BGP4MP_MESSAGE_AS4 (RFC 6396, section 4.4.3). `time` is in
     /// microseconds since 1970.
     pub fn message(&mut self, time: u64, session: &Session, message: &[u8]) -> Result<(), Unwritable> {
-        self.bgp(time, bgp4mp::MESSAGE_AS4, session, |out| put_message(out, message))
+        self.received_message(time, session, MessageForm::PLAIN, message)
+    }
+
+    /// The same in another form: BGP4MP_MESSAGE, BGP4MP_MESSAGE_AS4, or these with ADDPATH (RFC 8050, section 3). An AS number that does not
+    /// fit into 2 octets is AS_TRANS (RFC 6793, section 9).
+    pub fn received_message(
+        &mut self,
+        time: u64,
+        session: &Session,
+        form: MessageForm,
+        message: &[u8],
+    ) -> Result<(), Unwritable> {
+        self.bgp(time, form.subtype(), session, |out| put_message(out, message))
     }
 
     /// A BGP message that was sent to the session's peer: BGP4MP_MESSAGE_AS4_LOCAL (RFC 6396, section 4.4.6).
@@ -157,8 +192,13 @@ impl Writer {
             if with_microseconds {
                 put32(out, (time % 1_000_000) as u32);
             }
-            put32(out, session.peer_as.0);
-            put32(out, session.local_as.0);
+            for asn in [session.peer_as, session.local_as] {
+                if matches!(subtype, bgp4mp::MESSAGE | bgp4mp::MESSAGE_ADDPATH) {
+                    put16(out, u16::try_from(asn.0).unwrap_or(AS_TRANS));
+                } else {
+                    put32(out, asn.0);
+                }
+            }
             put16(out, session.interface);
             let family = if matches!(session.addresses, Addresses::V4 { .. }) { 1 } else { 2 };
             put16(out, family);
@@ -193,6 +233,9 @@ impl Writer {
         written.map(|_| ())
     }
 }
+
+/// The AS number in the place of one that has more than 2 octets (RFC 6793, section 9).
+const AS_TRANS: u16 = 23_456;
 
 /// A message's own length has 16 bits (RFC 8654, section 4).
 fn put_message(out: &mut Vec<u8>, message: &[u8]) -> Result<(), Unwritable> {

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use sluice_base::{Asn, IpPrefix, RouterId};
 use sluice_mrt::{
-    Addresses, Entry, Peer, PeerIndex, Record, Rib, Session, State, StateChange, Unwritable, Writer,
-    messages, records,
+    Addresses, Entry, MessageForm, Peer, PeerIndex, Record, Rib, Session, State, StateChange, Unwritable,
+    Writer, messages, records,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
@@ -167,6 +167,26 @@ fn what_does_not_fit_is_refused_and_leaves_nothing() {
     let entries = vec![Entry { attributes: &[], ..entry }; 65_536];
     assert!(writer.rib(0, 0, prefix, &entries).is_err());
     assert!(writer.octets().is_empty());
+}
+
+#[test]
+fn messages_in_each_form_are_read_again() {
+    let addresses = Addresses::new([192, 0, 2, 1].into(), [192, 0, 2, 2].into()).unwrap();
+    let session = Session { peer_as: Asn(400_000), local_as: Asn(64_500), interface: 3, addresses };
+    for (four_octet_as, has_path_ids) in [(true, true), (true, false), (false, true), (false, false)] {
+        let form = MessageForm { four_octet_as, has_path_ids };
+        let mut writer = Writer::with_microseconds();
+        writer.received_message(5_000_007, &session, form, &[0xff; 23]).unwrap();
+        let trace = writer.take();
+        let read: Vec<_> = messages(&trace).collect();
+        assert_eq!(read.len(), 1);
+        assert_eq!((read[0].four_octet_as, read[0].has_path_ids), (four_octet_as, has_path_ids));
+        // AS_TRANS has the place of a number of more than 2 octets (RFC 6793, section 9).
+        let peer_as = if four_octet_as { session.peer_as } else { Asn(23_456) };
+        assert_eq!((read[0].session, read[0].octets), (Session { peer_as, ..session }, &[0xff; 23][..]));
+        // The subtype: RFC 6396, section 4.4, and RFC 8050, section 3.
+        assert_eq!(trace[7], [1, 4, 8, 9][usize::from(has_path_ids) * 2 + usize::from(four_octet_as)]);
+    }
 }
 
 fn hex(text: &str) -> Vec<u8> {

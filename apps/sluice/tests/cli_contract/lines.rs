@@ -56,6 +56,7 @@ pub const RIGHT: &[(&str, &str, i32)] = &[
     ("show bgp groups", "show-bgp-groups", 0),
     ("show bgp aggregates", "show-bgp-aggregates", 0),
     ("show bgp bmp", "show-bgp-bmp", 0),
+    ("show bgp mrt", "show-bgp-mrt", 0),
     ("show bgp ranges", "show-bgp-ranges", 0),
     ("show bgp damped", "show-bgp-damped", 0),
     ("show bgp damping", "show-bgp-damping", 0),

@@ -364,6 +364,12 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ),
     ("protocols/bgp/bmp/station/address", value("10.2.0.79")),
     ("protocols/bgp/bmp/station/local-address", value("10.2.0.1")),
+    ("protocols/bgp/mrt/table/interval", value("3600")),
+    ("protocols/bgp/mrt/table/keep", value("25")),
+    ("protocols/bgp/mrt/table/maximum-size", value("4097")),
+    ("protocols/bgp/mrt/updates/interval", value("3600")),
+    ("protocols/bgp/mrt/updates/keep", value("25")),
+    ("protocols/bgp/mrt/updates/maximum-size", value("4097")),
     ("protocols/bgp/cluster-id", value("10.0.0.99")),
     ("protocols/bgp/threads", value("1")),
     (

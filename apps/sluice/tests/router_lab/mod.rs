@@ -1,6 +1,7 @@
 //! A lab with a Sluice router, and the questions shared by the tests.
 #![allow(dead_code)] // each of the test programs asks some of them
 
+pub mod bgpdump;
 pub mod bird;
 pub mod speaker;
 pub mod steps;

@@ -10,6 +10,7 @@ use crate::batch::Batches;
 pub use crate::batch::Traced;
 use crate::event::PeerEvent;
 use crate::family::ByFamily;
+use crate::mrt::RecordedMessages;
 use crate::reader::{Framer, Reader, ReaderCounters, Remarks};
 use crate::session::Received;
 use crate::shard::PeerIndex;
@@ -70,6 +71,8 @@ pub struct Intake {
     /// UPDATEs were read since it was last asked.
     updates: bool,
     traced: Option<Vec<Traced>>,
+    /// Messages as they came, for a trace.
+    recorded: Option<RecordedMessages>,
     /// Remarkable UPDATEs of this session: reported, or counted.
     remarkable: Remarkable,
 }
@@ -118,6 +121,19 @@ impl Intake {
         self.traced.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
+    /// Starts or stops recording messages.
+    #[inline]
+    pub fn record(&mut self, on: bool) {
+        if on != self.recorded.is_some() {
+            self.recorded = on.then(RecordedMessages::default);
+        }
+    }
+
+    /// Returns the messages recorded since the last call.
+    pub fn take_recorded(&mut self) -> RecordedMessages {
+        self.recorded.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
     /// Returns true if remarkable UPDATEs were counted and not reported: [`Intake::suppressed`] reports them when their window is over.
     #[inline]
     pub fn counts(&self) -> bool {
@@ -140,7 +156,7 @@ impl Intake {
             *octets = &[];
             return Taken::Nothing;
         }
-        let Intake { framer, reading, broken, updates, traced, remarkable } = self;
+        let Intake { framer, reading, broken, updates, traced, recorded, remarkable } = self;
         loop {
             let frame = match framer.next(octets) {
                 Ok(Some(frame)) => frame,
@@ -150,6 +166,9 @@ impl Intake {
                     return Taken::Message(Message::Session(Received::Error(error.into())));
                 }
             };
+            if let Some(recorded) = recorded {
+                recorded.push(&frame);
+            }
             let Some(reading) = reading.as_mut().filter(|_| frame.kind == MessageType::Update) else {
                 return Taken::Message(message(&frame));
             };

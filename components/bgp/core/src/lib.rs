@@ -20,6 +20,7 @@ pub mod intake;
 pub mod labels;
 pub mod local_as;
 mod long_lived;
+pub mod mrt;
 mod octets;
 pub mod orf;
 pub mod policy;

@@ -148,6 +148,11 @@ impl Reader {
         }
     }
 
+    /// Returns the rules by which UPDATEs are read.
+    pub const fn rules(&self) -> &ReceiveRules {
+        &self.rules
+    }
+
     /// Reads the body of an UPDATE into `batches`, one for each table. On an error nothing of it is in `batches`, and the
     /// session must end with the NOTIFICATION.
     pub fn update(

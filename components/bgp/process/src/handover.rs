@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// The longest wait for tables to send neighbors all pending routes.
 pub(crate) const REST: Duration = Duration::from_secs(5);
@@ -48,6 +48,8 @@ struct Waiting {
     outputs: Vec<Output>,
 }
 
+/// The longest wait for the files of traces.
+const TRACES: Duration = Duration::from_secs(1);
 /// Validated ROA payloads in a value.
 const PAYLOADS: usize = 4096;
 
@@ -175,6 +177,8 @@ impl BgpProcess {
         for connection in &connections {
             connection.halt_reader().await;
         }
+        // Traces have what was read. A slow disk does not hold up the upgrade.
+        let _ = timeout(TRACES, self.mrt.end()).await;
         self.rest_tables(&core).await?;
         for connection in &connections {
             connection.halt_writer().await;
@@ -246,7 +250,7 @@ impl BgpProcess {
         self.input(Input::GoOn);
         self.run_control();
         self.listening.go(self);
-        self.bmp.start(&self.me);
+        self.start_monitoring();
         listening::refresh(self).await;
     }
 
@@ -309,7 +313,7 @@ impl BgpProcess {
         self.identity.replace(Some(identity));
         self.redistribution.resume(control.redistributed());
         self.set_redistribution(settings);
-        self.bmp.set(&settings.bmp.station);
+        self.set_monitoring(settings);
         self.set_core(control, tables, config::plan(settings)).map_err(HandOverError::component)?;
         self.handover.waiting.replace(Some(Waiting { connections, outputs }));
         Ok(())
@@ -340,7 +344,7 @@ impl BgpProcess {
         waiting.outputs.into_iter().for_each(|output| self.carry_out(output));
         self.run_control();
         self.listening.go(self);
-        self.bmp.start(&self.me);
+        self.start_monitoring();
     }
 }
 

@@ -15,6 +15,8 @@ mod explain;
 mod ffi;
 mod handover;
 mod hits;
+mod monitoring;
+mod mrt;
 mod notices;
 mod presence;
 mod ranges;
@@ -33,7 +35,6 @@ use presence::PresenceSide;
 use rib::RibSide;
 use sluice_base::{AnyPrefix, Distance, Duration};
 use sluice_bgp::endpoints::Endpoints;
-use sluice_bgp::event::ConnectError;
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output, RefreshRefusal};
 use sluice_bgp::speaker::{Config, Identity, Settings};
@@ -82,6 +83,7 @@ pub struct BgpProcess {
     sockets: Sockets,
     listening: Listening,
     bmp: bmp::BmpSide,
+    mrt: mrt::MrtSide,
     listings: tables::listing::Listings,
     connections: RefCell<BTreeMap<ConnectionKey, Rc<Connection>>>,
     accepted: Cell<u32>,
@@ -134,6 +136,7 @@ impl BgpProcess {
             sockets: Sockets::new(&frame),
             listening: Listening::default(),
             bmp: bmp::BmpSide::new(&frame),
+            mrt: mrt::MrtSide::default(),
             listings: tables::listing::Listings::default(),
             connections: RefCell::default(),
             accepted: Cell::new(0),
@@ -216,13 +219,7 @@ impl BgpProcess {
         if let Some(connection) = self.connections.borrow_mut().remove(&(neighbor, id)) {
             connection.close();
         }
-        let why = match error.kind() {
-            io::ErrorKind::ConnectionRefused => ConnectError::Refused,
-            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => ConnectError::Unreachable,
-            io::ErrorKind::TimedOut => ConnectError::NoAnswer,
-            _ => ConnectError::Other(error.to_string()),
-        };
-        self.input(Input::Failed(neighbor, id, why));
+        self.input(Input::Failed(neighbor, id, transport::sockets::cause(error)));
     }
 
     fn carry_out(self: &Rc<Self>, output: Output) {
@@ -413,9 +410,10 @@ impl BgpProcess {
                 me.carry_out(output);
             }
         };
+        let (tracing, recording) = (self.entering.switch(), Arc::clone(&self.mrt.recording));
         let core = Rc::new(Core {
             driver: Driver::new(control, effect),
-            post: Arc::new(Mailboxes { tables, main, tracing: self.entering.switch() }),
+            post: Arc::new(Mailboxes { tables, main, tracing, recording }),
             tables: RefCell::new(tasks),
             pool: RefCell::new(Rc::new(pool)),
             moving: tokio::sync::Mutex::new(()),
@@ -534,6 +532,7 @@ impl Component for BgpProcess {
             .chain(self.origin.problem())
             .chain(self.redistribution.problem())
             .chain(self.presence.problem())
+            .chain(self.mrt.problems())
             .collect()
     }
 
@@ -572,8 +571,8 @@ impl Component for BgpProcess {
         self.collect_all();
         self.input(Input::Configure(settings.config()));
         self.set_redistribution(&settings);
-        self.bmp.set(&settings.bmp.station);
-        self.bmp.start(&self.me);
+        self.set_monitoring(&settings);
+        self.start_monitoring();
         self.rib.announced();
         transport::listeners::refresh(&self).await;
         Ok(())
@@ -591,7 +590,7 @@ impl Component for BgpProcess {
         for connection in open {
             connection.closed().await;
         }
-        self.bmp.end().await;
+        self.end_monitoring().await;
     }
 }
 

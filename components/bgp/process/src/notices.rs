@@ -3,7 +3,7 @@
 
 use crate::{BgpProcess, Input, Served};
 use sluice_base::{AnyPrefix, InterfaceEvent};
-use sluice_bgp::event::{Event, Hex, PeerEvent};
+use sluice_bgp::event::{Event, Hex, PeerEvent, SessionEvent};
 use sluice_process::interface_events;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::rib::v1 as pb;
@@ -14,6 +14,9 @@ impl BgpProcess {
     /// Writes an event of a neighbor to the log. Monitoring stations may have to be told of it too.
     pub(crate) fn report(&self, event: &Event) {
         self.bmp.wake();
+        if let PeerEvent::Session(SessionEvent::State { from, to }) = event.what {
+            self.mrt.state_changed(event.peer, from, to);
+        }
         match &event.what {
             PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),

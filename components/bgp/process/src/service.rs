@@ -416,6 +416,16 @@ impl pb::Bgp for Served {
         Ok(pb::GetStationsReply { stations: stations.into_iter().map(bmp::view::station).collect() })
     }
 
+    async fn get_traces(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetTracesRequest,
+    ) -> Result<pb::GetTracesReply, XrlError> {
+        Ok(pb::GetTracesReply {
+            traces: self.mrt.traces().into_iter().map(crate::mrt::view::trace).collect(),
+        })
+    }
+
     async fn get_neighbors(
         &self,
         _ctx: &CallContext,

@@ -7,6 +7,7 @@ use super::listen_range::RangeStatement;
 use super::redistribution::Redistribute;
 use crate::bmp::BmpSettings;
 use crate::family::{FamilyCode, FamilyCodes, FamilyIndex};
+use crate::mrt::MrtSettings;
 use crate::policy::{BindError, DefaultPolicy, Policies};
 use crate::shard::{DampingRules, DecisionRules};
 use alloc::format;
@@ -78,6 +79,9 @@ pub struct Settings {
     /// Monitoring stations.
     #[serde(default)]
     pub bmp: BmpSettings,
+    /// Traces in files.
+    #[serde(default)]
+    pub mrt: MrtSettings,
     /// The parameters of flap damping.
     #[serde(default)]
     damping: DampingRules,

@@ -67,6 +67,14 @@ impl Frame<'_> {
         HEADER_LEN + self.body.len()
     }
 
+    /// Appends the whole message, header included. The body is no longer than a message's length can tell.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&MARKER);
+        out.extend_from_slice(&u16::try_from(self.len()).unwrap_or(u16::MAX).to_be_bytes());
+        out.push(self.kind as u8);
+        out.extend_from_slice(self.body);
+    }
+
     /// Returns true if nothing follows the header, as in a KEEPALIVE.
     pub const fn is_empty(&self) -> bool {
         self.body.is_empty()

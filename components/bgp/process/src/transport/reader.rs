@@ -1,12 +1,14 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
 use crate::executor::{Halt, Socket, yield_now};
+use crate::mrt::recording::{Recorded, Recording, What, microseconds};
 use crate::tables::table::{Routes, TableHandle};
 use crate::tables::watch::Watch;
 use sluice_base::Instant;
 use sluice_bgp::batch::Batches;
 use sluice_bgp::event::PeerEvent;
 use sluice_bgp::intake::{Intake, Message, Reading, Taken, Traced};
+use sluice_bgp::mrt::RecordedSession;
 use sluice_bgp::reader::ReaderCounters;
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::table::TableEvent;
@@ -58,6 +60,8 @@ pub struct Mailboxes {
     pub main: UnboundedSender<ControlMessage>,
     /// True if somebody wants to know when routes enter.
     pub tracing: Arc<AtomicBool>,
+    /// The messages for a trace.
+    pub recording: Arc<Recording>,
 }
 
 /// The connection is to be read no more.
@@ -148,6 +152,7 @@ impl Reader {
     async fn feed(&mut self, mut octets: &[u8]) -> Result<(), Over> {
         let tracing = self.post.tracing.load(Ordering::Relaxed);
         self.intake.trace(tracing);
+        self.intake.record(self.post.recording.is_on());
         loop {
             match self.intake.take(&mut octets, &mut self.batches) {
                 Taken::Nothing => break,
@@ -158,6 +163,8 @@ impl Reader {
                 }
                 Taken::Message(message) => {
                     self.hand_over().await;
+                    // Before the change of state that the message makes.
+                    self.record();
                     let (reply, verdict) = oneshot::channel();
                     let _ = self.post.main.send(ControlMessage::Message(self.name, message, reply));
                     if let Some(reading) = verdict.await.map_err(|_| Over)? {
@@ -175,6 +182,7 @@ impl Reader {
             }
         }
         self.hand_over().await;
+        self.record();
         // What was read is at hand; counting it can wait.
         self.socket.run_made_ready();
         if let Some(counters) = self.intake.news() {
@@ -197,6 +205,17 @@ impl Reader {
             if !batches.is_empty() {
                 table.hand_over(peer, life, batches).await;
             }
+        }
+    }
+
+    /// Leaves recorded messages for the trace.
+    fn record(&mut self) {
+        let messages = self.intake.take_recorded();
+        if !messages.is_empty() {
+            let (peer, rules) = (self.name.0, self.intake.reading().map(|reading| reading.reader.rules()));
+            let session = rules.map(|rules| RecordedSession::established(peer, rules));
+            let what = What::Messages(messages);
+            self.post.recording.push(Recorded { time: microseconds(), peer, session, what });
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::ffi;
 use sluice_base::IpPrefix;
+use sluice_bgp::event::ConnectError;
 use sluice_bgp::speaker::NeighborConfig;
 use sluice_process::{Frame, descriptor, tcp};
 use sluice_xrl::XrlError;
@@ -145,4 +146,14 @@ pub fn adopt(stream: &TcpStream, neighbor: &NeighborConfig, internal: bool) -> i
         ffi::set_min_ttl(stream, neighbor.address.is_ipv4(), least)?;
     }
     Ok(())
+}
+
+/// Returns the cause of a connection that could not be made.
+pub fn cause(error: &io::Error) -> ConnectError {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => ConnectError::Refused,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => ConnectError::Unreachable,
+        io::ErrorKind::TimedOut => ConnectError::NoAnswer,
+        _ => ConnectError::Other(error.to_string()),
+    }
 }
