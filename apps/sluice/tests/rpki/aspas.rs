@@ -1,13 +1,14 @@
 //! A cache of version 2 with ASPAs: a leaked route is rejected, and accepted when the ASPA changes; only routes whose AS path meets the ASPA
 //! are announced anew, and no session ends.
 
-use crate::network::PORT;
+use crate::network::{self, Cache, PORT};
 use crate::router_lab::bird::{commit, withdrawals};
 use crate::router_lab::{RouterLab, SLUICE, share};
 use crate::version_two::AspaCache;
 use sluice_lab::Topology;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 /// AS 64501 is a customer, and so are the ASes behind it. AS 64510 is its other provider, whose route it leaks; of AS 64530 nothing is known.
 const LAB: &str = "
@@ -34,7 +35,7 @@ config = '''
 router id 10.9.0.2;
 protocol device { }
 protocol static { ipv4; route 203.0.113.0/24 blackhole; route 198.51.100.0/24 blackhole; route 192.0.2.0/24 blackhole; }
-filter paths {
+filter announced {
     if net = 203.0.113.0/24 then bgp_path.prepend(64510);
     if net = 198.51.100.0/24 then bgp_path.prepend(64520);
     if net = 192.0.2.0/24 then bgp_path.prepend(64530);
@@ -42,7 +43,7 @@ filter paths {
 }
 protocol bgp sluice {
     local 10.9.0.2 as 64501; neighbor 10.9.0.1 as 64500; connect delay time 1; connect retry time 1; error wait time 1, 2;
-    ipv4 { import none; export filter paths; };
+    ipv4 { import none; export filter announced; };
 }
 '''
 [nodes.bird]
@@ -91,6 +92,25 @@ fn updates(lab: &RouterLab) -> u32 {
     let shown = lab.birdc("bird", "show protocols all sluice");
     let counts = shown.lines().filter(|line| line.contains("Import updates"));
     counts.filter_map(|line| line.split_whitespace().nth(2)?.parse::<u32>().ok()).sum()
+}
+
+/// StayRTR writes ASPAs as an earlier draft does: its payloads for origins come in version 1.
+pub fn run_with_an_earlier_draft() {
+    let _share = share();
+    let mut lab = RouterLab::up(&topology(), Path::new(SLUICE));
+    let mut cache = Cache::new(&lab, "cache1");
+    let of = r#"[{"customer_asid": 64510, "providers": [1, 2]}]"#;
+    cache.set_text(&format!(
+        r#"{{"metadata": {{"buildtime": "2026-01-01T00:00:00Z"}},
+            "roas": [{{"prefix": "{LEAKED}", "maxLength": 24, "asn": "AS64510", "ta": "lab"}}],
+            "provider_authorizations": {{"ipv4": {of}, "ipv6": {of}}}}}"#
+    ));
+    cache.start(&mut lab);
+    network::until_payloads(&lab, Duration::from_secs(60), Some(1));
+    let shown = lab.ask(&["show", "rpki", "cache"]);
+    let shown = &shown["caches"][0];
+    assert_eq!((&shown["version"], &shown["aspas"]), (&1.into(), &0.into()), "{shown}");
+    assert_eq!(lab.ask(&["show", "bgp", "routes", LEAKED])["routes"][0]["paths"][0]["aspa"], "unknown");
 }
 
 pub fn run() {

@@ -51,6 +51,13 @@ fn leaked_routes_are_rejected_by_aspas() {
 }
 
 #[test]
+fn a_cache_with_an_earlier_draft_of_aspas_is_asked_in_version_1() {
+    if possible_with_caches() {
+        aspas::run_with_an_earlier_draft();
+    }
+}
+
+#[test]
 fn another_cache_takes_over_and_data_expire() {
     if possible_with_caches() {
         caches::run();
