@@ -18,12 +18,10 @@
 //! | 4 each | provider AS, sorted |
 
 use crate::aspa::Providers;
-use crate::table::VrpTable;
 use crate::vrp::AnyVrp;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sluice_base::{Asn, IpPrefix};
 use sluice_wire::{Cursor, Truncated};
 
@@ -156,22 +154,5 @@ fn read_aspa(cursor: &mut Cursor<'_>, is_added: bool) -> Result<Record, RecordEr
         (true, Some(providers)) => Ok(Record::Aspa(customer, Some(providers))),
         (false, None) if is_empty => Ok(Record::Aspa(customer, None)),
         _ => Err(RecordError::Providers { customer }),
-    }
-}
-
-/// A table is serialized as its records.
-impl Serialize for VrpTable {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut octets = Vec::new();
-        self.records().for_each(|record| write_record(&record, &mut octets));
-        octets.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for VrpTable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let octets = Vec::<u8>::deserialize(deserializer)?;
-        let records = read_records(&octets).map_err(serde::de::Error::custom)?;
-        Ok(VrpTable::of_records(records))
     }
 }

@@ -6,9 +6,10 @@
 
 use crate::aspa::{AspaSet, Providers};
 use crate::changes::{ChangedPrefixes, TableChanges, VrpChanges};
-use crate::record::Record;
+use crate::record::{Record, read_records, write_record};
 use crate::vrp::{AnyVrp, Vrp, VrpFamily};
 use alloc::vec::Vec;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 
 /// The validation state of a route.
@@ -300,5 +301,22 @@ impl VrpTable {
             ipv6: self.ipv6.changed(&changes.ipv6),
             aspas: self.aspas.changed(&changes.aspas),
         }
+    }
+}
+
+/// A table is serialized as its records.
+impl Serialize for VrpTable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut octets = Vec::new();
+        self.records().for_each(|record| write_record(&record, &mut octets));
+        octets.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for VrpTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let octets = Vec::<u8>::deserialize(deserializer)?;
+        let records = read_records(&octets).map_err(serde::de::Error::custom)?;
+        Ok(VrpTable::of_records(records))
     }
 }

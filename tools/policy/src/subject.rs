@@ -37,7 +37,7 @@ pub struct Subject {
     pub present: BTreeSet<IpPrefix>,
     /// The number of the validation state, in place of the state by payloads.
     pub validation: Option<u32>,
-    /// The number of the verification of the AS path; `None` for paths that are not verified.
+    /// The number of the AS path's verification result; `None` without a result.
     pub aspa: Option<u32>,
     /// The payloads that validate the origin; `None` if there are no data.
     pub origins: Option<VrpTable>,

@@ -141,7 +141,7 @@ impl pb::Rpki for Served {
             providers: providers.asns().iter().map(|asn| asn.0).collect(),
         };
         let (mut aspas, mut left): (Vec<pb::Aspa>, usize) = (Vec::new(), MOST_PROVIDERS);
-        while let Some(aspa) = wanted.next() {
+        for aspa in wanted.by_ref() {
             left = left.saturating_sub(aspa.1.asns().len());
             aspas.push(message(aspa));
             if aspas.len() == limit || left == 0 {
