@@ -2,6 +2,7 @@
 
 mod world;
 
+use proptest::prelude::*;
 use sluice_base::Asn;
 use sluice_rpki::epoch::Missing;
 use sluice_rpki::exceptions::{Exceptions, Filter};
@@ -204,4 +205,41 @@ fn exceptions_leave_aspas_alone() {
     let filters = vec![Filter { prefix: None, asn: Some(Asn(10)) }];
     world.configure(&[cache("a", 1)], Exceptions { assertions: vec![vrp("192.0.2.0/24", 24, 1)], filters });
     assert_eq!(world.aspas(), set(&[(10, &[1, 2]), (20, &[0])]));
+}
+
+proptest! {
+    /// Answers after answers, beside a map: the ASPAs in effect, and the difference since the first answer.
+    #[test]
+    fn answers_lead_where_the_model_does(
+        answers in proptest::collection::vec(
+            proptest::collection::vec((1u32..5, proptest::option::of(0u32..4)), 0..6), 1..6
+        )
+    ) {
+        let mut world = synchronized();
+        let first = world.aspas();
+        let known = world.machine.epochs().number();
+        let mut model: std::collections::BTreeMap<u32, u32> = std::collections::BTreeMap::new();
+        model.extend([(1, 9), (2, 9)]);
+        change(&mut world, 101, &[withdrawn(10), withdrawn(20), announced(1, &[9]), announced(2, &[9])]);
+        for (serial, changes) in (102u32..).zip(&answers) {
+            let mut pdus = Vec::new();
+            for (customer, provider) in changes {
+                match provider {
+                    Some(provider) => drop(model.insert(*customer, *provider)),
+                    None if model.remove(customer).is_none() => continue,
+                    None => {}
+                }
+                pdus.push(provider.map_or(withdrawn(*customer), |provider| announced(*customer, &[provider])));
+            }
+            change(&mut world, serial, &pdus);
+            let expected = AspaSet::new(
+                model.iter().filter_map(|(customer, provider)| Some((Asn(*customer), providers(&[*provider])?))),
+            );
+            prop_assert_eq!(&world.aspas(), &expected);
+            let Missing::Changes(changes) = world.machine.epochs().since(known) else {
+                return Err(TestCaseError::fail("the difference is in the log"));
+            };
+            prop_assert_eq!(first.changed(&changes.aspas), expected);
+        }
+    }
 }
