@@ -263,6 +263,14 @@ pub fn bird_count(lab: &RouterLab) -> usize {
     count("master4") + count("master6")
 }
 
+/// Returns the number of FRR's routes from the feed.
+pub fn frr_count(lab: &RouterLab) -> usize {
+    let shown = lab.lab.control("frr", "show bgp summary json").unwrap_or_default();
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap_or_default();
+    let of = |family: &str| shown[family]["peers"][FEED]["pfxRcd"].as_u64().unwrap_or(0) as usize;
+    of("ipv4Unicast") + of("ipv6Unicast")
+}
+
 /// Returns the resident memory of the largest process on a node in MiB.
 pub fn memory_of(lab: &RouterLab, node: &str) -> u64 {
     let state = lab.lab.state();

@@ -105,7 +105,7 @@ pub fn run_long() {
     lab.until_within(patience, "the table is there", |lab| routes(lab) == expected.len());
     let memory = |lab: &RouterLab, component: &str| lab.memory(component).unwrap_or(0) >> 20;
     lab.until_within(patience, "BIRD has the table", |lab| network::bird_count(lab) == expected.len());
-    lab.until_within(patience, "FRR has the table", |lab| network::frr_states(lab).len() == expected.len());
+    lab.until_within(patience, "FRR has the table", |lab| network::frr_count(lab) == expected.len());
     let without =
         (memory(&lab, "bgp"), network::memory_of(&lab, "validator"), network::memory_of(&lab, "frr"));
     let mut cache = network::Cache::new(&lab, "cache1");
