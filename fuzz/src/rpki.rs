@@ -7,11 +7,15 @@ use sluice_rpki::machine::{ConnectionId, Input, Rpki};
 use sluice_rpki::serial::Serial;
 use sluice_rpki::settings::{CacheSettings, PORT, Settings};
 use sluice_rpki::wire::{ErrorCode, ErrorReport, Intervals, Pdu, RouterKey, Version, decode};
-use sluice_validation::{AnyVrp, read_records, write_record};
+use sluice_validation::{AnyVrp, Providers, Record, read_records, write_record};
 
 fn vrp(prefix: &str, max_length: u8, asn: u32) -> AnyVrp {
     let prefix = prefix.parse().expect("a prefix");
     AnyVrp::new(prefix, max_length, Asn(asn)).expect("a payload")
+}
+
+fn providers() -> Option<Providers> {
+    Providers::new(vec![Asn(65002), Asn(65003)])
 }
 
 fn all() -> Vec<Pdu> {
@@ -23,6 +27,8 @@ fn all() -> Vec<Pdu> {
         Pdu::Prefix(vrp("192.0.2.0/24", 32, 65001), true),
         Pdu::Prefix(vrp("2001:db8::/32", 48, 65002), true),
         Pdu::RouterKey(key),
+        Pdu::Aspa(Asn(65001), providers()),
+        Pdu::Aspa(Asn(65002), None),
         Pdu::EndOfData { session, serial, intervals: Some(Intervals::RECOMMENDED) },
         Pdu::SerialNotify { session, serial: Serial(10) },
         Pdu::CacheReset,
@@ -32,16 +38,17 @@ fn all() -> Vec<Pdu> {
     ]
 }
 
-/// Valid PDUs: each alone, and all in a row, in both versions.
+/// Valid PDUs: each alone, and all in a row, in each version.
 pub fn pdus() -> Vec<Vec<u8>> {
     let encoded = |pdus: &[Pdu], version| {
         let mut octets = Vec::new();
         pdus.iter().for_each(|pdu| pdu.encode(Version(version), &mut octets));
         octets
     };
-    let each =
-        all().into_iter().flat_map(|pdu| [0, 1].map(|version| encoded(std::slice::from_ref(&pdu), version)));
-    each.chain([0, 1].map(|version| encoded(&all(), version))).collect()
+    let each = all()
+        .into_iter()
+        .flat_map(|pdu| [0, 1, 2].map(|version| encoded(std::slice::from_ref(&pdu), version)));
+    each.chain([0, 1, 2].map(|version| encoded(&all(), version))).collect()
 }
 
 /// PDUs are read, written and read again.
@@ -84,8 +91,13 @@ pub fn session(octets: &[u8]) {
 /// Valid records.
 pub fn record_lists() -> Vec<Vec<u8>> {
     let mut octets = Vec::new();
-    write_record((vrp("192.0.2.0/24", 25, 65001), true), &mut octets);
-    write_record((vrp("2001:db8::/32", 48, 65002), false), &mut octets);
+    let records = [
+        Record::Vrp(vrp("192.0.2.0/24", 25, 65001), true),
+        Record::Vrp(vrp("2001:db8::/32", 48, 65002), false),
+        Record::Aspa(Asn(65001), providers()),
+        Record::Aspa(Asn(65002), None),
+    ];
+    records.iter().for_each(|record| write_record(record, &mut octets));
     vec![octets]
 }
 
@@ -93,6 +105,6 @@ pub fn record_lists() -> Vec<Vec<u8>> {
 pub fn records(octets: &[u8]) {
     let Ok(records) = read_records(octets) else { return };
     let mut again = Vec::new();
-    records.iter().for_each(|record| write_record(*record, &mut again));
+    records.iter().for_each(|record| write_record(record, &mut again));
     assert_eq!(read_records(&again).as_ref(), Ok(&records));
 }

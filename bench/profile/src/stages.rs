@@ -195,6 +195,7 @@ impl Driven {
                 internal: false,
                 client: false,
                 direct: false,
+                path_check: None,
             };
             table.order(
                 Order::PeerUp { peer: peer(number), life: LIFE, info, import: PeerImport::default() },

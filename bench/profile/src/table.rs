@@ -99,6 +99,7 @@ impl Session {
                 internal: false,
                 client: false,
                 direct: false,
+                path_check: None,
             };
             let up = Order::PeerUp { peer: *peer, life: LIFE, info, import: PeerImport::default() };
             tables.iter_mut().for_each(|table| table.order(up.clone(), &mut out));

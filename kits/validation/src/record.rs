@@ -1,4 +1,4 @@
-//! VRPs as octets between processes: many in a message, a record each.
+//! VRPs and ASPAs as octets between processes: many in a message, a record each. A VRP:
 //!
 //! | octets | content |
 //! |---|---|
@@ -7,23 +7,39 @@
 //! | 1 | maximum length |
 //! | 4 | AS |
 //! | 4 or 16 | first address of the prefix |
+//!
+//! An ASPA, which replaces an earlier ASPA of the customer:
+//!
+//! | octets | content |
+//! |---|---|
+//! | 1 | bit 0: 1 for an added ASPA, 0 for a removed ASPA; bit 2: 1 |
+//! | 4 | customer AS |
+//! | 2 | number of providers, 0 for a removed ASPA |
+//! | 4 each | provider AS, sorted |
 
-use crate::table::VrpTable;
+use crate::aspa::Providers;
 use crate::vrp::AnyVrp;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sluice_base::{Asn, IpPrefix};
 use sluice_wire::{Cursor, Truncated};
 
-/// The bit of added VRPs.
+/// The bit of added VRPs and ASPAs.
 const ADDED: u8 = 1;
 /// The bit of IPv6.
 const IPV6: u8 = 2;
+/// The bit of ASPAs.
+const ASPA: u8 = 4;
 
-/// An added (true) or removed (false) VRP.
-pub type Record = (AnyVrp, bool);
+/// A record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// An added (true) or removed (false) VRP.
+    Vrp(AnyVrp, bool),
+    /// A customer with its providers; `None` for a removed ASPA.
+    Aspa(Asn, Option<Providers>),
+}
 
 /// The reason why octets are no records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,14 +55,22 @@ pub enum RecordError {
         /// The maximum length.
         max_length: u8,
     },
+    /// The providers of an ASPA are no list of providers, or a removed ASPA has some.
+    Providers {
+        /// The customer.
+        customer: Asn,
+    },
 }
 
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RecordError::Truncated(error) => write!(f, "a record of a VRP is cut off: {error:?}"),
+            RecordError::Truncated(error) => write!(f, "a record is cut off: {error:?}"),
+            RecordError::Providers { customer } => {
+                write!(f, "the providers of AS {customer} are unsorted, none, or AS 0 beside others")
+            }
             RecordError::Bits(bits) => {
-                write!(f, "a record of a VRP begins with the unknown octet {bits:#04x}")
+                write!(f, "a record begins with the unknown octet {bits:#04x}")
             }
             RecordError::Prefix { len, max_length } => {
                 write!(
@@ -67,7 +91,20 @@ impl From<Truncated> for RecordError {
 }
 
 /// Appends a record.
-pub fn write_record((vrp, is_added): Record, out: &mut Vec<u8>) {
+pub fn write_record(record: &Record, out: &mut Vec<u8>) {
+    match record {
+        Record::Vrp(vrp, is_added) => write_vrp(vrp, *is_added, out),
+        Record::Aspa(customer, providers) => {
+            let asns = providers.as_ref().map_or(&[][..], Providers::asns);
+            out.push(if providers.is_some() { ASPA | ADDED } else { ASPA });
+            out.extend_from_slice(&customer.0.to_be_bytes());
+            out.extend_from_slice(&(asns.len() as u16).to_be_bytes());
+            asns.iter().for_each(|asn| out.extend_from_slice(&asn.0.to_be_bytes()));
+        }
+    }
+}
+
+fn write_vrp(vrp: &AnyVrp, is_added: bool, out: &mut Vec<u8>) {
     let family = if matches!(vrp, AnyVrp::V6(_)) { IPV6 } else { 0 };
     out.push(if is_added { family | ADDED } else { family });
     out.extend_from_slice(&[vrp.prefix().len(), vrp.max_length()]);
@@ -87,6 +124,10 @@ pub fn read_records(octets: &[u8]) -> Result<Vec<Record>, RecordError> {
     let mut records = Vec::new();
     while !cursor.is_empty() {
         let bits = cursor.u8()?;
+        if bits & !ADDED == ASPA {
+            records.push(read_aspa(&mut cursor, bits & ADDED != 0)?);
+            continue;
+        }
         let (len, max_length, asn) = (cursor.u8()?, cursor.u8()?, Asn(cursor.u32()?));
         let addr = match bits & !ADDED {
             0 => IpAddr::from(cursor.array::<4>()?),
@@ -95,24 +136,23 @@ pub fn read_records(octets: &[u8]) -> Result<Vec<Record>, RecordError> {
         };
         let prefix = IpPrefix::new(addr, len).filter(|prefix| prefix.addr() == addr);
         let vrp = prefix.and_then(|prefix| AnyVrp::new(prefix, max_length, asn));
-        records.push((vrp.ok_or(RecordError::Prefix { len, max_length })?, bits & ADDED != 0));
+        let vrp = vrp.ok_or(RecordError::Prefix { len, max_length })?;
+        records.push(Record::Vrp(vrp, bits & ADDED != 0));
     }
     Ok(records)
 }
 
-/// A table is serialized as the records of its VRPs.
-impl Serialize for VrpTable {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut octets = Vec::new();
-        self.iter().for_each(|vrp| write_record((vrp, true), &mut octets));
-        octets.serialize(serializer)
+fn read_aspa(cursor: &mut Cursor<'_>, is_added: bool) -> Result<Record, RecordError> {
+    let (customer, count) = (Asn(cursor.u32()?), usize::from(cursor.u16()?));
+    let mut list = cursor.sub(count * 4)?;
+    let mut asns = Vec::with_capacity(count);
+    while !list.is_empty() {
+        asns.push(Asn(list.u32()?));
     }
-}
-
-impl<'de> Deserialize<'de> for VrpTable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let octets = Vec::<u8>::deserialize(deserializer)?;
-        let records = read_records(&octets).map_err(serde::de::Error::custom)?;
-        Ok(VrpTable::new(records.into_iter().map(|(vrp, _)| vrp)))
+    let is_empty = asns.is_empty();
+    match (is_added, Providers::new(asns)) {
+        (true, Some(providers)) => Ok(Record::Aspa(customer, Some(providers))),
+        (false, None) if is_empty => Ok(Record::Aspa(customer, None)),
+        _ => Err(RecordError::Providers { customer }),
     }
 }

@@ -184,19 +184,20 @@ impl Replica {
     }
 
     fn apply(&mut self, fetch: Fetch) -> Progress {
-        let whole = |records: Vec<Record>| VrpTable::new(records.into_iter().map(|(vrp, _)| vrp));
         let (table, changed) = match &self.table {
             Some(old) if fetch.is_whole => {
-                let table = whole(fetch.records);
-                let changed = old.changes_to(&table).prefixes();
+                let table = VrpTable::of_records(fetch.records);
+                let changed = old.changed_states(&table, &old.changes_to(&table));
                 (table, changed)
             }
             Some(old) => {
                 let mut changes = TableChanges::default();
-                fetch.records.into_iter().for_each(|(vrp, is_added)| changes.push(vrp, is_added));
-                (old.changed(&changes), changes.prefixes())
+                fetch.records.into_iter().for_each(|record| changes.push_record(record));
+                let table = old.changed(&changes);
+                let changed = old.changed_states(&table, &changes);
+                (table, changed)
             }
-            None if fetch.is_whole => (whole(fetch.records), ChangedPrefixes::All),
+            None if fetch.is_whole => (VrpTable::of_records(fetch.records), ChangedPrefixes::All),
             None => {
                 // The difference to data that are not here any more.
                 self.epoch = 0;

@@ -1,12 +1,15 @@
-//! All VRPs of an epoch, and validation (RFC 6811, section 2).
+//! All VRPs and ASPAs of an epoch, and validation (RFC 6811, section 2).
 //!
 //! VRPs are sorted. Each distinct prefix is a node with a link to the next enclosing prefix. The covering prefixes of a route are the
 //! last node not behind the route, and enclosing prefixes of the node: a binary search, then a short chain. A VRP of IPv4 takes 16 octets and
 //! the node 16, without pointers: 10^6 VRPs are 32 MB at most.
 
-use crate::changes::{TableChanges, VrpChanges};
+use crate::aspa::{AspaSet, Providers};
+use crate::changes::{ChangedPrefixes, TableChanges, VrpChanges};
+use crate::record::{Record, read_records, write_record};
 use crate::vrp::{AnyVrp, Vrp, VrpFamily};
 use alloc::vec::Vec;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 
 /// The validation state of a route.
@@ -181,13 +184,15 @@ impl<P: VrpFamily> VrpSet<P> {
     }
 }
 
-/// The VRPs of both families.
+/// The VRPs of both families, and the ASPAs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VrpTable {
     /// The VRPs of IPv4.
     pub ipv4: VrpSet<Ipv4Prefix>,
     /// The VRPs of IPv6.
     pub ipv6: VrpSet<Ipv6Prefix>,
+    /// The ASPAs.
+    pub aspas: AspaSet,
 }
 
 impl VrpTable {
@@ -200,7 +205,27 @@ impl VrpTable {
                 AnyVrp::V6(vrp) => ipv6.push(vrp),
             }
         }
-        VrpTable { ipv4: VrpSet::new(ipv4), ipv6: VrpSet::new(ipv6) }
+        VrpTable { ipv4: VrpSet::new(ipv4), ipv6: VrpSet::new(ipv6), aspas: AspaSet::default() }
+    }
+
+    /// Makes a table of the added VRPs and ASPAs of records.
+    pub fn of_records(records: Vec<Record>) -> Self {
+        let mut aspas: Vec<(Asn, Providers)> = Vec::new();
+        let vrps = records.into_iter().filter_map(|record| match record {
+            Record::Vrp(vrp, is_added) => Some(vrp).filter(|_| is_added),
+            Record::Aspa(customer, providers) => {
+                aspas.extend(providers.map(|providers| (customer, providers)));
+                None
+            }
+        });
+        let table = VrpTable::new(vrps);
+        VrpTable { aspas: AspaSet::new(aspas), ..table }
+    }
+
+    /// Returns the table with other ASPAs.
+    #[must_use]
+    pub fn with_aspas(self, aspas: AspaSet) -> Self {
+        VrpTable { aspas, ..self }
     }
 
     /// Returns true if a VRP is in the table.
@@ -216,9 +241,16 @@ impl VrpTable {
         self.ipv4.len() + self.ipv6.len()
     }
 
-    /// Returns true if there are no VRPs.
+    /// Returns true if there are no VRPs and no ASPAs.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len() == 0 && self.aspas.is_empty()
+    }
+
+    /// Iterates over all VRPs and ASPAs as records, VRPs first.
+    pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
+        let aspas = self.aspas.iter();
+        let aspas = aspas.map(|(customer, providers)| Record::Aspa(customer, Some(providers.clone())));
+        self.iter().map(|vrp| Record::Vrp(vrp, true)).chain(aspas)
     }
 
     /// Iterates over the VRPs, IPv4 first, each family in order.
@@ -245,11 +277,46 @@ impl VrpTable {
 
     /// Returns the difference from this table to `other`.
     pub fn changes_to(&self, other: &Self) -> TableChanges {
-        TableChanges { ipv4: self.ipv4.changes_to(&other.ipv4), ipv6: self.ipv6.changes_to(&other.ipv6) }
+        TableChanges {
+            ipv4: self.ipv4.changes_to(&other.ipv4),
+            ipv6: self.ipv6.changes_to(&other.ipv6),
+            aspas: self.aspas.changes_to(&other.aspas),
+        }
+    }
+
+    /// Returns the routes whose states may differ after `changes`, which lead to `other`. The first ASPA, and the loss of the last one,
+    /// concern every path.
+    pub fn changed_states(&self, other: &Self, changes: &TableChanges) -> ChangedPrefixes {
+        if self.aspas.is_empty() == other.aspas.is_empty() {
+            changes.prefixes()
+        } else {
+            ChangedPrefixes::All
+        }
     }
 
     /// Returns the table after changes. Removing an absent VRP, or adding a present VRP, has no effect.
     pub fn changed(&self, changes: &TableChanges) -> Self {
-        VrpTable { ipv4: self.ipv4.changed(&changes.ipv4), ipv6: self.ipv6.changed(&changes.ipv6) }
+        VrpTable {
+            ipv4: self.ipv4.changed(&changes.ipv4),
+            ipv6: self.ipv6.changed(&changes.ipv6),
+            aspas: self.aspas.changed(&changes.aspas),
+        }
+    }
+}
+
+/// A table is serialized as its records.
+impl Serialize for VrpTable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut octets = Vec::new();
+        self.records().for_each(|record| write_record(&record, &mut octets));
+        octets.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for VrpTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let octets = Vec::<u8>::deserialize(deserializer)?;
+        let records = read_records(&octets).map_err(serde::de::Error::custom)?;
+        Ok(VrpTable::of_records(records))
     }
 }

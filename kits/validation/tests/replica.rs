@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sluice_base::{Asn, Duration, Instant, IpPrefix};
 use sluice_validation::replica::{EXPIRE, MOST_PAGES};
 use sluice_validation::{
-    AnyVrp, ChangedPrefixes, Page, PageError, Progress, Replica, VrpTable, write_record,
+    AnyVrp, ChangedPrefixes, Page, PageError, Progress, Record, Replica, VrpTable, write_record,
 };
 use std::collections::BTreeSet;
 
@@ -24,12 +24,12 @@ fn table(numbers: &BTreeSet<u8>) -> VrpTable {
 /// The records of the pages that lead a copy of `old` to `new`; of the whole table without `old`.
 fn pages(old: Option<&BTreeSet<u8>>, new: &BTreeSet<u8>) -> Vec<Vec<u8>> {
     let records: Vec<_> = match old {
-        Some(old) => table(old).changes_to(&table(new)).iter().collect(),
-        None => new.iter().map(|n| (vrp(*n), true)).collect(),
+        Some(old) => table(old).changes_to(&table(new)).records().collect(),
+        None => new.iter().map(|n| Record::Vrp(vrp(*n), true)).collect(),
     };
-    let page = |chunk: &[(AnyVrp, bool)]| {
+    let page = |chunk: &[Record]| {
         let mut octets = Vec::new();
-        chunk.iter().for_each(|record| write_record(*record, &mut octets));
+        chunk.iter().for_each(|record| write_record(record, &mut octets));
         octets
     };
     let pages: Vec<_> = records.chunks(PAGE).map(page).collect();

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sluice_base::{Asn, IpPrefix};
 use sluice_validation::{
-    AnyVrp, ChangedPrefixes, RecordError, Validity, VrpTable, read_records, write_record,
+    AnyVrp, ChangedPrefixes, Providers, Record, RecordError, Validity, VrpTable, read_records, write_record,
 };
 use std::net::IpAddr;
 
@@ -56,11 +56,16 @@ fn wrong_lengths_make_no_vrp() {
 #[test]
 fn malformed_records_are_refused() {
     let mut octets = Vec::new();
-    write_record((vrp("192.0.2.0/24", 25, 65001), true), &mut octets);
-    write_record((vrp("2001:db8::/32", 48, 65002), false), &mut octets);
+    let written = [
+        Record::Vrp(vrp("192.0.2.0/24", 25, 65001), true),
+        Record::Vrp(vrp("2001:db8::/32", 48, 65002), false),
+        Record::Aspa(Asn(65001), Providers::new(vec![Asn(1), Asn(2)])),
+        Record::Aspa(Asn(65002), None),
+    ];
+    written.iter().for_each(|record| write_record(record, &mut octets));
     let records = read_records(&octets).expect("what was written");
-    assert_eq!(records, [(vrp("192.0.2.0/24", 25, 65001), true), (vrp("2001:db8::/32", 48, 65002), false)]);
-    for cut in (1..octets.len()).filter(|cut| *cut != 11) {
+    assert_eq!(records, written);
+    for cut in (1..octets.len()).filter(|cut| ![11, 34, 49].contains(cut)) {
         assert!(matches!(read_records(&octets[..cut]), Err(RecordError::Truncated(_))), "{cut}");
     }
     let with = |place: usize, octet: u8| {
@@ -68,7 +73,11 @@ fn malformed_records_are_refused() {
         octets[place] = octet;
         read_records(&octets)
     };
-    assert_eq!(with(0, 4), Err(RecordError::Bits(4)));
+    assert_eq!(with(0, 8), Err(RecordError::Bits(8)));
+    // The providers of the third record: out of order, and in a record of a removed ASPA.
+    let third = 11 + 23;
+    assert_eq!(with(third + 10, 3), Err(RecordError::Providers { customer: Asn(65001) }));
+    assert_eq!(with(third, 4), Err(RecordError::Providers { customer: Asn(65001) }));
     assert_eq!(with(1, 33), Err(RecordError::Prefix { len: 33, max_length: 25 }));
     assert_eq!(with(2, 23), Err(RecordError::Prefix { len: 24, max_length: 23 }));
     assert_eq!(with(10, 1), Err(RecordError::Prefix { len: 24, max_length: 25 }), "host bits");
@@ -128,13 +137,13 @@ proptest! {
         if old.validate(prefix, Some(Asn(origin))) != new.validate(prefix, Some(Asn(origin))) {
             prop_assert!(changed.covers(prefix));
         }
-        let is_inside = changes.iter().any(|(vrp, _)| vrp.prefix().covers(prefix));
+        let is_inside = changes.vrps().any(|(vrp, _)| vrp.prefix().covers(prefix));
         prop_assert_eq!(changed.covers(prefix), is_inside);
         prop_assert_eq!(changed.union(&changed), changed.clone());
         prop_assert!(changed.union(&ChangedPrefixes::All).covers(prefix));
         let mut octets = Vec::new();
-        changes.iter().for_each(|record| write_record(record, &mut octets));
+        changes.records().for_each(|record| write_record(&record, &mut octets));
         let read = read_records(&octets).expect("what was written");
-        prop_assert_eq!(read, changes.iter().collect::<Vec<_>>());
+        prop_assert_eq!(read, changes.records().collect::<Vec<_>>());
     }
 }

@@ -1,7 +1,7 @@
 //! The words that can follow in a question, for completion.
 
 use crate::route::{PRESENT, PROPERTIES};
-use sluice_bgp::policy::vocabulary::{ORIGINS, ROUTE_TYPES, VALIDATIONS};
+use sluice_bgp::policy::vocabulary::{ORIGINS, PATH_VALIDATIONS, ROUTE_TYPES, VALIDATIONS};
 
 /// The list of the configuration whose entries are the neighbors.
 pub const NEIGHBORS: [&str; 3] = ["protocols", "bgp", "neighbor"];
@@ -33,6 +33,7 @@ pub fn following(words: &[String]) -> Vec<Offer> {
         "compare" => return vec![Offer::Policy],
         "origin" => return vec![Offer::Words(ORIGINS.to_vec())],
         "route-type" => return vec![Offer::Words(ROUTE_TYPES.to_vec())],
+        "aspa" => return vec![Offer::Words(PATH_VALIDATIONS.to_vec())],
         "validation" => return vec![Offer::Words(VALIDATIONS.to_vec())],
         _ if is_property(last) => return Vec::new(),
         _ => {}

@@ -5,7 +5,7 @@ use sluice_base::{AnyPrefix, Asn, IpPrefix};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::attributes::private::Private;
 use sluice_bgp::policy::RouteType;
-use sluice_bgp::policy::vocabulary::{ORIGINS, ROUTE_TYPES, VALIDATIONS};
+use sluice_bgp::policy::vocabulary::{ORIGINS, PATH_VALIDATIONS, ROUTE_TYPES, VALIDATIONS};
 use sluice_bgp::wire::attribute::{Flags, code};
 use sluice_policy::community::{Kind, Pattern, put};
 use sluice_policy::unknown;
@@ -14,7 +14,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// The properties of a route in words, in the order of error messages.
-pub(crate) const PROPERTIES: [&str; 16] = [
+pub(crate) const PROPERTIES: [&str; 17] = [
     "as-path",
     "community",
     "local-preference",
@@ -31,6 +31,7 @@ pub(crate) const PROPERTIES: [&str; 16] = [
     "protocol",
     "route-type",
     "validation",
+    "aspa",
 ];
 /// A further property, for the condition of the same name.
 pub(crate) const PRESENT: &str = "route-present";
@@ -121,6 +122,7 @@ fn property(
             subject.route_type = types.get(place(ROUTE_TYPES)?).copied();
         }
         "validation" => subject.validation = Some(place(VALIDATIONS)? as u32),
+        "aspa" => subject.aspa = Some(place(PATH_VALIDATIONS)? as u32),
         _ => drop(subject.present.insert(read(name, value)?)),
     }
     Ok(())
@@ -202,7 +204,7 @@ mod tests {
     fn routes_are_read() {
         let text = "10.1.0.0/16 as-path \"65010 {65020 65030} 4200000000\" community 65000:100 no-export 1:2:3 rt:1:2 local-preference 200 \
                     med 5 origin egp next-hop 192.0.2.1 weight 7 tag 9 rib-distance 20 metric 3 neighbor 10.0.0.2 neighbor-as 65010 \
-                    group x protocol static route-type local validation invalid route-present 10.0.0.0/8";
+                    group x protocol static route-type local validation invalid aspa valid route-present 10.0.0.0/8";
         let subject = parse(&words(text)).expect("a route");
         let route = subject.running(Asn(65000));
         assert_eq!(path_of(&route), "65010 {65020 65030} 4200000000");
@@ -226,6 +228,7 @@ mod tests {
             ("origin-as", "4200000000"),
             ("path-neighbor-as", "65010"),
             ("prefix-length", "16"),
+            ("aspa", "valid"),
         ] {
             assert_eq!(value_of(&route, name).as_deref(), Some(value), "{name}");
         }

@@ -37,6 +37,8 @@ pub struct Subject {
     pub present: BTreeSet<IpPrefix>,
     /// The number of the validation state, in place of the state by payloads.
     pub validation: Option<u32>,
+    /// The number of the AS path's verification result; `None` without a result.
+    pub aspa: Option<u32>,
     /// The payloads that validate the origin; `None` if there are no data.
     pub origins: Option<VrpTable>,
 }
@@ -55,6 +57,7 @@ impl Subject {
             group: None,
             present: BTreeSet::new(),
             validation: None,
+            aspa: None,
             origins: None,
         }
     }
@@ -72,6 +75,7 @@ impl Subject {
             local_as,
             neighbor: self.neighbor.unwrap_or(unknown),
             origins: self.origins.as_ref(),
+            path_check: None,
         };
         let view = canonical::view(&self.octets, local_as);
         let next_hop = NextHop::new(self.next_hop.unwrap_or(unknown));
@@ -136,6 +140,7 @@ impl Route for Running<'_> {
                 FamilyIndex::with_id(self.subject.prefix.family()).map(|family| usize::from(family) as u32)
             }
             vocabulary::VALIDATION if self.subject.validation.is_some() => self.subject.validation,
+            vocabulary::ASPA if self.subject.aspa.is_some() => self.subject.aspa,
             variable => self.route.number(variable),
         }
     }
@@ -143,7 +148,7 @@ impl Route for Running<'_> {
     fn number_is_in(&self, variable: VariableId, ranges: &[(u32, u32)]) -> bool {
         let is_in = |number: u32| ranges.iter().any(|(first, last)| (*first..=*last).contains(&number));
         match variable {
-            vocabulary::NEIGHBOR_AS | vocabulary::FAMILY | vocabulary::VALIDATION => {
+            vocabulary::NEIGHBOR_AS | vocabulary::FAMILY | vocabulary::VALIDATION | vocabulary::ASPA => {
                 self.number(variable).is_some_and(is_in)
             }
             variable => self.route.number_is_in(variable, ranges),

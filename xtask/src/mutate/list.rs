@@ -204,6 +204,14 @@ mutations! {
         "pairs-are-not-counted": "        pair.references -= 1;\n" => "        pair.references = 0;\n";
         "pairs-lose-what-came": "        self.retain(received);\n        accepted" => "        accepted";
     }
+    "shard/revalidate.rs" {
+        "revalidation-misses-changed-customers": "is_concerned = self.core.meets(id, &walk.changed);" => "";
+    }
+    "policy/aspa.rs" {
+        "aspa-providers-may-not-descend": "Relationship::Provider => AspaProcedure::Downstream," => "Relationship::Provider => AspaProcedure::Upstream,";
+        "aspa-sets-are-ignored": "            path.push_set();\n" => "";
+        "aspa-route-servers-come-first": ".filter(|_| role != Some(Relationship::RouteServer))" => "";
+    }
     "policy/bound.rs" {
         "policy-second-decides-although-the-first-did": "Decision::Accept => return Outcome { is_accepted: true, term, reason: None }," => "Decision::Accept => {}";
         "policy-default-accepts": "is_accepted: self.default == DefaultPolicy::Accept, term: None" => "is_accepted: true, term: None";

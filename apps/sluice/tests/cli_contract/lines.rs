@@ -91,6 +91,8 @@ pub const RIGHT: &[(&str, &str, i32)] = &[
     ("show rpki cache", "show-rpki-cache", 0),
     ("show rpki table", "show-rpki-table", 0),
     ("show rpki table 192.0.2.0/24", "show-rpki-table", 0),
+    ("show rpki aspa", "show-rpki-aspa", 0),
+    ("show rpki aspa 65001", "show-rpki-aspa", 0),
     ("show rpki validation 192.0.2.0/24 65001", "show-rpki-validation", 0),
     ("show cluster store", "show-cluster-store", 0),
     ("show cluster store routes", "show-cluster-store-routes", 0),

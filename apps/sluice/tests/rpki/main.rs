@@ -1,7 +1,9 @@
 //! Route origin validation with real caches (StayRTR), beside FRR and BIRD fed by the same cache: the same states for real prefixes;
 //! payloads that change under traffic; caches that die.
+//! ASPAs come from a cache of the test: StayRTR of Debian has an earlier draft of them.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod aspas;
 mod caches;
 mod changes;
 mod network;
@@ -10,6 +12,7 @@ mod payloads;
 mod router_lab;
 mod states;
 mod tls;
+mod version_two;
 
 use router_lab::possible;
 use std::process::Command;
@@ -37,6 +40,20 @@ fn states_are_those_of_bird_and_frr() {
 fn changed_payloads_change_concerned_routes_alone() {
     if possible_with_caches() {
         changes::run();
+    }
+}
+
+#[test]
+fn leaked_routes_are_rejected_by_aspas() {
+    if possible() {
+        aspas::run();
+    }
+}
+
+#[test]
+fn a_cache_with_an_earlier_draft_of_aspas_is_asked_in_version_1() {
+    if possible_with_caches() {
+        aspas::run_with_an_earlier_draft();
     }
 }
 

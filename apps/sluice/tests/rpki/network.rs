@@ -154,8 +154,13 @@ impl Cache {
 
     /// Gives the cache other payloads. The file changes at once.
     pub fn set<'v>(&self, vrps: impl IntoIterator<Item = &'v AnyVrp>) {
+        self.set_text(&super::payloads::json(vrps));
+    }
+
+    /// Gives the cache other data, as JSON. The file changes at once.
+    pub fn set_text(&self, text: &str) {
         let new = self.file.with_extension("new");
-        std::fs::write(&new, super::payloads::json(vrps)).unwrap();
+        std::fs::write(&new, text).unwrap();
         std::fs::rename(new, &self.file).unwrap();
     }
 
@@ -245,6 +250,38 @@ pub fn bird_states(lab: &RouterLab) -> BTreeMap<IpPrefix, String> {
         }
     }
     states
+}
+
+/// Returns the number of BIRD's routes from the feed.
+pub fn bird_count(lab: &RouterLab) -> usize {
+    let count = |table: &str| {
+        let shown = lab.birdc("validator", &format!("show route count table {table} where source = RTS_BGP"));
+        let words: Vec<&str> = shown.split_whitespace().collect();
+        let of = words.windows(2).find(|pair| pair[1] == "of").and_then(|pair| pair[0].parse().ok());
+        of.unwrap_or(0)
+    };
+    count("master4") + count("master6")
+}
+
+/// Returns the number of FRR's routes from the feed.
+pub fn frr_count(lab: &RouterLab) -> usize {
+    let shown = lab.lab.control("frr", "show bgp summary json").unwrap_or_default();
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap_or_default();
+    let of = |family: &str| shown[family]["peers"][FEED]["pfxRcd"].as_u64().unwrap_or(0) as usize;
+    of("ipv4Unicast") + of("ipv6Unicast")
+}
+
+/// Returns the resident memory of the largest process on a node in MiB.
+pub fn memory_of(lab: &RouterLab, node: &str) -> u64 {
+    let state = lab.lab.state();
+    let namespace = state.scope.namespace_file(&state.node(node).unwrap().namespace);
+    let resident = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let all = sluice_lab::process::inside(&namespace).into_iter();
+    all.filter_map(|process| resident(process.pid)).max().unwrap_or(0) >> 10
 }
 
 /// Returns the state of each prefix in FRR's tables. FRR writes its first letter before the status of a route. (Its list of routes that

@@ -81,9 +81,8 @@ fn payloads_of(vrps: &[sluice_validation::AnyVrp]) -> usize {
 /// Names the optimized executable, and asks for the Internet's table. `make test-long` sets it.
 const LONG: &str = "SLUICE_LONG";
 
-/// The Internet's table: time and memory.
+/// The Internet's table: the states of BIRD and FRR under the same cache, and time and memory beside theirs.
 pub fn run_long() {
-    // The comparison with BIRD and FRR is the short form.
     let Some(program) = std::env::var_os(LONG) else { return };
     if source::shared_folder().is_none() {
         return sluice_testkit::skipped("no table in the shared data");
@@ -93,7 +92,10 @@ pub fn run_long() {
     let vrps = payloads::of(&table, MANY);
     let expected = payloads::states(&table, &vrps);
     let accepted = expected.values().filter(|state| **state != "invalid").count();
-    let plan = Plan { router: &router(), bgp: "", table: &table, has_others: false };
+    if !has_frr() {
+        return;
+    }
+    let plan = Plan { router: &router(), bgp: "", table: &table, has_others: true };
     let mut lab = RouterLab::up(&plan.topology(), Path::new(&program));
     let patience = Duration::from_secs(300);
     let routes = |lab: &RouterLab| {
@@ -102,22 +104,51 @@ pub fn run_long() {
     };
     lab.until_within(patience, "the table is there", |lab| routes(lab) == expected.len());
     let memory = |lab: &RouterLab, component: &str| lab.memory(component).unwrap_or(0) >> 20;
-    let without = memory(&lab, "bgp");
+    lab.until_within(patience, "BIRD has the table", |lab| network::bird_count(lab) == expected.len());
+    lab.until_within(patience, "FRR has the table", |lab| network::frr_count(lab) == expected.len());
+    let without =
+        (memory(&lab, "bgp"), network::memory_of(&lab, "validator"), network::memory_of(&lab, "frr"));
     let mut cache = network::Cache::new(&lab, "cache1");
     cache.set(&vrps);
     cache.start(&mut lab);
+    let begin = Instant::now();
     let count = payloads_of(&vrps);
     network::until_payloads(&lab, patience, Some(count));
-    let begin = Instant::now();
+    let received = begin.elapsed();
     lab.until_within(patience, "invalid routes are rejected", |lab| routes(lab) == accepted);
     println!(
-        "{} routes, {count} payloads: invalid routes rejected {:.1} s after the payloads were in effect; memory of bgp {without} MiB, \
+        "{} routes, {count} payloads: in effect {:.1} s after the cache's start, invalid routes rejected after {:.1} s; memory of bgp {} MiB, \
          then {} MiB; of rpki {} MiB",
         expected.len(),
+        received.as_secs_f64(),
         begin.elapsed().as_secs_f64(),
+        without.0,
         memory(&lab, "bgp"),
         memory(&lab, "rpki")
     );
+    // The same states as those of the others, for every prefix. Their times are upper bounds: each question takes some seconds.
+    let all = |found: &BTreeMap<IpPrefix, String>| {
+        found.len() == expected.len()
+            && expected.iter().all(|(prefix, state)| found.get(prefix).map(String::as_str) == Some(*state))
+    };
+    compare("Sluice", &network::router_states(&lab), &expected);
+    for (name, node, states, before) in [
+        (
+            "BIRD",
+            "validator",
+            network::bird_states as fn(&RouterLab) -> BTreeMap<IpPrefix, String>,
+            without.1,
+        ),
+        ("FRR", "frr", network::frr_states, without.2),
+    ] {
+        sluice_lab::until(patience, || all(&states(&lab)));
+        compare(name, &states(&lab), &expected);
+        println!(
+            "{name}: the same states, seen {:.1} s after the cache's start; memory {before} MiB, then {} MiB",
+            begin.elapsed().as_secs_f64(),
+            network::memory_of(&lab, node)
+        );
+    }
     // A few payloads go: their routes come back, at once.
     let kept: Vec<_> = vrps.iter().skip(600).copied().collect();
     let expected = payloads::states(&table, &kept);

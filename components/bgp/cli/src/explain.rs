@@ -12,7 +12,7 @@ use sluice_base::{AnyPrefix, Asn, IpPrefix};
 use sluice_console::{Call, Failure, Output, addr};
 use sluice_policy_test::explain::Explanation;
 use sluice_policy_test::{Subject, Trial, report};
-use sluice_validation::{AnyVrp, Validity, VrpTable};
+use sluice_validation::{AnyVrp, PathValidity, Validity, VrpTable};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::manager::v1 as manager;
@@ -115,6 +115,7 @@ impl Answers {
             neighbor_as: Some(known.peer_as),
             group: Some(known.group.clone()).filter(|group| !group.is_empty()),
             origins: self.bgp.validated.then(|| VrpTable::new(self.covering())),
+            aspa: PathValidity::NAMES.iter().position(|name| *name == path.aspa).map(|place| place as u32),
             ..Subject::new(self.prefix)
         };
         trial.chain(names, address, subject)
@@ -165,6 +166,9 @@ impl Answers {
             attributes(came, "    ", &mut text);
             if self.bgp.validated || path.validation != Validity::Unknown.name() {
                 text.push_str(&format!("  origin {}: {}\n", path.validation, self.payloads()));
+            }
+            if !path.aspa.is_empty() && path.aspa != PathValidity::Unknown.name() {
+                text.push_str(&format!("  AS path {} by ASPAs\n", path.aspa));
             }
             self.put_steps(&self.import_steps(path), &path.neighbor, &mut text);
             if path.received.is_some() && path.rejected_by.is_empty() {

@@ -130,7 +130,7 @@ pub fn path_json(p: &pb::Path) -> Value {
         "large_communities": p.large_communities, "extended_communities": p.extended_communities,
         "atomic_aggregate": p.atomic_aggregate, "aggregator": p.aggregator, "weight": p.weight, "tags": p.tags,
         "rib_distance": p.rib_distance, "blackhole": p.blackhole, "rejected_by": p.rejected_by,
-        "validation": p.validation, "path_id": p.path_id, "multipath_weight": p.multipath_weight,
+        "validation": p.validation, "aspa": p.aspa, "path_id": p.path_id, "multipath_weight": p.multipath_weight,
         "left_out": p.left_out,
         "received": p.received.as_ref().map(|came| json!({
             "next_hop": came.next_hop, "as_path": came.as_path, "origin": came.origin, "med": came.med,

@@ -7,11 +7,11 @@ mod dut;
 use dut::{Dut, LOCAL_AS, Net, Route};
 use serde_json::json;
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix};
-use sluice_bgp::policy::Policies;
+use sluice_bgp::policy::{AspaProcedure, Policies};
 use sluice_bgp::shard::RevalidationProgress;
 use sluice_bgp::speaker::{Config, Input, OriginData};
 use sluice_bgp::table::Sharded;
-use sluice_validation::{AnyVrp, ChangedPrefixes, VrpTable};
+use sluice_validation::{AnyVrp, AspaSet, ChangedPrefixes, Providers, VrpTable};
 use std::sync::Arc;
 
 const MANY: u32 = 3000;
@@ -25,6 +25,12 @@ fn policies() -> Policies {
         ]},
         {"name": "preferred", "term": [
             {"name": "valid", "from": {"validation": ["valid"]}, "then": {"med": "5"}},
+        ]},
+        {"name": "no-leaks", "term": [
+            {"name": "leaked", "from": {"aspa": ["invalid"]}, "then": {"reject": [null]}},
+        ]},
+        {"name": "verified", "term": [
+            {"name": "verified", "from": {"aspa": ["valid"]}, "then": {"med": "5"}},
         ]},
     ]});
     Policies::compile(serde_json::from_value(source).unwrap()).unwrap()
@@ -148,6 +154,71 @@ fn both_directions<P: Net + Sharded>() {
     let right = wrong.into_iter().chain([vrp::<P>(0, ORIGIN)]);
     assert_eq!(dut.news(epoch(&mut known, right)), [(1, 0); 2]);
     assert_eq!(dut.peers[1].told[&P::nth(0)].med, Some(5));
+}
+
+/// ASPAs, with the difference to those before.
+fn aspas(before: &mut Option<Arc<VrpTable>>, aspas: &[(u32, &[u32])]) -> Input {
+    let providers = |asns: &[u32]| Providers::new(asns.iter().copied().map(Asn).collect()).unwrap();
+    let aspas = AspaSet::new(aspas.iter().map(|(customer, asns)| (Asn(*customer), providers(asns))));
+    let table = Arc::new(VrpTable::default().with_aspas(aspas));
+    let changed = before
+        .as_ref()
+        .map_or(ChangedPrefixes::All, |before| before.changed_states(&table, &before.changes_to(&table)));
+    *before = Some(table.clone());
+    Input::Origins(OriginData { table: Some(table), changed })
+}
+
+/// Import policy of a customer rejects leaks, export policy marks verified paths.
+fn paths_follow_aspas<P: Net + Sharded>() {
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS], 2);
+    let hop = P::host_addr(2);
+    dut.set_reach(hop, Some((0, true)));
+    let mut config = Config { policies: policies(), ..dut.config() };
+    config.neighbors[0].import = vec!["no-leaks".into()];
+    config.neighbors[0].aspa_procedure = Some(AspaProcedure::Upstream);
+    config.neighbors[1].export = vec!["verified".into()];
+    dut.input(Input::Configure(config));
+    (0..3).for_each(|peer| dut.up(peer));
+    // Ten routes of AS 7, the others of AS 8.
+    let prefixes: Vec<P> = (0..MANY).map(P::nth).collect();
+    let (few, many) = prefixes.split_at(10);
+    dut.announce(0, few, &Route::new(vec![65002, 7], hop));
+    many.chunks(400).for_each(|chunk| dut.announce(0, chunk, &Route::new(vec![65002, 8], hop)));
+    dut.settle();
+    assert_eq!(dut.sent(), [(MANY.into(), 0); 2]);
+    let mut known = None;
+    // The first ASPA concerns every path; it leaves those of AS 8 unknown.
+    assert_eq!(dut.news(aspas(&mut known, &[(7, &[1])])), [(0, 10); 2]);
+    // Only entries with a changed customer in a path are decided on again.
+    let before = progress(&dut);
+    assert_eq!(dut.news(aspas(&mut known, &[(7, &[65002]), (99, &[1])])), [(10, 0); 2]);
+    let after = progress(&dut);
+    assert_eq!((after.covered - before.covered, after.visited - before.visited), (10, MANY.into()));
+    assert_eq!(dut.peers[1].told[&P::nth(9)].med, Some(5));
+    assert_eq!(dut.peers[1].told[&P::nth(10)].med, None);
+    // An ASPA that leaves the result as it was sends nothing.
+    assert_eq!(dut.news(aspas(&mut known, &[(7, &[1, 65002])])), [(0, 0); 2]);
+    // Without the ASPA the path is unknown: the mark goes, for the neighbor that is sent it.
+    assert_eq!(dut.news(aspas(&mut known, &[(8, &[65002])])), [(u64::from(MANY), 0), (0, 0)]);
+    assert_eq!(dut.peers[1].told[&P::nth(10)].med, Some(5));
+    // The last ASPA goes.
+    assert_eq!(dut.news(aspas(&mut known, &[])), [(u64::from(MANY) - 10, 0), (0, 0)]);
+    // A neighbor whose paths are not verified has no leaks.
+    assert_eq!(dut.news(aspas(&mut known, &[(65002, &[0]), (7, &[1])])), [(0, 10); 2]);
+    dut.announce(1, few, &Route::new(vec![65003, 7], P::host_addr(2)));
+    dut.settle();
+    assert!(dut.peers[0].told.len() >= 10);
+    assert_eq!(dut.speaker.tables().violations::<P>(), []);
+}
+
+#[test]
+fn paths_follow_aspas_ipv4() {
+    paths_follow_aspas::<Ipv4Prefix>();
+}
+
+#[test]
+fn paths_follow_aspas_ipv6() {
+    paths_follow_aspas::<Ipv6Prefix>();
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::transport::listeners as listening;
 use crate::transport::reader::{ConnectionKey, ControlMessage};
 use crate::{BgpProcess, Core, config};
 use serde::{Deserialize, Serialize};
+use sluice_base::Asn;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Fingerprint;
 use sluice_bgp::speaker::Settings;
@@ -21,7 +22,7 @@ use sluice_bgp::speaker::{Identity, Link, OriginData, Redistributed, SpeakerStat
 use sluice_bgp::table::{Order, Table, TablePart, fingerprint, import};
 use sluice_machine::{Machine, Outbox};
 use sluice_process::{HandOverError, Sink, Source, clock};
-use sluice_validation::{AnyVrp, ChangedPrefixes, VrpTable};
+use sluice_validation::{AnyVrp, AspaSet, ChangedPrefixes, Providers, VrpTable};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -52,6 +53,9 @@ struct Waiting {
 const TRACES: Duration = Duration::from_secs(1);
 /// Validated ROA payloads in a value.
 const PAYLOADS: usize = 4096;
+
+/// ASPAs in a value: at most 4 MiB.
+const ASPAS: usize = 64;
 
 /// Redistributed routes in a value.
 const REDISTRIBUTED: usize = 4096;
@@ -139,16 +143,21 @@ impl BgpProcess {
         listening::hand_over(self, to).await
     }
 
-    /// Sends the validated ROA payloads.
+    /// Sends the validated payloads.
     async fn put_origins(&self, to: &mut Sink) -> Result<(), HandOverError> {
         let table = self.validation.table();
         to.put(&table.is_some()).await?;
         let Some(table) = table else { return Ok(()) };
         let all: Vec<AnyVrp> = table.iter().collect();
-        let chunks = all.chunks(PAYLOADS);
-        to.put(&chunks.len()).await?;
+        let aspas: Vec<(Asn, &Providers)> = table.aspas.iter().collect();
+        let (chunks, of_aspas) = (all.chunks(PAYLOADS), aspas.chunks(ASPAS));
+        to.put(&(chunks.len() + of_aspas.len())).await?;
         for chunk in chunks {
             to.put(&VrpTable::new(chunk.iter().copied())).await?;
+        }
+        for chunk in of_aspas {
+            let aspas = chunk.iter().map(|(customer, providers)| (*customer, (*providers).clone()));
+            to.put(&VrpTable::default().with_aspas(AspaSet::new(aspas))).await?;
         }
         Ok(())
     }
@@ -348,17 +357,16 @@ impl BgpProcess {
     }
 }
 
-/// Reads the validated ROA payloads of the old process.
+/// Reads the validated payloads of the old process.
 async fn take_origins(from: &mut Source) -> Result<Option<Arc<VrpTable>>, HandOverError> {
     if !from.take::<bool>().await? {
         return Ok(None);
     }
-    let mut vrps = Vec::new();
+    let mut records = Vec::new();
     for _ in 0..from.take::<usize>().await? {
-        let records = from.take::<VrpTable>().await?;
-        vrps.extend(records.iter());
+        records.extend(from.take::<VrpTable>().await?.records());
     }
-    Ok(Some(Arc::new(VrpTable::new(vrps))))
+    Ok(Some(Arc::new(VrpTable::of_records(records))))
 }
 
 async fn send_tables(tables: &[TableTask], to: &mut Sink) -> Result<(), HandOverError> {

@@ -457,7 +457,7 @@ impl BgpProcess {
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 13;
+    const STATE: u32 = 14;
 
     type Settings = Settings;
 

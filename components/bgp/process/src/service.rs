@@ -227,6 +227,7 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
             None => view.rejected_by.map_or(String::new(), |by| by.to_string()),
         },
         validation: view.validity.name().into(),
+        aspa: view.path_validity.name().into(),
         ..pb::Path::default()
     };
     put_attributes(&view.attributes, &view.view, &mut path);

@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use sluice_validation::{AnyVrp, TableChanges, VrpTable};
 
-/// The most changed VRPs in the log of differences. A subscriber with an older epoch receives the whole table.
+/// The most changed VRPs and ASPAs in the log of differences. A subscriber with an older epoch receives the whole table.
 const MOST_LOGGED: usize = 1 << 16;
 
 /// The difference between a subscriber's epoch and the present epoch.
@@ -44,7 +44,7 @@ impl Epochs {
         self.table.as_ref()
     }
 
-    /// Sets the data in effect. Returns the number of changed VRPs; `None` if the data did not change.
+    /// Sets the data in effect. Returns the number of changed VRPs and ASPAs; `None` if the data did not change.
     pub fn set(&mut self, table: Option<Arc<VrpTable>>) -> Option<usize> {
         let changes = match (&self.table, &table) {
             (None, None) => return None,
@@ -69,7 +69,7 @@ impl Epochs {
             None => {
                 self.log.clear();
                 self.logged = 0;
-                self.table.as_ref().or(table.as_ref()).map_or(0, |table| table.len())
+                self.table.as_ref().or(table.as_ref()).map_or(0, |table| table.len() + table.aspas.len())
             }
         };
         self.table = table;
@@ -86,7 +86,7 @@ impl Epochs {
         };
         // A VRP comes and goes by turns: first and last change say what the difference is.
         let mut net: BTreeMap<AnyVrp, (bool, bool)> = BTreeMap::new();
-        for (vrp, is_added) in self.log.iter().skip(first).flat_map(|(_, changes)| changes.iter()) {
+        for (vrp, is_added) in self.log.iter().skip(first).flat_map(|(_, changes)| changes.vrps()) {
             net.entry(vrp).or_insert((is_added, is_added)).1 = is_added;
         }
         let mut changes = TableChanges::default();
@@ -94,6 +94,10 @@ impl Epochs {
             if before == after {
                 changes.push(vrp, after);
             }
+        }
+        for (_, later) in self.log.iter().skip(first) {
+            let aspas = later.aspas.iter();
+            changes.aspas.extend(aspas.map(|(customer, providers)| (*customer, providers.clone())));
         }
         Missing::Changes(changes)
     }

@@ -3,6 +3,7 @@
 use crate::wire::{DecodeError, ErrorCode, ErrorReport, Version};
 use alloc::string::String;
 use core::fmt;
+use sluice_base::Asn;
 use sluice_validation::AnyVrp;
 
 /// The end of a session with a cache, or of a connection attempt.
@@ -32,6 +33,10 @@ pub enum Failure {
     Duplicate(AnyVrp),
     /// The cache has more VRPs than the router takes.
     TooMany(usize),
+    /// Withdrawal of the ASPA of a customer without an ASPA.
+    UnknownCustomer(Asn),
+    /// The cache's ASPAs have more providers than the router takes.
+    TooManyProviders(usize),
 }
 
 impl Failure {
@@ -44,9 +49,9 @@ impl Failure {
                 Some(ErrorCode::CORRUPT_DATA)
             }
             Failure::OtherVersion(_) => Some(ErrorCode::UNEXPECTED_VERSION),
-            Failure::UnknownRecord(_) => Some(ErrorCode::UNKNOWN_RECORD),
+            Failure::UnknownRecord(_) | Failure::UnknownCustomer(_) => Some(ErrorCode::UNKNOWN_RECORD),
             Failure::Duplicate(_) => Some(ErrorCode::DUPLICATE),
-            Failure::TooMany(_) => Some(ErrorCode::INTERNAL_ERROR),
+            Failure::TooMany(_) | Failure::TooManyProviders(_) => Some(ErrorCode::INTERNAL_ERROR),
         }
     }
 
@@ -78,6 +83,12 @@ impl fmt::Display for Failure {
             Failure::UnknownRecord(vrp) => write!(f, "{vrp} was withdrawn and not announced before"),
             Failure::Duplicate(vrp) => write!(f, "{vrp} was announced twice"),
             Failure::TooMany(most) => write!(f, "the cache has more than {most} VRPs"),
+            Failure::UnknownCustomer(customer) => {
+                write!(f, "the ASPA of AS {customer} was withdrawn and not announced before")
+            }
+            Failure::TooManyProviders(most) => {
+                write!(f, "the cache has ASPAs with more than {most} providers")
+            }
         }
     }
 }

@@ -37,10 +37,10 @@ impl Exceptions {
         self.assertions.is_empty() && self.filters.is_empty()
     }
 
-    /// Returns a cache's table with the exceptions.
+    /// Returns a cache's table with the exceptions, which concern VRPs alone.
     pub fn applied(&self, table: &VrpTable) -> VrpTable {
         let kept = table.iter().filter(|vrp| !self.filters.iter().any(|filter| filter.rejects(vrp)));
-        VrpTable::new(kept.chain(self.assertions.iter().copied()))
+        VrpTable::new(kept.chain(self.assertions.iter().copied())).with_aspas(table.aspas.clone())
     }
 }
 

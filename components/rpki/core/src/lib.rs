@@ -1,4 +1,5 @@
-//! Validated ROA payloads from RPKI caches, by the RPKI to Router protocol (RTR, RFC 6810 and RFC 8210): the pure core.
+//! Validated ROA payloads and ASPA payloads from RPKI caches, by the RPKI to Router protocol
+//! (RTR, RFC 6810, RFC 8210 and draft-ietf-sidrops-8210bis): the pure core.
 //!
 //! | module | content |
 //! |---|---|

@@ -79,7 +79,7 @@ impl Phase {
 /// The data of a cache.
 #[derive(Clone, Debug)]
 pub struct CacheData {
-    /// The VRPs.
+    /// The VRPs and ASPAs.
     pub table: Arc<VrpTable>,
     /// The cache's session.
     pub session: u16,
@@ -391,7 +391,13 @@ impl Session {
                     self.counters.received += 1;
                     self.pdu(now, decoded.version, decoded.pdu, &rest[..decoded.len], actions);
                 }
-                Err(error) => self.refuse(now, Failure::Malformed(error), rest, actions),
+                Err(error) => {
+                    self.refuse(now, Failure::Malformed(error), rest, actions);
+                    if error.is_of_aspa() {
+                        // A cache with an earlier draft of version 2: its VRPs are sound in version 1.
+                        self.version = Version(1);
+                    }
+                }
             }
         }
     }
@@ -473,6 +479,12 @@ impl Session {
                 let before = self.data.as_ref().filter(|_| query == Query::Serial).map(|data| &*data.table);
                 if let Some(transfer) = &mut self.transfer {
                     transfer.gather(before, *vrp, *is_announced)?;
+                }
+            }
+            (Pdu::Aspa(customer, providers), Phase::Receiving(query)) => {
+                let before = self.data.as_ref().filter(|_| query == Query::Serial).map(|data| &*data.table);
+                if let Some(transfer) = &mut self.transfer {
+                    transfer.gather_aspa(before, *customer, providers.clone())?;
                 }
             }
             (Pdu::RouterKey(_), Phase::Receiving(_)) => self.counters.router_keys += 1,

@@ -31,6 +31,8 @@ pub struct CacheView {
     pub serial: Option<(u16, u32)>,
     /// VRPs of IPv4 and of IPv6.
     pub vrps: (usize, usize),
+    /// ASPAs.
+    pub aspas: usize,
     /// The time since the last End of Data.
     pub age: Option<Duration>,
     /// The time until the data are void.
@@ -58,6 +60,7 @@ impl Rpki {
                 version: session.version().0,
                 serial: data.map(|data| (data.session, data.serial.0)),
                 vrps: data.map_or((0, 0), |data| (data.table.ipv4.len(), data.table.ipv6.len())),
+                aspas: data.map_or(0, |data| data.table.aspas.len()),
                 age: data.map(|data| now.saturating_since(data.received)),
                 expires_in: session.expires_at().map(|at| at.saturating_since(now)),
                 problem: session.last_failure().map(ToString::to_string),

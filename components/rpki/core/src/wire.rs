@@ -1,4 +1,4 @@
-//! Protocol data units of RTR versions 0 (RFC 6810) and 1 (RFC 8210): octets to values and back.
+//! Protocol data units of RTR versions 0 (RFC 6810), 1 (RFC 8210) and 2 (draft-ietf-sidrops-8210bis-27): octets to values and back.
 
 use crate::serial::Serial;
 use alloc::string::String;
@@ -7,16 +7,16 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 use sluice_base::{Asn, IpPrefix};
-use sluice_validation::AnyVrp;
+use sluice_validation::{AnyVrp, Providers};
 use sluice_wire::{Cursor, Truncated};
 
 /// The newest version of the protocol.
-pub const NEWEST: Version = Version(1);
+pub const NEWEST: Version = Version(2);
 
 /// Octets of a header.
 pub const HEADER: usize = 8;
 
-/// The most octets of a PDU. Error reports with an encapsulated PDU and router keys are the longest.
+/// The most octets of a PDU. Error reports with an encapsulated PDU, router keys and ASPAs are the longest.
 pub const LONGEST: usize = 1 << 16;
 
 /// A version of the protocol.
@@ -41,9 +41,10 @@ mod kind {
     pub const CACHE_RESET: u8 = 8;
     pub const ROUTER_KEY: u8 = 9;
     pub const ERROR_REPORT: u8 = 10;
+    pub const ASPA: u8 = 11;
 }
 
-/// Codes of errors (RFC 8210, section 12). Codes without a name stay as they came.
+/// Codes of errors (RFC 8210, section 12; draft-ietf-sidrops-8210bis, section 12). Codes without a name stay as they came.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ErrorCode(pub u16);
 
@@ -66,8 +67,14 @@ impl ErrorCode {
     pub const DUPLICATE: ErrorCode = ErrorCode(7);
     /// Unexpected Protocol Version.
     pub const UNEXPECTED_VERSION: ErrorCode = ErrorCode(8);
+    /// ASPA Provider List Error; from version 2 on.
+    pub const PROVIDER_LIST: ErrorCode = ErrorCode(9);
+    /// Transport Failed; from version 2 on.
+    pub const TRANSPORT_FAILED: ErrorCode = ErrorCode(10);
+    /// Ordering Error; from version 2 on.
+    pub const ORDERING: ErrorCode = ErrorCode(11);
 
-    const NAMES: [&'static str; 9] = [
+    const NAMES: [&'static str; 12] = [
         "Corrupt Data",
         "Internal Error",
         "No Data Available",
@@ -77,6 +84,9 @@ impl ErrorCode {
         "Withdrawal of Unknown Record",
         "Duplicate Announcement Received",
         "Unexpected Protocol Version",
+        "ASPA Provider List Error",
+        "Transport Failed",
+        "Ordering Error",
     ];
 }
 
@@ -172,6 +182,8 @@ pub enum Pdu {
     CacheReset,
     /// A key for BGPsec; from version 1 on.
     RouterKey(RouterKey),
+    /// The providers of a customer AS, in place of earlier ones; `None` if the customer's ASPA goes. From version 2 on.
+    Aspa(Asn, Option<Providers>),
     /// An error.
     ErrorReport(ErrorReport),
 }
@@ -199,14 +211,25 @@ pub enum DecodeError {
         /// The maximum length.
         max_length: u8,
     },
+    /// The providers of an ASPA are none, unsorted, or AS 0 beside others; or an ASPA that goes has some.
+    Providers {
+        /// The customer.
+        customer: Asn,
+    },
 }
 
 impl DecodeError {
+    /// Returns true if the PDU is an ASPA. Caches with an earlier draft of version 2 write ASPAs otherwise.
+    pub const fn is_of_aspa(&self) -> bool {
+        matches!(self, DecodeError::Providers { .. } | DecodeError::Length { kind: kind::ASPA, .. })
+    }
+
     /// Returns the code by which the cache is told.
     pub const fn code(&self) -> ErrorCode {
         match self {
             DecodeError::Version(_) => ErrorCode::UNSUPPORTED_VERSION,
             DecodeError::Type(_) => ErrorCode::UNSUPPORTED_TYPE,
+            DecodeError::Providers { .. } => ErrorCode::PROVIDER_LIST,
             _ => ErrorCode::CORRUPT_DATA,
         }
     }
@@ -224,6 +247,9 @@ impl fmt::Display for DecodeError {
             }
             DecodeError::Truncated(error) => {
                 write!(f, "a field of {} octets at offset {} goes beyond the PDU", error.needed, error.offset)
+            }
+            DecodeError::Providers { customer } => {
+                write!(f, "the providers of AS {customer} are unsorted, none, or AS 0 beside others")
             }
             DecodeError::Prefix { len, max_length } => {
                 write!(
@@ -275,6 +301,7 @@ pub fn decode(octets: &[u8]) -> Result<Option<Decoded>, DecodeError> {
         kind::IPV6_PREFIX => len == 32,
         kind::END_OF_DATA => len == if version.0 == 0 { 12 } else { 24 },
         kind::ROUTER_KEY if version.0 > 0 => len >= 32,
+        kind::ASPA if version.0 > 1 => len >= 12 && len % 4 == 0,
         kind::ERROR_REPORT => len >= 16,
         _ => return Err(DecodeError::Type(kind)),
     };
@@ -305,6 +332,7 @@ pub fn decode(octets: &[u8]) -> Result<Option<Decoded>, DecodeError> {
             asn: Asn(body.u32()?),
             key: body.rest().to_vec(),
         }),
+        kind::ASPA => aspa(&mut body, field >> 8 & 1 == 1)?,
         _ => {
             let erroneous = body.u32()?;
             let pdu = body.take(erroneous as usize)?.to_vec();
@@ -324,6 +352,20 @@ fn intervals(body: &mut Cursor<'_>) -> Result<Intervals, Truncated> {
     Ok(Intervals { refresh: seconds()?, retry: seconds()?, expire: seconds()? })
 }
 
+fn aspa(body: &mut Cursor<'_>, is_announced: bool) -> Result<Pdu, DecodeError> {
+    let customer = Asn(body.u32()?);
+    let mut asns = Vec::with_capacity(body.len() / 4);
+    while !body.is_empty() {
+        asns.push(Asn(body.u32()?));
+    }
+    let is_empty = asns.is_empty();
+    match (is_announced, Providers::new(asns)) {
+        (true, Some(providers)) => Ok(Pdu::Aspa(customer, Some(providers))),
+        (false, None) if is_empty => Ok(Pdu::Aspa(customer, None)),
+        _ => Err(DecodeError::Providers { customer }),
+    }
+}
+
 fn prefix(
     body: &mut Cursor<'_>,
     addr: impl FnOnce(&mut Cursor<'_>) -> Result<IpAddr, Truncated>,
@@ -339,7 +381,7 @@ fn prefix(
 
 impl Pdu {
     /// Appends the PDU in a version. Text and PDU of an error report are cut where the whole would be longer than [`LONGEST`]; keys and
-    /// intervals are of version 1.
+    /// intervals are of version 1, ASPAs of version 2.
     pub fn encode(&self, version: Version, out: &mut Vec<u8>) {
         let start = out.len();
         let (kind, field) = self.header();
@@ -374,6 +416,11 @@ impl Pdu {
                 out.extend_from_slice(&key.asn.0.to_be_bytes());
                 out.extend_from_slice(&key.key);
             }
+            Pdu::Aspa(customer, providers) => {
+                out.extend_from_slice(&customer.0.to_be_bytes());
+                let asns = providers.iter().flat_map(|providers| providers.asns());
+                asns.for_each(|asn| out.extend_from_slice(&asn.0.to_be_bytes()));
+            }
             Pdu::ErrorReport(report) => {
                 let pdu = &report.pdu[..report.pdu.len().min(LONGEST / 2)];
                 let mut end = report.text.len().min(LONGEST / 4);
@@ -402,6 +449,7 @@ impl Pdu {
             Pdu::EndOfData { session, .. } => (kind::END_OF_DATA, *session),
             Pdu::CacheReset => (kind::CACHE_RESET, 0),
             Pdu::RouterKey(key) => (kind::ROUTER_KEY, u16::from(key.is_announced) << 8),
+            Pdu::Aspa(_, providers) => (kind::ASPA, u16::from(providers.is_some()) << 8),
             Pdu::ErrorReport(report) => (kind::ERROR_REPORT, report.code.0),
         }
     }
@@ -418,6 +466,7 @@ impl Pdu {
             Pdu::EndOfData { .. } => "End of Data",
             Pdu::CacheReset => "Cache Reset",
             Pdu::RouterKey(_) => "Router Key",
+            Pdu::Aspa(..) => "ASPA",
             Pdu::ErrorReport(_) => "Error Report",
         }
     }

@@ -36,7 +36,7 @@ fn the_second_cache_takes_over_and_gives_back() {
     world.pass(seconds(5));
     assert_eq!(world.connected(), "ab");
     world.accept('b');
-    assert_eq!(world.take_sent().pop(), Some(('b', 1, Pdu::SerialQuery { session: 1, serial: Serial(1) })));
+    assert_eq!(world.take_sent().pop(), Some(('b', 2, Pdu::SerialQuery { session: 1, serial: Serial(1) })));
     assert_eq!(world.machine.source(), Some("a"));
     world.answer('b', 1, 2, &[]);
     assert_eq!((world.table(), world.machine.source()), (sorted(&[b()]), Some("b")));
@@ -79,7 +79,7 @@ fn a_cache_without_data_is_asked_again_while_the_next_one_serves() {
     world.take_sent();
     for _ in 0..3 {
         world.pass(seconds(60));
-        assert_eq!(world.take_sent(), [('a', 1, Pdu::ResetQuery)]);
+        assert_eq!(world.take_sent(), [('a', 2, Pdu::ResetQuery)]);
         world.tell('a', &[Pdu::ErrorReport(report.clone())]);
     }
     assert_eq!(world.take_events(), [] as [&str; 0], "it was said once");

@@ -6,7 +6,7 @@ use sluice_rpki::serial::Serial;
 use sluice_rpki::wire::{
     DecodeError, Decoded, ErrorCode, ErrorReport, Intervals, LONGEST, Pdu, RouterKey, Version, decode,
 };
-use sluice_validation::AnyVrp;
+use sluice_validation::{AnyVrp, Providers};
 use std::time::Duration;
 
 fn vrp(prefix: &str, max_length: u8, asn: u32) -> AnyVrp {
@@ -17,6 +17,10 @@ fn encoded(pdu: &Pdu, version: u8) -> Vec<u8> {
     let mut octets = Vec::new();
     pdu.encode(Version(version), &mut octets);
     octets
+}
+
+fn providers(asns: &[u32]) -> Option<Providers> {
+    Some(Providers::new(asns.iter().copied().map(Asn).collect()).expect("a list"))
 }
 
 fn all() -> Vec<Pdu> {
@@ -38,6 +42,9 @@ fn all() -> Vec<Pdu> {
             asn: Asn(65001),
             key: vec![1, 2, 3],
         }),
+        Pdu::Aspa(Asn(65001), providers(&[65002, u32::MAX])),
+        Pdu::Aspa(Asn(65001), providers(&[0])),
+        Pdu::Aspa(Asn(0), None),
         Pdu::ErrorReport(ErrorReport {
             code: ErrorCode::DUPLICATE,
             pdu: vec![1, 4, 0, 0],
@@ -50,7 +57,7 @@ fn all() -> Vec<Pdu> {
 #[test]
 fn pdus_are_read_as_they_are_written() {
     for pdu in all() {
-        for version in [0, 1] {
+        for version in [0, 1, 2] {
             let octets = encoded(&pdu, version);
             let expected = match pdu.clone() {
                 Pdu::EndOfData { session, serial, .. } if version == 0 => {
@@ -58,6 +65,10 @@ fn pdus_are_read_as_they_are_written() {
                 }
                 Pdu::RouterKey(_) if version == 0 => {
                     assert_eq!(decode(&octets), Err(DecodeError::Type(9)));
+                    continue;
+                }
+                Pdu::Aspa(..) if version < 2 => {
+                    assert_eq!(decode(&octets), Err(DecodeError::Type(11)));
                     continue;
                 }
                 pdu => pdu,
@@ -93,7 +104,7 @@ fn malformed_pdus_are_refused() {
         decode(&octets)
     };
     let v4 = Pdu::Prefix(vrp("192.0.2.0/24", 26, 65001), true);
-    assert_eq!(with(&v4, 0, 2), Err(DecodeError::Version(Version(2))));
+    assert_eq!(with(&v4, 0, 3), Err(DecodeError::Version(Version(3))));
     assert_eq!(with(&v4, 1, 5), Err(DecodeError::Type(5)));
     assert_eq!(with(&v4, 1, 200), Err(DecodeError::Type(200)));
     assert_eq!(with(&v4, 7, 21), Err(DecodeError::Length { kind: 4, len: 21 }));
@@ -121,6 +132,40 @@ fn malformed_pdus_are_refused() {
 }
 
 #[test]
+fn aspas_are_those_of_the_draft() {
+    let pdu = Pdu::Aspa(Asn(65001), providers(&[1, 2]));
+    let expected = [2, 11, 1, 0, 0, 0, 0, 20, 0, 0, 0xfd, 0xe9, 0, 0, 0, 1, 0, 0, 0, 2];
+    assert_eq!(encoded(&pdu, 2), expected);
+    let withdrawn = encoded(&Pdu::Aspa(Asn(65001), None), 2);
+    assert_eq!(withdrawn, [2, 11, 0, 0, 0, 0, 0, 12, 0, 0, 0xfd, 0xe9]);
+    // The octet that is zero is ignored, and so are the unused flags.
+    let mut octets = expected;
+    (octets[2], octets[3]) = (0xff, 0xff);
+    assert_eq!(decode(&octets).expect("a PDU").expect("a whole PDU").pdu, pdu);
+    // An announcement without providers, AS 0 beside others, numbers out of order or twice, and a withdrawal with providers.
+    let bad = Err(DecodeError::Providers { customer: Asn(65001) });
+    assert_eq!(decode(&[2, 11, 1, 0, 0, 0, 0, 12, 0, 0, 0xfd, 0xe9]), bad);
+    for (first, second, flags) in [(0, 2, 1), (2, 1, 1), (2, 2, 1), (1, 2, 0)] {
+        let mut octets = expected;
+        (octets[2], octets[15], octets[19]) = (flags, first, second);
+        assert_eq!(decode(&octets), bad, "{first} {second} {flags}");
+    }
+    for len in [8, 11, 13, 14, 19] {
+        let mut octets = expected;
+        octets[7] = len;
+        assert_eq!(decode(&octets), Err(DecodeError::Length { kind: 11, len: len.into() }));
+    }
+    assert_eq!(DecodeError::Providers { customer: Asn(1) }.code(), ErrorCode::PROVIDER_LIST);
+    // The longest list fits, and takes no more than a PDU may.
+    let most: Vec<Asn> = (1..=16_381).map(Asn).collect();
+    let pdu = Pdu::Aspa(Asn(7), Some(Providers::new(most).expect("a list")));
+    let octets = encoded(&pdu, 2);
+    assert_eq!((octets.len(), decode(&octets).expect("a PDU").expect("a whole PDU").pdu), (LONGEST, pdu));
+    let too_many: Vec<Asn> = (1..=16_382).map(Asn).collect();
+    assert_eq!(Providers::new(too_many), None);
+}
+
+#[test]
 fn long_reports_are_cut() {
     let report = ErrorReport { code: ErrorCode(1), pdu: vec![7; 2 * LONGEST], text: "ä".repeat(LONGEST) };
     let octets = encoded(&Pdu::ErrorReport(report), 1);
@@ -131,7 +176,7 @@ fn long_reports_are_cut() {
 proptest! {
     #[test]
     fn decoding_never_panics_and_takes_no_more_than_there_is(
-        mut octets in proptest::collection::vec(any::<u8>(), 0..80), version in 0u8..2, kind in 0u8..12, len in 0u8..80
+        mut octets in proptest::collection::vec(any::<u8>(), 0..80), version in 0u8..3, kind in 0u8..13, len in 0u8..80
     ) {
         if octets.len() >= 8 {
             octets[..8].copy_from_slice(&[version, kind, 0, 0, 0, 0, 0, len]);

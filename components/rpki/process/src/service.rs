@@ -6,12 +6,13 @@ use crate::transfer::Transfer;
 use sluice_base::{Asn, IpPrefix};
 use sluice_process::clock;
 use sluice_rpki::view::CacheView;
-use sluice_validation::{AnyVrp, Validity, VrpTable};
+use sluice_validation::aspa::MOST_PROVIDERS;
+use sluice_validation::{AnyVrp, Providers, Validity, VrpTable};
 use sluice_xrl::convert::ConvertError;
 use sluice_xrl::{CallContext, XrlError};
 use std::time::Duration;
 
-/// VRPs of a page, unless the caller wants fewer.
+/// VRPs or ASPAs of a page, unless the caller wants fewer.
 const VRPS: usize = 1000;
 
 fn count(number: usize) -> u32 {
@@ -36,6 +37,7 @@ fn cache(view: CacheView) -> pb::Cache {
         serial: view.serial.map(|(_, serial)| serial),
         ipv4: count(view.vrps.0),
         ipv6: count(view.vrps.1),
+        aspas: count(view.aspas),
         age_ms: view.age.map(millis),
         expires_ms: view.expires_in.map(millis),
         problem: view.problem.unwrap_or_default(),
@@ -43,6 +45,10 @@ fn cache(view: CacheView) -> pb::Cache {
         updates: view.counters.updates,
         failures: view.counters.failures,
     }
+}
+
+fn not_a_page() -> XrlError {
+    XrlError::BadArguments("`after` is not of an earlier page".into())
 }
 
 fn message(vrp: AnyVrp) -> pb::Vrp {
@@ -74,6 +80,7 @@ impl pb::Rpki for Served {
                 has_data: epochs.table().is_some(),
                 ipv4: count(sizes.0),
                 ipv6: count(sizes.1),
+                aspas: epochs.table().map_or(0, |table| count(table.aspas.len())),
                 source: machine.source().unwrap_or_default().into(),
                 caches: count(machine.settings().caches.len()),
                 synchronized: count(machine.synchronized()),
@@ -99,10 +106,9 @@ impl pb::Rpki for Served {
         _ctx: &CallContext,
         request: pb::GetVrpsRequest,
     ) -> Result<pb::GetVrpsReply, XrlError> {
-        let bad = || XrlError::BadArguments("`after` is not of an earlier page".into());
         let from = match request.after.as_str() {
             "" => 0,
-            text => text.parse().map_err(|_| bad())?,
+            text => text.parse().map_err(|_| not_a_page())?,
         };
         let net = request.net.as_ref().map(IpPrefix::try_from).transpose()?;
         let limit = if request.limit == 0 { VRPS } else { (request.limit as usize).min(VRPS) };
@@ -110,6 +116,40 @@ impl pb::Rpki for Served {
         let (vrps, next) = table.map(|table| page(&table, net, from, limit)).unwrap_or_default();
         let next = next.map(|next| next.to_string()).unwrap_or_default();
         Ok(pb::GetVrpsReply { vrps: vrps.into_iter().map(message).collect(), next })
+    }
+
+    async fn get_aspas(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetAspasRequest,
+    ) -> Result<pb::GetAspasReply, XrlError> {
+        // The customer of the page before.
+        let after: Option<u32> = match request.after.as_str() {
+            "" => None,
+            text => Some(text.parse().map_err(|_| not_a_page())?),
+        };
+        let asn = Asn(request.asn);
+        let limit = if request.limit == 0 { VRPS } else { (request.limit as usize).min(VRPS) };
+        let table = self.driver.read(|machine| machine.epochs().table().cloned());
+        let Some(table) = table else { return Ok(pb::GetAspasReply::default()) };
+        let mut wanted = table.aspas.iter().filter(|(customer, providers)| {
+            after.is_none_or(|after| customer.0 > after)
+                && (asn.0 == 0 || *customer == asn || providers.contains(asn))
+        });
+        let message = |(customer, providers): (Asn, &Providers)| pb::Aspa {
+            customer: customer.0,
+            providers: providers.asns().iter().map(|asn| asn.0).collect(),
+        };
+        let (mut aspas, mut left): (Vec<pb::Aspa>, usize) = (Vec::new(), MOST_PROVIDERS);
+        for aspa in wanted.by_ref() {
+            left = left.saturating_sub(aspa.1.asns().len());
+            aspas.push(message(aspa));
+            if aspas.len() == limit || left == 0 {
+                break;
+            }
+        }
+        let next = wanted.next().and(aspas.last()).map(|last| last.customer.to_string());
+        Ok(pb::GetAspasReply { aspas, next: next.unwrap_or_default() })
     }
 
     async fn validate(

@@ -3,8 +3,8 @@
 use sluice_rpki::epoch::{Epochs, Missing};
 use sluice_validation::{Record, write_record};
 
-/// Records of a page: at most 94,208 octets.
-pub const RECORDS: usize = 4096;
+/// Octets after which a page ends: a page has at most 65,531 more, the longest record of an ASPA.
+pub const OCTETS: usize = 94_208;
 
 /// The pages from a known epoch to the present epoch.
 pub struct Transfer {
@@ -26,8 +26,8 @@ impl Transfer {
         let missing = epochs.since(known);
         let (is_whole, pages) = match (missing, epochs.table()) {
             (Missing::Nothing, _) => (false, Vec::new()),
-            (Missing::Changes(changes), Some(_)) => (false, pages(changes.iter())),
-            (_, Some(table)) => (true, pages(table.iter().map(|vrp| (vrp, true)))),
+            (Missing::Changes(changes), Some(_)) => (false, pages(changes.records())),
+            (_, Some(table)) => (true, pages(table.records())),
             (_, None) => (true, Vec::new()),
         };
         Transfer { known, epoch: epochs.number(), has_data: epochs.table().is_some(), is_whole, pages }
@@ -35,13 +35,15 @@ impl Transfer {
 }
 
 fn pages(records: impl Iterator<Item = Record>) -> Vec<Vec<u8>> {
-    let mut pages = Vec::new();
-    for (number, record) in records.enumerate() {
-        if number % RECORDS == 0 {
-            pages.push(Vec::new());
-        }
-        if let Some(page) = pages.last_mut() {
-            write_record(record, page);
+    let mut pages: Vec<Vec<u8>> = Vec::new();
+    for record in records {
+        match pages.last_mut().filter(|page| page.len() < OCTETS) {
+            Some(page) => write_record(&record, page),
+            None => {
+                let mut page = Vec::new();
+                write_record(&record, &mut page);
+                pages.push(page);
+            }
         }
     }
     pages
@@ -70,15 +72,15 @@ mod tests {
         let all = vrps(10_000);
         epochs.set(Some(Arc::new(VrpTable::new(all.iter().copied()))));
         let whole = Transfer::new(7, &epochs);
-        assert_eq!((whole.is_whole, whole.has_data, whole.pages.len(), whole.epoch), (true, true, 3, 8));
-        assert!(whole.pages.iter().all(|page| page.len() <= 94_208));
+        assert_eq!((whole.is_whole, whole.has_data, whole.pages.len(), whole.epoch), (true, true, 2, 8));
+        assert!(whole.pages.iter().all(|page| page.len() <= OCTETS + 23));
         let read: Vec<Record> =
             whole.pages.iter().flat_map(|page| read_records(page).expect("whole records")).collect();
-        assert_eq!(read, all.iter().map(|vrp| (*vrp, true)).collect::<Vec<_>>());
+        assert_eq!(read, all.iter().map(|vrp| Record::Vrp(*vrp, true)).collect::<Vec<_>>());
         epochs.set(Some(Arc::new(VrpTable::new(all[1..].iter().copied()))));
         let changes = Transfer::new(8, &epochs);
         let read = read_records(&changes.pages[0]).expect("whole records");
-        assert_eq!((changes.is_whole, read), (false, vec![(all[0], false)]));
+        assert_eq!((changes.is_whole, read), (false, vec![Record::Vrp(all[0], false)]));
         assert_eq!(Transfer::new(9, &epochs).pages.len(), 0);
     }
 }

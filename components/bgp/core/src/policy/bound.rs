@@ -76,7 +76,7 @@ pub struct BoundPolicy {
     default: DefaultPolicy,
     /// True if routes with the same attributes may have different outcomes.
     reads_prefix: bool,
-    /// True if outcomes depend on the validation of origins.
+    /// True if outcomes depend on the validation of origins or paths.
     asks_for_validation: bool,
 }
 
@@ -147,7 +147,10 @@ impl BoundPolicy {
         };
         let accepts_all = programs.is_empty() && default == DefaultPolicy::Accept;
         let reads_prefix = programs.iter().any(|program| program.reads() == Reads::Prefix);
-        let asks_for_validation = programs.iter().any(|program| program.asks_for(vocabulary::VALIDATION));
+        let is_validating = |program: &Program| {
+            program.asks_for(vocabulary::VALIDATION) || program.asks_for(vocabulary::ASPA)
+        };
+        let asks_for_validation = programs.iter().any(is_validating);
         (!accepts_all).then(|| Arc::new(BoundPolicy { programs, default, reads_prefix, asks_for_validation }))
     }
 
@@ -171,7 +174,7 @@ impl BoundPolicy {
         self.reads_prefix
     }
 
-    /// Returns true if outcomes depend on the validation of origins.
+    /// Returns true if outcomes depend on the validation of origins or paths.
     pub fn asks_for_validation(&self) -> bool {
         self.asks_for_validation
     }

@@ -4,12 +4,14 @@
 //! the neighbor is answered once, so that neighbors about whom the policies ask nothing share one bound policy. A bound policy
 //! decides on a [`PolicyRoute`], which is read and changed in the canonical octets of its attributes.
 
+mod aspa;
 mod bound;
 mod policies;
 mod route;
 mod validation;
 pub mod vocabulary;
 
+pub use aspa::{AspaProcedure, PathCheck, path_asns, path_state};
 pub use bound::{BoundPolicy, DecidedBy, Memory, Neighbor, Outcome, Trace};
 pub use policies::{BindError, DefaultPolicy, Policies};
 pub use route::{Context, Edited, NextHopRule, PolicyRoute, RouteType};

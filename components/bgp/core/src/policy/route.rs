@@ -1,5 +1,6 @@
 //! A route in the view of a policy: read and changed in the canonical octets of its attributes.
 
+use super::aspa::{PathCheck, path_state};
 use super::validation::state;
 use super::vocabulary as variable;
 use crate::attributes::private::Private;
@@ -75,6 +76,9 @@ pub struct PolicyRoute<'a> {
     /// The address of the neighbor that sent the route or is to receive it.
     neighbor: IpAddr,
     origins: Option<&'a VrpTable>,
+    /// The attributes before any change.
+    received: &'a [u8],
+    path_check: Option<PathCheck>,
 }
 
 /// The surroundings of a route.
@@ -88,8 +92,10 @@ pub struct Context<'a> {
     pub local_as: Asn,
     /// The address of the neighbor that sent the route or is to receive it.
     pub neighbor: IpAddr,
-    /// The payloads that validate the route's origin; `None` if there are no data.
+    /// The payloads that validate the route; `None` if there are no data.
     pub origins: Option<&'a VrpTable>,
+    /// The check of the AS paths of the neighbor that sent the route; `None` for routes whose path is not verified.
+    pub path_check: Option<PathCheck>,
 }
 
 /// The flags of an optional attribute that other routers pass on.
@@ -104,7 +110,7 @@ impl<'a> PolicyRoute<'a> {
         next_hop: NextHop,
         context: Context<'a>,
     ) -> Self {
-        let Context { route_type, protocol, local_as, neighbor, origins } = context;
+        let Context { route_type, protocol, local_as, neighbor, origins, path_check } = context;
         let (octets, rule) = (Cow::Borrowed(canonical), NextHopRule::default());
         PolicyRoute {
             prefix,
@@ -118,6 +124,8 @@ impl<'a> PolicyRoute<'a> {
             local_as,
             neighbor,
             origins,
+            received: canonical,
+            path_check,
         }
     }
 
@@ -254,6 +262,9 @@ impl Route for PolicyRoute<'_> {
                 let prefix = self.prefix.ip();
                 Some(state(self.origins, prefix, &self.octets, self.route_type, self.local_as) as u32)
             }
+            variable::ASPA => {
+                Some(path_state(self.origins, self.prefix.ip(), self.received, self.path_check) as u32)
+            }
             _ => None,
         }
     }
@@ -339,8 +350,14 @@ mod tests {
         let view = canonical::view(canonical, local_as);
         let neighbor = "192.0.2.1".parse().expect("an address");
         let origins = None;
-        let context =
-            Context { route_type: RouteType::External, protocol: "bgp", local_as, neighbor, origins };
+        let context = Context {
+            route_type: RouteType::External,
+            protocol: "bgp",
+            local_as,
+            neighbor,
+            origins,
+            path_check: None,
+        };
         let prefix = "10.0.0.0/8".parse().expect("a prefix");
         let mut route = PolicyRoute::new(prefix, canonical, &view, NextHop::new(neighbor), context);
         set.get("p").expect("the policy").run(&mut route);
@@ -388,8 +405,14 @@ mod tests {
             let neighbor = "192.0.2.1".parse().expect("an address");
             let local_as = Asn(65000);
             let origins = None;
-            let context =
-                Context { route_type: RouteType::External, protocol: "bgp", local_as, neighbor, origins };
+            let context = Context {
+                route_type: RouteType::External,
+                protocol: "bgp",
+                local_as,
+                neighbor,
+                origins,
+                path_check: None,
+            };
             let prefix = prefix.parse().expect("a prefix");
             let mut route = PolicyRoute::new(prefix, &octets, &view, NextHop::new(neighbor), context);
             set.get("p").expect("the policy").run(&mut route).decision != sluice_policy::Decision::Default

@@ -2,7 +2,7 @@
 
 use sluice_base::XidType;
 use sluice_policy::vocabulary::{Reads, Type, Variable, VariableId, Vocabulary};
-use sluice_validation::Validity;
+use sluice_validation::{PathValidity, Validity};
 
 /// Names of the values of `family`, by the family's number.
 pub const FAMILIES: &[&str] = &["ipv4", "ipv6", "xid"];
@@ -12,6 +12,8 @@ pub const ORIGINS: &[&str] = &["igp", "egp", "incomplete"];
 pub const ROUTE_TYPES: &[&str] = &["external", "internal", "local"];
 /// Names of the values of `validation` (RFC 6811).
 pub const VALIDATIONS: &[&str] = Validity::NAMES;
+/// Names of the values of `aspa` (draft-ietf-sidrops-aspa-verification).
+pub const PATH_VALIDATIONS: &[&str] = PathValidity::NAMES;
 
 /// Names of the values of `principal`: the types of XIDs that have a name ([`XidType::named`]).
 pub const PRINCIPALS: &[&str] = &XidType::NAMES;
@@ -62,6 +64,8 @@ pub const PREFIX_LENGTH: VariableId = 17;
 pub const VALIDATION: VariableId = 18;
 /// The type of an XID, as a place in [`PRINCIPALS`].
 pub const PRINCIPAL: VariableId = 19;
+/// The verification of the AS path.
+pub const ASPA: VariableId = 20;
 
 const fn row(name: &'static str, values: Type, is_writable: bool, reads: Reads) -> Variable {
     Variable { name, values, is_writable, reads }
@@ -91,6 +95,8 @@ pub const VOCABULARY: Vocabulary = &[
     // Of prefix and origin.
     row("validation", Type::Name(VALIDATIONS), false, Reads::Prefix),
     row("principal", Type::Name(PRINCIPALS), false, Reads::Prefix),
+    // Of path and neighbor: routes of two neighbors with the same attributes may differ.
+    row("aspa", Type::Name(PATH_VALIDATIONS), false, Reads::Prefix),
 ];
 
 #[cfg(test)]
@@ -103,9 +109,10 @@ mod tests {
         let named =
             [("local-preference", LOCAL_PREFERENCE), ("rib-distance", RIB_DISTANCE), ("next-hop", NEXT_HOP)];
         let more = [("family", FAMILY), ("protocol", PROTOCOL), ("metric", METRIC), ("principal", PRINCIPAL)];
+        let more = more.into_iter().chain([("aspa", ASPA)]);
         for (name, number) in named.into_iter().chain(more) {
             assert_eq!(find(VOCABULARY, name).map(|(number, _)| number), Some(number), "{name}");
         }
-        assert_eq!(VOCABULARY.len(), usize::from(PRINCIPAL) + 1);
+        assert_eq!(VOCABULARY.len(), usize::from(ASPA) + 1);
     }
 }

@@ -407,7 +407,7 @@ mod tests {
             let mut out = Outbox::new();
             for peer in 1..=PEERS {
                 let (router_id, address) = (RouterId(u32::from(peer * 5 % 7)), address(peer as u8));
-                shard.peer_up(PeerIndex(peer), PeerInfo { router_id, address, internal: peer % 2 == 0, client: false, direct: false });
+                shard.peer_up(PeerIndex(peer), PeerInfo { router_id, address, internal: peer % 2 == 0, client: false, direct: false, path_check: None });
             }
             let mut distances = [Some(1), Some(1), Some(2)];
             for step in steps {

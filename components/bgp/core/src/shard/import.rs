@@ -95,6 +95,7 @@ impl<P: FamilyKey> Core<P> {
             local_as: self.local_as,
             neighbor: known.info.address,
             origins: self.origins.as_deref(),
+            path_check: known.info.path_check,
         }
     }
 

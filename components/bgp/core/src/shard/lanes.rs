@@ -262,7 +262,14 @@ mod tests {
         let mut shard =
             Shard::new(OwnRouter::new(Asn(9), RouterId(99)), HashSeed(1), FamilyIndex::IPV4.row().code);
         let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-        let info = PeerInfo { router_id: RouterId(2), address, internal: true, client: false, direct: false };
+        let info = PeerInfo {
+            router_id: RouterId(2),
+            address,
+            internal: true,
+            client: false,
+            direct: false,
+            path_check: None,
+        };
         shard.peer_up(PEER, info);
         shard
     }

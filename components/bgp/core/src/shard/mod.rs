@@ -239,7 +239,10 @@ impl<P: FamilyKey> Shard<P> {
         let address = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         // All sources of the router's own are known from the beginning.
         let last = PeerIndex(PeerIndex::OWN_SOURCES - 1);
-        shard.peer_up(last, PeerInfo { router_id, address, internal: false, client: false, direct: false });
+        shard.peer_up(
+            last,
+            PeerInfo { router_id, address, internal: false, client: false, direct: false, path_check: None },
+        );
         shard
     }
 

@@ -1,7 +1,7 @@
 //! PeerIn: the shard's state of a peer, whose Adj-RIB-In is a slice of the entries (RFC 4271, section 3.2).
 
 use super::{NextHop, PeerIndex, Shard};
-use crate::policy::BoundPolicy;
+use crate::policy::{BoundPolicy, PathCheck};
 use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use core::net::IpAddr;
@@ -20,6 +20,8 @@ pub struct PeerInfo {
     pub client: bool,
     /// True for an external peer on a connected subnet, whose next hops must be on a connected subnet too.
     pub direct: bool,
+    /// The check of the peer's AS paths by ASPAs; `None` if they are not verified.
+    pub path_check: Option<PathCheck>,
 }
 
 /// The paths of a peer that stay when a session ends.

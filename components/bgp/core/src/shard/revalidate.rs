@@ -1,20 +1,23 @@
-//! Revalidation: after another epoch of validated ROA payloads (RFC 6811), the policies that ask for validation decide again on the
+//! Revalidation: after another epoch of validated payloads (RFC 6811, draft-ietf-sidrops-aspa-verification), the policies that ask for validation decide again on the
 //! routes whose state may be another.
 //!
-//! One walk over the entries in slices looks at each prefix: a binary search tells if a changed payload covers the prefix. Only those entries
+//! One walk over the entries in slices looks at each prefix: a binary search tells if a changed VRP covers the prefix. After a change of
+//! ASPAs the walk looks at the AS paths of the entry too: another binary search tells if an AS is a changed customer. Only those entries
 //! are decided on: under import policies that ask for the state, and under export views that do, whose outcome is compared with the one before. Fresh routes have the state of the new epoch
 //! at once. An epoch that comes while the walk is on adds its prefixes to the walk, which then goes once around from where it is.
 
 use super::import::{Imports, route_type};
 use super::resolver::Interest;
 use super::{Accepted, Core, PeerIndex, Shard};
-use crate::policy::{BoundPolicy, Context, Memory, OriginData, PolicyRoute, Trace, state};
+use crate::policy::{
+    BoundPolicy, Context, Memory, OriginData, PolicyRoute, Trace, path_asns, path_state, state,
+};
 use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::{AnyPrefix, IpPrefix};
 use sluice_machine::Outbox;
-use sluice_validation::{ChangedPrefixes, Validity, VrpTable};
+use sluice_validation::{ChangedPrefixes, PathValidity, Validity, VrpTable};
 use smallvec::SmallVec;
 
 /// The most earlier epochs with which states are compared; with more, every covered entry counts as changed.
@@ -47,7 +50,7 @@ pub(super) struct Revalidation {
 pub struct RevalidationProgress {
     /// Entries whose prefix was looked at.
     pub visited: u64,
-    /// Entries that a changed payload covers, which were decided on again.
+    /// Entries that a changed payload concerns, which were decided on again.
     pub covered: u64,
 }
 
@@ -133,8 +136,12 @@ impl<P: FamilyKey> Shard<P> {
                 break;
             }
             let prefix = self.core.entries[id].prefix.ip_key();
-            let is_covered = prefix.is_some_and(|prefix| walk.changed.covers(prefix));
-            if is_covered && !self.core.entries.is_vacant(id) {
+            let mut is_concerned = prefix.is_some_and(|prefix| walk.changed.covers(prefix));
+            if !is_concerned && !walk.changed.has_no_customers() {
+                is_concerned = self.core.meets(id, &walk.changed);
+                left = left.saturating_sub(self.core.entries.paths(id).len());
+            }
+            if is_concerned && !self.core.entries.is_vacant(id) {
                 self.core.import_covered(id, &mut results, out);
                 if has_exports {
                     self.groups.export_again(&self.core, id, &walk.before);
@@ -163,6 +170,14 @@ impl<P: FamilyKey> IpKeyOf for P {
 }
 
 impl<P: FamilyKey> Core<P> {
+    /// Returns true if an AS of a path of an entry is a changed customer.
+    fn meets(&self, id: u32, changed: &ChangedPrefixes) -> bool {
+        let mut paths = self.entries.paths(id).iter();
+        paths.any(|path| {
+            changed.meets(path_asns(self.sets.octets(&self.sets[self.sets.received(path.attributes)])))
+        })
+    }
+
     /// Decides again on the paths of an entry whose import policies ask for validation.
     fn import_covered(
         &mut self,
@@ -230,6 +245,12 @@ impl<P: FamilyKey> Core<P> {
     ) -> Validity {
         let kind = route_type(peer, &self.peers[usize::from(peer.0)].info);
         state(table, prefix, self.sets.octets(&self.sets[set]), kind, self.local_as)
+    }
+
+    /// Returns the verification of the path of a peer's route with the attributes of a set.
+    pub(super) fn path_validity(&self, peer: PeerIndex, prefix: P, set: super::sets::SetId) -> PathValidity {
+        let check = self.peers[usize::from(peer.0)].info.path_check;
+        path_state(self.origins.as_deref(), prefix.ip_key(), self.sets.octets(&self.sets[set]), check)
     }
 
     /// Returns the validation state of a peer's route with the attributes of a set.

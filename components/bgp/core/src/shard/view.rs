@@ -15,7 +15,7 @@ use crate::wire::multiprotocol::NextHop;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::Duration;
-use sluice_validation::Validity;
+use sluice_validation::{PathValidity, Validity};
 
 /// A path of a prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +43,8 @@ pub struct PathView {
     pub view: View,
     /// The validation of the origin of the path as it came.
     pub validity: Validity,
+    /// The verification of the AS path as it came.
+    pub path_validity: PathValidity,
     /// The route as it came, where import policy changed it.
     pub received: Option<ReceivedView>,
     /// The attributes, canonical: for [`crate::attributes::canonical::attributes`]. Of an advertised route those that are sent, without the
@@ -276,6 +278,7 @@ impl<P: FamilyKey> Shard<P> {
                     resolution: self.core.resolver.resolution(sets[used].hop),
                     view,
                     validity: self.core.validity(index, self.core.entries[id].prefix, came),
+                    path_validity: self.core.path_validity(index, self.core.entries[id].prefix, came),
                     received: (used != came).then(|| self.set_view(came)),
                     attributes,
                 };

@@ -10,7 +10,7 @@ use super::redistribution::Redistribute;
 use super::restart::GracefulRestart;
 use crate::family::{Families, FamilyCodes, FamilyIndex};
 use crate::local_as::LocalAs;
-use crate::policy::{DefaultPolicy, Policies};
+use crate::policy::{AspaProcedure, DefaultPolicy, Policies};
 use crate::relationship::Relationship;
 use crate::session::{OwnRestart, SessionConfig};
 use crate::shard::{DampingRules, DecisionRules, OwnRouter, SentCommunities};
@@ -154,6 +154,10 @@ pub struct NeighborConfig {
     /// The role of an external neighbor (RFC 9234); ignored for an internal one.
     #[serde(default)]
     pub relationship: Option<Relationship>,
+    /// The procedure by which the AS paths of an external neighbor are verified, in place of the procedure for its role
+    /// (draft-ietf-sidrops-aspa-verification, section 7.4); ignored for an internal one.
+    #[serde(default)]
+    pub aspa_procedure: Option<AspaProcedure>,
     /// True if announced routes are marked as about to be withdrawn (RFC 8326).
     #[serde(default)]
     pub graceful_shutdown: bool,
@@ -324,6 +328,7 @@ impl NeighborConfig {
             allow_as_in: 0,
             enforce_first_as: true,
             relationship: None,
+            aspa_procedure: None,
             graceful_shutdown: false,
             group: None,
             send_community: SentCommunities::ALL,

@@ -9,6 +9,7 @@ use super::default_originate::DefaultOriginate;
 use super::restart::GracefulRestart;
 use super::settings::Direction;
 use crate::local_as::LocalAs;
+use crate::policy::AspaProcedure;
 use crate::policy::DefaultPolicy;
 use crate::relationship::Relationship;
 use crate::shard::SentCommunities;
@@ -124,6 +125,7 @@ statements! {
     allow_as_in: u8,
     enforce_first_as: bool,
     relationship: Relationship,
+    aspa_procedure: AspaProcedure,
     import: Vec<String>,
     export: Vec<String>,
     default_originate: DefaultOriginate,

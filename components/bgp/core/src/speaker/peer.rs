@@ -13,6 +13,7 @@ use crate::event::WithoutRefresh;
 use crate::family::{ByFamily, Families};
 use crate::intake::Reading;
 use crate::local_as::LocalAs;
+use crate::policy::PathCheck;
 use crate::reader::{Reader, ReaderCounters};
 use crate::session::{ConnectionId, Negotiated, Session};
 use crate::shard::{ExportView, OtherAs, PeerIndex, PeerInfo, Reflection, Sent};
@@ -145,13 +146,17 @@ impl Peer {
 
     /// Returns the properties of the neighbor that the decision needs.
     pub fn info(&self, router_id: RouterId) -> PeerInfo {
-        let internal = self.session.config().is_internal();
+        let session = self.session.config();
+        let internal = session.is_internal();
+        let path_check = PathCheck::new(session.relationship, self.config.aspa_procedure, session.peer_as)
+            .filter(|_| !internal);
         PeerInfo {
             router_id,
             address: self.config.address,
             internal,
             client: internal && self.config.route_reflector_client,
             direct: !internal && self.config.multihop.is_none(),
+            path_check,
         }
     }
 

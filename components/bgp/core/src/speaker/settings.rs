@@ -412,6 +412,7 @@ impl Settings {
             ("local-as", neighbor.local_as.is_some(), true),
             // RFC 9234, section 3.
             ("relationship", neighbor.relationship.is_some(), true),
+            ("aspa-procedure", neighbor.aspa_procedure.is_some(), true),
         ];
         for (statement, is_set, is_for_external) in sides {
             if is_set && is_internal == is_for_external {

@@ -9,7 +9,7 @@ use sluice_rpki::machine::{ConnectionId, Input, Output, Rpki};
 use sluice_rpki::serial::Serial;
 use sluice_rpki::settings::{CacheSettings, Settings};
 use sluice_rpki::wire::{Intervals, Pdu, Version, decode};
-use sluice_validation::{AnyVrp, VrpTable};
+use sluice_validation::{AnyVrp, AspaSet, Providers, VrpTable};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -157,7 +157,7 @@ impl World {
     }
 
     pub fn tell(&mut self, name: char, pdus: &[Pdu]) {
-        self.tell_in(name, 1, pdus);
+        self.tell_in(name, 2, pdus);
     }
 
     /// The cache answers a query.
@@ -175,10 +175,26 @@ impl World {
         self.events.drain(..).map(|event| event.id()).collect()
     }
 
+    /// Returns the ASPAs in effect.
+    pub fn aspas(&self) -> AspaSet {
+        self.machine.epochs().table().map(|table| table.aspas.clone()).unwrap_or_default()
+    }
+
     /// Returns the VRPs in effect.
     pub fn table(&self) -> Option<Vec<AnyVrp>> {
         self.machine.epochs().table().map(|table| table.iter().collect())
     }
+}
+
+pub fn providers(asns: &[u32]) -> Option<Providers> {
+    Some(Providers::new(asns.iter().copied().map(Asn).collect()).expect("a list"))
+}
+
+/// The answer with PDUs in place of VRPs.
+pub fn answer_of(session: u16, serial: u32, pdus: &[Pdu]) -> Vec<Pdu> {
+    let mut all = answer(session, serial, &[]);
+    all.splice(1..1, pdus.iter().cloned());
+    all
 }
 
 pub fn answer(session: u16, serial: u32, changes: &[(AnyVrp, bool)]) -> Vec<Pdu> {
