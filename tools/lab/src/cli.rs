@@ -1,5 +1,6 @@
 //! `sluice lab`: the command line.
 
+use crate::error::LabError;
 use crate::lab::{Lab, LabOptions, take_down_orphans};
 use crate::state::{self, State};
 use crate::topology::{End, Topology};
@@ -234,10 +235,21 @@ impl LabStatus {
     }
 }
 
+/// Returns all labs. A lab that is just being made, or that ends meanwhile, has a folder without a state, and is none of them.
+fn states() -> Result<Vec<State>, LabError> {
+    let known = |name: &String| match State::load(name) {
+        Err(LabError::NoLab(_)) => None,
+        loaded => Some(loaded),
+    };
+    state::names().iter().filter_map(known).collect()
+}
+
 fn status(name: Option<String>, json: bool) -> anyhow::Result<()> {
-    let names = name.map_or_else(state::names, |n| vec![n]);
-    let labs = names.iter().map(|n| State::load(n).map(|s| LabStatus::of(&s)));
-    let labs: Vec<LabStatus> = labs.collect::<Result<_, _>>()?;
+    let states = match name {
+        Some(name) => vec![State::load(&name)?],
+        None => states()?,
+    };
+    let labs: Vec<LabStatus> = states.iter().map(LabStatus::of).collect();
     if json {
         println!("{}", serde_json::to_string_pretty(&labs)?);
         return Ok(());
@@ -257,4 +269,21 @@ fn status(name: Option<String>, json: bool) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_state_is_no_lab() {
+        let name = format!("begun-{}", std::process::id());
+        let folder = state::labs_dir().join(&name);
+        if std::fs::create_dir_all(&folder).is_err() {
+            return; // not root
+        }
+        let all = states();
+        std::fs::remove_dir(&folder).unwrap();
+        assert!(all.unwrap().iter().all(|state| state.name != name));
+    }
 }

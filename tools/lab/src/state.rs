@@ -105,10 +105,13 @@ impl State {
     /// Reads the recorded state of the lab `name`.
     pub fn load(name: &str) -> Result<Self, LabError> {
         let path = labs_dir().join(name).join("lab.json");
-        if !is_name(name) || !path.exists() {
-            return Err(LabError::NoLab(name.into()));
+        let none = || LabError::NoLab(name.into());
+        if !is_name(name) {
+            return Err(none());
         }
-        let bytes = fs::read(&path).map_err(at(&path))?;
+        let bytes = fs::read(&path).map_err(|error| {
+            if error.kind() == io::ErrorKind::NotFound { none() } else { at(&path)(error) }
+        })?;
         let state: State = serde_json::from_slice(&bytes).map_err(|e| at(&path)(e.into()))?;
         if state.version != VERSION {
             return Err(at(&path)(io::Error::other(format!("version {} is not {VERSION}", state.version))));

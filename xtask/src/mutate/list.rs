@@ -166,7 +166,7 @@ mutations! {
     "shard/pack.rs" {
         "pack-third-party-next-hop-of-itself": "subnet.covers(hop) && hop != member" => "subnet.covers(hop)";
         "pack-third-party-next-hop-elsewhere": "subnet.covers(hop) && " => "";
-        "pack-third-party-next-hop-lost": "if !(message.is_third_party && hop.keeps(field)) {" => "if true {";
+        "pack-third-party-next-hop-lost": "if !(message.hop == HopField::ThirdParty && hop.keeps(field)) {" => "if true {";
     }
     "shard/export.rs" {
         "export-other-as-hides-the-routers": "key.other_as.is_none_or(|other| other.hides_router_as)" => "true";
