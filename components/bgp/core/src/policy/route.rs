@@ -339,6 +339,12 @@ mod tests {
     use alloc::vec;
     use sluice_policy::PolicySet;
 
+    /// Returns the context of a route of an external neighbor, whose AS path and origin are not verified.
+    fn context(local_as: Asn, neighbor: IpAddr) -> Context<'static> {
+        let route_type = RouteType::External;
+        Context { route_type, protocol: "bgp", local_as, neighbor, origins: None, path_check: None }
+    }
+
     fn run(terms: &str, canonical: &[u8]) -> Edited {
         let text = alloc::format!(
             r#"{{"community": [{{"name": "a", "member": ["1:1", "1:2:3"]}}, {{"name": "all", "member": ["*:*"]}}],
@@ -349,17 +355,9 @@ mod tests {
         let local_as = Asn(65000);
         let view = canonical::view(canonical, local_as);
         let neighbor = "192.0.2.1".parse().expect("an address");
-        let origins = None;
-        let context = Context {
-            route_type: RouteType::External,
-            protocol: "bgp",
-            local_as,
-            neighbor,
-            origins,
-            path_check: None,
-        };
         let prefix = "10.0.0.0/8".parse().expect("a prefix");
-        let mut route = PolicyRoute::new(prefix, canonical, &view, NextHop::new(neighbor), context);
+        let hop = NextHop::new(neighbor);
+        let mut route = PolicyRoute::new(prefix, canonical, &view, hop, context(local_as, neighbor));
         set.get("p").expect("the policy").run(&mut route);
         let edited = route.edited();
         assert_eq!(edited.view, canonical::view(&edited.octets, local_as), "the view is of the octets");
@@ -403,16 +401,7 @@ mod tests {
             let set = PolicySet::compile(&serde_json::from_str(&source).expect("policies"), VOCABULARY)
                 .expect("valid");
             let neighbor = "192.0.2.1".parse().expect("an address");
-            let local_as = Asn(65000);
-            let origins = None;
-            let context = Context {
-                route_type: RouteType::External,
-                protocol: "bgp",
-                local_as,
-                neighbor,
-                origins,
-                path_check: None,
-            };
+            let context = context(Asn(65000), neighbor);
             let prefix = prefix.parse().expect("a prefix");
             let mut route = PolicyRoute::new(prefix, &octets, &view, NextHop::new(neighbor), context);
             set.get("p").expect("the policy").run(&mut route).decision != sluice_policy::Decision::Default
