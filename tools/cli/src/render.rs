@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use time::{OffsetDateTime, PrimitiveDateTime};
 
 /// The format of a value for people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -110,24 +111,13 @@ pub fn span(ms: u64) -> String {
 
 /// A point in time as people and programs read it: RFC 3339, UTC, milliseconds.
 pub fn time(unix_ms: u64) -> String {
-    let (days, ms) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
-    // Days to a date, with years that begin in March (Hinnant, "chrono-compatible low-level date algorithms").
-    let z = days + 719_468;
-    let (era, doe) = (z / 146_097, z % 146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let day = doy - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = yoe + era * 400 + u64::from(month <= 2);
-    let s = ms / 1000;
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
-        s / 3600,
-        s / 60 % 60,
-        s % 60,
-        ms % 1000
-    )
+    let (seconds, ms) = (unix_ms / 1000, unix_ms % 1000);
+    let at = i64::try_from(seconds).ok().and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok());
+    // Later than the year 9999: no clock says so.
+    let at = at.unwrap_or(PrimitiveDateTime::MAX.assume_utc());
+    let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
+    let (hour, minute, second) = at.to_hms();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
 #[cfg(test)]

@@ -3,13 +3,12 @@
 use super::{FileSettings, TraceKind};
 use alloc::vec::Vec;
 use core::fmt;
+use time::{Date, Month, OffsetDateTime, PrimitiveDateTime};
 
 /// The ending of whole files.
 const ENDING: &str = "mrt";
 /// The ending of a file that is being written, after [`ENDING`].
 const PART: &str = "part";
-/// Seconds of a day.
-const DAY: u64 = 86_400;
 
 /// Returns the next time at which a file begins, in seconds since 1970: the next multiple of `interval` seconds after `now`. Routers with
 /// the same interval begin their files at the same time. An interval of 0 counts as 1.
@@ -50,17 +49,23 @@ impl FileName {
             ending if ending.strip_prefix('.') == Some(PART) => true,
             _ => return None,
         };
-        let time =
-            digits(date, 8).and_then(days)?.checked_mul(DAY)?.checked_add(seconds(digits(clock, 6)?)?)?;
+        let (date, clock) = (digits::<4>(date)?, digits::<3>(clock)?);
+        let year = i32::from(date[0]) * 100 + i32::from(date[1]);
+        let date = Date::from_calendar_date(year, Month::try_from(date[2]).ok()?, date[3]).ok()?;
+        let time = date.with_hms(clock[0], clock[1], clock[2]).ok()?.assume_utc().unix_timestamp();
+        let time = u64::try_from(time).ok()?;
         Some(FileName { kind, time, is_part })
     }
 }
 
 impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = date(self.time / DAY);
-        let second = self.time % DAY;
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let time =
+            i64::try_from(self.time).ok().and_then(|time| OffsetDateTime::from_unix_timestamp(time).ok());
+        // Later than the year 9999: no clock says so.
+        let time = time.unwrap_or(PrimitiveDateTime::MAX.assume_utc());
+        let (year, month, day) = (time.year(), u8::from(time.month()), time.day());
+        let (hour, minute, second) = time.to_hms();
         let prefix = self.kind.prefix();
         write!(f, "{prefix}.{year:04}{month:02}{day:02}.{hour:02}{minute:02}{second:02}.{ENDING}")?;
         if self.is_part { write!(f, ".{PART}") } else { Ok(()) }
@@ -96,44 +101,12 @@ pub fn surplus(settings: &FileSettings, mut files: Vec<StoredFile>) -> Vec<FileN
     removed
 }
 
-/// Reads a number of so many digits.
-fn digits(text: &str, length: usize) -> Option<u64> {
-    let is_number = text.len() == length && text.bytes().all(|octet| octet.is_ascii_digit());
-    is_number.then(|| text.parse().ok()).flatten()
-}
-
-/// Reads a time of the day, as `HHMMSS`.
-fn seconds(number: u64) -> Option<u64> {
-    let (hour, minute, second) = (number / 10_000, number / 100 % 100, number % 100);
-    (hour < 24 && minute < 60 && second < 60).then_some((hour * 60 + minute) * 60 + second)
-}
-
-/// Returns the days since 1970 of a date, as `YYYYMMDD`; `None` for a date that does not exist.
-fn days(number: u64) -> Option<u64> {
-    let (year, month, day) = (number / 10_000, number / 100 % 100, number % 100);
-    if year < 1970 || !(1..=12).contains(&month) || day == 0 {
-        return None;
-    }
-    // Years begin in March: the leap day is the last day of a year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
-    let days = days.checked_sub(FIRST_DAY)?;
-    (date(days) == (number / 10_000, number / 100 % 100, number % 100)).then_some(days)
-}
-
-/// Days from 1 March of the year 0 to the first of January 1970.
-const FIRST_DAY: u64 = 719_468;
-
-/// Returns year, month and day of a number of days since 1970 (proleptic Gregorian calendar).
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days.saturating_add(FIRST_DAY);
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (year * 365 + year / 4 - year / 100);
-    let month = (of_year * 5 + 2) / 153;
-    let day = of_year - (month * 153 + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
-    (era * 400 + year, month, day)
+/// Reads so many numbers of two digits each.
+fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let is_number = text.len() == 2 * N && text.bytes().all(|octet| octet.is_ascii_digit());
+    let pair = |place: usize| text.get(2 * place..2 * place + 2)?.parse().ok();
+    let numbers = is_number.then(|| core::array::from_fn::<Option<u8>, N, _>(pair))?;
+    numbers.iter().all(Option::is_some).then(|| numbers.map(Option::unwrap_or_default))
 }
 
 #[cfg(test)]
@@ -157,7 +130,7 @@ mod tests {
             assert_eq!(FileName::read(KIND, &std::format!("{text}.part")), Some(name.part()));
         }
         for day in 0..60_000 {
-            let name = FileName::new(KIND, day * DAY);
+            let name = FileName::new(KIND, day * 86_400);
             assert_eq!(FileName::read(KIND, &name.to_string()), Some(name));
         }
     }
