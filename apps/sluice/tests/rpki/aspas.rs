@@ -1,7 +1,7 @@
 //! A cache of version 2 with ASPAs: a leaked route is rejected, and accepted when the ASPA changes; only routes whose AS path meets the ASPA
 //! are announced anew, and no session ends.
 
-use crate::network::{self, Cache, PORT};
+use crate::network::{self, Cache, PORT, RECEIVER};
 use crate::router_lab::bird::{commit, withdrawals};
 use crate::router_lab::{RouterLab, SLUICE, share};
 use crate::version_two::AspaCache;
@@ -46,16 +46,6 @@ protocol bgp sluice {
     ipv4 { import none; export filter announced; };
 }
 '''
-[nodes.bird]
-daemon = 'bird'
-config = '''
-router id 10.9.0.5;
-protocol device { }
-protocol bgp sluice {
-    local 10.9.0.5 as 64505; neighbor 10.9.0.1 as 64500; connect delay time 1; connect retry time 1; error wait time 1, 2;
-    ipv4 { import all; export none; };
-}
-'''
 ";
 
 const LEAKED: &str = "203.0.113.0/24";
@@ -63,7 +53,7 @@ const VERIFIED: &str = "198.51.100.0/24";
 const UNATTESTED: &str = "192.0.2.0/24";
 
 fn topology() -> Topology {
-    let mut text = LAB.replace("PORT", &PORT.to_string());
+    let mut text = LAB.replace("PORT", &PORT.to_string()) + RECEIVER;
     for (name, last) in [("sluice", 1), ("feed", 2), ("bird", 5), ("cache1", 11)] {
         text.push_str(&format!(
             "[[links]]\na = 'lan:{name}'\nb = '{name}:lan'\nb_addresses = ['10.9.0.{last}/24']\n"

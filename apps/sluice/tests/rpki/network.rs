@@ -123,7 +123,7 @@ protocol bgp feed {
 ";
 
 /// A neighbor that receives the router's routes.
-const RECEIVER: &str = "
+pub const RECEIVER: &str = "
 [nodes.bird]
 daemon = 'bird'
 config = '''

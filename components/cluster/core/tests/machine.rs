@@ -7,15 +7,12 @@ use sluice_base::{InterfaceEvent, InterfaceIndex};
 use sluice_cluster::event::Event;
 use sluice_cluster::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber, Role};
 use sluice_cluster::io::{Input, NeighborState, Output, WantedNeighbor};
-use sluice_cluster::key::{ClusterKey, KeyRing};
 use sluice_cluster::mac::Mac;
 use sluice_cluster::machine::{Cluster, HELLO_TIME};
 use sluice_cluster::neighbors::NeighborKey;
-use sluice_cluster::policy::Policy;
 use sluice_cluster::settings::Settings;
 use sluice_cluster::words::Mirror;
 use sluice_machine::{Machine, Outbox};
-use std::collections::BTreeMap;
 use std::time::Duration;
 use switch::{HELLO, Switch, interface};
 
@@ -42,20 +39,7 @@ fn settings(element: u16) -> Settings {
         inventory.put(element).unwrap();
     }
     let address = sluice_base::InterfaceAddress { addr: [10, 0, 1, 1].into(), prefix_len: 24, peer: None };
-    Settings {
-        element: id(element),
-        interconnect: vec!["eth0".into()],
-        inventory,
-        drained: [].into(),
-        reached: BTreeMap::new(),
-        addresses: [(port.number, [address].into())].into(),
-        more_addresses: [].into(),
-        policy: Policy::default(),
-        keys: KeyRing::of(ClusterKey([7; 32])),
-        store: None,
-        shares_configuration: false,
-        leader: None,
-    }
+    switch::settings(id(element), inventory, [(port.number, [address].into())].into())
 }
 
 /// Starts a balancer, a router and a control plane.

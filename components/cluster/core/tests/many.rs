@@ -8,12 +8,10 @@ use sluice_base::InterfaceAddress;
 use sluice_cluster::event::Event;
 use sluice_cluster::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber, Role};
 use sluice_cluster::io::{NeighborState, WantedNeighbor};
-use sluice_cluster::key::{ClusterKey, KeyRing};
 use sluice_cluster::mac::Mac;
 use sluice_cluster::neighbors::NeighborKey;
-use sluice_cluster::policy::Policy;
 use sluice_cluster::settings::Settings;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 use switch::Switch;
@@ -67,20 +65,7 @@ fn settings(element: u16) -> Settings {
         let addr = [10, 0, number as u8, 1].into();
         (port(number), [InterfaceAddress { addr, prefix_len: 24, peer: None }].into())
     });
-    Settings {
-        element: id(element),
-        interconnect: vec!["eth0".into()],
-        inventory,
-        drained: [].into(),
-        reached: BTreeMap::new(),
-        addresses: addresses.collect(),
-        more_addresses: [].into(),
-        policy: Policy::default(),
-        keys: KeyRing::of(ClusterKey([7; 32])),
-        store: None,
-        shares_configuration: false,
-        leader: None,
-    }
+    switch::settings(id(element), inventory, addresses.collect())
 }
 
 /// Each balancer leads packets to these routers, by equal weights.

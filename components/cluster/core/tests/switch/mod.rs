@@ -1,12 +1,14 @@
 //! Elements on one switch, in virtual time.
 #![allow(dead_code)] // Each test file uses a part.
 
-use sluice_base::{Instant, Interface, InterfaceEvent, InterfaceIndex};
+use sluice_base::{Instant, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
 use sluice_cluster::event::Event;
-use sluice_cluster::inventory::Role;
+use sluice_cluster::inventory::{ElementId, Inventory, PortNumber, Role};
 use sluice_cluster::io::{Input, NeighborState, Output, WantedNeighbor};
+use sluice_cluster::key::{ClusterKey, KeyRing};
 use sluice_cluster::machine::Cluster;
 use sluice_cluster::neighbors::NeighborKey;
+use sluice_cluster::policy::Policy;
 use sluice_cluster::settings::Settings;
 use sluice_cluster::words::Mirror;
 use sluice_machine::{Machine, Outbox};
@@ -16,9 +18,31 @@ use std::time::Duration;
 /// The kind of hello frames, in their second octet.
 pub const HELLO: u8 = 1;
 
+/// Returns the settings of an element without a store, with the defaults of the policy.
+pub fn settings(
+    element: ElementId,
+    inventory: Inventory,
+    addresses: BTreeMap<PortNumber, BTreeSet<InterfaceAddress>>,
+) -> Settings {
+    Settings {
+        element,
+        interconnect: vec!["eth0".into()],
+        inventory,
+        drained: [].into(),
+        reached: BTreeMap::new(),
+        addresses,
+        more_addresses: [].into(),
+        policy: Policy::default(),
+        keys: KeyRing::of(ClusterKey([7; 32])),
+        store: None,
+        shares_configuration: false,
+        leader: None,
+    }
+}
+
 /// Returns an interface of an element that is up. The link of a port (`port1`) has the port's addresses.
 pub fn interface(number: u32, name: &str, settings: &Settings) -> Input {
-    let of_port = |port: &sluice_cluster::inventory::PortNumber| name == format!("port{}", port.number());
+    let of_port = |port: &PortNumber| name == format!("port{}", port.number());
     let addresses = settings.addresses.iter().filter(|(port, _)| of_port(port));
     Input::Interface(InterfaceEvent::Changed(Interface {
         index: InterfaceIndex::new(number).unwrap(),
