@@ -19,7 +19,7 @@ use sluice_xip_process::maps::{CacheLines, Member};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::{Bench, ROUTER, frame, octets, row, xid};
 
 /// A zFilter's row, and a source with a single row.
@@ -65,11 +65,7 @@ fn listen(lab: &Lab, link: usize, folder: &Path) -> (Child, PathBuf) {
 }
 
 fn until(is_done: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !is_done() {
-        assert!(Instant::now() < end, "waited for 20 seconds");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    assert!(sluice_lab::until(Duration::from_secs(20), is_done), "waited for 20 seconds");
 }
 
 fn frames_of(file: &Path) -> Vec<Vec<u8>> {
