@@ -82,6 +82,7 @@ pub const RIGHT: &[(&str, &str, i32)] = &[
     ("request xip ping hid-c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3-0", "request-xip-ping", 0),
     ("show cluster", "show-cluster", 0),
     ("show cluster ports", "show-cluster-ports", 0),
+    ("show cluster classes", "show-cluster-classes", 0),
     ("show cluster neighbors", "show-cluster-neighbors", 0),
     ("show cluster counters", "show-cluster-counters", 0),
     ("show cluster totals", "show-cluster-totals", 0),

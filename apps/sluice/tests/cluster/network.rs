@@ -401,9 +401,14 @@ impl Network {
 
     /// Pings the far host of the family from a near host.
     pub fn ping(&self, from: &str, count: u32, ttl: &str) -> String {
+        self.ping_with(from, count, &["-t", ttl])
+    }
+
+    /// Pings the far host of the family from a near host, with more arguments.
+    pub fn ping_with(&self, from: &str, count: u32, more: &[&str]) -> String {
         let count = count.to_string();
-        let words = ["-n", "-c", &count, "-i", "0.05", "-W", "2", "-t", ttl, "-I", from, far(from)];
-        let output = self.lab.lab.output("frr", "ping", words).unwrap();
+        let words = ["-n", "-c", &count, "-i", "0.05", "-W", "2", "-I", from];
+        let output = self.lab.lab.output("frr", "ping", [&words, more, &[far(from)]].concat()).unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 

@@ -42,6 +42,7 @@ pub const BASE: &[&str] = &[
     "xip lpm from-ip-routes origin static",
     "cluster element 1",
     "cluster interconnect inner",
+    "cluster class 1 dscp 46",
     "cluster key 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a",
     "cluster member 1 role control",
     "cluster member 2 role balancer",

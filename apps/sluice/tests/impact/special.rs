@@ -284,6 +284,15 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("cluster/key", value(OTHER_KEY)),
     ("cluster/other-key", value(OTHER_KEY)),
     ("cluster/address", value("192.0.2.9")),
+    ("cluster/class/number", entry(&["set cluster class 2 dscp 8"], &["delete cluster class 2"])),
+    ("cluster/class/dscp", value("34")),
+    (
+        "cluster/class/role",
+        entry(
+            &["set cluster member 3 role filter", "set cluster class 1 role filter"],
+            &["delete cluster class 1 role", "delete cluster member 3"],
+        ),
+    ),
     ("cluster/member/number", entry(&["set cluster member 3 role spare"], &["delete cluster member 3"])),
     (
         "cluster/member/role",

@@ -19,6 +19,17 @@ pub enum Mode {
     Weighted,
 }
 
+impl Mode {
+    /// Returns the mode's name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::RoundRobin => "round-robin",
+            Mode::Flow => "flow",
+            Mode::Weighted => "weighted",
+        }
+    }
+}
+
 /// A class of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClassPolicy {

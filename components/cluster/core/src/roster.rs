@@ -151,8 +151,11 @@ impl Roster {
                 if !known.ports.is_empty() {
                     return Err(RosterError::HasPorts(element));
                 }
-                let needed = [Role::Router, Role::Control];
-                let of_element = needed.into_iter().filter(|role| known.roles.contains(role));
+                let is_needed = |role: &Role| {
+                    *role == Role::Control
+                        || configured.policy.classes().iter().any(|class| class.role == *role)
+                };
+                let of_element = known.roles.iter().copied().filter(is_needed);
                 let last = of_element
                     .filter(|_| in_service.contains(&element))
                     .find(|role| !has_other(&configured.inventory, in_service, element, *role));

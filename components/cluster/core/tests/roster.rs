@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sluice_cluster::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber, Role};
 use sluice_cluster::key::{ClusterKey, KeyRing};
 use sluice_cluster::mac::Mac;
-use sluice_cluster::policy::Policy;
+use sluice_cluster::policy::{ClassPolicy, Mode, Policy};
 use sluice_cluster::roster::{AdminState, Change, Roster, RosterError};
 use sluice_cluster::settings::{Settings, StoreSettings};
 use sluice_cluster::stream::wire::DecodeError;
@@ -144,6 +144,19 @@ fn changes_by_which_packets_are_lost_are_refused() {
     // A balancer with ports that has failed is replaced, and serves without further ado.
     let replaced = world.roster.changed(&world.configured, &none, id(1), Change::Replace).unwrap();
     assert_eq!(replaced.state(id(1)), AdminState { machine: 2, ..AdminState::default() });
+}
+
+#[test]
+fn the_last_filter_is_drained_only_if_no_class_needs_it() {
+    let mut world = World::new(&[21]);
+    let (filter, ports) = (id(31), vec![]);
+    let element = Element { id: filter, name: "31".into(), roles: [Role::Filter].into(), weight: 1, ports };
+    world.configured.inventory.put(element).unwrap();
+    let class = |role| ClassPolicy { mode: Mode::Flow, role };
+    world.configured.policy = Policy::new(vec![class(Role::Router), class(Role::Filter)], [(46, 1)]).unwrap();
+    assert_eq!(world.change(31, Change::Drain), Err(RosterError::Last(filter, Role::Filter)));
+    world.configured.policy = Policy::default();
+    world.change(31, Change::Drain).unwrap();
 }
 
 #[test]

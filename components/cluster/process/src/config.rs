@@ -58,7 +58,15 @@ pub enum ConfigError {
         "shared-configuration: elements share the configuration by a store with members, or with tls, because the configuration has secrets"
     )]
     SharedWithoutStore,
-    /// The mode does not fit.
+    /// A DSCP is named twice.
+    #[error("cluster class: the DSCP {0} is of the classes {1} and {2}; delete it from one of them")]
+    TwoClasses(u8, u8, u8),
+    /// A class leads to elements that do not exist.
+    #[error(
+        "cluster class {0}: no member has the role filter, and the class's packets would be dropped; set cluster member NUMBER role filter"
+    )]
+    NoFilter(u8),
+    /// The classes do not fit.
     #[error(transparent)]
     Policy(#[from] PolicyError),
 }
@@ -72,6 +80,8 @@ struct Tree {
     other_key: Option<String>,
     #[serde(default)]
     mode: TreeMode,
+    #[serde(default)]
+    class: Vec<Class>,
     #[serde(default = "default_silence")]
     silence: u16,
     #[serde(default)]
@@ -120,13 +130,37 @@ const fn default_silence() -> u16 {
     sluice_cluster::policy::SILENCE.as_millis() as u16
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, Clone, Copy)]
 #[serde(rename_all = "kebab-case")]
 enum TreeMode {
     #[default]
     Flow,
     Weighted,
     RoundRobin,
+}
+
+impl From<TreeMode> for Mode {
+    fn from(mode: TreeMode) -> Self {
+        match mode {
+            TreeMode::Flow => Mode::Flow,
+            TreeMode::Weighted => Mode::Weighted,
+            TreeMode::RoundRobin => Mode::RoundRobin,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Class {
+    number: u8,
+    dscp: BTreeSet<u8>,
+    #[serde(default = "router")]
+    role: TreeRole,
+    #[serde(default)]
+    mode: TreeMode,
+}
+
+const fn router() -> TreeRole {
+    TreeRole::Router
 }
 
 #[derive(Deserialize)]
@@ -152,6 +186,7 @@ enum TreeRole {
     Router,
     Control,
     Spare,
+    Filter,
 }
 
 impl From<TreeRole> for Role {
@@ -161,6 +196,7 @@ impl From<TreeRole> for Role {
             TreeRole::Router => Role::Router,
             TreeRole::Control => Role::Control,
             TreeRole::Spare => Role::Spare,
+            TreeRole::Filter => Role::Filter,
         }
     }
 }
@@ -217,12 +253,7 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
     if inventory.get(own).is_none() {
         return Err(ConfigError::NoMember(tree.element));
     }
-    let mode = match tree.mode {
-        TreeMode::Flow => Mode::Flow,
-        TreeMode::Weighted => Mode::Weighted,
-        TreeMode::RoundRobin => Mode::RoundRobin,
-    };
-    let mut policy = Policy::new(vec![ClassPolicy { mode, role: Role::Router }], [])?;
+    let mut policy = policy(tree.mode, tree.class, &inventory)?;
     let store =
         tree.store.map(|store| store_settings(store, own, (&inventory, &reached))).transpose()?.flatten();
     if tree.shared_configuration && !store.as_ref().is_some_and(|store| store.is_authenticated) {
@@ -243,6 +274,27 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         shares_configuration: tree.shared_configuration,
         leader: None,
     })
+}
+
+/// Returns the choice of elements for packets of all classes. The program numbers classes without gaps.
+fn policy(mode: TreeMode, mut classes: Vec<Class>, inventory: &Inventory) -> Result<Policy, ConfigError> {
+    classes.sort_by_key(|class| class.number);
+    let mut all = vec![ClassPolicy { mode: mode.into(), role: Role::Router }];
+    let mut of_dscp: BTreeMap<u8, (u8, u8)> = BTreeMap::new();
+    for class in &classes {
+        let role = class.role.into();
+        if role == Role::Filter && inventory.with_role(role).next().is_none() {
+            return Err(ConfigError::NoFilter(class.number));
+        }
+        let place = all.len() as u8;
+        all.push(ClassPolicy { mode: class.mode.into(), role });
+        for dscp in &class.dscp {
+            if let Some((_, other)) = of_dscp.insert(*dscp, (place, class.number)) {
+                return Err(ConfigError::TwoClasses(*dscp, other, class.number));
+            }
+        }
+    }
+    Ok(Policy::new(all, of_dscp.into_iter().map(|(dscp, (place, _))| (dscp, place)))?)
 }
 
 /// Components of the control plane, beside those whose routes the store distributes.
@@ -390,6 +442,27 @@ mod tests {
         assert!(!settings.is_on_port(front.ports[0].number, "10.0.2.9".parse().expect("an address")));
     }
 
+    #[test]
+    fn classes_lead_dscps_to_roles() {
+        let mut part = part();
+        part["member"][2]["role"] = json!(["filter"]);
+        part["class"] = json!([
+            {"number": 5, "dscp": [46, 34], "role": "filter", "mode": "round-robin"},
+            {"number": 3, "dscp": [8]},
+        ]);
+        let policy = settings(part).expect("valid").policy;
+        let class = |mode, role| ClassPolicy { mode, role };
+        assert_eq!(
+            policy.classes(),
+            [
+                class(Mode::Weighted, Role::Router),
+                class(Mode::Flow, Role::Router),
+                class(Mode::RoundRobin, Role::Filter)
+            ]
+        );
+        assert_eq!([0, 8, 34, 46].map(|dscp| policy.dscp()[dscp]), [0, 1, 2, 2]);
+    }
+
     fn refused(change: impl Fn(&mut Value)) -> String {
         let mut part = part();
         change(&mut part);
@@ -438,6 +511,12 @@ mod tests {
             refused(|part| part["member"][0]["role"] = json!(["balancer", "router"])).contains("other role")
         );
         assert!(refused(|part| part["member"][1]["name"] = json!("front")).contains("same name"));
+        let class = |number: u8, role: &str| json!({"number": number, "dscp": [46], "role": role});
+        assert!(
+            refused(|part| part["class"] = json!([class(3, "filter")])).contains("no member has the role")
+        );
+        let twice = json!([class(3, "router"), class(5, "router")]);
+        assert!(refused(|part| part["class"] = twice.clone()).contains("46 is of the classes 3 and 5"));
         let error = refused(|part| part["key"] = json!("secret"));
         assert!(error.contains("key") && !error.contains("secret"), "{error}");
     }

@@ -10,6 +10,7 @@ use sluice_bpf::layout::balance::REASON_NAMES;
 use sluice_cluster::console::{CallKind, kind};
 use sluice_cluster::inventory::{Element, ElementId, OuterPort, Role};
 use sluice_cluster::machine::Cluster;
+use sluice_cluster::policy::ClassPolicy;
 use sluice_cluster::reason::Reason;
 use sluice_cluster::roster::Change;
 use sluice_cluster::settings::{Settings, link_name};
@@ -125,6 +126,26 @@ fn ports(machine: &Cluster, settings: &Settings) -> Vec<pb::Port> {
 }
 
 /// Refuses calls that elements make of their own accord.
+/// Returns the classes of packets, and the elements that get them.
+fn classes(machine: &Cluster, settings: &Settings) -> Vec<pb::Class> {
+    let joined = |numbers: Vec<String>| numbers.join(", ");
+    let message = |(place, class): (usize, &ClassPolicy)| {
+        let dscps = settings.policy.dscp().iter().enumerate().filter(|(_, of)| usize::from(**of) == place);
+        let with_role = settings.inventory.with_role(class.role).map(|element| element.id);
+        let serving = with_role.filter(|element| machine.in_service().contains(element));
+        pb::Class {
+            packets: match place {
+                0 => "all others".into(),
+                _ => joined(dscps.map(|(dscp, _)| dscp.to_string()).collect()),
+            },
+            role: class.role.name().into(),
+            mode: class.mode.name().into(),
+            elements: joined(serving.map(|element| element.to_string()).collect()),
+        }
+    };
+    settings.policy.classes().iter().enumerate().map(message).collect()
+}
+
 fn check_asker(request: &pb::GetFromElementRequest) -> Result<(), XrlError> {
     match kind(&request.path) {
         Some(CallKind::Prepares) => {
@@ -184,6 +205,7 @@ impl pb::Cluster for Served {
                     .chain(self.removed(settings))
                     .collect(),
                 ports: ports(machine, settings),
+                classes: classes(machine, settings),
             }
         }))
     }
