@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
 /// The programs: each is one file `bpf/NAME.bpf.c`.
-const PROGRAMS: [&str; 10] =
-    ["root", "empty", "drop", "ip", "xip", "copy", "balance", "sink", "pktgen", "protocols"];
+const PROGRAMS: [&str; 11] =
+    ["root", "empty", "drop", "ip", "xip", "copy", "balance", "sink", "pktgen", "protocols", "budget"];
 
 const CLANG: &str = "clang-14";
 

@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use sluice_base::InterfaceIndex;
 use sluice_lab::{Lab, LabOptions, Topology};
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -54,15 +55,40 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub fn up() -> Result<Lab> {
     let lab = Lab::up(&TOPOLOGY.parse::<Topology>()?, LabOptions::unique("bench-forward"))?;
     for (node, interface) in polled() {
-        // `/sys` is the host's: a sysfs of the node's own is mounted for the one store.
-        let switch = format!("mount -t sysfs none /sys && echo 1 > /sys/class/net/{interface}/threaded");
-        lab.exec(node, "unshare", ["-m", "sh", "-c", &switch])?;
+        poll_by_thread(&lab, node, interface)?;
     }
     Ok(lab)
 }
 
+/// Has the kernel poll an interface of a node on a thread of its own.
+pub fn poll_by_thread(lab: &Lab, node: &str, interface: &str) -> Result<()> {
+    // `/sys` is the host's: a sysfs of the node's own is mounted for the one store.
+    let switch = format!("mount -t sysfs none /sys && echo 1 > /sys/class/net/{interface}/threaded");
+    lab.exec(node, "unshare", ["-m", "sh", "-c", &switch])?;
+    Ok(())
+}
+
 fn polled() -> [(&'static str, &'static str); 5] {
     [("r", IN), ("r", OUT[0]), ("r", OUT[1]), SINKS[0], SINKS[1]]
+}
+
+/// Waits for the polling threads of a new lab's interfaces, which did not exist before, and returns their numbers by interface.
+pub fn new_threads(before: &[u32], interfaces: &[&str]) -> Result<BTreeMap<String, Vec<u32>>> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let new: Vec<_> = all().into_iter().filter(|(pid, _)| !before.contains(pid)).collect();
+        let of = |interface: &str| -> Vec<u32> {
+            let name = format!("napi/{interface}-");
+            new.iter().filter(|(_, thread)| thread.starts_with(&name)).map(|(pid, _)| *pid).collect()
+        };
+        let threads: BTreeMap<String, Vec<u32>> =
+            interfaces.iter().map(|interface| ((*interface).to_owned(), of(interface))).collect();
+        if threads.values().all(|pids| !pids.is_empty()) {
+            return Ok(threads);
+        }
+        ensure!(Instant::now() < deadline, "the kernel has no polling threads: {new:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// The kernel's threads that poll the router's ports in one lab. Their numbers are found once: threads of several labs have the
@@ -74,28 +100,22 @@ pub struct Threads {
 impl Threads {
     /// Finds the threads that exist now and did not exist before, and pins them.
     pub fn of_new_lab(before: &[u32]) -> Result<Self> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let new: Vec<_> = all().into_iter().filter(|(pid, _)| !before.contains(pid)).collect();
-            let of = |interfaces: &[&str]| -> Vec<u32> {
-                let named = |name: &str| interfaces.iter().any(|i| name.starts_with(&format!("napi/{i}-")));
-                new.iter().filter(|(_, name)| named(name)).map(|(pid, _)| *pid).collect()
-            };
-            let (router, sinks) = (of(&[IN, OUT[0], OUT[1]]), of(&[SINKS[0].1, SINKS[1].1]));
-            if router.len() >= 3 && sinks.len() >= 2 {
-                router.iter().try_for_each(|pid| pin(*pid, ROUTER_CPU))?;
-                sinks.iter().try_for_each(|pid| pin(*pid, OTHER_CPU))?;
-                return Ok(Threads { router });
-            }
-            ensure!(Instant::now() < deadline, "the kernel has no polling threads: {new:?}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let router = new_threads(before, &[IN, OUT[0], OUT[1]])?.into_values().flatten().collect::<Vec<_>>();
+        let sinks = new_threads(before, &[SINKS[0].1, SINKS[1].1])?.into_values().flatten();
+        router.iter().try_for_each(|pid| pin(*pid, ROUTER_CPU))?;
+        sinks.into_iter().try_for_each(|pid| pin(pid, OTHER_CPU))?;
+        Ok(Threads { router })
     }
 
     /// Returns the processor time of the router's threads.
     pub fn router_cpu(&self) -> Result<Duration> {
-        self.router.iter().map(|pid| cpu(*pid)).sum()
+        cpu_of(&self.router)
     }
+}
+
+/// Returns the processor time of threads.
+pub fn cpu_of(threads: &[u32]) -> Result<Duration> {
+    threads.iter().map(|pid| cpu(*pid)).sum()
 }
 
 /// Returns the numbers of all polling threads.

@@ -42,11 +42,13 @@ pub enum Embedded {
     Sink,
     /// Generates packets from live frames.
     Pktgen,
+    /// Drops the frames beyond the budget of an element of a laboratory.
+    Budget,
 }
 
 impl Embedded {
     /// All programs.
-    pub const ALL: [Embedded; 10] = [
+    pub const ALL: [Embedded; 11] = [
         Embedded::Root,
         Embedded::Empty,
         Embedded::Drop,
@@ -57,6 +59,7 @@ impl Embedded {
         Embedded::Sink,
         Embedded::Pktgen,
         Embedded::Protocols,
+        Embedded::Budget,
     ];
 
     /// Returns the name of the program's file, and of its pin.
@@ -72,6 +75,7 @@ impl Embedded {
             Embedded::Protocols => "protocols",
             Embedded::Sink => "sink",
             Embedded::Pktgen => "pktgen",
+            Embedded::Budget => "budget",
         }
     }
 
@@ -88,6 +92,7 @@ impl Embedded {
             Embedded::Protocols => object!("protocols"),
             Embedded::Sink => object!("sink"),
             Embedded::Pktgen => object!("pktgen"),
+            Embedded::Budget => object!("budget"),
         }
     }
 }
