@@ -6,7 +6,7 @@ export SLUICE_SHARED ?= $(abspath ../shared)
 # The build profile that benchmarks measure; PROFILE=dist measures what packages contain.
 PROFILE ?= release
 
-.PHONY: help setup build dist package test-package demo test test-long test-extending test-hostile lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-forward bench-xia bench-xia-short bench-bgp bench-policy bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
+.PHONY: help setup build dist package test-package demo test test-long test-extending test-hostile lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-forward bench-xia bench-xia-short bench-multistage bench-bgp bench-policy bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -20,9 +20,10 @@ help:
 	@echo "make bench-bgp  BGP beside every other BGP daemon of this machine (an hour; BGP='--only S1 --scale 0.1' for less)"
 	@echo "make bench-forward  packets forwarded by XDP beside the kernel (FORWARD='--figures' for the figures alone)"
 	@echo "make bench-xia  XIP forwarded beside IPv4, figure 5 of the Linux XIA paper (XIA='--scale 0.1 --rounds 1' for less)"
+	@echo "make bench-multistage  a router of many machines, figures 5 and 6 of the multistage paper (MULTISTAGE='--only capped' for less)"
 	@echo "make bench-policy  policies beside BIRD 2's filters of the same meaning (POLICY='--scale 0.1' for less)"
 	@echo "                PROFILE=dist measures the executable that is installed, with every benchmark"
-	@echo "make figures    the figures of the multicore BGP thesis, of Uppsala's router and of Linux XIA, their numbers beside ours"
+	@echo "make figures    the figures of the multicore BGP thesis, of Uppsala's router, of Linux XIA and of the multistage router, their numbers beside ours"
 	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
 	@echo "make uninstall  removes what make install put there, with the same PREFIX and DESTDIR"
 	@echo "make fuzz-guided  all fuzz targets under libFuzzer, SECONDS each (600)"
@@ -74,6 +75,7 @@ test-long: setup
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test policies a_changed -- --nocapture
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test cluster full_table -- --nocapture
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test rpki internets -- --nocapture
+	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test many_readers -- --nocapture
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test forwarding_kills --test forwarding_neighbors
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --release --locked -p bench-forward --test lookups
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --release --locked -p sluice-cluster --test many
@@ -88,7 +90,7 @@ lint:
 	$(CARGO) xtask licences
 	$(CARGO) xtask advisories
 
-bench: bench-xrl bench-tables bench-fib bench-latency bench-failover bench-forward bench-xia-short bench-sim bench-config bench-policy
+bench: bench-xrl bench-tables bench-fib bench-latency bench-failover bench-forward bench-xia-short bench-multistage bench-sim bench-config bench-policy
 
 bench-xrl: setup
 	$(CARGO) run --profile $(PROFILE) --locked -p bench-xrl
@@ -122,6 +124,13 @@ bench-xia: setup
 bench-xia-short:
 	$(MAKE) bench-xia XIA='--scale 0.1 --rounds 1 $(XIA)'
 
+# A balancer beside a router, and a router of up to four balancers and four routers, with capped elements; then whole routers: a million
+# routes to a new one, churn, and one that dies. Options in MULTISTAGE.
+bench-multistage: setup
+	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-multistage
+	target/$(PROFILE)/bench-multistage $(MULTISTAGE)
+	SLUICE_LONG=$(abspath target/$(PROFILE)/sluice) $(CARGO) test --locked -p sluice --test cluster full_table -- --nocapture
+
 # Sluice beside BIRD, FRR, OpenBGPD and GoBGP (those that are installed) with the same feeds; options in BGP.
 bench-bgp: setup
 	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-bgp
@@ -140,7 +149,7 @@ bench-scaling: setup
 # The multicore BGP thesis's figures 4.3 to 4.9 and its tables 2.1, 4.2 and 5.1, as far as they are software; appendix A of Uppsala's paper;
 # figure 5 of the Linux XIA paper.
 figures: setup
-	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-bgp -p bench-forward -p bench-xia
+	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-bgp -p bench-forward -p bench-xia -p bench-multistage
 	mkdir -p target/bench
 	target/$(PROFILE)/sluice simulate thesis --mrt target/bench/thesis.mrt --vantage 0
 	target/$(PROFILE)/bench-bgp --figures --trace target/bench/thesis.mrt $(BGP)
@@ -148,6 +157,7 @@ figures: setup
 	target/$(PROFILE)/sluice bench bgp-profile
 	target/$(PROFILE)/bench-forward --figures
 	target/$(PROFILE)/bench-xia --figures
+	target/$(PROFILE)/bench-multistage
 
 # Cache misses of a route in BGP's core, by cachegrind, with last-level caches of several sizes (the thesis's figure 5.1).
 bench-cache: setup

@@ -1,11 +1,13 @@
 //! A cluster as one router: BGP through balancers, one hop for hosts, a router that dies under traffic and one that joins, forged frames.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod classes;
 mod commit_steps;
 mod configuration;
 mod leave;
 mod network;
 mod own_store;
+mod rates;
 #[path = "../router_lab/mod.rs"]
 mod router_lab;
 mod stream;

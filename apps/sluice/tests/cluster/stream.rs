@@ -1,15 +1,12 @@
 //! Routes from the control plane to the routers, through a store: joins, deaths of the leader's process and of the store.
 
 use crate::network::{Network, Shape, Store, Traffic, more_of_bird, more_of_frr, server};
-use crate::router_lab::{alone, has_all, possible_with_frr, share};
-use std::path::Path;
+use crate::router_lab::{has_all, possible_with_frr, share};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Routes that FRR and BIRD each announce besides those of their hosts.
 const MORE_ROUTES: u32 = 2000;
-/// The same of BIRD in the long test.
-const MANY_ROUTES: u32 = 1_000_000;
 
 /// Returns true if there is a server for the store; says so by the test's name if not.
 pub fn possible_with_store() -> bool {
@@ -27,7 +24,7 @@ pub fn has_store() -> bool {
 
 impl Network {
     /// Waits until a router has the leader's routes: the checksums and the entry are equal.
-    fn until_equal(&self, node: &str) {
+    pub fn until_equal(&self, node: &str) {
         self.until_equal_to(node, "sluice");
     }
 
@@ -180,34 +177,4 @@ fn another_element_is_elected_and_the_routes_stay() {
     network.commit(&shape.nodes(), &[&format!("set cluster member {drained} drained true")]);
     network.until("the first element leads again", |network| network.stored(node, "state") == "leads");
     assert!(has_routes(&network));
-}
-
-/// Only in `make test-long`, with an optimized executable, which `SLUICE_LONG` names; the tests above are the short form.
-#[test]
-fn a_new_router_gets_a_full_table() {
-    let Some(program) = std::env::var_os("SLUICE_LONG") else { return };
-    let _alone = alone();
-    if !possible_with_store() {
-        return;
-    }
-    let shape =
-        Shape { balancers: 1, routers: 2, store: 1, own_store: false, second: false, more: [0, MANY_ROUTES] };
-    let network = Network::up_with(shape, Path::new(&program));
-    network.until("the leader has all routes", |network| {
-        network.stored("sluice", "routes").parse::<u32>().is_ok_and(|routes| routes >= MANY_ROUTES + 4)
-            && network.stored("sluice", "waiting") == "0"
-    });
-    network.commit(&["r2".into()], &["delete cluster store"]);
-    network.until("the routes are gone", |network| !network.has_route("r2", &more_of_bird(0)));
-    let begun = Instant::now();
-    network.commit(&["r2".into()], &["set cluster store endpoint 10.9.0.254"]);
-    network.until("the router has read all routes", |network| {
-        network.stored("r2", "sections") == network.stored("sluice", "sections")
-    });
-    println!("{MANY_ROUTES} routes were read in {:.1} s, checksums are equal", begun.elapsed().as_secs_f64());
-    network.until_equal("r2");
-    network.until("the kernel has the last route", |network| {
-        network.has_route("r2", &more_of_bird(MANY_ROUTES - 1)) && network.has_route("r2", &more_of_bird(0))
-    });
-    println!("the kernel forwards by them after {:.1} s", begun.elapsed().as_secs_f64());
 }

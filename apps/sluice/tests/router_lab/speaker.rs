@@ -7,7 +7,7 @@ use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
 use sluice_bgp::wire::{
     AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MessageType, Nlri, Notification, Open, Update, header,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -148,6 +148,23 @@ impl Speaker {
     pub fn until(&mut self, what: &str, mut so: impl FnMut(&BTreeMap<String, Route>) -> bool) {
         while !so(&self.routes) {
             self.read().unwrap_or_else(|end| panic!("never: {what}: {end:?}, {:?}", self.routes));
+        }
+    }
+
+    /// Reads until so many IPv4 prefixes are known, and keeps no more than the prefixes: for tables of which many speakers are told.
+    pub fn count_until(&mut self, count: usize) {
+        let mut known: HashSet<Ipv4Prefix> = HashSet::new();
+        while known.len() < count {
+            let (kind, body) =
+                read(&mut self.socket).unwrap_or_else(|end| panic!("{} routes: {end:?}", known.len()));
+            if kind != MessageType::Update {
+                continue;
+            }
+            let update = Update::decode(&body).unwrap();
+            for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn, 0) {
+                known.remove(&prefix.unwrap());
+            }
+            known.extend(Nlri::<Ipv4Prefix>::new(update.nlri, 0).map(Result::unwrap));
         }
     }
 
