@@ -7,6 +7,7 @@ mod configuration;
 mod leave;
 mod network;
 mod own_store;
+mod packets;
 mod rates;
 #[path = "../router_lab/mod.rs"]
 mod router_lab;

@@ -122,6 +122,7 @@ mod tests {
             drained: BTreeSet::new(),
             reached: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            mtus: BTreeMap::new(),
             more_addresses: BTreeSet::new(),
             policy: Policy::default(),
             keys: KeyRing { current: ClusterKey([7; 32]), other: None },

@@ -26,6 +26,8 @@ pub struct Settings {
     pub reached: BTreeMap<ElementId, IpAddr>,
     /// The router's addresses on the outer ports.
     pub addresses: BTreeMap<PortNumber, BTreeSet<InterfaceAddress>>,
+    /// The largest packets of outer ports in octets, where they are less than those of the interconnect.
+    pub mtus: BTreeMap<PortNumber, u16>,
     /// Further addresses of the router, which the control plane has.
     pub more_addresses: BTreeSet<IpAddr>,
     /// The choice of elements.
@@ -126,6 +128,7 @@ impl Settings {
             parent: parent.clone(),
             mac: InnerMac { element: self.element, port: port.number() }.mac(),
             addresses: self.addresses.get(&port).cloned().unwrap_or_default(),
+            mtu: self.mtus.get(&port).copied(),
             told_neighbors: !is_control,
         };
         let parent = self.interconnect.first().filter(|_| has_links);
@@ -142,7 +145,8 @@ impl Settings {
         let is_kept = |name: &String, before: &PortLink| {
             after.get(name).is_some_and(|after| {
                 before.addresses.is_subset(&after.addresses)
-                    && PortLink { addresses: before.addresses.clone(), ..after.clone() } == *before
+                    && PortLink { addresses: before.addresses.clone(), mtu: before.mtu, ..after.clone() }
+                        == *before
             })
         };
         self.links().into_iter().filter(|(name, link)| !is_kept(name, link)).map(|(name, _)| name).collect()
@@ -177,6 +181,8 @@ pub struct PortLink {
     pub mac: Mac,
     /// The router's addresses on the port.
     pub addresses: BTreeSet<InterfaceAddress>,
+    /// The largest packet in octets; `None` for that of the interface below.
+    pub mtu: Option<u16>,
     /// True if the control plane tells the neighbors: the element asks nobody on the link.
     pub told_neighbors: bool,
 }

@@ -50,6 +50,7 @@ fn settings(element: u16, servers: &[u16]) -> Settings {
         drained: BTreeSet::new(),
         reached: ELEMENTS.map(|(number, _)| (id(number), address(number))).into(),
         addresses: BTreeMap::new(),
+        mtus: BTreeMap::new(),
         more_addresses: BTreeSet::new(),
         policy: Policy::default(),
         keys: KeyRing::of(ClusterKey([7; 32])),

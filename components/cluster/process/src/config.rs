@@ -209,6 +209,7 @@ struct Port {
     mac: String,
     #[serde(default)]
     address: Vec<String>,
+    mtu: Option<u16>,
 }
 
 /// Reads a whole part.
@@ -218,7 +219,7 @@ struct Port {
 pub fn settings(part: Value) -> Result<Settings, ConfigError> {
     let tree: Tree = serde_json::from_value(part)?;
     let mut ports: BTreeMap<u16, Vec<OuterPort>> = BTreeMap::new();
-    let mut addresses = BTreeMap::new();
+    let (mut addresses, mut mtus) = (BTreeMap::new(), BTreeMap::new());
     for port in tree.port {
         let number =
             PortNumber::new(port.number).ok_or(ConfigError::Number(port.number, "number of a port"))?;
@@ -232,6 +233,7 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         let of_port: BTreeSet<InterfaceAddress> =
             port.address.into_iter().map(address).collect::<Result<_, _>>()?;
         addresses.insert(number, of_port);
+        mtus.extend(port.mtu.map(|mtu| (number, mtu)));
         let outer = OuterPort { number, interface: port.interface, mac: mac(port.mac)? };
         ports.entry(port.balancer).or_default().push(outer);
     }
@@ -267,6 +269,7 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         drained,
         reached,
         addresses,
+        mtus,
         more_addresses: tree.address,
         policy,
         keys: KeyRing { current: key(&tree.key)?, other: tree.other_key.as_deref().map(key).transpose()? },
@@ -413,7 +416,7 @@ mod tests {
             ],
             "port": [{
                 "number": 7, "balancer": 1, "interface": "eth1", "mac": "02:00:00:00:01:0A",
-                "address": ["10.0.1.1/24", "fd01::1/64"],
+                "address": ["10.0.1.1/24", "fd01::1/64"], "mtu": 1400,
             }],
             "store": {"endpoint": [{"address": "192.0.2.7"}, {"address": "192.0.2.8", "port": 99}]},
         })
@@ -429,6 +432,7 @@ mod tests {
             ("front", "02:00:00:00:01:0a")
         );
         assert_eq!(settings.own_addresses().len(), 3);
+        assert!(settings.links().values().all(|link| link.mtu == Some(1400)));
         assert_eq!((settings.control(), settings.policy.silence), (None, None));
         let store = settings.store.as_ref().expect("a store");
         let endpoints: Vec<String> = store.endpoints.iter().map(ToString::to_string).collect();

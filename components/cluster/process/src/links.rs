@@ -67,6 +67,7 @@ impl Links {
             mac: Some(common::Mac { octets: link.mac.0.into() }),
             addresses: link.addresses.iter().map(Into::into).collect(),
             told_neighbors: link.told_neighbors,
+            mtu: link.mtu.unwrap_or_default().into(),
         };
         wanted.iter().map(message).collect()
     }

@@ -28,6 +28,8 @@ pub struct VirtualLink {
     pub addresses: BTreeSet<InterfaceAddress>,
     /// True if the kernel asks nobody on the link for link-layer addresses.
     pub told_neighbors: bool,
+    /// The largest packet in octets; `None` for that of the link below, which is the most in any case.
+    pub mtu: Option<u32>,
 }
 
 /// The mark on a link (its alias), by which a later process of the FEA knows the link.
@@ -72,6 +74,8 @@ pub struct FoundLink {
     pub mac: Vec<u8>,
     /// True if the link is up.
     pub is_up: bool,
+    /// The largest packet, in octets.
+    pub mtu: u32,
     /// The addresses, but those of the link (fe80::/10) and those that the operator configured.
     pub addresses: BTreeSet<InterfaceAddress>,
 }
@@ -94,6 +98,8 @@ pub enum Step {
     },
     /// Set a link up. With `is_told`, the kernel asks nobody on the link for link-layer addresses.
     Raise(InterfaceIndex, bool),
+    /// Set the largest packet, in octets.
+    SetMtu(InterfaceIndex, u32),
     /// Add an address.
     Add(InterfaceIndex, InterfaceAddress),
     /// Remove an address.
@@ -128,7 +134,10 @@ pub fn plan(owner: &str, wanted: &BTreeMap<String, VirtualLink>, found: &[FoundL
     }
     for (name, to) in wanted {
         match named(name) {
-            Some(link) if fits(link, to) => adjust(link, to, &mut plan.steps),
+            Some(link) if fits(link, to) => {
+                let most = named(&to.parent).map_or(link.mtu, |parent| parent.mtu);
+                adjust(link, to, most, &mut plan.steps);
+            }
             Some(link) if !is_own(&link) => {
                 plan.problems.insert(name.clone(), "another interface has the name".to_string());
             }
@@ -148,7 +157,12 @@ pub fn plan(owner: &str, wanted: &BTreeMap<String, VirtualLink>, found: &[FoundL
     plan
 }
 
-fn adjust(link: &FoundLink, to: &VirtualLink, steps: &mut Vec<Step>) {
+/// Plans the steps of a link that stays; `most` is the largest packet of the link below.
+fn adjust(link: &FoundLink, to: &VirtualLink, most: u32, steps: &mut Vec<Step>) {
+    let mtu = to.mtu.map_or(most, |mtu| mtu.min(most));
+    if link.mtu != mtu {
+        steps.push(Step::SetMtu(link.index, mtu));
+    }
     let gone = link.addresses.difference(&to.addresses).map(|address| Step::Take(link.index, *address));
     steps.extend(gone);
     // A link that is down loses IPv6 addresses: addresses come after.
@@ -190,6 +204,7 @@ mod tests {
             mac: [2, 0x5c, 0, 2, 0, 1],
             addresses: [address("10.0.1.1")].into(),
             told_neighbors: true,
+            mtu: None,
         };
         [("port1".to_string(), link)].into()
     }
@@ -202,6 +217,7 @@ mod tests {
             parent: None,
             mac: vec![2, 0, 0, 0, 0, 9],
             is_up: true,
+            mtu: 1500,
             addresses: BTreeSet::new(),
         }
     }
@@ -233,6 +249,21 @@ mod tests {
         all[1].addresses = [address("10.0.1.1")].into();
         assert_eq!(plan("x", &want, &all), Plan::default());
         assert_eq!(plan("x", &BTreeMap::new(), &all).steps, [Step::Remove(index(7))]);
+    }
+
+    #[test]
+    fn a_link_has_the_mtu_that_is_wanted_or_that_of_the_link_below() {
+        let mut want = wanted("eth0");
+        let mut all = [found("eth0", 2), made("x")];
+        (all[1].is_up, all[1].addresses) = (true, [address("10.0.1.1")].into());
+        let mut steps = |wanted: Option<u32>, below: u32| {
+            want.get_mut("port1").unwrap().mtu = wanted;
+            all[0].mtu = below;
+            plan("x", &want, &all).steps
+        };
+        assert_eq!(steps(Some(1400), 1500), [Step::SetMtu(index(7), 1400)]);
+        assert_eq!(steps(None, 9000), [Step::SetMtu(index(7), 9000)]);
+        assert_eq!([steps(Some(1500), 1500), steps(Some(9000), 1500)], [vec![], vec![]]);
     }
 
     #[test]

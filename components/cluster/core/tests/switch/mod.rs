@@ -31,6 +31,7 @@ pub fn settings(
         drained: [].into(),
         reached: BTreeMap::new(),
         addresses,
+        mtus: BTreeMap::new(),
         more_addresses: [].into(),
         policy: Policy::default(),
         keys: KeyRing::of(ClusterKey([7; 32])),

@@ -45,10 +45,11 @@ pub(super) fn links() -> io::Result<Vec<FoundLink>> {
 
 fn link(message: &Message<'_>) -> Option<FoundLink> {
     let Some(Notice::LinkIs(link)) = decode::notice(message) else { return None };
-    let (mut parent, mut alias) = (None, None);
+    let (mut parent, mut alias, mut mtu) = (None, None, 0);
     for (kind, value) in attributes(message.body.get(16..)?) {
         match kind {
             IFLA_LINK => parent = InterfaceIndex::new(u32_at(value, 0)?),
+            IFLA_MTU => mtu = u32_at(value, 0)?,
             IFLA_IFALIAS => alias = Some(String::from_utf8_lossy(value).trim_end_matches('\0').to_owned()),
             _ => {}
         }
@@ -60,6 +61,7 @@ fn link(message: &Message<'_>) -> Option<FoundLink> {
         parent,
         mac: link.mac,
         is_up: link.admin_up,
+        mtu,
         addresses: Default::default(),
     })
 }
@@ -83,6 +85,9 @@ pub(super) fn carry_out(step: &Step) -> io::Result<()> {
             let asks = is_told.then(|| Family::ALL.map(|of| told_neighbors(*index, of)));
             let raise = link_message(RTM_NEWLINK, 0, Some(*index), true, &[]);
             asks.into_iter().flatten().chain([raise]).collect()
+        }
+        Step::SetMtu(index, mtu) => {
+            vec![link_message(RTM_NEWLINK, 0, Some(*index), false, &[(IFLA_MTU, &mtu.to_ne_bytes())])]
         }
         Step::Add(index, address) => {
             vec![address_message(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, *index, address)]

@@ -128,10 +128,10 @@ impl Links {
 
     /// Returns the name of the link of a step.
     fn subject(&self, step: &links::Step) -> String {
-        use links::Step::{Add, Make, Raise, Remove, Take};
+        use links::Step::{Add, Make, Raise, Remove, SetMtu, Take};
         match step {
             Make { name, .. } => name.clone(),
-            Remove(index) | Raise(index, _) | Add(index, _) | Take(index, _) => {
+            Remove(index) | Raise(index, _) | SetMtu(index, _) | Add(index, _) | Take(index, _) => {
                 let indices = self.indices.borrow();
                 indices.get(index).map_or_else(|| index.to_string(), |(_, name)| name.clone())
             }
@@ -324,6 +324,7 @@ fn virtual_link(message: pb::VirtualLink) -> Result<(String, VirtualLink), XrlEr
         mac: mac(message.mac)?,
         addresses: addresses.collect::<Result<_, _>>()?,
         told_neighbors: message.told_neighbors,
+        mtu: (message.mtu > 0).then_some(message.mtu),
     };
     Ok((name, link))
 }
