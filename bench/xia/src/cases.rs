@@ -8,6 +8,8 @@ use sluice_pktgen::XipFormat;
 pub enum Part {
     /// Decisions on rows that were never seen.
     SlowPath,
+    /// Packets that come up through sockets, by AF_XDP and by the packet socket.
+    Sockets,
     /// Useful rows in a flood of unique rows.
     Flood,
     /// Exponents of Zipf's distribution: figure 5, right.
@@ -20,7 +22,8 @@ pub enum Part {
 
 impl Part {
     /// All parts.
-    pub const ALL: [Part; 5] = [Part::SlowPath, Part::Flood, Part::Zipf, Part::Updates, Part::Sizes];
+    pub const ALL: [Part; 6] =
+        [Part::SlowPath, Part::Sockets, Part::Flood, Part::Zipf, Part::Updates, Part::Sizes];
 }
 
 /// A router and the packets that it forwards.

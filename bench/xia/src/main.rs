@@ -11,6 +11,7 @@ mod flood;
 mod punts;
 mod rows;
 mod slow_path;
+mod sockets;
 mod xia;
 
 use anyhow::{Context, Result};
@@ -63,12 +64,18 @@ fn main() -> Result<()> {
     }
     let mut plots = Vec::new();
     let cases = cases::list(&parts, args.figures);
-    if !cases.is_empty() {
+    let has_sockets = parts.contains(&Part::Sockets);
+    if !cases.is_empty() || has_sockets {
         sluice_lab::available().context("labs cannot be made here")?;
         let pins = tempfile::tempdir()?;
         bench_forward::router::mount_pins(pins.path())?;
+        let sockets = match has_sockets {
+            true => sockets::run(&domains, args.rounds, pins.path(), &mut report),
+            false => Ok(()),
+        };
         let figure = measured(&args, &cases, &domains, pins.path(), &mut report);
         nix::mount::umount2(pins.path(), nix::mount::MntFlags::MNT_DETACH)?;
+        sockets?;
         plots = figure?;
     }
     let plots: Vec<_> = plots.iter().map(|(suffix, plot)| (*suffix, plot)).collect();
