@@ -26,6 +26,14 @@ struct {
     __type(value, struct bpf_devmap_val);
 } xip_devices SEC(".maps");
 
+// The AF_XDP sockets for packets to user space, by interface and receive queue. The FEA fills the map.
+struct {
+    __uint(type, BPF_MAP_TYPE_XSKMAP);
+    __uint(max_entries, INTERFACES * RECEIVER_QUEUES);
+    __type(key, __u32);
+    __type(value, __u32);
+} xip_receivers SEC(".maps");
+
 // The tunnels read the settings.
 #include "tunnel.h"
 
@@ -59,12 +67,17 @@ static __always_inline int is_covered(struct xdp_md *ctx, struct xip_settings *s
     return 1;
 }
 
+// Gives a packet to user space: to the AF_XDP socket of its interface and queue, or to the kernel for the packet socket.
 static __always_inline int to_user(struct xdp_md *ctx, struct port *port, struct xip_settings *settings)
 {
     if (!is_covered(ctx, settings))
         return drop(ctx, port, XIP_OVER_BUDGET);
     note(XIP_TO_USER);
-    return end_at(ctx, port, REASON_SLOW_PATH, XDP_PASS);
+    __u32 verdict = XDP_PASS;
+    // A queue without a socket gives the packet to the kernel, and so to the packet socket.
+    if (ctx->rx_queue_index < RECEIVER_QUEUES && ctx->data_end - ctx->data <= RECEIVER_LARGEST_FRAME)
+        verdict = bpf_redirect_map(&xip_receivers, ctx->ingress_ifindex * RECEIVER_QUEUES + ctx->rx_queue_index, XDP_PASS);
+    return end_at(ctx, port, REASON_SLOW_PATH, verdict);
 }
 
 // Returns the answer for a row, or -1 if the cache has none.

@@ -158,6 +158,11 @@ struct protocol {
     __u64 is_dropped;
 };
 
+// The receive queues of an interface that have a place in a map of AF_XDP sockets, and the octets of the largest frame that
+// such a socket takes. Other frames go to the kernel.
+#define RECEIVER_QUEUES 8
+#define RECEIVER_LARGEST_FRAME 1792
+
 // The cache of XIP's answers: lines of 64 octets, one cache line of the processor each. A row of an address is hashed
 // twice; one hash chooses the line, the other is the tag of the slot. User space writes a slot's answer first and its tag
 // last, and clears the tag before the answer of another row takes the slot.

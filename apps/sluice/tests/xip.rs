@@ -401,6 +401,78 @@ fn flood(lab: &RouterLab, node: &str, to: &str, first: u32, count: u32) {
     lab.lab.exec(node, "python3", arguments).unwrap();
 }
 
+/// Returns true if the packets of all interfaces of the router `sluice` come up by the named way.
+fn comes_up_by(lab: &RouterLab, way: &str) -> bool {
+    let interfaces = lab.ask(&["show", "xip", "interfaces"])["interfaces"].clone();
+    interfaces.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(|i| i["punt_path"] == way))
+}
+
+#[test]
+fn packets_come_up_by_af_xdp_and_by_the_packet_socket_instead() {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = RouterLab::up(&row("both").parse().unwrap(), Path::new(SLUICE));
+    lab.until("packets come up by AF_XDP", |lab| {
+        ping(lab, "near", &far()) == "reply" && comes_up_by(lab, "af-xdp")
+    });
+    // Checked hits come up too.
+    commit(&lab, "set xip cache shadow-interval 0");
+    let to = mac(&lab, "sluice", "eth0");
+    // Floods rows of which no other flood has one, and returns how many of their packets came up by each way.
+    let flooded = |first: u32, count: u32| {
+        let counts = |lab: &RouterLab| {
+            let punts = ["af-xdp", "packet-socket", "lost"].map(|way| counter(lab, "punt", way));
+            (punts, counter(lab, "fast", "to-user"))
+        };
+        let ([rings, sockets, lost], up) = counts(&lab);
+        flood(&lab, "near", &to, first, count);
+        lab.until("the flood is over", |lab| {
+            let (now, up_now) = counts(lab);
+            now.iter().sum::<u64>() - rings - sockets - lost >= (up_now - up).min(u64::from(count))
+        });
+        let ([rings_now, sockets_now, lost_now], up_now) = counts(&lab);
+        assert!(lost_now - lost < u64::from(count) / 2, "{lost_now}");
+        (rings_now - rings, sockets_now - sockets, up_now - up)
+    };
+    let (rings, sockets, up) = flooded(0, 200);
+    assert!(rings >= 100 && sockets == 0, "{rings} {sockets} {up}");
+
+    // The other way is the operator's choice, and the way back.
+    commit(&lab, "set xip punt-path packet-socket");
+    lab.until("packets come up by the packet socket", |lab| comes_up_by(lab, "packet-socket"));
+    let (rings, sockets, up) = flooded(1_000, 200);
+    assert!(rings == 0 && sockets >= 100, "{rings} {sockets} {up}");
+    commit(&lab, "delete xip punt-path");
+    lab.until("packets come up by AF_XDP again", |lab| comes_up_by(lab, "af-xdp"));
+
+    // The budget holds in front of both.
+    commit(&lab, "set xip budget rate 1");
+    commit(&lab, "set xip budget burst 10");
+    let over = counter(&lab, "fast", "over-budget");
+    let rings = counter(&lab, "punt", "af-xdp");
+    flood(&lab, "near", &to, 2_000, 500);
+    lab.until("the budget is used up", |lab| counter(lab, "fast", "over-budget") >= over + 400);
+    assert!(counter(&lab, "punt", "af-xdp") < rings + 100);
+    commit(&lab, "delete xip budget");
+
+    // The sockets end with their process: rows that are known flow, and the next process has sockets of its own.
+    lab.until("the rows are cached", |lab| {
+        let up = counter(lab, "fast", "to-user");
+        ping(lab, "near", &far()) == "reply" && counter(lab, "fast", "to-user") == up
+    });
+    let before = lab.pid("xip");
+    kill(&lab, "xip");
+    (0..5).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
+    lab.until("the next process has sockets", |lab| {
+        lab.pid("xip").is_some_and(|pid| Some(pid) != before) && comes_up_by(lab, "af-xdp")
+    });
+    lab.until("the far host answers", |lab| ping(lab, "near", &far()) == "reply");
+    let (rings, sockets, up) = flooded(3_000, 200);
+    assert!(rings >= 100 && sockets == 0, "{rings} {sockets} {up}");
+}
+
 /// Bounds the address space of the process `xip` to what it has and some octets more.
 fn starve(lab: &RouterLab, more: u64) -> u64 {
     let pid = lab.pid("xip").unwrap();

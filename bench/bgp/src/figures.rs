@@ -254,6 +254,7 @@ fn plot(title: &str, x: &str, y: &str, series: impl Iterator<Item = Series>) -> 
         x: x.to_owned(),
         y: y.to_owned(),
         logarithmic: false,
+        boxes: Vec::new(),
         names: Vec::new(),
         series: series.collect(),
     }

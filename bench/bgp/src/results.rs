@@ -215,6 +215,7 @@ impl Results {
             x: String::new(),
             y: if what == "memory" { "MB at most" } else { "seconds" }.to_owned(),
             logarithmic: true,
+            boxes: Vec::new(),
             names: scenarios.iter().map(|s| s.name().to_owned()).collect(),
             series: series.collect(),
         }

@@ -82,6 +82,7 @@ impl Scaling<'_> {
             x: "threads".into(),
             y: "seconds".into(),
             logarithmic: true,
+            boxes: Vec::new(),
             names: Vec::new(),
             series,
         };

@@ -178,6 +178,7 @@ pub fn plot(milliseconds: &[(&str, f64)]) -> Plot {
         x: String::new(),
         y: "ms".into(),
         logarithmic: true,
+        boxes: Vec::new(),
         names: milliseconds.iter().map(|(name, _)| (*name).into()).collect(),
         series: vec![Series { name: "median".into(), points: points.collect() }],
     }

@@ -253,6 +253,7 @@ fn plots(runs: &[Run]) -> Vec<(&'static str, Plot)> {
         x: String::new(),
         y: y.to_owned(),
         logarithmic: false,
+        boxes: Vec::new(),
         names: names.map(str::to_owned).into(),
         series,
     };

@@ -135,6 +135,7 @@ fn bars(title: &str, load: usize, results: &[[[f64; 2]; 2]]) -> Plot {
         x: "With rules, the kernel forwards all packets: XDP is off by design.".to_owned(),
         y: "thousand packets a second of CPU time".to_owned(),
         logarithmic: false,
+        boxes: Vec::new(),
         names: TESTS.iter().map(|test| test.name.to_owned()).collect(),
         series: vec![
             series("kernel", points(&|n| results[n][load][0] / 1000.0)),

@@ -17,32 +17,41 @@ pub const SINKS: [(&str, &str); 2] = [("b", "bin"), ("c", "cin")];
 /// The source's interface.
 pub const SOURCE: &str = "aout";
 
-const TOPOLOGY: &str = "
-[nodes.a]
-[nodes.r]
-forwarding = true
-sysctls = { 'net.ipv4.nexthop_compat_mode' = '0', 'net.ipv6.route.max_size' = '2147483647' }
-[nodes.b]
-[nodes.c]
-[[links]]
-a = 'a:aout'
-b = 'r:rin'
-a_addresses = ['10.0.0.2/24', 'fd00:0::2/64']
-b_addresses = ['10.0.0.1/24', 'fd00:0::1/64']
-xdp = true
-[[links]]
-a = 'r:rout0'
-b = 'b:bin'
-a_addresses = ['10.0.1.1/24', 'fd00:1::1/64']
-b_addresses = ['10.0.1.2/24', 'fd00:1::2/64']
-xdp = true
-[[links]]
-a = 'r:rout1'
-b = 'c:cin'
-a_addresses = ['10.0.2.1/24', 'fd00:2::1/64']
-b_addresses = ['10.0.2.2/24', 'fd00:2::2/64']
-xdp = true
-";
+/// The most ways of a network: the router's ports to the sinks, and the sinks' nodes with their interfaces. The first two are those of
+/// [`OUT`] and [`SINKS`].
+pub const WAYS: [(&str, &str, &str); 8] = [
+    (OUT[0], SINKS[0].0, SINKS[0].1),
+    (OUT[1], SINKS[1].0, SINKS[1].1),
+    ("rout2", "d", "din"),
+    ("rout3", "e", "ein"),
+    ("rout4", "f", "fin"),
+    ("rout5", "g", "gin"),
+    ("rout6", "h", "hin"),
+    ("rout7", "i", "iin"),
+];
+
+/// Describes the network with a source and `ways` sinks.
+fn topology(ways: usize) -> String {
+    let mut text = "[nodes.a]\n[nodes.r]\nforwarding = true\n\
+         sysctls = { 'net.ipv4.nexthop_compat_mode' = '0', 'net.ipv6.route.max_size' = '2147483647' }\n"
+        .to_owned();
+    let mut links = link(&format!("a:{SOURCE}"), &format!("r:{IN}"), 0, (2, 1));
+    for (number, (port, node, interface)) in (1..).zip(WAYS.iter().take(ways)) {
+        text += &format!("[nodes.{node}]\n");
+        links += &link(&format!("r:{port}"), &format!("{node}:{interface}"), number, (1, 2));
+    }
+    text + &links
+}
+
+/// Describes a link with the network `number` and the last parts of the addresses of both ends.
+fn link(a: &str, b: &str, number: usize, (own, other): (u8, u8)) -> String {
+    let addresses = |host: u8| format!("['10.0.{number}.{host}/24', 'fd00:{number}::{host}/64']");
+    format!(
+        "[[links]]\na = '{a}'\nb = '{b}'\na_addresses = {}\nb_addresses = {}\nxdp = true\n",
+        addresses(own),
+        addresses(other)
+    )
+}
 
 /// The processor of the router's threads; the source and the sinks share the other one.
 const ROUTER_CPU: usize = 1;
@@ -51,10 +60,17 @@ const OTHER_CPU: usize = 0;
 /// The longest wait for a thread of the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Brings the network up.
+/// Brings the network with two sinks up.
 pub fn up() -> Result<Lab> {
-    let lab = Lab::up(&TOPOLOGY.parse::<Topology>()?, LabOptions::unique("bench-forward"))?;
-    for (node, interface) in polled() {
+    up_with(OUT.len())
+}
+
+/// Brings the network with `ways` sinks up, at most those of [`WAYS`].
+pub fn up_with(ways: usize) -> Result<Lab> {
+    let lab = Lab::up(&topology(ways).parse::<Topology>()?, LabOptions::unique("bench-forward"))?;
+    let polled =
+        WAYS.iter().take(ways).flat_map(|(port, node, interface)| [("r", *port), (*node, *interface)]);
+    for (node, interface) in polled.chain([("r", IN)]) {
         poll_by_thread(&lab, node, interface)?;
     }
     Ok(lab)
@@ -66,10 +82,6 @@ pub fn poll_by_thread(lab: &Lab, node: &str, interface: &str) -> Result<()> {
     let switch = format!("mount -t sysfs none /sys && echo 1 > /sys/class/net/{interface}/threaded");
     lab.exec(node, "unshare", ["-m", "sh", "-c", &switch])?;
     Ok(())
-}
-
-fn polled() -> [(&'static str, &'static str); 5] {
-    [("r", IN), ("r", OUT[0]), ("r", OUT[1]), SINKS[0], SINKS[1]]
 }
 
 /// Waits for the polling threads of a new lab's interfaces, which did not exist before, and returns their numbers by interface.
@@ -98,10 +110,13 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Finds the threads that exist now and did not exist before, and pins them.
-    pub fn of_new_lab(before: &[u32]) -> Result<Self> {
-        let router = new_threads(before, &[IN, OUT[0], OUT[1]])?.into_values().flatten().collect::<Vec<_>>();
-        let sinks = new_threads(before, &[SINKS[0].1, SINKS[1].1])?.into_values().flatten();
+    /// Finds the threads of a network with `ways` sinks that exist now and did not exist before, and pins them.
+    pub fn of_new_lab(before: &[u32], ways: usize) -> Result<Self> {
+        let used = || WAYS.iter().take(ways);
+        let ports: Vec<&str> = used().map(|(port, _, _)| *port).chain([IN]).collect();
+        let ends: Vec<&str> = used().map(|(_, _, interface)| *interface).collect();
+        let router: Vec<u32> = new_threads(before, &ports)?.into_values().flatten().collect();
+        let sinks = new_threads(before, &ends)?.into_values().flatten();
         router.iter().try_for_each(|pid| pin(*pid, ROUTER_CPU))?;
         sinks.into_iter().try_for_each(|pid| pin(pid, OTHER_CPU))?;
         Ok(Threads { router })

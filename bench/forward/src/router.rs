@@ -1,7 +1,7 @@
 //! The router: the FEA's core with the kernel, or with the kernel and the fast path, in this process.
 
-use crate::network::{OUT, interface};
-use anyhow::{Context, Result, ensure};
+use crate::network::{self, OUT, interface};
+use anyhow::{Result, ensure};
 use sluice_base::*;
 use sluice_bpf::Pins;
 use sluice_fea::engine::{AuthorityRoutes, EngineSet};
@@ -42,10 +42,12 @@ const FROM_RIB: usize = 4096;
 /// The group of every route of [`Router::load`].
 const GROUP: GroupId = GroupId(1);
 
-/// The groups of routes by one way each.
-const WAYS: [GroupId; 2] = [GroupId(2), GroupId(3)];
+/// Returns the group of routes by one way.
+fn group_of(way: usize) -> GroupId {
+    GroupId(GROUP.0 + 1 + way as u32)
+}
 
-/// The group of the first end of [`Router::set_ends`].
+/// The group of the first end of [`Router::set_ends`], behind the groups of the ways.
 const ENDS: GroupId = GroupId(100);
 
 /// The longest wait for the fast path.
@@ -64,7 +66,7 @@ struct Fast {
 pub struct Router {
     drive: Drive<EngineSet>,
     effects: Vec<Effect>,
-    ways: [Interface; 2],
+    ways: Vec<Interface>,
     fast: Option<Fast>,
     start: time::Instant,
 }
@@ -77,14 +79,18 @@ struct Interface {
 }
 
 impl Router {
-    /// Starts a router. `pins` is a mounted bpffs.
+    /// Starts a router with two ways. `pins` is a mounted bpffs.
     pub fn start(lab: &Lab, engines: Engines, pins: &Path) -> Result<Self> {
+        Router::start_wide(lab, engines, OUT.len(), pins)
+    }
+
+    /// Starts a router with `count` ways, those of the network. `pins` is a mounted bpffs.
+    pub fn start_wide(lab: &Lab, engines: Engines, count: usize, pins: &Path) -> Result<Self> {
         let mut ways = Vec::new();
-        for (name, number) in OUT.into_iter().zip(1..) {
+        for ((name, _, _), number) in network::WAYS.into_iter().take(count).zip(1..) {
             ways.push(Interface { index: interface(lab, "r", name)?.0, number });
         }
         let drive = Drive::new(Fea::new(1), EngineSet::new(Box::new(LinuxEngine::open()?)));
-        let ways = ways.try_into().ok().context("two ways")?;
         let mut router = Router { drive, effects: Vec::new(), ways, fast: None, start: time::Instant::now() };
         router.quiesce();
         if engines == Engines::Xdp {
@@ -172,11 +178,12 @@ impl Router {
         self.pump()
     }
 
-    /// Announces the prefixes by a way each: those at even places by the first way, the others by the second.
+    /// Announces the prefixes by a way each, the ways in turn.
     pub fn load_in_turn(&mut self, prefixes: &[IpPrefix]) -> Result<()> {
-        for (way, group) in WAYS.into_iter().enumerate() {
-            self.set_group(group, way);
-            let own: Vec<IpPrefix> = prefixes.iter().skip(way).step_by(WAYS.len()).copied().collect();
+        let count = self.ways.len();
+        for way in 0..count {
+            self.set_group(group_of(way), way);
+            let own: Vec<IpPrefix> = prefixes.iter().skip(way).step_by(count).copied().collect();
             self.move_to(&own, way);
         }
         self.pump()
@@ -184,7 +191,7 @@ impl Router {
 
     /// Announces the prefixes by a way, in the place of an earlier one. [`Router::load_in_turn`] comes first.
     pub fn move_to(&mut self, prefixes: &[IpPrefix], way: usize) {
-        self.update(prefixes, WAYS.get(way).copied());
+        self.update(prefixes, (way < self.ways.len()).then(|| group_of(way)));
     }
 
     /// Announces the prefixes, or withdraws them.

@@ -1,6 +1,6 @@
 //! One run: packets from the source through the router to a sink, and the processor time that the router spent.
 
-use crate::network::{self, IN, SINKS, SOURCE, Threads};
+use crate::network::{self, IN, SOURCE, Threads, WAYS};
 use crate::router::{Engines, Router};
 use anyhow::Result;
 use sluice_base::{IpPrefix, Rng};
@@ -107,11 +107,16 @@ pub fn on_prepared_field<T: Send>(
     })
 }
 
-/// Builds a network, and runs `work` on a thread inside the router's node.
+/// Builds a network with two sinks, and runs `work` on a thread inside the router's node.
 pub fn on_lab<T: Send>(work: impl FnOnce(&Lab, Threads) -> Result<T> + Send) -> Result<T> {
+    on_wide_lab(network::OUT.len(), work)
+}
+
+/// Builds a network with `ways` sinks, and runs `work` on a thread inside the router's node.
+pub fn on_wide_lab<T: Send>(ways: usize, work: impl FnOnce(&Lab, Threads) -> Result<T> + Send) -> Result<T> {
     let before = network::polling_threads();
-    let lab = network::up()?;
-    let threads = Threads::of_new_lab(&before)?;
+    let lab = network::up_with(ways)?;
+    let threads = Threads::of_new_lab(&before, ways)?;
     let result = lab.inside("r", || work(&lab, threads))?;
     lab.down()?;
     result
@@ -144,7 +149,7 @@ pub fn launch(lab: &Lab, spec: Spec) -> Result<Running> {
 
 /// Attaches a sink to the end of a way.
 pub fn sink(lab: &Lab, way: usize) -> Result<Sink> {
-    let (node, interface) = SINKS[way];
+    let (_, node, interface) = WAYS[way];
     Ok(lab.inside(node, || Sink::attach(interface, STREAM))??)
 }
 

@@ -228,6 +228,7 @@ fn flow_plot(what: &str, flows: &[(Device, &Flow)]) -> Plot {
         x: "when the route was told, s".to_owned(),
         y: "until it is at the other peer, ms".to_owned(),
         logarithmic: true,
+        boxes: Vec::new(),
         names: Vec::new(),
         series: series.collect(),
     }
@@ -256,6 +257,7 @@ fn profile_plot(cases: &[(usize, &Times)]) -> Plot {
         x: String::new(),
         y: "ms since entering BGP".to_owned(),
         logarithmic: true,
+        boxes: Vec::new(),
         names: NAMES.map(str::to_owned).into(),
         series: all,
     }

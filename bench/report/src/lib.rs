@@ -1,5 +1,6 @@
 //! The output of a benchmark: `target/bench/NAME.json`, a table on the terminal, a plot beside the JSON.
 
+mod boxes;
 mod host;
 mod plot;
 mod table;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+pub use boxes::Spread;
 pub use host::HostMeter;
 pub use plot::{Plot, Series};
 pub use table::table;

@@ -1,5 +1,6 @@
-//! Plots as SVG: lines over a number, or bars over names; linear or logarithmic.
+//! Plots as SVG: lines over a number, or bars or boxes over names; linear or logarithmic.
 
+use crate::Spread;
 use std::fmt::Write;
 
 const WIDTH: f64 = 720.0;
@@ -38,6 +39,8 @@ pub struct Plot {
     pub names: Vec<String>,
     /// The drawn series.
     pub series: Vec<Series>,
+    /// Boxes in the place of bars: for each series and name the spread of the runs, `None` where there are none; empty: bars.
+    pub boxes: Vec<Vec<Option<Spread>>>,
 }
 
 struct Axes {
@@ -49,8 +52,11 @@ struct Axes {
 impl Axes {
     fn of(plot: &Plot) -> Self {
         let all = || plot.series.iter().flat_map(|s| &s.points);
-        let top = all().map(|p| p.1 + p.2).fold(f64::MIN_POSITIVE, f64::max);
-        let low = all().map(|p| p.1).filter(|y| *y > 0.0).fold(top, f64::min);
+        let ends = || plot.boxes.iter().flatten().flatten().map(Spread::ends);
+        let top =
+            all().map(|p| p.1 + p.2).chain(ends().map(|(_, high)| high)).fold(f64::MIN_POSITIVE, f64::max);
+        let low =
+            all().map(|p| p.1).chain(ends().map(|(low, _)| low)).filter(|y| *y > 0.0).fold(top, f64::min);
         let y = if plot.logarithmic {
             (10f64.powf(low.log10().floor()), 10f64.powf(top.log10().ceil()))
         } else {
@@ -108,6 +114,8 @@ impl Plot {
             let colour = COLOURS[index % COLOURS.len()];
             if self.names.is_empty() {
                 draw_line(&axes, series, colour, &mut out);
+            } else if let Some(boxes) = self.boxes.get(index) {
+                self.draw_boxes(&axes, index, boxes, colour, &mut out);
             } else {
                 self.draw_bars(&axes, index, series, colour, &mut out);
             }
@@ -147,6 +155,24 @@ impl Plot {
         }
         for (index, name) in self.names.iter().enumerate() {
             text(out, axes.px(index as f64), HEIGHT - BOTTOM + 16.0, "middle", name);
+        }
+    }
+
+    fn draw_boxes(
+        &self,
+        axes: &Axes,
+        index: usize,
+        boxes: &[Option<Spread>],
+        colour: &str,
+        out: &mut String,
+    ) {
+        let slot = axes.px(0.8) - axes.px(0.0);
+        let width = slot / self.boxes.len().max(1) as f64;
+        for (place, spread) in boxes.iter().enumerate() {
+            let left = axes.px(place as f64) - slot / 2.0 + width * index as f64;
+            if let Some(spread) = spread {
+                spread.draw(left + width / 2.0, 0.8 * width, colour, |value| axes.py(value), out);
+            }
         }
     }
 
@@ -210,6 +236,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn boxes_stand_over_their_names() {
+        let spread = Spread::of(&[1.0, 2.0, 3.0, 40.0]);
+        let series = ["a", "b"].map(|name| Series { name: name.to_owned(), points: Vec::new() });
+        let plot = Plot {
+            title: String::new(),
+            x: String::new(),
+            y: String::new(),
+            logarithmic: false,
+            names: vec!["one".into(), "two".into()],
+            series: series.into(),
+            boxes: vec![vec![spread.clone(), None], vec![spread.clone(), spread]],
+        };
+        let svg = plot.svg();
+        assert_eq!(svg.matches("fill-opacity").count(), 3);
+        assert!(!svg.contains("NaN") && svg.contains(">two<"), "{svg}");
+    }
+
+    #[test]
     fn every_point_lies_inside() {
         for logarithmic in [false, true] {
             for names in [vec![], vec!["a".to_owned(), "b".to_owned()]] {
@@ -221,6 +265,7 @@ mod tests {
                     y: String::new(),
                     logarithmic,
                     names,
+                    boxes: Vec::new(),
                     series: vec![series],
                 };
                 let svg = plot.svg();

@@ -302,6 +302,7 @@ fn plot(values: &Values, family: &'static str) -> Plot {
         x: "operation; octets a prefix".to_owned(),
         y: "ns, octets".to_owned(),
         logarithmic: true,
+        boxes: Vec::new(),
         names: shown.iter().map(|m| m.names().1.to_owned()).collect(),
         series: series.collect(),
     }

@@ -2,12 +2,11 @@
 
 use crate::cases::{Case, Stack};
 use crate::domains::Domains;
-use crate::rows::WAYS;
 use crate::xia::XiaRouter;
 use anyhow::{Context, Result, ensure};
-use bench_forward::network::{IN, SINKS, SOURCE, Threads, interface};
+use bench_forward::network::{IN, SOURCE, Threads, WAYS, interface};
 use bench_forward::router::{Engines, Router};
-use bench_forward::traffic::{Run, STREAM, launch, meter, on_lab, sink};
+use bench_forward::traffic::{Run, STREAM, launch, meter, on_wide_lab, sink};
 use sluice_base::{IpPrefix, Rng};
 use sluice_bpf::counters::Counters;
 use sluice_bpf::layout::Reason;
@@ -47,18 +46,18 @@ enum Sinks {
 }
 
 impl Sinks {
-    fn open(lab: &Lab, is_stamped: bool) -> Result<Self> {
+    fn open(lab: &Lab, ports: usize, is_stamped: bool) -> Result<Self> {
         if is_stamped {
-            return Ok(Sinks::Stamped((0..WAYS).map(|way| sink(lab, way)).collect::<Result<_>>()?));
+            return Ok(Sinks::Stamped((0..ports).map(|way| sink(lab, way)).collect::<Result<_>>()?));
         }
-        let whole = SINKS.map(|(node, interface)| {
+        let whole = WAYS.into_iter().take(ports).map(|(_, node, interface)| {
             lab.inside(node, || -> Result<_> {
                 let program = Loader::new(Embedded::Drop).load()?;
                 let link = Link::attach(interface, program.program())?;
                 Ok((Counters::new(program.map("counts")?)?, link, program))
             })?
         });
-        Ok(Sinks::Whole(whole.into_iter().collect::<Result<_>>()?))
+        Ok(Sinks::Whole(whole.collect::<Result<_>>()?))
     }
 
     fn received(&self, way: usize) -> Result<u64> {
@@ -69,7 +68,11 @@ impl Sinks {
     }
 
     fn all(&self) -> Result<u64> {
-        (0..WAYS).map(|way| self.received(way)).sum()
+        let count = match self {
+            Sinks::Stamped(sinks) => sinks.len(),
+            Sinks::Whole(sinks) => sinks.len(),
+        };
+        (0..count).map(|way| self.received(way)).sum()
     }
 }
 
@@ -79,34 +82,37 @@ pub struct Bed<'a> {
     domains: &'a Domains,
     threads: Threads,
     forwarder: Forwarder,
+    /// The ways out.
+    ports: usize,
     random: Rng,
 }
 
-/// Builds a lab with a router, and runs `work` on a thread inside the router's node.
+/// Builds a lab with a router that has `ports` ways out, and runs `work` on a thread inside the router's node.
 pub fn on_bed<T: Send>(
     stack: Stack,
     domains: &Domains,
+    ports: usize,
     pins: &Path,
     work: impl FnOnce(&mut Bed<'_>) -> Result<T> + Send,
 ) -> Result<T> {
-    on_lab(|lab, threads| {
+    on_wide_lab(ports, |lab, threads| {
         let ip = |engines| -> Result<Forwarder> {
-            let mut router = Box::new(Router::start(lab, engines, pins)?);
+            let mut router = Box::new(Router::start_wide(lab, engines, ports, pins)?);
             router.load_in_turn(&domains.prefixes)?;
             router.settle()?;
-            let ways = (0..domains.prefixes.len()).map(|number| number % WAYS).collect();
+            let ways = (0..domains.prefixes.len()).map(|number| number % ports).collect();
             Ok(Forwarder::Ip { router, ways, prefixes: domains.prefixes.clone() })
         };
         let forwarder = match stack {
             Stack::Kernel => ip(Engines::Kernel)?,
             Stack::FastIp => ip(Engines::Xdp)?,
             Stack::Xip(format) => {
-                let router = Box::new(XiaRouter::start(lab, format, domains, pins)?);
+                let router = Box::new(XiaRouter::start(lab, format, domains, ports, pins)?);
                 println!("{}: {:.2} % of the domains cached", stack.name(), 100.0 * router.cached());
                 Forwarder::Xip { router, format }
             }
         };
-        work(&mut Bed { lab, domains, threads, forwarder, random: Rng::from_seed(44) })
+        work(&mut Bed { lab, domains, threads, forwarder, ports, random: Rng::from_seed(44) })
     })
 }
 
@@ -114,10 +120,11 @@ impl Bed<'_> {
     /// Measures a case for `seconds`.
     pub fn measure(&mut self, case: &Case, seconds: f64) -> Result<Sample> {
         let spec = self.spec(case)?;
-        let sinks = Sinks::open(self.lab, matches!(spec.content, Content::Udp(_)))?;
+        let sinks = Sinks::open(self.lab, self.ports, matches!(spec.content, Content::Udp(_)))?;
         let running = launch(self.lab, spec)?;
         let (mut made, mut begin, mut elapsed) = (0_u64, None, f64::INFINITY);
         let (threads, forwarder, random) = (&self.threads, &mut self.forwarder, &mut self.random);
+        let ports = self.ports;
         let run = meter(
             threads,
             running,
@@ -128,7 +135,7 @@ impl Bed<'_> {
                 let turn = Instant::now();
                 let due = || (begin.elapsed().as_secs_f64() * f64::from(case.updates)) as u64;
                 while made < due() && turn.elapsed() < TURN {
-                    made += forwarder.move_some(due() - made, random)?;
+                    made += forwarder.move_some(due() - made, ports, random)?;
                 }
                 elapsed = begin.elapsed().as_secs_f64();
                 forwarder.pump()
@@ -137,21 +144,23 @@ impl Bed<'_> {
         Ok(Sample { run, updates: made as f64 / elapsed })
     }
 
-    /// Moves each domain to the second way while packets flow, and returns the packets that go the first way afterwards.
+    /// Moves each domain to the second way while packets flow, and returns the packets that go other ways afterwards.
     pub fn strays(&mut self, case: &Case) -> Result<u64> {
         let spec = self.spec(case)?;
-        let sinks = Sinks::open(self.lab, matches!(spec.content, Content::Udp(_)))?;
+        let sinks = Sinks::open(self.lab, self.ports, matches!(spec.content, Content::Udp(_)))?;
         let running = launch(self.lab, spec)?;
         std::thread::sleep(GRACE);
         ensure!(sinks.received(0)? > 0, "no packet went the first way");
         self.forwarder.move_all(1)?;
         std::thread::sleep(GRACE);
-        let before = [sinks.received(0)?, sinks.received(1)?];
+        let others =
+            || (0..self.ports).filter(|way| *way != 1).map(|way| sinks.received(way)).sum::<Result<u64>>();
+        let (before, second) = (others()?, sinks.received(1)?);
         std::thread::sleep(5 * GRACE);
-        let after = [sinks.received(0)?, sinks.received(1)?];
+        let after = others()?;
+        ensure!(sinks.received(1)? > second, "no packet went the second way");
         running.stop()?;
-        ensure!(after[1] > before[1], "no packet went the second way");
-        Ok(after[0] - before[0])
+        Ok(after - before)
     }
 
     fn spec(&self, case: &Case) -> Result<Spec> {
@@ -171,20 +180,20 @@ impl Bed<'_> {
 }
 
 impl Forwarder {
-    /// Moves up to `most` domains, drawn at random, to the other way. Returns the number of moves.
-    fn move_some(&mut self, most: u64, random: &mut Rng) -> Result<u64> {
+    /// Moves up to `most` domains, drawn at random, to the next of `ports` ways. Returns the number of moves.
+    fn move_some(&mut self, most: u64, ports: usize, random: &mut Rng) -> Result<u64> {
         match self {
             Forwarder::Xip { router, .. } => {
                 let number = random.below(router.domains() as u64) as usize;
-                router.move_to(number, 1 - router.way(number))?;
+                router.move_to(number, (router.way(number) + 1) % ports)?;
                 Ok(1)
             }
             Forwarder::Ip { router, ways, prefixes } => {
-                let mut moved = [const { Vec::new() }; WAYS];
+                let mut moved = vec![Vec::new(); ports];
                 let count = most.min(BATCH as u64);
                 for _ in 0..count {
                     let number = random.below(prefixes.len() as u64) as usize;
-                    ways[number] = 1 - ways[number];
+                    ways[number] = (ways[number] + 1) % ports;
                     moved[ways[number]].push(prefixes[number]);
                 }
                 moved.iter().enumerate().for_each(|(way, some)| router.move_to(some, way));

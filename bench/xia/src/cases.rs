@@ -1,5 +1,6 @@
 //! The parts of the benchmark, the stacks, and the measurements of each stack.
 
+use crate::rows;
 use clap::ValueEnum;
 use sluice_pktgen::XipFormat;
 
@@ -8,19 +9,28 @@ use sluice_pktgen::XipFormat;
 pub enum Part {
     /// Decisions on rows that were never seen.
     SlowPath,
+    /// Packets that come up through sockets, by AF_XDP and by the packet socket.
+    Sockets,
     /// Useful rows in a flood of unique rows.
     Flood,
+    /// Layouts of the cache's slots; only on demand.
+    Slots,
     /// Exponents of Zipf's distribution: figure 5, right.
     Zipf,
     /// Forms of address and rates of updates: figure 5, left.
     Updates,
     /// Sizes of frames.
     Sizes,
+    /// Ports out of the router.
+    Ports,
 }
 
 impl Part {
-    /// All parts.
-    pub const ALL: [Part; 5] = [Part::SlowPath, Part::Flood, Part::Zipf, Part::Updates, Part::Sizes];
+    /// The parts of a benchmark.
+    pub const ALL: [Part; 6] =
+        [Part::SlowPath, Part::Sockets, Part::Flood, Part::Zipf, Part::Updates, Part::Sizes];
+    /// The parts of the figure: both panels, and the parameters that the paper's text names besides.
+    pub const FIGURES: [Part; 4] = [Part::Zipf, Part::Updates, Part::Sizes, Part::Ports];
 }
 
 /// A router and the packets that it forwards.
@@ -78,6 +88,8 @@ pub struct Case {
     pub size: u16,
     /// Updates of routes a second.
     pub updates: u32,
+    /// Ports out of the router.
+    pub ports: usize,
 }
 
 impl Case {
@@ -93,6 +105,10 @@ const ALL_EXPONENTS: [f64; 10] = [0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 
 /// The fixed parameters of the figure.
 const EXPONENT: f64 = 1.0;
 const SIZE: u16 = 256;
+/// Ports out: of the paper, and of a run without figures.
+const PAPER_PORTS: usize = 4;
+const SHORT_PORTS: usize = rows::WAYS;
+const PORTS: [usize; 4] = [1, 2, 4, 8];
 
 const UPDATES: [u32; 4] = [0, 1_000, 10_000, MOST_UPDATES];
 /// The highest rate of updates.
@@ -101,7 +117,8 @@ const SIZES: [u16; 5] = [64, 128, 512, 1024, 1500];
 
 /// Returns the measurements of some parts.
 pub fn list(parts: &[Part], is_long: bool) -> Vec<Case> {
-    let fixed = |part| Case { part, exponent: EXPONENT, size: SIZE, updates: 0 };
+    let ports = if is_long { PAPER_PORTS } else { SHORT_PORTS };
+    let fixed = |part| Case { part, exponent: EXPONENT, size: SIZE, updates: 0, ports };
     let mut cases = Vec::new();
     if parts.contains(&Part::Zipf) {
         let exponents = if is_long { &ALL_EXPONENTS[..] } else { &EXPONENTS };
@@ -109,6 +126,9 @@ pub fn list(parts: &[Part], is_long: bool) -> Vec<Case> {
     }
     if parts.contains(&Part::Sizes) {
         cases.extend(SIZES.map(|size| Case { size, ..fixed(Part::Sizes) }));
+    }
+    if parts.contains(&Part::Ports) {
+        cases.extend(PORTS.map(|ports| Case { ports, ..fixed(Part::Ports) }));
     }
     if parts.contains(&Part::Updates) {
         cases.extend(UPDATES.map(|updates| Case { updates, ..fixed(Part::Updates) }));

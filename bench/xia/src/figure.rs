@@ -4,7 +4,7 @@ use crate::beds::{Sample, on_bed};
 use crate::cases::{Case, MOST_UPDATES, Part, Stack};
 use crate::domains::Domains;
 use anyhow::{Result, ensure};
-use bench_report::{Bar, Plot, Report, Series, median, number, table};
+use bench_report::{Bar, Plot, Report, Series, Spread, median, number, table};
 use serde_json::json;
 use sluice_pktgen::XipFormat;
 use std::path::Path;
@@ -49,29 +49,35 @@ pub fn measure(
             stacks.reverse();
         }
         for stack in stacks {
-            let own: Vec<&mut Cell> = cells.iter_mut().filter(|cell| cell.stack == stack).collect();
-            if own.is_empty() {
-                continue;
-            }
+            let mut counts: Vec<usize> = cases.iter().map(|case| case.ports).collect();
+            counts.sort_unstable();
+            counts.dedup();
             let is_last = round + 1 == rounds;
-            on_bed(stack, domains, pins, |bed| {
-                for cell in own {
-                    let sample = bed.measure(&cell.case, seconds)?;
-                    println!("round {}, {}: {}", round + 1, stack.name(), describe(&cell.case, &sample));
-                    cell.samples.push(sample);
+            for ports in counts {
+                let is_own = |cell: &&mut Cell| cell.stack == stack && cell.case.ports == ports;
+                let own: Vec<&mut Cell> = cells.iter_mut().filter(is_own).collect();
+                if own.is_empty() {
+                    continue;
                 }
-                let last = cases.iter().find(|case| case.part == Part::Updates);
-                if let (Some(case), true) = (last.filter(|case| case.concerns(stack)), is_last) {
-                    let strays = bed.strays(case)?;
-                    ensure!(
-                        strays == 0,
-                        "{}: {strays} packets went the old way after all updates",
-                        stack.name()
-                    );
-                    println!("{}: no packet goes the old way after all updates", stack.name());
-                }
-                Ok(())
-            })?;
+                on_bed(stack, domains, ports, pins, |bed| {
+                    for cell in own {
+                        let sample = bed.measure(&cell.case, seconds)?;
+                        println!("round {}, {}: {}", round + 1, stack.name(), describe(&cell.case, &sample));
+                        cell.samples.push(sample);
+                    }
+                    let last = cases.iter().find(|case| case.part == Part::Updates && case.ports == ports);
+                    if let (Some(case), true) = (last.filter(|case| case.concerns(stack)), is_last) {
+                        let strays = bed.strays(case)?;
+                        ensure!(
+                            strays == 0,
+                            "{}: {strays} packets went the old way after all updates",
+                            stack.name()
+                        );
+                        println!("{}: no packet goes the old way after all updates", stack.name());
+                    }
+                    Ok(())
+                })?;
+            }
         }
     }
     Ok(cells)
@@ -79,9 +85,10 @@ pub fn measure(
 
 fn describe(case: &Case, sample: &Sample) -> String {
     format!(
-        "exponent {}, {} octets, {} updates/s: {} packets/CPU s, {} packets/s, {:.1} % arrived",
+        "exponent {}, {} octets, {} ports, {} updates/s: {} packets/CPU s, {} packets/s, {:.1} % arrived",
         case.exponent,
         case.size,
+        case.ports,
         number(sample.updates),
         number(sample.run.per_cpu_second),
         number(sample.run.per_second),
@@ -96,16 +103,17 @@ pub fn report(cells: &[Cell], report: &mut Report) -> Vec<(&'static str, Plot)> 
             |value: &dyn Fn(&Sample) -> f64| median(&cell.samples.iter().map(value).collect::<Vec<_>>());
         report.row(json!({
             "what": format!("{:?}", cell.case.part).to_lowercase(), "stack": cell.stack.name(),
-            "exponent": cell.case.exponent, "octets": cell.case.size, "updates_wanted_per_s": cell.case.updates,
+            "exponent": cell.case.exponent, "octets": cell.case.size, "ports": cell.case.ports, "updates_wanted_per_s": cell.case.updates,
             "updates_per_s": middle(&|s| s.updates), "packets_per_cpu_s": cell.rate(),
             "packets_per_s": middle(&|s| s.run.per_second), "arrived": middle(&|s| s.run.arrived),
             "paper_vs_ip": (cell.case.part == Part::Zipf && cell.case.exponent == 0.8 && cell.stack == XIP).then_some(0.42),
-            "runs": cell.samples.len(),
+            "runs": cell.samples.len(), "all_per_cpu_s": cell.rates(),
         }));
     }
     let mut plots = Vec::new();
     let of = |part: Part| cells.iter().filter(|cell| cell.case.part == part).cloned().collect::<Vec<_>>();
     let (zipf, updates, sizes) = (of(Part::Zipf), of(Part::Updates), of(Part::Sizes));
+    let ports = of(Part::Ports);
     if !zipf.is_empty() {
         compare(&zipf, "Zipf exponent, 256 octets", |case| case.exponent.to_string(), paper_by_exponent);
         report.bar(Bar::higher("xia.vs_ip_worst_zipf", worst(&zipf), "x", 3.0));
@@ -113,6 +121,11 @@ pub fn report(cells: &[Cell], report: &mut Report) -> Vec<(&'static str, Plot)> 
     }
     if !sizes.is_empty() {
         compare(&sizes, "octets of a frame", |case| case.size.to_string(), |_| "small impact");
+        plots.push(("-sizes", by_size(&sizes)));
+    }
+    if !ports.is_empty() {
+        compare(&ports, "ports out", |case| case.ports.to_string(), |_| "");
+        plots.push(("-ports", by_ports(&ports)));
     }
     if !updates.is_empty() {
         by_updates_printed(&updates);
@@ -230,41 +243,50 @@ fn by_updates_printed(cells: &[Cell]) {
     println!("{}", table(&head, &lines));
 }
 
-fn by_exponent(cells: &[Cell]) -> Plot {
-    let series = |stack: Stack| Series {
-        name: stack.name(),
-        points: cells
-            .iter()
-            .filter(|cell| cell.stack == stack)
-            .map(|cell| (cell.case.exponent, cell.rate() / 1000.0, 0.0))
-            .collect(),
+/// Draws a box for each of some stacks and each case. Cases have a name each; a stack without a measurement of a case has no box there.
+fn boxes(cells: &[Cell], stacks: &[Stack], title: &str, x: &str, name: impl Fn(&Case) -> String) -> Plot {
+    let cases = cases(cells);
+    let spread = |stack: Stack, case: &Case| {
+        let cell = cells.iter().find(|cell| cell.stack == stack && cell.case == *case)?;
+        Spread::of(&cell.rates().iter().map(|rate| rate / 1000.0).collect::<Vec<_>>())
     };
+    let runs = cells.iter().map(|cell| cell.samples.len()).max().unwrap_or_default();
+    let fixed = cases.first().map_or(String::new(), |case| match case.part {
+        Part::Zipf => format!("{} octets, {} ports", case.size, case.ports),
+        Part::Sizes => format!("exponent {:.1}, {} ports", case.exponent, case.ports),
+        Part::Ports => format!("exponent {:.1}, {} octets", case.exponent, case.size),
+        _ => format!("exponent {:.1}, {} octets, {} ports", case.exponent, case.size, case.ports),
+    });
+    let series = |stack: &Stack| Series { name: stack.name(), points: Vec::new() };
     Plot {
-        title: "Popularity of destinations (figure 5, right): 256 octets, 2 ports".to_owned(),
-        x: "Zipf exponent; the paper's XIA forwards 42 % of its IP at 0.8".to_owned(),
+        title: format!("{title}: {fixed}, {runs} runs"),
+        x: x.to_owned(),
         y: "thousand packets a second of CPU time".to_owned(),
         logarithmic: false,
-        names: Vec::new(),
-        series: [Stack::Kernel, Stack::FastIp, XIP].map(series).into(),
+        names: cases.iter().map(name).collect(),
+        series: stacks.iter().map(series).collect(),
+        boxes: stacks.iter().map(|stack| cases.iter().map(|case| spread(*stack, case)).collect()).collect(),
     }
 }
 
+/// The stacks that are measured in all cases.
+const SWEPT: [Stack; 3] = [Stack::Kernel, Stack::FastIp, XIP];
+
+fn by_exponent(cells: &[Cell]) -> Plot {
+    let title = "Popularity of destinations (figure 5, right)";
+    let x = "Zipf exponent; the paper's XIA forwards 42 % of its IP at 0.8";
+    boxes(cells, &SWEPT, title, x, |case| case.exponent.to_string())
+}
+
 fn by_updates(cells: &[Cell]) -> Plot {
-    let cases = cases(cells);
-    let series = |stack: Stack| Series {
-        name: stack.name(),
-        points: cases
-            .iter()
-            .enumerate()
-            .map(|(place, case)| (place as f64, rate_of(cells, stack, case) / 1000.0, 0.0))
-            .collect(),
-    };
-    Plot {
-        title: "Updates and forms of address (figure 5, left): 256 octets, exponent 1.0".to_owned(),
-        x: "updates a second wanted".to_owned(),
-        y: "thousand packets a second of CPU time".to_owned(),
-        logarithmic: false,
-        names: cases.iter().map(|case| number(case.updates.into())).collect(),
-        series: Stack::ALL.map(series).into(),
-    }
+    let title = "Updates and forms of address (figure 5, left)";
+    boxes(cells, &Stack::ALL, title, "updates a second wanted", |case| number(case.updates.into()))
+}
+
+fn by_size(cells: &[Cell]) -> Plot {
+    boxes(cells, &SWEPT, "Sizes of packets", "octets of a frame", |case| case.size.to_string())
+}
+
+fn by_ports(cells: &[Cell]) -> Plot {
+    boxes(cells, &SWEPT, "Ports", "ports out of the router", |case| case.ports.to_string())
 }

@@ -10,11 +10,12 @@ use serde_json::json;
 use sluice_base::{Instant, Interface, InterfaceEvent, InterfaceIndex, Rng, Xid, XidType};
 use sluice_machine::{Machine, Outbox};
 use sluice_pktgen::{XipFormat, domain};
-use sluice_xip::cache::{Cache, HashKey, SLOTS_PER_LINE};
+use sluice_xip::cache::{Cache, HashKey, Lines, SLOTS_PER_LINE};
 use sluice_xip::io::{Gateway, Input, Output, RibRoute, Settings};
 use sluice_xip::links::Station;
 use sluice_xip::machine::Xip;
 use sluice_xip::wire::{Dag, LinkDestination, Mac, PacketHead};
+use std::collections::BTreeMap;
 
 /// Lines of the cache as a power of two, as the process has by default.
 const LINE_BITS: u32 = 16;
@@ -25,10 +26,17 @@ const MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
 
 /// Measures, prints and reports.
 pub fn run(domains: &Domains, rounds: usize, report: &mut Report) -> Result<()> {
+    let mut random = Rng::from_seed(rows::SEED);
+    let key = HashKey::draw(|| random.next_u64());
     let packets: Vec<Vec<u8>> = domains.octets().map(packet).collect::<Result<_>>()?;
     let mut rates = Vec::new();
     for _ in 0..rounds {
-        let mut machine = machine(domains)?;
+        let lines = vec![0_u64; (SLOT_WORDS * SLOTS_PER_LINE) << LINE_BITS];
+        let ports = Ports {
+            input: (index(1)?, MAC.0),
+            output: vec![(index(1)?, MAC.0, [2, 0, 0, 0, 1, 0]), (index(2)?, MAC.0, [2, 0, 0, 0, 1, 1])],
+        };
+        let mut machine = machine(domains, &ports, Cache::new(lines, LINE_BITS, key.clone()))?;
         let from = Station { interface: index(1)?, mac: MAC };
         let copies = packets.clone();
         let (mut out, mut sent) = (Outbox::new(), 0_usize);
@@ -60,43 +68,51 @@ fn index(number: u32) -> Result<InterfaceIndex> {
     InterfaceIndex::new(number).context("an interface has no number")
 }
 
-/// Returns a router with two interfaces, a neighbor on each, and a redirect for each domain.
-fn machine(domains: &Domains) -> Result<Xip<Vec<u64>>> {
+/// The router's interfaces.
+pub struct Ports {
+    /// The interface to the source: index and link-layer address.
+    pub input: (InterfaceIndex, [u8; 6]),
+    /// The interfaces out, one for each way: index, link-layer address, and that of the neighbor. One may be that of `input`.
+    pub output: Vec<(InterfaceIndex, [u8; 6], [u8; 6])>,
+}
+
+/// Returns a router with these interfaces, a neighbor on each way, a redirect for each domain, and a cache.
+pub fn machine<L: Lines>(domains: &Domains, ports: &Ports, cache: Cache<L>) -> Result<Xip<L>> {
     let mut machine = Xip::new(rows::SEED, 0);
+    let mut stations = BTreeMap::from([ports.input]);
+    stations.extend(ports.output.iter().map(|(index, mac, _)| (*index, *mac)));
+    let name = |index: InterfaceIndex| format!("port{}", index.number());
     let mut inputs = vec![Input::Configure(Settings {
-        interfaces: [("a".into(), false), ("b".into(), false)].into(),
+        interfaces: stations.keys().map(|index| (name(*index), false)).collect(),
         principals: [(XidType::AD, "ad"), (XidType::HID, "hid")].into(),
         consultations: 2,
         ..Settings::default()
     })];
-    for (number, name) in [(1, "a"), (2, "b")] {
+    for (index, mac) in stations {
         inputs.push(Input::Interface(InterfaceEvent::Changed(Interface {
-            index: index(number)?,
-            name: name.into(),
+            index,
+            name: name(index),
             admin_up: true,
             running: true,
             loopback: false,
             point_to_point: false,
             multicast: true,
             mtu: 1500,
-            mac: MAC.0.to_vec(),
+            mac: mac.to_vec(),
             addresses: vec![],
         })));
     }
-    let neighbor = |way: usize| -> Result<_> {
-        let xid = Xid::of_link_address([2, 0, 0, 0, 1, way as u8]);
-        let gateway = Gateway { xid, interface: Some(index(way as u32 + 1)?), weight: 1 };
+    let neighbor = |(way, (index, _, mac)): (usize, &(InterfaceIndex, _, [u8; 6]))| -> Result<_> {
+        let gateway = Gateway { xid: Xid::of_link_address(*mac), interface: Some(*index), weight: 1 };
         Ok((rows::whole(rows::host(way))?, Some(RibRoute::Gateways(vec![gateway]))))
     };
-    inputs.push(Input::Routes((0..rows::WAYS).map(neighbor).collect::<Result<_>>()?));
+    inputs.push(Input::Routes(ports.output.iter().enumerate().map(neighbor).collect::<Result<_>>()?));
     let redirect = |(number, octets): (usize, [u8; 4])| -> Result<_> {
         let gateway = Gateway { xid: rows::host(number % rows::WAYS), interface: None, weight: 1 };
         Ok((rows::whole(domain(octets))?, Some(RibRoute::Gateways(vec![gateway]))))
     };
     inputs.push(Input::Routes(domains.octets().enumerate().map(redirect).collect::<Result<_>>()?));
-    let mut random = Rng::from_seed(rows::SEED);
-    let lines = vec![0_u64; (SLOT_WORDS * SLOTS_PER_LINE) << LINE_BITS];
-    inputs.push(Input::FastPath(Some(Cache::new(lines, LINE_BITS, HashKey::draw(|| random.next_u64())))));
+    inputs.push(Input::FastPath(Some(cache)));
     let mut out = Outbox::new();
     inputs.into_iter().for_each(|input| machine.handle(Instant::ZERO, input, &mut out));
     Ok(machine)

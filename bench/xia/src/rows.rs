@@ -10,7 +10,7 @@ use sluice_xip::route::Route;
 use sluice_xip::router::{Limits, Router};
 use sluice_xip::{Edge, Row};
 
-/// Ways out of the router: one neighbor each.
+/// Ways out of the router unless a case has others: one neighbor each.
 pub const WAYS: usize = 2;
 
 /// The secret of hashes, which nobody attacks here.
@@ -21,16 +21,21 @@ pub fn host(way: usize) -> Xid {
     Xid { kind: XidType::HID, id: [0x11 + way as u8; 20] }
 }
 
+/// Returns a router with [`WAYS`] ways.
+pub fn router(format: XipFormat) -> Result<Router> {
+    wide_router(format, WAYS)
+}
+
 /// Returns a router that has no domains yet. Hosts are neighbors with the numbers of their ways; for [`XipFormat::Via`], the domain
 /// that packets pass is the router's own.
-pub fn router(format: XipFormat) -> Result<Router> {
+pub fn wide_router(format: XipFormat, ways: usize) -> Result<Router> {
     let mut router = Router::new(Limits::default(), SEED);
     for name in ["ad", "hid"] {
         let row = catalog::row(name).context("the catalog lacks a principal")?;
         let principal = Registered::Inside((row.make)(row.number, SEED));
         router.register(principal).map_err(|error| anyhow::anyhow!("{error:?}"))?;
     }
-    for way in 0..WAYS {
+    for way in 0..ways {
         set(&mut router, host(way), Route::Neighbor(NeighborId(way as u32)))?;
     }
     if format == XipFormat::Via {

@@ -3,7 +3,7 @@
 use crate::domains::Domains;
 use crate::rows;
 use anyhow::{Context, Result, ensure};
-use bench_forward::network::{IN, OUT, SINKS, interface};
+use bench_forward::network::{IN, WAYS, interface};
 use sluice_base::{Instant, Rng};
 use sluice_bpf::layout::Slot;
 use sluice_bpf::{Embedded, Loaded};
@@ -34,18 +34,19 @@ pub struct XiaRouter {
 }
 
 impl XiaRouter {
-    /// Starts a router on a thread inside the node `r`. `pins` is a mounted bpffs.
-    pub fn start(lab: &Lab, format: XipFormat, domains: &Domains, pins: &Path) -> Result<Self> {
+    /// Starts a router with `ports` ways out on a thread inside the node `r`. `pins` is a mounted bpffs.
+    pub fn start(lab: &Lab, format: XipFormat, domains: &Domains, ports: usize, pins: &Path) -> Result<Self> {
         let mut chain = Chain::open(pins)?;
         let program = chain.load(Embedded::Xip, &NAMES)?;
         let (lines, maps) = ProgramMaps::new(|name| program.map(name))?;
-        for name in [IN, OUT[0], OUT[1]] {
+        let used = || WAYS.into_iter().take(ports);
+        for name in used().map(|(port, _, _)| port).chain([IN]) {
             let (index, mac) = interface(lab, "r", name)?;
             chain.attach(index, name)?;
             chain.set_port(index, mac, 0, 0);
         }
-        for (way, (node, name)) in SINKS.into_iter().enumerate() {
-            let (index, source) = interface(lab, "r", OUT[way])?;
+        for (way, (port, node, name)) in used().enumerate() {
+            let (index, source) = interface(lab, "r", port)?;
             let destination = interface(lab, node, name)?.1;
             let member = Member { interface: index.number(), mtu: MTU, destination, source };
             maps.set_member(way as u32, member);
@@ -65,8 +66,8 @@ impl XiaRouter {
         chain.fill(Slot::Xip, &program)?;
 
         let octets: Vec<[u8; 4]> = domains.octets().collect();
-        let ways: Vec<usize> = (0..octets.len()).map(|number| number % rows::WAYS).collect();
-        let mut router = rows::router(format)?;
+        let ways: Vec<usize> = (0..octets.len()).map(|number| number % ports).collect();
+        let mut router = rows::wide_router(format, ports)?;
         for (octets, way) in octets.iter().zip(&ways) {
             rows::redirect(&mut router, *octets, *way)?;
         }

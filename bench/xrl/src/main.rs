@@ -310,6 +310,7 @@ fn plot(rates: &Rates, size: u64) -> Plot {
         x: "arguments".to_owned(),
         y: "XRLs a second".to_owned(),
         logarithmic: true,
+        boxes: Vec::new(),
         names: Vec::new(),
         series: series.collect(),
     }

@@ -130,6 +130,7 @@ impl Loader {
             | Map::DevMap(data)
             | Map::DevMapHash(data)
             | Map::CpuMap(data)
+            | Map::XskMap(data)
             | Map::RingBuf(data)) = map
             else {
                 continue;

@@ -208,6 +208,8 @@ fn maps_of_xip_have_the_sizes_that_user_space_expects() {
         let map = &program.maps[name];
         assert_eq!((map.max_entries(), map.value_size() as usize), (entries, octets), "{name}");
     }
+    let sockets = &program.maps["xip_receivers"];
+    assert_eq!(sockets.max_entries(), INTERFACES * sluice_bpf::receiver::QUEUES);
 }
 
 #[test]

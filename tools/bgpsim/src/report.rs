@@ -222,6 +222,7 @@ pub fn plot(title: &Title, phases: &[PhaseResult]) -> Plot {
         x: "seconds".to_owned(),
         y: "prefixes".to_owned(),
         logarithmic: false,
+        boxes: Vec::new(),
         names: Vec::new(),
         series: vec![line("sent", |p| p.1), line("heard by each", |p| p.2)],
     }

@@ -53,6 +53,8 @@ pub struct Settings {
     pub program: ProgramSettings,
     /// The EtherTypes.
     pub ether_types: EtherTypes,
+    /// The way by which packets come up to the process.
+    pub punt_path: PuntPath,
     /// Bits of the number of lines of the cache.
     pub line_bits: u32,
     /// The keys of the router's own HIDs.
@@ -61,6 +63,17 @@ pub struct Settings {
     pub ip_routes: Option<IpRouteSettings>,
     /// The types that components may decide for, by component.
     pub principal_rights: BTreeMap<String, Vec<XidType>>,
+}
+
+/// The way by which packets come up to the process where the program runs.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum PuntPath {
+    /// By AF_XDP sockets on each interface where these can be had, and by the packet socket elsewhere.
+    #[default]
+    Automatic,
+    /// By the packet socket.
+    PacketSocket,
 }
 
 /// The EtherTypes of XIP on all interfaces.
@@ -120,6 +133,7 @@ struct Tree {
     neighbors: Neighbors,
     cache: Cache,
     budget: Budget,
+    punt_path: PuntPath,
     lpm: Lpm,
     xcmp: bool,
     /// The types that components may decide for, by component: from the manager, not from the operator.
@@ -138,6 +152,7 @@ impl Default for Tree {
             neighbors: Neighbors::default(),
             cache: Cache::default(),
             budget: Budget::default(),
+            punt_path: PuntPath::default(),
             lpm: Lpm::default(),
             xcmp: false,
             principal_rights: BTreeMap::new(),
@@ -334,6 +349,7 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
         core,
         program,
         ether_types,
+        punt_path: tree.punt_path,
         ip_routes,
         line_bits,
         keys,
@@ -355,6 +371,7 @@ mod tests {
             "consultations": 3,
             "cache": {"lines": 1000, "shadow-interval": 7},
             "budget": {"rate": 10, "burst": 20},
+            "punt-path": "packet-socket",
             "xcmp": true,
         });
         let settings = settings(part).expect("valid");
@@ -363,6 +380,7 @@ mod tests {
         let tunnel = settings.core.tunnel.expect("a tunnel");
         assert_eq!((tunnel.local.to_string().as_str(), tunnel.no_check), ("10.0.0.1:13781", true));
         assert_eq!((settings.line_bits, settings.program.shadow_interval), (10, 7));
+        assert_eq!(settings.punt_path, PuntPath::PacketSocket);
         assert_eq!((settings.core.consultations, settings.core.has_xcmp), (3, true));
     }
 

@@ -7,7 +7,7 @@ use sluice_process::{Frame, PacketProgram, PacketProgramError};
 use sluice_xip::cache::{Cache, HashKey};
 
 /// The name of the program.
-const PROGRAM: &str = "xip";
+pub(crate) const PROGRAM: &str = "xip";
 /// How long the program goes on without this process.
 const GRACE_MS: u32 = 60_000;
 

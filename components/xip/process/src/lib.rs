@@ -9,6 +9,7 @@ pub mod maps;
 mod nwp;
 mod principals;
 mod proofs;
+mod rings;
 mod routes;
 mod service;
 mod tunnel;
@@ -70,6 +71,8 @@ pub struct XipProcess {
     interfaces: InterfaceNames,
     sockets: RefCell<BTreeMap<InterfaceIndex, InterfaceSockets>>,
     maps: RefCell<Option<ProgramMaps>>,
+    /// The AF_XDP sockets.
+    rings: rings::Rings,
     tunnel: RefCell<Option<TunnelSocket>>,
     subscription: Rc<RibSubscription<XidPrefix>>,
     /// Routes that no principal takes, for the RIB.
@@ -128,6 +131,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 interfaces: InterfaceNames::default(),
                 sockets: RefCell::default(),
                 maps: RefCell::default(),
+                rings: rings::Rings::default(),
                 tunnel: RefCell::default(),
                 subscription,
                 refusals: routes::Refusals::default(),
@@ -234,11 +238,15 @@ impl XipProcess {
             if self.maps.borrow().is_none() && self.knows_routes.get() && self.interfaces.is_complete() {
                 self.start_program(&settings).await;
             }
+            self.follow_rings(settings.punt_path, &self.wanted_interfaces(&settings));
         }
     }
 
     async fn start_program(&self, settings: &Settings) {
-        match fast_path::start(&self.frame, settings).await {
+        let started = fast_path::start(&self.frame, settings).await;
+        // A program that is put anew knows no sockets.
+        self.close_rings();
+        match started {
             Ok((cache, maps)) => {
                 self.maps.replace(Some(maps));
                 self.without_program.take();
@@ -256,14 +264,16 @@ impl XipProcess {
         }
     }
 
+    /// Returns the interfaces of XIP that exist.
+    fn wanted_interfaces(&self, settings: &Settings) -> BTreeMap<InterfaceIndex, String> {
+        let all = self.interfaces.all().into_iter();
+        all.filter(|(_, name)| settings.core.interfaces.contains_key(name)).collect()
+    }
+
     async fn follow_sockets(self: &Rc<Self>, settings: &Settings) {
-        let interfaces = self.interfaces.all();
-        let wanted = |index: &InterfaceIndex| {
-            interfaces.get(index).is_some_and(|name| settings.core.interfaces.contains_key(name))
-        };
-        self.sockets.borrow_mut().retain(|index, _| wanted(index));
-        let missing = interfaces.iter().filter(|(index, _)| wanted(index));
-        for (index, name) in missing {
+        let wanted = self.wanted_interfaces(settings);
+        self.sockets.borrow_mut().retain(|index, _| wanted.contains_key(index));
+        for (index, name) in &wanted {
             if self.sockets.borrow().contains_key(index) {
                 continue;
             }
@@ -303,7 +313,10 @@ impl XipProcess {
                         let link = destination(link);
                         let octets = octets.to_vec();
                         match kind {
-                            ETHERTYPE_XIP => me.packet(EarlyPacket::Link { from, link, octets }),
+                            ETHERTYPE_XIP => {
+                                me.rings.by_packet_socket.set(me.rings.by_packet_socket.get() + 1);
+                                me.packet(EarlyPacket::Link { from, link, octets });
+                            }
                             _ => me.driver.input(Input::Nwp { from, octets }),
                         }
                     },

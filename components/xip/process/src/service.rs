@@ -120,10 +120,15 @@ impl pb::Xip for Served {
                 decisions: decisions.get(&principal.kind()).copied().unwrap_or_default(),
             });
             let neighbors = &xip.settings().interfaces;
-            let interfaces = xip.links().iter().map(|interface| pb::Interface {
-                name: interface.name.clone(),
-                running: interface.running,
-                neighbors: neighbors.get(&interface.name).copied().unwrap_or_default(),
+            let interfaces = xip.links().iter().map(|interface| {
+                let (by_ring, reason) = self.rings.state(interface.index);
+                pb::Interface {
+                    name: interface.name.clone(),
+                    running: interface.running,
+                    neighbors: neighbors.get(&interface.name).copied().unwrap_or_default(),
+                    punt_path: if by_ring { "af-xdp" } else { "packet-socket" }.into(),
+                    punt_reason: reason.unwrap_or_default(),
+                }
             });
             pb::GetSummaryReply {
                 address: xip.own_address().to_string(),
@@ -238,6 +243,11 @@ impl pb::Xip for Served {
             });
             counters.extend(fast);
         }
+        counters.extend([
+            counter("punt", "af-xdp", self.rings.by_ring.get()),
+            counter("punt", "packet-socket", self.rings.by_packet_socket.get()),
+            counter("punt", "lost", self.rings.lost()),
+        ]);
         {
             let early = self.early.borrow();
             counters.extend([counter("early", "held", early.held()), counter("early", "lost", early.lost())]);

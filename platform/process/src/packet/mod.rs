@@ -51,6 +51,14 @@ impl PacketSocket {
         };
         let reply = fea::SocketsClient::new(&frame.router, "fea").open_packet(request).await?;
         let socket = descriptor::fetch(&frame.run_dir, &reply.token).await?;
+        Ok(PacketSocket::of(socket, interface, ether_type)?)
+    }
+
+    /// Takes a packet socket that was opened otherwise.
+    ///
+    /// # Errors
+    /// The kernel refuses to watch the socket.
+    pub fn of(socket: OwnedFd, interface: InterfaceIndex, ether_type: u16) -> io::Result<Rc<Self>> {
         let socket = crate::watch(socket)?;
         Ok(Rc::new(PacketSocket { interface, ether_type, socket, waiting: RefCell::default() }))
     }

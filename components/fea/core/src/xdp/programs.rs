@@ -20,6 +20,8 @@ pub struct ProgramRow {
     pub maps: &'static [&'static str],
     /// The program for copies to several interfaces.
     pub copies: Option<Copies>,
+    /// The map by which the program hands frames to AF_XDP sockets.
+    pub receivers: Option<&'static str>,
 }
 
 /// A program that runs for each copy of a frame that a program of the chain gives to several interfaces at once.
@@ -35,7 +37,7 @@ pub struct Copies {
 
 /// The programs. A new program is a row more.
 pub const PROGRAMS: &[ProgramRow] = &[
-    ProgramRow { name: "protocols", slot: "police", maps: &["protocols"], copies: None },
+    ProgramRow { name: "protocols", slot: "police", maps: &["protocols"], copies: None, receivers: None },
     ProgramRow {
         name: "xip",
         slot: "xip",
@@ -53,6 +55,7 @@ pub const PROGRAMS: &[ProgramRow] = &[
             maps: &["xip_members", "xip_sets", "xip_counts"],
             devices: "xip_devices",
         }),
+        receivers: Some("xip_receivers"),
     },
     ProgramRow {
         name: "balance",
@@ -69,6 +72,7 @@ pub const PROGRAMS: &[ProgramRow] = &[
             "balance_counts",
         ],
         copies: None,
+        receivers: None,
     },
 ];
 

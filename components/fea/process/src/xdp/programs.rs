@@ -5,6 +5,7 @@
 //! asks again, as after a restart of itself or of the FEA, gets the same maps.
 
 use super::fast_path::FastPath;
+use super::frame_sockets::{self, FrameSockets};
 use crate::process::FeaProcess;
 use sluice_bpf::devices::Devices;
 use sluice_bpf::layout::Slot;
@@ -21,7 +22,7 @@ use tokio::sync::Notify;
 use tracing::{info, warn};
 
 /// The number of the refusal where the chain does not run or the kernel refuses.
-const NOT_AVAILABLE: u32 = 1;
+pub(super) const NOT_AVAILABLE: u32 = 1;
 /// The number of the refusal of a slot in which another program stands.
 const TAKEN: u32 = 2;
 
@@ -34,6 +35,8 @@ pub(crate) struct Programs {
     loaded: RefCell<BTreeMap<&'static str, Loaded>>,
     /// The interfaces to which programs send copies, by the program's name.
     devices: RefCell<BTreeMap<&'static str, Devices>>,
+    /// The AF_XDP sockets to which programs hand frames.
+    pub(super) sockets: FrameSockets,
     wake: Notify,
 }
 
@@ -56,6 +59,7 @@ impl Programs {
         self.placements.take();
         self.loaded.take();
         self.devices.take();
+        self.sockets.clear();
     }
 
     /// Writes the interfaces to which programs send copies.
@@ -88,8 +92,13 @@ impl Programs {
         placements.iter().map(report).collect()
     }
 
+    /// Returns true if a program sees an interface's frames.
+    pub(super) fn sees(&self, row: &ProgramRow, interface: &str) -> bool {
+        self.placements.borrow().sees(row, interface)
+    }
+
     /// Checks that one of the components may have a program in the chain, and returns that component.
-    fn permitted(&self, components: &[String], program: &str) -> Result<String, XrlError> {
+    pub(super) fn permitted(&self, components: &[String], program: &str) -> Result<String, XrlError> {
         let rights = self.rights.borrow();
         let may = |component: &&String| {
             rights.get(*component).is_some_and(|programs| programs.iter().any(|name| name == program))
@@ -112,7 +121,7 @@ fn slot(row: &ProgramRow) -> Option<Slot> {
 }
 
 /// Returns the row of a program by the name in a request.
-fn row(name: &str) -> Result<&'static ProgramRow, XrlError> {
+pub(super) fn row(name: &str) -> Result<&'static ProgramRow, XrlError> {
     programs::row(name).ok_or_else(|| {
         let known: Vec<&str> = PROGRAMS.iter().map(|row| row.name).collect();
         XrlError::BadArguments(format!("there is no program `{name}`; expected one of {}", known.join(", ")))
@@ -150,6 +159,22 @@ impl pb::Programs for Served {
         }
         Ok(pb::TakeOutReply {})
     }
+
+    async fn open_receiver(
+        &self,
+        ctx: &CallContext,
+        request: pb::OpenReceiverRequest,
+    ) -> Result<pb::OpenReceiverReply, XrlError> {
+        frame_sockets::open(&self.0, ctx, request).await
+    }
+
+    async fn start_receiver(
+        &self,
+        ctx: &CallContext,
+        request: pb::StartReceiverRequest,
+    ) -> Result<pb::StartReceiverReply, XrlError> {
+        frame_sockets::start(&self.0, ctx, request).await
+    }
 }
 
 fn put(process: &Rc<FeaProcess>, put: Put) -> Result<Vec<pb::MapToken>, XrlError> {
@@ -180,6 +205,7 @@ fn put(process: &Rc<FeaProcess>, put: Put) -> Result<Vec<pb::MapToken>, XrlError
         return Err(refused(&error));
     }
     process.programs.devices.borrow_mut().extend(devices.map(|devices| (row.name, devices)));
+    process.programs.sockets.loaded(row, &loaded).map_err(|error| refused(&error))?;
     process.fast_path.refresh_ports(process);
     let mut tokens = Vec::new();
     for name in row.maps {
@@ -220,6 +246,7 @@ fn watch(process: &Rc<FeaProcess>, pid: u32) {
         crate::sockets::ended(pid).await;
         if let Some(me) = me.upgrade() {
             me.programs.placements.borrow_mut().ended(clock::now(), pid);
+            me.programs.sockets.ended(pid);
             me.programs.wake.notify_one();
         }
     });
@@ -230,6 +257,7 @@ fn empty(process: &Rc<FeaProcess>, row: &'static ProgramRow) {
     let Some(slot) = slot(row) else { return };
     process.programs.loaded.borrow_mut().remove(row.name);
     process.programs.devices.borrow_mut().remove(row.name);
+    process.programs.sockets.unloaded(row);
     let emptied = process.fast_path.with(|path| path.chain().empty(slot, row.maps));
     if let Some(Err(error)) = emptied {
         warn!(%error, program = row.name, "a program stays in the path of packets");
