@@ -1,7 +1,7 @@
 //! The components of the executable: a row each.
 
 pub use sluice_cluster_cli::{
-    ClusterCommand as ElementCommand, SPELLINGS as ELEMENT_SPELLINGS, at as at_element,
+    ClusterCommand as ElementCommand, SPELLINGS as ELEMENT_SPELLINGS, at as at_element, whole,
 };
 
 use sluice_console::ComponentCommands;

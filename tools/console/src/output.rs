@@ -208,8 +208,17 @@ impl Output {
 
     /// Ends the list.
     pub fn end_list(&mut self, nothing: &str) {
+        self.end_list_with(nothing, &[]);
+    }
+
+    /// Ends the list, and the JSON document with more members.
+    pub fn end_list_with(&mut self, nothing: &str, more: &[(&str, Value)]) {
         match (self.wanted.json, self.list.take()) {
-            (true, _) => self.write("\n]}\n"),
+            (true, _) => {
+                let more: String =
+                    more.iter().map(|(name, value)| format!(", \"{name}\": {value}")).collect();
+                self.write(&format!("\n]{more}}}\n"));
+            }
             (false, Some(true)) => self.line(nothing),
             (false, _) => {}
         }

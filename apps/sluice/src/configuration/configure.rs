@@ -368,7 +368,8 @@ impl Editing {
         if !out.is_json() {
             let changes = counted(reply.changes, "change", "changes");
             out.line(&format!("valid; {changes}: {}", counts(&reply.effects)));
-            effect_lines(&reply.effects).iter().for_each(|line| out.line(line));
+            let others = element_lines(&reply.elements).into_iter().chain(reply.absent.iter().cloned());
+            effect_lines(&reply.effects).into_iter().chain(others).for_each(|line| out.line(&line));
             for warning in &reply.warnings {
                 let text = out.paint(Paint::Bad, &format!("warning: {warning}"));
                 out.line(&text);
@@ -376,7 +377,8 @@ impl Editing {
         }
         Ok(json!({
             "changes": reply.changes, "effects": effects_json(&reply.effects), "warnings": reply.warnings,
-            "needs_confirmation": reply.needs_confirmation,
+            "needs_confirmation": reply.needs_confirmation, "absent": reply.absent,
+            "elements": elements_json(&reply.elements),
         }))
     }
 
@@ -404,7 +406,7 @@ impl Editing {
         Ok(json!({
             "revision": reply.revision, "changes": reply.changes, "effects": effects_json(&reply.effects),
             "took_ms": reply.took_ms, "confirm_within_s": confirm_within_s, "absent": reply.absent,
-            "confirmed": reply.confirmed,
+            "confirmed": reply.confirmed, "elements": elements_json(&reply.elements),
         }))
     }
 }
@@ -426,7 +428,8 @@ fn committed(reply: &pb::CommitReply, nothing: &str, out: &mut Output) {
             reply.took_ms
         )),
     }
-    effect_lines(&reply.effects).iter().chain(&reply.absent).for_each(|line| out.line(line));
+    let others = element_lines(&reply.elements).into_iter().chain(reply.absent.iter().cloned());
+    effect_lines(&reply.effects).into_iter().chain(others).for_each(|line| out.line(&line));
 }
 
 /// `reload`: has the manager read the configuration file again.
@@ -438,6 +441,7 @@ pub async fn reload(session: &Session, out: &mut Output) -> Result<(), Failure> 
         out.json(&json!({
             "revision": reply.revision, "changes": reply.changes, "effects": effects_json(&reply.effects),
             "took_ms": reply.took_ms, "absent": reply.absent, "confirmed": reply.confirmed,
+            "elements": elements_json(&reply.elements),
         }));
     }
     Ok(())
@@ -535,6 +539,22 @@ fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {
         c.effects.iter().map(line).collect()
     };
     all.iter().flat_map(lines).collect()
+}
+
+/// Returns the effects on other elements, a line each.
+fn element_lines(all: &[pb::ElementEffects]) -> Vec<String> {
+    let lines = |of: &pb::ElementEffects| -> Vec<String> {
+        let element = of.element;
+        effect_lines(&of.effects)
+            .iter()
+            .map(|line| format!("  element {element}: {}", line.trim_start()))
+            .collect()
+    };
+    all.iter().flat_map(lines).collect()
+}
+
+fn elements_json(all: &[pb::ElementEffects]) -> Value {
+    all.iter().map(|of| json!({ "element": of.element, "effects": effects_json(&of.effects) })).collect()
 }
 
 fn effects_json(all: &[pb::ComponentEffect]) -> Value {

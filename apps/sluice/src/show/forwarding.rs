@@ -1,5 +1,6 @@
 //! `sluice show forwarding`: the fast path by XDP, its ports, and the reasons for which the kernel forwards.
 
+use crate::components::whole;
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, Table};
 use serde_json::{Value, json};
@@ -14,8 +15,12 @@ pub async fn fetch(session: &Session) -> Result<fea::GetForwardingReply, Failure
     Ok(client.get_forwarding(fea::GetForwardingRequest {}).await?)
 }
 
-/// Shows the fast path.
+/// Shows the fast path: on an element of a cluster that of the router as a whole, unless an element is named.
 pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
+    let (router, timeout) = (session.router().await?, session.flags.timeout);
+    if session.flags.element.is_none() && whole::forwarding(&router, timeout, out).await {
+        return Ok(());
+    }
     let reply = fetch(session).await?;
     if out.is_json() {
         out.json(&document(&reply));

@@ -1,14 +1,18 @@
 //! `sluice show interfaces`.
 
+use crate::components::whole;
 use crate::connection::session::Session;
 use crate::output::{self, Failure, Output, Table};
 use serde_json::json;
 use sluice_xrl::idl::fea::v1 as fea;
 
-/// Shows the interfaces.
+/// Shows the interfaces: on an element of a cluster those of the router as a whole, unless an element is named.
 pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
-    let client =
-        fea::InterfacesClient::new(&session.router().await?, "fea").with_deadline(session.flags.timeout);
+    let (router, timeout) = (session.router().await?, session.flags.timeout);
+    if session.flags.element.is_none() && whole::interfaces(&router, timeout, out).await {
+        return Ok(());
+    }
+    let client = fea::InterfacesClient::new(&router, "fea").with_deadline(timeout);
     let interfaces = client.get_interfaces(fea::GetInterfacesRequest {}).await?.interfaces;
     let addresses = |i: &fea::Interface| -> Vec<String> {
         i.addresses.iter().map(|a| format!("{}/{}", output::addr(a.addr.as_ref()), a.prefix_length)).collect()

@@ -2,6 +2,7 @@
 
 use crate::connection::session::Session;
 use crate::output::{self, Failure, Output, Table};
+use crate::show::differences::{self, Differences, Shown};
 use serde_json::{Value, json};
 use sluice_base::{Address, AnyPrefix, FamilyId, IpPrefix, PrefixError, Xid, XidPrefix};
 use sluice_cli::Values;
@@ -103,7 +104,8 @@ pub async fn show(session: &Session, args: RoutesArgs, out: &mut Output) -> Resu
     }
 }
 
-fn hops(forwarding: Option<&common::Forwarding>, names: &Names) -> String {
+/// Returns next hops as text.
+pub fn hops(forwarding: Option<&common::Forwarding>, names: &Names) -> String {
     let Some(f) = forwarding else { return "unresolved".into() };
     match f.kind() {
         common::ForwardingKind::Discard => "discard".into(),
@@ -122,7 +124,8 @@ fn hops(forwarding: Option<&common::Forwarding>, names: &Names) -> String {
     }
 }
 
-fn hops_json(forwarding: Option<&common::Forwarding>, names: &Names) -> Value {
+/// Returns next hops as JSON.
+pub fn hops_json(forwarding: Option<&common::Forwarding>, names: &Names) -> Value {
     let Some(f) = forwarding else { return Value::Null };
     match f.kind() {
         common::ForwardingKind::Discard => json!("discard"),
@@ -150,9 +153,14 @@ const NAMES_DEADLINE: Duration = Duration::from_millis(100);
 pub struct Names(Vec<(u32, String)>);
 
 impl Names {
-    /// Asks the FEA.
+    /// Asks the FEA of this machine.
     pub async fn ask(router: &XrlEndpoint) -> Self {
-        let client = fea::InterfacesClient::new(router, "fea").with_deadline(NAMES_DEADLINE);
+        Self::ask_within(router, NAMES_DEADLINE).await
+    }
+
+    /// Asks an FEA, and waits for the answer for a time.
+    pub async fn ask_within(router: &XrlEndpoint, deadline: Duration) -> Self {
+        let client = fea::InterfacesClient::new(router, "fea").with_deadline(deadline);
         // Without the FEA, or while it waits for the kernel, numbers are shown instead of names: nobody waits for names.
         let reply = client.get_interfaces(fea::GetInterfacesRequest {}).await.unwrap_or_default();
         Names(reply.interfaces.into_iter().map(|i| (i.index, i.name)).collect())
@@ -201,52 +209,148 @@ fn rib_json(r: &rib::Route, names: &Names) -> Value {
     })
 }
 
+/// A line with the differences of other elements.
+fn line_of(shown: &Shown, names: &Names) -> String {
+    let line = rib_line(&shown.route, names);
+    match shown.cell() {
+        cell if cell.is_empty() => line,
+        cell => format!("{line}  [{cell}]"),
+    }
+}
+
+fn json_of(shown: &Shown, names: &Names) -> Value {
+    let mut value = rib_json(&shown.route, names);
+    value["differences"] = shown.json();
+    value
+}
+
+/// The way to the routes: those of this machine, or of an element, and of those that have others.
+struct Source {
+    client: rib::RibClient,
+    router: XrlEndpoint,
+    /// The longest wait for names of interfaces.
+    wait: Duration,
+    differences: Option<Differences>,
+}
+
+impl Source {
+    async fn find(session: &Session, out: &mut Output) -> Result<Self, Failure> {
+        let (router, timeout) = (session.router().await?, session.flags.timeout);
+        // A named element is asked alone.
+        let whole = match session.flags.element {
+            None => differences::begin(&router, timeout, out).await,
+            Some(_) => None,
+        };
+        let (router, wait, differences) = match whole {
+            Some((router, differences)) => (router, timeout, Some(differences)),
+            None => (router, NAMES_DEADLINE, None),
+        };
+        let client = rib::RibClient::new(&router, "rib").with_deadline(timeout);
+        Ok(Source { client, router, wait, differences })
+    }
+
+    async fn names(&self) -> Names {
+        Names::ask_within(&self.router, self.wait).await
+    }
+
+    fn show(&self, shown: &Shown, names: &Names, out: &mut Output) {
+        match &self.differences {
+            None => out.element(|| rib_line(&shown.route, names), || rib_json(&shown.route, names)),
+            Some(differences) => {
+                let names = differences.names(shown, names);
+                out.element(|| line_of(shown, names), || json_of(shown, names));
+            }
+        }
+    }
+
+    fn end(self, nothing: &str, out: &mut Output) {
+        let Some(differences) = self.differences else { return out.end_list(nothing) };
+        out.end_list_with(nothing, &differences.document());
+        if !out.is_json() {
+            differences.lines().iter().for_each(|line| out.line(line));
+        }
+    }
+}
+
+/// Shows the routes of a family. Returns how many more may be shown.
+async fn family_routes(
+    source: &mut Source,
+    names: &Names,
+    request: &rib::GetRoutesRequest,
+    mut left: u64,
+    out: &mut Output,
+) -> Result<u64, Failure> {
+    let mut after = None;
+    while left > 0 {
+        let limit = u32::try_from(left).unwrap_or(u32::MAX).min(PAGE);
+        let request = rib::GetRoutesRequest { after: after.clone(), limit, ..request.clone() };
+        let reply = source.client.get_routes(request.clone()).await?;
+        left = left.saturating_sub(reply.routes.len() as u64);
+        after = reply.routes.last().and_then(|r| r.net.clone());
+        let page = match &mut source.differences {
+            None => reply.routes.into_iter().map(Shown::of_source).collect(),
+            Some(differences) => differences.page(reply.routes, names, &request).await,
+        };
+        page.iter().for_each(|shown| source.show(shown, names, out));
+        if !reply.more || after.is_none() || !out.page_done() {
+            break;
+        }
+    }
+    while left > 0 && out.page_done() {
+        let rest = match &mut source.differences {
+            None => None,
+            Some(differences) => differences.rest(request).await,
+        };
+        let Some(rest) = rest else { break };
+        rest.iter().for_each(|shown| source.show(shown, names, out));
+    }
+    Ok(left)
+}
+
 async fn rib(session: &Session, args: &RoutesArgs, what: &What, out: &mut Output) -> Result<(), Failure> {
-    let router = session.router().await?;
-    let client = rib::RibClient::new(&router, "rib").with_deadline(session.flags.timeout);
-    out.begin_list("routes", "  prefix                   origin     dist/metric  forwarding\n");
+    let mut source = Source::find(session, out).await?;
+    let column = if source.differences.is_some() { "  [differences]" } else { "" };
+    out.begin_list(
+        "routes",
+        &format!("  prefix                   origin     dist/metric  forwarding{column}\n"),
+    );
     if let What::Addr(addr) = what {
         let request = rib::LookupRouteRequest { table: args.table, addr: Some((*addr).into()) };
         // Both are asked before either has answered: each may be busy with a table.
-        let found = client.lookup_route(request);
-        let names = Names::ask(&router).await;
-        if let Some(r) = found.await?.route {
-            out.element(|| rib_line(&r, &names), || rib_json(&r, &names));
-        }
-        out.end_list(&format!("no route to {addr}"));
+        let found = source.client.lookup_route(request.clone());
+        let names = &source.names().await;
+        let route = found.await?.route;
+        let found = match &mut source.differences {
+            None => route.into_iter().map(Shown::of_source).collect(),
+            Some(differences) => differences.address(route, names, &request).await,
+        };
+        found.iter().for_each(|shown| source.show(shown, names, out));
+        source.end(&format!("no route to {addr}"), out);
         return Ok(());
     }
-    let names = Names::ask(&router).await;
+    let names = &source.names().await;
     let mut left = args.limit.unwrap_or(u64::MAX);
     for family in args.families(what) {
-        let mut after = None;
-        while left > 0 {
-            let (exact, within) = match what {
-                What::Exact(p) => (Some((*p).into()), None),
-                What::Within(p) => (None, Some((*p).into())),
-                _ => (None, None),
-            };
-            let request = rib::GetRoutesRequest {
-                table: args.table,
-                family: family.0.into(),
-                exact,
-                within,
-                origin: args.origin.clone().unwrap_or_default(),
-                after: after.clone(),
-                limit: u32::try_from(left).unwrap_or(u32::MAX).min(PAGE),
-            };
-            let reply = client.get_routes(request).await?;
-            for r in &reply.routes {
-                out.element(|| rib_line(r, &names), || rib_json(r, &names));
-            }
-            left = left.saturating_sub(reply.routes.len() as u64);
-            after = reply.routes.last().and_then(|r| r.net.clone());
-            if !reply.more || after.is_none() || !out.page_done() {
-                break;
-            }
+        let (exact, within) = match what {
+            What::Exact(p) => (Some((*p).into()), None),
+            What::Within(p) => (None, Some((*p).into())),
+            _ => (None, None),
+        };
+        let request = rib::GetRoutesRequest {
+            table: args.table,
+            family: family.0.into(),
+            exact,
+            within,
+            origin: args.origin.clone().unwrap_or_default(),
+            after: None,
+            limit: PAGE,
+        };
+        if let Some(differences) = &mut source.differences {
+            differences.restart();
         }
+        left = family_routes(&mut source, names, &request, left, out).await?;
     }
-    out.end_list("no routes");
+    source.end("no routes", out);
     Ok(())
 }
 

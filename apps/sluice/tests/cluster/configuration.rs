@@ -165,6 +165,14 @@ fn a_commit_on_one_element_is_for_all() {
         ],
     );
     assert!(done.as_ref().is_ok_and(|done| done["absent"] == serde_json::json!([])), "{done:?}");
+    let of = |done: &Value, element: u16| {
+        let elements = done["elements"].as_array().cloned().unwrap_or_default();
+        elements.iter().find(|of| of["element"] == element).map(|of| of["effects"].to_string())
+    };
+    for element in [21, 22] {
+        let effects = of(done.as_ref().unwrap(), element).unwrap_or_default();
+        assert!(effects.contains("\"started\"") && effects.contains("bgp"), "{done:?}");
+    }
     elements.until_all_say("local-as 64500");
     elements.until("the control plane runs the protocols", |_| {
         ["sluice", "c2"].iter().all(|node| elements.runs(node, "bgp") && elements.runs(node, "static"))
@@ -182,10 +190,35 @@ fn a_commit_on_one_element_is_for_all() {
     // An element's own statements stay its own.
     elements.commit("r1", &["set cluster mode weighted"]).unwrap();
     assert!(elements.say(&["r1"], "mode weighted") && !elements.say(&["c2"], "mode weighted"));
+    effects_on_other_elements(&elements);
     refusals_change_nothing(&elements);
     commits_at_once(&elements);
     confirmations(&elements);
     absent_elements(&mut elements);
+}
+
+/// A check on a router, where no protocol runs, names the sessions that the commit resets on the candidates.
+fn effects_on_other_elements(elements: &Elements) {
+    elements.commit("r1", &["set protocols bgp neighbor 10.9.0.99 peer-as 64501"]).unwrap();
+    elements.until_all_say("neighbor 10.9.0.99");
+    elements.until("the candidates have the neighbor", |lab| {
+        ["sluice", "c2"]
+            .iter()
+            .all(|node| at(lab, node, &["show", "bgp", "neighbor", "10.9.0.99"])["neighbors"][0].is_object())
+    });
+    let change = "set protocols bgp neighbor 10.9.0.99 peer-as 64502";
+    let checked = run(&elements.lab, "r1", &["configure", change, "commit check"]);
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    let said: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    let result = &said["results"].as_array().unwrap().last().unwrap()["result"];
+    for element in [21, 22] {
+        let of = result["elements"].as_array().unwrap().iter().find(|of| of["element"] == element);
+        let effects = of.unwrap_or_else(|| panic!("{said}"))["effects"].to_string();
+        assert!(effects.contains("session-reset") && effects.contains("10.9.0.99"), "{said}");
+    }
+    assert_eq!(result["absent"], serde_json::json!([]), "{said}");
+    assert!(!result["effects"].to_string().contains("10.9.0.99"), "{said}");
+    elements.commit("r1", &["delete protocols bgp neighbor 10.9.0.99"]).unwrap();
 }
 
 /// An element that refuses a commit, or the component of this one, changes nothing anywhere.

@@ -3,7 +3,7 @@
 use crate::network::{NEAR, Network, Shape, Traffic, inner, more_of_bird, more_of_frr};
 use crate::own_store::pid;
 use crate::router_lab::xip::{at, run};
-use crate::router_lab::{alone, share};
+use crate::router_lab::{SLUICE, alone, share};
 use crate::stream::possible_with_store;
 use serde_json::Value;
 use std::path::Path;
@@ -65,6 +65,62 @@ fn check_totals(network: &Network) {
     }
 }
 
+/// Checks that any element shows the whole router: ports, engines, and the routes of the control plane.
+fn check_whole(network: &Network) {
+    let ask = |words: &[&str]| at(&network.lab, "r2", words);
+    let shown = ask(&["show", "interfaces"]);
+    let ports: Vec<_> = shown["interfaces"].as_array().unwrap().iter().collect();
+    let names: Vec<_> = ports.iter().map(|port| port["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["1:out1", "1:out2"], "{shown:#}");
+    for port in ports {
+        let count = |field: &str| sluice_load::wide(&port[field]).unwrap();
+        assert!(port["state"] == "up" && count("rx_packets") > 0 && count("tx_packets") > 0, "{port:#}");
+        assert!(port["addresses"].to_string().contains("10.0."), "{port:#}");
+    }
+    let one = ask(&["show", "interfaces", "element", "1"]);
+    assert!(one["interfaces"].to_string().contains("\"in0\"") && one["missing"].is_null(), "{one:#}");
+    let shown = ask(&["show", "forwarding"]);
+    let engines = shown["elements"].as_array().unwrap();
+    assert!(
+        engines.len() == network.shape.nodes().len() && shown["missing"] == serde_json::json!([]),
+        "{shown:#}"
+    );
+    let port = shown["ports"].as_array().unwrap().iter().find(|port| port["name"] == "1:out1").unwrap();
+    assert!(port["counts"].as_array().is_some_and(|counts| !counts.is_empty()), "{shown:#}");
+    assert!(ask(&["show", "forwarding", "element", "1"])["live"] == true);
+
+    let text = run_text(network, "b1", &["show", "routes"]);
+    assert!(
+        text.contains("all elements that answered have the same") && !text.contains("missing on"),
+        "{text}"
+    );
+    let net = more_of_frr(5);
+    let of_route = || at(&network.lab, "b1", &["show", "routes", &net]);
+    let shown = of_route();
+    assert!(shown["missing"] == serde_json::json!([]) && shown["source"].as_u64() > Some(20), "{shown:#}");
+    // A router without the store has no routes.
+    network.commit(&["r2".into()], &["delete cluster store"]);
+    network.until("the route is missing on the router", |_| {
+        let differences = of_route()["routes"][0]["differences"].clone();
+        differences[0]["element"] == 12 && differences[0]["kind"] == "missing"
+    });
+    let text = run_text(network, "b1", &["show", "routes"]);
+    assert!(text.contains("[missing on 12]") && text.contains("1 element with other routes"), "{text}");
+    let members = ["11", "21", "22"].map(|element| format!("set cluster store member {element}"));
+    network.commit(&["r2".into()], &members.each_ref().map(String::as_str));
+    network.until("the router has the route again", |_| {
+        of_route()["routes"][0]["differences"] == serde_json::json!([])
+    });
+    network.until("its kernel has the routes", |network| have_routes(network, &["r2"]));
+}
+
+/// Returns the output of a command as text.
+fn run_text(network: &Network, node: &str, words: &[&str]) -> String {
+    let mut command = network.lab.lab.command(node, SLUICE).unwrap();
+    command.args(words).arg("--run-dir").arg(network.lab.lab.dir(node).join("run"));
+    String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
+}
+
 /// A balancer, two routers and two candidates, whose servers of the store are on the first router and on the candidates.
 const SHAPE: Shape =
     Shape { balancers: 1, routers: 2, store: 0, own_store: true, second: true, more: [100; 2] };
@@ -124,6 +180,7 @@ fn drain_and_remove(network: &Network) {
     network.refuses("b1", &["drain", "99"], "there is no element 99");
 
     // A router is drained and removed, with its server of the store, and the other one forwards.
+    check_whole(network);
     let traffic = Traffic::start(network);
     let reply = network.change("b1", &["drain", "11"]);
     assert_eq!((&reply["element"], &reply["state"]), (&11.into(), &"drained".into()), "{reply}");

@@ -1,10 +1,11 @@
 //! The cluster on the command line: certificates of elements (`sluice cluster init|invite|join`, without a
-//! router), and calls to components of another element (`--element`).
+//! router), calls to components of another element (`--element`), and the router as a whole.
 
 mod authority;
 mod element;
 mod files;
 mod invitation;
+pub mod whole;
 
 pub use element::at;
 

@@ -1,9 +1,10 @@
-//! Counters of the router as a whole: those of its elements, added up. A frame that a balancer leads to a router is counted by both, each in
-//! rows of its own.
+//! The router as a whole: counters of its elements, added up, and the elements whose routes differ. A frame that a balancer leads to a router
+//! is counted by both, each in rows of its own.
 
-use crate::inventory::{Element, PortNumber};
+use crate::inventory::{Element, ElementId, PortNumber};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// Frames by reason, as an element counts them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -73,6 +74,55 @@ impl Totals {
     }
 }
 
+/// The routes of an element: the number and the checksum by origin, family and table.
+pub type Checksums = BTreeMap<(String, String, u32), (u64, String)>;
+
+/// A comparison of the elements' routes with those of the control plane.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Comparison {
+    own: ElementId,
+    control: Option<ElementId>,
+    elements: BTreeMap<ElementId, Checksums>,
+}
+
+/// The end of a comparison.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Compared {
+    /// The element whose routes the others were compared with.
+    pub source: ElementId,
+    /// The elements with the same routes.
+    pub equal: Vec<ElementId>,
+    /// The elements with other routes.
+    pub differing: Vec<ElementId>,
+}
+
+impl Comparison {
+    /// Begins at an element, with the number of the control plane.
+    pub fn new(own: ElementId, control: Option<ElementId>) -> Self {
+        Comparison { own, control, elements: BTreeMap::new() }
+    }
+
+    /// Adds the routes of an element. Origins without routes do not count.
+    pub fn add(&mut self, element: ElementId, mut checksums: Checksums) {
+        checksums.retain(|_, (routes, _)| *routes > 0);
+        self.elements.insert(element, checksums);
+    }
+
+    /// Compares all elements with the control plane, or with this element if the control plane did not answer, or with the first one.
+    /// `None` without any element.
+    pub fn outcome(&self) -> Option<Compared> {
+        let has_answered = |element: &ElementId| self.elements.contains_key(element);
+        let preferred = self.control.filter(has_answered).or(Some(self.own).filter(has_answered));
+        let source = preferred.or_else(|| self.elements.keys().next().copied())?;
+        let wanted = self.elements.get(&source)?;
+        let others = self.elements.iter().filter(|(element, _)| **element != source);
+        let (equal, differing): (Vec<_>, Vec<_>) = others.partition(|(_, checksums)| *checksums == wanted);
+        let numbers =
+            |of: Vec<(&ElementId, &Checksums)>| of.into_iter().map(|(element, _)| *element).collect();
+        Some(Compared { source, equal: numbers(equal), differing: numbers(differing) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +130,32 @@ mod tests {
     use crate::mac::Mac;
     use alloc::string::ToString;
     use std::vec::Vec;
+
+    #[test]
+    fn elements_are_compared_with_the_control_plane_or_with_another_one_that_answers() {
+        let id = |number| ElementId::new(number).expect("an element");
+        let of = |routes: u64, sum: &str| -> Checksums {
+            let key = |origin: &str| (origin.to_string(), "ipv4".to_string(), 254);
+            [(key("bgp"), (routes, sum.to_string())), (key("static"), (0, "0".to_string()))].into()
+        };
+        let outcome = |elements: &[(u16, Checksums)]| {
+            let mut comparison = Comparison::new(id(12), Some(id(21)));
+            elements.iter().for_each(|(number, sums)| comparison.add(id(*number), sums.clone()));
+            comparison.outcome()
+        };
+        let compared = |source, equal: &[u16], differing: &[u16]| {
+            let ids = |all: &[u16]| all.iter().map(|number| id(*number)).collect::<Vec<_>>();
+            Some(Compared { source: id(source), equal: ids(equal), differing: ids(differing) })
+        };
+        assert_eq!(outcome(&[]), None);
+        let without_routes: Checksums = [].into();
+        let all = [(11, of(3, "aa")), (12, of(3, "ab")), (13, without_routes), (21, of(3, "aa"))];
+        assert_eq!(outcome(&all), compared(21, &[11], &[12, 13]));
+        assert_eq!(outcome(&all[..3]), compared(12, &[], &[11, 13]));
+        assert_eq!(outcome(&all[..1]), compared(11, &[], &[]));
+        // An origin without routes is as good as none.
+        assert_eq!(outcome(&[(11, of(0, "aa")), (21, [].into())]), compared(21, &[11], &[]));
+    }
 
     #[test]
     fn elements_are_added_up_by_reason_and_by_outer_port() {

@@ -275,6 +275,22 @@ impl pb::Cluster for Served {
         Ok(totals::all(self).await)
     }
 
+    async fn get_outer_interfaces(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetOuterInterfacesRequest,
+    ) -> Result<pb::GetOuterInterfacesReply, XrlError> {
+        Ok(totals::outer_interfaces(self).await)
+    }
+
+    async fn get_comparison(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetComparisonRequest,
+    ) -> Result<pb::GetComparisonReply, XrlError> {
+        Ok(totals::comparison(self).await)
+    }
+
     async fn get_neighbors(
         &self,
         _ctx: &CallContext,

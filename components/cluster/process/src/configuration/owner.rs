@@ -15,6 +15,7 @@ use sluice_cluster::inventory::ElementId;
 use sluice_cluster::machine::Cluster;
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -123,8 +124,12 @@ async fn newest_within(
     }
 }
 
-/// Has an element check a text.
-async fn ask(process: &ClusterProcess, element: ElementId, text: String) -> Answer {
+/// The effects of a commit on an element, by component.
+type Effects = Vec<pb::ComponentEffect>;
+
+/// Has an element check a text. Returns the effects beside the answer.
+async fn ask(process: &ClusterProcess, element: ElementId, text: String) -> (Answer, Effects) {
+    let refused = |answer: Answer| (answer, Effects::new());
     let request = cluster::GetFromElementRequest {
         element: element.number().into(),
         target: MANAGER.into(),
@@ -135,24 +140,24 @@ async fn ask(process: &ClusterProcess, element: ElementId, text: String) -> Answ
     };
     let reply = match console::ask(process, request).await {
         Ok(reply) => reply,
-        Err(XrlError::Application { code: NOT_ASKED, message }) => return Answer::Away(message),
-        Err(error) => return Answer::Away(error.to_string()),
+        Err(XrlError::Application { code: NOT_ASKED, message }) => return refused(Answer::Away(message)),
+        Err(error) => return refused(Answer::Away(error.to_string())),
     };
     if !reply.error.is_empty() {
-        return match XrlError::decode(&reply.error) {
+        return refused(match XrlError::decode(&reply.error) {
             XrlError::Application { message, .. } => Answer::Refused(message),
             other => Answer::Away(other.to_string()),
-        };
+        });
     }
     match pb::PrepareSharedReply::decode(&reply.reply[..]) {
-        Ok(reply) if reply.apart => Answer::Apart,
-        Ok(_) => Answer::Prepared,
-        Err(error) => Answer::Away(error.to_string()),
+        Ok(reply) if reply.apart => refused(Answer::Apart),
+        Ok(reply) => (Answer::Prepared, reply.effects),
+        Err(error) => refused(Answer::Away(error.to_string())),
     }
 }
 
 /// Asks an element as long as the element's announcements arrive, and a little longer.
-async fn ask_present(process: &ClusterProcess, element: ElementId, text: String) -> Answer {
+async fn ask_present(process: &ClusterProcess, element: ElementId, text: String) -> (Answer, Effects) {
     let begun = Instant::now();
     let asking = ask(process, element, text);
     tokio::pin!(asking);
@@ -164,13 +169,17 @@ async fn ask_present(process: &ClusterProcess, element: ElementId, text: String)
         let is_silent =
             |machine: &Cluster| machine.membership().get(element).is_none_or(|member| member.is_lost);
         if begun.elapsed() > SILENT && process.driver.read(is_silent) {
-            return Answer::Away("it does not announce itself".into());
+            return (Answer::Away("it does not announce itself".into()), Effects::new());
         }
     }
 }
 
-/// Offers a text to all other elements. Returns the elements without a part in the commit, in words.
-async fn offer(process: &Rc<ClusterProcess>, own: ElementId, text: &str) -> Result<Vec<String>, OwnerError> {
+/// Offers a text to all other elements. Returns the elements without a part in the commit, in words, and the effects on the others.
+async fn offer(
+    process: &Rc<ClusterProcess>,
+    own: ElementId,
+    text: &str,
+) -> Result<(Vec<String>, Vec<pb::ElementEffects>), OwnerError> {
     let others: Vec<ElementId> = {
         let settings = process.settings.borrow();
         let all = settings.iter().flat_map(|settings| settings.inventory.iter());
@@ -186,14 +195,29 @@ async fn offer(process: &Rc<ClusterProcess>, own: ElementId, text: &str) -> Resu
         });
     }
     drop(answers);
+    let mut effects = BTreeMap::new();
     loop {
         match offer.outcome() {
             Some(offer::Outcome::Refused(element, reason)) => {
                 return Err(OwnerError::Refused(element, reason));
             }
-            Some(offer::Outcome::Accepted(absent)) => return Ok(absent.into_iter().map(in_words).collect()),
+            Some(offer::Outcome::Accepted(absent)) => {
+                let of = |(element, effects): (ElementId, Effects)| pb::ElementEffects {
+                    element: element.number().into(),
+                    effects,
+                };
+                return Ok((
+                    absent.into_iter().map(in_words).collect(),
+                    effects.into_iter().map(of).collect(),
+                ));
+            }
             None => match waiting.recv().await {
-                Some((element, answer)) => offer.answered(element, answer),
+                Some((element, (answer, foreseen))) => {
+                    offer.answered(element, answer);
+                    if !foreseen.is_empty() {
+                        effects.insert(element, foreseen);
+                    }
+                }
                 None => return Err(OwnerError::NotOffered),
             },
         }
@@ -296,9 +320,9 @@ impl pb::ConfigurationOwner for Served {
             self.configuration.compare();
             return Err(behind(&before).into());
         }
-        let absent = offer(self, own, &request.after).await?;
+        let (absent, elements) = offer(self, own, &request.after).await?;
         self.configuration.offered.replace(Some((before, base)));
-        Ok(pb::OfferReply { base, absent })
+        Ok(pb::OfferReply { base, absent, elements })
     }
 
     async fn decide(

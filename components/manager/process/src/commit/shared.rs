@@ -8,6 +8,7 @@ use crate::ManagerProcess;
 use crate::commit::transaction::{CommitRequest, Refusal, Request, Source, words};
 use crate::configure::editors::EditError;
 use crate::configure::people;
+use crate::configure::service::effects;
 use crate::configure::sharing::SharedChange;
 use crate::revisions::Via;
 use crate::supervise::service::Served;
@@ -18,6 +19,7 @@ use sluice_process::Effect;
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -42,14 +44,26 @@ pub struct Offered {
     change: SharedChange,
     /// The place at which the owner decides.
     base: u64,
-    /// The elements without a part in the commit.
-    pub absent: Vec<String>,
+    /// The answers of the other elements.
+    pub others: Others,
 }
+
+/// The answers of the other elements to an offer.
+#[derive(Clone, Default, Debug)]
+pub struct Others {
+    /// The elements without a part in the commit, and the reasons.
+    pub absent: Vec<String>,
+    /// The effects on the others, as foreseen by them.
+    pub effects: Vec<pb::ElementEffects>,
+}
+
+/// The effects of a commit by component, and the answers of the other elements.
+pub(super) type Effects = (BTreeMap<String, Vec<Effect>>, Others);
 
 impl Offered {
     /// Makes an offer that nobody has answered yet.
     pub fn new(change: SharedChange) -> Self {
-        Offered { change, base: 0, absent: Vec::new() }
+        Offered { change, base: 0, others: Others::default() }
     }
 }
 
@@ -133,7 +147,8 @@ impl ManagerProcess {
                 if let Some(under_way) = me.under_way.borrow_mut().as_mut()
                     && let Some(shared) = &mut under_way.shared
                 {
-                    (shared.base, shared.absent) = (reply.base, reply.absent);
+                    shared.base = reply.base;
+                    shared.others = Others { absent: reply.absent, effects: reply.elements };
                 }
             });
             let _over_meanwhile = inputs.send(Input::Offered(offered.map_err(|error| words(&error))));
@@ -193,8 +208,11 @@ impl ManagerProcess {
         });
     }
 
-    /// Checks whether a shared part could be committed here. Returns false if this machine keeps a configuration of its own.
-    async fn check_shared(self: Rc<Self>, text: String) -> Result<bool, EditError> {
+    /// Checks whether a shared part could be committed here, and returns the effects. `None` if this machine keeps a configuration of its own.
+    async fn check_shared(
+        self: Rc<Self>,
+        text: String,
+    ) -> Result<Option<BTreeMap<String, Vec<Effect>>>, EditError> {
         let after = |me: &Self| {
             let (model, running) = (me.model(), me.running_tree());
             let sharing = model.sharing(&running);
@@ -208,14 +226,16 @@ impl ManagerProcess {
                 () = begins => None,
             },
         };
-        let Some(after) = after(&self).map_err(ConfigError::without_line)? else { return Ok(false) };
-        match turn {
-            Some(_turn) => drop(self.effects(&after, None, None).await?),
+        let Some(after) = after(&self).map_err(ConfigError::without_line)? else { return Ok(None) };
+        Ok(Some(match turn {
+            Some(_turn) => self.effects(&after, None, None).await?.effects,
             // A commit of this element waits for others, perhaps for the one that asks. One of the two commits is decided first, and the
             // other one is refused: it is enough that the configuration is valid.
-            None => drop(self.compare(&after, None)?),
-        }
-        Ok(true)
+            None => {
+                self.compare(&after, None)?;
+                BTreeMap::new()
+            }
+        }))
     }
 
     async fn take_shared(
@@ -250,7 +270,9 @@ impl pb::SharedConfiguration for Served {
         check_caller(ctx)?;
         let checking = tokio::task::spawn_local(Rc::clone(self).check_shared(request.text));
         let checked = checking.await.map_err(|error| XrlError::application(1, error.to_string()))?;
-        Ok(pb::PrepareSharedReply { apart: !checked.map_err(failed)? })
+        let checked = checked.map_err(failed)?;
+        let apart = checked.is_none();
+        Ok(pb::PrepareSharedReply { apart, effects: checked.map(effects).unwrap_or_default() })
     }
 
     async fn take(

@@ -3,7 +3,7 @@
 use crate::ManagerProcess;
 use crate::commit::lockout;
 use crate::commit::refused::{ComponentRefusal, Refused, written_or_shown};
-use crate::commit::shared::{Offered, SharedText};
+use crate::commit::shared::{Effects, Offered, Others, SharedText};
 use crate::commit::steps::name;
 use crate::commit::store::ToStore;
 use crate::configure::editors::{CandidateId, EditError, ToCommit};
@@ -86,8 +86,8 @@ pub struct Done {
     pub changes: usize,
     /// The duration.
     pub took: Duration,
-    /// The elements without a part in the commit, and the reasons.
-    pub absent: Vec<String>,
+    /// The answers of the other elements.
+    pub others: Others,
     /// The number of the configuration of all elements that was confirmed.
     pub confirmed: Option<u64>,
 }
@@ -121,8 +121,15 @@ pub struct UnderWay {
     pub(super) is_open: bool,
 }
 
-/// The effects of a commit by component, and the elements without a part in the commit.
-type Effects = (BTreeMap<String, Vec<Effect>>, Vec<String>);
+/// The foreseen effects of a commit.
+pub(super) struct Foreseen {
+    /// The number of changed statements.
+    changes: usize,
+    /// The effects by component.
+    pub(super) effects: BTreeMap<String, Vec<Effect>>,
+    /// The answers of the other elements.
+    others: Others,
+}
 
 /// A change of the whole router, and the components with a share in the change.
 pub(super) struct Shares {
@@ -157,28 +164,26 @@ impl ManagerProcess {
         let started = Instant::now();
         let ToCommit { tree: after, written, .. } = self.to_commit(id)?;
         let shared = self.shared_change(&after)?;
-        let (changes, effects) = self.effects(&after, written.as_deref(), shared).await?;
+        let foreseen = self.effects(&after, written.as_deref(), shared).await?;
+        let Foreseen { changes, effects, others } = foreseen;
         let warnings = self.warnings(id, &after, written.as_deref(), Some(&effects)).await?;
         let revision = self.running.borrow().revision;
-        Ok((
-            Done { revision, effects, changes, took: started.elapsed(), absent: Vec::new(), confirmed: None },
-            warnings,
-        ))
+        Ok((Done { revision, effects, changes, took: started.elapsed(), others, confirmed: None }, warnings))
     }
 
-    /// Returns the number of statements changed by a commit, and the effects. Changes nothing.
+    /// Returns the effects of a commit. Changes nothing.
     pub(super) async fn effects(
         self: &Rc<Self>,
         after: &Tree,
         written: Option<&ConfigText>,
         shared: Option<SharedChange>,
-    ) -> Result<(usize, BTreeMap<String, Vec<Effect>>), Refusal> {
+    ) -> Result<Foreseen, Refusal> {
         let (comparison, mut shares) = self.compare(after, written)?;
         shares.plan.is_shared = shared.is_some();
         let carried = self.carry_through(shares.plan.clone(), after.clone(), shared, None).await;
-        let (mut effects, _) = carried.map_err(|refused| self.placed(refused, after, written))?;
+        let (mut effects, others) = carried.map_err(|refused| self.placed(refused, after, written))?;
         self.add_own(&shares, &mut effects);
-        Ok((comparison.len(), effects))
+        Ok(Foreseen { changes: comparison.len(), effects, others })
     }
 
     /// Returns the dangers of a change for the connection of the editor. Where a protocol brought the route to the operator the effects
@@ -197,7 +202,7 @@ impl ManagerProcess {
         if connection.is_by_protocol(schema, &before) {
             let asked = match known {
                 Some(_) => BTreeMap::new(),
-                None => self.effects(after, written, None).await?.1,
+                None => self.effects(after, written, None).await?.effects,
             };
             found.extend(lockout::of_effects(schema, &before, known.unwrap_or(&asked), &connection));
         }
@@ -282,14 +287,14 @@ impl ManagerProcess {
                 effects: BTreeMap::new(),
                 changes: 0,
                 took: started.elapsed(),
-                absent: Vec::new(),
+                others: Others::default(),
                 confirmed,
             });
         }
         let after = request.after.clone();
         let to_store = ToStore { request: &request, comparison: &comparison, is_shared: shared.is_some() };
         let carried = self.carry_through(shares.plan.clone(), after, shared, Some(to_store)).await;
-        let (mut effects, absent) = carried.map_err(|refused| {
+        let (mut effects, others) = carried.map_err(|refused| {
             let reason = &refused.reason;
             warn!(event = "config.refused", user = request.user, reason, "a commit was refused");
             self.placed(refused, &request.after, written)
@@ -323,7 +328,7 @@ impl ManagerProcess {
             took_ms = took.as_millis() as u64,
             "configuration committed"
         );
-        Ok(Done { revision, effects, changes: comparison.len(), took, absent, confirmed: None })
+        Ok(Done { revision, effects, changes: comparison.len(), took, others, confirmed: None })
     }
 
     pub(super) fn compare(
@@ -447,8 +452,8 @@ impl ManagerProcess {
         let (by, shared) =
             under_way.map(|under_way| (under_way.refused, under_way.shared)).unwrap_or_default();
         let outcome = outcome.unwrap_or_else(|| Err("it came to no end".into()));
-        let absent = shared.map(|shared| shared.absent).unwrap_or_default();
-        outcome.map(|effects| (effects, absent)).map_err(|reason| Refused { reason, by, is_open })
+        let others = shared.map(|shared| shared.others).unwrap_or_default();
+        outcome.map(|effects| (effects, others)).map_err(|reason| Refused { reason, by, is_open })
     }
 
     /// Something happened that the commit under way may wait for.

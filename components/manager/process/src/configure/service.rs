@@ -56,7 +56,8 @@ fn document(error: &ConfigError) -> serde_json::Value {
     json!({ "message": error.to_string(), "place": place, "expected": error.expected })
 }
 
-fn effects(effects: BTreeMap<String, Vec<Effect>>) -> Vec<pb::ComponentEffect> {
+/// Returns the effects as messages, of the components with any.
+pub fn effects(effects: BTreeMap<String, Vec<Effect>>) -> Vec<pb::ComponentEffect> {
     let all = effects.into_iter().filter(|(_, effects)| !effects.is_empty());
     all.map(|(component, effects)| pb::ComponentEffect { component, effects }).collect()
 }
@@ -239,6 +240,8 @@ impl pb::Configuration for Served {
             needs_confirmation: !warnings.is_empty(),
             warnings,
             changes: done.changes as u64,
+            absent: done.others.absent,
+            elements: done.others.effects,
         })
     }
 
@@ -342,13 +345,14 @@ impl pb::Configuration for Served {
 
 /// Tells what a commit did.
 fn reply(done: Done) -> pb::CommitReply {
-    let Done { revision, effects: touched, changes, took, absent, confirmed } = done;
+    let Done { revision, effects: touched, changes, took, others, confirmed } = done;
     pb::CommitReply {
         revision,
         effects: effects(touched),
         changes: changes as u64,
         took_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
-        absent,
+        absent: others.absent,
         confirmed: confirmed.unwrap_or(0),
+        elements: others.effects,
     }
 }
