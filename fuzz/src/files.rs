@@ -1,9 +1,16 @@
 //! Files that tools and tests read: traces, captures, archives, lists of prefixes, topologies.
 
-use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouterId};
+use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
+use sluice_bgp::batch::Batches;
 use sluice_bgp::family::Families;
+use sluice_bgp::hash::HashSeed;
+use sluice_bgp::injection::{Injected, InjectionCounts, Injector};
+use sluice_bgp::intake::Reading;
 use sluice_bgp::mrt::RecordedSession;
+use sluice_bgp::reader::Reader;
+use sluice_bgp::shard::PeerIndex;
+use sluice_bgp::table::Spread;
 use sluice_lab::Topology;
 use sluice_load::source;
 use sluice_mrt as mrt;
@@ -51,6 +58,43 @@ pub fn recorded_messages(octets: &[u8]) {
         assert_eq!(written.len() as u64, count);
         assert!(octets.starts_with(&written.concat()));
     }
+}
+
+/// A trace that is injected: in pieces it has the same routes and the same end as at once.
+pub fn injected(octets: &[u8]) {
+    let at_once = inject(octets, octets.len().max(1));
+    assert_eq!(inject(octets, 7), at_once);
+    let (_, counts, end) = at_once;
+    assert!(counts.octets <= octets.len() as u64);
+    assert!(end.is_none_or(|end| !end.is_empty()));
+}
+
+/// Injects a trace in pieces. Returns the number of changes, the counts, and the error.
+fn inject(octets: &[u8], piece: usize) -> (usize, InjectionCounts, Option<String>) {
+    let reading = || {
+        let rules = ReceiveRules::new(Asn(1), RouterId(1), Asn(65001), [0, 0, 0, 0].into());
+        let spread = Spread::new(HashSeed(1), 2);
+        let (provenance, reader) = (Provenance::new(1, 0), Reader::new(rules, spread));
+        Reading { peer: PeerIndex(20), life: 1, reader, provenance, longest_message: 4096 }
+    };
+    let mut injector = Injector::new(reading(), [10, 0, 0, 1].into());
+    let mut batches = [Batches::default(), Batches::default()];
+    let mut changes = 0;
+    for mut octets in octets.chunks(piece) {
+        loop {
+            let taken = injector.take(&mut octets, &mut batches);
+            changes += batches.iter().map(|b| b.ipv4.changes().len() + b.ipv6.changes().len()).sum::<usize>();
+            batches.iter_mut().for_each(Batches::clear);
+            match taken {
+                Ok(Injected::Nothing) => break,
+                Ok(Injected::Full) => {}
+                Ok(Injected::SessionOver) => injector.open(reading()),
+                Err(error) => return (changes, injector.counts().clone(), Some(error.to_string())),
+            }
+        }
+    }
+    let end = injector.finish().err().map(|error| error.to_string());
+    (changes, injector.counts().clone(), end)
 }
 
 /// A packet capture.

@@ -168,6 +168,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mrt", run: files::mrt_trace, seeds: files::traces },
     Target { name: "mrt-recorded-messages", run: files::recorded_messages, seeds: bgp::messages },
     Target { name: "mrt-records", run: files::mrt_records, seeds: files::record_traces },
+    Target { name: "mrt-injection", run: files::injected, seeds: files::record_traces },
     Target { name: "replay", run: captures::frames, seeds: captures::seeds },
     Target { name: "pcap", run: files::packets, seeds: files::captures },
     Target { name: "scenario", run: files::scenario, seeds: files::scenarios },

@@ -113,6 +113,7 @@ fn plot(share: f64, samples: &[Sample]) -> Plot {
         y: "thousand packets a second".to_owned(),
         logarithmic: false,
         names: Vec::new(),
+        boxes: Vec::new(),
         series: measured.chain(paper).collect(),
     }
 }

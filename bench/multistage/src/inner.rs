@@ -53,6 +53,7 @@ pub fn run(share: f64, seconds: f64, report: &mut Report) -> Result<Plot> {
         y: "thousand packets a second".to_owned(),
         logarithmic: false,
         names: Vec::new(),
+        boxes: Vec::new(),
         series: vec![
             series("balancer", over(&|n| rates[n - 1])),
             series("paper: line rate", over(&|_| line)),

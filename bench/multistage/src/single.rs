@@ -80,6 +80,7 @@ pub fn run(rounds: usize, seconds: f64, pins: &Path, report: &mut Report) -> Res
         y: "thousand packets a second of CPU time".to_owned(),
         logarithmic: false,
         names: Vec::new(),
+        boxes: Vec::new(),
         series: MACHINES.into_iter().zip(&middle).map(|(machine, rates)| series(machine, rates)).collect(),
     })
 }

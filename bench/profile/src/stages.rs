@@ -13,7 +13,7 @@ use sluice_bgp::endpoints::OwnNextHop;
 use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
-use sluice_bgp::shard::{Interest, OwnRouter, PeerIndex, PeerInfo, Sent};
+use sluice_bgp::shard::{Interest, OwnRouter, PeerIndex, PeerInfo, RouteSource, Sent};
 use sluice_bgp::table::{
     Order, PeerExport, PeerImport, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned,
 };
@@ -190,6 +190,7 @@ impl Driven {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 1, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
             let info = PeerInfo {
+                source: RouteSource::Session,
                 router_id,
                 address: address.into(),
                 internal: false,

@@ -9,7 +9,9 @@ use sluice_bgp::endpoints::OwnNextHop;
 use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Framer, Reader};
-use sluice_bgp::shard::{ExportView, Interest, OwnRouter, PeerIndex, PeerInfo, Sent, SentCommunities};
+use sluice_bgp::shard::{
+    ExportView, Interest, OwnRouter, PeerIndex, PeerInfo, RouteSource, Sent, SentCommunities,
+};
 use sluice_bgp::table::{Order, PeerExport, PeerImport, SessionEpoch, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
 use sluice_machine::{Budget, Outbox, Progress};
@@ -94,6 +96,7 @@ impl Session {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
             let info = PeerInfo {
+                source: RouteSource::Session,
                 router_id,
                 address: address.into(),
                 internal: false,

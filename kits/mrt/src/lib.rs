@@ -2,7 +2,7 @@
 //!
 //! [`records`] takes a trace apart: BGP messages and changes of state with their session (section 4.4), tables with their peers
 //! (section 4.3). [`messages`] is the same for those who want nothing but messages. Reading stops at the first record that is not
-//! whole and hands out what came before. [`Writer`] makes traces.
+//! whole and hands out what came before. [`first_record`] takes one record at a time, and reports what is malformed. [`Writer`] makes traces.
 #![no_std]
 
 extern crate alloc;
@@ -11,7 +11,10 @@ mod read;
 mod table;
 mod write;
 
-pub use read::{Message, Record, StateChange, messages, records};
+pub use read::{
+    FirstRecord, LONGEST_RECORD, Message, Record, RecordError, StateChange, first_record, first_record_len,
+    messages, records,
+};
 pub use table::{Entry, Peer, PeerIndex, Rib};
 pub use write::{MessageForm, Unwritable, Writer};
 
@@ -23,6 +26,11 @@ mod kind {
     pub const TABLE_DUMP_V2: u16 = 13;
     pub const BGP4MP: u16 = 16;
     pub const BGP4MP_ET: u16 = 17;
+
+    /// Returns true for the types that IANA's registry of MRT has, those that are deprecated included.
+    pub const fn is_assigned(kind: u16) -> bool {
+        matches!(kind, 0..=13 | 16 | 17 | 32 | 33 | 48 | 49 | 64)
+    }
 }
 
 /// Subtypes of BGP4MP and BGP4MP_ET (RFC 6396, section 4.4; RFC 8050, section 3).

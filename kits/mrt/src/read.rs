@@ -2,8 +2,12 @@
 
 use crate::table::{PeerIndex, Rib};
 use crate::{Addresses, Session, State, bgp4mp, kind, table_dump};
+use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sluice_base::Asn;
+
+/// The most octets of a record, header included, that [`first_record`] takes: more than a record with 65,535 peers has.
+pub const LONGEST_RECORD: usize = 4 << 20;
 
 /// A BGP message in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,16 +63,98 @@ pub enum Record<'a> {
     },
 }
 
+/// The first record of a trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FirstRecord<'a> {
+    /// The record. [`Record::Other`] stands for a record of a known type that this crate does not read.
+    pub record: Record<'a>,
+    /// The time in the header of the record, in microseconds since 1970.
+    pub time: u64,
+    /// The octets of the record, header included.
+    pub len: usize,
+}
+
+/// The error of a record: nothing behind the record can be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecordError {
+    /// The header says more octets than [`LONGEST_RECORD`], or than a length can say.
+    TooLong(u32),
+    /// The type is none of MRT's.
+    UnknownType(u16),
+    /// The content does not have the form of the type and the subtype.
+    Malformed {
+        /// The MRT type.
+        kind: u16,
+        /// The subtype.
+        subtype: u16,
+    },
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordError::TooLong(len) => write!(f, "a record of {len} octets is too long"),
+            RecordError::UnknownType(kind) => write!(f, "MRT has no record type {kind}"),
+            RecordError::Malformed { kind, subtype } => {
+                write!(f, "malformed record of type {kind}, subtype {subtype}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for RecordError {}
+
+/// Returns the octets of the first record, header included, by its header; `None` if the header is not whole.
+///
+/// # Errors
+/// The header cannot be right.
+pub fn first_record_len(octets: &[u8]) -> Result<Option<usize>, RecordError> {
+    let Some((header, _)) = octets.split_first_chunk::<HEADER_LEN>() else { return Ok(None) };
+    let kind = u16::from_be_bytes([header[4], header[5]]);
+    if !kind::is_assigned(kind) {
+        return Err(RecordError::UnknownType(kind));
+    }
+    let len = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+    let whole = usize::try_from(len).ok().and_then(|len| len.checked_add(HEADER_LEN));
+    whole.filter(|len| *len <= LONGEST_RECORD).map(Some).ok_or(RecordError::TooLong(len))
+}
+
+/// Returns the first record of a trace; `None` if the record is not whole. [`records`] leaves out what is malformed, this function does not.
+///
+/// # Errors
+/// The record is malformed.
+pub fn first_record(octets: &[u8]) -> Result<Option<FirstRecord<'_>>, RecordError> {
+    let Some(len) = first_record_len(octets)? else { return Ok(None) };
+    let Some(raw) = octets.get(..len).and_then(|octets| Records { rest: octets }.next()) else {
+        return Ok(None);
+    };
+    let record = raw.record();
+    let Raw { kind, subtype, .. } = raw;
+    if matches!(record, Record::Other { .. }) && is_read(kind, subtype) {
+        return Err(RecordError::Malformed { kind, subtype });
+    }
+    Ok(Some(FirstRecord { record, time: raw.time().unwrap_or_default(), len }))
+}
+
+/// Returns true if records of a type and a subtype are read, unless they are malformed.
+const fn is_read(kind: u16, subtype: u16) -> bool {
+    match kind {
+        kind::BGP4MP | kind::BGP4MP_ET => as_width(subtype).is_some(),
+        kind::TABLE_DUMP_V2 => matches!(
+            subtype,
+            table_dump::PEER_INDEX_TABLE
+                | table_dump::RIB_IPV4_UNICAST
+                | table_dump::RIB_IPV6_UNICAST
+                | table_dump::RIB_IPV4_UNICAST_ADDPATH
+                | table_dump::RIB_IPV6_UNICAST_ADDPATH
+        ),
+        _ => false,
+    }
+}
+
 /// The records of a trace, in order.
 pub fn records(trace: &[u8]) -> impl Iterator<Item = Record<'_>> {
-    Records { rest: trace }.map(|raw| {
-        let record = match raw.kind {
-            kind::BGP4MP | kind::BGP4MP_ET => bgp(&raw),
-            kind::TABLE_DUMP_V2 => table(&raw),
-            _ => None,
-        };
-        record.unwrap_or(Record::Other { kind: raw.kind, subtype: raw.subtype })
-    })
+    Records { rest: trace }.map(|raw| raw.record())
 }
 
 /// The BGP messages of a trace (BGP4MP and BGP4MP_ET records), in order; other records are skipped.
@@ -90,6 +176,27 @@ struct Raw<'a> {
     body: &'a [u8],
 }
 
+impl<'a> Raw<'a> {
+    fn record(&self) -> Record<'a> {
+        let record = match self.kind {
+            kind::BGP4MP | kind::BGP4MP_ET => bgp(self),
+            kind::TABLE_DUMP_V2 => table(self),
+            _ => None,
+        };
+        record.unwrap_or(Record::Other { kind: self.kind, subtype: self.subtype })
+    }
+
+    /// Returns the time in microseconds since 1970; `None` if the microseconds of a BGP4MP_ET record are missing.
+    fn time(&self) -> Option<u64> {
+        let mut fields = Fields { rest: self.body };
+        let more = if self.kind == kind::BGP4MP_ET { fields.number(4)? } else { 0 };
+        Some(u64::from(self.seconds) * 1_000_000 + u64::from(more))
+    }
+}
+
+/// Octets of the common header.
+const HEADER_LEN: usize = 12;
+
 struct Records<'a> {
     rest: &'a [u8],
 }
@@ -98,7 +205,7 @@ impl<'a> Iterator for Records<'a> {
     type Item = Raw<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (header, rest) = self.rest.split_first_chunk::<12>()?;
+        let (header, rest) = self.rest.split_first_chunk::<HEADER_LEN>()?;
         let mut fields = Fields { rest: header };
         let (seconds, kind, subtype) = (fields.number(4)?, fields.number(2)?, fields.number(2)?);
         let (body, rest) = rest.split_at_checked(fields.number(4)? as usize)?;
@@ -133,25 +240,30 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn bgp<'a>(raw: &Raw<'a>) -> Option<Record<'a>> {
-    let mut fields = Fields { rest: raw.body };
-    let mut time = u64::from(raw.seconds) * 1_000_000;
-    if raw.kind == kind::BGP4MP_ET {
-        time += u64::from(fields.number(4)?);
-    }
-    let width = match raw.subtype {
+/// Returns the octets of AS numbers in BGP4MP records of a subtype; `None` for a subtype that is not read.
+const fn as_width(subtype: u16) -> Option<usize> {
+    match subtype {
         bgp4mp::STATE_CHANGE
         | bgp4mp::MESSAGE
         | bgp4mp::MESSAGE_LOCAL
         | bgp4mp::MESSAGE_ADDPATH
-        | bgp4mp::MESSAGE_LOCAL_ADDPATH => 2,
+        | bgp4mp::MESSAGE_LOCAL_ADDPATH => Some(2),
         bgp4mp::STATE_CHANGE_AS4
         | bgp4mp::MESSAGE_AS4
         | bgp4mp::MESSAGE_AS4_LOCAL
         | bgp4mp::MESSAGE_AS4_ADDPATH
-        | bgp4mp::MESSAGE_AS4_LOCAL_ADDPATH => 4,
-        _ => return None,
-    };
+        | bgp4mp::MESSAGE_AS4_LOCAL_ADDPATH => Some(4),
+        _ => None,
+    }
+}
+
+fn bgp<'a>(raw: &Raw<'a>) -> Option<Record<'a>> {
+    let mut fields = Fields { rest: raw.body };
+    let time = raw.time()?;
+    if raw.kind == kind::BGP4MP_ET {
+        fields.take(4)?;
+    }
+    let width = as_width(raw.subtype)?;
     let (peer_as, local_as) = (Asn(fields.number(width)?), Asn(fields.number(width)?));
     let interface = fields.number(2)? as u16;
     let addresses = match fields.number(2)? {

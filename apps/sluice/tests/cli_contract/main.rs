@@ -163,6 +163,9 @@ fn assert_valid(schema: &str, document: &Value, what: &str) {
 /// The file of the command that writes one.
 const TABLE_DUMP: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/cli-contract-table.mrt");
 
+/// A trace without records.
+const EMPTY_TRACE: &str = "/dev/null";
+
 fn words(line: &str) -> Vec<&str> {
     let mut words: Vec<&str> = line.split(' ').collect();
     if line.ends_with("--binary") {
@@ -170,6 +173,9 @@ fn words(line: &str) -> Vec<&str> {
     }
     if line.ends_with("dump-table") {
         words.push(TABLE_DUMP);
+    }
+    if line == "request bgp inject" {
+        words.extend([EMPTY_TRACE, "192.0.2.77", "peer-as", "64501"]);
     }
     words
 }

@@ -43,6 +43,7 @@ pub fn commands() -> Vec<Command> {
         command("show bgp plumbing", "The stages that routes pass in BGP, with the counters of each"),
         explain(),
         dump_table(),
+        inject(),
         command("clear bgp all", "Closes all sessions and opens them again"),
     ]
 }
@@ -53,6 +54,20 @@ fn dump_table() -> Command {
         "Writes the routes of all neighbors, as they came, to a file on this machine, as MRT (RFC 6396)",
     )
     .argument("file", Kind::File, true, "a file that does not exist yet")
+}
+
+fn inject() -> Command {
+    command(
+        "request bgp inject",
+        "Plays a trace (MRT, RFC 6396) into BGP, as the routes of a neighbor without a session; none goes to the kernel",
+    )
+    .argument("file", Kind::File, true, "the trace, not compressed; `-` for standard input")
+    .argument("source", Kind::Addr, true, "the address by which the routes are known, no neighbor's")
+    .choice_of("peer-as", Kind::Number, None, "the source's AS; needed unless the group has one")
+    .choice_of("group", Kind::Text, None, "the group whose statements hold, policies among them")
+    .choice_of("peer", Kind::Addr, None, "the peer of the trace whose routes are meant, if not the source's address")
+    .choice_of("speed", Kind::Number, None, "the pace: 1 for that of the trace, N for N times as fast; at once if absent")
+    .flag("install", None, "the routes go to the RIB and the kernel too")
 }
 
 fn explain() -> Command {

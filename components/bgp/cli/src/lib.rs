@@ -5,6 +5,7 @@ mod dump;
 mod explain;
 mod grammar;
 mod hits;
+mod inject;
 mod pages;
 mod plumbing;
 mod routes;
@@ -33,6 +34,19 @@ pub const COMMANDS: ComponentCommands = ComponentCommands {
                     "Why the prefix has the route that it has, and who is sent it.",
                 ),
                 ("sluice explain 192.0.2.0/24 from 10.0.0.2 to 10.0.0.3", "From one neighbor to another."),
+            ],
+        ),
+        (
+            "request bgp inject",
+            &[
+                (
+                    "sluice request bgp inject updates.mrt 192.0.2.1 peer-as 64501",
+                    "The routes of the trace's peer 192.0.2.1; none goes to the kernel.",
+                ),
+                (
+                    "zcat rib.gz '|' sluice request bgp inject - 192.0.2.1 group transit peer 198.51.100.1",
+                    "Another peer of the trace, by the statements of a group; the trace comes on standard input.",
+                ),
             ],
         ),
         (
@@ -96,6 +110,7 @@ async fn run(id: &str, call: Call<'_>, out: &mut Output) -> Result<(), Failure> 
         "show bgp plumbing" => plumbing::plumbing(&client, out).await,
         "show bgp routes" => routes::routes(&client, RoutesArgs::from_values(call.values), out).await,
         "request bgp dump-table" => dump::dump(&client, &call, out).await,
+        "request bgp inject" => inject::inject(&client, &call, out).await,
         "explain" => explain::run(&client, &call, out).await,
         "clear bgp all" => sessions::clear_all(&client, out).await,
         id => Err(Failure::usage(format!("`{id}` has no meaning here"))),

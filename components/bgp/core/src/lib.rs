@@ -15,6 +15,7 @@ pub mod family;
 pub mod graceful_shutdown;
 pub mod hash;
 mod index;
+pub mod injection;
 pub mod intake;
 #[cfg(feature = "labels")]
 pub mod labels;

@@ -6,7 +6,7 @@
 
 use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
 use crate::batch::{Batches, Change, DropCause};
-use crate::family::FamilyIndex;
+use crate::family::{Families, FamilyIndex};
 use crate::table::{Sharded, Spread};
 use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop};
 use crate::wire::notification::{code, update as subcode};
@@ -146,6 +146,11 @@ impl Reader {
             sets: SmallVec::from_elem(None, spread.tables()),
             counters: ReaderCounters::default(),
         }
+    }
+
+    /// Sets the form of the UPDATEs that follow: the octets of AS numbers, and the families with path identifiers.
+    pub const fn set_form(&mut self, four_octet_as: bool, add_path: Families) {
+        (self.rules.four_octet_as, self.rules.add_path) = (four_octet_as, add_path);
     }
 
     /// Returns the rules by which UPDATEs are read.

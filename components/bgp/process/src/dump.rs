@@ -104,7 +104,7 @@ fn peers(control: &Control, time: u32) -> Vec<u8> {
     let mut peers = vec![none];
     let (router_id, local_as) = control.router();
     peers[usize::from(OWN)] = Peer { router_id, asn: local_as, ..none };
-    for address in control.neighbors() {
+    for address in control.neighbors().chain(control.injections()) {
         let Some(position) = control.neighbor_index(address).and_then(position) else { continue };
         let Some(config) = control.neighbor_config(address) else { continue };
         let router_id = control.neighbor_router_id(address).unwrap_or(none.router_id);

@@ -5,6 +5,7 @@
 //! nothing again. The sockets are copies: neither process shuts a socket down.
 //!
 //! Connections to monitoring stations are not handed over: the old process ends them, and the new process sends stations all routes.
+//! Injections of traces end with the old process ([`crate::injection`]).
 
 use crate::error::RestError;
 use crate::tables::table::{self, TableMessage};
@@ -14,6 +15,7 @@ use crate::transport::reader::{ConnectionKey, ControlMessage};
 use crate::{BgpProcess, Core, config};
 use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
+use sluice_bgp::injection::InjectionEnd;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Fingerprint;
 use sluice_bgp::speaker::Settings;
@@ -169,6 +171,7 @@ impl BgpProcess {
         self.handover.asleep.set(true);
         self.listening.halt();
         self.bmp.stop();
+        self.end_injections(InjectionEnd::Upgrade);
         if let Some(control) = self.handover.control.take() {
             control.abort();
         }
@@ -323,6 +326,7 @@ impl BgpProcess {
         self.redistribution.resume(control.redistributed());
         self.set_redistribution(settings);
         self.set_monitoring(settings);
+        self.configure_injections(settings.clone());
         self.set_core(control, tables, config::plan(settings)).map_err(HandOverError::component)?;
         self.handover.waiting.replace(Some(Waiting { connections, outputs }));
         Ok(())

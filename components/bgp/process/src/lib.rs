@@ -15,15 +15,18 @@ mod explain;
 mod ffi;
 mod handover;
 mod hits;
+mod injection;
 mod monitoring;
 mod mrt;
 mod notices;
+mod plumbing;
 mod presence;
 mod ranges;
 mod redistribution;
 mod rib;
 mod service;
 mod tables;
+mod threads;
 mod transport;
 mod validation;
 
@@ -58,7 +61,7 @@ use tables::table::TableMessage;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
-use tracing::{debug, info, warn};
+use tracing::debug;
 use transport::connection::Connection;
 use transport::listeners::Listening;
 use transport::reader::{ConnectionKey, ControlMessage, Mailboxes};
@@ -84,6 +87,7 @@ pub struct BgpProcess {
     listening: Listening,
     bmp: bmp::BmpSide,
     mrt: mrt::MrtSide,
+    injections: injection::Injections,
     listings: tables::listing::Listings,
     connections: RefCell<BTreeMap<ConnectionKey, Rc<Connection>>>,
     accepted: Cell<u32>,
@@ -137,6 +141,7 @@ impl BgpProcess {
             listening: Listening::default(),
             bmp: bmp::BmpSide::new(&frame),
             mrt: mrt::MrtSide::default(),
+            injections: injection::Injections::default(),
             listings: tables::listing::Listings::default(),
             connections: RefCell::default(),
             accepted: Cell::new(0),
@@ -240,6 +245,7 @@ impl BgpProcess {
                     connection.link.replace(Some(link));
                 }
             }
+            Output::Injecting(address, reading) => self.injections.begin_session(address, *reading),
             Output::Order(to, order) => {
                 let Some(core) = self.core() else { return };
                 match to {
@@ -422,36 +428,6 @@ impl BgpProcess {
         tokio::task::spawn_local(Rc::clone(self).read_letters(letters));
         Ok(())
     }
-
-    /// Goes over to other threads; no session notices.
-    async fn change_threads(&self, plan: Plan) -> Result<(), ThreadsError> {
-        let Some(core) = self.core() else { return Ok(()) };
-        let _turn = core.moving.lock().await;
-        if core.pool.borrow().plan() == plan {
-            return Ok(());
-        }
-        let pool = Rc::new(Pool::start(plan).map_err(ThreadsError::Start)?);
-        // From now on new connections are on the new ones; the old ones go when the last has moved.
-        let _old = core.pool.replace(Rc::clone(&pool));
-        let tasks = core.tables.take();
-        for address in &core.post.tables {
-            address.write(TableMessage::Halt);
-        }
-        for (number, task) in tasks.into_iter().enumerate() {
-            let post = task.await.map_err(ThreadsError::LostTable)?;
-            core.tables.borrow_mut().push(pool.spawn(number, post.serve()));
-        }
-        let connections: Vec<(ConnectionKey, Rc<Connection>)> =
-            self.connections.borrow().iter().map(|(name, c)| (*name, Rc::clone(c))).collect();
-        for ((address, id), connection) in connections {
-            if let Err(error) = connection.go(&pool).await {
-                warn!(%address, %error, "a connection did not find its new thread");
-                self.lost(address, id);
-            }
-        }
-        info!(threads = plan.threads, scheduling = ?plan.scheduling, "threads changed");
-        Ok(())
-    }
 }
 
 impl Component for BgpProcess {
@@ -573,6 +549,7 @@ impl Component for BgpProcess {
         self.set_redistribution(&settings);
         self.set_monitoring(&settings);
         self.start_monitoring();
+        self.configure_injections(settings);
         self.rib.announced();
         transport::listeners::refresh(&self).await;
         Ok(())

@@ -13,7 +13,7 @@ use sluice_bgp::session::{MessageCounters, State, Timer};
 use sluice_bgp::shard::{Multipath, PathView, PeerIndex, ReceivedView, Resolution};
 use sluice_bgp::speaker::control::{Control, Input};
 use sluice_bgp::speaker::{NeighborView, PrefixCounts};
-use sluice_bgp::table::{NextHops, Order, Sharded, Table};
+use sluice_bgp::table::{Order, Table};
 use sluice_bgp::wire::Capability;
 use sluice_bgp::wire::as_path::{AS_SET, Segments};
 use sluice_bgp::wire::attribute::code;
@@ -46,7 +46,7 @@ pub(crate) fn ms(duration: sluice_base::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn resolution(resolution: Resolution) -> (String, u32) {
+pub(crate) fn resolution(resolution: Resolution) -> (String, u32) {
     match resolution {
         Resolution::Waiting => ("waiting".into(), 0),
         Resolution::Unreachable => ("unreachable".into(), 0),
@@ -311,49 +311,6 @@ impl BgpProcess {
             None => Ok(None),
         }
     }
-
-    async fn plumbing<P: Sharded>(&self) -> Result<pb::TablePlumbing, XrlError> {
-        let look = |table: &mut Table| {
-            let mut next_hops = NextHops::default();
-            table.add_next_hops::<P>(&mut next_hops);
-            let shard = P::shard(table);
-            (shard.groups(), next_hops, shard.violations(), shard.refilter_progress())
-        };
-        let mut plumbing = pb::TablePlumbing { family: family_number(P::INDEX), ..Default::default() };
-        let mut all = NextHops::default();
-        for (groups, next_hops, violations, refilter) in self.ask_all(look).await? {
-            let name = |peer: &PeerIndex| {
-                self.read(|control| control.neighbor_address(*peer)).flatten().map(|a| a.to_string())
-            };
-            plumbing.groups.extend(groups.into_iter().map(|g| pb::UpdateGroup {
-                internal: g.view.internal,
-                four_octet_as: g.view.four_octet_as,
-                link_local: g.view.link_local,
-                next_hop_self: g.view.next_hop_self,
-                members: g.members.iter().filter_map(name).collect(),
-                blocks: u32::try_from(g.blocks).unwrap_or(u32::MAX),
-                behind: g.behind,
-                checked: g.checked,
-                route_reflector_clients: g.view.reflection.is_some_and(|rules| rules.to_clients),
-                transparent: g.view.transparent,
-            }));
-            all.add(next_hops.0);
-            plumbing.refiltered_entries += refilter.visited;
-            // A neighbor's routes are spread over the tables.
-            plumbing.refiltering = plumbing.refiltering.max(refilter.peers as u32);
-            plumbing.violations.extend(violations.iter().map(|v| format!("{v:?}")));
-        }
-        plumbing.next_hops = all
-            .0
-            .into_iter()
-            .map(|(hop, (known, paths))| {
-                let (resolution, interior_cost) = resolution(known);
-                let address = hop.address.to_string();
-                pb::NextHop { address, resolution, interior_cost, paths: paths.into() }
-            })
-            .collect();
-        Ok(plumbing)
-    }
 }
 
 impl BgpProcess {
@@ -425,6 +382,48 @@ impl pb::Bgp for Served {
         Ok(pb::GetTracesReply {
             traces: self.mrt.traces().into_iter().map(crate::mrt::view::trace).collect(),
         })
+    }
+
+    async fn get_injections(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetInjectionsRequest,
+    ) -> Result<pb::GetInjectionsReply, XrlError> {
+        Ok(pb::GetInjectionsReply { injections: self.injections().await? })
+    }
+
+    async fn begin_injection(
+        &self,
+        _ctx: &CallContext,
+        request: pb::BeginInjectionRequest,
+    ) -> Result<pb::BeginInjectionReply, XrlError> {
+        BgpProcess::begin_injection(self, request).map(|()| pb::BeginInjectionReply {})
+    }
+
+    async fn inject_records(
+        &self,
+        _ctx: &CallContext,
+        request: pb::InjectRecordsRequest,
+    ) -> Result<pb::InjectRecordsReply, XrlError> {
+        let source = address(&request.source)?;
+        self.inject(source, request.records).await.map(|()| pb::InjectRecordsReply {})
+    }
+
+    async fn finish_injection(
+        &self,
+        _ctx: &CallContext,
+        request: pb::FinishInjectionRequest,
+    ) -> Result<pb::FinishInjectionReply, XrlError> {
+        let injection = BgpProcess::finish_injection(self, address(&request.source)?)?;
+        Ok(pb::FinishInjectionReply { injection: Some(injection) })
+    }
+
+    async fn end_injection(
+        &self,
+        _ctx: &CallContext,
+        request: pb::EndInjectionRequest,
+    ) -> Result<pb::EndInjectionReply, XrlError> {
+        self.stop_injections(&request.source).map(|ended| pb::EndInjectionReply { ended })
     }
 
     async fn get_neighbors(

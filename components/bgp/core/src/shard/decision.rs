@@ -139,12 +139,12 @@ impl<P: FamilyKey> Tables<'_, P> {
             }
             return Ok((set, 0));
         }
+        let info = || &self.peers[usize::from(self.lanes.peer(path.number).0)].info;
+        let unusable = |why| if info().source.forwards() { Err(why) } else { Ok((set, 0)) };
         match self.resolver.resolution(self.sets[set].hop) {
-            Resolution::Waiting => Err(Elimination::NextHopWaits),
-            Resolution::Unreachable => Err(Elimination::NextHopUnreachable),
-            Resolution::Reachable { connected: false, .. }
-                if self.peers[usize::from(self.lanes.peer(path.number).0)].info.direct =>
-            {
+            Resolution::Waiting => unusable(Elimination::NextHopWaits),
+            Resolution::Unreachable => unusable(Elimination::NextHopUnreachable),
+            Resolution::Reachable { connected: false, .. } if info().direct => {
                 Err(Elimination::NextHopNotConnected)
             }
             Resolution::Reachable { metric, .. } => Ok((set, metric.0)),
@@ -190,7 +190,9 @@ impl<P: FamilyKey> Tables<'_, P> {
     /// Returns the best path among the paths with none of the next hops `used`; `None` without such a path.
     pub fn backup(&self, paths: &[Path], used: &[u32]) -> Option<Path> {
         let is_used = |path: &Path| self.hop(path).is_some_and(|hop| used.contains(&hop));
-        let is_other = |path: &&Path| !path.number.is_own() && !is_used(path);
+        let forwards =
+            |path: &Path| self.peers[usize::from(self.lanes.peer(path.number).0)].info.source.forwards();
+        let is_other = |path: &&Path| !path.number.is_own() && forwards(path) && !is_used(path);
         let others: SmallVec<[Path; 12]> = paths.iter().filter(is_other).copied().collect();
         self.decide(&others, None, |_, _| {}).map(|index| others[index])
     }
@@ -407,7 +409,7 @@ mod tests {
             let mut out = Outbox::new();
             for peer in 1..=PEERS {
                 let (router_id, address) = (RouterId(u32::from(peer * 5 % 7)), address(peer as u8));
-                shard.peer_up(PeerIndex(peer), PeerInfo { router_id, address, internal: peer % 2 == 0, client: false, direct: false, path_check: None });
+                shard.peer_up(PeerIndex(peer), PeerInfo { router_id, address, internal: peer % 2 == 0, client: false, direct: false, path_check: None, source: RouteSource::Session });
             }
             let mut distances = [Some(1), Some(1), Some(2)];
             for step in steps {

@@ -199,7 +199,7 @@ mod tests {
     use crate::batch::{Batch, Change};
     use crate::family::FamilyIndex;
     use crate::hash::HashSeed;
-    use crate::shard::{OwnRouter, PeerInfo, Retention, Shard};
+    use crate::shard::{OwnRouter, PeerInfo, Retention, RouteSource, Shard};
     use crate::wire::multiprotocol::NextHop;
     use core::net::{IpAddr, Ipv4Addr};
     use sluice_base::{Asn, Ipv4Prefix, RouterId};
@@ -269,6 +269,7 @@ mod tests {
             client: false,
             direct: false,
             path_check: None,
+            source: RouteSource::Session,
         };
         shard.peer_up(PEER, info);
         shard

@@ -79,7 +79,7 @@ pub use multipath::{LeftOut, Multipath, MultipathRules};
 pub use own::OwnRoute;
 pub use own_router::OwnRouter;
 pub use pack::{NextHopsFor, Sent};
-pub use peer_in::{PeerInfo, Retention};
+pub use peer_in::{PeerInfo, Retention, RouteSource};
 pub use refilter::RefilterProgress;
 pub use resolver::{Interest, Resolution};
 pub use revalidate::RevalidationProgress;
@@ -241,7 +241,15 @@ impl<P: FamilyKey> Shard<P> {
         let last = PeerIndex(PeerIndex::OWN_SOURCES - 1);
         shard.peer_up(
             last,
-            PeerInfo { router_id, address, internal: false, client: false, direct: false, path_check: None },
+            PeerInfo {
+                router_id,
+                address,
+                internal: false,
+                client: false,
+                direct: false,
+                path_check: None,
+                source: RouteSource::Session,
+            },
         );
         shard
     }

@@ -174,6 +174,7 @@ impl<P: FamilyKey> Tables<'_, P> {
     ) -> SmallVec<[(usize, u8); 8]> {
         let mut field = self.equals(paths, &mut |_, _| {});
         let info = |c: &Candidate| &self.peers[usize::from(c.peer.0)].info;
+        field.retain(|c| info(c).source.forwards());
         let Some(first) = field.iter().position(|c| c.index == best) else { return SmallVec::new() };
         let limit = self.rules.multipath.limit(info(&field[first]).internal);
         if limit < 2 || field.len() < 2 || field[first].peer.is_own() {

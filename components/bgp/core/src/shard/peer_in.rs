@@ -22,6 +22,28 @@ pub struct PeerInfo {
     pub direct: bool,
     /// The check of the peer's AS paths by ASPAs; `None` if they are not verified.
     pub path_check: Option<PathCheck>,
+    /// The way in which the peer's routes come.
+    pub source: RouteSource,
+}
+
+/// The way in which a peer's routes come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RouteSource {
+    /// In a session.
+    Session,
+    /// Out of a trace ([`crate::injection`]).
+    Trace {
+        /// True if the RIB is told the routes. The next hops of other routes need not be reachable.
+        is_installed: bool,
+    },
+}
+
+impl RouteSource {
+    /// Returns true if packets are forwarded by the peer's routes.
+    #[inline]
+    pub const fn forwards(self) -> bool {
+        !matches!(self, RouteSource::Trace { is_installed: false })
+    }
 }
 
 /// The paths of a peer that stay when a session ends.
@@ -137,8 +159,10 @@ impl<P: FamilyKey> Shard<P> {
         self.leave(peer);
         let known = self.core.peers.get(usize::from(peer.0))?;
         let address = known.info.address;
-        let is_lost =
-            retention == Retention::None && self.core.resolver.is_used_by(&NextHop::new(address), peer);
+        // A trace that ends says nothing about a gateway.
+        let is_lost = known.info.source == RouteSource::Session
+            && retention == Retention::None
+            && self.core.resolver.is_used_by(&NextHop::new(address), peer);
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
             peer.end_session(retention);
             self.deletion.is_on = true;

@@ -44,11 +44,16 @@ pub(super) struct RibBranch {
 /// next hop, and the attribute set of a path with private properties.
 type SetKey = (u32, u32, bool, Option<u32>, Option<SetId>);
 
-/// Returns true for a path that the RIB gets: every best path but the router's own, which the RIB has from their protocols. Aggregates have
-/// no other protocol: their routes drop packets for which there is no contributor, so that no packet circles between this router and one
-/// that sends packets for the aggregate here.
-fn is_for_rib(path: &Accepted) -> bool {
-    !path.peer.is_own() || path.peer == PeerIndex::AGGREGATE
+/// Returns the best path of an entry if the RIB gets the path: every best path but those of traces, and but the router's own, which the RIB
+/// has from their protocols. Aggregates have no other protocol: their routes drop packets for which there is no contributor, so that no
+/// packet circles between this router and one that sends packets for the aggregate here.
+#[inline]
+fn best_for_rib<P: FamilyKey>(core: &Core<P>, entry: u32) -> Option<Accepted> {
+    let is_for_rib = |path: &Accepted| {
+        let is_learned = !path.peer.is_own() || path.peer == PeerIndex::AGGREGATE;
+        is_learned && core.peers[usize::from(path.peer.0)].info.source.forwards()
+    };
+    core.best(entry).filter(is_for_rib)
 }
 
 impl RibBranch {
@@ -83,7 +88,7 @@ impl RibBranch {
     pub fn fill<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
         let mut items = core::mem::take(&mut self.items);
         let export = |entry| {
-            let best = core.best(entry).filter(is_for_rib)?;
+            let best = best_for_rib(core, entry)?;
             Some((best.peer, OutcomeId::unchanged(best.set)))
         };
         self.branch.gather(core, limit, export, &mut items);
@@ -91,7 +96,7 @@ impl RibBranch {
         self.shared_sets.clear();
         let is_quiet = items.is_empty() && core.changed_groups.is_empty();
         for item in items.drain(..) {
-            let action = match core.best(item.entry).filter(|_| item.outcome.is_some()) {
+            let action = match best_for_rib(core, item.entry).filter(|_| item.outcome.is_some()) {
                 None => {
                     self.told_groups.forget(item.entry);
                     RouteAction::Delete
@@ -124,7 +129,7 @@ impl RibBranch {
             {
                 continue;
             }
-            let Some(best) = core.best(entry).filter(is_for_rib) else { continue };
+            let Some(best) = best_for_rib(core, entry) else { continue };
             let group = core.group(entry);
             if self.told_groups.replace(core, entry, &group) {
                 let set = self.set_of_group(core, best, group, None, batch);
@@ -149,7 +154,7 @@ impl RibBranch {
             let is_due = is_due || self.all_due && core.entries.paths(entry).len() > 1;
             if is_due
                 && self.branch.advertised(entry) != Source::NONE
-                && let Some(best) = core.best(entry).filter(is_for_rib)
+                && let Some(best) = best_for_rib(core, entry)
             {
                 let group = core.group(entry);
                 let mut used: SmallVec<[u32; 4]> = group.hops().collect();

@@ -8,6 +8,7 @@ use super::config::{Config, Identity, NeighborConfig};
 use super::damping::Damping;
 use super::dynamic::RangeView;
 use super::handover::SpeakerState;
+use super::injection::InjectionConfig;
 use super::limits::PrefixCount;
 use super::listen_range::ListenRange;
 use super::peer::{Link, Peer};
@@ -18,7 +19,7 @@ use super::redistribution::{Redistributed, RedistributedRoutes};
 use crate::endpoints::Endpoints;
 use crate::event::{ConnectError, Event, PeerEvent};
 use crate::hash::HashSeed;
-use crate::intake::Message;
+use crate::intake::{Message, Reading};
 use crate::policy::{OriginData, vocabulary};
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, State};
@@ -104,6 +105,14 @@ pub enum Input {
     Refresh(IpAddr),
     /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
     ClearDamping(Option<AnyPrefix>),
+    /// The routes of a trace come, as if from a peer of this configuration. For a source that there is already: its configuration changes.
+    Inject(Box<InjectionConfig>),
+    /// This was read of a trace in its present session so far.
+    Injected(IpAddr, ReaderCounters),
+    /// The session of the peer ended in the trace, and the next one begins.
+    RestartInjection(IpAddr),
+    /// The routes of a trace are removed.
+    EndInjection(IpAddr),
     /// The router will be silent for a while: every neighbour with a session hears a word.
     Pause,
     /// It is not any more: silence of neighbours counts from now on.
@@ -121,6 +130,8 @@ pub enum Output {
     Send(IpAddr, ConnectionId, Vec<u8>),
     /// A session is up: this carries its routes.
     Up(IpAddr, ConnectionId, Box<Link>),
+    /// A session of a trace begins, which is read by this.
+    Injecting(IpAddr, Box<Reading>),
     /// Tell the table of this number, or every table.
     Order(Option<usize>, Order),
     /// Ask the RIB.
@@ -478,6 +489,7 @@ impl Machine for Control {
             Input::Redistributed(changes) => self.redistribute(changes, out),
             Input::Reset(address, text) => {
                 if let Some(&index) = peers.by_address.get(&address)
+                    && !peers.is_injected(address)
                     && !peers.open_limited(now, index, out)
                 {
                     peers.drive(now, index, session::Input::Reset { subcode: cease::RESET, text }, out);
@@ -489,6 +501,10 @@ impl Machine for Control {
                 }
             }
             Input::ClearDamping(prefix) => Damping::clear(prefix, out),
+            Input::Inject(config) => peers.inject(now, *config, out),
+            Input::Injected(address, read) => peers.injected(address, read),
+            Input::RestartInjection(address) => peers.restart_injection(address, out),
+            Input::EndInjection(address) => peers.end_injection(address, out),
             Input::Pause => peers.pause(now, out),
             Input::GoOn => peers.go_on(now, out),
         }
@@ -529,65 +545,4 @@ impl Machine for Control {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::family::FamilyCodes;
-    use crate::session::{Direction, Received};
-    use crate::wire::{Capability, Open};
-    use core::net::Ipv4Addr;
-    use sluice_base::{Asn, RouterId};
-
-    /// A router with so many neighbors, all up.
-    fn router(neighbors: u32) -> (Control, Outbox<Output>) {
-        let codes = FamilyCodes::DEFAULT;
-        let identity = Identity {
-            started: Instant::ZERO,
-            is_restarted: false,
-            local_as: Asn(1),
-            router_id: RouterId(1),
-            seed: 7,
-            tables: 1,
-            source: 1,
-            codes,
-            decision: Default::default(),
-        };
-        let now = Instant::ZERO;
-        let mut control = Control::new(identity, now);
-        let mut out = Outbox::new();
-        let address = |n: u32| IpAddr::from(Ipv4Addr::from(0x0a00_0100 + n));
-        let neighbor = |n| NeighborConfig { passive: true, ..NeighborConfig::new(address(n), Asn(2)) };
-        let config = Config { neighbors: (0..neighbors).map(neighbor).collect(), ..Config::default() };
-        control.handle(now, Input::Configure(config), &mut out);
-        for n in 0..neighbors {
-            let id = ConnectionId { direction: Direction::Incoming, number: n };
-            let endpoints = Endpoints::new(Ipv4Addr::LOCALHOST.into());
-            control.handle(now, Input::Accepted(address(n), id, endpoints), &mut out);
-            let capabilities = Vec::from([Capability::FourOctetAs(Asn(2))]);
-            let open =
-                Open { version: 4, as_field: 2, hold_time: 90, router_id: RouterId(n + 2), capabilities };
-            for received in [Received::Open(open), Received::Keepalive] {
-                let message = Message::Session(received);
-                control.handle(now, Input::Message(address(n), id, message), &mut out);
-            }
-            assert_eq!(control.established(address(n)), Some(id));
-        }
-        (control, out)
-    }
-
-    #[test]
-    fn only_sessions_with_a_timer_that_is_due_are_looked_at() {
-        let (mut control, mut out) = router(1000);
-        let mut fired = 0;
-        for _ in 0..1000 {
-            let now = control.next_deadline().expect("KEEPALIVEs are due");
-            let due = control.due(now).len();
-            // Now and then control looks whether all have announced their routes.
-            if due < 1000 {
-                fired += due;
-            }
-            out.drain().for_each(drop);
-            control.on_deadline(now, &mut out);
-        }
-        assert!((900..5000).contains(&fired), "a few sessions at a time: {fired} in 1000 deadlines");
-    }
-}
+mod tests;

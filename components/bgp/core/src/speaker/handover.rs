@@ -87,7 +87,8 @@ impl Control {
         let peers = &self.peers;
         let neighbors = peers.addresses().filter_map(|a| peers.config(a).cloned());
         let states = peers.by_address.iter().filter_map(|(address, index)| {
-            let peer = peers.peers.get(usize::from(index.0))?.as_deref()?;
+            // Injections end with the process.
+            let peer = peers.peers.get(usize::from(index.0))?.as_deref().filter(|p| p.injection.is_none())?;
             Some(peer.export_state(*address, *index))
         });
         SpeakerState {

@@ -25,6 +25,7 @@ mod dynamic;
 mod filters;
 mod handover;
 mod inheritance;
+mod injection;
 mod limits;
 mod listen_range;
 mod monitor;
@@ -47,6 +48,7 @@ pub use control::Control;
 pub use default_originate::DefaultOriginate;
 pub use dynamic::{OPENING, RATE, RangeCounters, RangeView};
 pub use handover::SpeakerState;
+pub use injection::InjectionConfig;
 pub use limits::{LimitAction, MaximumPrefixes, PrefixCount};
 pub use listen_range::{AsSpan, AsSpanError, ListenRange};
 pub use peer::Link;
@@ -60,11 +62,12 @@ use crate::batch::Batches;
 use crate::endpoints::Endpoints;
 use crate::event::Event;
 use crate::family::{ByFamily, FamilyIndex};
+use crate::injection::Injector;
 use crate::intake::{Intake, Taken};
 pub use crate::policy::{DefaultPolicy, OriginData};
 use crate::session::ConnectionId;
 use crate::shard::{Interest, PeerIndex};
-use crate::table::{self, Sharded, Table, TableEvent, TablePart, Tables};
+use crate::table::{self, SessionEpoch, Sharded, Table, TableEvent, TablePart, Tables};
 use crate::writer::Writer;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -179,6 +182,8 @@ pub struct Speaker {
     table_events: Outbox<TableEvent>,
     /// Space for the numbers of neighbors that have to be told something.
     ready: Vec<PeerIndex>,
+    /// The readers of traces.
+    injectors: BTreeMap<IpAddr, Injector>,
 }
 
 impl Speaker {
@@ -201,6 +206,7 @@ impl Speaker {
             control_out: Outbox::new(),
             table_events: Outbox::new(),
             ready: Vec::new(),
+            injectors: BTreeMap::new(),
         }
     }
 
@@ -242,7 +248,12 @@ impl Speaker {
     /// Hands what was read to the tables.
     fn apply(&mut self, now: Instant, address: IpAddr, connection: ConnectionId, out: &mut Outbox<Output>) {
         let reading = self.carriers.get(&(address, connection)).and_then(|c| c.intake.reading());
-        let Some((peer, life)) = reading.map(|r| (r.peer, r.life)) else { return };
+        let Some(session) = reading.map(|r| (r.peer, r.life)) else { return };
+        self.apply_in(now, session, out);
+    }
+
+    /// Hands what was read in a session to the tables.
+    fn apply_in(&mut self, now: Instant, (peer, life): (PeerIndex, SessionEpoch), out: &mut Outbox<Output>) {
         for number in 0..self.tables.len() {
             if !self.batches[number].is_empty() {
                 self.tables[number].set_now(now);
@@ -284,6 +295,7 @@ impl Speaker {
                         carrier.writer = Some(link.writer);
                     }
                 }
+                Do::Injecting(address, reading) => self.injecting(address, *reading),
                 Do::Order(Some(number), order) => {
                     self.tables[number].order(order, &mut self.table_events);
                     self.pass_on(now, number, out);

@@ -36,7 +36,8 @@ impl Peers {
         let dynamic = self.configure_ranges(now, ranges, |address| wanted.contains(address));
         wanted.extend(dynamic.iter().map(|n| n.address));
         neighbors.extend(dynamic);
-        let gone: Vec<IpAddr> = self.by_address.keys().filter(|a| !wanted.contains(a)).copied().collect();
+        let is_gone = |address: &IpAddr| !wanted.contains(address);
+        let gone: Vec<IpAddr> = self.addresses().filter(is_gone).collect();
         for address in gone {
             // The counts of ranges are those of the neighbors that stay.
             if let Some(peer) = self.at(address).map(|(_, peer)| peer) {
@@ -45,6 +46,8 @@ impl Peers {
             self.remove(now, address, cease::DECONFIGURED, out);
         }
         for neighbor in neighbors {
+            // A neighbor takes the place of a trace.
+            self.end_injection(neighbor.address, out);
             match self.by_address.get(&neighbor.address) {
                 Some(&index) => self.reconfigure(now, index, neighbor, out),
                 None => self.add(now, neighbor, out),
@@ -60,7 +63,11 @@ impl Peers {
         let (mut changed, mut unstored) = (Vec::new(), Vec::new());
         for &peer in self.by_address.values() {
             let known = self.peers.get_mut(usize::from(peer.0)).and_then(|p| p.as_deref_mut());
-            let policies = known.and_then(|known| known.changed_policies(&mut self.bindings));
+            let Some(known) = known else { continue };
+            if let Some(import) = known.changed_import(&mut self.bindings) {
+                out.push(Output::Order(None, Order::SetImport(peer, import)));
+            }
+            let policies = known.changed_policies(&mut self.bindings);
             if let Some(ChangedPolicies { import, export, needs_refresh }) = policies {
                 changed.push(PeerPolicies { peer, import, export });
                 unstored.extend(needs_refresh.then_some(peer));

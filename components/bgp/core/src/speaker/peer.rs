@@ -4,6 +4,7 @@ use super::bindings::Bindings;
 use super::config::{Identity, NeighborConfig};
 use super::dynamic::Stay;
 use super::filters::Filters;
+use super::injection::Injection;
 use super::limits::Limits;
 use super::refresh::Refreshes;
 use super::restart::Restart;
@@ -16,11 +17,12 @@ use crate::local_as::LocalAs;
 use crate::policy::PathCheck;
 use crate::reader::{Reader, ReaderCounters};
 use crate::session::{ConnectionId, Negotiated, Session};
-use crate::shard::{ExportView, OtherAs, PeerIndex, PeerInfo, Reflection, Sent};
+use crate::shard::{ExportView, OtherAs, PeerIndex, PeerInfo, Reflection, RouteSource, Sent};
 use crate::table::{PeerExport, PeerImport, SessionEpoch, Spread};
 use crate::wire::{MAX_EXTENDED_LEN, MAX_MESSAGE_LEN};
 use crate::writer::Writer;
 use alloc::boxed::Box;
+use core::net::IpAddr;
 use sluice_base::{Duration, Instant, Provenance, RouterId};
 use smallvec::SmallVec;
 
@@ -82,6 +84,8 @@ pub(super) struct Peer {
     policies: Option<(PeerImport, PeerExport)>,
     /// True if routes of the session are missing: a changed import policy may accept them, and the neighbor cannot be asked for them.
     pub misses_routes: bool,
+    /// The trace that the routes come from; `None` for a neighbor with a session.
+    pub injection: Option<Injection>,
     /// The routes that stay while the neighbor restarts.
     pub restart: Restart,
     /// Outbound route filters in both directions.
@@ -114,6 +118,7 @@ impl Peer {
             connections: SmallVec::new(),
             policies: None,
             misses_routes: false,
+            injection: None,
             restart: Restart::default(),
             refreshes: Refreshes::default(),
             filters: Filters::default(),
@@ -157,6 +162,7 @@ impl Peer {
             client: internal && self.config.route_reflector_client,
             direct: !internal && self.config.multihop.is_none(),
             path_check,
+            source: self.injection.as_ref().map_or(RouteSource::Session, |injection| injection.source),
         }
     }
 
@@ -169,45 +175,57 @@ impl Peer {
         negotiated: &Negotiated,
         bindings: &mut Bindings,
     ) -> Option<(Link, PeerImport, PeerExport)> {
-        let Carrier { peer, life, spread, source } = carrier;
+        let Carrier { peer, spread, .. } = carrier;
         let outlet = self.outlet(id, negotiated, bindings)?;
         let import = bindings.import(&self.config, self.session.config().local_as);
         self.policies = Some((import.clone(), outlet.clone()));
         let endpoints = self.endpoints(id)?;
-        let config = self.session.config();
+        let codes = self.session.config().codes;
         let rules = ReceiveRules {
-            local_as: config.local_as,
             presented_as: negotiated.presented_as,
             prepends_presented_as: self
                 .other_as(negotiated)
                 .is_some_and(|other| other.is_prepended_on_import()),
-            router_id: config.router_id,
-            cluster_id: self.config.cluster_id.unwrap_or(config.router_id),
-            allow_as_in: self.config.allow_as_in,
-            peer_as: config.peer_as,
             four_octet_as: negotiated.four_octet_as,
             families: negotiated.families,
             add_path: negotiated.add_path.receive,
-            codes: config.codes,
-            local_address: endpoints.local,
             interface: endpoints.interface,
             link_local: endpoints.link_local,
+            ..self.receive_rules(endpoints.local)
+        };
+        let reading = self.begin_reading(carrier, rules);
+        let writer = Writer::new(peer, spread.tables(), codes).marking(negotiated.enhanced_refresh);
+        Some((Link { reading, writer }, import, outlet))
+    }
+
+    /// Returns the rules for routes of the neighbor as far as the configuration says them.
+    pub fn receive_rules(&self, local_address: IpAddr) -> ReceiveRules {
+        let config = self.session.config();
+        ReceiveRules {
+            cluster_id: self.config.cluster_id.unwrap_or(config.router_id),
+            allow_as_in: self.config.allow_as_in,
+            codes: config.codes,
             local_xid: self.config.xid.next_hop,
             enforce_first_as: self.config.enforce_first_as,
             relationship: config.relationship,
-        };
+            ..ReceiveRules::new(config.local_as, config.router_id, config.peer_as, local_address)
+        }
+    }
+
+    /// Begins to read routes by `rules`.
+    pub fn begin_reading(&mut self, carrier: Carrier, rules: ReceiveRules) -> Reading {
+        let Carrier { peer, life, spread, source } = carrier;
         self.life = Some(life);
+        let is_extended = self.session.config().extended_messages;
         // Every neighbour's UPDATEs have numbers of their own, so that whoever reads them draws without asking.
         let first = u64::from(peer.0) << 32 | (self.read().updates & u64::from(u32::MAX));
-        let reading = Reading {
+        Reading {
             peer,
             life,
             reader: Reader::new(rules, spread),
             provenance: Provenance::new(source, first),
-            longest_message: if config.extended_messages { MAX_EXTENDED_LEN } else { MAX_MESSAGE_LEN },
-        };
-        let writer = Writer::new(peer, spread.tables(), config.codes).marking(negotiated.enhanced_refresh);
-        Some((Link { reading, writer }, import, outlet))
+            longest_message: if is_extended { MAX_EXTENDED_LEN } else { MAX_MESSAGE_LEN },
+        }
     }
 
     /// Returns the time at which the neighbor counts as having announced all routes, if no UPDATE arrives before: at once after End-of-RIB

@@ -35,7 +35,7 @@ pub(super) struct Peers {
     /// The number of the newest session.
     pub life: SessionEpoch,
     /// The numbers of peers whose routes tables have yet to forget: the session, and the number of such tables.
-    leaving: BTreeMap<PeerIndex, (SessionEpoch, usize)>,
+    pub(super) leaving: BTreeMap<PeerIndex, (SessionEpoch, usize)>,
     provenance: Provenance,
     /// Numbers of peers that are no longer configured and whose routes all tables have forgotten.
     pub free: BTreeSet<PeerIndex>,
@@ -308,7 +308,9 @@ impl Peers {
         match input {
             Input::Connected(address, connection, endpoints)
             | Input::Accepted(address, connection, endpoints) => {
-                let Some(&index) = self.by_address.get(&address) else {
+                let known = self.by_address.get(&address).copied();
+                // A trace has no connection, whoever comes from that address.
+                let Some(index) = known.filter(|_| !self.is_injected(address)) else {
                     return out.push(Output::Close(address, connection));
                 };
                 if let Some(peer) = self.peer_mut(index) {
@@ -439,7 +441,7 @@ impl Peers {
 
     /// The addresses of the configured neighbours, in order.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.by_address.keys().copied()
+        self.configured().filter(|peer| peer.injection.is_none()).map(|peer| peer.config.address)
     }
 
     /// The configured neighbors.

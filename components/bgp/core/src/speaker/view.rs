@@ -143,7 +143,7 @@ impl Control {
         Summary {
             local_as: self.peers.identity.local_as,
             router_id: self.peers.identity.router_id,
-            neighbors: self.peers.by_address.len(),
+            neighbors: self.neighbors().count(),
             established: self.neighbors().filter(established).count(),
             graceful_shutdown: self.peers.peers.iter().flatten().any(|p| p.config.graceful_shutdown),
             tables,

@@ -60,6 +60,8 @@ pub enum Order {
         /// The import of the peer's routes.
         import: PeerImport,
     },
+    /// The import of a peer without a session, from now on: routes with another outcome are decided on again.
+    SetImport(PeerIndex, PeerImport),
     /// The peer is to be told all routes that its export view lets through.
     Open(PeerIndex, Box<PeerExport>),
     /// The policies of peers whose sessions are up, from now on: routes with another outcome are decided on again, and advertised.
@@ -290,12 +292,8 @@ impl Table {
     pub fn order(&mut self, order: Order, out: &mut Outbox<TableEvent>) {
         match order {
             Order::PeerUp { peer, life, info, import } => {
-                self.each(|family, shard| {
-                    shard.peer_up(peer, info);
-                    shard.set_import(peer, import.policies[family].clone(), import.keeps_rejected);
-                    shard.set_damped(peer, import.is_damped);
-                });
-                self.damps |= import.is_damped;
+                self.each(|_, shard| shard.peer_up(peer, info));
+                self.set_import(peer, &import);
                 let place = usize::from(peer.0);
                 if self.peers.len() <= place {
                     self.peers.resize_with(place + 1, || None);
@@ -312,6 +310,7 @@ impl Table {
                 });
                 self.set_outlet(peer, outlet);
             }
+            Order::SetImport(peer, import) => self.set_import(peer, &import),
             Order::SetFull(peer, family, is_full) => self.shards.all_mut()[family].set_full(peer, is_full),
             Order::SetPolicies(policies) => self.set_policies(&policies),
             Order::Refresh(peer, family, number) => {
@@ -371,15 +370,19 @@ impl Table {
         self.shards.all_mut().into_pairs().for_each(|(family, shard)| act(family, shard));
     }
 
+    fn set_import(&mut self, peer: PeerIndex, import: &PeerImport) {
+        self.each(|family, shard| {
+            shard.set_import(peer, import.policies[family].clone(), import.keeps_rejected);
+            shard.set_damped(peer, import.is_damped);
+        });
+        self.damps |= import.is_damped;
+    }
+
     /// Sets the policies of peers. A peer that is told other next hops is told everything again: views do not know them.
     fn set_policies(&mut self, policies: &[PeerPolicies]) {
         let mut views: ByFamily<Vec<(PeerIndex, Arc<ExportView>)>> = ByFamily::default();
         for PeerPolicies { peer, import, export } in policies {
-            self.each(|family, shard| {
-                shard.set_import(*peer, import.policies[family].clone(), import.keeps_rejected);
-                shard.set_damped(*peer, import.is_damped);
-            });
-            self.damps |= import.is_damped;
+            self.set_import(*peer, import);
             if !export.paced {
                 self.holds.end(*peer);
             }

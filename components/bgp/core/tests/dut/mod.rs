@@ -1,6 +1,7 @@
 //! A router under test with scripted peers around it, all in virtual time: peers speak octets, the RIB is a table.
 
 mod hearing;
+mod injection;
 #[cfg(feature = "labels")]
 mod labels;
 mod net;

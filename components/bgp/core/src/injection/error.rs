@@ -1,0 +1,60 @@
+//! Errors of traces that are injected.
+
+use crate::wire::{HeaderError, Notification};
+use core::fmt;
+use sluice_mrt::RecordError;
+
+/// The error of a trace, with its place. Nothing behind the place is read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InjectionError {
+    /// The number of the record, from 1 on.
+    pub record: u64,
+    /// The octets before the record.
+    pub offset: u64,
+    /// What is wrong with the record.
+    pub cause: InjectionCause,
+}
+
+/// What is wrong with a record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum InjectionCause {
+    /// The record is malformed.
+    Record(RecordError),
+    /// The BGP message has a wrong header.
+    Header(HeaderError),
+    /// The BGP message is shorter or longer than its header says.
+    MessageLength,
+    /// A session would end with this NOTIFICATION (RFC 7606).
+    Update(Notification),
+    /// A route stands before the record with the peers.
+    NoPeers,
+    /// A route is of a peer with this number, which the record with the peers lacks.
+    Peer(u16),
+    /// The attributes of a route do not fit into their length, or have no next hop that can be read.
+    Attributes,
+    /// The trace ends in the middle of the record.
+    Torn,
+}
+
+impl fmt::Display for InjectionCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InjectionCause::Record(error) => error.fmt(f),
+            InjectionCause::Header(error) => error.fmt(f),
+            InjectionCause::MessageLength => f.write_str("the message is not as long as its header says"),
+            InjectionCause::Update(notification) => notification.fmt(f),
+            InjectionCause::NoPeers => f.write_str("a route stands before PEER_INDEX_TABLE"),
+            InjectionCause::Peer(number) => write!(f, "PEER_INDEX_TABLE has no peer {number}"),
+            InjectionCause::Attributes => f.write_str("malformed attributes"),
+            InjectionCause::Torn => f.write_str("the trace ends in the middle of the record"),
+        }
+    }
+}
+
+impl fmt::Display for InjectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "record {}, which begins at octet {}: {}", self.record, self.offset, self.cause)
+    }
+}
+
+impl core::error::Error for InjectionError {}

@@ -1,0 +1,61 @@
+//! Tests of the timers of many sessions.
+
+use super::*;
+use crate::family::FamilyCodes;
+use crate::session::{Direction, Received};
+use crate::wire::{Capability, Open};
+use core::net::Ipv4Addr;
+use sluice_base::{Asn, RouterId};
+
+/// A router with so many neighbors, all up.
+fn router(neighbors: u32) -> (Control, Outbox<Output>) {
+    let codes = FamilyCodes::DEFAULT;
+    let identity = Identity {
+        started: Instant::ZERO,
+        is_restarted: false,
+        local_as: Asn(1),
+        router_id: RouterId(1),
+        seed: 7,
+        tables: 1,
+        source: 1,
+        codes,
+        decision: Default::default(),
+    };
+    let now = Instant::ZERO;
+    let mut control = Control::new(identity, now);
+    let mut out = Outbox::new();
+    let address = |n: u32| IpAddr::from(Ipv4Addr::from(0x0a00_0100 + n));
+    let neighbor = |n| NeighborConfig { passive: true, ..NeighborConfig::new(address(n), Asn(2)) };
+    let config = Config { neighbors: (0..neighbors).map(neighbor).collect(), ..Config::default() };
+    control.handle(now, Input::Configure(config), &mut out);
+    for n in 0..neighbors {
+        let id = ConnectionId { direction: Direction::Incoming, number: n };
+        let endpoints = Endpoints::new(Ipv4Addr::LOCALHOST.into());
+        control.handle(now, Input::Accepted(address(n), id, endpoints), &mut out);
+        let capabilities = Vec::from([Capability::FourOctetAs(Asn(2))]);
+        let open = Open { version: 4, as_field: 2, hold_time: 90, router_id: RouterId(n + 2), capabilities };
+        for received in [Received::Open(open), Received::Keepalive] {
+            let message = Message::Session(received);
+            control.handle(now, Input::Message(address(n), id, message), &mut out);
+        }
+        assert_eq!(control.established(address(n)), Some(id));
+    }
+    (control, out)
+}
+
+#[test]
+fn only_sessions_with_a_timer_that_is_due_are_looked_at() {
+    let (mut control, mut out) = router(1000);
+    let mut fired = 0;
+    for _ in 0..1000 {
+        let now = control.next_deadline().expect("KEEPALIVEs are due");
+        let due = control.due(now).len();
+        // Now and then control looks whether all have announced their routes.
+        if due < 1000 {
+            fired += due;
+        }
+        out.drain().for_each(drop);
+        control.on_deadline(now, &mut out);
+    }
+    assert!((900..5000).contains(&fired), "a few sessions at a time: {fired} in 1000 deadlines");
+}
