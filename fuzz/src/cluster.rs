@@ -63,6 +63,7 @@ fn element(octets: Vec<u8>) {
         drained: [].into(),
         reached: [].into(),
         addresses: [].into(),
+        mtus: [].into(),
         more_addresses: [].into(),
         policy: Policy::default(),
         keys: KeyRing::of(KEY),

@@ -1,6 +1,6 @@
 //! A cell: a router, a scenario, a run.
 
-use crate::contender::{Contender, PEERS, ROUTER};
+use crate::contender::{self, Contender, PEERS, ROUTER};
 use crate::scenario::Play;
 use crate::thread::{self, Thread};
 use anyhow::{Context, Result, anyhow};
@@ -27,6 +27,9 @@ const SETTLE: Duration = Duration::from_millis(1500);
 const UNREST: Duration = Duration::from_secs(30);
 /// Between the start of a router and the first connection.
 const REST: Duration = Duration::from_secs(1);
+
+/// The time in which a router asks its cache and begins to take the payloads.
+const FETCH: Duration = Duration::from_secs(5);
 
 /// The longest time until the sockets of a stopped router have accepted every message.
 const TAKING_OVER: Duration = Duration::from_secs(10);
@@ -89,6 +92,8 @@ pub struct Stage<'a> {
     pub processors: &'a [usize],
     /// The longest time of a cell.
     pub limit: Duration,
+    /// Validated payloads that routers have before the scenario begins, in a file; `None`: routers validate nothing.
+    pub payloads: Option<&'a Path>,
 }
 
 impl Stage<'_> {
@@ -106,7 +111,13 @@ impl Stage<'_> {
     }
 
     fn try_perform(&self, contender: Contender, play: &Play, client: Client) -> Result<Sample> {
-        let lab = contender.up(play, self.sluice, self.processors, client)?;
+        let validates = self.payloads.is_some();
+        let mut lab = contender.up(play, self.sluice, self.processors, client, validates)?;
+        if let Some(payloads) = self.payloads {
+            contender::start_cache(&mut lab, payloads)?;
+            std::thread::sleep(FETCH);
+            until_quiet(&lab);
+        }
         // What a router does in its first moment is not what is measured.
         std::thread::sleep(REST);
         let before = of_node(&lab, ROUTER);

@@ -3,7 +3,7 @@
 use crate::cell::Client;
 use crate::scenario::{Play, address, address_v6};
 use anyhow::{Context, Result};
-use bench_lab::{Device, Neighbor, Setting};
+use bench_lab::{CACHE_PORT, Device, Neighbor, Setting};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use sluice_lab::{Lab, LabOptions, Topology};
@@ -14,6 +14,8 @@ use std::process::Stdio;
 pub const ROUTER: &str = "router";
 /// The peers' node.
 pub const PEERS: &str = "peers";
+/// The address of the cache with validated payloads: that of the first peer.
+const CACHE: &str = "10.1.0.2";
 
 /// The size of a socket's receive buffer from the start if the client is out of the way (least, initial, most; octets
 /// with the system's overhead): large enough for the whole input.
@@ -56,15 +58,28 @@ impl Contender {
         self.device.node()
     }
 
+    /// Returns true if the benchmark knows how to have the router validate origins.
+    pub const fn validates(self) -> bool {
+        matches!(self.device, Device::Sluice | Device::Bird | Device::Frr)
+    }
+
     /// Returns true if the router itself can put routes into the kernel.
     pub const fn installs(self) -> bool {
         matches!(self.device, Device::Sluice | Device::Bird | Device::Bird3 | Device::Frr)
     }
 
-    /// Starts the router on some processors, in a lab of its own that ends with the current process in every case.
-    pub fn up(self, play: &Play, sluice: &Path, processors: &[usize], client: Client) -> Result<Lab> {
+    /// Starts the router on some processors, in a lab of its own that ends with the current process in every case. With `validates`, the
+    /// router asks a cache at the first peer's address.
+    pub fn up(
+        self,
+        play: &Play,
+        sluice: &Path,
+        processors: &[usize],
+        client: Client,
+        validates: bool,
+    ) -> Result<Lab> {
         let options = LabOptions { sluice: Some(sluice.into()), ..LabOptions::unique("bench-bgp") };
-        let topology = self.topology(play, client)?;
+        let topology = self.topology(play, client, validates)?;
         let processors = &processors[..self.cores.unwrap_or(usize::MAX).min(processors.len())];
         confined(processors, || {
             let mut lab = Lab::up(&topology, options)?;
@@ -79,14 +94,15 @@ impl Contender {
         })
     }
 
-    fn topology(self, play: &Play, client: Client) -> Result<Topology> {
+    fn topology(self, play: &Play, client: Client, validates: bool) -> Result<Topology> {
         let peers = play.neighbors().count();
         let addresses: Vec<String> =
             (0..peers).map(|n| format!("'{}/20', '{}/64'", address(n), address_v6(n))).collect();
         // What a lab does not know how to start is started by hand.
         let daemon = if self.device == Device::Bird3 { "host" } else { self.device.node() };
+        let module = if validates { " -M rpki" } else { "" };
         let text = format!(
-            "[nodes.{PEERS}]\n[nodes.{ROUTER}]\ndaemon = '{daemon}'\ndaemons = ['bgpd']\nforwarding = true\n\
+            "[nodes.{PEERS}]\n[nodes.{ROUTER}]\ndaemon = '{daemon}'\ndaemons = ['bgpd{module}']\nforwarding = true\n\
              sysctls = {{ 'net.ipv4.nexthop_compat_mode' = '0', 'net.ipv6.route.max_size' = '2147483647' }}\n\
              [[links]]\na = '{ROUTER}:peers'\nb = '{PEERS}:router'\n\
              a_addresses = ['10.1.0.1/20', '2001:db8:1::1/64']\nb_addresses = [{}]\n",
@@ -101,11 +117,22 @@ impl Contender {
         let neighbors: Vec<Neighbor<'_>> =
             neighbors.iter().map(|(address, asn)| Neighbor { address, asn: *asn }).collect();
         let (threads, scheduling) = (self.threads, self.scheduling);
-        let setting = Setting { installs: play.scenario.installs(), threads, scheduling };
+        let cache = validates.then_some(CACHE);
+        let setting = Setting { installs: play.scenario.installs(), threads, scheduling, cache };
         let router = topology.nodes.get_mut(ROUTER).context("the router has a node")?;
         router.config = Some(self.device.config_with("10.1.0.1", &neighbors, setting));
         Ok(topology)
     }
+}
+
+/// Starts the cache on the peers' node, with the payloads of a file (the validators' JSON).
+pub fn start_cache(lab: &mut Lab, payloads: &Path) -> Result<()> {
+    let mut command = lab.command(PEERS, "stayrtr")?;
+    let bind = format!("{CACHE}:{CACHE_PORT}");
+    command.args(["-bind", &bind, "-metrics.addr", "127.0.0.1:9847", "-checktime=false", "-cache"]);
+    command.arg(payloads).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    lab.spawn(PEERS, "stayrtr", command)?;
+    Ok(())
 }
 
 /// The processors available to the current process.

@@ -27,10 +27,14 @@ use scaling::Scaling;
 use scenario::{Play, Scenario};
 use sluice_bgpsim::table::{Size, Table};
 use sluice_bgpsim::trace::Trace;
+use sluice_load::payloads;
 use speedup::{alone, fixed};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use transactions::Transactions;
+
+/// The payloads with `--rpki`.
+const PAYLOADS: usize = 400_000;
 
 /// The table of a quick look.
 const SMOKE: Size = Size { v4: 2000, v6: 500 };
@@ -58,6 +62,9 @@ struct Args {
     /// Number of additional silent neighbors: IPv6 sessions without routes, beside IPv4 routes only. Compare with `--silent 0`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=4000), conflicts_with_all = ["figures", "scaling"])]
     silent: Option<u16>,
+    /// With 400,000 validated ROA payloads at every router: an import policy lowers LOCAL_PREF of invalid routes. Sluice, BIRD 2 and FRR.
+    #[arg(long, conflicts_with_all = ["figures", "scaling", "transactions", "smoke"])]
+    rpki: bool,
     /// Seconds that a daemon may take for a scenario; longer is "not done", and is not tried again.
     #[arg(long, default_value_t = 240)]
     limit: u64,
@@ -109,6 +116,17 @@ impl Args {
         Ok((Table::real(&table), source.to_string()))
     }
 
+    /// The payloads for the table, in a file.
+    fn payloads(&self) -> Result<Option<tempfile::NamedTempFile>> {
+        if !self.rpki {
+            return Ok(None);
+        }
+        let (table, _) = sluice_load::source::find(self.table.as_deref())?;
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), payloads::json(&payloads::of(&table, PAYLOADS)))?;
+        Ok(Some(file))
+    }
+
     /// The requested scenarios.
     fn scenarios(&self) -> Vec<Scenario> {
         use Scenario::{S1, S2, S3, S4, S5, S6, S7, S8};
@@ -123,7 +141,10 @@ impl Args {
         for name in &self.daemons {
             ensure!(all.iter().any(|c| c.key() == name), "no daemon is called `{name}`");
         }
-        let wanted = |c: &Contender| self.daemons.is_empty() || self.daemons.iter().any(|d| d == c.key());
+        let wanted = |c: &Contender| {
+            let is_named = self.daemons.is_empty() || self.daemons.iter().any(|d| d == c.key());
+            is_named && (!self.rpki || c.validates())
+        };
         let (here, missing): (Vec<_>, Vec<_>) =
             all.into_iter().filter(wanted).partition(|c| c.device.is_here());
         for contender in missing {
@@ -146,7 +167,13 @@ fn main() -> Result<()> {
     let contenders = args.contenders()?;
     let here = contender::processors()?;
     let processors = if args.processors.is_empty() { here } else { args.processors.clone() };
-    let stage = Stage { sluice: &sluice, processors: &processors, limit: Duration::from_secs(args.limit) };
+    let payloads = args.payloads()?;
+    let stage = Stage {
+        sluice: &sluice,
+        processors: &processors,
+        limit: Duration::from_secs(args.limit),
+        payloads: payloads.as_ref().map(tempfile::NamedTempFile::path),
+    };
     if args.figures {
         let octets = args.trace.as_ref().map(std::fs::read).transpose().context("the trace")?;
         let trace = octets.as_deref().map(Trace::read).transpose()?;
@@ -166,7 +193,11 @@ fn main() -> Result<()> {
         let scenarios: Vec<_> = args.scenarios().into_iter().filter(|s| s.has_model()).collect();
         return Scaling { stage: &stage, runs: args.runs, scale: args.scale }.draw(&table, &scenarios);
     }
-    let name = args.silent.map_or("bgp".to_owned(), |count| format!("bgp-silent-{count}"));
+    let name = match args.silent {
+        Some(count) => format!("bgp-silent-{count}"),
+        None if args.rpki => "bgp-rpki".to_owned(),
+        None => "bgp".to_owned(),
+    };
     let mut report = Report::begin(&name);
     let mut results = Results::new(&source, args.scale, &processors);
     let begin = Instant::now();

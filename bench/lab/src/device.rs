@@ -34,11 +34,17 @@ pub struct Setting {
     pub threads: Option<usize>,
     /// The scheduling of work on Sluice's threads; `None` for the default.
     pub scheduling: Option<&'static str>,
+    /// The address of a cache with validated ROA payloads, at [`CACHE_PORT`]. Invalid routes get a lower LOCAL_PREF; no route is rejected, so
+    /// that neighbors are told the same.
+    pub cache: Option<&'static str>,
 }
+
+/// The port of caches with validated ROA payloads.
+pub const CACHE_PORT: u16 = 3323;
 
 impl Default for Setting {
     fn default() -> Self {
-        Setting { installs: true, threads: None, scheduling: None }
+        Setting { installs: true, threads: None, scheduling: None, cache: None }
     }
 }
 
@@ -115,8 +121,8 @@ impl Device {
         // Writing to a string cannot fail.
         let _ = match self {
             Device::Sluice => sluice(&mut text, router_id, neighbors, setting),
-            Device::Bird | Device::Bird3 => bird(&mut text, router_id, neighbors, setting.installs),
-            Device::Frr => frr(&mut text, router_id, neighbors, setting.installs),
+            Device::Bird | Device::Bird3 => bird(&mut text, router_id, neighbors, setting),
+            Device::Frr => frr(&mut text, router_id, neighbors, setting),
             Device::Openbgpd => openbgpd(&mut text, router_id, neighbors),
             Device::Gobgp => gobgp(&mut text, router_id, neighbors),
         };
@@ -197,6 +203,15 @@ fn sluice(
     if !setting.installs {
         writeln!(text, "interfaces {{\n  forwarding {{\n    install-routes false;\n  }}\n}}")?;
     }
+    if let Some(cache) = setting.cache {
+        writeln!(
+            text,
+            "rpki {{\n  cache bench {{ address {cache}; port {CACHE_PORT}; retry-interval 1; }}\n}}\n\
+             policy {{\n  policy-statement rov {{\n    term invalid {{ from {{ validation invalid; }} \
+             then {{ local-preference 90; accept; }} }}\n    term others {{ then {{ accept; }} }}\n  }}\n}}"
+        )?;
+    }
+    let import = if setting.cache.is_some() { "import rov; " } else { "" };
     writeln!(
         text,
         "protocols {{\n  bgp {{\n    local-as {LOCAL_AS};\n    router-id {router_id};\n    default-policy accept;"
@@ -210,40 +225,75 @@ fn sluice(
     for Neighbor { address, asn } in neighbors {
         writeln!(
             text,
-            "    neighbor {address} {{ peer-as {asn}; passive true; ipv6-unicast {{ enabled true; }} }}"
+            "    neighbor {address} {{ peer-as {asn}; passive true; {import}ipv6-unicast {{ enabled true; }} }}"
         )?;
     }
     writeln!(text, "  }}\n}}")
 }
 
-fn bird(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>], installs: bool) -> std::fmt::Result {
+fn bird(
+    text: &mut String,
+    router_id: &str,
+    neighbors: &[Neighbor<'_>],
+    setting: Setting,
+) -> std::fmt::Result {
     writeln!(text, "router id {router_id};\nprotocol device {{}}")?;
-    if installs {
+    if setting.installs {
         writeln!(text, "protocol kernel {{ ipv4 {{ export all; }}; }}")?;
         writeln!(text, "protocol kernel {{ ipv6 {{ export all; }}; }}")?;
     }
+    let mut imports = ["all", "all"].map(String::from);
+    if let Some(cache) = setting.cache {
+        writeln!(
+            text,
+            "roa4 table payloads4;\nroa6 table payloads6;\nprotocol rpki {{ roa4 {{ table payloads4; }}; \
+             roa6 {{ table payloads6; }}; remote {cache} port {CACHE_PORT}; retry keep 1; }}"
+        )?;
+        for (import, table) in imports.iter_mut().zip(["payloads4", "payloads6"]) {
+            *import = format!(
+                "filter {{ if roa_check({table}, net, bgp_path.last) = ROA_INVALID then bgp_local_pref = 90; accept; }}"
+            );
+        }
+    }
+    let [ipv4, ipv6] = imports;
     for Neighbor { address, asn } in neighbors {
         writeln!(
             text,
             "protocol bgp {{\n  local as {LOCAL_AS};\n  neighbor {address} as {asn};\n  passive;\n  \
-             ipv4 {{ import all; export all; }};\n  ipv6 {{ import all; export all; }};\n}}"
+             ipv4 {{ import {ipv4}; export all; }};\n  ipv6 {{ import {ipv6}; export all; }};\n}}"
         )?;
     }
     Ok(())
 }
 
-fn frr(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>], installs: bool) -> std::fmt::Result {
+fn frr(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>], setting: Setting) -> std::fmt::Result {
     writeln!(text, "frr defaults datacenter")?;
-    if !installs {
+    if !setting.installs {
         writeln!(text, "bgp no-rib")?;
     }
+    if let Some(cache) = setting.cache {
+        writeln!(text, "rpki\n rpki retry_interval 1\n rpki cache {cache} {CACHE_PORT} preference 1\n exit")?;
+        writeln!(
+            text,
+            "route-map rov permit 10\n match rpki invalid\n set local-preference 90\nroute-map rov permit 20"
+        )?;
+    }
+    let import = |text: &mut String, address: &str, indent: &str| {
+        if setting.cache.is_some() {
+            writeln!(text, "{indent}neighbor {address} route-map rov in")
+        } else {
+            Ok(())
+        }
+    };
     writeln!(text, "router bgp {LOCAL_AS}\n bgp router-id {router_id}\n no bgp ebgp-requires-policy")?;
     for Neighbor { address, asn } in neighbors {
         writeln!(text, " neighbor {address} remote-as {asn}\n neighbor {address} passive")?;
+        import(text, address, " ")?;
     }
     writeln!(text, " address-family ipv6 unicast")?;
     for Neighbor { address, .. } in neighbors {
         writeln!(text, "  neighbor {address} activate")?;
+        import(text, address, "  ")?;
     }
     writeln!(text, " exit-address-family")
 }

@@ -8,6 +8,6 @@ mod kernel;
 mod processes;
 
 pub use args::TableArgs;
-pub use device::{Device, LOCAL_AS, Neighbor, Setting};
+pub use device::{CACHE_PORT, Device, LOCAL_AS, Neighbor, Setting};
 pub use kernel::{TableWatch, octets_received, routes};
 pub use processes::{Process, adopt_orphans, of_node, reap_orphans, within};

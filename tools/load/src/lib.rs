@@ -3,6 +3,7 @@
 
 pub mod bird;
 pub mod counts;
+pub mod payloads;
 pub mod source;
 pub mod table;
 

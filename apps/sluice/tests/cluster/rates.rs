@@ -22,7 +22,7 @@ const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 1);
 const PLAYER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
 const PLAYER_AS: u32 = 64503;
 /// Changes of half a day at 20 times their speed, and the time for which they are played.
-const CHURN: &str = "bgp/updates/ris-as3333-20260511-ipv4-churn-part1.txt.zst";
+const CHURN: &str = "data/bgp/updates/ris-as3333-20260511-ipv4-churn-part1.txt.zst";
 const HALF_A_DAY: Duration = Duration::from_secs(12 * 3600);
 const SPEED: u32 = 20;
 const PLAYED: Duration = Duration::from_secs(40);
