@@ -448,7 +448,7 @@ fn packets_come_up_by_af_xdp_and_by_the_packet_socket_instead() {
     lab.until("packets come up by AF_XDP again", |lab| comes_up_by(lab, "af-xdp"));
 
     // The budget holds in front of both.
-    commit(&lab, "set xip budget rate 1");
+    commit(&lab, "set xip budget rate 10");
     commit(&lab, "set xip budget burst 10");
     let over = counter(&lab, "fast", "over-budget");
     let rings = counter(&lab, "punt", "af-xdp");
@@ -456,6 +456,22 @@ fn packets_come_up_by_af_xdp_and_by_the_packet_socket_instead() {
     lab.until("the budget is used up", |lab| counter(lab, "fast", "over-budget") >= over + 400);
     assert!(counter(&lab, "punt", "af-xdp") < rings + 100);
     commit(&lab, "delete xip budget");
+    let up = counter(&lab, "fast", "to-user");
+    lab.until("the sender has a budget again", |lab| {
+        flood(lab, "near", &to, 2_600, 1);
+        counter(lab, "fast", "to-user") > up
+    });
+
+    // Whatever is refused to the process, packets come by the packet socket.
+    limit(&lab, "--memlock=0");
+    commit(&lab, "set xip punt-path packet-socket");
+    commit(&lab, "delete xip punt-path");
+    lab.until("the process may lock no memory", |lab| {
+        let shown = lab.ask(&["show", "xip", "interfaces"])["interfaces"].to_string();
+        comes_up_by(lab, "packet-socket") && shown.contains("no memory")
+    });
+    let (rings, sockets, up) = flooded(1_500, 200);
+    assert!(rings == 0 && sockets >= 100, "{rings} {sockets} {up}");
 
     // The sockets end with their process: rows that are known flow, and the next process has sockets of its own.
     lab.until("the rows are cached", |lab| {
@@ -473,17 +489,22 @@ fn packets_come_up_by_af_xdp_and_by_the_packet_socket_instead() {
     assert!(rings >= 100 && sockets == 0, "{rings} {sockets} {up}");
 }
 
+/// Bounds a resource of the process `xip`, by an option of prlimit(1).
+fn limit(lab: &RouterLab, option: &str) {
+    let pid = lab.pid("xip").unwrap();
+    // The process's own user may bound it, where root without CAP_SYS_RESOURCE may not.
+    let owner = std::fs::metadata(format!("/proc/{pid}/task")).unwrap();
+    let mut command = std::process::Command::new("prlimit");
+    command.args(["--pid", &pid.to_string(), option]).uid(owner.uid()).gid(owner.gid());
+    assert!(command.status().unwrap().success());
+}
+
 /// Bounds the address space of the process `xip` to what it has and some octets more.
 fn starve(lab: &RouterLab, more: u64) -> u64 {
     let pid = lab.pid("xip").unwrap();
     let sizes = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
     let pages: u64 = sizes.split(' ').next().unwrap().parse().unwrap();
-    let limit = format!("--as={}", pages * 4096 + more);
-    // The process's own user may bound it, where root without CAP_SYS_RESOURCE may not.
-    let owner = std::fs::metadata(format!("/proc/{pid}/task")).unwrap();
-    let mut command = std::process::Command::new("prlimit");
-    command.args(["--pid", &pid.to_string(), &limit]).uid(owner.uid()).gid(owner.gid());
-    assert!(command.status().unwrap().success());
+    limit(lab, &format!("--as={}", pages * 4096 + more));
     pid
 }
 

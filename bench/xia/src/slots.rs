@@ -163,7 +163,7 @@ fn probe<L: Layout>(cache: &Cache, ring: &[u32], waits: bool) -> Result<f64> {
 pub fn run(rounds: usize, report: &mut Report) -> Result<()> {
     for rows in ROWS {
         let (two, one) = (fill::<TwoWords>(rows), fill::<OneWord>(rows));
-        let megabytes = |cache: &Cache| cache.lines.len() * size_of::<Line>() >> 20;
+        let megabytes = |cache: &Cache| (cache.lines.len() * size_of::<Line>()) >> 20;
         let share = |cache: &Cache| 100.0 * f64::from(cache.kept) / f64::from(rows);
         println!(
             "{rows} rows: two words {} MiB, {:.2} % of the rows kept; one word {} MiB, {:.2} %",

@@ -69,7 +69,7 @@ pub struct Settings {
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum PuntPath {
-    /// By AF_XDP sockets on each interface where these can be had, and by the packet socket elsewhere.
+    /// By AF_XDP sockets on each interface that permits AF_XDP, and by the packet socket elsewhere.
     #[default]
     Automatic,
     /// By the packet socket.

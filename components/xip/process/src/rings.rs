@@ -1,5 +1,5 @@
-//! Packets that come up by AF_XDP sockets, one for each receive queue of an interface on which the program runs. Where a socket cannot
-//! be had, the program leaves the packets to the packet socket.
+//! Packets that come up by AF_XDP sockets, one for each receive queue of an interface with the program. A queue without a socket leaves
+//! packets to the packet socket.
 
 use crate::XipProcess;
 use crate::config::PuntPath;
@@ -23,14 +23,13 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::info;
 
-/// Frames that wait in a socket's memory at most: 1 MiB a socket, so that the sockets of eight queues fit the usual bound of locked
-/// memory.
+/// Frames in a socket's memory at most: 1 MiB a socket, so that the sockets of eight queues fit the usual bound of locked memory.
 const FRAMES: u32 = 512;
-/// Frames that are read before other tasks run.
+/// Frames read before other tasks run.
 const BATCH: u32 = 64;
 /// Octets of the header of Ethernet: destination, source, EtherType.
 const ETHERNET: usize = 14;
-/// The FEA's number for a queue that another socket has, or had a moment ago.
+/// The FEA's number for an occupied queue: another socket has the queue, or had the queue a moment ago.
 const OCCUPIED: u32 = 3;
 /// The pause before an occupied queue is tried again, and the longest time for such tries: the kernel needs milliseconds.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -38,7 +37,7 @@ const OCCUPIED_FOR: Duration = Duration::from_secs(2);
 /// The pause after a refusal.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// The reason why a queue has no AF_XDP socket.
+/// The reason for a queue without an AF_XDP socket.
 #[derive(Debug, thiserror::Error)]
 enum RingError {
     /// The FEA refuses, or cannot be reached.
@@ -59,20 +58,20 @@ struct RingSocket {
 #[derive(Default)]
 struct InterfaceRings {
     sockets: RefCell<Vec<RingSocket>>,
-    /// The queues that may have a socket, once the FEA has said so.
+    /// The number of queues with a place for a socket, once known from the FEA.
     queues: Cell<Option<u32>>,
-    /// The reason why a queue has none.
+    /// The reason for a queue without a socket.
     reason: RefCell<Option<String>>,
 }
 
-/// All sockets, with the tasks that open them.
+/// All sockets, with the tasks for opening sockets.
 #[derive(Default)]
 pub(crate) struct Rings {
     interfaces: RefCell<BTreeMap<InterfaceIndex, (Rc<InterfaceRings>, AbortHandle)>>,
-    /// Packets that came by AF_XDP sockets, and by packet sockets.
+    /// Packets by AF_XDP sockets, and by packet sockets.
     pub(crate) by_ring: Cell<u64>,
     pub(crate) by_packet_socket: Cell<u64>,
-    /// Packets that closed sockets had lost.
+    /// Packets lost by closed sockets.
     lost_before: Cell<u64>,
 }
 
@@ -86,7 +85,7 @@ impl Rings {
         (is_whole, rings.reason.borrow().clone())
     }
 
-    /// Returns the packets that were lost because a socket's memory was full.
+    /// Returns the number of packets lost because of full memory of a socket.
     pub(crate) fn lost(&self) -> u64 {
         let interfaces = self.interfaces.borrow();
         let now = interfaces.values().map(|(rings, _)| rings.lost()).sum::<u64>();
@@ -124,7 +123,7 @@ impl XipProcess {
         self.flush();
     }
 
-    /// Opens AF_XDP sockets on the interfaces that are wanted and have none, and closes those of other interfaces.
+    /// Opens AF_XDP sockets on the wanted interfaces, and closes the sockets of other interfaces.
     pub(crate) fn follow_rings(&self, path: PuntPath, wanted: &BTreeMap<InterfaceIndex, String>) {
         if path == PuntPath::PacketSocket || self.maps.borrow().is_none() {
             self.close_rings();
@@ -161,7 +160,7 @@ impl XipProcess {
         count
     }
 
-    /// Opens the socket of a queue. Returns the socket, and the number of queues that may have one.
+    /// Opens the socket of a queue. Returns the socket, and the number of queues with a place for a socket.
     async fn open_ring(&self, name: &str, queue: u32) -> Result<(Receiver, u32), RingError> {
         let client = fea::ProgramsClient::new(&self.frame.router, "fea");
         let request = fea::OpenReceiverRequest { program: PROGRAM.into(), interface: name.into(), queue };

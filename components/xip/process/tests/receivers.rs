@@ -163,7 +163,7 @@ fn frames_come_up_by_a_socket_and_otherwise_by_the_kernel() {
         return sluice_testkit::skipped("not root");
     }
     if let Err(error) = sluice_lab::available() {
-        return sluice_testkit::skipped(&error.to_string());
+        return sluice_testkit::skipped(error.to_string());
     }
     let lab = Lab::up(&TOPOLOGY.parse().unwrap(), LabOptions::unique("xip-receivers")).unwrap();
     for node in ["a", "r"] {
