@@ -58,6 +58,12 @@ pub enum ConfigError {
         "shared-configuration: elements share the configuration by a store with members, or with tls, because the configuration has secrets"
     )]
     SharedWithoutStore,
+    /// The address of a server of the store changes, on elements that share one configuration.
+    #[error(
+        "member {0} address: the element runs a server of the store, which all elements reach at this address; take the element out of store \
+         member on all elements first"
+    )]
+    MovedServer(u16),
     /// The mode does not fit.
     #[error(transparent)]
     Policy(#[from] PolicyError),
