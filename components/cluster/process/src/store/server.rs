@@ -26,6 +26,9 @@ const PROTOCOL: &[u8] = b"h2";
 /// The time until the manager is asked again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// A list of revoked certificates, with the machines that it names.
+type RevokedList = (BTreeSet<(ElementId, u32)>, Vec<u8>);
+
 /// The state of the server.
 #[derive(Default)]
 pub struct StoreServer {
@@ -35,8 +38,8 @@ pub struct StoreServer {
     problem: RefCell<Option<String>>,
     /// The server that the manager was asked to run last.
     asked: RefCell<Option<Server>>,
-    /// The machines of the last list of revoked certificates, and the list.
-    revoked: RefCell<Option<(BTreeSet<(ElementId, u32)>, Vec<u8>)>>,
+    /// The last list of revoked certificates.
+    revoked: RefCell<Option<RevokedList>>,
 }
 
 impl StoreServer {
