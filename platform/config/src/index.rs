@@ -41,6 +41,8 @@ pub(crate) struct Def {
     pub is_secret: bool,
     /// True for a container that each element of a cluster keeps for itself.
     pub is_local: bool,
+    /// True for a node of such a container that is one for all elements after all.
+    pub is_common: bool,
     /// The value by which a leaf keeps the behavior of versions that did not have the leaf.
     pub as_before: Option<Arc<str>>,
     /// The list beside this list whose entries have statements for entries of this list.
@@ -296,6 +298,7 @@ impl<'a> Walk<'a, '_> {
             impact: Impact::Soft,
             is_secret: false,
             is_local: false,
+            is_common: false,
             as_before: None,
             inherits_from: None,
             inherits: false,
@@ -465,6 +468,7 @@ impl<'a> Walk<'a, '_> {
                 "shared" => drop(self.shared.insert(argument.as_str().into(), id)),
                 "table" => def.is_table = true,
                 "local" => local::mark(def)?,
+                "common" => local::mark_common(def)?,
                 "role" => {
                     let role = argument.parse().ok().filter(|role| match role {
                         Role::Drain => matches!(def.kind, Kind::Leaf),

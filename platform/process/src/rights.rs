@@ -78,6 +78,9 @@ pub struct HelperRights {
     /// The files of the component's credentials that the program reads.
     #[serde(default)]
     pub credentials: Vec<String>,
+    /// The files that the component may have written for the program.
+    #[serde(default)]
+    pub files: Vec<String>,
 }
 
 impl HelperRights {

@@ -285,11 +285,12 @@ impl Differences {
 
     /// Returns the lines below the routes.
     pub fn lines(&self) -> Vec<String> {
-        let differing = output::counted(self.comparison.differing.len() as u64, "element", "elements");
+        let differing: Vec<String> = self.comparison.differing.iter().map(ToString::to_string).collect();
+        let noun = if differing.len() == 1 { "element" } else { "elements" };
         let source = self.comparison.source;
         let first = match self.comparison.differing.is_empty() {
             true => format!("routes of element {source}; all elements that answered have the same"),
-            false => format!("routes of element {source}; {differing} with other routes"),
+            false => format!("routes of element {source}; other checksums: {noun} {}", differing.join(", ")),
         };
         let missing = self.comparison.missing_lines.iter().chain(&self.failures).cloned();
         [first].into_iter().chain(missing).collect()

@@ -187,14 +187,48 @@ fn a_commit_on_one_element_is_for_all() {
         newest["via"] == "shared" && newest["comment"].as_str().unwrap().contains("by element 11"),
         "{newest}"
     );
-    // An element's own statements stay its own.
-    elements.commit("r1", &["set cluster mode weighted"]).unwrap();
-    assert!(elements.say(&["r1"], "mode weighted") && !elements.say(&["c2"], "mode weighted"));
+    // An element's own statements stay its own, and members and modes are of all.
+    elements.commit("r1", &["set cluster store origin static"]).unwrap();
+    assert!(elements.say(&["r1"], "origin static") && !elements.say(&["c2"], "origin static"));
+    elements.commit("r1", &["delete cluster store origin"]).unwrap();
+    the_cluster_is_of_all(&elements);
     effects_on_other_elements(&elements);
     refusals_change_nothing(&elements);
     commits_at_once(&elements);
     confirmations(&elements);
     absent_elements(&mut elements);
+}
+
+/// Members, ports, mode and silence are statements of all elements. What would cut an element off is refused.
+fn the_cluster_is_of_all(elements: &Elements) {
+    elements.commit("r1", &["set cluster mode weighted", "set cluster silence 50"]).unwrap();
+    elements.until_all_say("mode weighted");
+    elements
+        .commit("c2", &["set cluster member 12 role router", "set cluster member 12 address 10.9.0.12"])
+        .unwrap();
+    elements.until("all elements know the new one", |lab| {
+        let knows = |node: &str| at(lab, node, &["show", "cluster"])["elements"].as_array().map(Vec::len);
+        ELEMENTS.iter().all(|(node, ..)| knows(node) == Some(4))
+    });
+    // An element that never came is removed. The elements of the store stay, at their addresses.
+    let done = elements.commit("sluice", &["delete cluster member 12"]).unwrap();
+    assert!(done["absent"].to_string().contains("element 12"), "{done}");
+    let (node, other) = ("r1", "sluice");
+    for (statement, reason) in [
+        ("delete cluster member 11", "member"),
+        ("set cluster member 22 address 10.9.0.99", "server of the store"),
+    ] {
+        let refused = elements.commit(other, &[statement]).unwrap_err();
+        assert!(refused.contains(reason), "{statement}: {refused}");
+    }
+    assert!(elements.say(&ELEMENTS.map(|(node, ..)| node), "address 10.9.0.22"));
+    // What runs was read from each element's own disk at a start.
+    let killed = pid(&elements.lab, node, "cluster").unwrap();
+    elements.lab.kill(killed);
+    elements.until("the element knows all members", |lab| {
+        at(lab, node, &["show", "cluster"])["elements"].as_array().is_some_and(|all| all.len() == 3)
+    });
+    elements.until_all_say("mode weighted");
 }
 
 /// A check on a router, where no protocol runs, names the sessions that the commit resets on the candidates.
@@ -293,10 +327,10 @@ fn confirmations(elements: &Elements) {
     let again = elements.commit("c2", &[]).unwrap();
     assert!(wide(&again["confirmed"]) == Some(0), "{again}");
     // A commit of an element's own statements goes back alone, whatever all elements commit meanwhile.
-    elements.commit_confirmed("r1", "set cluster silence 50", 3);
+    elements.commit_confirmed("r1", "set cluster store origin static", 3);
     elements.commit("sluice", &["set system host-name meanwhile"]).unwrap();
     elements.until_all_say("host-name meanwhile");
-    elements.until("the own statement is taken back", |_| !elements.say(&["r1"], "silence 50"));
+    elements.until("the own statement is taken back", |_| !elements.say(&["r1"], "origin static"));
     assert!(elements.say(&["r1"], "host-name meanwhile"));
 }
 

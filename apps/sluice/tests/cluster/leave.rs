@@ -89,6 +89,8 @@ fn check_whole(network: &Network) {
     assert!(port["counts"].as_array().is_some_and(|counts| !counts.is_empty()), "{shown:#}");
     assert!(ask(&["show", "forwarding", "element", "1"])["live"] == true);
 
+    let (leader, _) = network.leading();
+    ["r1", "r2"].iter().for_each(|node| network.until_equal_to(node, leader));
     let text = run_text(network, "b1", &["show", "routes"]);
     assert!(
         text.contains("all elements that answered have the same") && !text.contains("missing on"),
@@ -105,7 +107,7 @@ fn check_whole(network: &Network) {
         differences[0]["element"] == 12 && differences[0]["kind"] == "missing"
     });
     let text = run_text(network, "b1", &["show", "routes"]);
-    assert!(text.contains("[missing on 12]") && text.contains("1 element with other routes"), "{text}");
+    assert!(text.contains("[missing on 12]") && text.contains("other checksums: element 12"), "{text}");
     let members = ["11", "21", "22"].map(|element| format!("set cluster store member {element}"));
     network.commit(&["r2".into()], &members.each_ref().map(String::as_str));
     network.until("the router has the route again", |_| {
@@ -123,7 +125,7 @@ fn run_text(network: &Network, node: &str, words: &[&str]) -> String {
 
 /// A balancer, two routers and two candidates, whose servers of the store are on the first router and on the candidates.
 const SHAPE: Shape =
-    Shape { balancers: 1, routers: 2, store: 0, own_store: true, second: true, more: [100; 2] };
+    Shape { balancers: 1, routers: 2, store: 0, own_store: true, second: true, third: false, more: [100; 2] };
 
 /// Routes that the neighbors announce.
 fn routes() -> [String; 2] {
@@ -171,6 +173,45 @@ fn elements_of_each_role_leave_and_come_without_a_lost_packet() {
     network.without_loss(traffic, "a candidate was drained and removed");
 }
 
+/// Reads from and writes to a server of the store, with the certificate in a folder.
+const CLIENT: &str = "
+import base64, json, ssl, sys, urllib.request
+address, folder = sys.argv[1:]
+context = ssl._create_unverified_context()
+context.load_cert_chain(f'{folder}/element.crt', f'{folder}/element.key')
+def call(method, body):
+    try:
+        request = urllib.request.Request(f'https://{address}:2379/v3/kv/{method}', json.dumps(body).encode())
+        return 'done' if urllib.request.urlopen(request, timeout=5, context=context).status == 200 else 'failed'
+    except Exception as error:
+        return f'refused: {error}'
+key = base64.b64encode(b'/stranger').decode()
+print('read', call('range', {'key': key}))
+print('write', call('put', {'key': key, 'value': key}))
+";
+
+/// Returns what a server of the store says to the certificate of a node, asked from the balancer.
+fn asked_with(network: &Network, address: &str, node: &str) -> String {
+    let folder = network.lab.lab.dir(node).join("run/state/credentials/cluster").display().to_string();
+    network.lab.lab.exec("b1", "python3", ["-c", CLIENT, address, &folder]).unwrap()
+}
+
+/// Checks that the store refuses the certificate of a removed element, and that the element leaves although it reads from no store.
+fn check_revoked(network: &Network) {
+    for server in [21, 22] {
+        network.until("the server refuses the certificate", |network| {
+            asked_with(network, &inner(server), "r1").matches("refused").count() == 2
+        });
+        let other = asked_with(network, &inner(server), "r2");
+        assert_eq!(other.matches("done").count(), 2, "{other}");
+    }
+    network.kill("r1", "cluster");
+    network.until("a process that begins anew learns from others that it is no element", |network| {
+        network.state_of("r1", 11) == "removed"
+            && !network.lab.lab.exec("r1", "ip", ["link", "show"]).unwrap().contains("port1")
+    });
+}
+
 /// The first router is drained and removed, with its server of the store, under traffic.
 fn drain_and_remove(network: &Network) {
     // Changes by which packets would be lost are refused.
@@ -189,6 +230,8 @@ fn drain_and_remove(network: &Network) {
     check_totals(network);
     let server = pid(&network.lab, "r1", "cluster.store");
     assert!(server.is_some());
+    let said = asked_with(network, &inner(21), "r1");
+    assert_eq!(said.matches("done").count(), 2, "{said}");
     network.change("sluice", &["remove", "11"]);
     network.until_state(11, "removed");
     network.until("the element has left", |network| {
@@ -201,6 +244,7 @@ fn drain_and_remove(network: &Network) {
     network.refuses("b1", &["undrain", "11"], "was removed");
     let said = run(&network.lab, "r1", &["show", "processes", "--element", "21"]);
     assert!(!said.status.success(), "a removed element reads from others");
+    check_revoked(network);
 }
 
 /// Another machine takes the place of the removed router: the certificate of the machine before is of no use.

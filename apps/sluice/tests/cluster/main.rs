@@ -1,10 +1,12 @@
 //! A cluster as one router: BGP through balancers, one hop for hosts, a router that dies under traffic and one that joins, forged frames.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod bad_store;
 mod classes;
 mod commit_steps;
 mod configuration;
 mod leave;
+mod losses;
 mod network;
 mod own_store;
 mod packets;
@@ -38,6 +40,7 @@ fn neighbors_see_one_router_made_of_a_balancer_a_router_and_a_control_plane() {
         store: 0,
         own_store: false,
         second: false,
+        third: false,
         more: [0; 2],
     });
     // One hop for each family, which answers with the port's own address.
@@ -83,7 +86,15 @@ fn routers_die_and_join_under_traffic() {
     if !possible_with_frr() {
         return;
     }
-    let shape = Shape { balancers: 2, routers: 2, store: 0, own_store: false, second: false, more: [0; 2] };
+    let shape = Shape {
+        balancers: 2,
+        routers: 2,
+        store: 0,
+        own_store: false,
+        second: false,
+        third: false,
+        more: [0; 2],
+    };
     let network = Network::up(shape);
     let shares = network.elements("b1", "share");
     assert!(shares.iter().filter(|rows| **rows != "0").count() == 2, "{shares:?}");

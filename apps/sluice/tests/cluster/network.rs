@@ -31,6 +31,9 @@ pub const NEAR: [&str; 8] = [
 /// A host behind BIRD, by family.
 const FAR: [&str; 2] = ["203.0.113.1", "2001:db8:b::1"];
 
+/// The host at the third port.
+const THIRD: &str = "10.0.3.2";
+
 /// The machines of the router.
 #[derive(Clone, Copy)]
 pub struct Shape {
@@ -42,6 +45,8 @@ pub struct Shape {
     pub own_store: bool,
     /// True with a second candidate for the control plane, on the node `c2`.
     pub second: bool,
+    /// True with a third outer port, of the first balancer, to the node `host`.
+    pub third: bool,
     /// Routes that FRR and BIRD announce besides those of their hosts.
     pub more: [u32; 2],
 }
@@ -98,7 +103,7 @@ impl Shape {
                  address [ 10.0.{number}.1/24 fd0{number}::1/64 ]; }} "
             )
         };
-        let ports: String = (1..=2).map(port).collect();
+        let ports: String = (1..=2 + u16::from(self.third)).map(port).collect();
         let key = "5a".repeat(32);
         let endpoints: String =
             (0..self.store).map(|number| format!("endpoint {}; ", server(number))).collect();
@@ -147,10 +152,14 @@ impl Shape {
         if self.store > 0 {
             text += "[nodes.e]\n";
         }
+        if self.third {
+            text += "[nodes.host]\n";
+        }
         let mut link = |a: &str, b: &str, more: &str| {
             text += &format!("[[links]]\na = '{a}'\nb = '{b}'\nxdp = true\n{more}");
         };
-        for (node, port) in [("frr", 1), ("bird", 2)] {
+        let third = self.third.then_some(("host", 3));
+        for (node, port) in [("frr", 1), ("bird", 2)].into_iter().chain(third) {
             let (balancer, interface) = self.outer(port);
             let addresses = format!("a_addresses = ['10.0.{port}.2/24', 'fd0{port}::2/64']\n");
             link(&format!("{node}:eth0"), &format!("b{balancer}:{interface}"), &addresses);
@@ -295,6 +304,12 @@ impl Network {
         if shape.own_store {
             network.hand_out_certificates();
         }
+        if shape.third {
+            for (node, route) in [("host", "default via 10.0.3.1"), ("frr", "10.0.3.0/24 via 10.0.1.1")] {
+                let words = [&["route", "add"], &route.split(' ').collect::<Vec<_>>()[..]].concat();
+                network.lab.lab.exec(node, "ip", words).unwrap();
+            }
+        }
         network.until("BGP's sessions are up", |network| {
             network.shape.control_nodes().iter().any(|node| network.has_sessions(node))
         });
@@ -412,6 +427,13 @@ impl Network {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Returns true if hosts behind FRR reach the host at the third port.
+    pub fn reaches_third(&self) -> bool {
+        let words = ["-n", "-c", "1", "-W", "2", "-I", NEAR[0], THIRD];
+        let output = self.lab.lab.output("frr", "ping", words).unwrap();
+        String::from_utf8_lossy(&output.stdout).contains(" 1 received")
+    }
+
     /// Returns the packets that a router's kernel has forwarded.
     pub fn forwarded(&self, node: &str) -> u64 {
         let text = self.lab.lab.exec(node, "cat", ["/proc/net/snmp", "/proc/net/snmp6"]).unwrap();
@@ -454,10 +476,19 @@ pub struct Outcome {
 impl Traffic {
     /// Starts, and waits until each host has as many answers as of half a second without a loss.
     pub fn start(network: &Network) -> Self {
-        let start = |from: &&str| {
+        Self::between(network, NEAR.iter().map(|from| (*from, far(from))))
+    }
+
+    /// Starts requests to the host at the third port only, as [`Traffic::start`] does.
+    pub fn start_to_third(network: &Network) -> Self {
+        Self::between(network, NEAR.iter().filter(|from| !from.contains(':')).map(|from| (*from, THIRD)))
+    }
+
+    fn between<'a>(network: &Network, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let start = |(from, to): (&str, &str)| {
             let mut ping = network.lab.lab.command("frr", "ping").unwrap();
             let interval = INTERVAL.as_secs_f64().to_string();
-            ping.args(["-n", "-i", &interval, "-W", "2", "-I", from, far(from)]);
+            ping.args(["-n", "-i", &interval, "-W", "2", "-I", from, to]);
             let mut ping = ping.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
             let answers = BufReader::new(ping.stdout.take().unwrap());
             let newest = Arc::new(AtomicU32::new(0));
@@ -472,7 +503,7 @@ impl Traffic {
             });
             Requests { ping, newest, reader }
         };
-        let traffic = Traffic(NEAR.iter().map(start).collect());
+        let traffic = Traffic(pairs.map(start).collect());
         traffic.until(network, "each host is answered", |newest, _| newest > 100);
         traffic
     }

@@ -97,6 +97,7 @@ fn multicast_goes_between_a_port_and_the_control_plane() {
         store: 0,
         own_store: false,
         second: false,
+        third: false,
         more: [0; 2],
     });
     let sent = ("frr", SEND, &["eth0"][..]);
@@ -116,7 +117,15 @@ fn packets_that_are_too_big_for_a_port_are_answered_or_fragmented() {
     if !possible_with_frr() {
         return;
     }
-    let shape = Shape { balancers: 1, routers: 1, store: 0, own_store: false, second: false, more: [0; 2] };
+    let shape = Shape {
+        balancers: 1,
+        routers: 1,
+        store: 0,
+        own_store: false,
+        second: false,
+        third: false,
+        more: [0; 2],
+    };
     let network = Network::up(shape);
     for (node, interface) in [("b1", "out2"), ("bird", "eth0")] {
         network.lab.lab.exec(node, "ip", ["link", "set", "dev", interface, "mtu", "1400"]).unwrap();
@@ -143,7 +152,15 @@ fn packets_of_a_flow_stay_in_order() {
     if !possible_with_frr() {
         return;
     }
-    let shape = Shape { balancers: 1, routers: 2, store: 0, own_store: false, second: false, more: [0; 2] };
+    let shape = Shape {
+        balancers: 1,
+        routers: 2,
+        store: 0,
+        own_store: false,
+        second: false,
+        third: false,
+        more: [0; 2],
+    };
     let network = Network::up(shape);
     let measure = |network: &Network| {
         let counted = network

@@ -70,6 +70,7 @@ fn routers_follow_the_control_plane_through_a_store() {
         store: 1,
         own_store: false,
         second: false,
+        third: false,
         more: [MORE_ROUTES; 2],
     });
     let last = MORE_ROUTES - 1;
@@ -135,7 +136,15 @@ fn another_element_is_elected_and_the_routes_stay() {
     if !possible_with_store() {
         return;
     }
-    let shape = Shape { balancers: 1, routers: 1, store: 3, own_store: false, second: true, more: [100; 2] };
+    let shape = Shape {
+        balancers: 1,
+        routers: 1,
+        store: 3,
+        own_store: false,
+        second: true,
+        third: false,
+        more: [100; 2],
+    };
     let mut network = Network::up(shape);
     let routes = [more_of_frr(0), more_of_bird(99)];
     let has_routes = |network: &Network| routes.iter().all(|net| network.has_route("r1", net));

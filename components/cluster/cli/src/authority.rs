@@ -5,6 +5,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 use sluice_cluster::inventory::ElementId;
+use sluice_cluster::roster::serial_number;
 use sluice_cluster_process::credentials::{machine_name, name_of};
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -87,6 +88,7 @@ impl Authority {
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         params.use_authority_key_identifier_extension = true;
+        params.serial_number = Some(serial_number(element, machine).to_vec().into());
         let until = valid_for(&mut params, days);
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?.pem();

@@ -17,6 +17,18 @@ pub const KEY: &str = "roster";
 /// The number of an element's first machine.
 pub const FIRST_MACHINE: u32 = 1;
 
+/// The most machines of an element whose certificates are named as revoked.
+pub const MOST_REVOKED: u32 = 256;
+
+/// Returns the serial number of a machine's certificates (RFC 5280, section 4.1.2.2): by it the servers of the store refuse the certificates of
+/// machines that were replaced. A renewed certificate has the number of the one before.
+pub fn serial_number(element: ElementId, machine: u32) -> [u8; 8] {
+    let mut number = [0x5c, 1, 0, 0, 0, 0, 0, 0];
+    let octets = element.number().to_be_bytes().into_iter().chain(machine.to_be_bytes());
+    number.iter_mut().skip(2).zip(octets).for_each(|(to, from)| *to = from);
+    number
+}
+
 /// The administrative state of an element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AdminState {
@@ -202,6 +214,26 @@ impl Roster {
             store.members.keys().filter(|other| **other != element && !self.state(**other).removed);
         let is_last = store.members.contains_key(&element) && others.next().is_none();
         if is_last { Err(RosterError::LastServer(element)) } else { Ok(()) }
+    }
+
+    /// Returns the machines whose certificates are refused: those before an element's present machine, and all of removed elements; the
+    /// newest [`MOST_REVOKED`] of each element.
+    pub fn revoked(&self) -> BTreeSet<(ElementId, u32)> {
+        let of = |(element, state): (ElementId, AdminState)| {
+            let end = if state.removed { state.machine.saturating_add(1) } else { state.machine };
+            let first = end.saturating_sub(MOST_REVOKED).max(FIRST_MACHINE);
+            (first..end).map(move |machine| (element, machine))
+        };
+        self.iter().flat_map(of).collect()
+    }
+
+    /// Returns the roster with what another element says about this one: the number of the present machine, and whether the element was
+    /// removed.
+    pub fn with_standing(&self, element: ElementId, machine: u32, removed: bool) -> Self {
+        let mut after = self.clone();
+        let state = self.state(element);
+        after.0.insert(element, AdminState { machine: machine.max(state.machine), removed, ..state });
+        after
     }
 
     /// Returns the configuration by which an element works: without removed elements, and without drained ones in service. `machine` is the

@@ -19,6 +19,8 @@ use sha2::{Digest, Sha256};
 pub const CLIENT_PORT: u16 = 2379;
 /// The port at which servers serve each other.
 pub const PEER_PORT: u16 = 2380;
+/// The file with the revoked certificates (RFC 5280, section 5), in the server's folder. etcd reads the file at each handshake.
+pub const REVOKED: &str = "revoked.crl";
 /// The folder of the data, in the server's folder.
 const DATA: &str = "data";
 
@@ -89,10 +91,12 @@ pub fn server(settings: &Settings, machine: u32) -> Option<Server> {
         ("key-file", "element.key".to_string()),
         ("trusted-ca-file", "ca.crt".to_string()),
         ("client-cert-auth", "true".to_string()),
+        ("client-crl-file", REVOKED.to_string()),
         ("peer-cert-file", "element.crt".to_string()),
         ("peer-key-file", "element.key".to_string()),
         ("peer-trusted-ca-file", "ca.crt".to_string()),
         ("peer-client-cert-auth", "true".to_string()),
+        ("peer-crl-file", REVOKED.to_string()),
         // Milliseconds: another server leads half a second after the one that led.
         ("heartbeat-interval", "50".to_string()),
         ("election-timeout", "500".to_string()),
@@ -169,6 +173,17 @@ mod tests {
         let mut moved = THREE;
         moved[2].1 = "fd09::c";
         assert_ne!(first, store(&moved, 1));
+    }
+
+    #[test]
+    fn servers_of_elements_with_one_configuration_stay_where_they_are() {
+        let mut moved = THREE;
+        moved[2].1 = "fd09::c";
+        let shares = |members: &[_]| Settings { shares_configuration: true, ..settings(21, members, 1) };
+        let (before, after) = (shares(&THREE), shares(&moved));
+        assert_eq!(before.moved_server(&after), ElementId::new(11));
+        assert_eq!((before.moved_server(&before), before.moved_server(&shares(&THREE[..2]))), (None, None));
+        assert_eq!(settings(21, &THREE, 1).moved_server(&after), None, "it begins to share");
     }
 
     #[test]

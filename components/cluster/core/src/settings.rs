@@ -83,6 +83,17 @@ impl Settings {
         }
     }
 
+    /// Returns an element that runs a server of the store before and after a change, at another address, if the elements share one configuration.
+    /// The addresses of servers are the store's identity: elements would take the change from one store and look for the next one elsewhere.
+    pub fn moved_server(&self, after: &Settings) -> Option<ElementId> {
+        let (store, next) = (self.store.as_ref()?, after.store.as_ref()?);
+        let moved = |(element, address): (&ElementId, &IpAddr)| {
+            next.members.get(element).is_some_and(|next| next != address).then_some(*element)
+        };
+        let shares = self.shares_configuration && after.shares_configuration;
+        store.members.iter().filter(|_| shares).find_map(moved)
+    }
+
     /// Returns true if an element sends hello frames: packets are sent to the element.
     pub fn sends_hello(&self, element: ElementId) -> bool {
         [Role::Router, Role::Filter, Role::Control].into_iter().any(|role| self.has_role(element, role))

@@ -232,3 +232,43 @@ fn only_the_control_plane_tells_neighbors() {
     assert!(switch.elements[&BALANCER].ignored().unentitled >= 1);
     assert!(switch.events(BALANCER).contains(&Event::ElementDiffers(id(ROUTER))));
 }
+
+/// The settings of another cluster with the same numbers, and another key.
+fn settings_of_another(element: u16) -> Settings {
+    let keys = sluice_cluster::key::KeyRing::of(sluice_cluster::key::ClusterKey([8; 32]));
+    Settings { keys, ..settings(element) }
+}
+
+#[test]
+fn two_clusters_on_one_interconnect_count_and_ignore_each_other() {
+    let all = [BALANCER, ROUTER, CONTROL];
+    let mut clusters = [Switch::new(&all, settings), Switch::new(&all, settings_of_another)];
+    let other_neighbor = Mac([2, 0, 0, 0, 9, 2]);
+    for (cluster, mac) in clusters.iter_mut().zip([NEIGHBOR, other_neighbor]) {
+        cluster.run(Duration::from_secs(1));
+        cluster.neighbor(CONTROL, key(2), NeighborState::Known(mac));
+    }
+    let mut seen = [0, 0];
+    for _ in 0..50 {
+        for (from, to) in [(0, 1), (1, 0)] {
+            let frames: Vec<_> = clusters[from].frames[seen[from]..].to_vec();
+            seen[from] = clusters[from].frames.len();
+            for (_, octets) in frames.into_iter().filter(|(_, octets)| octets[1] != HELLO) {
+                all.iter().for_each(|element| clusters[to].input(*element, Input::Frame(octets.clone())));
+            }
+        }
+        clusters.iter_mut().for_each(|cluster| cluster.run(Duration::from_millis(100)));
+    }
+    for (cluster, mac) in clusters.iter().zip([NEIGHBOR, other_neighbor]) {
+        for element in cluster.elements.values() {
+            assert_eq!(element.neighbors(), [(key(2), mac)]);
+            let ignored = element.ignored();
+            assert!(ignored.forged > 10, "{ignored:?}");
+            assert_eq!((ignored.replayed, ignored.foreign, ignored.malformed), (0, 0, 0), "{ignored:?}");
+        }
+        let members = cluster.elements[&BALANCER].balancer().unwrap().members(0);
+        assert_eq!(members, [(id(ROUTER), 1)]);
+        let all_events: Vec<_> = all.iter().flat_map(|element| cluster.events(*element)).collect();
+        assert!(!all_events.iter().any(|event| matches!(event, Event::ElementLost(_))), "{all_events:?}");
+    }
+}

@@ -463,6 +463,42 @@ fn a_store_that_cannot_be_read_is_written_anew() {
 }
 
 #[test]
+fn a_store_that_was_wiped_is_noticed_by_its_revision_and_by_its_log() {
+    for is_busy in [false, true] {
+        let mut world = World::new(1);
+        world.change(0, &Routes::V4(batch((0..5000).map(|n| (prefix4(n), Some(set(n % 9, 0)))))));
+        for n in 0..20 {
+            world.change(0, &Routes::V4(batch([(prefix4(n), None)])));
+            world.write_all();
+        }
+        world.check();
+        let before = world.followers[0].0.revision();
+        // The same servers without their data: the leader writes its routes anew.
+        world.store = Store::default();
+        let epoch = world.store.elect();
+        world.leader = Leader::new(world.now, epoch, element(1), [5, 6], None);
+        world.refresh();
+        world.write_all();
+        let revision = world.store.load().unwrap().revision;
+        assert!(revision < before);
+        let (follower, _) = &mut world.followers[0];
+        if is_busy {
+            // The new store has come past the revision of the copy.
+            let (_, entry) = world.store.watch(0).unwrap().pop().unwrap();
+            assert_eq!(follower.follow(&entry, before).unwrap().0, Followed::Known);
+            assert!(!follower.needs_load());
+            assert_eq!(follower.follow(&entry, before + 1).unwrap().0, Followed::Lost);
+        } else {
+            follower.looked(before);
+            assert!(!follower.needs_load());
+            follower.looked(revision);
+        }
+        assert!(follower.needs_load());
+        world.check();
+    }
+}
+
+#[test]
 fn next_hops_leave_by_the_elements_own_interfaces() {
     let index = |number| InterfaceIndex::new(number).unwrap();
     let mut world = World::new(1);

@@ -66,6 +66,12 @@ pub enum ConfigError {
         "cluster class {0}: no member has the role filter, and the class's packets would be dropped; set cluster member NUMBER role filter"
     )]
     NoFilter(u8),
+    /// The address of a server of the store changes, on elements that share one configuration.
+    #[error(
+        "member {0} address: the element runs a server of the store, which all elements reach at this address; take the element out of store \
+         member on all elements first"
+    )]
+    MovedServer(u16),
     /// The classes do not fit.
     #[error(transparent)]
     Policy(#[from] PolicyError),

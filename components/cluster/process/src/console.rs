@@ -14,6 +14,7 @@ use prost::Message;
 use rustls::pki_types::ServerName;
 use sluice_cluster::console::{CallKind, PORT, kind};
 use sluice_cluster::inventory::ElementId;
+use sluice_cluster::roster::AdminState;
 use sluice_process::tcp;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::manager::v1 as manager;
@@ -191,23 +192,35 @@ async fn serve(process: &ClusterProcess, stream: TcpStream) -> Result<(), ServeE
     let certificate = certificates.and_then(|chain| chain.first());
     let machine = certificate.map_or(0, machine_of);
     let peer = certificate.and_then(element_of);
-    let is_member = |element: ElementId| {
-        let settings = process.settings.borrow();
-        let is_known = settings.as_ref().is_some_and(|own| own.inventory.get(element).is_some());
-        is_known && machine >= process.roster.state(element).machine
-    };
-    if !peer.is_some_and(is_member) {
-        return Err(ServeError::NoMember);
-    }
+    let peer = peer.filter(|element| {
+        let configured = process.configured.borrow();
+        configured.as_ref().is_some_and(|own| own.inventory.get(*element).is_some())
+    });
+    let peer = peer.ok_or(ServeError::NoMember)?;
+    let state = process.roster.state(peer);
     let request = tokio::time::timeout(PATIENCE, read_frame(&mut stream, MOST_REQUEST)).await;
     let request = pb::GetFromElementRequest::decode(&request.map_err(silent)??[..]);
-    let origin = peer.map(|peer| format!("element {peer}")).unwrap_or_default();
-    let reply = carry_out(process, request.map_err(|_| ServeError::Request)?, &origin).await;
+    let request = request.map_err(|_| ServeError::Request)?;
+    let reply = match machine < state.machine || state.removed {
+        true => no_member(state),
+        false => carry_out(process, request, &format!("element {peer}")).await,
+    };
     let answering = async {
         write_frame(&mut stream, &reply.encode_to_vec()).await?;
         stream.shutdown().await
     };
     Ok(tokio::time::timeout(PATIENCE, answering).await.map_err(silent)??)
+}
+
+/// Returns the reply to a machine that is not its element any more: the machine learns that, and nothing else.
+fn no_member(state: AdminState) -> pb::GetFromElementReply {
+    let reason = match state.removed {
+        true => "the element was removed".to_owned(),
+        false => format!("machine {} is the element now", state.machine),
+    };
+    let mut error = Vec::new();
+    XrlError::AccessDenied(reason).encode(&mut error);
+    pb::GetFromElementReply { reply: Vec::new(), error, machine: state.machine, removed: state.removed }
 }
 
 fn within(request: &pb::GetFromElementRequest) -> Duration {
@@ -265,11 +278,11 @@ async fn carry_out(
         _ => Ok(reply.0),
     });
     match called {
-        Ok(reply) => pb::GetFromElementReply { reply, error: Vec::new() },
+        Ok(reply) => pb::GetFromElementReply { reply, ..Default::default() },
         Err(reason) => {
             let mut error = Vec::new();
             reason.encode(&mut error);
-            pb::GetFromElementReply { reply: Vec::new(), error }
+            pb::GetFromElementReply { error, ..Default::default() }
         }
     }
 }

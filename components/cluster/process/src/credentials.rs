@@ -1,6 +1,9 @@
 //! The element's certificate and key, and the authorities of the cluster, for TLS 1.3 between elements (RFC 8446). The name
 //! `element-NUMBER` in a certificate names the element.
 
+use rcgen::{
+    CertificateParams, CertificateRevocationListParams, Issuer, KeyIdMethod, KeyPair, RevokedCertParams,
+};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
@@ -12,6 +15,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use sluice_cluster::inventory::ElementId;
 use sluice_cluster::roster::FIRST_MACHINE;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// The file of the authorities' certificates, in the folder of an element's credentials.
 pub const AUTHORITIES: &str = "ca.crt";
@@ -24,6 +28,9 @@ pub const KEY: &str = "element.key";
 const NAME: &str = "element-";
 /// The beginning of the name with the number of the element's machine.
 const MACHINE: &str = "machine-";
+
+/// The validity of a list of revoked certificates, which is written anew when it changes.
+const LIST_VALID: Duration = Duration::from_secs(3650 * 86_400);
 
 /// The reason why credentials are of no use.
 #[derive(Debug, thiserror::Error)]
@@ -126,6 +133,36 @@ impl Credentials {
             .with_single_cert(self.chain.clone(), self.key.clone_key())?;
         config.alpn_protocols = vec![protocol.to_vec()];
         Ok(config)
+    }
+
+    /// Returns a list of revoked certificates (RFC 5280, section 5), as DER, by their serial numbers. The own key signs the list: the servers of
+    /// the store read it from their own disk, and verify no signature.
+    ///
+    /// # Errors
+    /// The key does not sign.
+    pub fn revocations(
+        &self,
+        serial_numbers: impl IntoIterator<Item = Vec<u8>>,
+        now: SystemTime,
+    ) -> Result<Vec<u8>, rcgen::Error> {
+        let params = CertificateParams::new(vec![name_of(self.element)])?;
+        let issuer = Issuer::new(params, KeyPair::try_from(&self.key)?);
+        let revoked = |number: Vec<u8>| RevokedCertParams {
+            serial_number: number.into(),
+            revocation_time: now.into(),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let list = CertificateRevocationListParams {
+            this_update: now.into(),
+            next_update: (now + LIST_VALID).into(),
+            crl_number: since.as_secs().into(),
+            issuing_distribution_point: None,
+            revoked_certs: serial_numbers.into_iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        Ok(list.signed_by(&issuer)?.der().to_vec())
     }
 
     /// Returns the element of the certificate.

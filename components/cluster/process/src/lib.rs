@@ -323,6 +323,7 @@ impl Component for ClusterProcess {
             tokio::task::spawn_local(stream::run(Rc::clone(&self), instance)),
             tokio::task::spawn_local(store::server::follow(Rc::clone(&self))),
             tokio::task::spawn_local(roster::follow(Rc::clone(&self))),
+            tokio::task::spawn_local(roster::ask_standing(Rc::clone(&self))),
             tokio::task::spawn_local(configuration::follow(Rc::clone(&self))),
             tokio::task::spawn_local(console::follow(Rc::clone(&self))),
             tokio::task::spawn_local(Rc::clone(&self).follow()),
@@ -349,6 +350,9 @@ impl Component for ClusterProcess {
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
         let settings = config::settings(planned.whole())?;
         let before = self.configured.borrow();
+        if let Some(moved) = before.as_ref().and_then(|before| before.moved_server(&settings)) {
+            return Err(ConfigError::MovedServer(moved.number()));
+        }
         let interrupted = before.as_ref().map(|before| before.interrupted_by(&settings)).unwrap_or_default();
         Ok(Prepared::touching(settings, vec![(EffectKind::Interrupted, interrupted)]))
     }

@@ -1,7 +1,9 @@
 //! The roster on this element: follows the value in the store, and changes the value for operators.
 
 use crate::ClusterProcess;
+use crate::console;
 use crate::identity;
+use crate::idl::cluster::v1 as pb;
 use crate::store::{Client, StoreError, Value, Watched};
 use sluice_cluster::inventory::ElementId;
 use sluice_cluster::machine::Cluster;
@@ -10,6 +12,7 @@ use sluice_cluster::server::peer_url;
 use sluice_cluster::settings::Settings;
 use sluice_cluster::stream::wire::DecodeError;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,6 +25,8 @@ const RETRY: Duration = Duration::from_millis(500);
 const LEAVING: Duration = Duration::from_secs(1);
 /// The longest wait for etcd, which lets servers leave and join only while the others have been connected for 5 seconds.
 const SERVERS: Duration = Duration::from_secs(8);
+/// The time between two questions to other elements, and the longest wait for the answer.
+const STANDING: Duration = Duration::from_secs(2);
 /// The most attempts to replace the value, while others replace it.
 const ATTEMPTS: usize = 8;
 
@@ -73,6 +78,8 @@ pub enum ChangeError {
 #[derive(Default)]
 pub struct RosterKeeper {
     roster: RefCell<Roster>,
+    /// True after the roster was read from the store.
+    is_read: Cell<bool>,
     /// The number of this machine by its certificate.
     machine: Cell<Option<u32>>,
     /// The session with the store is another one, or this element leads.
@@ -83,6 +90,11 @@ impl RosterKeeper {
     /// Returns the administrative state of an element.
     pub fn state(&self, element: ElementId) -> AdminState {
         self.roster.borrow().state(element)
+    }
+
+    /// Returns the machines whose certificates are refused; `None` before the roster was read.
+    pub fn revoked(&self) -> Option<BTreeSet<(ElementId, u32)>> {
+        self.is_read.get().then(|| self.roster.borrow().revoked())
     }
 
     /// Returns the configuration by which this element works.
@@ -117,21 +129,64 @@ pub async fn follow(process: Rc<ClusterProcess>) {
     }
 }
 
-async fn follow_session(process: &ClusterProcess, client: &Client) -> Result<Infallible, StoreError> {
+/// Notes the number of this machine by its certificate.
+async fn note_machine(process: &ClusterProcess) {
     let own = process.configured.borrow().as_ref().map(|configured| configured.element);
     if let Some(own) = own
         && let Ok(credentials) = identity::fetch(&process.frame, own).await
     {
         process.roster.machine.set(Some(credentials.machine()));
     }
+}
+
+/// Asks other elements, while no server of the store answers, whether this machine is still the element: the servers refuse certificates of
+/// machines that were replaced or removed, and such a machine leaves the cluster. For ever.
+pub async fn ask_standing(process: Rc<ClusterProcess>) {
+    loop {
+        tokio::time::sleep(STANDING).await;
+        let settings = process.settings.borrow().clone();
+        let Some(settings) = settings.filter(|settings| settings.inventory.get(settings.element).is_some())
+        else {
+            continue;
+        };
+        let has_members = settings.store.as_ref().is_some_and(|store| store.is_authenticated);
+        if !has_members || process.stream.view().endpoint.is_some() {
+            continue;
+        }
+        for element in settings.reached.keys().filter(|element| **element != settings.element) {
+            let request = pb::GetFromElementRequest {
+                element: element.number().into(),
+                target: "cluster".into(),
+                path: "cluster.v1.Cluster/GetCounters".into(),
+                within_ms: STANDING.as_millis() as u32,
+                ..Default::default()
+            };
+            let Ok(reply) = console::ask(&process, request).await else { continue };
+            if reply.machine > 0 {
+                note_machine(&process).await;
+                let roster = process.roster.roster.borrow().clone();
+                take_in(&process, roster.with_standing(settings.element, reply.machine, reply.removed)).await;
+            }
+            break;
+        }
+    }
+}
+
+async fn follow_session(process: &ClusterProcess, client: &Client) -> Result<Infallible, StoreError> {
+    note_machine(process).await;
     loop {
         let value = client.value(KEY).await?;
         if process.stream.with_term(|_| ()).is_some() {
             renew(process, client, &value).await?;
         }
         match read(&value) {
-            Ok(Some(roster)) => take_in(process, roster).await,
-            Ok(None) => {}
+            Ok(roster) => {
+                process.roster.is_read.set(true);
+                if let Some(roster) = roster {
+                    take_in(process, roster).await;
+                }
+                process.store_server.changed.notify_one();
+            }
             Err(error) => {
                 warn!(event = "cluster.roster.unreadable", %error, "{error}; elements stay as they are")
             }
@@ -168,7 +223,7 @@ async fn take_in(process: &ClusterProcess, roster: Roster) {
     let before = process.roster.roster.replace(roster);
     let now = process.roster.roster.borrow().clone();
     let elements = before.iter().chain(now.iter()).map(|(element, _)| element);
-    let changed: std::collections::BTreeSet<ElementId> =
+    let changed: BTreeSet<ElementId> =
         elements.filter(|element| before.state(*element) != now.state(*element)).collect();
     for element in changed {
         let state = now.state(element);

@@ -102,6 +102,14 @@ impl Follower {
         self.needs_load = true;
     }
 
+    /// Notes the present revision of the store. A smaller one than that of the copy is of a store that was wiped: the watch waits for
+    /// revisions that do not come.
+    pub fn looked(&mut self, revision: u64) {
+        if self.copy.as_ref().is_some_and(|copy| revision < copy.revision) {
+            self.needs_load = true;
+        }
+    }
+
     /// Returns true if the waiting changes contain all differences from the RIB: the RIB may drop all other routes.
     pub fn is_complete(&self) -> bool {
         self.copy.is_some() && self.walk.is_none()
@@ -209,7 +217,10 @@ impl Follower {
             return Ok((Followed::Lost, time_ms));
         };
         if entry.sequence <= copy.sequence && entry.epoch <= copy.epoch {
-            return Ok((Followed::Known, time_ms));
+            // Later entries of one store have larger numbers: this is the log of a store that began anew.
+            self.needs_load = revision > copy.revision;
+            let followed = if self.needs_load { Followed::Lost } else { Followed::Known };
+            return Ok((followed, time_ms));
         }
         if entry.sequence != copy.sequence + 1 {
             self.needs_load = true;

@@ -51,6 +51,7 @@ pub(super) async fn follow(
                         return Ok(());
                     }
                     if takes {
+                        stream.follower.borrow_mut().looked(revision);
                         watch.ask_progress();
                         if stream.follower.borrow().needs_load() {
                             break;

@@ -69,23 +69,29 @@ pub fn copy(
 ) -> Result<(), CredentialError> {
     for name in names {
         let text = read(state_dir, component, name)?;
-        let path = into.join(name);
-        let copied = || {
-            // The folder is the user's: nothing that the user put there is followed or written.
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let mut file = fs::OpenOptions::new().create_new(true).write(true).mode(0o400).open(&path)?;
-            io::Write::write_all(&mut file, &text)?;
-            match user {
-                Some(user) => Ok(std::os::unix::fs::fchown(&file, Some(user), Some(user))?),
-                None => Ok(()),
-            }
-        };
-        copied().map_err(|source| CredentialError::Copy { name: name.clone(), source })?;
+        let placed = place(into, name, &text, user);
+        placed.map_err(|source| CredentialError::Copy { name: name.clone(), source })?;
     }
     Ok(())
+}
+
+/// Puts a file into a folder, for a user who alone reads the file. A reader finds the file before or the new one, as a whole.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn place(folder: &Path, name: &str, text: &[u8], user: Option<u32>) -> io::Result<()> {
+    let new = folder.join(format!(".{name}.new"));
+    // The folder is the user's: nothing that the user put there is followed or written.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new().create_new(true).write(true).mode(0o400).open(&new)?;
+    io::Write::write_all(&mut file, text)?;
+    if let Some(user) = user {
+        std::os::unix::fs::fchown(&file, Some(user), Some(user))?;
+    }
+    fs::rename(&new, folder.join(name))
 }
 
 /// Makes a folder for a user who alone enters it, below a folder that the router's user owns.

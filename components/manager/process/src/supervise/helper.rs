@@ -39,6 +39,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The most arguments of a helper, and the most octets of one.
 const MOST_ARGUMENTS: usize = 64;
 const LONGEST_ARGUMENT: usize = 4096;
+/// The most octets of a file for a helper.
+const LONGEST_FILE: usize = 1 << 20;
 
 /// The reason why a helper is not run.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +51,9 @@ pub enum HelperError {
     /// The rights do not name the option.
     #[error("`{0}` is no permitted argument")]
     Argument(String),
+    /// The rights do not name the file, or the file is too long.
+    #[error("`{0}` is no permitted file, or longer than 1 MiB")]
+    File(String),
     /// The name of the instance is no name of a folder.
     #[error("`{0}` is no name of an instance")]
     Instance(String),
@@ -102,6 +107,8 @@ struct Recorded {
 /// A helper.
 struct Helper {
     wanted: watch::Sender<Option<Wanted>>,
+    /// The files that the component wants in the folder.
+    files: Vec<pb::HelperFile>,
     process: Option<Started>,
     restarts: u32,
     last_end: String,
@@ -245,13 +252,14 @@ impl ManagerProcess {
         self.end_helpers(|name| component_of(name) == component && !named.iter().any(|other| other == name));
         for (name, helper) in named.into_iter().zip(helpers) {
             let wanted = Wanted { instance: helper.instance, arguments: helper.arguments };
-            // The certificates of a helper that runs already may be new.
+            // The certificates and files of a helper that runs already may be new.
             if let Some(permitted) = rights.helper.get(&helper.name)
-                && let Err(error) = self.hand_credentials(&name, permitted, &wanted)
+                && let Err(error) = self.hand_files(&name, permitted, &wanted, &helper.files)
             {
                 warn!(event = "helper.credentials", name, "{name}: {error}");
             }
-            self.want_helper(name, wanted, None);
+            self.want_helper(name.clone(), wanted, None);
+            self.helpers.change(&name, |known| known.files = helper.files);
         }
         Ok(())
     }
@@ -304,7 +312,14 @@ impl ManagerProcess {
             return;
         }
         let (sender, receiver) = watch::channel(Some(wanted));
-        let helper = Helper { wanted: sender, process, restarts: 0, last_end: String::new(), problem: None };
+        let helper = Helper {
+            wanted: sender,
+            files: Vec::new(),
+            process,
+            restarts: 0,
+            last_end: String::new(),
+            problem: None,
+        };
         self.helpers.0.borrow_mut().insert(name.clone(), helper);
         self.helpers.save(&self.options.run_dir);
         tokio::task::spawn_local(keep(Rc::clone(self), name, receiver, process));
@@ -315,11 +330,21 @@ impl ManagerProcess {
         kept_files::folder(self.processes.confinement.state_dir(), name).join(&wanted.instance)
     }
 
-    fn hand_credentials(&self, name: &str, rights: &HelperRights, wanted: &Wanted) -> Result<(), StartError> {
+    /// Puts the component's credentials and files into the folder of a helper.
+    fn hand_files(
+        &self,
+        name: &str,
+        rights: &HelperRights,
+        wanted: &Wanted,
+        files: &[pb::HelperFile],
+    ) -> Result<(), StartError> {
         let folder = self.helper_folder(name, wanted);
         let user = self.processes.confinement.user(name)?;
         make_alone(&folder)?;
         credentials::give(&folder, user)?;
+        for file in files.iter().filter(|file| !file.if_absent || !folder.join(&file.name).exists()) {
+            credentials::place(&folder, &file.name, &file.content, user)?;
+        }
         let from = (self.processes.confinement.state_dir(), component_of(name));
         Ok(credentials::copy(from, &rights.credentials, &folder, user)?)
     }
@@ -331,7 +356,8 @@ impl ManagerProcess {
         let none = || io::Error::other("the component has no such helper any more");
         let rights = rights.helper.get(helper).ok_or_else(none)?;
         let program = program(rights)?;
-        self.hand_credentials(name, rights, wanted)?;
+        let files = self.helpers.0.borrow().get(name).map(|known| known.files.clone()).unwrap_or_default();
+        self.hand_files(name, rights, wanted, &files)?;
         let plan =
             self.processes.confinement.helper_plan(name, &program, &self.helper_folder(name, wanted))?;
         let arguments: Vec<OsString> = wanted.arguments.iter().map(Into::into).collect();
@@ -377,6 +403,11 @@ fn check(rights: &HelperRights, helper: &pb::Helper) -> Result<(), HelperError> 
     let instance = &helper.instance;
     if instance.is_empty() || instance.len() > 63 || !instance.chars().all(is_plain) {
         return Err(HelperError::Instance(instance.clone()));
+    }
+    let is_permitted =
+        |file: &&pb::HelperFile| rights.files.contains(&file.name) && file.content.len() <= LONGEST_FILE;
+    if let Some(file) = helper.files.iter().find(|file| !is_permitted(file)) {
+        return Err(HelperError::File(file.name.chars().take(100).collect()));
     }
     let is_long = |argument: &&String| argument.len() > LONGEST_ARGUMENT || argument.contains('\0');
     let arguments = &helper.arguments;
@@ -476,7 +507,7 @@ mod tests {
 
     fn helper(instance: &str, arguments: &[&str]) -> pb::Helper {
         let arguments = arguments.iter().map(ToString::to_string).collect();
-        pb::Helper { name: "store".into(), instance: instance.into(), arguments }
+        pb::Helper { name: "store".into(), instance: instance.into(), arguments, files: Vec::new() }
     }
 
     #[test]
@@ -485,7 +516,15 @@ mod tests {
             programs: vec!["/nowhere/etcd".into(), "/proc/self/exe".into()],
             options: vec!["name".into()],
             credentials: Vec::new(),
+            files: vec!["list".into()],
         };
+        let with_file = |name: &str, length| pb::Helper {
+            files: vec![pb::HelperFile { name: name.into(), content: vec![0; length], if_absent: false }],
+            ..helper("a", &[])
+        };
+        assert!(check(&rights, &with_file("list", LONGEST_FILE)).is_ok());
+        assert!(check(&rights, &with_file("list", LONGEST_FILE + 1)).is_err());
+        assert!(check(&rights, &with_file("../list", 1)).is_err());
         assert!(check(&rights, &helper("0af3-1", &["--name=a"])).is_ok());
         for instance in ["", ".", "..", "a/b", "A", "a b"] {
             assert!(check(&rights, &helper(instance, &[])).is_err(), "{instance}");
