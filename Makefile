@@ -74,6 +74,7 @@ test-long: setup
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test survival full_table
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test policies a_changed -- --nocapture
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test cluster full_table -- --nocapture
+	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test same_octets whole -- --nocapture --test-threads 1
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test rpki internets -- --nocapture
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test many_readers -- --nocapture
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test forwarding_kills --test forwarding_neighbors

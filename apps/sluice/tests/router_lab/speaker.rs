@@ -79,9 +79,20 @@ impl Speaker {
         router: Ipv4Addr,
         capabilities: &[Capability],
     ) -> Speaker {
+        Speaker::connect_as(lab, node, (local, router), asn_of(capabilities), capabilities)
+    }
+
+    /// Opens a session as [`Speaker::connect`] does, as a speaker of an AS that need not be among the capabilities.
+    pub fn connect_as(
+        lab: &RouterLab,
+        node: &str,
+        (local, router): (Ipv4Addr, Ipv4Addr),
+        asn: Asn,
+        capabilities: &[Capability],
+    ) -> Speaker {
         let mut opened = None;
         lab.until("a scripted speaker has a session", |lab| {
-            opened = lab.lab.inside(node, || attempt(local, router, capabilities)).unwrap().ok();
+            opened = lab.lab.inside(node, || attempt(local, router, asn, capabilities)).unwrap().ok();
             opened.is_some()
         });
         Speaker {
@@ -103,7 +114,8 @@ impl Speaker {
     ) -> End {
         let mut end = End::Closed;
         lab.until("a scripted speaker is refused", |lab| {
-            let attempted = lab.lab.inside(node, || attempt(local, router, capabilities)).unwrap();
+            let asn = asn_of(capabilities);
+            let attempted = lab.lab.inside(node, || attempt(local, router, asn, capabilities)).unwrap();
             end = attempted.expect_err("the router refuses the session");
             end != End::Closed
         });
@@ -165,6 +177,22 @@ impl Speaker {
                 known.remove(&prefix.unwrap());
             }
             known.extend(Nlri::<Ipv4Prefix>::new(update.nlri, 0).map(Result::unwrap));
+        }
+    }
+
+    /// Reads messages until none has come for so long. Returns the number of messages, or the end of the session.
+    pub fn drain(&mut self, quiet: Duration) -> Result<usize, End> {
+        let mut count = 0;
+        loop {
+            self.socket.set_read_timeout(Some(quiet)).unwrap();
+            let waiting = self.socket.peek(&mut [0]);
+            self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            if waiting.is_err() {
+                return Ok(count);
+            }
+            self.read()?;
+            self.changes.clear();
+            count += 1;
         }
     }
 
@@ -265,8 +293,22 @@ pub fn base(path: &[u32], next_hop: Ipv4Addr) -> Route {
     ]
 }
 
+/// Returns the AS among capabilities.
+fn asn_of(capabilities: &[Capability]) -> Asn {
+    let asn = capabilities.iter().find_map(|capability| match capability {
+        Capability::FourOctetAs(asn) => Some(*asn),
+        _ => None,
+    });
+    asn.unwrap()
+}
+
 /// Connects once and opens the session.
-fn attempt(local: Ipv4Addr, router: Ipv4Addr, capabilities: &[Capability]) -> Result<TcpStream, End> {
+fn attempt(
+    local: Ipv4Addr,
+    router: Ipv4Addr,
+    asn: Asn,
+    capabilities: &[Capability],
+) -> Result<TcpStream, End> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_reuse_address(true).unwrap();
     socket.bind(&SocketAddr::from((local, 0)).into()).unwrap();
@@ -274,13 +316,9 @@ fn attempt(local: Ipv4Addr, router: Ipv4Addr, capabilities: &[Capability]) -> Re
     let mut socket = TcpStream::from(socket);
     socket.set_nodelay(true).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    let asn = capabilities.iter().find_map(|capability| match capability {
-        Capability::FourOctetAs(asn) => Some(*asn),
-        _ => None,
-    });
     let open = Open {
         version: 4,
-        as_field: asn.unwrap().to_u16(),
+        as_field: asn.to_u16(),
         hold_time: 0,
         router_id: RouterId(local.to_bits()),
         capabilities: capabilities.to_vec(),

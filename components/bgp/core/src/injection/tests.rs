@@ -87,7 +87,7 @@ fn take(trace: &[u8], piece: usize) -> (Vec<String>, Injector, Result<(), Inject
     let mut injector = Injector::new(reading(), PEER);
     let mut batches = [Batches::default()];
     let mut changes = vec![];
-    let mut note = |batches: &mut [Batches; 1], changes: &mut Vec<String>| {
+    let note = |batches: &mut [Batches; 1], changes: &mut Vec<String>| {
         for (position, change) in batches[0].ipv4.changes().iter().enumerate() {
             changes.push(format!("{} {:?}", change.prefix, batches[0].ipv4.path_id(position)));
         }

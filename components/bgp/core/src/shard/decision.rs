@@ -325,7 +325,7 @@ mod tests {
     use crate::batch::{Batch, Change};
     use crate::family::FamilyIndex;
     use crate::hash::HashSeed;
-    use crate::shard::{Interest, OwnRouter, PeerInfo, Shard};
+    use crate::shard::{Interest, OwnRouter, PeerInfo, RouteSource, Shard};
     use crate::wire::multiprotocol::NextHop;
     use alloc::format;
     use alloc::vec::Vec;
