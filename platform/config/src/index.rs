@@ -467,8 +467,7 @@ impl<'a> Walk<'a, '_> {
                 }
                 "shared" => drop(self.shared.insert(argument.as_str().into(), id)),
                 "table" => def.is_table = true,
-                "local" => local::mark(def)?,
-                "common" => local::mark_common(def)?,
+                mark @ ("local" | "common") => local::mark(def, mark)?,
                 "role" => {
                     let role = argument.parse().ok().filter(|role| match role {
                         Role::Drain => matches!(def.kind, Kind::Leaf),

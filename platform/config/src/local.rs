@@ -10,26 +10,23 @@ use crate::schema::Schema;
 use crate::tree::{Block, Item, Tree};
 use std::sync::Arc;
 
-/// Marks a definition as local.
+/// Marks a definition as local (`local`), or as one for all elements in a local container (`common`).
 ///
 /// # Errors
-/// The definition is no container at the top.
-pub(crate) fn mark(def: &mut Def) -> Result<(), SchemaError> {
-    def.is_local = matches!(def.kind, Kind::Container { .. }) && !def.path.contains('/');
-    let reason = || format!("`{}` is local, so it has to be a container at the top", def.path);
-    let refused = || SchemaError::Module { name: def.module.to_string(), reason: reason() };
-    def.is_local.then_some(()).ok_or_else(refused)
-}
-
-/// Marks a definition in a local container as one for all elements.
-///
-/// # Errors
-/// The definition is not right inside a container at the top.
-pub(crate) fn mark_common(def: &mut Def) -> Result<(), SchemaError> {
-    def.is_common = def.path.matches('/').count() == 1;
-    let reason = || format!("`{}` is common, so it has to be right inside a container at the top", def.path);
-    let refused = || SchemaError::Module { name: def.module.to_string(), reason: reason() };
-    def.is_common.then_some(()).ok_or_else(refused)
+/// The definition is no container at the top, or not right inside a container at the top.
+pub(crate) fn mark(def: &mut Def, mark: &str) -> Result<(), SchemaError> {
+    let is_container = matches!(def.kind, Kind::Container { .. });
+    let (is_fit, place) = match mark {
+        "common" => (def.path.matches('/').count() == 1, "right inside a container at the top"),
+        _ => (is_container && !def.path.contains('/'), "a container at the top"),
+    };
+    let reason = || format!("`{}` is {mark}, so it has to be {place}", def.path);
+    if !is_fit {
+        return Err(SchemaError::Module { name: def.module.to_string(), reason: reason() });
+    }
+    let marked = if mark == "common" { &mut def.is_common } else { &mut def.is_local };
+    *marked = true;
+    Ok(())
 }
 
 /// The part of a configuration to keep.
