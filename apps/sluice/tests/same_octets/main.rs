@@ -266,7 +266,6 @@ whole_traces! {
     whole_trace_of_ris_2024: "updates/rrc01.updates.20241001.0055.gz";
     whole_trace_of_routeviews_2015: "updates/rv-jinx.updates.1427846400.bz2";
     whole_trace_of_routeviews_2022: "updates/rv-sydney.updates.20220601.0415.bz2";
-    whole_trace_of_xorp: "updates/icsi1.mrtd";
 }
 
 #[test]
