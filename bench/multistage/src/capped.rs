@@ -1,5 +1,5 @@
-//! The whole router by its numbers of balancers and routers: figure 6. Each element has a budget in the paper's proportion, so that the
-//! elements are the bottleneck and not this machine; the real cost of a packet in each is printed beside.
+//! The router by the numbers of balancers and routers: figure 6. Each element has a budget in the paper's proportion, so that the
+//! elements are the bottleneck and not this machine. The real cost of a packet in each kind of element is printed beside.
 
 use crate::element::{Budget, FIRST_ROUTER, Front, Port, Spent};
 use crate::{PAPER_BALANCER, PAPER_ROUTER};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const MOST: u16 = 4;
 /// Outer ports to sinks have the number of the port to the source and this.
 const TO_SINK: u16 = 100;
-/// Sources send so much more than a balancer's budget.
+/// The rate of a source, in budgets of a balancer.
 const OFFERED: f64 = 1.25;
 /// The time before a measurement begins: longer than the budgets' bursts.
 const WARM_UP: Duration = Duration::from_millis(700);
@@ -36,7 +36,7 @@ struct Balancer {
     _pins: Pins,
 }
 
-/// The laboratory: all balancers and routers, of which the first so many work.
+/// The laboratory: all balancers and routers. A measurement uses the first ones.
 struct Bed {
     lab: Lab,
     balancers: Vec<Balancer>,
@@ -118,8 +118,8 @@ fn plot(share: f64, samples: &[Sample]) -> Plot {
     }
 }
 
-/// The laboratory: sources `a1` and so on, balancers `b1`, the switch `s`, routers `r1`, sinks `t1`. Interfaces have names of their own,
-/// by which their polling threads are found.
+/// Describes the laboratory: sources `a1` and so on, balancers `b1`, the switch `s`, routers `r1`, sinks `t1`. Names of interfaces are
+/// unique, because polling threads are found by names of interfaces.
 fn topology() -> String {
     let link = |a: String, b: String| format!("[[links]]\na = '{a}'\nb = '{b}'\nxdp = true\n");
     let mut text = String::from("[nodes.s]\ndaemon = 'switch'\n");
@@ -233,7 +233,7 @@ impl Bed {
         self.sinks.iter().map(|sink| sink.tally().received).sum()
     }
 
-    /// Returns the processor time of all balancers and of all routers, and the frames that they have seen.
+    /// Returns processor time and frames of all balancers, and of all routers.
     fn spent(&self) -> Result<[(Duration, u64); 2]> {
         let cpu = |letter: char, end: char| -> Result<Duration> {
             let own = self.threads.iter().filter(|(name, _)| name.starts_with(letter) && name.ends_with(end));

@@ -1,4 +1,4 @@
-//! Elements of the measured router: a balancer, whose maps the cluster's core fills, and the budgets that cap elements.
+//! Elements of the measured router: balancers with maps filled by the cluster's core, and budgets that cap elements.
 
 use anyhow::{Context, Result, ensure};
 use sluice_base::{Instant, InterfaceIndex};
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The numbers of routers begin here.
 pub const FIRST_ROUTER: u16 = 11;
 
-/// The time whose budget an element may spend at once: polls take many frames at a time.
+/// The budget that an element may spend at once, as a time: polls take many frames at a time.
 const BURST: Duration = Duration::from_millis(20);
 
 /// An outer port of a balancer.

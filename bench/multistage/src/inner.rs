@@ -1,4 +1,4 @@
-//! The balancer by its number of inner interfaces: figure 5. The limit of the paper's network cards, memory latency, is a budget at the
+//! The balancer by the number of inner interfaces: figure 5. The limit of the paper's network cards, memory latency, is a budget at the
 //! far end of each inner link.
 
 use crate::element::{Budget, Front, Port, Spent};
@@ -62,7 +62,7 @@ pub fn run(share: f64, seconds: f64, report: &mut Report) -> Result<Plot> {
     })
 }
 
-/// Returns the packets a second that arrive through `inners` interfaces, each of which takes what the paper's card took.
+/// Returns the packets a second that arrive through `inners` interfaces with the limit of the paper's card.
 fn measure(lab: &Lab, inners: usize, share: f64, seconds: f64) -> Result<f64> {
     let mac = interface(lab, "b", "out")?.1;
     let (_front, _links) = lab.inside("b", || -> Result<(Front, Vec<Link>)> {

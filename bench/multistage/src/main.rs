@@ -1,5 +1,5 @@
-//! A router of many machines: one balancer beside one router, and the rate of the whole by the numbers of balancers and routers: figures
-//! 2, 5 and 6 of "Multistage Switching Architectures for Software Routers" (Bianco et al., IEEE Network, 2007), their numbers beside ours.
+//! A router of many machines: one balancer beside one router, and the router's rate by the numbers of balancers and routers. Figures 2, 5
+//! and 6 of "Multistage Switching Architectures for Software Routers" (Bianco et al., IEEE Network, 2007), with the paper's numbers.
 //! `make bench-multistage`, as root; in network namespaces of its own.
 
 mod capped;
@@ -21,9 +21,9 @@ pub const PAPER_ROUTER: f64 = 640_000.0;
 enum Part {
     /// One balancer beside one router, by processor time and frame size (figure 2).
     Single,
-    /// The balancer by its number of inner interfaces (figure 5).
+    /// The balancer by the number of inner interfaces (figure 5).
     Inner,
-    /// The whole by its numbers of balancers and routers (figure 6).
+    /// The router by the numbers of balancers and routers (figure 6).
     Capped,
 }
 
@@ -39,7 +39,7 @@ struct Args {
     /// Seconds of a measurement.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
-    /// The share of the paper's rates to which elements are capped, so that one machine has the time for all of them.
+    /// The share of the paper's rates to which elements are capped: one machine has to run all elements.
     #[arg(long, default_value_t = 0.01)]
     share: f64,
 }

@@ -1,4 +1,4 @@
-//! One balancer beside one router, which is the kernel: packets per second of the threads that poll their interfaces, by frame size.
+//! One balancer beside one router, the kernel: packets per processor second of the polling threads, by frame size.
 
 use crate::element::{Front, Port};
 use crate::{PAPER_BALANCER, PAPER_ROUTER};
