@@ -49,8 +49,8 @@ mutations! {
         "decision-router-id-inverted": "Elimination::RouterId, &mut lost, id);" => "Elimination::RouterId, &mut lost, |c| Reverse(id(c)));";
         "decision-newcomer-overlooked": "loses(*new).is_some() && " => "";
         "decision-replaced-overlooked": "replaced.is_none_or(did_not_matter)" => "(replaced.is_none_or(did_not_matter) || true)";
-        "decision-unreachable-used": "Resolution::Unreachable => Err(Elimination::NextHopUnreachable)," => "Resolution::Unreachable => Ok((set, 0)),";
-        "decision-unconnected-used": "Resolution::Reachable { connected: false, .. }\n" => "Resolution::Reachable { connected: false, metric: sluice_base::Metric(u32::MAX) }\n";
+        "decision-unreachable-used": "Resolution::Unreachable => unusable(Elimination::NextHopUnreachable)," => "Resolution::Unreachable => Ok((set, 0)),";
+        "decision-unconnected-used": "Resolution::Reachable { connected: false, .. } if" => "Resolution::Reachable { connected: false, metric: sluice_base::Metric(u32::MAX) } if";
     }
     "shard/peer_in.rs" {
         "deletion-never-begins": "self.stale = self.paths;" => "";
