@@ -14,15 +14,7 @@ request = urllib.request.Request(f'http://{address}:2379/v3/{method}', body.enco
 print(urllib.request.urlopen(request, timeout=5).read().decode())
 ";
 
-const SHAPE: Shape = Shape {
-    balancers: 1,
-    routers: 1,
-    store: 3,
-    own_store: false,
-    second: false,
-    third: false,
-    more: [100; 2],
-};
+const SHAPE: Shape = Shape { store: 3, more: [100; 2], ..Shape::of(1, 1) };
 
 fn call(network: &Network, method: &str, body: &str) -> serde_json::Value {
     let said = network.lab.lab.exec("e", "python3", ["-c", CALL, &server(0), method, body]).unwrap();

@@ -13,15 +13,7 @@ fn packets_of_a_class_go_to_a_filter() {
     if !possible_with_frr() {
         return;
     }
-    let shape = Shape {
-        balancers: 1,
-        routers: 2,
-        store: 0,
-        own_store: false,
-        second: false,
-        third: false,
-        more: [0; 2],
-    };
+    let shape = Shape::of(1, 2);
     let network = Network::up(shape);
     network.commit(
         &shape.nodes(),

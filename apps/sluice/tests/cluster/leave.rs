@@ -124,8 +124,7 @@ fn run_text(network: &Network, node: &str, words: &[&str]) -> String {
 }
 
 /// A balancer, two routers and two candidates, whose servers of the store are on the first router and on the candidates.
-const SHAPE: Shape =
-    Shape { balancers: 1, routers: 2, store: 0, own_store: true, second: true, third: false, more: [100; 2] };
+const SHAPE: Shape = Shape { own_store: true, second: true, more: [100; 2], ..Shape::of(1, 2) };
 
 /// Routes that the neighbors announce.
 fn routes() -> [String; 2] {

@@ -8,8 +8,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Two balancers: FRR and a host are behind the first one, BIRD is behind the second one.
-const SHAPE: Shape =
-    Shape { balancers: 2, routers: 2, store: 0, own_store: true, second: true, third: true, more: [10; 2] };
+const SHAPE: Shape = Shape { own_store: true, second: true, third: true, more: [10; 2], ..Shape::of(2, 2) };
 
 /// The inner and outer links of a machine of the router.
 fn links(node: &str) -> &'static [&'static str] {

@@ -34,15 +34,7 @@ fn neighbors_see_one_router_made_of_a_balancer_a_router_and_a_control_plane() {
     if !possible_with_frr() {
         return;
     }
-    let network = Network::up(Shape {
-        balancers: 1,
-        routers: 1,
-        store: 0,
-        own_store: false,
-        second: false,
-        third: false,
-        more: [0; 2],
-    });
+    let network = Network::up(Shape::of(1, 1));
     // One hop for each family, which answers with the port's own address.
     for (from, router) in [(NEAR[0], "10.0.1.1"), (NEAR[4], "fd01::1")] {
         let said = network.ping(from, 1, "1");
@@ -86,15 +78,7 @@ fn routers_die_and_join_under_traffic() {
     if !possible_with_frr() {
         return;
     }
-    let shape = Shape {
-        balancers: 2,
-        routers: 2,
-        store: 0,
-        own_store: false,
-        second: false,
-        third: false,
-        more: [0; 2],
-    };
+    let shape = Shape::of(2, 2);
     let network = Network::up(shape);
     let shares = network.elements("b1", "share");
     assert!(shares.iter().filter(|rows| **rows != "0").count() == 2, "{shares:?}");

@@ -51,8 +51,12 @@ pub struct Shape {
     pub more: [u32; 2],
 }
 
-/// The nodes of the router.
 impl Shape {
+    /// Returns so many balancers and routers with one control plane, without a store and without further routes.
+    pub const fn of(balancers: u16, routers: u16) -> Self {
+        Shape { balancers, routers, store: 0, own_store: false, second: false, third: false, more: [0; 2] }
+    }
+
     pub fn balancer_nodes(self) -> Vec<String> {
         (1..=self.balancers).map(|number| format!("b{number}")).collect()
     }

@@ -55,15 +55,7 @@ fn elements_run_their_store_and_trust_each_other_by_certificates() {
     if !possible_with_store() {
         return;
     }
-    let shape = Shape {
-        balancers: 1,
-        routers: 1,
-        store: 0,
-        own_store: true,
-        second: true,
-        third: false,
-        more: [100; 2],
-    };
+    let shape = Shape { own_store: true, second: true, more: [100; 2], ..Shape::of(1, 1) };
     let network = Network::up(shape);
     let lab = &network.lab;
     let routes = [more_of_frr(0), more_of_bird(99)];

@@ -91,15 +91,7 @@ fn multicast_goes_between_a_port_and_the_control_plane() {
     if !possible_with_frr() {
         return;
     }
-    let network = Network::up(Shape {
-        balancers: 2,
-        routers: 2,
-        store: 0,
-        own_store: false,
-        second: false,
-        third: false,
-        more: [0; 2],
-    });
+    let network = Network::up(Shape::of(2, 2));
     let sent = ("frr", SEND, &["eth0"][..]);
     assert_eq!(network.received(("sluice", RECEIVE, &["port1"]), sent), "from 10.0.1.2");
     for (node, port) in [("sluice", "port2"), ("r1", "port1"), ("r2", "port1")] {
@@ -117,15 +109,7 @@ fn packets_that_are_too_big_for_a_port_are_answered_or_fragmented() {
     if !possible_with_frr() {
         return;
     }
-    let shape = Shape {
-        balancers: 1,
-        routers: 1,
-        store: 0,
-        own_store: false,
-        second: false,
-        third: false,
-        more: [0; 2],
-    };
+    let shape = Shape::of(1, 1);
     let network = Network::up(shape);
     for (node, interface) in [("b1", "out2"), ("bird", "eth0")] {
         network.lab.lab.exec(node, "ip", ["link", "set", "dev", interface, "mtu", "1400"]).unwrap();
@@ -152,15 +136,7 @@ fn packets_of_a_flow_stay_in_order() {
     if !possible_with_frr() {
         return;
     }
-    let shape = Shape {
-        balancers: 1,
-        routers: 2,
-        store: 0,
-        own_store: false,
-        second: false,
-        third: false,
-        more: [0; 2],
-    };
+    let shape = Shape::of(1, 2);
     let network = Network::up(shape);
     let measure = |network: &Network| {
         let counted = network

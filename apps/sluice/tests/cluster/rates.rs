@@ -36,15 +36,7 @@ fn a_full_table_reaches_a_new_router_and_follows_the_churn() {
     if !possible_with_store() {
         return;
     }
-    let shape = Shape {
-        balancers: 1,
-        routers: 2,
-        store: 1,
-        own_store: false,
-        second: false,
-        third: false,
-        more: [0, MANY_ROUTES],
-    };
+    let shape = Shape { store: 1, more: [0, MANY_ROUTES], ..Shape::of(1, 2) };
     let network = Network::up_with(shape, Path::new(&program));
     network.until("the leader has all routes", |network| {
         network.stored("sluice", "routes").parse::<u32>().is_ok_and(|routes| routes >= MANY_ROUTES + 4)

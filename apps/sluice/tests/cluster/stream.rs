@@ -64,15 +64,7 @@ fn routers_follow_the_control_plane_through_a_store() {
     if !possible_with_store() {
         return;
     }
-    let mut network = Network::up(Shape {
-        balancers: 1,
-        routers: 2,
-        store: 1,
-        own_store: false,
-        second: false,
-        third: false,
-        more: [MORE_ROUTES; 2],
-    });
+    let mut network = Network::up(Shape { store: 1, more: [MORE_ROUTES; 2], ..Shape::of(1, 2) });
     let last = MORE_ROUTES - 1;
     network.until("the leader has all routes", |network| {
         network.stored("sluice", "state") == "leads"
@@ -136,15 +128,7 @@ fn another_element_is_elected_and_the_routes_stay() {
     if !possible_with_store() {
         return;
     }
-    let shape = Shape {
-        balancers: 1,
-        routers: 1,
-        store: 3,
-        own_store: false,
-        second: true,
-        third: false,
-        more: [100; 2],
-    };
+    let shape = Shape { store: 3, second: true, more: [100; 2], ..Shape::of(1, 1) };
     let mut network = Network::up(shape);
     let routes = [more_of_frr(0), more_of_bird(99)];
     let has_routes = |network: &Network| routes.iter().all(|net| network.has_route("r1", net));
