@@ -155,6 +155,7 @@ fn path(name: &str, neighbor: &str) -> String {
             ["xip", "host"] => words.push("far"),
             ["xip", "lpm", _, "neighbor"] => words.push("10.2.0.2"),
             ["xip", "interface"] => words.push("extra"),
+            ["xip", "principal-number"] => words.push("ether"),
             ["cluster", "class" | "member" | "port"] => words.push("1"),
             ["rpki", "cache" | "filter"] | ["protocols", "bgp", "bmp", "station"] => words.push("a"),
             ["protocols", "bgp", "neighbor"] => words.push(neighbor),

@@ -39,6 +39,7 @@ pub const BASE: &[&str] = &[
     "protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2",
     "xip interface extra",
     "xip principal lpm",
+    "xip principal-number ether number 98",
     "xip lpm from-ip-routes origin static",
     "cluster element 1",
     "cluster interconnect inner",

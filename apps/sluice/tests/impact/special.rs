@@ -258,6 +258,10 @@ pub const SPECIAL: &[(&str, Special)] = &[
             ],
         ),
     ),
+    (
+        "xip/principal-number/principal",
+        entry(&["set xip principal-number zf number 99"], &["delete xip principal-number zf"]),
+    ),
     ("xip/ethertype/packets", value("34997")),
     ("xip/ethertype/neighbors", value("34998")),
     ("xip/host/name", OWN_HOST),

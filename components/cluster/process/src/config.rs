@@ -22,9 +22,9 @@ pub enum ConfigError {
     /// This machine is no member.
     #[error("this machine is element {0}, which is no member; set cluster member {0} role")]
     NoMember(u16),
-    /// A port is at a machine that is no balancer.
-    #[error("port {0}: element {1} is no balancer; set cluster member {1} role balancer")]
-    NoBalancer(u16, u16),
+    /// A port is at a machine that is no balancer; the text names the balancers.
+    #[error("port {0}: element {1} is no balancer ({2}); set cluster member {1} role balancer")]
+    NoBalancer(u16, u16, String),
     /// A balancer has a second role.
     #[error(
         "member {0}: a balancer has no other role, because frames do not come back to the machine that sends them"
@@ -218,6 +218,14 @@ struct Port {
     mtu: Option<u16>,
 }
 
+/// Names the balancers among the members.
+fn balancers(members: &[Member]) -> String {
+    let is_balancer = |member: &&Member| member.role.iter().any(|role| matches!(role, TreeRole::Balancer));
+    let all: Vec<String> =
+        members.iter().filter(is_balancer).map(|member| member.number.to_string()).collect();
+    if all.is_empty() { "there is none".into() } else { format!("balancers: {}", all.join(", ")) }
+}
+
 /// Reads a whole part.
 ///
 /// # Errors
@@ -234,7 +242,7 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
                 && member.role.iter().any(|role| matches!(role, TreeRole::Balancer))
         };
         if !tree.member.iter().any(is_balancer) {
-            return Err(ConfigError::NoBalancer(port.number, port.balancer));
+            return Err(ConfigError::NoBalancer(port.number, port.balancer, balancers(&tree.member)));
         }
         let of_port: BTreeSet<InterfaceAddress> =
             port.address.into_iter().map(address).collect::<Result<_, _>>()?;
@@ -515,7 +523,9 @@ mod tests {
     #[test]
     fn contradictions_are_refused() {
         assert!(refused(|part| part["element"] = json!(5)).contains("member 5"));
-        assert!(refused(|part| part["port"][0]["balancer"] = json!(2)).contains("no balancer"));
+        assert!(
+            refused(|part| part["port"][0]["balancer"] = json!(2)).contains("no balancer (balancers: 1)")
+        );
         assert!(refused(|part| part["port"][0]["mac"] = json!("02:5c:00:00:00:01")).contains("02:5c"));
         assert!(
             refused(|part| part["member"][0]["role"] = json!(["balancer", "router"])).contains("other role")

@@ -31,6 +31,9 @@ pub enum ConfigError {
     /// No principal has this name.
     #[error("there is no principal `{0}`")]
     Principal(String),
+    /// A number is that of another principal.
+    #[error("principal-number {1}: {0:#x} is the number of {2}; choose one that no other principal has")]
+    TakenNumber(u32, String, &'static str),
     /// An EtherType is that of another protocol.
     #[error(
         "ethertype {0}: {0:#06x} is the EtherType of {1}; choose one that no other protocol has, such as {2}"
@@ -128,6 +131,7 @@ struct Tree {
     interface: Vec<Interface>,
     host: Vec<Host>,
     principal: Vec<String>,
+    principal_number: Vec<PrincipalNumber>,
     tunnel: Tunnel,
     consultations: u8,
     neighbors: Neighbors,
@@ -147,6 +151,7 @@ impl Default for Tree {
             interface: Vec::new(),
             host: Vec::new(),
             principal: Vec::new(),
+            principal_number: Vec::new(),
             tunnel: Tunnel::default(),
             consultations: 2,
             neighbors: Neighbors::default(),
@@ -281,6 +286,12 @@ struct Budget {
     burst: u32,
 }
 
+#[derive(Deserialize)]
+struct PrincipalNumber {
+    principal: String,
+    number: u32,
+}
+
 impl Default for Budget {
     fn default() -> Self {
         Budget { rate: 50_000, burst: 1_000 }
@@ -298,6 +309,25 @@ fn principal(name: &str) -> Option<(XidType, &'static str)> {
         .or_else(|| catalog::row(name).map(|row| (row.number, row.name)))
 }
 
+/// Gives principals that run the configured numbers.
+fn renumber(
+    principals: &mut BTreeMap<XidType, &'static str>,
+    numbers: Vec<PrincipalNumber>,
+) -> Result<(), ConfigError> {
+    for PrincipalNumber { principal: name, number } in numbers {
+        let Some((usual, row)) = principal(&name) else { return Err(ConfigError::Principal(name)) };
+        let wanted = XidType(number);
+        let other = principals.get(&wanted).copied().or_else(|| principal_of(wanted));
+        if let Some(other) = other.filter(|other| *other != row) {
+            return Err(ConfigError::TakenNumber(number, name, other));
+        }
+        if principals.remove(&usual).is_some() {
+            principals.insert(wanted, row);
+        }
+    }
+    Ok(())
+}
+
 /// Returns true if XIP has a principal of its own for a type, configured or not.
 pub(crate) fn is_built_in(kind: XidType) -> bool {
     principal_of(kind).is_some()
@@ -311,9 +341,10 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
     let tree: Tree = serde_json::from_value(part)?;
     let ether_types = tree.ethertype.check()?;
     let principals = tree.principal.into_iter();
-    let principals: BTreeMap<XidType, &'static str> = principals
+    let mut principals: BTreeMap<XidType, &'static str> = principals
         .map(|name| principal(&name).ok_or(ConfigError::Principal(name)))
         .collect::<Result<_, _>>()?;
+    renumber(&mut principals, tree.principal_number)?;
     let tunnel = tree.tunnel;
     let ip_routes = tree.lpm.from_ip_routes.map(|routes| routes.settings(tunnel.port)).transpose()?;
     if ip_routes.is_some() && !principals.contains_key(&XidType::LPM) {
@@ -382,6 +413,20 @@ mod tests {
         assert_eq!((settings.line_bits, settings.program.shadow_interval), (10, 7));
         assert_eq!(settings.punt_path, PuntPath::PacketSocket);
         assert_eq!((settings.core.consultations, settings.core.has_xcmp), (3, true));
+    }
+
+    #[test]
+    fn principals_have_the_numbers_that_are_configured() {
+        let of = |principals: &[&str], number: u32| {
+            let numbers = json!([{"principal": "ether", "number": number}]);
+            settings(json!({"principal": principals, "principal-number": numbers}))
+                .map(|settings| settings.core.principals)
+        };
+        let principals = of(&["ether", "ad"], 0x12).expect("valid");
+        assert_eq!(principals, [(XidType(0x12), "ether"), (XidType::AD, "ad")].into());
+        assert!(of(&["ad"], 0x12).expect("valid").len() == 1, "a number starts no principal");
+        let error = of(&["ether"], 0x10).expect_err("taken").to_string();
+        assert!(error.contains("0x10 is the number of ad"), "{error}");
     }
 
     #[test]
