@@ -109,6 +109,12 @@ impl FibOwner {
         core::mem::take(&mut self.tables)
     }
 
+    /// Returns true if the end of the resync is still to be requested: no other FEA has begun a resync since [`FibOwner::end_resync`], and
+    /// the FEA has not died.
+    pub fn is_ending(&self) -> bool {
+        self.phase == Phase::Ending
+    }
+
     /// Notes that the FEA swept the routes of earlier lives.
     pub fn resynced(&mut self) {
         if self.phase == Phase::Ending {
@@ -154,6 +160,19 @@ mod tests {
         let mut owner = FibOwner::new(START);
         owner.accepted(true);
         assert_eq!(owner.resync_end(START, true, false), ResyncEnd::Now);
+    }
+
+    #[test]
+    fn a_fea_that_takes_over_meanwhile_is_not_told_the_end_of_the_resync_before() {
+        let mut owner = FibOwner::new(START);
+        owner.begin_resync([TableId::MAIN], []);
+        owner.accepted(false);
+        owner.end_resync();
+        assert!(owner.is_ending());
+        owner.begin_resync([TableId::MAIN], []);
+        owner.accepted(false);
+        assert!(!owner.is_ending());
+        assert_eq!(owner.end_resync(), [TableId::MAIN].into(), "its own resync ends later");
     }
 
     #[test]

@@ -7,7 +7,8 @@ const GOOD: &str = "protocols { static { route 10.1.0.0/16 discard; } }\n";
 #[test]
 fn a_file_that_was_not_taken_is_said() {
     let Some(mut router) = Router::up(GOOD) else { return };
-    assert_eq!((router.status(), router.degraded().as_str()), (0, "[]"));
+    let runs_well = router.waits(|router| (router.status(), router.degraded().as_str()) == (0, "[]"));
+    assert!(runs_well, "{}", router.degraded());
     let manager = router.pid("manager");
     // Written and not read.
     router.0.write(FILE, "protocols { frob; }\n").unwrap();

@@ -190,6 +190,10 @@ async fn end_resync(process: &Rc<RibProcess>) {
     let tables = fib.owner.borrow_mut().end_resync();
     fib.under_way.drain().await;
     for table in tables {
+        // A FEA that took over meanwhile has not got the routes yet: it would forward by empty tables.
+        if !fib.owner.borrow().is_ending() {
+            return;
+        }
         match fib.client.end_resync(fea::EndResyncRequest { table: table.0, family: 0 }).await {
             Ok(reply) => {
                 info!(%table, kept = reply.kept, swept = reply.swept, "the engine agrees with the RIB")

@@ -22,6 +22,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
 
@@ -42,6 +43,8 @@ const MOST_OCTETS: usize = 64 << 20;
 const WINDOW: u32 = 8 << 20;
 /// The key of the leader, behind the cluster's beginning.
 const LEADER: &str = "leader";
+/// The metadata by which a server without a leader of the store ends a request (`hasleader` in etcd's `rpctypes`).
+const REQUIRE_LEADER: &str = "hasleader";
 /// The numbers of the watches: of a single key, and of the log.
 const WATCH_KEY: i64 = 1;
 const WATCH_LOG: i64 = 2;
@@ -441,7 +444,10 @@ impl Client {
     ) -> Result<Watch, StoreError> {
         let client = pb::watch_client::WatchClient::new(self.channel.clone());
         let mut client = client.max_decoding_message_size(MOST_OCTETS);
-        let responses = within(TIMEOUT, client.watch(waiting)).await?;
+        // A server that has lost the others, and so knows of no changes any more, ends the watch.
+        let mut request = tonic::Request::new(waiting);
+        request.metadata_mut().insert(REQUIRE_LEADER, MetadataValue::from_static("true"));
+        let responses = within(TIMEOUT, client.watch(request)).await?;
         Ok(Watch { requests, responses, keys: self.keys.clone() })
     }
 }
