@@ -125,21 +125,21 @@ async fn send(
 /// records that are due now, or the next one; 0 if the record is not whole. What is no record is for BGP to report.
 fn next_part(pending: &[u8], pace: Option<&mut Pace>, is_end: bool) -> (usize, Option<Instant>) {
     let Some(pace) = pace else { return (pending.len(), None) };
-    let now = Instant::now();
-    let (mut len, mut due) = (0, None);
+    let mut len = 0;
     while let Ok(Some(first)) = first_record(&pending[len..]) {
         let at = pace.due(first.time);
-        if at > now && len > 0 {
-            return (len, due);
+        // The first record of all is due when it is read.
+        let is_due = at <= Instant::now();
+        if !is_due && len > 0 {
+            return (len, None);
         }
         len += first.len;
-        if at > now {
-            due = Some(at);
-            return (len, due);
+        if !is_due {
+            return (len, Some(at));
         }
     }
     let is_bad = first_record(&pending[len..]).is_err();
-    (if is_end || is_bad { pending.len() } else { len }, due)
+    (if is_end || is_bad { pending.len() } else { len }, None)
 }
 
 #[cfg(test)]
