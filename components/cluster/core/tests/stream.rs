@@ -479,9 +479,11 @@ fn a_store_that_was_wiped_is_noticed_by_its_revision_and_by_its_log() {
         world.leader = Leader::new(world.now, epoch, element(1), [5, 6], None);
         world.refresh();
         world.write_all();
-        let revision = world.store.load().unwrap().revision;
+        let loaded = world.store.load().unwrap();
+        let revision = loaded.revision;
         assert!(revision < before);
         let (follower, _) = &mut world.followers[0];
+        assert!(follower.began_anew(&loaded));
         if is_busy {
             // The new store has come past the revision of the copy.
             let (_, entry) = world.store.watch(0).unwrap().pop().unwrap();

@@ -110,6 +110,15 @@ impl Follower {
         }
     }
 
+    /// Returns true if routes that were read are of a store that began anew: its leader writes the routes that the copy has, and has not
+    /// written all of them yet.
+    pub fn began_anew(&self, loaded: &Loaded) -> bool {
+        let head = (loaded.head.epoch, loaded.head.sequence);
+        self.copy
+            .as_ref()
+            .is_some_and(|copy| loaded.revision < copy.revision || head < (copy.epoch, copy.sequence))
+    }
+
     /// Returns true if the waiting changes contain all differences from the RIB: the RIB may drop all other routes.
     pub fn is_complete(&self) -> bool {
         self.copy.is_some() && self.walk.is_none()

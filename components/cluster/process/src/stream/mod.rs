@@ -16,6 +16,7 @@ use announcer::Announcer;
 use sluice_cluster::io::Input;
 use sluice_cluster::settings::{Settings, StoreSettings};
 use sluice_cluster::stream::follower::Follower;
+use sluice_cluster::stream::loader::Loaded;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -72,6 +73,8 @@ pub(crate) struct Stream {
     rewrites: Cell<bool>,
     /// The time when the settings named another store.
     moved: Cell<Option<Instant>>,
+    /// The time when this element found a store that began anew, until its routes are taken.
+    began_anew: Cell<Option<Instant>>,
     /// True if this element led in the store before.
     has_led: Cell<bool>,
 }
@@ -91,6 +94,7 @@ impl Default for Stream {
             session: RefCell::default(),
             rewrites: Cell::new(false),
             moved: Cell::default(),
+            began_anew: Cell::default(),
             has_led: Cell::new(false),
         }
     }
@@ -214,7 +218,15 @@ impl Stream {
 
     /// Returns true if the routes of this element's RIB stay as they are.
     fn holds_routes(&self) -> bool {
-        self.moved_within(REWRITING)
+        let is_rewritten = self.began_anew.get().is_some_and(|found| found.elapsed() < REWRITING);
+        is_rewritten || self.moved_within(REWRITING)
+    }
+
+    /// Returns true if routes that were read are of a store that began anew: they are not taken before its leader had the time to write all.
+    fn waits_for_all(&self, loaded: &Loaded) -> bool {
+        let waits = self.began_anew.get().is_none() && self.follower.borrow().began_anew(loaded);
+        self.began_anew.set(waits.then(Instant::now));
+        waits
     }
 
     /// Ends this element's time as the leader.

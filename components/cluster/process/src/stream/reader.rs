@@ -28,6 +28,9 @@ pub(super) async fn follow(
     loop {
         if takes && stream.follower.borrow().needs_load() {
             load(process, client).await?;
+            if stream.holds_routes() {
+                return Ok(());
+            }
         }
         let log =
             (takes && !stream.follower.borrow().needs_load()).then(|| stream.follower.borrow().revision());
@@ -71,6 +74,12 @@ async fn load(process: &ClusterProcess, client: &Client) -> Result<(), StoreErro
     let begun = std::time::Instant::now();
     let (loaded, _) = client.load().await?;
     match loaded {
+        Ok(loaded) if stream.waits_for_all(&loaded) => {
+            info!(
+                event = "cluster.stream.anew",
+                "the store began anew; routes stay while the leader writes them"
+            );
+        }
         Ok(loaded) => {
             let (revision, routes) = (loaded.revision, loaded.table.len());
             stream.follower.borrow_mut().loaded(loaded);
