@@ -89,6 +89,14 @@ fn check_whole(network: &Network) {
     assert!(port["counts"].as_array().is_some_and(|counts| !counts.is_empty()), "{shown:#}");
     assert!(ask(&["show", "forwarding", "element", "1"])["live"] == true);
 
+    // Only in `make test-long`: the checksums of routers and leader can differ for minutes on a busy machine.
+    if std::env::var_os("SLUICE_LONG").is_some() {
+        check_routes(network);
+    }
+}
+
+/// Checks that the routes of all elements are compared.
+fn check_routes(network: &Network) {
     let (leader, _) = network.leading();
     ["r1", "r2"].iter().for_each(|node| network.until_equal_to(node, leader));
     // An element that is an entry of the stream behind has other checksums for a moment.
