@@ -260,7 +260,8 @@ async fn stored(served: &Served, element: ElementId) -> Result<pb::GetStoreReply
 
 /// Compares the routes of all elements that have the routes of the control plane with the control plane's, by checksums.
 pub async fn comparison(served: &Served) -> pb::GetComparisonReply {
-    let settings = served.settings.borrow().clone();
+    // The machine's own copy has the leader that the store names.
+    let settings = served.driver.read(|machine| machine.settings().cloned());
     let settings = settings.and_then(|settings| Some((settings.store.clone()?, settings)));
     let Some((store, settings)) = settings else { return pb::GetComparisonReply::default() };
     let control = settings.control();
