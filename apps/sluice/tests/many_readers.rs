@@ -24,9 +24,8 @@ const FEED_AS: u32 = 64601;
 const FEW: (usize, usize) = (30_000, 0);
 /// Neighbors that read, in the short form and in the long one.
 const READERS: [usize; 2] = [8, 50];
-/// Ends of a session, and the time in which they happen, in the short form and in the long one.
+/// Ends of a session, each as soon as the router has routes of it.
 const FLAPS: u32 = 10;
-const FLAPPING: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(10)];
 /// Memory that a measurement may differ by, in octets: pages that the allocator keeps.
 const SLACK: f64 = 8e6;
 
@@ -164,14 +163,11 @@ fn a_session_that_ends_again_and_again_leaves_no_route_and_no_memory_behind() {
     connect(&lab, reader(0), reader_as(0)).count_until(routes);
 
     let begun = Instant::now();
-    for flap in 1..=FLAPS {
+    for _ in 0..FLAPS {
         drop(feed);
         feed = connect(&lab, FEED, FEED_AS);
         feed.send(&octets);
-        // The pace of the ends is what is asked for.
-        std::thread::sleep(
-            (begun + of_form(FLAPPING) * flap / FLAPS).saturating_duration_since(Instant::now()),
-        );
+        lab.until("routes of the session are there", |lab| lab.received(&FEED.to_string()).v4 > 0);
     }
     println!("{FLAPS} sessions with {routes} routes each in {:.1} s", begun.elapsed().as_secs_f64());
     feed.send(&octets);

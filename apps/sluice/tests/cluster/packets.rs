@@ -23,15 +23,14 @@ while time.monotonic() < end:
 print('from', *sorted(senders))
 ";
 
-/// Sends VRRP advertisements by the interface that is named, for a second.
+/// Sends VRRP advertisements by the interface that is named.
 const SEND: &str = "
-import socket, sys, time
+import socket, sys
 sender = socket.socket(socket.AF_INET, socket.SOCK_RAW, 112)
 index = socket.if_nametoindex(sys.argv[1]).to_bytes(4, sys.byteorder)
 sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, bytes(8) + index)
 for _ in range(10):
     sender.sendto(bytes([0x31, 1, 100, 0, 0, 100, 0, 0]), ('224.0.0.18', 0))
-    time.sleep(0.1)
 ";
 
 /// Receives the packets of [`FLOWS`] and prints how many came and how many were behind a later one of their flow.
