@@ -334,4 +334,14 @@ mutations! {
         "groups-drop-unread-blocks": "pending.unread == 0" => "pending.unread <= 1";
         "groups-rest-although-behind": "group.members.iter().filter(|m| is_behind || m.block < end)" => "group.members.iter().filter(|m| m.block < end)";
     }
+    "injection/mod.rs" {
+        "injection-of-any-peer": "Record::Message(message) if message.peer != self.wanted" => "Record::Message(message) if false";
+        "injection-of-own-messages": "Record::Message(message) if message.is_local" => "Record::Message(message) if false";
+        "injection-of-any-peers-table": "if !wanted.contains(&entry.peer) {" => "if false {";
+        "injection-without-the-sessions-end": "if change.session.addresses.peer() == self.wanted && is_end {" => "if false {";
+        "injection-keeps-the-form-of-as-numbers": "reader.set_form(four_octet_as, add_path);" => "reader.set_form(true, add_path);";
+        "injection-ends-torn-without-a-word": "None if self.pending.is_empty() => Ok(())," => "None => Ok(()),";
+        "injection-mixes-path-ids": "if has_path_ids == self.has_path_ids {" => "if true {";
+        "injection-reads-on-after-a-failure": "Err(cause) => self.failed = Some(self.error(cause))," => "Err(cause) => return Err(self.error(cause)),";
+    }
 }
