@@ -81,6 +81,7 @@ pub const PROGRAMS: &[ProgramRow] = &[
             "balance_addresses",
             "balance_settings",
             "balance_counts",
+            "balance_led",
         ],
         copies: None,
         receivers: None,
