@@ -47,10 +47,11 @@ macro_rules! builtin {
     ($class:literal, $module:ident, $commands:ident, $metrics:ident) => {
         builtin!($class, $module, $commands, $metrics, none)
     };
-    // The last one is the rule by which the component shares the configuration with other machines.
-    ($class:literal, $module:ident, $commands:ident, $metrics:ident, none, $sharing:path) => {
+    // The last two are the rule by which the component shares the configuration with other machines, and the names of the router's ports.
+    ($class:literal, $module:ident, $commands:ident, $metrics:ident, none, $sharing:path, $ports:path) => {
         Builtin {
             sharing: Some(|part| $sharing(part).map(|(element, elsewhere)| Sharing { element, elsewhere })),
+            ports: Some($ports),
             ..builtin!($class, $module, $commands, $metrics, none)
         }
     };
@@ -64,6 +65,7 @@ macro_rules! builtin {
             help: include_str!(concat!("../../../components/", $class, "/README.md")),
             check: checked!($($check)+),
             sharing: None,
+            ports: None,
         }
     };
 }
@@ -80,7 +82,15 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
     builtin!("static", module, none, metrics),
     builtin!("xip", module, commands, metrics),
-    builtin!("cluster", module, commands, metrics, none, sluice_cluster_process::config::sharing),
+    builtin!(
+        "cluster",
+        module,
+        commands,
+        metrics,
+        none,
+        sluice_cluster_process::config::sharing,
+        sluice_cluster_process::config::ports
+    ),
     builtin!("rpki", module, commands, metrics),
     builtin!("guard"),
 ];
