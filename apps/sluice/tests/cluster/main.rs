@@ -5,6 +5,7 @@ mod bad_store;
 mod classes;
 mod commit_steps;
 mod configuration;
+mod kills;
 mod leave;
 mod losses;
 mod network;
