@@ -73,7 +73,7 @@ test-long: setup
 	$(CARGO) build --release --locked -p sluice
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test survival full_table
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test policies a_changed -- --nocapture
-	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test cluster full_table -- --nocapture
+	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test cluster -- full_table losses_of no_packet --nocapture --test-threads 1
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test same_octets whole -- --nocapture --test-threads 1
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test rpki internets -- --nocapture
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test many_readers -- --nocapture

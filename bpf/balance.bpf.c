@@ -22,6 +22,7 @@ TABLE(balance_neighbors, BALANCE_NEIGHBOR_LINES, struct balance_neighbors);
 TABLE(balance_addresses, BALANCE_ADDRESS_LINES, struct balance_addresses);
 TABLE(balance_settings, 1, struct balance_settings);
 TABLE(balance_counts, BALANCE_CPUS * BALANCE_REASONS, struct balance_count);
+TABLE(balance_led, BALANCE_CPUS * BALANCE_CLASSES, struct balance_led);
 
 // The turns of round robin on each CPU: those of the classes, and one of the inner interfaces.
 struct balance_turns {
@@ -47,6 +48,17 @@ static __always_inline void note(enum balance_reason reason)
     struct balance_count *count = bpf_map_lookup_elem(&balance_counts, &index);
     if (count)
         count->packets += 1;
+}
+
+// Counts a frame of a class that is led to an element.
+static __always_inline void note_led(struct xdp_md *ctx, __u32 class)
+{
+    __u32 index = (bpf_get_smp_processor_id() & (BALANCE_CPUS - 1)) * BALANCE_CLASSES + (class & (BALANCE_CLASSES - 1));
+    struct balance_led *led = bpf_map_lookup_elem(&balance_led, &index);
+    if (led) {
+        led->packets += 1;
+        led->octets += ctx->data_end - ctx->data;
+    }
 }
 
 static __always_inline int drop(struct xdp_md *ctx, struct port *port, enum balance_reason reason)
@@ -127,9 +139,11 @@ static __always_inline __u32 inner_of(struct balance_settings *settings, __u32 n
 #define CHOSEN_NEXT (1 << 16)
 // All choices were silent, and the first was taken: hello frames may be lost where other frames are not.
 #define CHOSEN_SILENT (1 << 17)
+// The place of the class by which the element was chosen.
+#define CHOSEN_CLASS 18
 
 // Chooses an element of the class `number`, and an inner interface, for a packet with the flow hash `hash`. Returns the element
-// in the low 16 bits, a set of `CHOSEN_...`, and the interface in the high 32 bits; 0 stands for none. A function of its own,
+// in the low 16 bits, a set of `CHOSEN_...`, the class at the bit `CHOSEN_CLASS`, and the interface in the high 32 bits; 0 stands for none. A function of its own,
 // which the verifier checks once and not for each way to it.
 __attribute__((noinline)) __u64 choose(__u32 number, __u32 hash)
 {
@@ -174,7 +188,7 @@ __attribute__((noinline)) __u64 choose(__u32 number, __u32 hash)
         element = first | CHOSEN_SILENT;
     else if (element != first)
         element |= CHOSEN_NEXT;
-    return (__u64)interface << 32 | element;
+    return (__u64)interface << 32 | number << CHOSEN_CLASS | element;
 }
 
 // Returns true for an address of the router itself.
@@ -294,6 +308,7 @@ static __always_inline int inward(struct xdp_md *ctx, struct port *port, struct 
         note(BALANCE_PASSED_OVER);
     if (choice & CHOSEN_SILENT)
         note(BALANCE_ALL_SILENT);
+    note_led(ctx, (__u32)choice >> CHOSEN_CLASS);
     write_element(ethernet, element, from->port);
     return send(ctx, port, BALANCE_BALANCED, interface);
 }

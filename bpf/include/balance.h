@@ -157,6 +157,12 @@ struct balance_count {
     __u64 packets;
 };
 
+// The frames and octets of a class that were led to elements, on one CPU. The counters of a CPU begin at `CPU * BALANCE_CLASSES`.
+struct balance_led {
+    __u64 packets;
+    __u64 octets;
+};
+
 // The first octets of an element's MAC address for a port; element and port follow.
 #define BALANCE_PREFIX_FIRST 0x02
 #define BALANCE_PREFIX_SECOND 0x5c

@@ -78,6 +78,8 @@ enum port_flag {
     // The fast path is on for the family.
     PORT_IPV4 = 1,
     PORT_IPV6 = 2,
+    // The FEA made the interface promiscuous. Programs do not read this.
+    PORT_PROMISCUOUS = 4,
 };
 
 // An interface, at its index.

@@ -47,10 +47,14 @@ macro_rules! builtin {
     ($class:literal, $module:ident, $commands:ident, $metrics:ident) => {
         builtin!($class, $module, $commands, $metrics, none)
     };
-    // The last one is the rule by which the component shares the configuration with other machines.
-    ($class:literal, $module:ident, $commands:ident, $metrics:ident, none, $sharing:path) => {
+    // The last one is a module with the rule by which the component shares the configuration with other machines (`sharing`), and with the
+    // names of the router's ports (`ports`).
+    ($class:literal, $module:ident, $commands:ident, $metrics:ident, none, $($rules:ident)::+) => {
         Builtin {
-            sharing: Some(|part| $sharing(part).map(|(element, elsewhere)| Sharing { element, elsewhere })),
+            sharing: Some(|part| {
+                $($rules)::+::sharing(part).map(|(element, elsewhere)| Sharing { element, elsewhere })
+            }),
+            ports: Some($($rules)::+::ports),
             ..builtin!($class, $module, $commands, $metrics, none)
         }
     };
@@ -64,6 +68,7 @@ macro_rules! builtin {
             help: include_str!(concat!("../../../components/", $class, "/README.md")),
             check: checked!($($check)+),
             sharing: None,
+            ports: None,
         }
     };
 }
@@ -80,7 +85,7 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
     builtin!("static", module, none, metrics),
     builtin!("xip", module, commands, metrics),
-    builtin!("cluster", module, commands, metrics, none, sluice_cluster_process::config::sharing),
+    builtin!("cluster", module, commands, metrics, none, sluice_cluster_process::config),
     builtin!("rpki", module, commands, metrics),
     builtin!("guard"),
 ];

@@ -44,7 +44,7 @@ impl Front {
         let maps = ProgramMaps::new(|name| program.map(name))?;
         let machine = Balancer::new(id(element)?, 7, maps.found());
         let mut front = Front { program, maps, machine };
-        let mut policy = Policy::new(vec![ClassPolicy { mode: Mode::RoundRobin, role: Role::Router }], [])?;
+        let mut policy = Policy::new([(0, ClassPolicy { mode: Mode::RoundRobin, role: Role::Router })], [])?;
         policy.silence = None;
         front.input(Input::Policy(policy))?;
         front.input(Input::Inventory(inventory(ports, routers)?))?;

@@ -29,7 +29,7 @@ const FROM6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const TO6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
 
 fn policy(mode: Mode) -> Policy {
-    let mut policy = Policy::new(vec![ClassPolicy { mode, role: Role::Router }], []).unwrap();
+    let mut policy = Policy::new([(0, ClassPolicy { mode, role: Role::Router })], []).unwrap();
     policy.silence = None;
     policy
 }
@@ -114,7 +114,7 @@ fn shares_follow_the_weights() {
 #[test]
 fn a_class_of_dscp_goes_to_the_elements_of_its_role() {
     let class = |role| ClassPolicy { mode: Mode::Flow, role };
-    let mut policy = Policy::new(vec![class(Role::Router), class(Role::Filter)], [(46, 1)]).unwrap();
+    let mut policy = Policy::new([(0, class(Role::Router)), (1, class(Role::Filter))], [(46, 1)]).unwrap();
     policy.silence = None;
     Bed::with(policy, |mut bed| {
         for flow in 0..20 {
@@ -125,6 +125,8 @@ fn a_class_of_dscp_goes_to_the_elements_of_its_role() {
             assert_eq!((element(&mut bed, &four), element(&mut bed, &six)), (8, 8));
             assert_ne!(element(&mut bed, &flow4(flow)), 8);
         }
+        // Each class has counters of its own.
+        assert_eq!((bed.led(0)[0], bed.led(1)[0], bed.led(2)), (20, 40, [0, 0]));
         // A class without elements is no detour around its filters.
         bed.input(Input::InService(ROUTERS.map(id).into()));
         let mut marked = flow4(1);

@@ -86,7 +86,7 @@ fn send_all(lab: &Lab, node: &str, interface: &str, frames: &[Vec<u8>]) {
 fn live(name: &str, silence: Option<Duration>) -> (Lab, Vec<Link>) {
     let lab = Lab::up(&NODES.parse().unwrap(), LabOptions::unique(name)).unwrap();
     let mut policy =
-        Policy::new(vec![ClassPolicy { mode: Mode::RoundRobin, role: Role::Router }], []).unwrap();
+        Policy::new([(0, ClassPolicy { mode: Mode::RoundRobin, role: Role::Router })], []).unwrap();
     policy.silence = silence;
     let links = in_node(&lab, "b", || {
         let mut bed = Bed::new(policy);

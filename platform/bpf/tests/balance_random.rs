@@ -39,7 +39,7 @@ fn policy() -> Policy {
         class(Mode::Flow, Role::Filter),
         class(Mode::Flow, Role::Spare),
     ];
-    Policy::new(classes, (0..64).map(|dscp| (dscp, dscp % 5))).unwrap()
+    Policy::new((0..).zip(classes), (0..64).map(|dscp| (dscp, dscp % 5))).unwrap()
 }
 
 fn mac() -> impl Strategy<Value = Mac> {

@@ -99,9 +99,10 @@ fn actions_and_flags_are_the_same() {
     for (name, action) in actions {
         assert_eq!(ip.numbers[name], action as u32, "{name}");
     }
-    assert_eq!((ip.numbers["PORT_IPV4"], ip.numbers["PORT_IPV6"]), (PORT_IPV4, PORT_IPV6));
+    let flags = ["PORT_IPV4", "PORT_IPV6", "PORT_PROMISCUOUS"].map(|name| ip.numbers[name]);
+    assert_eq!(flags, [PORT_IPV4, PORT_IPV6, PORT_PROMISCUOUS]);
     let of_kind = |kind: &str| ip.numbers.keys().filter(|name| name.starts_with(kind)).count();
-    assert_eq!((of_kind("MEMBER_"), of_kind("PORT_")), (actions.len(), 2));
+    assert_eq!((of_kind("MEMBER_"), of_kind("PORT_")), (actions.len(), flags.len()));
 }
 
 #[test]
@@ -132,7 +133,7 @@ fn actions_and_reasons_of_xip_are_the_same() {
 
 #[test]
 fn structs_of_the_balancer_have_the_same_sizes_and_offsets() {
-    use balance::{Port, ReasonCount, Settings};
+    use balance::{Led, Port, ReasonCount, Settings};
     let program = btf::types(Embedded::Balance.object().unwrap());
     same!(program, "balance_interface", Interface { mac, port, side, reserved });
     same!(program, "balance_port", Port { mac, reserved, interface, reserved_after });
@@ -147,6 +148,7 @@ fn structs_of_the_balancer_have_the_same_sizes_and_offsets() {
         Settings { seed, silence, key, ether_type, control, inners, inner, class }
     );
     same!(program, "balance_count", ReasonCount { packets });
+    same!(program, "balance_led", Led { packets, octets });
 }
 
 #[test]
@@ -185,6 +187,7 @@ fn maps_of_the_balancer_have_the_sizes_that_user_space_expects() {
         ("balance_addresses", balance::ADDRESS_LINES, size_of::<Addresses>()),
         ("balance_settings", 1, size_of::<balance::Settings>()),
         ("balance_counts", balance::CPUS * balance::REASONS, size_of::<balance::ReasonCount>()),
+        ("balance_led", balance::CPUS * balance::CLASSES as u32, size_of::<balance::Led>()),
     ];
     for (name, entries, octets) in maps {
         let map = &program.maps[name];

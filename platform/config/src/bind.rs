@@ -60,6 +60,17 @@ impl Schema {
         Ok(tree)
     }
 
+    /// Returns a component's part of a text that may have errors elsewhere; `None` without the part.
+    pub fn part_of_text(&self, component: &str, text: &str) -> Option<serde_json::Value> {
+        let statements = text::parse("", text).ok()?;
+        let mut tree = Tree::empty();
+        let mut binder = Binder::new(self, "", text);
+        binder.most = usize::MAX;
+        // Statements with errors are left out.
+        let _never = binder.block(&statements, ROOT, Arc::make_mut(&mut tree.root));
+        self.part(component, &tree)
+    }
+
     /// Returns a tree with a text's statements added. Each statement replaces statements excluded by its presence;
     /// [`Schema::validate`] checks the whole tree.
     pub fn merge(&self, tree: &Tree, file: &str, text: &str) -> Result<Tree, ConfigError> {

@@ -3,6 +3,7 @@
 use crate::error::SchemaError;
 use crate::local;
 use crate::places::{self, Places};
+use crate::ports::INTERFACE_NAME;
 use crate::tree::{Block, Form, Leaf};
 use crate::yang::{self, Handle, Yang};
 use crate::{Impact, Node, NodeKind, Role, Value};
@@ -43,6 +44,8 @@ pub(crate) struct Def {
     pub is_local: bool,
     /// True for a node of such a container that is one for all elements after all.
     pub is_common: bool,
+    /// True for a statement that names an interface, and for blocks with such a statement inside.
+    pub names_interfaces: bool,
     /// The value by which a leaf keeps the behavior of versions that did not have the leaf.
     pub as_before: Option<Arc<str>>,
     /// The list beside this list whose entries have statements for entries of this list.
@@ -257,6 +260,7 @@ pub(crate) fn build(context: &Context, handles: &mut Vec<Handle>) -> Result<(Ind
     for id in (0..defs.len()).rev() {
         let inside = |c: &Id| defs[*c].is_watched || defs[*c].watched_inside;
         defs[id].watched_inside = defs[id].children.iter().any(inside);
+        defs[id].names_interfaces |= defs[id].children.iter().any(|c| defs[*c].names_interfaces);
         let unwritten = |c: &Id| {
             let is_list = matches!(defs[*c].kind, Kind::List { .. });
             !is_list && (defs[*c].is_watched || defs[*c].watched_unwritten)
@@ -299,6 +303,7 @@ impl<'a> Walk<'a, '_> {
             is_secret: false,
             is_local: false,
             is_common: false,
+            names_interfaces: false,
             as_before: None,
             inherits_from: None,
             inherits: false,
@@ -396,7 +401,8 @@ impl<'a> Walk<'a, '_> {
             def.defaults = defaults(node);
             let found = self.value(&def, node, kind);
             def.flag = flag(kind);
-            def.expects = expects(&found);
+            def.expects = found.expects();
+            def.names_interfaces = def.expects.contains(INTERFACE_NAME);
             value = Some(found);
         }
         let class = def.class.as_ref().map(|c| c.to_string());
@@ -585,16 +591,4 @@ fn range_words(kind: &SchemaLeafType<'_>) -> String {
         _ => "",
     };
     format!("{}{unit}", parts.join(" | "))
-}
-
-fn expects(value: &Value) -> String {
-    let words: Vec<&str> = value.words.iter().map(|(word, _)| word.as_str()).collect();
-    match (value.type_name.as_str(), words.as_slice()) {
-        ("boolean", _) => "true or false".into(),
-        ("empty", _) => "nothing after it".into(),
-        ("union", _) => value.range.clone(),
-        (_, words) if !words.is_empty() && value.range.is_empty() => format!("one of {}", words.join(", ")),
-        (name, _) if value.range.is_empty() => format!("a value of type {name}"),
-        (name, _) => format!("a value of type {name}, {}", value.range),
-    }
 }

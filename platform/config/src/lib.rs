@@ -21,7 +21,7 @@
 //! * [`Schema::compare`] returns the differences between two trees, [`Schema::change`] a component's share of the
 //!   differences, and [`Schema::cost`] their impact on a running router,
 //! * [`Schema::kept`] returns the part of a tree that somebody may read,
-//! * [`Schema::local_part`] returns the part of a tree that an element of a cluster keeps for itself,
+//! * [`Schema::local_part`] returns the part of a tree that an element of a cluster keeps for itself, [`Ports`] names a cluster's ports,
 //! * [`steps`] leads from a configuration to the next by the text of the differences,
 //! * [`package`] reads extensions of the router, [`metrics`] their metrics, [`upgrade`] finds the effects of a
 //!   different schema on a configuration.
@@ -48,6 +48,7 @@ mod order;
 pub mod package;
 mod pending_marks;
 mod places;
+mod ports;
 #[cfg(test)]
 mod properties;
 mod refusal;
@@ -68,6 +69,7 @@ pub use compare::Comparison;
 pub use error::{ConfigError, ConfigErrors, Place, SchemaError, nearest};
 pub use impact::Impact;
 pub use node::{Node, NodeKind, Value};
+pub use ports::Ports;
 pub use refusal::ConfigText;
 pub use role::{Role, RolePlace, with_role, with_role_anywhere};
 pub use schema::{Module, Schema};

@@ -71,6 +71,23 @@ pub struct Value {
     pub impact: Impact,
 }
 
+impl Value {
+    /// Returns the expected values, for errors.
+    pub(crate) fn expects(&self) -> String {
+        let words: Vec<&str> = self.words.iter().map(|(word, _)| word.as_str()).collect();
+        match (self.type_name.as_str(), words.as_slice()) {
+            ("boolean", _) => "true or false".into(),
+            ("empty", _) => "nothing after it".into(),
+            ("union", _) => self.range.clone(),
+            (_, words) if !words.is_empty() && self.range.is_empty() => {
+                format!("one of {}", words.join(", "))
+            }
+            (name, _) if self.range.is_empty() => format!("a value of type {name}"),
+            (name, _) => format!("a value of type {name}, {}", self.range),
+        }
+    }
+}
+
 impl Node {
     /// The child of a name.
     pub fn child(&self, name: &str) -> Option<&Node> {

@@ -3,6 +3,7 @@
 use crate::network::{NEAR, Network, Shape};
 use crate::router_lab::xip::{at, run};
 use crate::router_lab::{possible_with_frr, share};
+use sluice_load::wide;
 
 /// Expedited forwarding (RFC 3246) in the octet of the IP header.
 const EXPEDITED: &str = "0xb8";
@@ -38,11 +39,21 @@ fn packets_of_a_class_go_to_a_filter() {
                 network.ping_with(from, 1, &["-Q", dscp]).contains(" 1 received")
             });
             let before = [serves, rests].map(|node| network.forwarded(node));
+            let class = usize::from(dscp == EXPEDITED);
+            let led = |network: &Network| {
+                let of = &classes(network)[class];
+                ["frames", "octets"].map(|field| wide(&of[field]).unwrap())
+            };
+            let led_before = led(&network);
             let said = network.ping_with(from, 10, &["-Q", dscp]);
             assert!(said.contains(" 10 received"), "{said}");
             let after = [serves, rests].map(|node| network.forwarded(node));
             // The answers have the same DSCP.
             assert_eq!((after[0] - before[0], after[1] - before[1]), (20, 0), "{from} {dscp}");
+            let [frames, octets] = led(&network);
+            let (frames, octets) = (frames - led_before[0], octets - led_before[1]);
+            assert!(frames >= 20 && octets >= 98 * 20, "{from} {dscp}: {frames} frames, {octets} octets");
+            assert!(class == 0 || frames == 20, "{frames} frames");
         }
     }
 

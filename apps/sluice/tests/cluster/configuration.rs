@@ -14,6 +14,9 @@ use std::time::Duration;
 pub const ELEMENTS: [(&str, u16, &str); 3] =
     [("sluice", 21, "control"), ("c2", 22, "control"), ("r1", 11, "router")];
 
+/// A further router, which starts later with a file of its own that has only what leads to the store.
+const NEW: (&str, u16) = ("r2", 12);
+
 /// Three elements that share their configuration.
 pub struct Elements {
     pub lab: RouterLab,
@@ -22,19 +25,20 @@ pub struct Elements {
 }
 
 fn topology() -> String {
-    let members: String = ELEMENTS
-        .iter()
-        .map(|(_, number, role)| format!("member {number} {{ role {role}; address {}; }} ", inner(*number)))
-        .collect();
+    let member =
+        |number: u16, role: &str| format!("member {number} {{ role {role}; address {}; }} ", inner(number));
+    let members: String = ELEMENTS.iter().map(|(_, number, role)| member(*number, role)).collect();
     let mut text = String::from("[nodes.s]\ndaemon = 'switch'\n");
-    for (node, number, _) in ELEMENTS {
+    let mut node = |node: &str, number: u16, more: &str| {
         text += &format!(
             "[nodes.{node}]\ndaemon = 'sluice'\nconfig = '''cluster {{ element {number}; interconnect eth0; key {}; {members} \
-             store {{ member [ 11 21 22 ]; }} }}\n'''\n[[links]]\na = '{node}:eth0'\nb = 's:{node}'\na_addresses = ['{}/24']\n",
+             store {{ member [ 11 21 22 ]; }} {more} }}\n'''\n[[links]]\na = '{node}:eth0'\nb = 's:{node}'\na_addresses = ['{}/24']\n",
             "5a".repeat(32),
             inner(number)
         );
-    }
+    };
+    ELEMENTS.iter().for_each(|(name, number, _)| node(name, *number, ""));
+    node(NEW.0, NEW.1, &format!("{} shared-configuration true;", member(NEW.1, "router")));
     text
 }
 
@@ -47,12 +51,14 @@ impl Elements {
             assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
         };
         done("sluice", &["init", "21", "--address", &inner(21)]);
-        for (node, number, _) in &ELEMENTS[1..] {
+        let others = ELEMENTS[1..].iter().map(|(node, number, _)| (*node, *number));
+        for (node, number) in others.chain([NEW]) {
             let file = lab.lab.dir(node).join("invitation").display().to_string();
-            done("sluice", &["invite", &number.to_string(), "--address", &inner(*number), "--into", &file]);
+            done("sluice", &["invite", &number.to_string(), "--address", &inner(number), "--into", &file]);
             done(node, &["join", &file]);
         }
         let mut elements = Elements { lab, leader: "" };
+        elements.lab.lab.stop(NEW.0, false).unwrap();
         let leads =
             |lab: &RouterLab, node: &str| at(lab, node, &["show", "cluster", "store"])["state"] == "leads";
         elements.until("an element leads", |lab| ["sluice", "c2"].iter().any(|node| leads(lab, node)));
@@ -191,7 +197,7 @@ fn a_commit_on_one_element_is_for_all() {
     elements.commit("r1", &["set cluster store origin static"]).unwrap();
     assert!(elements.say(&["r1"], "origin static") && !elements.say(&["c2"], "origin static"));
     elements.commit("r1", &["delete cluster store origin"]).unwrap();
-    the_cluster_is_of_all(&elements);
+    the_cluster_is_of_all(&mut elements);
     effects_on_other_elements(&elements);
     refusals_change_nothing(&elements);
     commits_at_once(&elements);
@@ -200,7 +206,7 @@ fn a_commit_on_one_element_is_for_all() {
 }
 
 /// Members, ports, mode and silence are statements of all elements. What would cut an element off is refused.
-fn the_cluster_is_of_all(elements: &Elements) {
+fn the_cluster_is_of_all(elements: &mut Elements) {
     elements.commit("r1", &["set cluster mode weighted", "set cluster silence 50"]).unwrap();
     elements.until_all_say("mode weighted");
     elements
@@ -210,7 +216,19 @@ fn the_cluster_is_of_all(elements: &Elements) {
         let knows = |node: &str| at(lab, node, &["show", "cluster"])["elements"].as_array().map(Vec::len);
         ELEMENTS.iter().all(|(node, ..)| knows(node) == Some(4))
     });
-    // An element that never came is removed. The elements of the store stay, at their addresses.
+    // The new element starts with its own file, and takes all else from the others.
+    let (new, _) = NEW;
+    elements.lab.lab.start(new).unwrap();
+    elements.until("the new element has the configuration of all", |_| {
+        ["mode weighted", "host-name first", "local-as 64500", "silence 50"]
+            .iter()
+            .all(|words| elements.say(&[new], words))
+    });
+    elements.until("the new element has the routes", |lab| {
+        lab.lab.exec(new, "ip", ["route"]).unwrap().contains("198.51.100.0/24")
+    });
+    elements.lab.lab.stop(new, false).unwrap();
+    // An element that is away is removed. The elements of the store stay, at their addresses.
     let done = elements.commit("sluice", &["delete cluster member 12"]).unwrap();
     assert!(done["absent"].to_string().contains("element 12"), "{done}");
     let (node, other) = ("r1", "sluice");

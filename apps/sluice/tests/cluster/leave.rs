@@ -38,7 +38,7 @@ impl Network {
     }
 
     /// Stops the traffic, of which nothing may be lost.
-    fn without_loss(&self, traffic: Traffic, what: &str) {
+    pub fn without_loss(&self, traffic: Traffic, what: &str) {
         let outcomes = traffic.stop(self);
         println!("{what}: {outcomes:?}");
         assert!(

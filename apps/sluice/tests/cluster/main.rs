@@ -5,6 +5,7 @@ mod bad_store;
 mod classes;
 mod commit_steps;
 mod configuration;
+mod kills;
 mod leave;
 mod losses;
 mod network;
@@ -16,6 +17,8 @@ mod router_lab;
 mod stream;
 
 use network::{INTERVAL, NEAR, Network, Shape, Traffic};
+use own_store::pid;
+use router_lab::xip::{at, run};
 use router_lab::{has_all, possible_with_frr, share};
 
 /// Sends a hello frame and an announcement of router 11 with wrong tags and the largest epoch, by the interface that is named.
@@ -27,6 +30,43 @@ for kind in (1, 2):
     head = bytes([1, kind, 0, 11]) + bytes(4) + b'\\xff' * 16
     link.send(bytes.fromhex('035c00000000' '025c000b0000' '88b5') + head + bytes(32))
 ";
+
+/// Names of ports that the router does not have, and of ports by the names that people read, are refused with the ports there are.
+fn check_names_of_ports(network: &Network) {
+    for (name, reason) in [
+        ("port9", "the router has no port `port9`; expected one of port1 (1:out1), port2 (1:out2)"),
+        ("1:out9", "the router has no port `1:out9`; expected one of port1 (1:out1), port2 (1:out2)"),
+        ("1:out2", "expected `port2`"),
+    ] {
+        let statement = format!("set protocols static route 192.0.2.0/24 next-hop 10.0.1.2 interface {name}");
+        let output = run(&network.lab, "b1", &["configure", &statement, "commit check"]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!output.status.success() && said.contains(reason), "{name}: {said}");
+    }
+}
+
+/// A balancer's interfaces are promiscuous while its program is there, whoever of its processes dies.
+fn check_promiscuity(network: &Network) {
+    let is_promiscuous = |interface: &str| {
+        let shown = network.lab.lab.exec("b1", "ip", ["link", "show", "dev", interface]).unwrap();
+        shown.contains("PROMISC")
+    };
+    assert!(["in0", "out1", "out2"].into_iter().all(is_promiscuous));
+    let before = pid(&network.lab, "b1", "fea").unwrap();
+    network.lab.kill(before);
+    assert!(["in0", "out1", "out2"].into_iter().all(is_promiscuous));
+    network.until("the next FEA has the program", |network| {
+        let shown = at(&network.lab, "b1", &["show", "forwarding", "element", "1"]);
+        let is_put = shown["programs"][0]["component"] == "cluster";
+        is_put && pid(&network.lab, "b1", "fea").is_some_and(|new| new != before)
+    });
+    // A flag that somebody takes away comes back.
+    network.lab.lab.exec("b1", "ip", ["link", "set", "dev", "out2", "promisc", "off"]).unwrap();
+    network.until("the interface is promiscuous again", |_| is_promiscuous("out2"));
+    network.commit(&["b1".into()], &["delete cluster", "delete interfaces forwarding"]);
+    network
+        .until("the interfaces are as before", |_| !["in0", "out1", "out2"].into_iter().any(is_promiscuous));
+}
 
 #[test]
 fn neighbors_see_one_router_made_of_a_balancer_a_router_and_a_control_plane() {
@@ -70,6 +110,8 @@ fn neighbors_see_one_router_made_of_a_balancer_a_router_and_a_control_plane() {
     network.until("the links are gone", |network| {
         !network.lab.lab.exec("r1", "ip", ["link", "show"]).unwrap().contains("port1")
     });
+    check_names_of_ports(&network);
+    check_promiscuity(&network);
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Balancer {
 
     /// Returns the elements with shares of a class, by number, with their weights.
     pub fn members(&self, class: usize) -> Vec<(ElementId, u16)> {
-        let Some(class) = self.policy.classes().get(class) else { return Vec::new() };
+        let Some(class) = self.policy.class(class) else { return Vec::new() };
         let serves = |element: &&Element| self.in_service.contains(&element.id);
         let with_role = self.inventory.with_role(class.role).filter(serves);
         with_role.map(|element| (element.id, element.weight)).collect()
@@ -127,7 +127,7 @@ impl Balancer {
     fn write_classes(&mut self, out: &mut Outbox<Output>) {
         for class in 0..CLASSES {
             let members = self.members(class);
-            let policy = self.policy.classes().get(class).map(|class| (class.mode, &members[..]));
+            let policy = self.policy.class(class).map(|class| (class.mode, &members[..]));
             classes::write(&mut self.mirror, class as u32, policy, self.seed, out);
         }
     }

@@ -3,8 +3,6 @@
 use crate::frame::ETHER_TYPE;
 use crate::inventory::Role;
 use crate::words::CLASSES;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
@@ -45,7 +43,7 @@ pub const SILENCE: Duration = Duration::from_millis(30);
 /// The configured choice of elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Policy {
-    classes: Vec<ClassPolicy>,
+    classes: [Option<ClassPolicy>; CLASSES],
     dscp: [u8; 64],
     /// The silence after which an element is passed over; `None` if elements send no hello frames.
     pub silence: Option<Duration>,
@@ -56,20 +54,17 @@ pub struct Policy {
 impl Default for Policy {
     /// One class, in the mode flow, to routers.
     fn default() -> Self {
-        Policy {
-            classes: vec![ClassPolicy { mode: Mode::Flow, role: Role::Router }],
-            dscp: [0; 64],
-            silence: Some(SILENCE),
-            ether_types: [ETHER_TYPE, 0],
-        }
+        let mut classes = [None; CLASSES];
+        classes[0] = Some(ClassPolicy { mode: Mode::Flow, role: Role::Router });
+        Policy { classes, dscp: [0; 64], silence: Some(SILENCE), ether_types: [ETHER_TYPE, 0] }
     }
 }
 
 /// A reason against a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicyError {
-    /// There is no class, or there are more than [`CLASSES`].
-    Classes(usize),
+    /// The number of a class is not below [`CLASSES`].
+    Number(u8),
     /// A DSCP leads to a class that does not exist.
     NoClass(u8),
     /// The DSCP is larger than 63.
@@ -79,7 +74,7 @@ pub enum PolicyError {
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PolicyError::Classes(count) => write!(f, "{count} classes; 1 to {CLASSES} are allowed"),
+            PolicyError::Number(class) => write!(f, "the class {class} is larger than {}", CLASSES - 1),
             PolicyError::NoClass(class) => write!(f, "there is no class {class}"),
             PolicyError::Dscp(dscp) => write!(f, "the DSCP {dscp} is larger than 63"),
         }
@@ -89,31 +84,36 @@ impl fmt::Display for PolicyError {
 impl core::error::Error for PolicyError {}
 
 impl Policy {
-    /// Makes a policy with the default silence and EtherType. Packets whose DSCP is not in `dscp` are of class 0.
+    /// Makes a policy with the default silence and EtherType, of classes with their numbers. Packets whose DSCP is not in `dscp` are of
+    /// class 0, which is in the mode flow and goes to routers unless `classes` has it.
     ///
     /// # Errors
     ///
-    /// If there are too few or too many classes, or a DSCP or its class does not exist.
+    /// If the number of a class is too large, or a DSCP or its class does not exist.
     pub fn new(
-        classes: Vec<ClassPolicy>,
+        classes: impl IntoIterator<Item = (u8, ClassPolicy)>,
         dscp: impl IntoIterator<Item = (u8, u8)>,
     ) -> Result<Self, PolicyError> {
-        if classes.is_empty() || classes.len() > CLASSES {
-            return Err(PolicyError::Classes(classes.len()));
+        let mut policy = Policy::default();
+        for (number, class) in classes {
+            let place = policy.classes.get_mut(usize::from(number));
+            *place.ok_or(PolicyError::Number(number))? = Some(class);
         }
-        let mut policy = Policy { classes, ..Policy::default() };
         for (dscp, class) in dscp {
-            if usize::from(class) >= policy.classes.len() {
-                return Err(PolicyError::NoClass(class));
-            }
+            policy.class(class.into()).ok_or(PolicyError::NoClass(class))?;
             *policy.dscp.get_mut(usize::from(dscp)).ok_or(PolicyError::Dscp(dscp))? = class;
         }
         Ok(policy)
     }
 
-    /// Returns the classes.
-    pub fn classes(&self) -> &[ClassPolicy] {
-        &self.classes
+    /// Returns the class of a number, if it exists.
+    pub fn class(&self, number: usize) -> Option<ClassPolicy> {
+        self.classes.get(number).copied().flatten()
+    }
+
+    /// Iterates over the classes with their numbers, in order.
+    pub fn classes(&self) -> impl Iterator<Item = (usize, ClassPolicy)> {
+        self.classes.iter().enumerate().filter_map(|(number, class)| Some((number, (*class)?)))
     }
 
     /// Returns the class of each DSCP.

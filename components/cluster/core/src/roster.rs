@@ -165,7 +165,7 @@ impl Roster {
                 }
                 let is_needed = |role: &Role| {
                     *role == Role::Control
-                        || configured.policy.classes().iter().any(|class| class.role == *role)
+                        || configured.policy.classes().any(|(_, class)| class.role == *role)
                 };
                 let of_element = known.roles.iter().copied().filter(is_needed);
                 let last = of_element

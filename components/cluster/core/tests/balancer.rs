@@ -76,21 +76,21 @@ fn a_lost_router_moves_its_own_flows_only() {
 fn a_class_without_elements_drops_and_a_class_that_is_off_is_class_0() {
     let filter = ClassPolicy { mode: Mode::Flow, role: Role::Filter };
     let router = ClassPolicy { mode: Mode::RoundRobin, role: Role::Router };
-    let mut world = World::standard(Policy::new(vec![router, filter], [(10, 1)]).unwrap());
+    let mut world = World::standard(Policy::new([(0, router), (1, filter)], [(10, 1)]).unwrap());
     let arrival = |frame| Arrival { interface: 10, frame, now: 1 << 40 };
     let (plain, marked) = (frame4(1, 0), frame4(1, 10 << 2));
     let decide =
         |world: &World, frame| decide(world.balancer.mirror(), &mut Turns::default(), arrival(frame));
     assert!(matches!(decide(&world, &plain), Decision::Send { reason: Reason::Balanced, .. }));
     assert_eq!(decide(&world, &marked), Decision::Drop(Reason::NoRouter));
-    world.input(Input::Policy(Policy::new(vec![router], []).unwrap()));
+    world.input(Input::Policy(Policy::new([(0, router)], []).unwrap()));
     assert!(matches!(decide(&world, &marked), Decision::Send { reason: Reason::Balanced, .. }));
 }
 
 #[test]
 fn drained_elements_and_weights_of_0_get_nothing() {
     let weighted = ClassPolicy { mode: Mode::Weighted, role: Role::Router };
-    let mut world = World::standard(Policy::new(vec![weighted], []).unwrap());
+    let mut world = World::standard(Policy::new([(0, weighted)], []).unwrap());
     let count = |world: &World| {
         let mut counts: BTreeMap<u16, u32> = BTreeMap::new();
         (0..3000).for_each(|flow| *counts.entry(world.element(&frame4(flow, 0))).or_default() += 1);

@@ -154,7 +154,7 @@ fn the_last_filter_is_drained_only_if_no_class_needs_it() {
     let element = Element { id: filter, name: "31".into(), roles: [Role::Filter].into(), weight: 1, ports };
     world.configured.inventory.put(element).unwrap();
     let class = |role| ClassPolicy { mode: Mode::Flow, role };
-    world.configured.policy = Policy::new(vec![class(Role::Router), class(Role::Filter)], [(46, 1)]).unwrap();
+    world.configured.policy = Policy::new([(1, class(Role::Filter))], [(46, 1)]).unwrap();
     assert_eq!(world.change(31, Change::Drain), Err(RosterError::Last(filter, Role::Filter)));
     world.configured.policy = Policy::default();
     world.change(31, Change::Drain).unwrap();

@@ -293,25 +293,24 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
     })
 }
 
-/// Returns the choice of elements for packets of all classes. The program numbers classes without gaps.
-fn policy(mode: TreeMode, mut classes: Vec<Class>, inventory: &Inventory) -> Result<Policy, ConfigError> {
-    classes.sort_by_key(|class| class.number);
-    let mut all = vec![ClassPolicy { mode: mode.into(), role: Role::Router }];
-    let mut of_dscp: BTreeMap<u8, (u8, u8)> = BTreeMap::new();
+/// Returns the choice of elements for packets of all classes.
+fn policy(mode: TreeMode, classes: Vec<Class>, inventory: &Inventory) -> Result<Policy, ConfigError> {
+    let mut all = vec![(0, ClassPolicy { mode: mode.into(), role: Role::Router })];
+    let mut of_dscp: BTreeMap<u8, u8> = BTreeMap::new();
     for class in &classes {
         let role = class.role.into();
         if role == Role::Filter && inventory.with_role(role).next().is_none() {
             return Err(ConfigError::NoFilter(class.number));
         }
-        let place = all.len() as u8;
-        all.push(ClassPolicy { mode: class.mode.into(), role });
+        all.push((class.number, ClassPolicy { mode: class.mode.into(), role }));
         for dscp in &class.dscp {
-            if let Some((_, other)) = of_dscp.insert(*dscp, (place, class.number)) {
-                return Err(ConfigError::TwoClasses(*dscp, other, class.number));
+            if let Some(other) = of_dscp.insert(*dscp, class.number) {
+                let (first, second) = (other.min(class.number), other.max(class.number));
+                return Err(ConfigError::TwoClasses(*dscp, first, second));
             }
         }
     }
-    Ok(Policy::new(all, of_dscp.into_iter().map(|(dscp, (place, _))| (dscp, place)))?)
+    Ok(Policy::new(all, of_dscp)?)
 }
 
 /// Components of the control plane, beside those whose routes the store distributes.
@@ -332,6 +331,12 @@ pub fn sharing(part: Value) -> Option<(u16, BTreeSet<String>)> {
         }
     };
     Some((element.number(), elsewhere))
+}
+
+/// Returns the names of the outer ports for people, by number. `None` if the part is refused.
+pub fn ports(part: Value) -> Option<BTreeMap<u16, String>> {
+    let names = crate::totals::port_names(&settings(part).ok()?);
+    Some(names.into_iter().map(|(port, name)| (port.number(), name)).collect())
 }
 
 /// Returns the store; `None` if the configuration names no server.
@@ -461,6 +466,12 @@ mod tests {
     }
 
     #[test]
+    fn ports_have_names_for_people() {
+        assert_eq!(ports(part()), Some([(7, "front:eth1".to_owned())].into()));
+        assert_eq!(ports(json!({"element": 1})), None);
+    }
+
+    #[test]
     fn classes_lead_dscps_to_roles() {
         let mut part = part();
         part["member"][2]["role"] = json!(["filter"]);
@@ -471,14 +482,14 @@ mod tests {
         let policy = settings(part).expect("valid").policy;
         let class = |mode, role| ClassPolicy { mode, role };
         assert_eq!(
-            policy.classes(),
+            policy.classes().collect::<Vec<_>>(),
             [
-                class(Mode::Weighted, Role::Router),
-                class(Mode::Flow, Role::Router),
-                class(Mode::RoundRobin, Role::Filter)
+                (0, class(Mode::Weighted, Role::Router)),
+                (3, class(Mode::Flow, Role::Router)),
+                (5, class(Mode::RoundRobin, Role::Filter))
             ]
         );
-        assert_eq!([0, 8, 34, 46].map(|dscp| policy.dscp()[dscp]), [0, 1, 2, 2]);
+        assert_eq!([0, 8, 34, 46].map(|dscp| policy.dscp()[dscp]), [0, 3, 5, 5]);
     }
 
     fn refused(change: impl Fn(&mut Value)) -> String {

@@ -12,9 +12,11 @@ use std::time::Duration;
 
 /// The name of the map with the counters.
 const COUNTS: &str = "balance_counts";
+/// The name of the map with the counters of classes.
+const LED: &str = "balance_led";
 
 /// The names of the maps, in the order in which the FEA hands them out (`components/fea/core/src/xdp/programs.rs`).
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "balance_interfaces",
     "balance_ports",
     "balance_heard",
@@ -24,6 +26,7 @@ pub const NAMES: [&str; 9] = [
     "balance_addresses",
     "balance_settings",
     COUNTS,
+    LED,
 ];
 
 /// The maps of the program.
@@ -31,6 +34,7 @@ pub const NAMES: [&str; 9] = [
 pub struct ProgramMaps {
     maps: BTreeMap<Map, MappedArray>,
     counts: MappedArray,
+    led: MappedArray,
 }
 
 impl ProgramMaps {
@@ -47,7 +51,12 @@ impl ProgramMaps {
         };
         let maps = Map::WRITTEN.into_iter().chain([Map::Heard]).map(array).collect::<Result<_, _>>()?;
         let counts = (balance::CPUS * balance::REASONS) as usize;
-        Ok(ProgramMaps { maps, counts: MappedArray::with_shape(map(COUNTS)?, counts, 8)? })
+        let led = balance::CPUS as usize * balance::CLASSES;
+        Ok(ProgramMaps {
+            maps,
+            counts: MappedArray::with_shape(map(COUNTS)?, counts, 8)?,
+            led: MappedArray::with_shape(map(LED)?, led, size_of::<balance::Led>())?,
+        })
     }
 
     /// Returns a mirror of the words that an earlier process left.
@@ -82,6 +91,18 @@ impl ProgramMaps {
         let entries = (0..balance::CPUS).map(|cpu| cpu * balance::REASONS + reason as u32);
         let counts = entries.map(|entry| self.counts.load64(entry as usize, 0).unwrap_or_default());
         counts.fold(0, u64::wrapping_add)
+    }
+
+    /// Returns the frames of a class that were led to elements, summed over the CPUs.
+    pub fn led(&self, class: usize) -> balance::Led {
+        let entries = (0..balance::CPUS as usize).map(|cpu| cpu * balance::CLASSES + class);
+        entries.fold(balance::Led::default(), |sum, entry| {
+            let [packets, octets] = [0, 1].map(|word| self.led.load64(entry, word).unwrap_or_default());
+            balance::Led {
+                packets: sum.packets.wrapping_add(packets),
+                octets: sum.octets.wrapping_add(octets),
+            }
+        })
     }
 }
 

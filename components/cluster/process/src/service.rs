@@ -4,6 +4,7 @@ use crate::Served;
 use crate::configuration;
 use crate::console;
 use crate::idl::cluster::v1 as pb;
+use crate::maps::ProgramMaps;
 use crate::roster;
 use crate::totals;
 use sluice_bpf::layout::balance::REASON_NAMES;
@@ -125,27 +126,31 @@ fn ports(machine: &Cluster, settings: &Settings) -> Vec<pb::Port> {
     all.map(message).collect()
 }
 
-/// Refuses calls that elements make of their own accord.
-/// Returns the classes of packets, and the elements that get them.
-fn classes(machine: &Cluster, settings: &Settings) -> Vec<pb::Class> {
+/// Returns the classes of packets, and the elements that get them. `maps` are those of the balancer's program.
+fn classes(machine: &Cluster, settings: &Settings, maps: Option<&ProgramMaps>) -> Vec<pb::Class> {
     let joined = |numbers: Vec<String>| numbers.join(", ");
-    let message = |(place, class): (usize, &ClassPolicy)| {
-        let dscps = settings.policy.dscp().iter().enumerate().filter(|(_, of)| usize::from(**of) == place);
+    let message = |(number, class): (usize, ClassPolicy)| {
+        let dscps = settings.policy.dscp().iter().enumerate().filter(|(_, of)| usize::from(**of) == number);
         let with_role = settings.inventory.with_role(class.role).map(|element| element.id);
         let serving = with_role.filter(|element| machine.in_service().contains(element));
+        let led = maps.map(|maps| maps.led(number));
         pb::Class {
-            packets: match place {
+            packets: match number {
                 0 => "all others".into(),
                 _ => joined(dscps.map(|(dscp, _)| dscp.to_string()).collect()),
             },
             role: class.role.name().into(),
             mode: class.mode.name().into(),
             elements: joined(serving.map(|element| element.to_string()).collect()),
+            number: number as u32,
+            frames: led.map(|led| led.packets),
+            octets: led.map(|led| led.octets),
         }
     };
-    settings.policy.classes().iter().enumerate().map(message).collect()
+    settings.policy.classes().map(message).collect()
 }
 
+/// Refuses calls that elements make of their own accord.
 fn check_asker(request: &pb::GetFromElementRequest) -> Result<(), XrlError> {
     match kind(&request.path) {
         Some(CallKind::Prepares) => {
@@ -205,7 +210,7 @@ impl pb::Cluster for Served {
                     .chain(self.removed(settings))
                     .collect(),
                 ports: ports(machine, settings),
-                classes: classes(machine, settings),
+                classes: classes(machine, settings, self.maps.borrow().as_ref()),
             }
         }))
     }

@@ -135,7 +135,7 @@ fn port_name(balancer: &Element, port: &OuterPort) -> String {
 }
 
 /// Returns the names of all outer ports.
-fn port_names(settings: &Settings) -> BTreeMap<PortNumber, String> {
+pub(crate) fn port_names(settings: &Settings) -> BTreeMap<PortNumber, String> {
     let all = settings.inventory.iter();
     let of = |element: &Element| -> Vec<_> {
         element.ports.iter().map(|port| (port.number, port_name(element, port))).collect()

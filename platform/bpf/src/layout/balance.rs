@@ -163,6 +163,16 @@ pub struct ReasonCount {
     pub packets: u64,
 }
 
+/// The frames of a class that were led to elements (`struct balance_led`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct Led {
+    /// Frames on one CPU.
+    pub packets: u64,
+    /// Their octets.
+    pub octets: u64,
+}
+
 /// The reasons by which frames are counted (`enum balance_reason`), with their names.
 pub const REASON_NAMES: [(u32, &str); 18] = [
     (0, "balanced"),

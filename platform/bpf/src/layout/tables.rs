@@ -56,6 +56,9 @@ pub const PORT_IPV4: u32 = 1;
 /// The bit of a port's flags with which IPv6 is forwarded (`PORT_IPV6`).
 pub const PORT_IPV6: u32 = 2;
 
+/// The bit of a port's flags by which a later FEA knows that the interface is promiscuous for the router (`PORT_PROMISCUOUS`).
+pub const PORT_PROMISCUOUS: u32 = 4;
+
 /// An interface in the map `ports`, at its index (`struct port`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
@@ -64,7 +67,7 @@ pub struct Port {
     pub mac: [u8; 6],
     /// The port's number among the counters, 1 to 255; 0 for an interface that is no port of the router.
     pub number: u16,
-    /// A set of [`PORT_IPV4`] and [`PORT_IPV6`].
+    /// A set of [`PORT_IPV4`], [`PORT_IPV6`] and [`PORT_PROMISCUOUS`].
     pub flags: u32,
     /// The slots whose programs do not see the port's frames: bit `1 << slot`. The slot ip has the flags instead.
     pub skipped: u32,

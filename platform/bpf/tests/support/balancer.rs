@@ -85,6 +85,7 @@ pub struct Bed {
     pub balancer: Balancer,
     pub turns: Turns,
     counts: MappedArray,
+    led: MappedArray,
     counters: Counters,
 }
 
@@ -110,10 +111,10 @@ impl Bed {
         let array = |name| MappedArray::new(program.map(name).unwrap()).unwrap();
         let maps = Map::WRITTEN.into_iter().chain([Map::Heard]).map(|map| (map, array(map.name())));
         let maps = Maps(maps.collect());
-        let counts = array("balance_counts");
+        let (counts, led) = (array("balance_counts"), array("balance_led"));
         let counters = Counters::new(program.map("counts").unwrap()).unwrap();
         let balancer = Balancer::new(id(1), 0x5eed, Mirror::default());
-        let mut bed = Bed { program, maps, balancer, turns: Turns::default(), counts, counters };
+        let mut bed = Bed { program, maps, balancer, turns: Turns::default(), counts, led, counters };
         bed.fill(policy);
         bed
     }
@@ -196,10 +197,26 @@ impl Bed {
         self.counts()[&(reason as u32)]
     }
 
+    /// Returns the frames and octets of a class that were led to elements.
+    pub fn led(&self, class: usize) -> [u64; 2] {
+        let cpus = (0..balance::CPUS as usize).map(|cpu| cpu * balance::CLASSES + class);
+        let entries = cpus.map(|entry| [0, 1].map(|word| self.led.load64(entry, word).unwrap()));
+        entries.fold([0; 2], |sum, entry| [sum[0] + entry[0], sum[1] + entry[1]])
+    }
+
+    /// Returns the frames and octets of all classes.
+    fn all_led(&self) -> [u64; 2] {
+        (0..balance::CLASSES).map(|class| self.led(class)).fold([0; 2], |a, b| [a[0] + b[0], a[1] + b[1]])
+    }
+
     /// Runs the program once and returns the reasons by which it counted the frame.
     pub fn run(&self, frame: &[u8]) -> (Vec<Reason>, Run) {
         let (before, chain) = (self.counts(), self.counters.read_ports(0..1).unwrap());
+        let led = self.all_led();
         let ran = run(self.program.program(), frame, 1).unwrap();
+        let led = [0, 1].map(|word| self.all_led()[word] - led[word]);
+        let is_balanced = self.count(Reason::Balanced) != before[&(Reason::Balanced as u32)];
+        assert_eq!(led, if is_balanced { [1, frame.len() as u64] } else { [0, 0] }, "frames of classes");
         let (after, chain_after) = (self.counts(), self.counters.read_ports(0..1).unwrap());
         let reasons = Reason::ALL.into_iter().filter(|r| after[&(*r as u32)] != before[&(*r as u32)]);
         // The chain counts each frame once, by a reason with the program's verdict.

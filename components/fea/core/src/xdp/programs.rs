@@ -3,6 +3,7 @@
 //! A component that ends leaves its program for a grace time, so that its next process finds the program as it was. Then the
 //! slot is emptied. A program that an earlier FEA left in its slot waits for its component in the same way.
 
+use super::Promiscuity;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -22,6 +23,8 @@ pub struct ProgramRow {
     pub copies: Option<Copies>,
     /// The map by which the program hands frames to AF_XDP sockets.
     pub receivers: Option<&'static str>,
+    /// True if the program treats frames for all stations, so that its interfaces have to receive them.
+    pub hears_all: bool,
 }
 
 /// A program that runs for each copy of a frame that a program of the chain gives to several interfaces at once.
@@ -37,7 +40,14 @@ pub struct Copies {
 
 /// The programs. A new program is a row more.
 pub const PROGRAMS: &[ProgramRow] = &[
-    ProgramRow { name: "protocols", slot: "police", maps: &["protocols"], copies: None, receivers: None },
+    ProgramRow {
+        name: "protocols",
+        slot: "police",
+        maps: &["protocols"],
+        copies: None,
+        receivers: None,
+        hears_all: false,
+    },
     ProgramRow {
         name: "xip",
         slot: "xip",
@@ -56,6 +66,7 @@ pub const PROGRAMS: &[ProgramRow] = &[
             devices: "xip_devices",
         }),
         receivers: Some("xip_receivers"),
+        hears_all: false,
     },
     ProgramRow {
         name: "balance",
@@ -70,9 +81,11 @@ pub const PROGRAMS: &[ProgramRow] = &[
             "balance_addresses",
             "balance_settings",
             "balance_counts",
+            "balance_led",
         ],
         copies: None,
         receivers: None,
+        hears_all: true,
     },
 ];
 
@@ -219,6 +232,19 @@ impl Placements {
         })
     }
 
+    /// Returns whether programs need an interface's frames for all stations.
+    pub fn promiscuity(&self, interface: &str) -> Promiscuity {
+        let mut wish = Promiscuity::Unwanted;
+        for placement in self.0.values().filter(|placement| placement.row.hears_all) {
+            match placement.component {
+                None => wish = Promiscuity::Kept,
+                Some(_) if self.sees(placement.row, interface) => return Promiscuity::Wanted,
+                Some(_) => {}
+            }
+        }
+        wish
+    }
+
     /// Iterates over the programs with their slots and components.
     pub fn iter(&self) -> impl Iterator<Item = (&'static ProgramRow, Option<&str>)> {
         self.0.values().map(|placement| (placement.row, placement.component.as_deref()))
@@ -275,6 +301,24 @@ mod tests {
         assert!(!placements.sees(&PROGRAMS[1], "eth0"));
         placements.found(at(1), ROW);
         assert_eq!(placements.expire(at(1) + LONGEST_GRACE), vec![ROW]);
+    }
+
+    #[test]
+    fn interfaces_of_a_balancer_receive_frames_for_all_stations() {
+        let mut placements = Placements::default();
+        placements.put(put("meter", 7)).unwrap();
+        assert_eq!(placements.promiscuity("eth0"), Promiscuity::Unwanted);
+        let balance = row("balance").unwrap();
+        placements.found(at(1), balance);
+        assert_eq!(placements.promiscuity("eth0"), Promiscuity::Kept);
+        placements.put(Put { row: balance, ..put("cluster", 8) }).unwrap();
+        assert_eq!(placements.promiscuity("eth0"), Promiscuity::Wanted);
+        assert_eq!(placements.promiscuity("eth1"), Promiscuity::Unwanted);
+        // The process may be replaced; the program goes on.
+        placements.ended(at(2), 8);
+        assert_eq!(placements.promiscuity("eth0"), Promiscuity::Wanted);
+        placements.expire(at(99));
+        assert_eq!(placements.promiscuity("eth0"), Promiscuity::Unwanted);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Starts and stops the fast path as the configuration wants, and feeds the running one.
 
 use super::chain::Chain;
-use super::fast_path::{FastPath, FastPathError};
+use super::fast_path::{FastPath, FastPathError, ProgramWishes};
 use super::selection::Selection;
 use super::watch::{Sighting, Watch};
 use crate::configuration::ForwardingEngine;
@@ -9,7 +9,7 @@ use crate::process::FeaProcess;
 use sluice_base::{Family, InterfaceEvent, IpPrefix, TableId};
 use sluice_fea::Input;
 use sluice_fea::engine::BesideId;
-use sluice_fea::xdp::{Grace, XdpEngine};
+use sluice_fea::xdp::{Grace, Promiscuity, XdpEngine};
 use sluice_process::pins_mount;
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::manager::v1 as manager;
@@ -109,11 +109,14 @@ impl FastPathControl {
     pub(crate) fn refresh_ports(&self, process: &FeaProcess) {
         if let Some(running) = self.running.borrow_mut().as_mut() {
             let names = running.path.names();
-            let skipped = names.into_iter().map(|name| {
-                let slots = process.programs.skipped(&name);
-                (name, slots)
+            let wishes = names.into_iter().map(|name| {
+                let wishes = process.programs.wishes(&name);
+                (name, wishes)
             });
-            running.path.set_skipped(skipped.collect(), process.programs.skipped(""));
+            let wishes = wishes.collect();
+            // An interface that is not known yet gets its wishes when it comes.
+            let elsewhere = ProgramWishes { promiscuity: Promiscuity::Kept, ..process.programs.wishes("") };
+            running.path.set_program_wishes(wishes, elsewhere);
             process.programs.set_devices(&running.path);
         }
     }
@@ -222,6 +225,7 @@ async fn start(process: &Rc<FeaProcess>) -> Result<(), StartError> {
     process.fast_path.running.replace(Some(Running { path, engine, _watch: watch, task }));
     process.fast_path.unavailable.replace(None);
     process.programs.found(|slot| process.fast_path.with(|path| path.chain().is_filled(slot)) == Some(true));
+    process.fast_path.refresh_ports(process);
     process.wake();
     Ok(())
 }
@@ -231,8 +235,9 @@ fn stop(process: &Rc<FeaProcess>) {
     process.fast_path.unavailable.replace(None);
     let running = process.fast_path.running.borrow_mut().take();
     let was_running = running.is_some();
-    if let Some(running) = running {
+    if let Some(mut running) = running {
         running.task.abort();
+        running.path.release();
         process.programs.clear();
         process.with_drive(|drive, _, _| drive.engine().leave(running.engine));
     }

@@ -7,14 +7,15 @@ use super::audit::{self, Audit};
 use super::chain::Chain;
 use super::facts::{self, Fact};
 use super::maps::Maps;
+use super::promiscuity;
 use super::watch::Sighting;
 use crate::linux::netlink::encode::Messages;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
 use sluice_base::{Family, Interface, InterfaceEvent, InterfaceIndex};
-use sluice_bpf::layout::{PORT_IPV4, PORT_IPV6};
+use sluice_bpf::layout::{PORT_IPV4, PORT_IPV6, PORT_PROMISCUOUS};
 use sluice_bpf::{BpfError, Loaded};
 use sluice_fea::xdp::obstacles::Obstacles;
-use sluice_fea::xdp::{Forwarder, Grace, Mac, NeighborWish, Port};
+use sluice_fea::xdp::{Forwarder, Grace, Mac, NeighborWish, Port, Promiscuity};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -44,6 +45,17 @@ struct HostInterface {
     interface: Interface,
     /// The reason for which the interface is no port.
     refusal: Option<String>,
+    /// True if an FEA made the interface promiscuous.
+    is_promiscuous: bool,
+}
+
+/// The wishes of programs of other components for an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProgramWishes {
+    /// The slots whose programs do not see the interface's frames: bit `1 << slot`.
+    pub skipped: u32,
+    /// Whether programs need the interface's frames for all stations.
+    pub promiscuity: Promiscuity,
 }
 
 /// The state of an interface for `show forwarding`.
@@ -77,10 +89,10 @@ pub struct FastPath {
     is_live: bool,
     /// True if the kernel refused the program in its slot.
     is_refused: bool,
-    /// The slots whose programs do not see an interface's frames, by the interface's name: bit `1 << slot`.
-    skipped: BTreeMap<String, u32>,
-    /// The same for interfaces that `skipped` does not name.
-    skipped_elsewhere: u32,
+    /// The wishes of programs, by the interface's name.
+    program_wishes: BTreeMap<String, ProgramWishes>,
+    /// The wishes for interfaces that `program_wishes` does not name.
+    program_wishes_elsewhere: ProgramWishes,
     buffer: Vec<u8>,
     audit: Audit,
 }
@@ -105,8 +117,8 @@ impl FastPath {
             knows_host: false,
             is_live: false,
             is_refused: false,
-            skipped: BTreeMap::new(),
-            skipped_elsewhere: 0,
+            program_wishes: BTreeMap::new(),
+            program_wishes_elsewhere: ProgramWishes { skipped: 0, promiscuity: Promiscuity::Kept },
             buffer: vec![0; DATAGRAM],
             audit: Audit::default(),
         })
@@ -144,8 +156,11 @@ impl FastPath {
             InterfaceEvent::Changed(interface) if interface.loopback => {}
             InterfaceEvent::Changed(interface) => {
                 let index = interface.index;
-                let refusal = self.interfaces.remove(&index).and_then(|known| known.refusal);
-                self.interfaces.insert(index, HostInterface { interface: interface.clone(), refusal });
+                let known = self.interfaces.remove(&index);
+                let is_promiscuous = known.as_ref().is_some_and(|known| known.is_promiscuous);
+                let refusal = known.and_then(|known| known.refusal);
+                let host = HostInterface { interface: interface.clone(), refusal, is_promiscuous };
+                self.interfaces.insert(index, host);
                 self.refresh(index);
             }
             InterfaceEvent::Removed(index) => {
@@ -168,7 +183,13 @@ impl FastPath {
                 let mut forwarder = self.forwarder.borrow_mut();
                 forwarder.set_foreign(foreign.into_iter());
                 forwarder.set_neighbors(&neighbors);
+                drop(forwarder);
                 self.knows_host = true;
+                // A change of a link leads here, and somebody may have taken the flag away.
+                let is_wanted = |name: &str| self.program_wishes(name).promiscuity == Promiscuity::Wanted;
+                let wanted = self.indices().filter(|(name, _)| is_wanted(name));
+                let wanted: Vec<_> = wanted.map(|(_, index)| index).collect();
+                wanted.into_iter().for_each(|index| self.write_port(index));
             }
             Sighting::Facts(facts) => {
                 let mut forwarder = self.forwarder.borrow_mut();
@@ -252,23 +273,62 @@ impl FastPath {
     /// Writes an interface's entries for received and for sent packets.
     fn write_port(&mut self, index: InterfaceIndex) {
         let Some(host) = self.interfaces.get(&index) else { return };
-        let (Some(mac), None) = (mac(&host.interface), &host.refusal) else {
+        let mac = mac(&host.interface).filter(|_| host.refusal.is_none());
+        // An earlier process's program goes on where the fast path is on: the kernel may not have the routes.
+        let earlier = mac.map_or(0, |mac| self.chain.flags(index, mac));
+        let promiscuous = self.follow_promiscuity(index, earlier, mac.is_some());
+        let (Some(mac), Some(host)) = (mac, self.interfaces.get(&index)) else {
             self.forwarder.borrow_mut().set_port(index, None);
             return;
         };
         let sends = host.interface.running && self.sent_reasons(index).is_empty();
         let port = Port { mac, mtu: host.interface.mtu, sends };
         self.forwarder.borrow_mut().set_port(index, Some(port));
-        // An earlier process's program goes on where the fast path is on: the kernel may not have the routes.
-        let earlier = self.chain.flags(index, mac);
         let on = |family, flag| {
             let is_free = self.obstacles.is_none() || self.received_reasons(index, family).is_empty();
             is_free && (self.is_live || earlier & flag != 0)
         };
         let flag = |family, flag| if on(family, flag) { flag } else { 0 };
-        let flags = flag(Family::Ipv4, PORT_IPV4) | flag(Family::Ipv6, PORT_IPV6);
-        let skipped = self.skipped.get(&host.interface.name).copied().unwrap_or(self.skipped_elsewhere);
+        let flags = flag(Family::Ipv4, PORT_IPV4) | flag(Family::Ipv6, PORT_IPV6) | promiscuous;
+        let skipped = self.program_wishes(&host.interface.name).skipped;
         self.chain.set_port(index, mac, flags, skipped);
+    }
+
+    fn program_wishes(&self, interface: &str) -> ProgramWishes {
+        self.program_wishes.get(interface).copied().unwrap_or(self.program_wishes_elsewhere)
+    }
+
+    /// Makes an interface promiscuous as programs wish, or takes that back. Only ports become promiscuous. Returns the flag of the
+    /// interface's entry.
+    fn follow_promiscuity(&mut self, index: InterfaceIndex, earlier: u32, is_port: bool) -> u32 {
+        let Some(host) = self.interfaces.get(&index) else { return 0 };
+        let is_own = host.is_promiscuous || earlier & PORT_PROMISCUOUS != 0;
+        let wish = match self.program_wishes(&host.interface.name).promiscuity {
+            Promiscuity::Wanted if !is_port => Promiscuity::Kept,
+            wish => wish,
+        };
+        let step = wish.step(is_own, || promiscuity::is_on(&self.writer, index));
+        let done = step.and_then(|step| {
+            step.set.map_or(Ok(()), |is_on| promiscuity::set(&self.writer, index, is_on))?;
+            Ok(step.is_own)
+        });
+        let is_own = done.unwrap_or_else(|error| {
+            let name = &host.interface.name;
+            warn!(%error, interface = name, "{name} may not receive frames for all stations: {error}");
+            is_own
+        });
+        if let Some(host) = self.interfaces.get_mut(&index) {
+            host.is_promiscuous = is_own;
+        }
+        if is_own { PORT_PROMISCUOUS } else { 0 }
+    }
+
+    /// Takes back what this FEA and earlier ones changed at interfaces: the fast path ends.
+    pub fn release(&mut self) {
+        self.set_program_wishes(
+            BTreeMap::new(),
+            ProgramWishes { skipped: 0, promiscuity: Promiscuity::Unwanted },
+        );
     }
 
     fn sent_reasons(&self, index: InterfaceIndex) -> Vec<String> {
@@ -380,13 +440,12 @@ impl FastPath {
         self.interfaces.iter().map(|(index, host)| (host.interface.name.as_str(), *index))
     }
 
-    /// Sets the slots whose programs do not see interfaces' frames, by the interfaces' names and for interfaces without an entry:
-    /// bit `1 << slot`.
-    pub fn set_skipped(&mut self, skipped: BTreeMap<String, u32>, elsewhere: u32) {
-        if (&self.skipped, self.skipped_elsewhere) == (&skipped, elsewhere) {
+    /// Sets the wishes of programs, by the interfaces' names and for interfaces without an entry.
+    pub fn set_program_wishes(&mut self, wishes: BTreeMap<String, ProgramWishes>, elsewhere: ProgramWishes) {
+        if (&self.program_wishes, self.program_wishes_elsewhere) == (&wishes, elsewhere) {
             return;
         }
-        (self.skipped, self.skipped_elsewhere) = (skipped, elsewhere);
+        (self.program_wishes, self.program_wishes_elsewhere) = (wishes, elsewhere);
         let all: Vec<_> = self.interfaces.keys().copied().collect();
         all.into_iter().for_each(|index| self.write_port(index));
     }

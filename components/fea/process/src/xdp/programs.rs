@@ -4,7 +4,7 @@
 //! as those of sockets ([`crate::sockets`]), and fills the maps without any privilege. The maps are pinned: a component that
 //! asks again, as after a restart of itself or of the FEA, gets the same maps.
 
-use super::fast_path::FastPath;
+use super::fast_path::{FastPath, ProgramWishes};
 use super::frame_sockets::{self, FrameSockets};
 use crate::process::FeaProcess;
 use sluice_bpf::devices::Devices;
@@ -74,11 +74,14 @@ impl Programs {
         }
     }
 
-    /// Returns the slots whose programs do not see an interface's frames: bit `1 << slot`.
-    pub(crate) fn skipped(&self, interface: &str) -> u32 {
+    /// Returns the wishes of the programs for an interface.
+    pub(crate) fn wishes(&self, interface: &str) -> ProgramWishes {
         let placements = self.placements.borrow();
         let slots = placements.skipped(interface).filter_map(slot_named);
-        slots.fold(0, |skipped, slot| skipped | 1 << slot.index())
+        ProgramWishes {
+            skipped: slots.fold(0, |skipped, slot| skipped | 1 << slot.index()),
+            promiscuity: placements.promiscuity(interface),
+        }
     }
 
     /// Returns the programs in the chain with their components, for `show forwarding`.

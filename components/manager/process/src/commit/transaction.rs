@@ -340,6 +340,8 @@ impl ManagerProcess {
         let model = self.model();
         let schema = &model.schema;
         schema.validate(Some(&before), after).map_err(|e| Refusal::Invalid(Box::new(e)))?;
+        let named = model.check_ports(Some(&before), after, || written_or_shown(schema, after, written));
+        named.map_err(|e| Refusal::Invalid(Box::new(e)))?;
         let comparison = schema.compare(&before, after);
         let (ran, runs) = (self.model().classes(&before), self.model().classes(after));
         // The statements of components that run on other elements are checked here too.

@@ -338,7 +338,9 @@ impl ManagerProcess {
     pub fn edit(&self, id: u64, statements: &[String]) -> Result<(), EditError> {
         let mut tree = self.candidate(id)?;
         for statement in statements {
-            tree = self.model().schema.edit(&tree, statement)?;
+            let model = self.model();
+            let next = model.schema.edit(&tree, statement);
+            tree = next.map_err(|error| model.explain_port(error, &tree))?;
         }
         self.editing.editors.borrow().may_change(Some(id))?;
         self.editing.set(id, tree);
@@ -362,7 +364,9 @@ impl ManagerProcess {
     /// Adds what a text says to an editor's candidate.
     pub fn merge_into_candidate(&self, id: u64, file: &str, text: &str) -> Result<(), EditError> {
         let before = self.candidate(id)?;
-        let tree = self.model().schema.merge(&before, file, text)?;
+        let model = self.model();
+        let merged = model.schema.merge(&before, file, text);
+        let tree = merged.map_err(|error| model.explain_port(error, &before))?;
         self.editing.editors.borrow().may_change(Some(id))?;
         self.editing.set(id, tree);
         Ok(())

@@ -4,6 +4,7 @@
 pub mod editors;
 pub mod model;
 pub mod people;
+pub mod ports;
 pub mod service;
 pub mod sharing;
 pub mod start;

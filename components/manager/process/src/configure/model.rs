@@ -1,6 +1,7 @@
 //! The schema and the rights of every component, and their consequences for a configuration: which components run, with
 //! which part.
 
+use crate::configure::ports::PortsRule;
 use crate::configure::sharing::{Sharing, SharingRule};
 use crate::packages::admission::{self, classes_of, third_party_rights, unknown_need};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -39,6 +40,8 @@ pub struct Builtin {
     pub check: Option<Check>,
     /// The rule by which the configuration is shared with other machines, for a component that shares it.
     pub sharing: Option<SharingRule>,
+    /// The names of the router's ports, for a component with ports that statements of other components name.
+    pub ports: Option<PortsRule>,
 }
 
 /// A component's check of its part where the component does not run: the reason for which the component would refuse the part.
@@ -195,6 +198,8 @@ pub struct Model {
     checks: BTreeMap<&'static str, Check>,
     /// The component that shares the configuration, and its rule.
     pub(super) sharing: Option<(&'static str, SharingRule)>,
+    /// The component with the router's ports, and their names.
+    pub(super) ports: Option<(&'static str, PortsRule)>,
     /// The schema as JSON, rendered on first use: the schema never changes.
     json: OnceCell<String>,
 }
@@ -260,16 +265,18 @@ impl Model {
         let checks =
             source.builtins.iter().filter_map(|builtin| Some((builtin.class, builtin.check?))).collect();
         let sharing = source.builtins.iter().find_map(|builtin| Some((builtin.class, builtin.sharing?)));
-        Ok(Model { schema, packages, refused, signed, rights, checks, sharing, json: OnceCell::new() })
+        let ports = source.builtins.iter().find_map(|builtin| Some((builtin.class, builtin.ports?)));
+        Ok(Model { schema, packages, refused, signed, rights, checks, sharing, ports, json: OnceCell::new() })
     }
 
     /// Reads and validates a configuration text, and has the executable's components check their parts.
     pub fn read(&self, file: &str, text: &str) -> Result<Tree, ConfigErrors> {
-        let tree = self.schema.read_all(file, text)?;
+        let tree = self.schema.read_all(file, text).map_err(|errors| self.explain_ports(errors, text))?;
         let written = ConfigText { file: file.into(), text: text.into() };
         for component in self.schema.configured(&tree) {
             self.check(&component, &tree, || written.clone())?;
         }
+        self.check_ports(None, &tree, || written)?;
         Ok(tree)
     }
 
@@ -515,6 +522,7 @@ mod tests {
             help: "The FEA",
             check: None,
             sharing: None,
+            ports: None,
         },
         Builtin {
             class: "bgp",
@@ -525,6 +533,7 @@ mod tests {
             help: "BGP",
             check: None,
             sharing: None,
+            ports: None,
         },
     ];
 

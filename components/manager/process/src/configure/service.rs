@@ -196,7 +196,10 @@ impl pb::Configuration for Served {
                     let written = ConfigText { file: request.file, text: request.text };
                     self.replace_candidate(request.editor, tree, Some(Rc::new(written)))
                 }
-                Err(error) => Err(error.into()),
+                Err(error) => {
+                    let errors = self.model().explain_ports(error.into(), &request.text);
+                    Err(EditError::InvalidFile(Box::new(errors)))
+                }
             },
         }
         .map_err(refusal)?;

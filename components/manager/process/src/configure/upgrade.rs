@@ -97,6 +97,7 @@ mod tests {
         help: "Static routes",
         check: None,
         sharing: None,
+        ports: None,
     }];
 
     fn source(state_dir: &Path) -> ConfigSource {
