@@ -507,6 +507,7 @@ impl<P: FamilyKey> Groups<P> {
         if let Some(block) = Arc::get_mut(&mut block) {
             self.packer.pack(core, &group.view, &self.exporter, &self.items, watched, block);
             block.too_large = too_large;
+            block.reduced = self.exporter.reduced_among(core, &self.items);
         }
         let unread = group.members.len();
         group.blocks.push_back(Pending { block, unread });

@@ -365,6 +365,7 @@ impl Peer {
             announced: before.announced + now.announced,
             withdrawn: before.withdrawn + now.withdrawn,
             too_large: before.too_large + now.too_large,
+            reduced: before.reduced + now.reduced,
         }
     }
 }
