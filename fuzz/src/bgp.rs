@@ -143,7 +143,7 @@ fn check<P: FamilyKey>(batch: &Batch<P>, add_path: Families) {
 /// with several (RFC 7911).
 pub fn session(octets: &[u8]) {
     session_with(octets, AddPath::NONE);
-    session_with(octets, AddPath { receive: true, send: Some(SendPaths::All), paths: None });
+    session_with(octets, AddPath { receive: true, send: Some(SendPaths::All), ..AddPath::NONE });
 }
 
 fn session_with(octets: &[u8], add_path: AddPath) {

@@ -346,6 +346,7 @@ impl Settings {
                 let names = self.policy.source().prefix_list.iter().map(|known| &*known.name);
                 return Err(SettingsError::NoList(owner, sluice_policy::unknown("prefix-list", list, names)));
             }
+            self.check_names(&format!("{owner} add-path policy"), statements.add_path_policy())?;
             if let Some(originate) = statements.default_originate() {
                 self.check_names(&format!("{owner} default-originate policy"), &originate.policy)?;
             }
