@@ -255,7 +255,8 @@ fn received(came: ReceivedView) -> pb::Path {
 
 /// Fills in what the canonical octets of a set say.
 fn put_attributes(canonical: &[u8], view: &View, path: &mut pb::Path) {
-    let Private { weight, tags, rib_distance, is_blackhole, .. } = Private::of(canonical);
+    let Private { weight, tags, rib_distance, is_blackhole, damping, .. } = Private::of(canonical);
+    path.damping = damping.map_or_else(String::new, |damping| damping.to_string());
     (path.weight, path.tags) = (weight.into(), tags.into_vec());
     (path.rib_distance, path.blackhole) = (rib_distance.map(u32::from), is_blackhole);
     for attribute in canonical::attributes(canonical) {

@@ -124,6 +124,13 @@ fn what_people_get_wrong_is_refused_with_line_and_remedy() {
             "there is no policy-statement `nothing`",
         ),
         (
+            "local-preference 200",
+            "damping quick",
+            14,
+            "quick",
+            "there is no damping `quick`; there are: none",
+        ),
+        (
             "import from-customer;",
             "add-path { policy nothing; }",
             34,
