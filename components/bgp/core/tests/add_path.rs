@@ -208,7 +208,7 @@ fn the_number_of_paths_and_policies_change_without_a_reset() {
     world.configure(REFLECTOR);
     world.pass(SECOND);
     assert_eq!(origins::<Ipv4Prefix>(&world, BEST, 1), [1]);
-    assert_eq!(origins::<Ipv4Prefix>(&world, ALL, 1), []);
+    assert!(origins::<Ipv4Prefix>(&world, ALL, 1).is_empty());
     world.routers[REFLECTOR].config.neighbors[all].default_policy = Some(DefaultPolicy::Accept);
     world.configure(REFLECTOR);
     world.pass(SECOND);
