@@ -127,7 +127,7 @@ fn what_people_get_wrong_is_refused_with_line_and_remedy() {
             "local-preference 200",
             "damping quick",
             14,
-            "quick",
+            "damping",
             "there is no damping `quick`; there are: none",
         ),
         (
