@@ -236,7 +236,7 @@ mutations! {
         "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(hop.address) }" => "NextHop::via(hop.address)";
     }
     "shard/view.rs" {
-        "view-advertised-as-received": "let view = ExportView { four_octet_as: true, ..(**view).clone() };" => "let view = ExportView { four_octet_as: true, internal: true, ..(**view).clone() };";
+        "view-advertised-as-received": "let shown = ExportView { four_octet_as: true, ..view.clone() };" => "let shown = ExportView { four_octet_as: true, internal: true, ..view.clone() };";
     }
     "wire/multiprotocol.rs" {
         "reader-unspecified-and-link-local-next-hop": "address.is_unspecified() || address.is_unicast_link_local()" => "address.is_unicast_link_local()";

@@ -312,7 +312,7 @@ fn policies_choose_paths_beside_the_best_one() {
     // Chosen paths follow the validation of their origins.
     choose(&mut world, [(ALL, "valid"), (BEST, "valid")]);
     assert_eq!((both(&world, ALL), both(&world, BEST)), (vec![1], vec![1]));
-    let vrp = |prefix: AnyPrefix| AnyVrp::new(prefix.ip().unwrap(), prefix.len() as u8, Asn(65102)).unwrap();
+    let vrp = |prefix: AnyPrefix| AnyVrp::new(prefix.ip().unwrap(), prefix.len(), Asn(65102)).unwrap();
     let table = Some(Arc::new(VrpTable::new(prefixes(1).map(vrp))));
     world.input(REFLECTOR, Input::Origins(OriginData { table, changed: ChangedPrefixes::All }));
     world.pass(SECOND);
