@@ -142,11 +142,11 @@ fn check<P: FamilyKey>(batch: &Batch<P>, add_path: Families) {
 /// An established session receives any octets; a second peer receives the resulting routes. So it is with one path of each prefix, and
 /// with several (RFC 7911).
 pub fn session(octets: &[u8]) {
-    session_with(octets, AddPath::NONE);
-    session_with(octets, AddPath { receive: true, send: Some(SendPaths::All), paths: None });
+    session_with(octets, &AddPath::NONE);
+    session_with(octets, &AddPath { receive: true, send: Some(SendPaths::All), ..AddPath::NONE });
 }
 
-fn session_with(octets: &[u8], add_path: AddPath) {
+fn session_with(octets: &[u8], add_path: &AddPath) {
     let identity = Identity {
         local_as: Asn(65001),
         router_id: RouterId(1),
@@ -167,7 +167,7 @@ fn session_with(octets: &[u8], add_path: AddPath) {
             passive: true,
             enforce_first_as: false,
             default_policy: Some(DefaultPolicy::Accept),
-            add_path,
+            add_path: add_path.clone(),
             ..config
         };
         config.offer(Families::ALL);

@@ -52,20 +52,25 @@ fn received(lab: &RouterLab) -> Option<u64> {
     wide(&lab.neighbor("10.1.0.2")["families"][0]["prefixes_received"])
 }
 
-/// Two withdrawals suppress a route; from 2000 its penalty decays to 1700 in 14 seconds.
+/// Two withdrawals suppress a route for which policy chooses the parameters; from 2000 its penalty decays to 1700 in 14 seconds.
 fn topology(commands: &Path) -> String {
     format!(
         r#"
 [nodes.sluice]
 daemon = "sluice"
 config = '''
+policy {{
+    damping quick {{ half-life 1; suppress 1900; reuse 1700; max-suppress-time 2; }}
+    policy-statement by-prefix {{
+        term quick {{ from {{ prefix 100.64.1.0/24; }} then {{ damping quick; }} }}
+    }}
+}}
 protocols {{
     bgp {{
         local-as 64500;
         router-id 10.0.0.1;
         default-policy accept;
-        damping {{ half-life 1; suppress 1900; reuse 1700; max-suppress-time 2; }}
-        neighbor 10.1.0.2 {{ peer-as 64501; damping; passive; }}
+        neighbor 10.1.0.2 {{ peer-as 64501; damping; passive; import by-prefix; }}
     }}
 }}
 '''
@@ -118,7 +123,9 @@ fn a_route_that_comes_and_goes_is_suppressed_for_a_time() {
     let suppressed = history(&lab, flapping);
     assert_eq!((&suppressed["suppressed"], &suppressed["neighbor"]), (&true.into(), &"10.1.0.2".into()));
     assert!((1..60_000).contains(&wide(&suppressed["suppressed_ms"]).unwrap()), "{suppressed}");
-    assert_eq!(history(&lab, other)["suppressed"], false);
+    assert_eq!(suppressed["damping"], "quick");
+    let untouched = history(&lab, other);
+    assert_eq!((&untouched["suppressed"], &untouched["damping"]), (&false.into(), &"".into()));
     let explained = lab.ask(&["explain", flapping]).to_string();
     assert!(explained.contains("flap damping (RFC 2439): suppressed for 0 min"), "{explained}");
     let counts = lab.ask(&["show", "bgp", "damping"]);
@@ -128,6 +135,7 @@ fn a_route_that_comes_and_goes_is_suppressed_for_a_time() {
     assert!(upgraded.status.success(), "{upgraded:?}");
     let after = history(&lab, flapping);
     assert_eq!((&after["flaps"], &after["suppressed"]), (&2.into(), &true.into()));
+    assert_eq!(after["damping"], "quick");
     assert!(wide(&after["suppressed_ms"]) < wide(&suppressed["suppressed_ms"]), "{after}");
     // It is used again by itself, and at once where the operator wants it.
     let cleared = lab.cli(&["clear", "bgp", "damping", other]);

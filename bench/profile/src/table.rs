@@ -20,6 +20,7 @@ use std::net::Ipv4Addr;
 
 /// The view of an external peer with 4-octet AS numbers.
 pub const EXTERNAL: ExportView = ExportView {
+    further: None,
     default_route: None,
     internal: false,
     four_octet_as: true,

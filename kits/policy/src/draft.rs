@@ -4,6 +4,7 @@ use crate::community::Kind;
 use crate::edit::{added, deleted, is_private, mapped, prepended};
 use crate::machine::{Edit, Route};
 use crate::program::{Fact, NextHop};
+use crate::source::NO_DAMPING;
 use crate::vocabulary::VariableId;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -30,6 +31,8 @@ pub struct Draft {
     pub facts: Vec<Fact>,
     /// The next hop of a policy's action.
     pub next_hop: Option<NextHop>,
+    /// The name of the flap damping of a policy's action.
+    pub damping: Option<String>,
 }
 
 impl Draft {
@@ -44,6 +47,7 @@ impl Draft {
             communities: BTreeMap::new(),
             facts: Vec::new(),
             next_hop: None,
+            damping: None,
         }
     }
 
@@ -102,6 +106,10 @@ impl Route for Draft {
                 self.as_path = mapped(&self.as_path, |asn| Some(asn).filter(|asn| !is_private(*asn)));
             }
             Edit::NextHop(hop) => self.next_hop = Some(hop),
+            Edit::Damping(damping) => {
+                self.damping =
+                    Some(damping.map_or_else(|| NO_DAMPING.into(), |damping| damping.name.clone()));
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::prefix_list::Matching;
 use crate::program::{
     Change, CommunitySets, Fact, Index, Instruction, NO_SLOT, NextHop, Place, Program, Slot, Test,
 };
+use crate::source::Damping;
 use crate::vocabulary::{Reads, VariableId};
 use core::cell::OnceCell;
 use core::net::IpAddr;
@@ -57,6 +58,8 @@ pub enum Edit<'p> {
     RemovePrivateAs,
     /// Sets the next hop.
     NextHop(NextHop),
+    /// Sets the parameters of flap damping; `None` if flaps are not counted.
+    Damping(Option<&'p Damping>),
 }
 
 /// The outcome of a program for a route.
@@ -343,6 +346,10 @@ impl Program {
             }
             Change::RemovePrivateAs => Edit::RemovePrivateAs,
             Change::NextHop(hop) => Edit::NextHop(hop),
+            Change::Damping(None) => Edit::Damping(None),
+            Change::Damping(Some(damping)) => {
+                Edit::Damping(Some(constants.dampings.get(usize::from(damping))?))
+            }
         })
     }
 }

@@ -3,6 +3,7 @@
 use crate::as_path::Automaton;
 use crate::community::{CommunitySet, Kind};
 use crate::prefix_list::{ListId, PrefixLists};
+use crate::source::Damping;
 use crate::vocabulary::{Reads, VariableId, Vocabulary};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -83,6 +84,8 @@ pub enum Change {
     RemovePrivateAs,
     /// Sets the next hop.
     NextHop(NextHop),
+    /// Sets the parameters of flap damping; `None` if flaps are not counted.
+    Damping(Option<Index>),
 }
 
 /// The next hop of an action.
@@ -161,6 +164,8 @@ pub struct Constants {
     pub communities: Vec<CommunitySets>,
     /// Sequences of AS numbers.
     pub sequences: Vec<Vec<u32>>,
+    /// Parameters of flap damping.
+    pub dampings: Vec<Damping>,
     /// Facts.
     pub facts: Vec<Fact>,
     /// Terms.
@@ -328,7 +333,8 @@ impl Program {
             Change::DeleteCommunities(set) => usize::from(set) < constants.communities.len(),
             Change::Prepend(sequence) => usize::from(sequence) < constants.sequences.len(),
             Change::ReplaceAs(ranges, _) => usize::from(ranges) < constants.ranges.len(),
-            Change::RemovePrivateAs | Change::NextHop(_) => true,
+            Change::Damping(Some(damping)) => usize::from(damping) < constants.dampings.len(),
+            Change::RemovePrivateAs | Change::NextHop(_) | Change::Damping(None) => true,
         }
     }
 

@@ -17,6 +17,8 @@ pub struct Policies {
     pub as_path: Vec<AsPath>,
     /// Named sets of communities.
     pub community: Vec<Community>,
+    /// Named parameters of flap damping.
+    pub damping: Vec<Damping>,
     /// Policies, by name.
     pub policy_statement: Vec<Statement>,
 }
@@ -51,6 +53,31 @@ pub struct Community {
     /// Members such as `65000:100` ([`crate::community::Pattern`]).
     #[serde(default)]
     pub member: Vec<String>,
+}
+
+/// The name that stands for no flap damping, in the place of the name of parameters.
+pub const NO_DAMPING: &str = "none";
+
+/// Parameters of flap damping (RFC 2439); the defaults are those of RFC 7196.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Damping {
+    /// The name.
+    pub name: String,
+    /// The minutes in which a penalty decays by half.
+    pub half_life: u8,
+    /// The penalty up to which a suppressed route is used again.
+    pub reuse: u32,
+    /// The penalty above which a route is suppressed.
+    pub suppress: u32,
+    /// The most minutes for which a route without further flaps stays suppressed.
+    pub max_suppress_time: u8,
+}
+
+impl Default for Damping {
+    fn default() -> Self {
+        Damping { name: String::new(), half_life: 15, reuse: 750, suppress: 6000, max_suppress_time: 60 }
+    }
 }
 
 /// A policy: terms in order.

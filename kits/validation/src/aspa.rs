@@ -31,6 +31,18 @@ impl Providers {
         &self.0
     }
 
+    /// Returns the providers of both lists (draft-ietf-sidrops-aspa-verification, section 4), without AS 0 beside others. `None` for more than
+    /// [`MOST_PROVIDERS`].
+    pub fn union(&self, other: &Self) -> Option<Self> {
+        let mut all: Vec<Asn> = self.0.iter().chain(&*other.0).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        if all.len() > 1 && all[0].0 == 0 {
+            all.remove(0);
+        }
+        Providers::new(all)
+    }
+
     /// Returns true if an AS is a provider. AS 0 is none.
     pub fn contains(&self, asn: Asn) -> bool {
         asn.0 != 0 && self.0.binary_search(&asn).is_ok()

@@ -26,7 +26,7 @@ pub mod replica;
 pub mod table;
 pub mod vrp;
 
-pub use aspa::{AspaChanges, AspaSet, Authorization, Providers};
+pub use aspa::{AspaChanges, AspaSet, Authorization, MOST_PROVIDERS, Providers};
 pub use changes::{ChangedPrefixes, TableChanges, VrpChanges};
 pub use path::{Direction, Path, PathValidity};
 pub use record::{Record, RecordError, read_records, write_record};

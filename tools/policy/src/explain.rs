@@ -275,6 +275,7 @@ fn changed(edit: Edit<'_>) -> &'static str {
         Edit::AddCommunities(_) | Edit::DeleteCommunities(_) | Edit::ReplaceCommunities(_) => "community",
         Edit::Prepend(_) | Edit::ReplaceAs(..) | Edit::RemovePrivateAs => "as-path",
         Edit::NextHop(_) => "next-hop",
+        Edit::Damping(_) => "damping",
     }
 }
 

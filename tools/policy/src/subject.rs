@@ -93,8 +93,8 @@ pub struct Running<'s> {
 }
 
 /// The properties that policies can change.
-const CHANGEABLE: [&str; 7] =
-    ["local-preference", "med", "origin", "next-hop", "weight", "tag", "rib-distance"];
+const CHANGEABLE: [&str; 8] =
+    ["local-preference", "med", "origin", "next-hop", "weight", "tag", "rib-distance", "damping"];
 
 impl Running<'_> {
     /// Returns the canonical octets of the attributes.
@@ -123,6 +123,7 @@ impl Running<'_> {
                 NextHopAction::Blackhole => "blackhole".into(),
                 NextHopAction::Address(address) => address.to_string(),
             }),
+            ("damping", _) => self.route.damping().map(|damping| damping.to_string()),
             (name, _) => value_of(self, name),
         }
     }

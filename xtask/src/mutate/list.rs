@@ -178,7 +178,8 @@ mutations! {
         "export-policys-next-hop-ignored": "NextHopRule::Address(_) => self.is_own = false," => "NextHopRule::Address(_) => {}";
     }
     "shard/exporter.rs" {
-        "export-large-routes-not-to-old-speakers": "most <= view.longest_message() - ADDED || self.fits_exactly(core, view, outcome, best)" => "most <= view.longest_message() - ADDED";
+        "export-large-routes-not-to-old-speakers": "most <= view.longest_message() - ADDED || fits(core, view, &self.subject(core, outcome, best))" => "most <= view.longest_message() - ADDED";
+        "export-attributes-removed-in-vain": "if fits(core, view, &Subject::changed(&edited, best.peer)) {" => "if removed.len() == REMOVABLE.len() && fits(core, view, &Subject::changed(&edited, best.peer)) {";
         "export-policy-answers-for-every-prefix": "if !policy.reads_prefix() {" => "if true {";
         "export-policy-changes-forgotten": "            policy.make(&mut route, &mut row.memory);\n" => "";
         "export-results-of-other-changes": "row.outcomes.iter().find(|(made, _)| *made == trace)" => "row.outcomes.iter().find(|(made, _)| made.len() == trace.len())";
@@ -235,7 +236,7 @@ mutations! {
         "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(hop.address) }" => "NextHop::via(hop.address)";
     }
     "shard/view.rs" {
-        "view-advertised-as-received": "let view = ExportView { four_octet_as: true, ..(**view).clone() };" => "let view = ExportView { four_octet_as: true, internal: true, ..(**view).clone() };";
+        "view-advertised-as-received": "let shown = ExportView { four_octet_as: true, ..view.clone() };" => "let shown = ExportView { four_octet_as: true, internal: true, ..view.clone() };";
     }
     "wire/multiprotocol.rs" {
         "reader-unspecified-and-link-local-next-hop": "address.is_unspecified() || address.is_unicast_link_local()" => "address.is_unicast_link_local()";

@@ -55,14 +55,15 @@ pub fn all(schema: &[Node]) -> Vec<Case> {
 /// Statements that other tests try. The statements of a group are those of its neighbors. Routes that are filtered again at import
 /// are told to other neighbors, and routes without communities are not told again without them: `tests/policies` compares both. Here
 /// are no clients, no sites of one AS, and no neighbor that knows this router by another AS: `tests/reflection` has them. No neighbor is sent
-/// several paths: the core's test `add_path` changes their number. No router connects from a range: the core's test `listen_ranges` changes
+/// several paths: the core's test `add_path` changes their number and the policies for them. No router connects from a range: the core's test `listen_ranges` changes
 /// the statements of one. The element has no store: `tests/cluster` shares a configuration.
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 10] = [
     "cluster/shared-configuration",
     "protocols/bgp/group",
     "protocols/bgp/client-to-client-reflection",
     "protocols/bgp/listen-range",
     "protocols/bgp/neighbor/add-path/paths",
+    "protocols/bgp/neighbor/add-path/policy",
     "protocols/bgp/neighbor/as-override",
     "protocols/bgp/neighbor/import",
     "protocols/bgp/neighbor/local-as",

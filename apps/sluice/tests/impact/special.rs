@@ -41,6 +41,7 @@ const OWN_HOST: Special = entry(
 );
 /// A payload for a prefix that this router announces itself: no policy asks.
 const OWN_ROA: Special = entry(&["set rpki roa 192.0.2.0/24 64501"], &["delete rpki roa 192.0.2.0/24 64501"]);
+const OWN_ASPA: Special = entry(&["set rpki aspa 64998 provider 64999"], &["delete rpki aspa 64998"]);
 const GROUP: Special = entry(
     &["set system user ann role read-only", "set system user ann group nogroup"],
     &["delete system user ann"],
@@ -365,6 +366,9 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ),
     ("rpki/filter/name", entry(&["set rpki filter b as 64998"], &["delete rpki filter b"])),
     ("rpki/filter/prefix", value("192.0.2.0/24")),
+    ("rpki/aspa/customer", OWN_ASPA),
+    ("rpki/aspa/provider", OWN_ASPA),
+    ("rpki/aspa-filter", value("64998")),
     (
         "protocols/bgp/bmp/station/name",
         entry(

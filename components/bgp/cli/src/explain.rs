@@ -214,6 +214,11 @@ impl Answers {
                 text.push_str(&format!("  as sent{path_id}: next hop {}\n", path.next_hop));
                 attributes(path, "    ", &mut text);
             }
+            for path in &export.not_sent {
+                let (neighbor, path_id) = (path.neighbor.clone(), path.path_id);
+                let from = sender(&pb::Path { neighbor, path_id, ..pb::Path::default() });
+                text.push_str(&format!("  path from {from} not sent: {}\n", path.cause));
+            }
         }
         text
     }
@@ -262,6 +267,9 @@ impl Answers {
             json!({
                 "neighbor": export.neighbor, "sent": export.cause.is_empty(), "cause": export.cause,
                 "path": export.path.as_ref().map(path_json), "others": export.others.iter().map(path_json).collect::<Vec<_>>(),
+                "not_sent": export.not_sent.iter().map(|path| json!({
+                    "neighbor": path.neighbor, "path_id": path.path_id, "cause": path.cause,
+                })).collect::<Vec<_>>(),
                 "policies": steps(self.export_steps(export)),
             })
         });

@@ -42,6 +42,7 @@ pub(crate) fn lines(place: &Value) -> Vec<String> {
     let subject = match (direction, text("origin")) {
         ("import", "") => format!("from {}", neighbors(place)),
         ("import", origin) => format!("from {origin}"),
+        ("add-path", _) => format!("for {}", neighbors(place)),
         _ => format!("to {}", neighbors(place)),
     };
     let number = |value: &Value| value.as_u64().unwrap_or_default();
@@ -109,5 +110,12 @@ mod tests {
         let expected =
             "export to 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5 and 2 more (group customers), ipv4: 9 routes";
         assert_eq!(lines(export).lines().next(), Some(expected));
+        let choice = pb::PolicyUse {
+            direction: "add-path".into(),
+            neighbors: vec!["10.0.0.2".into()],
+            routes: 2,
+            ..pb::PolicyUse::default()
+        };
+        assert_eq!(lines(choice).lines().next(), Some("add-path for 10.0.0.2, ipv4: 2 routes"));
     }
 }

@@ -131,7 +131,7 @@ pub fn path_json(p: &pb::Path) -> Value {
         "atomic_aggregate": p.atomic_aggregate, "aggregator": p.aggregator, "weight": p.weight, "tags": p.tags,
         "rib_distance": p.rib_distance, "blackhole": p.blackhole, "rejected_by": p.rejected_by,
         "validation": p.validation, "aspa": p.aspa, "path_id": p.path_id, "multipath_weight": p.multipath_weight,
-        "left_out": p.left_out,
+        "left_out": p.left_out, "removed": p.removed, "damping": p.damping,
         "received": p.received.as_ref().map(|came| json!({
             "next_hop": came.next_hop, "as_path": came.as_path, "origin": came.origin, "med": came.med,
             "local_pref": came.local_pref, "communities": came.communities,
@@ -261,6 +261,9 @@ pub fn attributes(p: &pb::Path, indent: &str, text: &mut String) {
             text.push_str(&format!(", {name} {number}"));
         }
     }
+    if !p.damping.is_empty() {
+        text.push_str(&format!(", damping {}", p.damping));
+    }
     text.push_str(if p.blackhole { ", packets are dropped\n" } else { "\n" });
     let tags: Vec<String> = p.tags.iter().map(ToString::to_string).collect();
     let lists = [
@@ -271,6 +274,10 @@ pub fn attributes(p: &pb::Path, indent: &str, text: &mut String) {
     ];
     for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
         text.push_str(&format!("{indent}{name} {}\n", list.join(" ")));
+    }
+    if !p.removed.is_empty() {
+        let removed = p.removed.join(", ");
+        text.push_str(&format!("{indent}without {removed}: too large for a message (RFC 8654)\n"));
     }
 }
 

@@ -123,7 +123,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
         "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
         "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
         "attribute_discards": n.attribute_discards, "loops": n.loops, "leaks": n.leaks,
-        "too_large": n.too_large, "without_policy": n.without_policy, "without_refresh": n.without_refresh, "range": n.range, "group": n.group, "import": n.import,
+        "too_large": n.too_large, "reduced": n.reduced, "without_policy": n.without_policy, "without_refresh": n.without_refresh, "range": n.range, "group": n.group, "import": n.import,
         "export": n.export,
     })
 }
@@ -207,6 +207,10 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
         if n.too_large > 0 {
             let routes = counted(n.too_large, "route", "routes");
             out.line(&format!("  {routes} not sent: too large for a message"));
+        }
+        if n.reduced > 0 {
+            let routes = counted(n.reduced, "route", "routes");
+            out.line(&format!("  {routes} sent without some attributes: too large for a message"));
         }
         if !n.last_error.is_empty() {
             out.line(&format!("  last error {} ago: {}", span(n.last_error_ms), n.last_error));

@@ -198,6 +198,9 @@ pub enum PeerEvent {
     TooManyNeighbors,
     /// A route is not announced to it, for the first time in this session: its attributes do not fit in a message.
     TooLarge,
+    /// A route is announced to it without some of its attributes, for the first time in this session: with these it does not fit in a
+    /// message (RFC 8654, section 4).
+    Reduced,
     /// The neighbor's prefixes of a family come near a configured bound, or exceed it.
     MaximumPrefixes(FamilyIndex, LimitReached),
     /// Changed import policies cannot decide on all routes of the neighbor.
@@ -335,6 +338,7 @@ impl Event {
             PeerEvent::Refused { .. } => "bgp.range.refused",
             PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
             PeerEvent::TooLarge => "bgp.route.too-large",
+            PeerEvent::Reduced => "bgp.route.reduced",
             PeerEvent::MaximumPrefixes(..) => "bgp.neighbor.maximum-prefixes",
             PeerEvent::NoRefresh(_) => "bgp.neighbor.no-refresh",
             PeerEvent::NoPolicy { .. } => "bgp.neighbor.no-policy",
@@ -389,6 +393,9 @@ impl fmt::Display for Event {
             PeerEvent::TooManyNeighbors => f.write_str("too many neighbors"),
             PeerEvent::TooLarge => f.write_str(
                 "a route is not announced: too large for a message; `show bgp neighbor` counts the others",
+            ),
+            PeerEvent::Reduced => f.write_str(
+                "a route is announced without some of its attributes: too large for a message; `show bgp neighbor` counts the others",
             ),
             PeerEvent::MaximumPrefixes(family, reached) => write!(f, "{family}: {reached}"),
             PeerEvent::NoRefresh(without) => without.fmt(f),

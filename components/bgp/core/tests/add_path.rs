@@ -5,14 +5,18 @@
 mod world;
 
 use proptest::prelude::*;
-use sluice_base::{AnyPrefix, Duration, Ipv4Prefix, Ipv6Prefix};
+use serde_json::json;
+use sluice_base::{AnyPrefix, Asn, Duration, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
-use sluice_bgp::shard::PathView;
-use sluice_bgp::speaker::{AddPath, DefaultPolicy, Identity, Input, Output, SendPaths, Speaker};
+use sluice_bgp::policy::Policies;
+use sluice_bgp::shard::{PathView, PolicyUse};
+use sluice_bgp::speaker::{AddPath, DefaultPolicy, Identity, Input, OriginData, Output, SendPaths, Speaker};
 use sluice_bgp::table::Sharded;
 use sluice_bgp::wire::attribute::code;
 use sluice_machine::{Machine, Outbox};
+use sluice_validation::{AnyVrp, ChangedPrefixes, VrpTable};
 use std::net::IpAddr;
+use std::sync::Arc;
 use world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -204,7 +208,7 @@ fn the_number_of_paths_and_policies_change_without_a_reset() {
     world.configure(REFLECTOR);
     world.pass(SECOND);
     assert_eq!(origins::<Ipv4Prefix>(&world, BEST, 1), [1]);
-    assert_eq!(origins::<Ipv4Prefix>(&world, ALL, 1), []);
+    assert!(origins::<Ipv4Prefix>(&world, ALL, 1).is_empty());
     world.routers[REFLECTOR].config.neighbors[all].default_policy = Some(DefaultPolicy::Accept);
     world.configure(REFLECTOR);
     world.pass(SECOND);
@@ -216,6 +220,109 @@ fn the_number_of_paths_and_policies_change_without_a_reset() {
     world.pass(SECOND * 30);
     assert_eq!(origins::<Ipv4Prefix>(&world, ALL, 1), [1]);
     assert_eq!(paths::<Ipv4Prefix>(&world, ALL, 1)[0].path_id, None);
+    world.check();
+}
+
+/// Policies that choose paths: those of the originator `second`, those of the third one, and those with a valid origin.
+fn policies(second: usize) -> Policies {
+    let accept = json!({"accept": [null]});
+    let source = json!({
+        "as-path": [
+            {"name": "second", "expression": format!("{}", 65100 + second)},
+            {"name": "third", "expression": "65103"},
+        ],
+        "policy-statement": [
+            {"name": "second", "term": [{"name": "second", "from": {"as-path": ["second"]}, "then": accept}]},
+            {"name": "third", "term": [
+                {"name": "third", "from": {"as-path": ["third"]}, "then": accept},
+                {"name": "others", "then": {"reject": [null], "reason": "no backup"}},
+            ]},
+            {"name": "valid", "term": [{"name": "valid", "from": {"validation": ["valid"]}, "then": accept}]},
+        ],
+    });
+    Policies::compile(serde_json::from_value(source).unwrap()).unwrap()
+}
+
+/// Gives receivers policies that choose paths, each a name.
+fn choose(world: &mut World, choices: [(usize, &str); 2]) {
+    for (router, policy) in choices {
+        let address: IpAddr = link(router).0.parse().unwrap();
+        let neighbors = &mut world.routers[REFLECTOR].config.neighbors;
+        let neighbor = neighbors.iter_mut().find(|neighbor| neighbor.address == address).unwrap();
+        neighbor.add_path.policy = policy.split_whitespace().map(String::from).collect();
+    }
+    world.configure(REFLECTOR);
+    world.pass(SECOND);
+}
+
+fn both(world: &World, router: usize) -> Vec<usize> {
+    let origins = [origins::<Ipv4Prefix>(world, router, 1), origins::<Ipv6Prefix>(world, router, 1)];
+    assert_eq!(origins[0], origins[1], "IPv4 and IPv6 of {router}");
+    origins[0].clone()
+}
+
+#[test]
+fn policies_choose_paths_beside_the_best_one() {
+    let mut world = network(false);
+    ORIGINATORS.iter().for_each(|router| originate(&mut world, *router, 1, true));
+    world.routers[REFLECTOR].config.policies = policies(2);
+    world.configure(REFLECTOR);
+    world.pass(SECOND);
+    check(&world, 1, &ORIGINATORS);
+    let ups = world.ups(REFLECTOR);
+    choose(&mut world, [(ALL, "second"), (BEST, "third")]);
+    assert_eq!((both(&world, ALL), both(&world, BEST), both(&world, ONE)), (vec![1, 2], vec![1, 3], vec![1]));
+    // The reasons for the paths that are not sent.
+    let index = |world: &World, router: usize| {
+        world.routers[REFLECTOR].speaker.neighbor(link(router).0.parse().unwrap()).unwrap().index
+    };
+    let reasons = |world: &World, router: usize| -> Vec<(usize, String)> {
+        let tables = world.routers[REFLECTOR].speaker.tables();
+        let prefix = prefixes(1)[0].to::<Ipv4Prefix>().unwrap();
+        let not_sent = tables.paths_not_sent(index(world, router), prefix);
+        let of = |peer| ORIGINATORS.into_iter().find(|router| index(world, *router) == peer).unwrap();
+        not_sent.into_iter().map(|(peer, _, cause)| (of(peer), cause.to_string())).collect()
+    };
+    let none = "no term of the policies of add-path accepts the path";
+    assert_eq!(reasons(&world, ALL), [(3, none.to_string())]);
+    let rejected = "not chosen by add-path: policy third, term others: no backup";
+    assert_eq!(reasons(&world, BEST), [(2, rejected.to_string())]);
+    assert_eq!(reasons(&world, ONE), []);
+    // Hits: the paths beside the best one come to the policy.
+    let hits = world.routers[REFLECTOR].speaker.tables().policy_hits::<Ipv4Prefix>("third", 3);
+    let counts = &hits[&PolicyUse::FurtherPaths(vec![index(&world, BEST)])];
+    let terms: Vec<(&str, u64)> = counts.terms.iter().map(|(term, count)| (&**term, *count)).collect();
+    assert_eq!((counts.routes, terms), (2, vec![("others", 1), ("third", 1)]));
+    // The best path needs no choice, whichever it is.
+    originate(&mut world, 1, 1, false);
+    world.pass(SECOND);
+    assert_eq!((both(&world, ALL), both(&world, BEST)), (vec![2], vec![2, 3]));
+    originate(&mut world, 1, 1, true);
+    world.pass(SECOND);
+    assert_eq!((both(&world, ALL), both(&world, BEST)), (vec![1, 2], vec![1, 3]));
+    // Another definition of the policy, then another policy.
+    world.routers[REFLECTOR].config.policies = policies(3);
+    world.configure(REFLECTOR);
+    world.pass(SECOND);
+    assert_eq!((both(&world, ALL), both(&world, BEST)), (vec![1, 3], vec![1, 3]));
+    // Paths that are chosen and beyond the number of `send best`.
+    choose(&mut world, [(ALL, "second third"), (BEST, "")]);
+    assert_eq!((both(&world, ALL), both(&world, BEST)), (vec![1, 3], vec![1, 2]));
+    assert_eq!(reasons(&world, BEST), [(3, "not one of the 2 best paths that are sent".to_string())]);
+    // Chosen paths follow the validation of their origins.
+    choose(&mut world, [(ALL, "valid"), (BEST, "valid")]);
+    assert_eq!((both(&world, ALL), both(&world, BEST)), (vec![1], vec![1]));
+    let vrp = |prefix: AnyPrefix| AnyVrp::new(prefix.ip().unwrap(), prefix.len(), Asn(65102)).unwrap();
+    let table = Some(Arc::new(VrpTable::new(prefixes(1).map(vrp))));
+    world.input(REFLECTOR, Input::Origins(OriginData { table, changed: ChangedPrefixes::All }));
+    world.pass(SECOND);
+    assert_eq!((both(&world, ALL), both(&world, BEST)), (vec![1, 2], vec![1, 2]));
+    world.input(REFLECTOR, Input::Origins(OriginData { table: None, changed: ChangedPrefixes::All }));
+    world.pass(SECOND);
+    assert_eq!((both(&world, ALL), both(&world, BEST)), (vec![1], vec![1]));
+    choose(&mut world, [(ALL, ""), (BEST, "")]);
+    check(&world, 1, &ORIGINATORS);
+    assert_eq!(world.ups(REFLECTOR), ups, "no session was reset");
     world.check();
 }
 

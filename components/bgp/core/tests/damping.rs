@@ -5,8 +5,11 @@
 mod world;
 
 use proptest::prelude::*;
+use serde_json::json;
 use sluice_base::{AnyPrefix, Asn, Duration, Instant, Ipv4Prefix, RouterId};
+use sluice_bgp::attributes::private::{self, Private};
 use sluice_bgp::family::{FamilyCodes, FamilyIndex};
+use sluice_bgp::policy::Policies;
 use sluice_bgp::shard::{DampedView, DampingRules};
 use sluice_bgp::speaker::{Config, DefaultPolicy, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_machine::{Machine, Outbox};
@@ -79,7 +82,7 @@ fn a_route_that_flaps_is_suppressed_until_its_penalty_has_decayed() {
     flap(&mut world);
     penalty = decayed(penalty, 0.2, 900.0) + 1000.0;
     assert!(!is_used(&world));
-    let [view] = damped(&world)[..] else { panic!("one history") };
+    let [view] = <[_; 1]>::try_from(damped(&world)).expect("one history");
     assert_eq!((view.flaps, view.prefix.to_string()), (7, NET.to_string()));
     assert!((f64::from(view.penalty) - penalty).abs() <= 2.0, "{view:?} {penalty}");
     let expected = 900.0 * (penalty / 750.0).log2();
@@ -111,7 +114,7 @@ fn a_route_is_suppressed_no_longer_than_the_longest_time() {
         flap(&mut world);
     }
     assert!(!is_used(&world));
-    let [view] = damped(&world)[..] else { panic!("one history") };
+    let [view] = <[_; 1]>::try_from(damped(&world)).expect("one history");
     assert!(view.suppressed_for.unwrap() <= MINUTE * 20 + SECOND, "{view:?}");
     world.pass(MINUTE * 20 - SECOND * 2);
     assert!(!is_used(&world));
@@ -133,7 +136,7 @@ fn other_attributes_cost_half_and_the_end_of_a_session_costs_nothing() {
         world.configure(0);
         world.pass(SECOND);
     }
-    let [view] = damped(&world)[..] else { panic!("one history") };
+    let [view] = <[_; 1]>::try_from(damped(&world)).expect("one history");
     assert!(view.flaps == 2 && (998..=1000).contains(&view.penalty), "{view:?}");
     world.sever(A, B[0]);
     world.pass(SECOND * 5);
@@ -215,6 +218,107 @@ fn a_live_upgrade_keeps_histories() {
     assert!(!is_used(&world));
     world.pass(MINUTE * 60);
     assert!(is_used(&world));
+    world.check();
+}
+
+/// Policies of the router in the middle: a choice of parameters for the prefix, by name; all other routes have the router's.
+fn choose(world: &mut World, damping: &str, quick: serde_json::Value) {
+    let source = json!({
+        "prefix-list": [{"name": "net", "prefix": [NET]}],
+        "damping": [quick],
+        "policy-statement": [
+            {"name": "choice", "term": [
+                {"name": "net", "from": {"prefix-list": ["net"]}, "then": {"damping": damping, "accept": [null]}},
+            ]},
+        ],
+    });
+    let config = &mut world.routers[1].config;
+    config.policies = Policies::compile(serde_json::from_value(source).unwrap()).unwrap();
+    config.neighbors[0].import = vec!["choice".into()];
+    world.configure(1);
+    world.pass(SECOND);
+}
+
+fn quick() -> serde_json::Value {
+    json!({"name": "quick", "half-life": 2, "suppress": 1500, "max-suppress-time": 10})
+}
+
+#[test]
+fn policies_choose_the_parameters_of_routes() {
+    const OTHER: &str = "172.16.1.0/24";
+    let mut world = row(DampingRules::DEFAULT);
+    choose(&mut world, "quick", quick());
+    for networks in [&[NET, OTHER][..], &[], &[NET, OTHER], &[], &[NET, OTHER]] {
+        originate(&mut world, networks);
+    }
+    // Two withdrawals are enough for the chosen parameters, and not for the router's.
+    assert!(!is_used(&world) && world.routers[1].rib.contains_key(&OTHER.parse::<AnyPrefix>().unwrap()));
+    let of = |world: &World, prefix: &str| {
+        damped(world).into_iter().find(|view| view.prefix.to_string() == prefix).unwrap()
+    };
+    let (chosen, other) = (of(&world, NET), of(&world, OTHER));
+    assert_eq!((chosen.damping.as_deref(), other.damping), (Some("quick"), None));
+    // From 2000 to 750 in a little less than three minutes.
+    let left = chosen.suppressed_for.unwrap();
+    assert!(left > MINUTE * 2 && left < MINUTE * 3, "{left:?}");
+    let route = world.routers[1].speaker.tables().route(OTHER.parse::<Ipv4Prefix>().unwrap()).unwrap();
+    assert!(!private::is_in(&route.paths[0].attributes));
+    // A live upgrade keeps the parameters.
+    world.rest(1);
+    let identity = Identity { seed: 9, tables: 3, ..world.routers[1].speaker.export().control.identity };
+    let (now, state) = (world.now, world.routers[1].speaker.export());
+    let (mut next, mut out) = (Speaker::starting_at(identity, now), Outbox::new());
+    next.import(now, state, &mut out);
+    world.replace(1, next, out.drain().collect());
+    assert_eq!(of(&world, NET).damping.as_deref(), Some("quick"));
+    world.pass(left - SECOND * 2);
+    assert!(!is_used(&world));
+    world.pass(SECOND * 4);
+    assert!(is_used(&world));
+    let route = world.routers[1].speaker.tables().route(NET.parse::<Ipv4Prefix>().unwrap()).unwrap();
+    assert_eq!(Private::of(&route.paths[0].attributes).damping.map(|d| d.to_string()), Some("quick".into()));
+    world.check();
+}
+
+#[test]
+fn another_choice_holds_at_once() {
+    let suppressed = || {
+        let mut world = row(DampingRules::DEFAULT);
+        choose(&mut world, "quick", quick());
+        originate(&mut world, &[NET]);
+        (0..2).for_each(|_| flap(&mut world));
+        assert!(!is_used(&world));
+        world
+    };
+    // No damping: the route is used, and its flaps are not counted.
+    let mut world = suppressed();
+    let ups = world.ups(1);
+    choose(&mut world, "none", quick());
+    assert!(is_used(&world) && damped(&world).is_empty());
+    (0..9).for_each(|_| flap(&mut world));
+    assert!(is_used(&world) && damped(&world).is_empty());
+    assert_eq!(world.ups(1), ups);
+    // Other figures under the same name: a higher reuse threshold is reached at once.
+    let mut world = suppressed();
+    choose(&mut world, "quick", json!({"name": "quick", "half-life": 10, "reuse": 2500}));
+    world.pass(SECOND * 2);
+    assert!(is_used(&world));
+    // The router's parameters: the penalty of before counts on.
+    let mut world = suppressed();
+    world.routers[1].config.neighbors[0].import.clear();
+    world.configure(1);
+    world.pass(SECOND);
+    let [view] = <[_; 1]>::try_from(damped(&world)).expect("one history");
+    assert_eq!((view.damping, view.flaps), (None, 2));
+    let left = view.suppressed_for.unwrap();
+    assert!(left > MINUTE * 20 && left < MINUTE * 22, "from 2000 to 750 in 1.4 half-lives: {left:?}");
+    // What policy rejects keeps its parameters.
+    let mut world = suppressed();
+    world.routers[1].config.neighbors[0].import = vec![];
+    world.routers[1].config.neighbors[0].default_policy = Some(DefaultPolicy::Reject);
+    world.configure(1);
+    world.pass(SECOND);
+    assert_eq!(damped(&world)[0].damping.as_deref(), Some("quick"));
     world.check();
 }
 

@@ -280,6 +280,87 @@ fn who_offers_long_messages_takes_them_and_who_does_not_offer_them_refuses_them(
     assert_eq!(notification(&dut), Some(Notification { code: 1, subcode: 2, data }));
 }
 
+/// A route with the attributes that it may lose, and an unknown one of so many octets.
+fn reducible_route<P: Net>(octets: usize) -> Route {
+    let mut sid = vec![77, 0, 97];
+    sid.resize(100, 0);
+    let others = vec![
+        (0x40, code::ATOMIC_AGGREGATE, vec![]),
+        (0xc0, code::AGGREGATOR, vec![0, 1, 0x11, 0x70, 192, 0, 2, 1]),
+        (0xc0, code::PREFIX_SID, sid),
+        (0xd0, 99, vec![7; octets]),
+    ];
+    Route { others, ..Route::new(vec![65002, 7], P::host_addr(2)) }
+}
+
+/// RFC 8654, section 4: a route that grows by an octet at a time loses one attribute after the other, and then goes.
+fn long_routes_lose_attributes<P: Net>(four_octet_as: bool) {
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004], 2);
+    dut.peers[2].four_octet_as = four_octet_as;
+    dut.set_reach(P::host_addr(2), Some((0, true)));
+    (0..2).for_each(|peer| dut.up_with(peer, &[Capability::ExtendedMessage]));
+    dut.up(2);
+    dut.settle();
+    let prefix = P::nth(1);
+    let told = |dut: &Dut<P>, peer: usize| {
+        let route = dut.peers[peer].told.get(&prefix)?;
+        let codes = route.others.iter().map(|(_, code, _)| *code).filter(|code| *code != 99);
+        Some(codes.collect::<Vec<u8>>())
+    };
+    let whole = vec![code::ATOMIC_AGGREGATE, code::AGGREGATOR, code::PREFIX_SID];
+    let index = dut.speaker.neighbor(dut.peers[2].address).unwrap().index;
+    let (mut seen, mut counts) = (vec![], [0, 0]);
+    for octets in 3_840..4_080 {
+        dut.say(0, &announcement(&[prefix], &reducible_route::<P>(octets)));
+        dut.settle();
+        assert_eq!(told(&dut, 1).as_ref(), Some(&whole));
+        let verdict = dut.speaker.tables().export_verdict(index, prefix);
+        let removed = verdict.map(|sent| sent.paths[0].removed.clone());
+        counts[0] += u64::from(removed.as_ref().is_ok_and(|removed| !removed.is_empty()));
+        counts[1] += u64::from(removed == Err(NotSent::TooLarge));
+        let state = (told(&dut, 2), removed);
+        if seen.last() != Some(&state) {
+            seen.push(state);
+        }
+        assert!(dut.peers[2].wire.iter().all(|message| message.len() <= 4096));
+    }
+    let (a, b, c) = (code::AGGREGATOR, code::PREFIX_SID, code::ATOMIC_AGGREGATE);
+    let beside = if four_octet_as { vec![] } else { vec![code::AS4_AGGREGATOR] };
+    let expected = [
+        (Some([whole, beside].concat()), Ok(vec![])),
+        (Some(vec![c, b]), Ok(vec![a])),
+        (Some(vec![c]), Ok(vec![a, b])),
+        (Some(vec![]), Ok(vec![a, b, c])),
+        (None, Err(NotSent::TooLarge)),
+    ];
+    assert_eq!(seen, expected);
+    let sent = dut.speaker.neighbor(dut.peers[2].address).unwrap().writer;
+    assert_eq!([sent.reduced, sent.too_large], counts);
+    assert_eq!(dut.speaker.neighbor(dut.peers[1].address).unwrap().writer.reduced, 0);
+    for what in [PeerEvent::Reduced, PeerEvent::TooLarge] {
+        let of_peer =
+            |event: &&sluice_bgp::event::Event| event.what == what && event.peer == dut.peers[2].address;
+        assert_eq!(dut.events.iter().filter(of_peer).count(), 1, "once a session");
+    }
+    // The shorter route has its attributes again.
+    dut.say(0, &announcement(&[prefix], &reducible_route::<P>(10)));
+    dut.settle();
+    assert_eq!(told(&dut, 2).map(|codes| codes.len()), Some(if four_octet_as { 3 } else { 4 }));
+    assert_eq!(dut.speaker.tables().violations::<P>(), []);
+}
+
+#[test]
+fn a_long_route_loses_attributes_that_it_can_do_without_ipv4() {
+    long_routes_lose_attributes::<Ipv4Prefix>(true);
+    long_routes_lose_attributes::<Ipv4Prefix>(false);
+}
+
+#[test]
+fn a_long_route_loses_attributes_that_it_can_do_without_ipv6() {
+    long_routes_lose_attributes::<Ipv6Prefix>(true);
+    long_routes_lose_attributes::<Ipv6Prefix>(false);
+}
+
 fn index(dut: &Dut<Ipv4Prefix>) -> sluice_bgp::shard::PeerIndex {
     dut.speaker.neighbor(dut.peers[0].address).unwrap().index
 }

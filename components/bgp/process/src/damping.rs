@@ -69,6 +69,7 @@ impl BgpProcess {
             flaps: view.flaps.into(),
             suppressed: view.suppressed_for.is_some(),
             suppressed_ms: u64::try_from(left).unwrap_or(u64::MAX),
+            damping: view.damping.clone().unwrap_or_default(),
         }
     }
 }

@@ -14,6 +14,9 @@ use sluice_validation::AnyVrp;
 use sluice_xrl::{XrlError, convert};
 use std::net::IpAddr;
 
+/// A path that a neighbor is not sent beside others: its sender, its received identifier, and the reason.
+type PathNotSent = (PeerIndex, Option<u32>, NotSent);
+
 impl BgpProcess {
     /// Explains a prefix of one family.
     pub(crate) async fn explain<P: Sharded>(
@@ -32,8 +35,10 @@ impl BgpProcess {
         let spread = self.read(|control| control.spread()).ok_or_else(not_configured)?;
         let peers: Vec<PeerIndex> = to.iter().map(|(_, index)| *index).collect();
         let look = move |table: &mut Table| {
-            let verdicts: Vec<ExportVerdict<P>> =
-                peers.iter().map(|peer| table.export_verdict(*peer, prefix)).collect();
+            let verdicts: Vec<(ExportVerdict<P>, Vec<PathNotSent>)> = peers
+                .iter()
+                .map(|peer| (table.export_verdict(*peer, prefix), table.paths_not_sent(*peer, prefix)))
+                .collect();
             let shard = P::shard(table);
             (shard.route(prefix), verdicts, shard.dropped(prefix), covering(table, prefix))
         };
@@ -41,14 +46,23 @@ impl BgpProcess {
             self.ask(spread.table(prefix), look).await?.ok_or_else(not_configured)?;
         let paths = route.map(|route| route.paths).unwrap_or_default();
         let wanted = paths.into_iter().filter(|path| from.is_none_or(|from| path.peer == from));
-        let exports = to.iter().zip(verdicts).map(|((neighbor, _), verdict)| {
+        let exports = to.iter().zip(verdicts).map(|((neighbor, _), (verdict, not_sent))| {
             let (cause, sent) = match verdict {
                 Ok(route) => (String::new(), route.paths),
                 Err(cause) => (self.in_words(*neighbor, &cause), Vec::new()),
             };
             let mut paths = sent.into_iter().filter_map(|sent| self.message(sent, true));
             let path = paths.next();
-            pb::Export { neighbor: neighbor.to_string(), cause, path, others: paths.collect() }
+            let not_sent = not_sent.into_iter().map(|(peer, path_id, cause)| pb::PathNotSent {
+                neighbor: self
+                    .read(|control| control.neighbor_address(peer))
+                    .flatten()
+                    .map_or_else(String::new, |address| address.to_string()),
+                path_id,
+                cause: cause.to_string(),
+            });
+            let not_sent = not_sent.collect();
+            pb::Export { neighbor: neighbor.to_string(), cause, path, others: paths.collect(), not_sent }
         });
         let exports = exports.collect();
         let present = self.read(|control| control.present().map(Into::into).collect()).unwrap_or_default();

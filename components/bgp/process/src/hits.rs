@@ -43,6 +43,7 @@ impl BgpProcess {
             PolicyUse::Import(peer) => ("import", vec![peer], String::new()),
             PolicyUse::Source(name) => ("import", Vec::new(), name),
             PolicyUse::Export(peers) => ("export", peers, String::new()),
+            PolicyUse::FurtherPaths(peers) => ("add-path", peers, String::new()),
         };
         let group = self.common_group(&peers);
         let name = |peer: PeerIndex| self.read(|control| control.neighbor_address(peer)).flatten();

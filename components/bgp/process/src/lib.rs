@@ -433,7 +433,7 @@ impl BgpProcess {
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 14;
+    const STATE: u32 = 15;
 
     type Settings = Settings;
 

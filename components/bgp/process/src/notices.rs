@@ -42,6 +42,7 @@ impl BgpProcess {
             | PeerEvent::BadFilter(_)
             | PeerEvent::TooManyNeighbors
             | PeerEvent::TooLarge
+            | PeerEvent::Reduced
             | PeerEvent::MaximumPrefixes(..)
             | PeerEvent::NoRefresh(_)
             | PeerEvent::NoPolicy { .. } => {

@@ -175,6 +175,7 @@ fn neighbor(view: NeighborView, codes: &FamilyCodes, closed: Option<String>, now
         leaks: view.reader.leaks,
         reason,
         too_large: view.writer.too_large,
+        reduced: view.writer.reduced,
         without_policy: WithoutPolicy { import: view.without_policy.0, export: view.without_policy.1 }
             .to_string(),
         without_refresh: view.without_refresh.map_or_else(String::new, |without| without.to_string()),
@@ -228,10 +229,16 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
         },
         validation: view.validity.name().into(),
         aspa: view.path_validity.name().into(),
+        removed: view.removed.iter().map(|code| attribute_name(*code)).collect(),
         ..pb::Path::default()
     };
     put_attributes(&view.attributes, &view.view, &mut path);
     path
+}
+
+/// Returns the name of an attribute, or its code.
+fn attribute_name(code: u8) -> String {
+    code::name(code).map_or_else(|| code.to_string(), String::from)
 }
 
 /// A path as it came, before import policy.
@@ -248,7 +255,8 @@ fn received(came: ReceivedView) -> pb::Path {
 
 /// Fills in what the canonical octets of a set say.
 fn put_attributes(canonical: &[u8], view: &View, path: &mut pb::Path) {
-    let Private { weight, tags, rib_distance, is_blackhole, .. } = Private::of(canonical);
+    let Private { weight, tags, rib_distance, is_blackhole, damping, .. } = Private::of(canonical);
+    path.damping = damping.map_or_else(String::new, |damping| damping.to_string());
     (path.weight, path.tags) = (weight.into(), tags.into_vec());
     (path.rib_distance, path.blackhole) = (rib_distance.map(u32::from), is_blackhole);
     for attribute in canonical::attributes(canonical) {

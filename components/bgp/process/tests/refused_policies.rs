@@ -124,6 +124,20 @@ fn what_people_get_wrong_is_refused_with_line_and_remedy() {
             "there is no policy-statement `nothing`",
         ),
         (
+            "local-preference 200",
+            "damping quick",
+            14,
+            "damping",
+            "there is no damping `quick`; there are: none",
+        ),
+        (
+            "import from-customer;",
+            "add-path { policy nothing; }",
+            34,
+            "nothing",
+            "there is no policy-statement `nothing`",
+        ),
+        (
             "router-id 10.0.0.1;",
             "router-id 10.0.0.1; network 192.0.2.0/24; network-while-present 192.0.2.0/24;",
             31,

@@ -339,6 +339,7 @@ fn lists(source: &Policies) -> Policies {
         prefix_list: source.prefix_list.clone(),
         as_path: source.as_path.clone(),
         community: source.community.clone(),
+        damping: source.damping.clone(),
         policy_statement: Vec::new(),
     }
 }

@@ -263,7 +263,7 @@ impl Rpki {
             None => (None, None),
         };
         let exceptions = &self.settings.exceptions;
-        let is_local = origin.is_none() && self.caches.is_empty() && !exceptions.assertions.is_empty();
+        let is_local = origin.is_none() && self.caches.is_empty() && exceptions.asserts();
         let origin = if is_local { Some(Arc::default()) } else { origin };
         let is_same = match (&self.origin, &origin) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || is_local && old.is_empty(),

@@ -200,11 +200,39 @@ fn a_cache_with_an_earlier_draft_is_asked_in_version_1() {
 }
 
 #[test]
-fn exceptions_leave_aspas_alone() {
+fn exceptions_for_origins_leave_aspas_alone() {
     let mut world = synchronized();
     let filters = vec![Filter { prefix: None, asn: Some(Asn(10)) }];
-    world.configure(&[cache("a", 1)], Exceptions { assertions: vec![vrp("192.0.2.0/24", 24, 1)], filters });
+    let assertions = vec![vrp("192.0.2.0/24", 24, 1)];
+    world.configure(&[cache("a", 1)], Exceptions { assertions, filters, ..Exceptions::default() });
     assert_eq!(world.aspas(), set(&[(10, &[1, 2]), (20, &[0])]));
+}
+
+#[test]
+fn exceptions_for_aspas_hold_at_once_and_for_later_answers() {
+    let mut world = synchronized();
+    let epoch = world.machine.epochs().number();
+    let own = |customer: u32, asns: &[u32]| (Asn(customer), providers(asns).expect("providers"));
+    let exceptions = Exceptions {
+        aspa_assertions: vec![own(10, &[9]), own(30, &[8])],
+        aspa_filters: vec![Asn(20)],
+        ..Exceptions::default()
+    };
+    world.configure(&[cache("a", 1)], exceptions.clone());
+    assert_eq!(world.aspas(), set(&[(10, &[1, 2, 9]), (30, &[8])]));
+    let Missing::Changes(changes) = world.machine.epochs().since(epoch) else { panic!("a difference") };
+    assert_eq!(changes.aspas.len(), 3);
+    change(&mut world, 101, &[announced(10, &[3]), announced(20, &[4]), announced(30, &[5])]);
+    assert_eq!(world.aspas(), set(&[(10, &[3, 9]), (30, &[5, 8])]));
+    change(&mut world, 102, &[withdrawn(10)]);
+    assert_eq!(world.aspas(), set(&[(10, &[9]), (30, &[5, 8])]));
+    // Without exceptions what the cache said counts.
+    world.configure(&[cache("a", 1)], Exceptions::default());
+    assert_eq!(world.aspas(), set(&[(20, &[4]), (30, &[5])]));
+    // Without a cache those of the operator are all there is.
+    let mut world = World::new(&[]);
+    world.configure(&[], exceptions);
+    assert_eq!(world.aspas(), set(&[(10, &[9]), (30, &[8])]));
 }
 
 proptest! {

@@ -319,7 +319,7 @@ fn exceptions_change_the_data_at_once() {
     let mut world = synchronized(&[one(), two()]);
     let own = vrp("198.51.100.0/24", 24, 65009);
     let filters = vec![Filter { prefix: None, asn: Some(sluice_base::Asn(65001)) }];
-    let exceptions = Exceptions { assertions: vec![own], filters };
+    let exceptions = Exceptions { assertions: vec![own], filters, ..Exceptions::default() };
     world.configure(&[cache("a", 1)], exceptions.clone());
     assert_eq!(world.table(), sorted(&[two(), own]));
     world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);

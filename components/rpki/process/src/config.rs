@@ -6,7 +6,7 @@ use sluice_base::prefix::PrefixError;
 use sluice_base::{Asn, IpPrefix};
 use sluice_rpki::exceptions::{Exceptions, Filter};
 use sluice_rpki::settings::{CacheSettings, Identity, PORT, Settings, TLS_PORT, TlsSettings};
-use sluice_validation::AnyVrp;
+use sluice_validation::{AnyVrp, Providers};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -47,6 +47,17 @@ pub enum ConfigError {
     /// A filter has no condition.
     #[error("filter {0}: it has neither prefix nor as; set rpki filter {0} prefix PREFIX, or as NUMBER")]
     EmptyFilter(String),
+    /// An ASPA has no provider.
+    #[error(
+        "aspa {0}: it has no provider; set rpki aspa {0} provider NUMBER, or provider 0 for an AS without providers"
+    )]
+    NoProvider(Asn),
+    /// An ASPA has AS 0 beside providers.
+    #[error("aspa {0} provider: `0` stands for an AS without providers, and stands alone")]
+    ZeroBesideOthers(Asn),
+    /// An AS is its own provider (draft-ietf-sidrops-aspa-profile).
+    #[error("aspa {0} provider: `{0}` cannot be its own provider")]
+    OwnProvider(Asn),
 }
 
 #[derive(Deserialize)]
@@ -57,6 +68,10 @@ struct Tree {
     roa: Vec<Roa>,
     #[serde(default)]
     filter: Vec<TreeFilter>,
+    #[serde(default)]
+    aspa: Vec<Aspa>,
+    #[serde(default, rename = "aspa-filter")]
+    aspa_filter: Vec<u32>,
 }
 
 #[derive(Deserialize)]
@@ -107,6 +122,13 @@ struct TreeFilter {
     r#as: Option<u32>,
 }
 
+#[derive(Deserialize)]
+struct Aspa {
+    customer: u32,
+    #[serde(default)]
+    provider: Vec<u32>,
+}
+
 /// Reads the component's part of a configuration.
 ///
 /// # Errors
@@ -116,7 +138,10 @@ pub fn settings(part: Value) -> Result<Settings, ConfigError> {
     let caches = tree.cache.into_iter().map(cache).collect::<Result<_, _>>()?;
     let assertions = tree.roa.into_iter().map(roa).collect::<Result<_, _>>()?;
     let filters = tree.filter.into_iter().map(filter).collect::<Result<_, _>>()?;
-    Ok(Settings { caches, exceptions: Exceptions { assertions, filters } })
+    let aspa_assertions = tree.aspa.into_iter().map(aspa).collect::<Result<_, _>>()?;
+    let aspa_filters = tree.aspa_filter.into_iter().map(Asn).collect();
+    let exceptions = Exceptions { assertions, filters, aspa_assertions, aspa_filters };
+    Ok(Settings { caches, exceptions })
 }
 
 fn cache(cache: Cache) -> Result<CacheSettings, ConfigError> {
@@ -156,6 +181,20 @@ fn roa(roa: Roa) -> Result<AnyVrp, ConfigError> {
     })
 }
 
+fn aspa(aspa: Aspa) -> Result<(Asn, Providers), ConfigError> {
+    let customer = Asn(aspa.customer);
+    let mut asns: Vec<Asn> = aspa.provider.into_iter().map(Asn).collect();
+    asns.sort_unstable();
+    asns.dedup();
+    if asns.contains(&customer) {
+        return Err(ConfigError::OwnProvider(customer));
+    }
+    let is_empty = asns.is_empty();
+    let wrong = if is_empty { ConfigError::NoProvider } else { ConfigError::ZeroBesideOthers };
+    // The schema bounds the number of providers.
+    Providers::new(asns).map(|providers| (customer, providers)).ok_or_else(|| wrong(customer))
+}
+
 fn filter(filter: TreeFilter) -> Result<Filter, ConfigError> {
     let (prefix, asn) = (filter.prefix.map(prefix).transpose()?, filter.r#as.map(Asn));
     if prefix.is_none() && asn.is_none() {
@@ -180,6 +219,8 @@ mod tests {
             ],
             "roa": [{"prefix": "192.0.2.1/24", "as": 65001, "max-length": 26}, {"prefix": "2001:db8::/32", "as": 0}],
             "filter": [{"name": "a", "prefix": "10.0.0.0/8"}, {"name": "b", "as": 65002}],
+            "aspa": [{"customer": 65001, "provider": [65003, 65002, 65003]}, {"customer": 65009, "provider": [0]}],
+            "aspa-filter": [65004, 65005],
         }))
         .expect("valid");
         let near = &read.caches[0];
@@ -193,6 +234,14 @@ mod tests {
         let roas: Vec<String> = read.exceptions.assertions.iter().map(ToString::to_string).collect();
         assert_eq!(roas, ["192.0.2.0/24 up to /26 AS 65001", "2001:db8::/32 AS 0"]);
         assert_eq!(read.exceptions.filters[1], Filter { prefix: None, asn: Some(Asn(65002)) });
+        let aspas: Vec<String> = read
+            .exceptions
+            .aspa_assertions
+            .iter()
+            .map(|(customer, providers)| format!("{customer}: {providers}"))
+            .collect();
+        assert_eq!(aspas, ["65001: 65002 65003", "65009: 0"]);
+        assert_eq!(read.exceptions.aspa_filters, [Asn(65004), Asn(65005)]);
         assert_eq!(settings(json!({})).expect("valid"), Settings::default());
     }
 
@@ -206,5 +255,13 @@ mod tests {
         let cache = json!({"name": "a", "address": "192.0.2.1", "tls": {"key": "b"}});
         assert!(refused(json!({"cache": [cache]})).contains("set rpki cache a tls certificate FILE"));
         assert!(refused(json!({"filter": [{"name": "none"}]})).contains("set rpki filter none"));
+        for (providers, expected) in [
+            (json!([]), "aspa 7: it has no provider; set rpki aspa 7 provider NUMBER"),
+            (json!([0, 1]), "aspa 7 provider: `0` stands for an AS without providers"),
+            (json!([1, 7]), "aspa 7 provider: `7` cannot be its own provider"),
+        ] {
+            let error = refused(json!({"aspa": [{"customer": 7, "provider": providers}]}));
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 }

@@ -86,6 +86,8 @@ impl pb::Rpki for Served {
                 synchronized: count(machine.synchronized()),
                 roas: count(exceptions.assertions.len()),
                 filters: count(exceptions.filters.len()),
+                own_aspas: count(exceptions.aspa_assertions.len()),
+                aspa_filters: count(exceptions.aspa_filters.len()),
                 subscribers: count(self.subscribers.len()),
                 epochs: epochs.number() - self.first_epoch,
             }

@@ -6,7 +6,7 @@ use super::{Compiler, unknown};
 use crate::error::{PolicyError, shown};
 use crate::limits::MOST_PREPENDED;
 use crate::program::{Change, CommunitySets, Index, Instruction, NextHop, Place};
-use crate::source::{Named, Values};
+use crate::source::{NO_DAMPING, Named, Values};
 use crate::vocabulary::{Type, Variable, VariableId, find};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -16,7 +16,7 @@ use sluice_base::Asn;
 type Compile = fn(&mut Compiler<'_>, &Values) -> Result<Change, PolicyError>;
 
 /// The actions that change something other than a variable, in their order.
-pub const CHANGES: [(&str, Compile); 7] = [
+pub const CHANGES: [(&str, Compile); 8] = [
     ("community-delete", delete_communities),
     ("community-set", replace_communities),
     ("community-add", add_communities),
@@ -24,6 +24,7 @@ pub const CHANGES: [(&str, Compile); 7] = [
     ("as-path-remove-private", remove_private),
     ("as-path-prepend", prepend),
     ("next-hop", next_hop),
+    ("damping", damping),
 ];
 /// The actions that end a term.
 pub const ENDS: [&str; 4] = ["accept", "reject", "next-term", "next-policy"];
@@ -199,4 +200,15 @@ fn next_hop(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, Poli
     };
     let expected = || format!("`{}`: expected self, peer, unchanged, blackhole or an address", shown(text));
     hop.map(Change::NextHop).ok_or_else(|| compiler.error(expected()))
+}
+
+fn damping(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, PolicyError> {
+    let name = compiler.only(values)?;
+    if name == NO_DAMPING {
+        return Ok(Change::Damping(None));
+    }
+    let found = compiler.lists.damping(name).map_err(|error| compiler.wrong(error))?;
+    let (damping, source) = (found.clone(), compiler.lists.source_of_damping(name));
+    compiler.sources.insert(source);
+    compiler.constant(|c| &mut c.dampings, damping).map(|damping| Change::Damping(Some(damping)))
 }

@@ -6,7 +6,7 @@ use crate::community::Pattern;
 use crate::error::PolicyError;
 use crate::limits::{MOST_ENTRIES, MOST_LISTS};
 use crate::prefix_list::{ListId, PrefixLists, PrefixRange};
-use crate::source::Policies;
+use crate::source::{Damping, NO_DAMPING, Policies};
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -29,6 +29,7 @@ pub struct Lists {
     as_paths: BTreeMap<String, Automaton>,
     expressions: BTreeMap<String, String>,
     communities: BTreeMap<String, Vec<Pattern>>,
+    dampings: BTreeMap<String, Damping>,
 }
 
 impl Lists {
@@ -64,6 +65,16 @@ impl Lists {
                 return Err(too_many(&place, "sets of communities"));
             }
         }
+        for damping in &policies.damping {
+            let place = ["damping", &damping.name];
+            if damping.name == NO_DAMPING {
+                return Err(error(&place, format!("`{NO_DAMPING}` stands for no damping: use another name")));
+            }
+            lists.dampings.insert(damping.name.clone(), damping.clone());
+            if lists.dampings.len() > MOST_LISTS {
+                return Err(too_many(&place, "parameters of flap damping"));
+            }
+        }
         Ok(lists)
     }
 
@@ -86,6 +97,11 @@ impl Lists {
         members.ok_or_else(|| unknown_list("community", name, names(&self.communities)))
     }
 
+    /// Returns the parameters of flap damping with a name; an error if there are none of this name.
+    pub fn damping(&self, name: &str) -> Result<&Damping, ValueError> {
+        self.dampings.get(name).ok_or_else(|| unknown_list("damping", name, names(&self.dampings)))
+    }
+
     /// Returns a text that differs between prefix lists with different entries: a list may have a million.
     pub fn source_of_prefix_list(&self, name: &str) -> String {
         format!("prefix-list {name:?} {:x?}\n", self.hashes.get(name))
@@ -99,6 +115,11 @@ impl Lists {
     /// Returns a text that differs between different sets of communities.
     pub fn source_of_community(&self, name: &str) -> String {
         format!("community {name:?} {:?}\n", self.communities.get(name))
+    }
+
+    /// Returns a text that differs between different parameters of flap damping.
+    pub fn source_of_damping(&self, name: &str) -> String {
+        format!("damping {name:?} {:?}\n", self.dampings.get(name))
     }
 }
 

@@ -220,6 +220,13 @@ mod tests {
         not_sent("the neighbor did not agree on the address family");
         not_sent("this router has no next hop of its own for the family there");
         not_sent("no export policy (RFC 8212): configure `export`, or `default-policy accept`");
+        let mut several = answers(vec![best()]);
+        let cause = "not one of the 2 best paths that are sent";
+        let path = pb::PathNotSent { neighbor: FROM.into(), path_id: Some(7), cause: cause.into() };
+        several.bgp.exports[0].not_sent = vec![path];
+        assert!(several.text().contains(&format!("\n  path from {FROM} path 7 not sent: {cause}\n")));
+        let expected = json!([{ "neighbor": FROM, "path_id": 7, "cause": cause }]);
+        assert_eq!(several.json()["exports"][0]["not_sent"], expected);
         let mut two = answers(vec![best()]);
         two.bgp.exports.push(pb::Export { cause: "there is no route".into(), ..pb::Export::default() });
         check(&two, &format!("best path from {FROM}; sent to 1 of 2 neighbors"));

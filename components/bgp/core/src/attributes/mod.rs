@@ -16,7 +16,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use rules::Treatment;
+pub use rules::{REMOVABLE, Treatment};
 pub use scan::{AttributeError, Problem, ReceiveRules, Scan, Verdict};
 
 pub use crate::wire::attribute::DEFAULT_LOCAL_PREF;

@@ -1,4 +1,4 @@
-//! Properties of a route that policy writes and no neighbor receives: weight, tags, distance at the RIB, and others.
+//! Properties of a route that policy writes and no neighbor receives: weight, tags, distance at the RIB, flap damping, and others.
 //!
 //! They are one attribute before all others of a canonical set, so that sets differ where these properties differ. The
 //! attribute's flags octet has a bit that canonical attributes from outside never have ([`put_header`] clears unused flags).
@@ -7,6 +7,8 @@
 //! [`put_header`]: crate::wire::attribute::put_header
 
 use alloc::vec::Vec;
+use core::fmt;
+use sluice_policy::source::{Damping, NO_DAMPING};
 use smallvec::SmallVec;
 
 /// The flags octet and the code of the attribute (code 0 is reserved by IANA).
@@ -21,7 +23,13 @@ mod kind {
     pub const RIB_DISTANCE: u8 = 3;
     pub const BLACKHOLE: u8 = 4;
     pub const METRIC: u8 = 5;
+    pub const DAMPING: u8 = 6;
 }
+
+/// Octets of the parameters of flap damping before their name.
+const DAMPING_LEN: usize = 10;
+/// Octets of a name of parameters, at most.
+const LONGEST_NAME: usize = 64;
 
 /// Tags of a route, at most.
 pub const MOST_TAGS: usize = 16;
@@ -39,6 +47,53 @@ pub struct Private {
     pub is_blackhole: bool,
     /// The metric of a redistributed route.
     pub metric: Option<u32>,
+    /// The flap damping that policy chose; `None` for the router's.
+    pub damping: Option<RouteDamping>,
+}
+
+/// The flap damping (RFC 2439) that policy chooses for a route.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RouteDamping {
+    /// Flaps are not counted.
+    Off,
+    /// Flaps are counted with these parameters.
+    By(Damping),
+}
+
+impl fmt::Display for RouteDamping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RouteDamping::Off => NO_DAMPING,
+            RouteDamping::By(damping) => &damping.name,
+        })
+    }
+}
+
+impl RouteDamping {
+    /// Reads the value of the property; `None` for another form.
+    fn read(value: &[u8]) -> Option<Self> {
+        let Some((&[half_life, max_suppress_time, a, b, c, d, e, f, g, h], name)) =
+            value.split_first_chunk::<DAMPING_LEN>()
+        else {
+            return value.is_empty().then_some(RouteDamping::Off);
+        };
+        Some(RouteDamping::By(Damping {
+            name: str::from_utf8(name).ok()?.into(),
+            half_life,
+            reuse: u32::from_be_bytes([a, b, c, d]),
+            suppress: u32::from_be_bytes([e, f, g, h]),
+            max_suppress_time,
+        }))
+    }
+
+    fn value(&self) -> Vec<u8> {
+        let RouteDamping::By(damping) = self else { return Vec::new() };
+        let mut value = Vec::from([damping.half_life, damping.max_suppress_time]);
+        value.extend(damping.reuse.to_be_bytes());
+        value.extend(damping.suppress.to_be_bytes());
+        value.extend(damping.name.bytes().take(LONGEST_NAME));
+        value
+    }
 }
 
 impl Private {
@@ -54,6 +109,7 @@ impl Private {
                 (kind::TAG, &[a, b, c, d]) => private.tags.push(u32::from_be_bytes([a, b, c, d])),
                 (kind::RIB_DISTANCE, &[distance]) => private.rib_distance = Some(distance),
                 (kind::BLACKHOLE, _) => private.is_blackhole = true,
+                (kind::DAMPING, value) => private.damping = RouteDamping::read(value),
                 (kind::METRIC, &[a, b, c, d]) => private.metric = Some(u32::from_be_bytes([a, b, c, d])),
                 _ => {}
             }
@@ -86,7 +142,10 @@ impl Private {
         if let Some(metric) = self.metric {
             put_property(kind::METRIC, &metric.to_be_bytes(), out);
         }
-        // At most 4 + 16 * 6 + 3 + 2 + 6 octets.
+        if let Some(damping) = &self.damping {
+            put_property(kind::DAMPING, &damping.value(), out);
+        }
+        // At most 4 + 16 * 6 + 3 + 2 + 6 + 76 octets.
         out[begin - 1] = (out.len() - begin) as u8;
     }
 }
@@ -118,6 +177,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn damping() -> impl Strategy<Value = RouteDamping> {
+        let parameters = ("[a-z]{1,64}", any::<[u8; 2]>(), any::<[u32; 2]>());
+        let by = parameters.prop_map(|(name, [half_life, max_suppress_time], [reuse, suppress])| {
+            RouteDamping::By(Damping { name, half_life, reuse, suppress, max_suppress_time })
+        });
+        prop_oneof![Just(RouteDamping::Off), by]
+    }
+
     proptest! {
         #[test]
         fn properties_are_read_as_written(
@@ -126,8 +193,9 @@ mod tests {
             rib_distance in prop::option::of(any::<u8>()),
             is_blackhole in any::<bool>(),
             metric in prop::option::of(any::<u32>()),
+            damping in prop::option::of(damping()),
         ) {
-            let private = Private { weight, tags: tags.into(), rib_distance, is_blackhole, metric };
+            let private = Private { weight, tags: tags.into(), rib_distance, is_blackhole, metric, damping };
             let mut octets = Vec::new();
             private.put(&mut octets);
             prop_assert_eq!(octets.is_empty(), private == Private::default());

@@ -44,6 +44,11 @@ const WELL_KNOWN: u8 = Flags::TRANSITIVE;
 const TRANSITIVE: u8 = Flags::OPTIONAL | Flags::TRANSITIVE;
 const NON_TRANSITIVE: u8 = Flags::OPTIONAL;
 
+/// The stored attributes that a route may lose so that it fits in a message (RFC 8654, section 4): those with the treatment "attribute
+/// discard" (RFC 7606, section 7). In the order in which they are removed: ATOMIC_AGGREGATE is the shortest, and should stay (RFC 4271,
+/// section 5.1.6).
+pub const REMOVABLE: [u8; 3] = [code::AGGREGATOR, code::PREFIX_SID, code::ATOMIC_AGGREGATE];
+
 /// The row of `code`; `None` if the attribute is not known.
 pub(super) fn rule(code: u8) -> Option<&'static Rule> {
     INDEX.get(usize::from(code)).and_then(|row| RULES.get(usize::from(*row)))
@@ -167,12 +172,21 @@ fn sub_tlv(c: &mut Cursor<'_>) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
 
     /// Every beginning of a well-formed value is malformed, unless it ends where a TLV ends.
     fn check(is_well_formed: fn(&[u8]) -> bool, value: &[u8], ends: &[usize]) {
         for len in 0..=value.len() {
             assert_eq!(is_well_formed(&value[..len]), ends.contains(&len), "{len} of {value:?}");
         }
+    }
+
+    #[test]
+    fn removable_attributes_are_those_that_are_discarded_if_malformed() {
+        let is_discarded =
+            |rule: &&Rule| rule.on_value == Treatment::Discard && rule.scope == Scope::Everywhere;
+        let discarded: BTreeSet<u8> = RULES.iter().filter(is_discarded).map(|rule| rule.code).collect();
+        assert_eq!(discarded, BTreeSet::from(REMOVABLE));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::aspa::{PathCheck, path_state};
 use super::validation::state;
 use super::vocabulary as variable;
-use crate::attributes::private::Private;
+use crate::attributes::private::{Private, RouteDamping};
 use crate::attributes::{Origin, View, canonical};
 use crate::wire::as_path::{AS_SEQUENCE, Segments};
 use crate::wire::attribute::{Flags, code};
@@ -127,6 +127,11 @@ impl<'a> PolicyRoute<'a> {
             received: canonical,
             path_check,
         }
+    }
+
+    /// Returns the flap damping that policy chose; `None` for the router's.
+    pub fn damping(&self) -> Option<RouteDamping> {
+        Private::of(&self.octets).damping
     }
 
     /// Returns the attributes after all changes.
@@ -327,6 +332,10 @@ impl Route for PolicyRoute<'_> {
             Edit::NextHop(NextHopAction::Blackhole) => {
                 self.change_private(|private| private.is_blackhole = true);
             }
+            Edit::Damping(damping) => {
+                let damping = damping.map_or(RouteDamping::Off, |damping| RouteDamping::By(damping.clone()));
+                self.change_private(|private| private.damping = Some(damping));
+            }
         }
     }
 }
@@ -336,8 +345,10 @@ mod tests {
     use super::super::vocabulary::VOCABULARY;
     use super::*;
     use crate::attributes::canonical::local;
+    use crate::attributes::private;
     use alloc::vec;
     use sluice_policy::PolicySet;
+    use sluice_policy::source::Damping;
 
     /// Returns the context of a route of an external neighbor, whose AS path and origin are not verified.
     fn context(local_as: Asn, neighbor: IpAddr) -> Context<'static> {
@@ -348,6 +359,7 @@ mod tests {
     fn run(terms: &str, canonical: &[u8]) -> Edited {
         let text = alloc::format!(
             r#"{{"community": [{{"name": "a", "member": ["1:1", "1:2:3"]}}, {{"name": "all", "member": ["*:*"]}}],
+                "damping": [{{"name": "quick", "half-life": 2, "suppress": 3000}}],
                 "policy-statement": [{{"name": "p", "term": [{{"name": "t", {terms}}}]}}]}}"#
         );
         let policies = serde_json::from_str(&text).expect("policies");
@@ -388,6 +400,18 @@ mod tests {
         let without = run(r#""then": {"community-delete": "all"}"#, &edited.octets);
         assert_eq!(canonical::find(&without.octets, code::COMMUNITIES), None);
         assert_eq!(without.view.weight, 7);
+    }
+
+    #[test]
+    fn routes_have_the_damping_that_policy_chooses() {
+        let (octets, _) = local(Asn(65000));
+        let quick = run(r#""then": {"damping": "quick", "tag": 9}"#, &octets);
+        let private = Private::of(&quick.octets);
+        let expected = Damping { name: "quick".into(), half_life: 2, suppress: 3000, ..Damping::default() };
+        assert_eq!((private.damping, &private.tags[..]), (Some(RouteDamping::By(expected)), &[9][..]));
+        let none = run(r#""then": {"damping": "none"}"#, &quick.octets);
+        assert_eq!(Private::of(&none.octets).damping, Some(RouteDamping::Off));
+        assert_eq!(private::split(&quick.octets).1, octets, "no neighbor is sent the property");
     }
 
     #[test]

@@ -4,25 +4,71 @@
 //! whose penalty exceeds the suppress threshold is *suppressed*: its path stays stored like one that import policy rejects, until the
 //! penalty has decayed to the reuse threshold. The ceiling of penalties bounds the time of that (section 4.2 of RFC 2439).
 //!
+//! Import policy may choose other parameters for a route, or none: they are a private property of the accepted attributes, and the history has
+//! them from the next flap on. A suppressed route keeps the parameters of its history until policy decides again.
+//!
 //! Routes without a history cost nothing, and neither do neighbors without `damping`. The end of a session is no flap, and
 //! histories outlast sessions. Routes with path identifiers (RFC 7911) have no histories.
 
 use super::entry::{PathNumber, PeerIndex};
 use super::histories::{
     ATTRIBUTE_CHANGE, DampedView, DampingCounts, DampingRules, Histories, HistoryState, Outcome, WITHDRAWAL,
-    figures, tenths,
+    tenths,
 };
 use super::import::Imports;
+use super::profiles::Choice;
 use super::resolver::Interest;
 use super::sets::{PathSet, SetId};
 use super::{Core, Shard};
+use crate::attributes::private::{Private, RouteDamping};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use sluice_base::{Duration, Instant};
 use sluice_machine::Outbox;
 
+/// Returns the parameters that policy chose for a route; `None` if flaps are not counted. `chosen` is the choice for accepted attributes, or
+/// `None` for a route without such.
+fn choice(chosen: Option<&Option<RouteDamping>>) -> Option<Choice<'_>> {
+    match chosen {
+        None => Some(Choice::Known),
+        Some(None) => Some(Choice::Routers),
+        Some(Some(RouteDamping::By(damping))) => Some(Choice::By(damping)),
+        Some(Some(RouteDamping::Off)) => None,
+    }
+}
+
 impl<P: FamilyKey> Core<P> {
+    /// Returns the damping that policy chose for a route with accepted attributes, which is `None` for the router's; `None` for attributes that
+    /// policy rejects.
+    fn chosen_damping(&self, attributes: PathSet) -> Option<Option<RouteDamping>> {
+        let set = self.sets.accepted(attributes)?;
+        let private = self.sets.has_private(set).then(|| Private::of(self.sets.octets(&self.sets[set])));
+        Some(private.and_then(|private| private.damping))
+    }
+
+    /// Returns true if a path of a peer is suppressed, with `attributes` that policy made just now: the history has the parameters that
+    /// policy chose from now on, and is forgotten where policy chose none.
+    pub(super) fn is_still_damped(
+        &mut self,
+        peer: PeerIndex,
+        number: PathNumber,
+        prefix: P,
+        attributes: PathSet,
+    ) -> bool {
+        if !self.is_damped_path(peer, number, prefix) {
+            return false;
+        }
+        let chosen = self.chosen_damping(attributes);
+        let Some(damping) = &mut self.damping else { return false };
+        let Some(id) = damping.find(prefix, peer) else { return false };
+        match choice(chosen.as_ref()) {
+            Some(choice) => damping.choose(id, choice),
+            None => damping.remove(id),
+        }
+        damping.is_suppressed(prefix, peer)
+    }
+
     /// Returns true if a path of a peer is one that flaps are counted of: import policy accepts it, or it is suppressed.
     fn counts(&self, damping: &Histories<P>, (prefix, peer): (P, PeerIndex), attributes: PathSet) -> bool {
         self.sets.accepted(attributes).is_some() || damping.is_suppressed(prefix, peer)
@@ -35,25 +81,38 @@ impl<P: FamilyKey> Core<P> {
         let Some(mut damping) = self.damping.take() else { return };
         if let Some(id) = self.find(prefix)
             && let Some(position) = self.entries.position(id, number)
-            && self.counts(&damping, (prefix, peer), self.entries.paths(id)[position].attributes)
+            && let attributes = self.entries.paths(id)[position].attributes
+            && self.counts(&damping, (prefix, peer), attributes)
+            && let Some(choice) = choice(self.chosen_damping(attributes).as_ref())
         {
-            damping.flap(prefix, peer, WITHDRAWAL);
+            damping.flap(prefix, peer, WITHDRAWAL, choice);
         }
         self.damping = Some(damping);
     }
 
-    /// Counts the announcement of a route of a damped peer with the attributes `received`. Returns true if the route is suppressed.
+    /// Counts the announcement of a route of a damped peer with the attributes `received`, of which policy made `attributes`. Returns true if
+    /// the route is suppressed.
     #[cold]
-    pub(super) fn damp_announcement(&mut self, peer: PeerIndex, prefix: P, received: SetId) -> bool {
+    pub(super) fn damp_announcement(
+        &mut self,
+        peer: PeerIndex,
+        prefix: P,
+        received: SetId,
+        attributes: PathSet,
+    ) -> bool {
         let number = PathNumber::first_of(peer);
         let Some(mut damping) = self.damping.take() else { return false };
-        if let Some(id) = self.find(prefix)
-            && let Some(position) = self.entries.position(id, number)
-        {
-            let before = self.entries.paths(id)[position].attributes;
-            if self.sets.received(before) != received && self.counts(&damping, (prefix, peer), before) {
-                damping.flap(prefix, peer, ATTRIBUTE_CHANGE);
-            }
+        let position = self.find(prefix).and_then(|id| Some((id, self.entries.position(id, number)?)));
+        let before = position.map(|(id, position)| self.entries.paths(id)[position].attributes);
+        let chosen = self.chosen_damping(attributes).or_else(|| self.chosen_damping(before?));
+        let is_flap = before.is_some_and(|before| {
+            self.sets.received(before) != received && self.counts(&damping, (prefix, peer), before)
+        });
+        match (choice(chosen.as_ref()), damping.find(prefix, peer)) {
+            (Some(choice), _) if is_flap => damping.flap(prefix, peer, ATTRIBUTE_CHANGE, choice),
+            (Some(choice), Some(id)) => damping.choose(id, choice),
+            (None, Some(id)) => damping.remove(id),
+            (_, None) => {}
         }
         let is_suppressed = damping.is_suppressed(prefix, peer);
         self.damping = Some(damping);
@@ -86,7 +145,7 @@ impl<P: FamilyKey> Shard<P> {
         }
         self.core.damping_rules = (rules, tables);
         if let Some(damping) = &mut self.core.damping {
-            damping.figures = figures(&rules, tables);
+            damping.set_rules(&rules, tables);
             damping.hurry(|_, _, _| true);
         }
     }

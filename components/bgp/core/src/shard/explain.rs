@@ -1,6 +1,7 @@
 //! Answers to "why is this route not used, and why is it not sent": asked for by operators, never on a route's way.
 
 use super::export::Exported;
+use super::export_view::{ExportView, SentPaths};
 use super::exporter::Exporter;
 use super::{Accepted, Core, NextHopsFor, PeerIndex, RouteView, Shard};
 use crate::attributes::Reach;
@@ -42,6 +43,10 @@ pub enum NotSent {
     NoPolicy,
     /// Export policy rejects the best path.
     Rejected(DecidedBy),
+    /// The policies of `add-path` do not choose the path beside the best one.
+    NotChosen(DecidedBy),
+    /// The path is not one of this number of best ones (ADD-PATH, RFC 7911).
+    NotOfBest(u8),
     /// The attributes do not fit in a message.
     TooLarge,
     /// The next hop is the neighbor's own address (RFC 4271, section 5.1.3).
@@ -78,6 +83,9 @@ impl fmt::Display for NotSent {
                 "no export policy (RFC 8212): configure `export`, or `default-policy accept`"
             }
             NotSent::Rejected(by) => return write!(f, "rejected on export: {by}"),
+            NotSent::NotChosen(by) if by.policy.is_empty() => "no term of the policies of add-path accepts the path",
+            NotSent::NotChosen(by) => return write!(f, "not chosen by add-path: {by}"),
+            NotSent::NotOfBest(most) => return write!(f, "not one of the {most} best paths that are sent"),
             NotSent::TooLarge => "the attributes do not fit in a message",
             NotSent::NextHopThere => "the next hop is this neighbor itself (RFC 4271, section 5.1.3)",
             NotSent::Waiting => "a change waits to be sent",
@@ -165,38 +173,75 @@ impl<P: FamilyKey> Shard<P> {
         if best.peer == peer {
             return Err(NotSent::FromThere);
         }
-        let view = view.ok_or(NotSent::NotAgreed)?;
-        let Accepted { set, .. } = best;
+        Err(self.not_sent(view.ok_or(NotSent::NotAgreed)?, id, best, hops))
+    }
+
+    /// Returns the usable paths of a prefix that a peer is not sent beside others, each with the received identifier and the reason. None
+    /// for a peer that is sent one path of each prefix.
+    pub fn paths_not_sent(
+        &self,
+        peer: PeerIndex,
+        prefix: P,
+        hops: &NextHopsFor<'_, P::Hop>,
+    ) -> Vec<(PeerIndex, Option<u32>, NotSent)> {
+        let adj_rib_out = self.groups.adj_rib_out(peer).zip(self.core.find(prefix));
+        let Some(((view, branch), id)) = adj_rib_out else { return Vec::new() };
+        let Some(paths_out) = &branch.paths_out else { return Vec::new() };
+        let (core, sent) = (&self.core, paths_out.sent(id));
+        let further = core.further_paths(id).filter(|number| !sent.contains(number));
+        let cause = |number| {
+            let path = core.path(id, number).filter(|path| path.peer != peer)?;
+            let cause = match core.not_chosen(view, id, path) {
+                Some(by) => NotSent::NotChosen(by),
+                None => match (self.not_sent(view, id, path, hops), view.paths) {
+                    (NotSent::Waiting, Some(SentPaths::Best(most))) => NotSent::NotOfBest(most),
+                    (cause, _) => cause,
+                },
+            };
+            Some((path.peer, core.lanes.id(id, number), cause))
+        };
+        further.filter_map(cause).collect()
+    }
+
+    /// Returns the reason why peers with a view are not sent a path.
+    fn not_sent(
+        &self,
+        view: &ExportView,
+        id: u32,
+        best: Accepted,
+        hops: &NextHopsFor<'_, P::Hop>,
+    ) -> NotSent {
+        let (Accepted { set, .. }, prefix) = (best, self.core.entries[id].prefix);
         if !view.may_export(&self.core, best) {
             let info = &self.core.peers[usize::from(best.peer.0)].info;
             let is_client = info.client && view.reflection.is_some_and(|rules| rules.to_clients);
-            return Err(match view.internal && info.internal {
+            return match view.internal && info.internal {
                 true if is_client && !view.passes(info) => NotSent::FromClient,
                 true if !view.passes(info) => NotSent::FromInside,
                 _ if !view.long_lived_stale && self.core.sets.is_long_lived(set) => NotSent::LongLivedStale,
                 _ => NotSent::Reach(self.core.sets[set].view.reach),
-            });
+            };
         }
         if let Some(aggregate) = self.core.suppressed_by(id, best) {
-            return Err(NotSent::Suppressed(AnyPrefix::of(aggregate)));
+            return NotSent::Suppressed(AnyPrefix::of(aggregate));
         }
         if !view.wants(prefix) {
-            return Err(NotSent::NotWanted);
+            return NotSent::NotWanted;
         }
         let mut exporter = Exporter::default();
         if let Some(outcome) = exporter.export(&self.core, view, id, best) {
             let mut exported = Exported::default();
             exported.make(&self.core, &exporter.subject(&self.core, outcome, best), view);
             let points_back = exported.points_back::<P>(hops);
-            return Err(if points_back { NotSent::NextHopThere } else { NotSent::Waiting });
+            return if points_back { NotSent::NextHopThere } else { NotSent::Waiting };
         }
         if !exporter.too_large.is_empty() {
-            return Err(NotSent::TooLarge);
+            return NotSent::TooLarge;
         }
-        Err(match exporter.rejected_by(&self.core, view, id, best) {
+        match exporter.rejected_by(&self.core, view, id, best) {
             Some(by) => NotSent::Rejected(by),
             None if view.policy_for(best.peer).is_some_and(|policy| policy.is_default()) => NotSent::NoPolicy,
             None => NotSent::Rejected(DecidedBy::default()),
-        })
+        }
     }
 }

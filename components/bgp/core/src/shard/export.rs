@@ -44,7 +44,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The attributes of a peer's path that export policy changed.
+    /// The attributes of a peer's path that export policy changed, or that lost attributes to fit in a message.
     pub fn changed(edited: &'a Edited, peer: PeerIndex) -> Self {
         Subject {
             octets: &edited.octets,
@@ -53,6 +53,18 @@ impl<'a> Subject<'a> {
             peer,
             rule: edited.rule,
             has_own_med: edited.sets_med,
+        }
+    }
+
+    /// Returns the attributes as changed ones; `next_hop` is the path's.
+    #[cold]
+    pub fn to_edited(self, next_hop: NextHop) -> Edited {
+        Edited {
+            octets: self.octets.to_vec(),
+            view: *self.view,
+            next_hop: self.next_hop.unwrap_or(next_hop),
+            rule: self.rule,
+            sets_med: self.has_own_med,
         }
     }
 }

@@ -116,6 +116,9 @@ pub struct ExportView {
     pub communities: SentCommunities,
     /// The paths of each prefix that the peers are sent, with path identifiers; `None` for the best path without an identifier.
     pub paths: Option<SentPaths>,
+    /// The policy that chooses among the paths beside the best one, of which only those are sent that the policy accepts; its changes have no
+    /// effect. `None` if all are chosen, and if the peers are sent one path.
+    pub further: Option<Arc<BoundPolicy>>,
     /// The router's own default route, which the peers are told in the place of any other; `None` if they are told the best path.
     pub default_route: Option<DefaultRoute>,
     /// The prefixes that the peers want (RFC 5292); `None` for all.
@@ -182,7 +185,7 @@ impl ExportView {
     /// Returns true if peers are told routes by their validation.
     pub(super) fn asks_for_validation(&self) -> bool {
         let of_default = self.default_route.as_ref().and_then(|route| route.policy.as_ref());
-        self.policy.iter().chain(of_default).any(|policy| policy.asks_for_validation())
+        self.policy.iter().chain(&self.further).chain(of_default).any(|policy| policy.asks_for_validation())
     }
 
     /// Returns the policy for the routes of a peer.

@@ -2,14 +2,18 @@
 //!
 //! Without a policy the outcome of a path is its attribute set. With one it is the changed attributes, equal results once: routes of
 //! several sets that policy makes equal are packed into the same UPDATEs, and routes of one set with several outcomes are not.
+//!
+//! A route that does not fit in a message loses attributes that it can do without ([`REMOVABLE`]; RFC 8654, section 4), no more of them
+//! than are necessary. A route that does not fit without these either is not exported.
 
-use super::branch::Source;
+use super::branch::{Item, Source};
 use super::entry::PeerIndex;
 use super::export::{Exported, Subject};
 use super::export_view::ExportView;
 use super::pack::announcement_overhead;
 use super::sets::SetId;
 use super::{Accepted, Core};
+use crate::attributes::{REMOVABLE, canonical};
 use crate::policy::{BoundPolicy, DecidedBy, Edited, Memory, PolicyRoute, Trace};
 use crate::wire::FamilyKey;
 use alloc::vec::Vec;
@@ -55,13 +59,18 @@ pub(super) struct Exporter {
     by_content: HashTable<u32>,
     /// The sources of routes that do not fit in a message.
     pub too_large: Vec<Source>,
+    /// The outcomes that lost attributes to fit in a message, with the codes of these attributes.
+    reduced: HashMap<OutcomeId, Removed, FixedState>,
 }
+
+/// The codes of removed attributes.
+pub(super) type Removed = SmallVec<[u8; REMOVABLE.len()]>;
 
 impl Exporter {
     /// Forgets all outcomes, for another view, or because sets may be others now.
     pub fn clear(&mut self) {
         self.too_large.clear();
-        if self.rows.is_empty() {
+        if self.rows.is_empty() && self.changed.is_empty() {
             return;
         }
         self.rows.clear();
@@ -69,6 +78,7 @@ impl Exporter {
         self.last = None;
         self.changed.clear();
         self.by_content.clear();
+        self.reduced.clear();
     }
 
     /// Returns the source and the outcome of the path of an entry that peers with this view are told; `None` if they are told none.
@@ -105,26 +115,56 @@ impl Exporter {
         };
         // At most, all of it is AS_PATH, and goes to a speaker of 2-octet numbers as AS_PATH and AS4_PATH.
         let most = if view.four_octet_as { len } else { len * 3 / 2 };
-        if most <= view.longest_message() - ADDED || self.fits_exactly(core, view, outcome, best) {
+        if most <= view.longest_message() - ADDED || fits(core, view, &self.subject(core, outcome, best)) {
             return Some(outcome);
+        }
+        self.reduce(core, view, outcome, best)
+    }
+
+    /// Removes attributes one by one until the route fits in a message (RFC 8654, section 4); `None` if it does not.
+    #[cold]
+    fn reduce<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        view: &ExportView,
+        outcome: OutcomeId,
+        best: Accepted,
+    ) -> Option<OutcomeId> {
+        let next_hop = core.next_hop_of(core.sets[best.set].hop);
+        let mut edited = self.subject(core, outcome, best).to_edited(next_hop);
+        let mut removed = Removed::new();
+        for code in REMOVABLE {
+            if canonical::find(&edited.octets, code).is_none() {
+                continue;
+            }
+            let mut octets = Vec::with_capacity(edited.octets.len());
+            canonical::put_with(&edited.octets, 0, code, None, &mut octets);
+            edited.octets = octets;
+            removed.push(code);
+            if fits(core, view, &Subject::changed(&edited, best.peer)) {
+                let outcome = self.intern(edited);
+                self.reduced.insert(outcome, removed);
+                return Some(outcome);
+            }
         }
         self.too_large.push(Source::of(best.peer));
         None
     }
 
-    #[cold]
-    fn fits_exactly<P: FamilyKey>(
-        &self,
-        core: &Core<P>,
-        view: &ExportView,
-        outcome: OutcomeId,
-        best: Accepted,
-    ) -> bool {
-        let mut exported = Exported::default();
-        exported.make(core, &self.subject(core, outcome, best), view);
-        let most =
-            announcement_overhead::<P>(&exported) + exported.attributes.len() + view.longest_nlri::<P>();
-        most <= view.longest_message()
+    /// Returns the codes of the attributes that an outcome lost to fit in a message.
+    pub fn removed(&self, outcome: OutcomeId) -> &[u8] {
+        self.reduced.get(&outcome).map_or(&[], |removed| removed)
+    }
+
+    /// Returns the sources of routes that are announced without some of their attributes.
+    #[inline]
+    pub fn reduced_among<P: FamilyKey>(&self, core: &Core<P>, items: &[Item]) -> Vec<Source> {
+        if self.reduced.is_empty() {
+            return Vec::new();
+        }
+        let is_reduced = |item: &&Item| item.outcome.is_some_and(|outcome| !self.removed(outcome).is_empty());
+        let paths = items.iter().filter(is_reduced).filter_map(|item| item.source.path());
+        paths.map(|path| Source::of(core.lanes.peer(path))).collect()
     }
 
     /// Returns the attributes of an outcome for a path.
@@ -226,4 +266,13 @@ impl Exporter {
         self.by_content.insert_unique(hash, id, |id| hash_of(&changed[*id as usize]));
         OutcomeId(id | CHANGED)
     }
+}
+
+/// Returns true if a route fits in a message, with the longest prefix of the family.
+#[cold]
+fn fits<P: FamilyKey>(core: &Core<P>, view: &ExportView, route: &Subject<'_>) -> bool {
+    let mut exported = Exported::default();
+    exported.make(core, route, view);
+    let most = announcement_overhead::<P>(&exported) + exported.attributes.len() + view.longest_nlri::<P>();
+    most <= view.longest_message()
 }

@@ -346,8 +346,9 @@ impl<P: FamilyKey> Groups<P> {
             if let Some(paths_out) = &mut group.branch.paths_out {
                 for path in core.entries.paths(entry).iter().map(|path| path.number) {
                     let is_other = core.path(entry, path).is_some_and(|found| {
-                        let policy = group.view.policy_for(found.peer);
-                        policy.is_some_and(|policy| core.decides_otherwise(policy, entry, found, before))
+                        let mut policies =
+                            group.view.policy_for(found.peer).into_iter().chain(&group.view.further);
+                        policies.any(|policy| core.decides_otherwise(policy, entry, found, before))
                     });
                     if is_other {
                         paths_out.note(entry, path);
@@ -507,6 +508,7 @@ impl<P: FamilyKey> Groups<P> {
         if let Some(block) = Arc::get_mut(&mut block) {
             self.packer.pack(core, &group.view, &self.exporter, &self.items, watched, block);
             block.too_large = too_large;
+            block.reduced = self.exporter.reduced_among(core, &self.items);
         }
         let unread = group.members.len();
         group.blocks.push_back(Pending { block, unread });

@@ -6,20 +6,23 @@
 
 use super::decay::{FRACTION, decayed, time_to};
 use super::entry::PeerIndex;
+use super::profiles::{Choice, Figures, ProfileId, Profiles, ROUTERS};
 use crate::hash::HashSeed;
 use crate::slab::Slab;
 use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant};
+use sluice_policy::source::Damping;
 
 /// The penalty of a withdrawal (RFC 7196, section 3).
 pub const WITHDRAWAL: u32 = 1000;
 /// The penalty of other attributes (RFC 7196, section 3). A re-advertisement has none.
 pub const ATTRIBUTE_CHANGE: u32 = 500;
 /// The highest ceiling of penalties.
-const HIGHEST: u32 = 1_000_000;
+pub(super) const HIGHEST: u32 = 1_000_000;
 /// No history, at the end of a list.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -49,6 +52,17 @@ impl DampingRules {
         histories: 1_000_000,
     };
 
+    /// Returns the parameters that policy chose for a route.
+    pub const fn by(damping: &Damping) -> Self {
+        DampingRules {
+            half_life: damping.half_life,
+            reuse: damping.reuse,
+            suppress: damping.suppress,
+            max_suppress_time: damping.max_suppress_time,
+            ..DampingRules::DEFAULT
+        }
+    }
+
     /// Returns the ceiling of penalties: from there a penalty decays to the reuse threshold in the longest suppress time (RFC 2439, section
     /// 4.2). At most 1,000,000.
     pub fn ceiling(&self) -> u32 {
@@ -67,7 +81,7 @@ impl Default for DampingRules {
 }
 
 /// The history of a route on its way to another process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HistoryState<P> {
     /// The prefix.
     pub prefix: P,
@@ -77,10 +91,11 @@ pub struct HistoryState<P> {
     pub(super) updated: u32,
     pub(super) flaps: u16,
     pub(super) is_suppressed: bool,
+    pub(super) damping: Option<Damping>,
 }
 
 /// The history of a route, as operators see it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DampedView<P> {
     /// The prefix.
     pub prefix: P,
@@ -92,6 +107,8 @@ pub struct DampedView<P> {
     pub flaps: u16,
     /// The time until a suppressed route is used again, without further flaps; `None` for a route that is not suppressed.
     pub suppressed_for: Option<Duration>,
+    /// The name of the parameters that policy chose; `None` for the router's.
+    pub damping: Option<String>,
 }
 
 /// Counts of flap damping in a shard.
@@ -130,24 +147,16 @@ pub(super) struct History<P> {
     pub before: u32,
     pub after: u32,
     pub is_suppressed: bool,
+    pub profile: ProfileId,
 }
 
 impl<P> History<P> {
     /// A history without flaps, in no list.
-    const fn new(prefix: P, peer: PeerIndex, updated: u32) -> Self {
+    const fn new(prefix: P, peer: PeerIndex, updated: u32, profile: ProfileId) -> Self {
         let (flaps, penalty, is_suppressed) = (0, 0, false);
-        History { prefix, peer, flaps, penalty, updated, due: NONE, before: NONE, after: NONE, is_suppressed }
+        let (due, before, after) = (NONE, NONE, NONE);
+        History { prefix, peer, flaps, penalty, updated, due, before, after, is_suppressed, profile }
     }
-}
-
-/// The parameters in the units of the arithmetic.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Figures {
-    half_life: u32,
-    reuse: u32,
-    suppress: u32,
-    ceiling: u32,
-    most: usize,
 }
 
 /// What follows from a history that is due.
@@ -163,7 +172,9 @@ pub(super) enum Outcome<P> {
 /// The histories of a shard.
 #[derive(Debug)]
 pub(super) struct Histories<P> {
-    pub figures: Figures,
+    pub profiles: Profiles,
+    /// The most histories.
+    most: usize,
     /// The present time in tenths of a second.
     pub now: u32,
     pub histories: Slab<History<P>>,
@@ -182,7 +193,8 @@ pub(super) fn tenths(at: Instant) -> u32 {
 impl<P: FamilyKey> Histories<P> {
     pub fn new(rules: &DampingRules, parts: usize, seed: HashSeed) -> Self {
         Histories {
-            figures: figures(rules, parts),
+            profiles: Profiles::new(rules),
+            most: most(rules, parts),
             now: 0,
             histories: Slab::default(),
             index: HashTable::new(),
@@ -190,6 +202,12 @@ impl<P: FamilyKey> Histories<P> {
             lists: BTreeMap::new(),
             counts: DampingCounts::default(),
         }
+    }
+
+    /// Sets the router's parameters, of a router with this number of tables.
+    pub fn set_rules(&mut self, rules: &DampingRules, parts: usize) {
+        self.profiles.set_routers(rules);
+        self.most = most(rules, parts);
     }
 
     fn hash(&self, prefix: P, peer: PeerIndex) -> u64 {
@@ -219,24 +237,52 @@ impl<P: FamilyKey> Histories<P> {
         id
     }
 
+    /// Returns the parameters of a history.
+    fn figures(&self, id: u32) -> Figures {
+        self.profiles.figures(self.histories[id].profile)
+    }
+
+    /// Gives a history other parameters: the penalty of before is decayed, and counts on.
+    pub fn choose(&mut self, id: u32, choice: Choice<'_>) {
+        let damping = match choice {
+            Choice::Known => return,
+            Choice::Routers => None,
+            Choice::By(damping) => Some(damping),
+        };
+        let (before, now) = (self.histories[id].profile, self.now);
+        if self.profiles.damping(before) == damping {
+            return;
+        }
+        let old = self.profiles.figures(before);
+        let profile = self.profiles.enter(damping);
+        self.profiles.leave(before);
+        let new = self.profiles.figures(profile);
+        let history = &mut self.histories[id];
+        history.penalty = old.decayed(history.penalty, now.saturating_sub(history.updated)).min(new.ceiling);
+        (history.updated, history.profile) = (now, profile);
+        let due = self.due(id);
+        self.relink(id, due);
+    }
+
     /// Adds a penalty to a route.
     #[inline(never)]
-    pub fn flap(&mut self, prefix: P, peer: PeerIndex, penalty: u32) {
+    pub fn flap(&mut self, prefix: P, peer: PeerIndex, penalty: u32, choice: Choice<'_>) {
         let id = match self.find(prefix, peer) {
             Some(id) => id,
-            None if self.histories.len() >= self.figures.most => {
+            None if self.histories.len() >= self.most => {
                 self.counts.untracked += 1;
                 return;
             }
             None => {
-                let id = self.insert(History::new(prefix, peer, self.now));
+                let id = self.insert(History::new(prefix, peer, self.now, ROUTERS));
                 self.link(id, self.now / 10);
                 id
             }
         };
-        let (figures, now) = (self.figures, self.now);
+        self.choose(id, choice);
+        let (figures, now) = (self.figures(id), self.now);
         let history = &mut self.histories[id];
-        let before = decayed(history.penalty, now.saturating_sub(history.updated), figures.half_life);
+        let before = figures.decayed(history.penalty, now.saturating_sub(history.updated));
         history.penalty = before.saturating_add(penalty << FRACTION).min(figures.ceiling);
         (history.updated, history.flaps) = (now, history.flaps.saturating_add(1));
         if history.penalty > figures.suppress && !history.is_suppressed {
@@ -253,9 +299,9 @@ impl<P: FamilyKey> Histories<P> {
 
     /// Returns the second in which something follows for a history.
     fn due(&self, id: u32) -> u32 {
-        let history = &self.histories[id];
-        let target = if history.is_suppressed { self.figures.reuse } else { self.figures.reuse / 2 };
-        let time = time_to(history.penalty, target.max(1), self.figures.half_life);
+        let (history, figures) = (&self.histories[id], self.figures(id));
+        let target = if history.is_suppressed { figures.reuse } else { figures.reuse / 2 };
+        let time = time_to(history.penalty, target.max(1), figures.half_life);
         history.updated.saturating_add(time).div_ceil(10)
     }
 
@@ -291,6 +337,7 @@ impl<P: FamilyKey> Histories<P> {
         let hash = self.hash(history.prefix, history.peer);
         self.counts.suppressed -= u64::from(history.is_suppressed);
         self.counts.histories -= 1;
+        self.profiles.leave(history.profile);
         if let Ok(place) = self.index.find_entry(hash, |known| *known == id) {
             place.remove();
         }
@@ -312,10 +359,10 @@ impl<P: FamilyKey> Histories<P> {
 
     /// Does what is due for a history. `is_damped` is false if its peer is no longer damped.
     pub fn turn(&mut self, id: u32, is_damped: bool) -> Outcome<P> {
-        let (figures, now) = (self.figures, self.now);
+        let (figures, now) = (self.figures(id), self.now);
         let history = &mut self.histories[id];
         let (prefix, peer, was_suppressed) = (history.prefix, history.peer, history.is_suppressed);
-        history.penalty = decayed(history.penalty, now.saturating_sub(history.updated), figures.half_life);
+        history.penalty = figures.decayed(history.penalty, now.saturating_sub(history.updated));
         history.updated = now;
         let penalty = if is_damped { history.penalty } else { 0 };
         if was_suppressed && penalty <= figures.reuse {
@@ -350,48 +397,47 @@ impl<P: FamilyKey> Histories<P> {
 
     /// Takes the history of another process, unless there are as many as may be.
     pub fn restore(&mut self, state: &HistoryState<P>) {
-        let HistoryState { prefix, peer, penalty, updated, flaps, is_suppressed } = *state;
+        let HistoryState { prefix, peer, penalty, updated, flaps, is_suppressed, ref damping } = *state;
         let peer = PeerIndex(peer);
-        if self.find(prefix, peer).is_some() || self.histories.len() >= self.figures.most || flaps == 0 {
+        if self.find(prefix, peer).is_some() || self.histories.len() >= self.most || flaps == 0 {
             return;
         }
         self.now = self.now.max(updated);
-        let history = History::new(prefix, peer, updated);
+        let history = History::new(prefix, peer, updated, self.profiles.enter(damping.as_ref()));
         let id = self.insert(History { flaps, penalty, is_suppressed, ..history });
         self.link(id, self.due(id));
     }
 
     /// Returns the history at a place for another process; `None` for a free place.
     pub fn export(&self, id: u32) -> Option<HistoryState<P>> {
-        let History { prefix, peer, penalty, updated, flaps, is_suppressed, .. } = self.histories[id];
-        let peer = peer.0;
-        self.is_used(id).then_some(HistoryState { prefix, peer, penalty, updated, flaps, is_suppressed })
+        let History { prefix, peer, penalty, updated, flaps, is_suppressed, profile, .. } =
+            self.histories[id];
+        let (peer, damping) = (peer.0, self.profiles.damping(profile).cloned());
+        let state = HistoryState { prefix, peer, penalty, updated, flaps, is_suppressed, damping };
+        self.is_used(id).then_some(state)
     }
 
     /// Returns the view of a history at a time in tenths of a second.
     pub fn view(&self, id: u32, now: u32) -> DampedView<P> {
         let history = &self.histories[id];
         let passed = now.saturating_sub(history.updated);
-        let penalty = decayed(history.penalty, passed, self.figures.half_life);
-        let left = || time_to(penalty, self.figures.reuse, self.figures.half_life);
+        let figures = self.figures(id);
+        let penalty = figures.decayed(history.penalty, passed);
+        let left = || time_to(penalty, figures.reuse, figures.half_life);
         DampedView {
             prefix: history.prefix,
             peer: history.peer,
             penalty: penalty >> FRACTION,
             flaps: history.flaps,
             suppressed_for: history.is_suppressed.then(|| Duration::from_millis(u64::from(left()) * 100)),
+            damping: self.profiles.damping(history.profile).map(|damping| damping.name.clone()),
         }
     }
 }
 
-pub(super) fn figures(rules: &DampingRules, parts: usize) -> Figures {
-    Figures {
-        half_life: u32::from(rules.half_life.max(1)) * 600,
-        reuse: rules.reuse.min(HIGHEST) << FRACTION,
-        suppress: rules.suppress.min(HIGHEST) << FRACTION,
-        ceiling: rules.ceiling() << FRACTION,
-        most: (rules.histories as usize).div_ceil(parts.max(1)),
-    }
+/// Returns the most histories of a shard.
+fn most(rules: &DampingRules, parts: usize) -> usize {
+    (rules.histories as usize).div_ceil(parts.max(1))
 }
 
 fn hash<P: FamilyKey>(seed: HashSeed, prefix: P, peer: PeerIndex) -> u64 {
@@ -447,7 +493,7 @@ mod tests {
             (listed.len(), suppressed),
             (histories.counts.histories as usize, histories.counts.suppressed as usize)
         );
-        assert!(listed.len() <= histories.figures.most);
+        assert!(listed.len() <= histories.most);
     }
 
     #[test]
@@ -470,7 +516,7 @@ mod tests {
     fn the_time_wraps_nothing() {
         let mut histories = histories(DampingRules::DEFAULT);
         histories.now = u32::MAX - 5;
-        (0..9).for_each(|_| histories.flap(prefix(1), PeerIndex(20), WITHDRAWAL));
+        (0..9).for_each(|_| histories.flap(prefix(1), PeerIndex(20), WITHDRAWAL, Choice::Known));
         check(&histories);
         assert!(histories.is_suppressed(prefix(1), PeerIndex(20)));
         histories.hurry(|_, _, _| true);
@@ -499,7 +545,13 @@ mod tests {
                         }
                     }
                     3..8 => drop(turns(&mut histories, true)),
-                    _ => histories.flap(prefix(number), peer, WITHDRAWAL),
+                    8 => histories.flap(prefix(number), peer, WITHDRAWAL, Choice::Routers),
+                    9..12 => {
+                        let half_life = what - 8;
+                        let damping = Damping { half_life, ..Damping::default() };
+                        histories.flap(prefix(number), peer, WITHDRAWAL, Choice::By(&damping));
+                    }
+                    _ => histories.flap(prefix(number), peer, WITHDRAWAL, Choice::Known),
                 }
                 check(&histories);
             }
@@ -518,9 +570,10 @@ mod tests {
         let mut histories = histories(DampingRules { histories: many, ..DampingRules::DEFAULT });
         for round in 0..8 {
             histories.now = round * 50;
-            (0..many).for_each(|number| histories.flap(prefix(number), PeerIndex(20), WITHDRAWAL));
+            (0..many)
+                .for_each(|number| histories.flap(prefix(number), PeerIndex(20), WITHDRAWAL, Choice::Known));
         }
-        histories.flap(prefix(many), PeerIndex(20), WITHDRAWAL);
+        histories.flap(prefix(many), PeerIndex(20), WITHDRAWAL, Choice::Known);
         let counts = histories.counts;
         assert_eq!((counts.histories, counts.suppressed, counts.untracked), (many.into(), many.into(), 1));
         assert!(turns(&mut histories, true).is_empty());

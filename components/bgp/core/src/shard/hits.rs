@@ -22,6 +22,8 @@ pub enum PolicyUse {
     Source(String),
     /// For routes to the members of an update group, by number.
     Export(Vec<PeerIndex>),
+    /// For the choice of paths beside the best one for the members of an update group (ADD-PATH, RFC 7911), by number.
+    FurtherPaths(Vec<PeerIndex>),
 }
 
 /// Counts of the routes that a policy is used for.
@@ -63,7 +65,7 @@ type BoundImports = BTreeMap<PeerIndex, (Arc<BoundPolicy>, UseHits)>;
 
 impl<P: FamilyKey> Core<P> {
     /// Returns a path of an entry in the view of a policy.
-    fn policy_route(&self, id: u32, peer: PeerIndex, set: SetId) -> PolicyRoute<'_> {
+    pub(super) fn policy_route(&self, id: u32, peer: PeerIndex, set: SetId) -> PolicyRoute<'_> {
         let prefix = AnyPrefix::of(self.entries[id].prefix);
         let set = &self.sets[set];
         let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
@@ -79,11 +81,16 @@ impl<P: FamilyKey> Core<P> {
     }
 }
 
-/// Returns true if the policies of a view have terms of `policy`.
-fn uses(view: &ExportView, policy: &str) -> bool {
+/// Returns true if the export policies of a view have terms of `policy`.
+fn exports_by(view: &ExportView, policy: &str) -> bool {
     [PeerIndex::LOCAL, PeerIndex::DEFAULT]
         .into_iter()
         .any(|source| view.policy_for(source).is_some_and(|bound| bound.has_terms_of(policy)))
+}
+
+/// Returns the policy by which a view chooses paths, if it has terms of `policy`.
+fn chooses_by<'a>(view: &'a ExportView, policy: &str) -> Option<&'a Arc<BoundPolicy>> {
+    view.further.as_ref().filter(|bound| bound.has_terms_of(policy))
 }
 
 impl<P: FamilyKey> Shard<P> {
@@ -92,11 +99,15 @@ impl<P: FamilyKey> Shard<P> {
     pub fn count_hits(&self, policy: &str, from: u32, limit: usize, hits: &mut PolicyHits) -> Option<u32> {
         let core = &self.core;
         let mut imports = core.imports_of(policy);
-        let groups = self.groups.plumbing().filter(|(view, ..)| uses(view, policy));
-        let mut exports: Vec<(Arc<ExportView>, Vec<PeerIndex>, UseHits)> =
-            groups.map(|(view, members, ..)| (view, members, UseHits::default())).collect();
+        let by_group =
+            |is_of: fn(&ExportView, &str) -> bool| -> Vec<(Arc<ExportView>, Vec<PeerIndex>, UseHits)> {
+                let groups = self.groups.plumbing().filter(|(view, ..)| is_of(view, policy));
+                groups.map(|(view, members, ..)| (view, members, UseHits::default())).collect()
+            };
+        let mut exports = by_group(exports_by);
+        let mut choices = by_group(|view, policy| chooses_by(view, policy).is_some());
         let (end, mut id, mut done) = (core.entries.end(), from, 0);
-        let is_used = !imports.is_empty() || !exports.is_empty();
+        let is_used = !imports.is_empty() || !exports.is_empty() || !choices.is_empty();
         while is_used && id < end && done < limit {
             done += 1;
             for path in core.entries.paths(id) {
@@ -122,6 +133,16 @@ impl<P: FamilyKey> Shard<P> {
                     }
                 }
             }
+            for (view, members, counts) in &mut choices {
+                done += 1;
+                let Some(bound) = chooses_by(view, policy) else { continue };
+                let is_of_other = |path: &Accepted| members.iter().any(|member| *member != path.peer);
+                for path in
+                    core.further_paths(id).filter_map(|number| core.path(id, number)).filter(is_of_other)
+                {
+                    counts.count(bound, policy, core.policy_route(id, path.peer, path.set));
+                }
+            }
             id += 1;
         }
         for (peer, (_, counts)) in &imports {
@@ -134,6 +155,10 @@ impl<P: FamilyKey> Shard<P> {
         for (_, mut members, counts) in exports {
             members.sort_unstable();
             hits.entry(PolicyUse::Export(members)).or_default().add(&counts);
+        }
+        for (_, mut members, counts) in choices {
+            members.sort_unstable();
+            hits.entry(PolicyUse::FurtherPaths(members)).or_default().add(&counts);
         }
         (is_used && id < end).then_some(id)
     }

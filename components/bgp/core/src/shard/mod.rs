@@ -51,6 +51,7 @@ mod pages;
 mod paths;
 mod paths_out;
 mod peer_in;
+mod profiles;
 mod queue;
 mod reexport;
 mod refilter;
@@ -320,8 +321,9 @@ impl<P: FamilyKey> Shard<P> {
                 core.dropped.forget(change.prefix, peer);
                 continue;
             }
-            let is_suppressed =
-                is_damped && path_id.is_none() && core.damp_announcement(peer, change.prefix, set);
+            let is_suppressed = is_damped
+                && path_id.is_none()
+                && core.damp_announcement(peer, change.prefix, set, attributes);
             let suppressed = is_suppressed.then(|| core.sets.imported(set, None));
             let attributes = suppressed.unwrap_or(attributes);
             match (path_id, restored) {

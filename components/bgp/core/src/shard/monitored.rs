@@ -368,12 +368,12 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> Option<u32> {
         let core = &self.shard.core;
-        let view = ExportView { four_octet_as: true, ..view.clone() };
         let accepted = core.path(entry, path)?;
         let mut exporter = Exporter::default();
-        let outcome = exporter.export(core, &view, entry, accepted)?;
+        let outcome = exporter.export(core, view, entry, accepted)?;
         let mut exported = Exported::default();
-        exported.make(core, &exporter.subject(core, outcome, accepted), &view);
+        let wide = ExportView { four_octet_as: true, ..view.clone() };
+        exported.make(core, &exporter.subject(core, outcome, accepted), &wide);
         if exported.points_back::<P>(hops) {
             return None;
         }

@@ -72,6 +72,8 @@ pub(super) struct Block {
     messages: Vec<Message>,
     /// The sources of routes that do not fit in a message, and are in none.
     pub too_large: Vec<Source>,
+    /// The sources of routes that lost attributes to fit in a message.
+    pub reduced: Vec<Source>,
 }
 
 /// The routes that a copied message advertised to a member.
@@ -85,6 +87,8 @@ pub struct Sent {
     pub withdrawn: u64,
     /// Routes not announced because they do not fit in a message.
     pub too_large: u64,
+    /// Routes announced without some of their attributes, so that they fit in a message (RFC 8654, section 4).
+    pub reduced: u64,
 }
 
 impl core::ops::AddAssign for Sent {
@@ -93,6 +97,7 @@ impl core::ops::AddAssign for Sent {
         self.announced += more.announced;
         self.withdrawn += more.withdrawn;
         self.too_large += more.too_large;
+        self.reduced += more.reduced;
     }
 }
 
@@ -159,10 +164,13 @@ impl Block {
         self.messages.get(index)
     }
 
-    /// Counts the routes that `member` is not told because they do not fit in a message.
+    /// Counts the routes that `member` is not told, or is told without some attributes, because they do not fit in a message.
     #[inline(always)]
     pub fn count_too_large(&self, member: Source, sent: &mut Sent) {
-        sent.too_large += self.too_large.iter().filter(|source| **source != member).count() as u64;
+        let of_others =
+            |sources: &[Source]| sources.iter().filter(|source| **source != member).count() as u64;
+        sent.too_large += of_others(&self.too_large);
+        sent.reduced += of_others(&self.reduced);
     }
 
     /// Appends a message as `member` is to see it, with the next hop that it is told.

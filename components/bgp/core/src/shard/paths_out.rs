@@ -2,7 +2,8 @@
 //!
 //! The Adj-RIB-Out has, for every entry, the numbers of the sent paths: 8 octets for up to four paths, and a list beside the pages for
 //! more. A visit of an entry compares the sent paths with those that the export view selects now: paths that the view no longer selects
-//! are withdrawn, new ones are announced, and of the others those whose attributes changed ([`PathsOut::due`]).
+//! are withdrawn, new ones are announced, and of the others those whose attributes changed ([`PathsOut::due`]). A policy of the view may choose
+//! among the paths beside the best one ([`ExportView::further`]).
 //!
 //! The change queue has an entry whose best path changed. Changes of other paths are noted by [`Core::note_path`], and the shard passes
 //! them on to all groups of this kind.
@@ -13,6 +14,7 @@ use super::export_view::{ExportView, SentPaths};
 use super::exporter::{Exporter, OutcomeId};
 use super::pages::Pages;
 use super::{Accepted, Core};
+use crate::policy::{DecidedBy, Memory};
 use crate::wire::FamilyKey;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -215,31 +217,50 @@ impl<P: FamilyKey> Core<P> {
         paths
     }
 
-    /// Returns the paths of an entry that peers with a view are sent, with what `export` makes of each. Paths that cannot be used and
-    /// paths that are not exported do not count among the best ones.
+    /// Iterates over the usable paths of an entry beside the best one; none without a best path.
+    pub(super) fn further_paths(&self, entry: u32) -> impl Iterator<Item = PathNumber> + '_ {
+        let tables = self.tables();
+        let best = self.entries.best(entry).map(|path| path.number);
+        let paths = self.entries.paths(entry).iter().filter(move |path| tables.is_usable(path));
+        paths.map(|path| path.number).filter(move |number| best.is_some_and(|best| best != *number))
+    }
+
+    /// Returns the term that keeps a path beside the best one from peers with a view, with empty names if no term does; `None` for a path
+    /// that may be sent.
+    pub(super) fn not_chosen(&self, view: &ExportView, entry: u32, path: Accepted) -> Option<DecidedBy> {
+        let policy = view.further.as_ref()?;
+        let mut route = self.policy_route(entry, path.peer, path.set);
+        let outcome = policy.decide(&mut route, &mut Memory::new(policy));
+        (!outcome.is_accepted).then(|| policy.decided_by(&outcome).unwrap_or_default())
+    }
+
+    /// Returns the paths of an entry that peers with a view are sent, with what `export` makes of each. Paths that cannot be used, paths
+    /// that the view's policy does not choose and paths that are not exported do not count among the best ones.
     pub(super) fn selected_paths(
         &self,
         view: &ExportView,
         entry: u32,
         mut export: impl FnMut(Accepted) -> Option<OutcomeId>,
     ) -> SmallVec<[(PathNumber, OutcomeId); 8]> {
-        let mut selected = SmallVec::new();
-        let mut take = |number: PathNumber, path: Option<Accepted>| {
-            let outcome = path.and_then(&mut export);
-            selected.extend(outcome.map(|outcome| (number, outcome)));
-            outcome.is_some()
-        };
         let default = PathNumber::first_of(PeerIndex::DEFAULT);
         if view.default_route.is_some()
             && self.entries[entry].prefix.len() == 0
             && let Some(path) = self.path(entry, default)
         {
-            take(default, Some(path));
-            return selected;
+            return export(path).map(|outcome| (default, outcome)).into_iter().collect();
         }
         // An entry keeps its place until all groups know that its last best path went: without a best path nothing may be sent, though a new
         // answer about a next hop makes a path usable before the entry is decided.
-        let Some(best) = self.entries.best(entry).map(|path| path.number) else { return selected };
+        let Some(best) = self.entries.best(entry).map(|path| path.number) else {
+            return SmallVec::new();
+        };
+        let mut selected = SmallVec::new();
+        let mut take = |number: PathNumber| {
+            let is_chosen = |path: &Accepted| number == best || self.not_chosen(view, entry, *path).is_none();
+            let outcome = self.path(entry, number).filter(is_chosen).and_then(&mut export);
+            selected.extend(outcome.map(|outcome| (number, outcome)));
+            outcome.is_some()
+        };
         let tables = self.tables();
         let mut rest: SmallVec<[_; 12]> =
             self.entries.paths(entry).iter().filter(|path| tables.is_usable(path)).copied().collect();
@@ -248,7 +269,7 @@ impl<P: FamilyKey> Core<P> {
             Some(SentPaths::All) => {
                 rest.sort_unstable_by_key(|path| path.number);
                 for path in &rest {
-                    take(path.number, self.path(entry, path.number));
+                    take(path.number);
                 }
             }
             Some(SentPaths::Best(most)) => {
@@ -258,7 +279,7 @@ impl<P: FamilyKey> Core<P> {
                     let position = first.take().or_else(|| tables.decide(&rest, None, |_, _| {}));
                     let Some(position) = position else { break };
                     let number = rest.swap_remove(position).number;
-                    count += u8::from(take(number, self.path(entry, number)));
+                    count += u8::from(take(number));
                 }
             }
         }

@@ -170,6 +170,7 @@ mod tests {
             long_lived_stale: false,
             communities: SentCommunities::default(),
             paths: None,
+            further: None,
             default_route: None,
             policy: None,
         })

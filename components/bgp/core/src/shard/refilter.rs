@@ -181,7 +181,7 @@ impl<P: FamilyKey> Core<P> {
         let is_kept = self.peers[usize::from(peer.0)].keeps_rejected;
         let is_removed = !is_kept && self.sets.accepted(attributes).is_none();
         // The path's reference.
-        let attributes = if self.is_damped_path(peer, path, self.entries[id].prefix) {
+        let attributes = if self.is_still_damped(peer, path, self.entries[id].prefix, attributes) {
             self.sets.imported(received, None)
         } else {
             self.sets.retain_path(attributes);

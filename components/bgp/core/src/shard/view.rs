@@ -50,6 +50,8 @@ pub struct PathView {
     /// The attributes, canonical: for [`crate::attributes::canonical::attributes`]. Of an advertised route those that are sent, without the
     /// next hop.
     pub attributes: Vec<u8>,
+    /// The codes of the attributes that an advertised route lost to fit in a message (RFC 8654, section 4).
+    pub removed: Vec<u8>,
 }
 
 /// A route as it came, before import policy.
@@ -195,14 +197,13 @@ impl<P: FamilyKey> Shard<P> {
     ) -> Option<RouteView<P>> {
         let id = self.core.find(prefix).filter(|_| self.is_advertised(peer, prefix))?;
         let (view, branch) = self.groups.adj_rib_out(peer)?;
-        let view = ExportView { four_octet_as: true, ..(**view).clone() };
         let sent: Paths = match &branch.paths_out {
             Some(paths_out) => paths_out.sent(id),
-            None => self.core.number_towards(&view, id).into_iter().collect(),
+            None => self.core.number_towards(view, id).into_iter().collect(),
         };
         let others = sent.iter().filter(|number| self.core.lanes.peer(**number) != peer);
         let paths: Vec<PathView> =
-            others.filter_map(|number| self.sent_path(&view, id, *number, hops)).collect();
+            others.filter_map(|number| self.sent_path(view, id, *number, hops)).collect();
         (!paths.is_empty()).then_some(RouteView { prefix, paths })
     }
 
@@ -218,7 +219,8 @@ impl<P: FamilyKey> Shard<P> {
         let mut exporter = Exporter::default();
         let outcome = exporter.export(&self.core, view, id, accepted)?;
         let mut exported = Exported::default();
-        exported.make(&self.core, &exporter.subject(&self.core, outcome, accepted), view);
+        let shown = ExportView { four_octet_as: true, ..view.clone() };
+        exported.make(&self.core, &exporter.subject(&self.core, outcome, accepted), &shown);
         if exported.points_back::<P>(hops) {
             return None;
         }
@@ -226,6 +228,7 @@ impl<P: FamilyKey> Shard<P> {
             (FamilyIndex::of::<P>().row().next_hop)(exported.next_hop_towards::<P>(hops), 0).ok()?;
         let mut path = self.paths_at(id).into_iter().find(|(known, _)| *known == number)?.1;
         path.path_id = view.paths.map(|_| self.core.lanes.sent_id(number));
+        path.removed = exporter.removed(outcome).to_vec();
         path.attributes.clear();
         let sent = canonical::attributes(&exported.attributes).filter(|a| a.code != code::NEXT_HOP);
         sent.for_each(|attribute| attribute.put(&mut path.attributes));
@@ -281,6 +284,7 @@ impl<P: FamilyKey> Shard<P> {
                     path_validity: self.core.path_validity(index, self.core.entries[id].prefix, came),
                     received: (used != came).then(|| self.set_view(came)),
                     attributes,
+                    removed: Vec::new(),
                 };
                 (path.number, view)
             })

@@ -94,6 +94,12 @@ impl Bindings {
         Some(DefaultRoute { policy })
     }
 
+    /// Returns the policy that chooses paths beside the best one for a neighbor (ADD-PATH); `None` if all are chosen.
+    pub fn further(&mut self, config: &NeighborConfig, family: FamilyIndex) -> Option<Arc<BoundPolicy>> {
+        let names = &config.add_path.policy;
+        if names.is_empty() { None } else { self.bind(config, names, DefaultPolicy::Reject, family) }
+    }
+
     /// Returns the view that is equal to `view`.
     pub fn view(&mut self, view: ExportView) -> Arc<ExportView> {
         self.views.intern(Arc::new(view))
@@ -135,7 +141,7 @@ impl PolicyChange {
         local_as: Asn,
     ) -> Self {
         let has_none = |config: &NeighborConfig| {
-            config.import.is_empty() && config.export.is_empty() && config.default_originate.is_none()
+            config.policy_names().all(Vec::is_empty) && config.default_originate.is_none()
         };
         let default = |config: &NeighborConfig| config.default_policy(local_as);
         if has_none(old) && has_none(new) {
@@ -153,7 +159,9 @@ impl PolicyChange {
                 Bindings { policies: policies.clone(), facts: facts.clone(), ..Bindings::default() };
             let import = bindings.import(config, local_as).policies;
             let export = ByFamily::from_fn(|family| {
-                (bindings.export(config, local_as, family), bindings.default_route(config, family))
+                let (export, default) =
+                    (bindings.export(config, local_as, family), bindings.default_route(config, family));
+                (export, default, bindings.further(config, family))
             });
             (import, export)
         };

@@ -367,7 +367,7 @@ impl NeighborConfig {
     /// Iterates over the lists of policies that the neighbor has.
     pub(super) fn policy_names(&self) -> impl Iterator<Item = &Vec<String>> {
         let of_default = self.default_originate.iter().map(|originate| &originate.policy);
-        [&self.import, &self.export].into_iter().chain(of_default)
+        [&self.import, &self.export, &self.add_path.policy].into_iter().chain(of_default)
     }
 
     pub(super) fn session(&self, identity: &Identity) -> SessionConfig {
@@ -418,7 +418,7 @@ impl NeighborConfig {
             export: other.export.clone(),
             default_originate: other.default_originate.clone(),
             keep_rejected: other.keep_rejected,
-            add_path: self.add_path.with_number_of(other.add_path),
+            add_path: self.add_path.with_choice_of(&other.add_path),
             advertisement_interval: other.advertisement_interval,
             // Another list is sent in the same session, a first one only in the next.
             prefix_filter_send: match &self.prefix_filter_send {

@@ -72,7 +72,7 @@ macro_rules! statements {
                     #[cfg(feature = "labels")]
                     labels: self.labels.inherit(from.labels),
                     send_community: self.send_community.inherit(from.send_community),
-                    add_path: self.add_path.inherit(from.add_path),
+                    add_path: self.add_path.inherit(&from.add_path),
                     graceful_restart: self.graceful_restart.inherit(from.graceful_restart),
                 }
             }
@@ -152,6 +152,11 @@ impl Statements {
     /// Returns the name of the prefix list that the neighbor is sent.
     pub fn prefix_filter_send(&self) -> Option<&str> {
         self.prefix_filter_send.as_deref()
+    }
+
+    /// Returns the names of the policies that choose further paths (ADD-PATH).
+    pub fn add_path_policy(&self) -> &[String] {
+        self.add_path.policy.as_deref().unwrap_or_default()
     }
 
     /// Returns the default route for the neighbor.

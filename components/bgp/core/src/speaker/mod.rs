@@ -348,10 +348,10 @@ impl Speaker {
         let Some(connection) = self.control.established(address) else { return false };
         let Some(carrier) = self.carriers.get_mut(&(address, connection)) else { return false };
         let Some(writer) = &mut carrier.writer else { return false };
-        let before = (octets.len(), writer.sent.too_large);
+        let before = (octets.len(), writer.sent);
         let more = writer.fill(&mut self.tables, limit, octets);
         carrier.offered = more;
-        if (octets.len(), writer.sent.too_large) != before {
+        if (octets.len(), writer.sent) != before {
             let sent = control::Input::Sent(address, connection, writer.sent);
             self.control.handle(now, sent, &mut self.control_out);
             self.control.handle(now, control::Input::Written(address, connection), &mut self.control_out);

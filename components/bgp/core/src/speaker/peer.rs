@@ -277,6 +277,7 @@ impl Peer {
                 long_lived_stale: negotiated.long_lived.is_some(),
                 communities: config.send_community,
                 paths: config.add_path.sent().filter(|_| negotiated.add_path.send.has(family)),
+                further: bindings.further(config, family).filter(|_| negotiated.add_path.send.has(family)),
                 default_route: bindings.default_route(config, family),
                 wanted: self.filters.of(family),
                 policy: bindings.export(config, self.session.config().local_as, family),
@@ -365,6 +366,7 @@ impl Peer {
             announced: before.announced + now.announced,
             withdrawn: before.withdrawn + now.withdrawn,
             too_large: before.too_large + now.too_large,
+            reduced: before.reduced + now.reduced,
         }
     }
 }

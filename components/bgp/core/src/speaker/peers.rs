@@ -180,6 +180,9 @@ impl Peers {
             if before.too_large == 0 && sent.too_large > 0 {
                 out.push(event(address, PeerEvent::TooLarge));
             }
+            if before.reduced == 0 && sent.reduced > 0 {
+                out.push(event(address, PeerEvent::Reduced));
+            }
             if sent.updates != before.updates {
                 // It restarts a timer, no more.
                 peer.session.handle(now, session::Input::UpdateSent, &mut session_out);

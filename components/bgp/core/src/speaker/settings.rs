@@ -177,10 +177,11 @@ pub enum SettingsError {
     MixedAs(IpPrefix, Asn),
     /// A neighbor or a listen range has no password, and is inside a listen range that has one.
     NoPassword(Owner, IpPrefix),
-    /// The reuse threshold of flap damping is not below the suppress threshold.
-    ReuseThreshold(DampingRules),
-    /// Penalties cannot exceed the suppress threshold of flap damping: their ceiling, which is given, is no higher.
-    DampingCeiling(DampingRules, u32),
+    /// The reuse threshold of flap damping is not below the suppress threshold. The text is the statement with the parameters.
+    ReuseThreshold(String, DampingRules),
+    /// Penalties cannot exceed the suppress threshold of flap damping: their ceiling, which is given, is no higher. The text is the
+    /// statement with the parameters.
+    DampingCeiling(String, DampingRules, u32),
     /// Two aggregates are of this prefix.
     TwoAggregates(IpPrefix),
     /// The local address of a monitoring station is of the other address family.
@@ -249,12 +250,12 @@ impl Display for SettingsError {
                 f,
                 "{owner}: expected `password` here or in the group, because the kernel asks for the password of the listen range {range}, which has the address too"
             ),
-            SettingsError::ReuseThreshold(DampingRules { reuse, suppress, .. }) => {
-                write!(f, "damping reuse: {reuse} must be less than suppress ({suppress})")
+            SettingsError::ReuseThreshold(statement, DampingRules { reuse, suppress, .. }) => {
+                write!(f, "{statement} reuse: {reuse} must be less than suppress ({suppress})")
             }
-            SettingsError::DampingCeiling(DampingRules { suppress, .. }, ceiling) => write!(
+            SettingsError::DampingCeiling(statement, DampingRules { suppress, .. }, ceiling) => write!(
                 f,
-                "damping suppress: no penalty exceeds {ceiling}, so that none exceeds {suppress}; the ceiling follows from reuse, half-life and max-suppress-time"
+                "{statement} suppress: no penalty exceeds {ceiling}, so that none exceeds {suppress}; the ceiling follows from reuse, half-life and max-suppress-time"
             ),
             SettingsError::TwoAggregates(prefix) => {
                 write!(f, "aggregate {prefix}: two statements are about this prefix; delete one of the two")
@@ -304,12 +305,9 @@ impl Settings {
         if let Some(station) = stations.find(|s| s.local_address.is_some_and(|l| is_mixed(l, s.address))) {
             return Err(SettingsError::StationAddress(station.name.clone()));
         }
-        if self.damping.reuse >= self.damping.suppress {
-            return Err(SettingsError::ReuseThreshold(self.damping));
-        }
-        let ceiling = self.damping.ceiling();
-        if ceiling <= self.damping.suppress {
-            return Err(SettingsError::DampingCeiling(self.damping, ceiling));
+        check_damping("damping", self.damping)?;
+        for damping in &self.policy.source().damping {
+            check_damping(&format!("policy damping {}", damping.name), DampingRules::by(damping))?;
         }
         self.check_policies()?;
         self.neighbor.iter().try_for_each(|neighbor| {
@@ -346,6 +344,7 @@ impl Settings {
                 let names = self.policy.source().prefix_list.iter().map(|known| &*known.name);
                 return Err(SettingsError::NoList(owner, sluice_policy::unknown("prefix-list", list, names)));
             }
+            self.check_names(&format!("{owner} add-path policy"), statements.add_path_policy())?;
             if let Some(originate) = statements.default_originate() {
                 self.check_names(&format!("{owner} default-originate policy"), &originate.policy)?;
             }
@@ -484,6 +483,18 @@ impl Settings {
 
 fn router_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RouterId, D::Error> {
     Ok(RouterId(Ipv4Addr::deserialize(deserializer)?.to_bits()))
+}
+
+/// Checks parameters of flap damping; `statement` has them.
+fn check_damping(statement: &str, rules: DampingRules) -> Result<(), SettingsError> {
+    if rules.reuse >= rules.suppress {
+        return Err(SettingsError::ReuseThreshold(statement.into(), rules));
+    }
+    let ceiling = rules.ceiling();
+    if ceiling <= rules.suppress {
+        return Err(SettingsError::DampingCeiling(statement.into(), rules, ceiling));
+    }
+    Ok(())
 }
 
 /// Reads prefixes of all families, and clears host bits of IP prefixes.

@@ -78,6 +78,19 @@ impl Table {
         P::shard(self).export_verdict(peer, prefix, &outlet.next_hops::<P>())
     }
 
+    /// Returns the paths of a prefix that `peer` is not sent beside others; see [`crate::shard::Shard::paths_not_sent`].
+    pub fn paths_not_sent<P: Sharded>(
+        &self,
+        peer: PeerIndex,
+        prefix: P,
+    ) -> Vec<(PeerIndex, Option<u32>, NotSent)> {
+        let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref);
+        let outlet = known.and_then(|known| known.outlet.as_ref());
+        outlet.map_or_else(Vec::new, |outlet| {
+            P::shard(self).paths_not_sent(peer, prefix, &outlet.next_hops::<P>())
+        })
+    }
+
     /// Returns true if every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].
     pub fn is_resolved(&self) -> bool {
         self.shards.all().into_values().all(|shard| shard.is_resolved())
@@ -213,6 +226,15 @@ impl<'t> Tables<'t> {
     /// The reason why nothing is sent.
     pub fn export_verdict<P: Sharded>(self, peer: PeerIndex, prefix: P) -> ExportVerdict<P> {
         self.tables[self.spread.table(prefix)].export_verdict(peer, prefix)
+    }
+
+    /// Returns the paths of a prefix that `peer` is not sent beside others; see [`crate::shard::Shard::paths_not_sent`].
+    pub fn paths_not_sent<P: Sharded>(
+        self,
+        peer: PeerIndex,
+        prefix: P,
+    ) -> Vec<(PeerIndex, Option<u32>, NotSent)> {
+        self.tables[self.spread.table(prefix)].paths_not_sent(peer, prefix)
     }
 
     /// A prefix with its best path as `peer` is told it; `None` if the peer is not told the prefix.

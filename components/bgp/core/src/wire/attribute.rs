@@ -56,10 +56,12 @@ pub mod code {
     /// RFC 8669.
     pub const PREFIX_SID: u8 = 40;
 
-    /// Returns the name of an attribute that has none of its own fields in what operators see.
+    /// Returns the name of an attribute that operators see by its name.
     pub const fn name(code: u8) -> Option<&'static str> {
         Some(match code {
             NEXT_HOP => "NEXT_HOP",
+            ATOMIC_AGGREGATE => "ATOMIC_AGGREGATE",
+            AGGREGATOR => "AGGREGATOR",
             ORIGINATOR_ID => "ORIGINATOR_ID",
             CLUSTER_LIST => "CLUSTER_LIST",
             MP_REACH_NLRI => "MP_REACH_NLRI",

@@ -239,7 +239,7 @@ impl<P: Net> Dut<P> {
                 add_path: AddPath {
                     receive: p.several,
                     send: p.several.then_some(SendPaths::All),
-                    paths: None,
+                    ..AddPath::NONE
                 },
                 ..NeighborConfig::new(p.address, Asn(p.asn))
             };

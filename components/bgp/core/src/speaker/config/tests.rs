@@ -20,6 +20,17 @@ fn figures_of_flap_damping_are_checked() {
     };
     refused(serde_json::json!({"reuse": 6000}), "damping reuse: 6000 must be less than suppress (6000)");
     refused(serde_json::json!({"half-life": 45}), "damping suppress: no penalty exceeds 18");
+    let of_policy = |damping: serde_json::Value| {
+        let policy = serde_json::json!({"damping": [damping]});
+        let tree = serde_json::json!({"local-as": 1, "router-id": "10.0.0.1", "policy": policy});
+        let settings: crate::speaker::Settings = serde_json::from_value(tree).expect("settings");
+        settings.check().map_err(|error| error.to_string())
+    };
+    assert_eq!(of_policy(serde_json::json!({"name": "quick", "half-life": 5})), Ok(()));
+    let error = of_policy(serde_json::json!({"name": "quick", "suppress": 700})).expect_err("it is refused");
+    assert_eq!(error, "policy damping quick reuse: 750 must be less than suppress (700)");
+    let error = of_policy(serde_json::json!({"name": "slow", "half-life": 45})).expect_err("it is refused");
+    assert!(error.starts_with("policy damping slow suppress: no penalty exceeds 18"), "{error}");
     let neighbor = serde_json::json!([{"address": "10.0.0.2", "peer-as": 1, "damping": true}]);
     let tree = serde_json::json!({"local-as": 1, "router-id": "10.0.0.1", "neighbor": neighbor});
     let internal: crate::speaker::Settings = serde_json::from_value(tree).expect("settings");
