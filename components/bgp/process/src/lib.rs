@@ -6,6 +6,7 @@
 //! hops ([`rib`]), and answers what operators ask ([`service`]). No rule of the protocol is here.
 
 mod bmp;
+mod capabilities;
 pub mod config;
 mod damping;
 mod dump;
