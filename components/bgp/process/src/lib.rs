@@ -418,9 +418,10 @@ impl BgpProcess {
             }
         };
         let (tracing, recording) = (self.entering.switch(), Arc::clone(&self.mrt.recording));
+        let mirror = Arc::clone(&self.bmp.mirror);
         let core = Rc::new(Core {
             driver: Driver::new(control, effect),
-            post: Arc::new(Mailboxes { tables, main, tracing, recording }),
+            post: Arc::new(Mailboxes { tables, main, tracing, recording, mirror }),
             tables: RefCell::new(tasks),
             pool: RefCell::new(Rc::new(pool)),
             moving: tokio::sync::Mutex::new(()),
