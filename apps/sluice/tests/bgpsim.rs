@@ -34,8 +34,12 @@ fn sluice() -> Topology {
         "protocols bgp {\n  local-as 64500;\n  router-id 10.0.0.1;\n  default-policy accept;\n".to_owned();
     for n in 0..PEERS {
         let asn = 65001 + n;
-        writeln!(config, "  neighbor 10.1.0.{} {{ peer-as {asn}; passive; ipv6-unicast enabled; }}", n + 2)
-            .unwrap();
+        writeln!(
+            config,
+            "  neighbor 10.1.0.{} {{ peer-as {asn}; passive; ipv6-unicast enabled; add-path {{ receive true; send all; }} }}",
+            n + 2
+        )
+        .unwrap();
     }
     topology("sluice", &(config + "}\n"))
 }
@@ -47,7 +51,7 @@ fn bird() -> Topology {
         writeln!(
             config,
             "protocol bgp {{\n local as 64500; neighbor 10.1.0.{peer} as {asn}; passive;\n \
-             ipv4 {{ import all; export all; }};\n ipv6 {{ import all; export all; }};\n}}"
+             ipv4 {{ add paths on; import all; export all; }};\n ipv6 {{ add paths on; import all; export all; }};\n}}"
         )
         .unwrap();
     }
@@ -91,7 +95,9 @@ fn everything(lab: &Lab) {
     assert_eq!(report["verified"], true, "{report:#}");
     let receiver = &report["phases"][0]["receivers"][0];
     assert_eq!((&receiver["announced"], &receiver["unexpected"]), (&"10010".into(), &"0".into()));
-    for scenario in ["1", "2", "3", "4", "5", "6", "7", "8", "lost", "lost-best", "late", "latency"] {
+    for scenario in
+        ["1", "2", "3", "4", "5", "6", "7", "8", "lost", "lost-best", "restart", "late", "latency"]
+    {
         check(
             lab,
             &format!("--workload synthetic:{scenario} --routes 3000 --senders 3 --receivers 2 --family both"),
@@ -103,6 +109,7 @@ fn everything(lab: &Lab) {
         check(lab, &format!("--workload synthetic --routes 3000 --senders 10 --receivers 2 {variant}"));
     }
     check(lab, "--workload synthetic --routes 1000 --senders 5 --spread same --hold-time 90");
+    check(lab, "--workload synthetic:late --routes 1000 --senders 3 --receivers 2 --family both --paths 3");
     if let Some(file) = sluice_testkit::shared("data/bgp/updates/ris.updates.20160811.1600.gz") {
         check(lab, &format!("--workload mrt:{} --senders 11 --family both", file.display()));
     }

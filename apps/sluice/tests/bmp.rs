@@ -5,14 +5,19 @@
 mod router_lab;
 
 use router_lab::bird::commit;
+use router_lab::speaker::{End, Speaker, base, usual};
 use router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
 use sluice_lab::process::ProcessId;
 use sluice_load::wide;
 use sluice_testkit::tshark;
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// A value that ORIGIN does not have (RFC 4271, section 5.1.1).
+const ORIGIN_OF_NO_MEANING: u8 = 9;
 
 /// The port of the stations.
 const PORT: u16 = 5000;
@@ -29,6 +34,7 @@ fn topology(stations: &str) -> sluice_lab::Topology {
             network 192.0.2.0/24;
             neighbor 10.9.0.2 {{ peer-as 64501; connect-retry-time 1; ipv6-unicast enabled; import in; }}
             neighbor 10.9.0.3 {{ peer-as 64502; connect-retry-time 1; }}
+            neighbor 10.9.0.5 {{ peer-as 64505; passive; }}
             bmp {{ {stations} }}
         }} }}"
     );
@@ -174,7 +180,7 @@ fn a_station_knows_what_the_router_holds() {
     if !possible_with("pmbmpd", "-V") {
         return;
     }
-    let own = station("own", 4, &format!("{ALL_RIBS} statistics-interval 1;"));
+    let own = station("own", 4, &format!("{ALL_RIBS} statistics-interval 1; mirror-malformed true;"));
     let mut lab = RouterLab::up(&topology(&own), Path::new(SLUICE));
     let (file, dump) = capture(&mut lab);
     let mut pmacct = Pmacct::start(&mut lab);
@@ -231,6 +237,17 @@ fn a_station_knows_what_the_router_holds() {
     lab.until("the next process has the station", |l| shown(l, "own", "state") == "up");
     assert!(lab.established("10.9.0.2") && flaps(&lab) == before_upgrade, "no session ended");
     lab.until("the station knows all from the next process", |_| pmacct.routes() == routes(&before));
+    // A malformed UPDATE goes to the station as it came.
+    let (local, router) = (Ipv4Addr::new(10, 9, 0, 5), Ipv4Addr::new(10, 9, 0, 1));
+    let mut speaker = Speaker::connect(&lab, "deaf", local, router, &usual(64505));
+    let mut attributes = base(&[64505], local);
+    attributes[0].2 = vec![ORIGIN_OF_NO_MEANING];
+    speaker.announce(&attributes, &["198.18.5.0/24"]);
+    lab.until("the UPDATE is mirrored", |l| count(l, "own", "mirrored") == 1);
+    // So does one that ends the session: its attributes are longer than the message.
+    speaker.update(&[0, 0, 0, 9, 1]);
+    assert!(matches!(speaker.end(), End::Notification(n) if n.code == 3));
+    lab.until("the UPDATE is mirrored", |l| count(l, "own", "mirrored") == 2);
     // The station is taken out of the configuration.
     commit(&lab, "delete protocols bgp bmp");
     lab.until("the last message", |_| pmacct.messages().iter().any(|m| m["bmp_msg_type"] == "term"));
@@ -245,7 +262,10 @@ fn a_station_knows_what_the_router_holds() {
     lab.until("the capture is whole", read_all);
     let packets =
         tshark::decode_with(&file, "bmp", &["-d", &format!("tcp.port=={PORT},bmp")]).unwrap_or_default();
-    for packet in &packets {
+    let mirrors = |packet: &tshark::Packet| packet.shown("bmp.type").contains(&"6");
+    assert!(packets.is_empty() || packets.iter().any(mirrors));
+    // What is malformed in the mirrored UPDATE is a complaint.
+    for packet in packets.iter().filter(|packet| !mirrors(packet)) {
         // tshark 4.0 reads the information behind the OPENs of the Loc-RIB as the beginning of a message.
         let has_information =
             packet.shown("bmp.type").contains(&"3") && packet.shown("bmp.peer.type").contains(&"3");

@@ -1,22 +1,26 @@
 //! A route server on the LAN of an exchange (RFC 7947): BIRD, FRR, OpenBGPD and scripted speakers are members, each with policies
-//! of its own, with roles (RFC 9234) and BLACKHOLE (RFC 7999). Eight members; with `SLUICE_LONG` thirty.
+//! of its own, with roles (RFC 9234) and BLACKHOLE (RFC 7999). Eight members; with `SLUICE_LONG` thirty. The daemons have sessions and
+//! routes of IPv6 too.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
 
-use router_lab::speaker::{Attr, End, Speaker, base, usual, value};
+use router_lab::lan::{FAMILIES, Family};
+use router_lab::speaker::{Attr, End, Speaker, announcement, base, usual, value};
 use router_lab::{RouterLab, SLUICE, possible_with_frr, share};
 use serde_json::Value;
-use sluice_bgp::wire::Capability;
+use sluice_base::Ipv6Prefix;
 use sluice_bgp::wire::attribute::code;
+use sluice_bgp::wire::{Capability, FamilyKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The host to which members send packets that are to be dropped (RFC 7999, section 3.2).
 const BLACKHOLE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 200);
+const BLACKHOLE6: &str = "2001:db8::200";
 /// The members that are daemons, by number; all others are scripted.
 const DAEMONS: [(u8, &str); 3] = [(1, "bird"), (2, "frr"), (3, "openbgpd")];
 /// The member that announces hosts, the member whose routes point to another member, and that other member.
@@ -40,6 +44,21 @@ fn asn(member: u8) -> u32 {
 /// The prefix that a member announces.
 fn prefix(member: u8) -> String {
     format!("10.100.{member}.0/24")
+}
+
+/// The address of a member in a family.
+fn address_of(family: Family, member: u8) -> String {
+    family.address(10 + member)
+}
+
+/// The IPv6 prefix that a daemon announces.
+fn prefix6(member: u8) -> String {
+    format!("2001:db8:64:{member}::/64")
+}
+
+/// The IPv6 host to which packets are to be dropped.
+fn host6() -> String {
+    format!("2001:db8:64:{HOSTS}::9/128")
 }
 
 /// An exchange of so many members.
@@ -81,6 +100,21 @@ impl Exchange {
         if receiver != POINTER && receiver != TARGET {
             all.insert(format!("10.101.{POINTER}.0/24"));
         }
+        if receiver == HOSTS {
+            all.extend(self.expected6(receiver));
+        }
+        all
+    }
+
+    /// Returns the IPv6 prefixes that a member with IPv6 is sent.
+    fn expected6(self, receiver: u8) -> BTreeSet<String> {
+        let wanted = |sender: u8| sender != receiver && self.unwanted(receiver) != sender;
+        let senders = DAEMONS.iter().map(|(sender, _)| *sender);
+        let mut all: BTreeSet<String> =
+            senders.filter(|s| wanted(*s) && self.excluded(*s) != receiver).map(prefix6).collect();
+        if wanted(HOSTS) {
+            all.insert(host6());
+        }
         all
     }
 
@@ -92,14 +126,16 @@ impl Exchange {
         );
         let mut neighbors = String::new();
         for member in 1..=self.members {
-            let own = prefix(member);
+            let (own, own6) = (prefix(member), prefix6(member));
             write!(
                 policy,
                 "community not-{member} {{ member 0:{}; }}\n\
                  policy-statement from-{member} {{\n\
                  term blackhole {{ from {{ community blackhole; prefix [ \"{own} orlonger\" ]; prefix-length 32; }} \
                  then {{ next-hop {BLACKHOLE}; accept; }} }}\n\
-                 term own {{ from {{ prefix [ {own} 10.101.{member}.0/24 ]; }} then {{ accept; }} }}\n\
+                 term blackhole6 {{ from {{ community blackhole; prefix [ \"{own6} orlonger\" ]; prefix-length 128; }} \
+                 then {{ next-hop {BLACKHOLE6}; accept; }} }}\n\
+                 term own {{ from {{ prefix [ {own} 10.101.{member}.0/24 {own6} ]; }} then {{ accept; }} }}\n\
                  term rest {{ then {{ reject; reason \"not a prefix of the member\"; }} }} }}\n",
                 asn(member)
             )
@@ -107,24 +143,31 @@ impl Exchange {
             let export = if self.is_open(member) {
                 "to-open".to_owned()
             } else {
-                let unwanted = prefix(self.unwanted(member));
+                let (unwanted, unwanted6) = (prefix(self.unwanted(member)), prefix6(self.unwanted(member)));
                 write!(
                     policy,
                     "policy-statement to-{member} {{\n\
                      term excluded {{ from {{ community not-{member}; }} then {{ reject; }} }}\n\
-                     term unwanted {{ from {{ prefix [ \"{unwanted} orlonger\" ]; }} then {{ reject; }} }}\n\
+                     term unwanted {{ from {{ prefix [ \"{unwanted} orlonger\" \"{unwanted6} orlonger\" ]; }} then {{ reject; }} }}\n\
                      term rest {{ then {{ community-delete control; accept; }} }} }}\n"
                 )
                 .unwrap();
                 format!("to-{member}")
             };
-            writeln!(
-                neighbors,
-                "neighbor {} {{ group members; peer-as {}; import from-{member}; export {export}; }}",
-                address(member),
-                asn(member)
-            )
-            .unwrap();
+            for family in FAMILIES {
+                let is_daemon = DAEMONS.iter().any(|(daemon, _)| *daemon == member);
+                if family == Family::Ipv6 && !is_daemon {
+                    continue;
+                }
+                let both = if member == HOSTS { "ipv6-unicast { enabled true; }" } else { "" };
+                writeln!(
+                    neighbors,
+                    "neighbor {} {{ group members; peer-as {}; import from-{member}; export {export}; {both} }}",
+                    address_of(family, member),
+                    asn(member)
+                )
+                .unwrap();
+            }
         }
         let stranger = self.members + 1;
         format!(
@@ -137,8 +180,9 @@ impl Exchange {
     }
 
     fn up(self) -> RouterLab {
-        let node = |name: &str, addresses: &[Ipv4Addr], daemon: &str, config: &str| {
-            let addresses: Vec<String> = addresses.iter().map(|a| format!("'{a}/24'")).collect();
+        let node = |name: &str, hosts: &[u8], daemon: &str, config: &str| {
+            let both = |host: &u8| FAMILIES.map(|f| format!("'{}/{}'", f.address(*host), f.pick(24, 64)));
+            let addresses: Vec<String> = hosts.iter().flat_map(both).collect();
             let daemon = if daemon.is_empty() {
                 String::new()
             } else {
@@ -149,54 +193,89 @@ impl Exchange {
                 addresses.join(", ")
             )
         };
-        let scripted: Vec<Ipv4Addr> = (4..=self.members + 1).map(address).collect();
+        let scripted: Vec<u8> = (4..=self.members + 1).map(|member| 10 + member).collect();
         let mut text = "[nodes.lan]\ndaemon = 'switch'\n".to_owned();
-        text += &node("sluice", &[ROUTER], "sluice", &self.config());
+        text += &node("sluice", &[1], "sluice", &self.config());
         text += &node("speakers", &scripted, "", "");
         for (member, daemon) in DAEMONS {
-            text += &node(daemon, &[address(member)], daemon, &self.daemon(member, daemon));
+            text += &node(daemon, &[10 + member], daemon, &self.daemon(member, daemon));
         }
         RouterLab::up(&text.parse().unwrap(), Path::new(SLUICE))
     }
 
     /// The configuration of a member that is a daemon: it announces its prefix with the community that excludes a member.
     fn daemon(self, member: u8, daemon: &str) -> String {
-        let (own, host, own_as) = (prefix(member), address(member), asn(member));
+        let (own, own6, host, own_as) = (prefix(member), prefix6(member), address(member), asn(member));
         let excluded = asn(self.excluded(member));
+        let router6 = Family::Ipv6.address(1);
         match daemon {
-            "bird" => format!(
-                "router id {host};\nprotocol device {{ }}\n\
-                 protocol static own {{ ipv4; route {own} blackhole {{ bgp_community.add((0,{excluded})); }}; }}\n\
-                 protocol bgp sluice {{ local as {own_as}; neighbor {ROUTER} as 64500; local role rs_client;\n\
-                 connect delay time 1; connect retry time 1; error wait time 1, 2;\n\
-                 ipv4 {{ import all; export where source = RTS_STATIC; }}; }}\n"
-            ),
-            "frr" => format!(
-                "route-map OUT permit 10\n set community 0:{excluded}\nexit\n\
-                 router bgp {own_as}\n bgp router-id {host}\n no bgp ebgp-requires-policy\n no bgp network import-check\n\
-                 \x20neighbor {ROUTER} remote-as 64500\n neighbor {ROUTER} timers connect 1\n\
-                 \x20neighbor {ROUTER} local-role rs-client\n\
-                 \x20address-family ipv4 unicast\n  network {own}\n  neighbor {ROUTER} route-map OUT out\n exit-address-family\n"
-            ),
-            _ => format!(
-                "AS {own_as}\nrouter-id {host}\nfib-update no\nnexthop qualify via default\n\
-                 network {own} set community 0:{excluded}\n\
-                 neighbor {ROUTER} {{\n remote-as 64500\n announce policy rs-client\n enforce neighbor-as no\n}}\n\
-                 allow from any\nallow to any\n"
-            ),
+            "bird" => {
+                let of_family = |name: &str, session: &str, own: &str, router: &str| {
+                    format!(
+                        "protocol static {{ {name}; route {own} blackhole {{ bgp_community.add((0,{excluded})); }}; }}\n\
+                         protocol bgp {session} {{ local as {own_as}; neighbor {router} as 64500; local role rs_client;\n\
+                         connect delay time 1; connect retry time 1; error wait time 1, 2;\n\
+                         {name} {{ import all; export where source = RTS_STATIC; }}; }}\n"
+                    )
+                };
+                format!(
+                    "router id {host};\nprotocol device {{ }}\n{}{}",
+                    of_family("ipv4", "sluice", &own, &ROUTER.to_string()),
+                    of_family("ipv6", "sluice6", &own6, &router6)
+                )
+            }
+            "frr" => {
+                let session = |router: &str| {
+                    format!(
+                        " neighbor {router} remote-as 64500\n neighbor {router} timers connect 1\n\
+                         \x20neighbor {router} local-role rs-client\n"
+                    )
+                };
+                let routes = |name: &str, own: &str, router: &str| {
+                    format!(
+                        " address-family {name} unicast\n  network {own}\n  neighbor {router} activate\n\
+                         \x20 neighbor {router} route-map OUT out\n exit-address-family\n"
+                    )
+                };
+                let router = ROUTER.to_string();
+                format!(
+                    "route-map OUT permit 10\n set community 0:{excluded}\nexit\n\
+                     router bgp {own_as}\n bgp router-id {host}\n no bgp ebgp-requires-policy\n no bgp network import-check\n\
+                     \x20no bgp default ipv4-unicast\n{}{}{}{}",
+                    session(&router),
+                    session(&router6),
+                    routes("ipv4", &own, &router),
+                    routes("ipv6", &own6, &router6)
+                )
+            }
+            _ => {
+                let session = |router: &str| {
+                    format!(
+                        "neighbor {router} {{\n remote-as 64500\n announce policy rs-client\n enforce neighbor-as no\n}}\n"
+                    )
+                };
+                format!(
+                    "AS {own_as}\nrouter-id {host}\nfib-update no\nnexthop qualify via default\n\
+                     network {own} set community 0:{excluded}\nnetwork {own6} set community 0:{excluded}\n\
+                     {}{}allow from any\nallow to any\n",
+                    session(&ROUTER.to_string()),
+                    session(&router6)
+                )
+            }
         }
     }
 }
 
-/// Returns the prefixes that a daemon has from the route server.
-fn received(lab: &RouterLab, daemon: &str, own: &str) -> BTreeSet<String> {
+/// Returns the prefixes of a family that a daemon has from the route server.
+fn received(lab: &RouterLab, daemon: &str, family: Family, own: &str) -> BTreeSet<String> {
     let question = match daemon {
-        "bird" => "show route protocol sluice",
-        "frr" => "show bgp ipv4 unicast",
-        _ => "show rib",
+        "bird" => format!("show route protocol {}", family.pick("sluice", "sluice6")),
+        "frr" => format!("show bgp {} unicast", family.name()),
+        _ => "show rib".to_owned(),
     };
-    let said = lab.lab.control(daemon, question).unwrap_or_default();
-    let words = said.split_whitespace().filter(|word| word.starts_with("10.10") && word.contains('/'));
+    let said = lab.lab.control(daemon, &question).unwrap_or_default();
+    let begin = family.pick("10.10", "2001:db8:64:");
+    let words = said.split_whitespace().filter(|word| word.starts_with(begin) && word.contains('/'));
     words.filter(|word| *word != own).map(String::from).collect()
 }
 
@@ -216,6 +295,14 @@ fn member(lab: &RouterLab, exchange: Exchange, member: u8) -> Speaker {
         let host = |n: u8| format!("10.100.{HOSTS}.{n}/32");
         speaker.announce(&with(&[communities(&[[0xffff, 666]])]), &[&host(9), "10.100.3.9/32"]);
         speaker.announce(&own, &[&host(10)]);
+        // The session carries IPv6 routes in the attributes (RFC 4760, section 3).
+        let mut reach = vec![0, 2, 1, 16];
+        reach.extend(address_of(Family::Ipv6, member).parse::<Ipv6Addr>().unwrap().octets());
+        reach.push(0);
+        host6().parse::<Ipv6Prefix>().unwrap().put(&mut reach);
+        let attributes = with(&[Attr(0x80, code::MP_REACH_NLRI, reach), communities(&[[0xffff, 666]])]);
+        let attributes: Vec<Attr> = attributes.into_iter().filter(|a| a.1 != code::NEXT_HOP).collect();
+        speaker.update(&announcement(&attributes, &[]));
     }
     if member == POINTER {
         speaker.announce(&base(&[asn(member)], address(TARGET)), &[&format!("10.101.{member}.0/24")]);
@@ -249,13 +336,17 @@ fn each_member_has_what_its_policy_says() {
     for (number, daemon) in DAEMONS {
         let expected = exchange.expected(number);
         lab.until(&format!("routes of {daemon}: {expected:?}"), |lab| {
-            received(lab, daemon, &prefix(number)) == expected
+            received(lab, daemon, Family::Ipv4, &prefix(number)) == expected
+        });
+        let expected = exchange.expected6(number);
+        lab.until(&format!("routes of {daemon}: {expected:?}"), |lab| {
+            received(lab, daemon, Family::Ipv6, &prefix6(number)) == expected
         });
     }
     // Routes come as the other member announced them, but for control communities, the host for packets to drop, and the mark for
     // customers, which this route server is the first to add.
     for (number, speaker) in &speakers {
-        for (prefix, route) in &speaker.routes {
+        for (prefix, route) in speaker.routes.iter().filter(|(prefix, _)| prefix.contains('.')) {
             let sender: u8 = prefix.split('.').nth(2).unwrap().parse().unwrap();
             let is_host = prefix.ends_with("/32");
             let hop = match prefix.as_str() {
@@ -274,8 +365,13 @@ fn each_member_has_what_its_policy_says() {
             assert!(!is_plain || value(route, code::MULTI_EXIT_DISC) == Some(&[0, 0, 0, sender]), "{what}");
         }
     }
-    let said = lab.lab.control("bird", &format!("show route all 10.100.{HOSTS}.9/32")).unwrap();
-    assert!(said.contains("BGP.community: (65535,666)") && said.contains("BGP.otc: 64500"), "{said}");
+    for host in [format!("10.100.{HOSTS}.9/32"), host6()] {
+        let said = lab.lab.control("bird", &format!("show route all {host}")).unwrap();
+        assert!(said.contains("BGP.community: (65535,666)") && said.contains("BGP.otc: 64500"), "{said}");
+    }
+    let said = lab.lab.control("bird", &format!("show route all {}", prefix6(2))).unwrap();
+    let hop = format!("BGP.next_hop: {}", address_of(Family::Ipv6, 2));
+    assert!(said.contains("BGP.as_path: 65002\n") && said.contains(&hop), "{said}");
     // As many export views as policies.
     let tables = lab.ask(&["show", "bgp", "groups"])["tables"].clone();
     let table = tables.as_array().unwrap().iter().find(|table| table["family"] == "ipv4").unwrap();

@@ -1,6 +1,7 @@
 //! A cell: a router, a scenario, a run.
 
-use crate::contender::{self, Contender, PEERS, ROUTER};
+use crate::contender::{Contender, PEERS, ROUTER};
+use crate::payloads::Payloads;
 use crate::scenario::Play;
 use crate::thread::{self, Thread};
 use anyhow::{Context, Result, anyhow};
@@ -27,9 +28,6 @@ const SETTLE: Duration = Duration::from_millis(1500);
 const UNREST: Duration = Duration::from_secs(30);
 /// Between the start of a router and the first connection.
 const REST: Duration = Duration::from_secs(1);
-
-/// The time in which a router asks its cache and begins to take the payloads.
-const FETCH: Duration = Duration::from_secs(5);
 
 /// The longest time until the sockets of a stopped router have accepted every message.
 const TAKING_OVER: Duration = Duration::from_secs(10);
@@ -93,7 +91,7 @@ pub struct Stage<'a> {
     /// The longest time of a cell.
     pub limit: Duration,
     /// Validated payloads that routers have before the scenario begins, in a file; `None`: routers validate nothing.
-    pub payloads: Option<&'a Path>,
+    pub payloads: Option<&'a Payloads>,
 }
 
 impl Stage<'_> {
@@ -114,8 +112,7 @@ impl Stage<'_> {
         let validates = self.payloads.is_some();
         let mut lab = contender.up(play, self.sluice, self.processors, client, validates)?;
         if let Some(payloads) = self.payloads {
-            contender::start_cache(&mut lab, payloads)?;
-            std::thread::sleep(FETCH);
+            payloads.hand_out(&mut lab)?;
             until_quiet(&lab);
         }
         // What a router does in its first moment is not what is measured.
@@ -228,7 +225,9 @@ fn sample(
     let Some(last) = phases.last() else {
         return Sample { note: "nothing was said".into(), ..Sample::default() };
     };
-    let done = report::verified(phases).then(|| last.done()).flatten();
+    let told = last.heard.iter().map(|h| h.counts.announced + h.counts.withdrawn).max().unwrap_or(0);
+    let is_graceful = !play.restarts || told <= last.news as u64;
+    let done = (report::verified(phases) && is_graceful).then(|| last.done()).flatten();
     let delay = |share| report::delay(last, share).map(|s| 1e3 * s);
     let heard = last.heard.len().max(1) as f64;
     let cpu = |process: &Process| {
@@ -237,7 +236,11 @@ fn sample(
     };
     Sample {
         seconds: done.map(|d| d.as_secs_f64()),
-        note: if done.is_some() { String::new() } else { missing(play, phases, limit) },
+        note: match done {
+            Some(_) => String::new(),
+            None if !is_graceful => format!("not graceful: a receiver heard {told} changes of {}", last.news),
+            None => missing(play, phases, limit),
+        },
         cpu_s: last.load.target_s,
         peak: 0,
         resident_peak: after.iter().map(|p| p.peak_memory).sum(),

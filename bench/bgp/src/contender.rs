@@ -3,7 +3,7 @@
 use crate::cell::Client;
 use crate::scenario::{Play, address, address_v6};
 use anyhow::{Context, Result};
-use bench_lab::{CACHE_PORT, Device, Neighbor, Setting};
+use bench_lab::{Device, Neighbor, Setting};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use sluice_lab::{Lab, LabOptions, Topology};
@@ -15,7 +15,7 @@ pub const ROUTER: &str = "router";
 /// The peers' node.
 pub const PEERS: &str = "peers";
 /// The address of the cache with validated payloads: that of the first peer.
-const CACHE: &str = "10.1.0.2";
+pub const CACHE: &str = "10.1.0.2";
 
 /// The size of a socket's receive buffer from the start if the client is out of the way (least, initial, most; octets
 /// with the system's overhead): large enough for the whole input.
@@ -61,6 +61,11 @@ impl Contender {
     /// Returns true if the benchmark knows how to have the router validate origins.
     pub const fn validates(self) -> bool {
         matches!(self.device, Device::Sluice | Device::Bird | Device::Frr)
+    }
+
+    /// Returns true if the benchmark knows how to have the router send several paths of a prefix, and how it helps neighbors to restart.
+    pub const fn has_variants(self) -> bool {
+        matches!(self.device, Device::Sluice | Device::Bird | Device::Bird3 | Device::Frr)
     }
 
     /// Returns true if the router itself can put routes into the kernel.
@@ -118,21 +123,12 @@ impl Contender {
             neighbors.iter().map(|(address, asn)| Neighbor { address, asn: *asn }).collect();
         let (threads, scheduling) = (self.threads, self.scheduling);
         let cache = validates.then_some(CACHE);
-        let setting = Setting { installs: play.scenario.installs(), threads, scheduling, cache };
+        let (installs, paths) = (play.scenario.installs(), play.workload.paths > 1);
+        let setting = Setting { installs, threads, scheduling, cache, paths };
         let router = topology.nodes.get_mut(ROUTER).context("the router has a node")?;
         router.config = Some(self.device.config_with("10.1.0.1", &neighbors, setting));
         Ok(topology)
     }
-}
-
-/// Starts the cache on the peers' node, with the payloads of a file (the validators' JSON).
-pub fn start_cache(lab: &mut Lab, payloads: &Path) -> Result<()> {
-    let mut command = lab.command(PEERS, "stayrtr")?;
-    let bind = format!("{CACHE}:{CACHE_PORT}");
-    command.args(["-bind", &bind, "-metrics.addr", "127.0.0.1:9847", "-checktime=false", "-cache"]);
-    command.arg(payloads).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    lab.spawn(PEERS, "stayrtr", command)?;
-    Ok(())
 }
 
 /// The processors available to the current process.

@@ -7,6 +7,7 @@ mod cells;
 mod contender;
 mod figures;
 mod model;
+mod payloads;
 mod results;
 mod scaling;
 mod scenario;
@@ -22,19 +23,16 @@ use cells::Cell;
 use clap::Parser;
 use contender::Contender;
 use figures::Figures;
+use payloads::Payloads;
 use results::Results;
 use scaling::Scaling;
-use scenario::{Play, Scenario};
+use scenario::{Play, Scenario, Variant};
 use sluice_bgpsim::table::{Size, Table};
 use sluice_bgpsim::trace::Trace;
-use sluice_load::payloads;
 use speedup::{alone, fixed};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use transactions::Transactions;
-
-/// The payloads with `--rpki`.
-const PAYLOADS: usize = 400_000;
 
 /// The table of a quick look.
 const SMOKE: Size = Size { v4: 2000, v6: 500 };
@@ -62,9 +60,17 @@ struct Args {
     /// Number of additional silent neighbors: IPv6 sessions without routes, beside IPv4 routes only. Compare with `--silent 0`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=4000), conflicts_with_all = ["figures", "scaling"])]
     silent: Option<u16>,
-    /// With 400,000 validated ROA payloads at every router: an import policy lowers LOCAL_PREF of invalid routes. Sluice, BIRD 2 and FRR.
+    /// With validated ROA payloads at every router, at most 400,000: an import policy lowers LOCAL_PREF of invalid routes. Sluice, BIRD 2 and FRR.
     #[arg(long, conflicts_with_all = ["figures", "scaling", "transactions", "smoke"])]
     rpki: bool,
+    /// With so many paths of each prefix (ADD-PATH, RFC 7911): S1, S2, S4, S7 and S8, unless `--only` says which of them. Sluice, BIRD and
+    /// FRR.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16),
+          conflicts_with_all = ["figures", "scaling", "transactions", "smoke", "rpki", "silent"])]
+    paths: u32,
+    /// S5 with graceful restart (RFC 4724): the lost feed comes back and announces the same routes again. Sluice, BIRD and FRR.
+    #[arg(long, conflicts_with_all = ["figures", "scaling", "transactions", "smoke", "rpki", "silent", "paths"])]
+    restart: bool,
     /// Seconds that a daemon may take for a scenario; longer is "not done", and is not tried again.
     #[arg(long, default_value_t = 240)]
     limit: u64,
@@ -116,22 +122,28 @@ impl Args {
         Ok((Table::real(&table), source.to_string()))
     }
 
-    /// The payloads for the table, in a file.
-    fn payloads(&self) -> Result<Option<tempfile::NamedTempFile>> {
+    /// The payloads for the table.
+    fn payloads(&self) -> Result<Option<Payloads>> {
         if !self.rpki {
             return Ok(None);
         }
         let (table, _) = sluice_load::source::find(self.table.as_deref())?;
-        let file = tempfile::NamedTempFile::new()?;
-        std::fs::write(file.path(), payloads::json(&payloads::of(&table, PAYLOADS)))?;
-        Ok(Some(file))
+        let payloads = Payloads::of(&table)?;
+        println!("validated payloads: {}", bench_report::number(payloads.count as f64));
+        Ok(Some(payloads))
+    }
+
+    /// The requested variant of the scenarios.
+    fn variant(&self) -> Variant {
+        Variant { silent: self.silent.map(usize::from), paths: self.paths, restarts: self.restart }
     }
 
     /// The requested scenarios.
     fn scenarios(&self) -> Vec<Scenario> {
         use Scenario::{S1, S2, S3, S4, S5, S6, S7, S8};
         let all = [S1, S2, S3, S4, S5, S6, S7, S8];
-        all.into_iter().filter(|s| self.only.is_empty() || self.only.contains(s)).collect()
+        let wanted = |s: &Scenario| self.only.is_empty() || self.only.contains(s);
+        all.into_iter().filter(|s| wanted(s) && self.variant().has(*s)).collect()
     }
 
     /// The requested daemons that are installed.
@@ -143,7 +155,8 @@ impl Args {
         }
         let wanted = |c: &Contender| {
             let is_named = self.daemons.is_empty() || self.daemons.iter().any(|d| d == c.key());
-            is_named && (!self.rpki || c.validates())
+            let has_variants = self.paths == 1 && !self.restart || c.has_variants();
+            is_named && has_variants && (!self.rpki || c.validates())
         };
         let (here, missing): (Vec<_>, Vec<_>) =
             all.into_iter().filter(wanted).partition(|c| c.device.is_here());
@@ -172,7 +185,7 @@ fn main() -> Result<()> {
         sluice: &sluice,
         processors: &processors,
         limit: Duration::from_secs(args.limit),
-        payloads: payloads.as_ref().map(tempfile::NamedTempFile::path),
+        payloads: payloads.as_ref(),
     };
     if args.figures {
         let octets = args.trace.as_ref().map(std::fs::read).transpose().context("the trace")?;
@@ -193,16 +206,12 @@ fn main() -> Result<()> {
         let scenarios: Vec<_> = args.scenarios().into_iter().filter(|s| s.has_model()).collect();
         return Scaling { stage: &stage, runs: args.runs, scale: args.scale }.draw(&table, &scenarios);
     }
-    let name = match args.silent {
-        Some(count) => format!("bgp-silent-{count}"),
-        None if args.rpki => "bgp-rpki".to_owned(),
-        None => "bgp".to_owned(),
-    };
+    let name = if args.rpki { "bgp-rpki".to_owned() } else { args.variant().name() };
     let mut report = Report::begin(&name);
     let mut results = Results::new(&source, args.scale, &processors);
     let begin = Instant::now();
     for scenario in args.scenarios() {
-        let play = Play::plan(scenario, &table, args.scale, args.silent.map(usize::from))?;
+        let play = Play::plan(scenario, &table, args.scale, args.variant())?;
         compare(&args, &stage, &contenders, &play, begin, &mut results)?;
         results.show(scenario);
         bench_lab::reap_orphans();

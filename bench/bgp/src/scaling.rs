@@ -4,7 +4,7 @@
 use crate::cell::{Sample, Stage};
 use crate::contender::Contender;
 use crate::model::{Machine, Model, Others, Prediction};
-use crate::scenario::{Play, Scenario};
+use crate::scenario::{Play, Scenario, Variant};
 use anyhow::{Result, bail, ensure};
 use bench_lab::Device;
 use bench_profile::crossing::{self, LetterCost, TcpCost};
@@ -73,7 +73,7 @@ impl Scaling<'_> {
         }));
         let mut series = Vec::new();
         for scenario in scenarios {
-            let play = Play::plan(*scenario, table, self.scale, None)?;
+            let play = Play::plan(*scenario, table, self.scale, Variant::default())?;
             series.extend(self.scenario(&play, letter, tcp, &mut report)?);
             bench_lab::reap_orphans();
         }

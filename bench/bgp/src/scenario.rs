@@ -5,11 +5,47 @@ use sluice_base::{Asn, IpPrefix};
 use sluice_bgpsim::message::Voice;
 use sluice_bgpsim::order::{Mix, Order};
 use sluice_bgpsim::scenario::Scenario as Plan;
-use sluice_bgpsim::session::{Peer, Role};
+use sluice_bgpsim::session::{Features, Peer, Restart, Role};
 use sluice_bgpsim::table::{Size, Table};
 use sluice_bgpsim::trace::Trace;
 use sluice_bgpsim::workload::{ANY_NUMBER, Cast, Families, Spread, Workload};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What differs from the scenarios as they are otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Variant {
+    /// The number of additional neighbors without routes: announced routes are IPv4, and silent neighbors speak IPv6 alone.
+    pub silent: Option<usize>,
+    /// Paths of each prefix (ADD-PATH, RFC 7911).
+    pub paths: u32,
+    /// The lost feed restarts gracefully (RFC 4724).
+    pub restarts: bool,
+}
+
+impl Default for Variant {
+    fn default() -> Self {
+        Variant { silent: None, paths: 1, restarts: false }
+    }
+}
+
+impl Variant {
+    /// Returns the name of the variant's report.
+    pub fn name(self) -> String {
+        match self {
+            Variant { silent: Some(count), .. } => format!("bgp-silent-{count}"),
+            Variant { paths: 2.., .. } => format!("bgp-paths-{}", self.paths),
+            Variant { restarts: true, .. } => "bgp-restart".to_owned(),
+            _ => "bgp".to_owned(),
+        }
+    }
+
+    /// Returns true if a scenario has this variant. With several paths, one sender announces all paths of a prefix.
+    pub const fn has(self, scenario: Scenario) -> bool {
+        use Scenario::{S1, S2, S4, S5, S7, S8};
+        (self.paths == 1 || matches!(scenario, S1 | S2 | S4 | S7 | S8))
+            && (!self.restarts || matches!(scenario, S5))
+    }
+}
 
 /// Routes of the scenarios with the same routes from many, or to many.
 const HALF_MILLION: usize = 500_000;
@@ -142,12 +178,14 @@ pub struct Play {
     pub routes: (usize, usize),
     /// True for a trace: senders withdraw prefixes that other senders still announce, which a relay cannot know.
     pub is_trace: bool,
+    /// True if a sender restarts gracefully in the measured phase: the router tells nobody of the routes that stay.
+    pub restarts: bool,
 }
 
 impl Play {
-    /// Plans a scenario with a share of the table. `silent` is the number of additional neighbors without routes: announced routes are IPv4,
-    /// and silent neighbors speak IPv6 alone.
-    pub fn plan(scenario: Scenario, table: &Table, scale: f64, silent: Option<usize>) -> Result<Self> {
+    /// Plans a variant of a scenario with a share of the table.
+    pub fn plan(scenario: Scenario, table: &Table, scale: f64, variant: Variant) -> Result<Self> {
+        let silent = variant.silent;
         let scaled = |n: usize| ((n as f64 * scale) as usize).max(100).min(n);
         let v4 = table.prefixes().filter(|p| matches!(p, IpPrefix::V4(_))).count();
         let v6 = table.prefixes().count() - v4;
@@ -159,22 +197,33 @@ impl Play {
         let families = Families { v4: true, v6: size.v6 > 0 };
         let senders = scenario.senders();
         let spread = if scenario == Scenario::S3 { Spread::Same } else { Spread::Split };
-        let cast = cast(senders, families, Order::Threads, Mix::One);
-        let workload = cast.table(&table, scenario.plan(), spread, ANY_NUMBER)?;
+        let mut cast = cast(senders, families, Order::Threads, Mix::One);
+        cast.voices.iter_mut().for_each(|voice| voice.paths = variant.paths);
+        let plan = if variant.restarts { Plan::Restart } else { scenario.plan() };
+        let workload = cast.table(&table, plan, spread, ANY_NUMBER)?;
+        let features = |role: Role| Features {
+            paths: variant.paths > 1,
+            restart: if variant.restarts && role == Role::Sender { Restart::Possible } else { Restart::No },
+        };
+        let peer = |n: usize, families: Families| {
+            let peer = peer(n, senders, families);
+            Peer { features: features(peer.role), ..peer }
+        };
         let together = senders + scenario.receivers();
         let all = together + scenario.late();
         // To the client they are senders behind those that have something to say.
         let silent = (all..all + silent.unwrap_or(0)).zip(senders..).map(|(n, number)| {
-            let speaker = peer(n, senders, IPV6);
+            let speaker = peer(n, IPV6);
             Peer { role: Role::Sender, number, ..speaker }
         });
         Ok(Play {
             scenario,
             workload,
-            peers: (0..together).map(|n| peer(n, senders, families)).chain(silent).collect(),
-            late: (together..all).map(|n| peer(n, senders, families)).collect(),
+            peers: (0..together).map(|n| peer(n, families)).chain(silent).collect(),
+            late: (together..all).map(|n| peer(n, families)).collect(),
             routes: (size.v4 + senders, size.v6 + if size.v6 > 0 { senders } else { 0 }),
             is_trace: false,
+            restarts: variant.restarts,
         })
     }
 
@@ -203,6 +252,7 @@ impl Play {
             late: Vec::new(),
             routes: (routes, 0),
             is_trace: false,
+            restarts: false,
         }
     }
 
@@ -226,6 +276,7 @@ fn cast(senders: usize, families: Families, order: Order, mix: Mix) -> Cast {
         next_hop_v4: address(n),
         next_hop_v6: address_v6(n),
         per_message: ANY_NUMBER,
+        paths: 1,
     });
     let target_as = Asn(bench_lab::LOCAL_AS);
     Cast { voices: voices.collect(), families, target_as, order, mix, seed: 1 }
@@ -234,7 +285,8 @@ fn cast(senders: usize, families: Families, order: Order, mix: Mix) -> Cast {
 /// The peer of a number; senders come first.
 fn peer(n: usize, senders: usize, families: Families) -> Peer {
     let (role, number) = if n < senders { (Role::Sender, n) } else { (Role::Receiver, n - senders) };
-    Peer { role, number, asn: asn(n), local: Some(IpAddr::V4(address(n))), families, hold_time: 0 }
+    let features = Features::default();
+    Peer { role, number, asn: asn(n), local: Some(IpAddr::V4(address(n))), families, hold_time: 0, features }
 }
 
 const fn asn(peer: usize) -> Asn {

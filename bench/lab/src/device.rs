@@ -37,6 +37,8 @@ pub struct Setting {
     /// The address of a cache with validated ROA payloads, at [`CACHE_PORT`]. Invalid routes get a lower LOCAL_PREF; no route is rejected, so
     /// that neighbors are told the same.
     pub cache: Option<&'static str>,
+    /// True if neighbors may send several paths of a prefix, and are sent all of them (ADD-PATH, RFC 7911).
+    pub paths: bool,
 }
 
 /// The port of caches with validated ROA payloads.
@@ -44,7 +46,7 @@ pub const CACHE_PORT: u16 = 3323;
 
 impl Default for Setting {
     fn default() -> Self {
-        Setting { installs: true, threads: None, scheduling: None, cache: None }
+        Setting { installs: true, threads: None, scheduling: None, cache: None, paths: false }
     }
 }
 
@@ -212,6 +214,7 @@ fn sluice(
         )?;
     }
     let import = if setting.cache.is_some() { "import rov; " } else { "" };
+    let paths = if setting.paths { "add-path { receive true; send all; } " } else { "" };
     writeln!(
         text,
         "protocols {{\n  bgp {{\n    local-as {LOCAL_AS};\n    router-id {router_id};\n    default-policy accept;"
@@ -225,7 +228,7 @@ fn sluice(
     for Neighbor { address, asn } in neighbors {
         writeln!(
             text,
-            "    neighbor {address} {{ peer-as {asn}; passive true; {import}ipv6-unicast {{ enabled true; }} }}"
+            "    neighbor {address} {{ peer-as {asn}; passive true; {import}{paths}ipv6-unicast {{ enabled true; }} }}"
         )?;
     }
     writeln!(text, "  }}\n}}")
@@ -256,11 +259,12 @@ fn bird(
         }
     }
     let [ipv4, ipv6] = imports;
+    let paths = if setting.paths { "add paths on; " } else { "" };
     for Neighbor { address, asn } in neighbors {
         writeln!(
             text,
             "protocol bgp {{\n  local as {LOCAL_AS};\n  neighbor {address} as {asn};\n  passive;\n  \
-             ipv4 {{ import {ipv4}; export all; }};\n  ipv6 {{ import {ipv6}; export all; }};\n}}"
+             ipv4 {{ {paths}import {ipv4}; export all; }};\n  ipv6 {{ {paths}import {ipv6}; export all; }};\n}}"
         )?;
     }
     Ok(())
@@ -278,22 +282,24 @@ fn frr(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>], setting: 
             "route-map rov permit 10\n match rpki invalid\n set local-preference 90\nroute-map rov permit 20"
         )?;
     }
-    let import = |text: &mut String, address: &str, indent: &str| {
+    let of_family = |text: &mut String, address: &str, indent: &str| {
         if setting.cache.is_some() {
-            writeln!(text, "{indent}neighbor {address} route-map rov in")
-        } else {
-            Ok(())
+            writeln!(text, "{indent}neighbor {address} route-map rov in")?;
         }
+        if setting.paths {
+            writeln!(text, "{indent}neighbor {address} addpath-tx-all-paths")?;
+        }
+        Ok(())
     };
     writeln!(text, "router bgp {LOCAL_AS}\n bgp router-id {router_id}\n no bgp ebgp-requires-policy")?;
     for Neighbor { address, asn } in neighbors {
         writeln!(text, " neighbor {address} remote-as {asn}\n neighbor {address} passive")?;
-        import(text, address, " ")?;
+        of_family(text, address, " ")?;
     }
     writeln!(text, " address-family ipv6 unicast")?;
     for Neighbor { address, .. } in neighbors {
         writeln!(text, "  neighbor {address} activate")?;
-        import(text, address, "  ")?;
+        of_family(text, address, "  ")?;
     }
     writeln!(text, " exit-address-family")
 }

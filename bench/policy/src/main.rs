@@ -162,6 +162,7 @@ fn workload(table: &Table) -> Result<Workload> {
         next_hop_v4: FEED,
         next_hop_v6: "2001:db8:1::2".parse()?,
         per_message: ANY_NUMBER,
+        paths: 1,
     };
     let families = Families { v4: true, v6: true };
     let target_as = Asn(LOCAL_AS);

@@ -4,7 +4,7 @@ use crate::policy::Lists;
 use anyhow::Result;
 use bench_lab::{Device, LOCAL_AS};
 use sluice_base::Asn;
-use sluice_bgpsim::session::{Peer, Role};
+use sluice_bgpsim::session::{Features, Peer, Role};
 use sluice_bgpsim::workload::Families;
 use sluice_lab::{Lab, LabOptions, Topology};
 use std::net::{IpAddr, Ipv4Addr};
@@ -55,7 +55,15 @@ pub fn peers(receivers: usize) -> Vec<Peer> {
     let peer = |n: usize| {
         let (role, number) = if n == 0 { (Role::Sender, 0) } else { (Role::Receiver, n - 1) };
         let families = Families { v4: true, v6: true };
-        Peer { role, number, asn: asn(n), local: Some(IpAddr::V4(address(n))), families, hold_time: 0 }
+        Peer {
+            role,
+            number,
+            asn: asn(n),
+            local: Some(IpAddr::V4(address(n))),
+            families,
+            hold_time: 0,
+            features: Features::default(),
+        }
     };
     (0..=receivers).map(peer).collect()
 }

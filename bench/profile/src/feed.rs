@@ -67,6 +67,7 @@ impl Feed {
             next_hop_v4: Ipv4Addr::new(10, 0, 0, 2),
             next_hop_v6: Ipv6Addr::UNSPECIFIED,
             per_message: ANY_NUMBER,
+            paths: 1,
         };
         let mut stream = Stream::default();
         for group in &table.groups {

@@ -51,7 +51,7 @@ pub fn run_and(
     let of = |role| sessions.iter().filter(|s| s.peer.role == role).cloned().collect::<Vec<_>>();
     let (senders, receivers) = (of(Role::Sender), of(Role::Receiver));
     ensure!(!receivers.is_empty(), "nobody listens");
-    let ear = Ear::new(sessions.clone(), &Tally::new(workload.index.clone()));
+    let ear = Ear::new(sessions.clone(), &Tally::new(workload.index.clone(), workload.paths));
     let aloof = Aloof { setup, ear: &ear, senders: &senders, receivers: &receivers, deadline };
     let result = aloof
         .phase(phase, streams, schedule, brake)
@@ -124,6 +124,7 @@ impl Aloof<'_> {
             name: phase.name,
             measured: phase.measured,
             routes: phase.routes,
+            news: phase.expectation.news.count(),
             messages: streams.iter().map(Stream::len).sum(),
             octets: streams.iter().map(|s| s.octets(0..s.len()).len()).sum(),
             begin,

@@ -7,7 +7,7 @@ use crate::report::{self, Title};
 use crate::run::{self, PhaseResult, Setup};
 use crate::scenario::Scenario;
 use crate::sender::Speed;
-use crate::session::{Peer, Role};
+use crate::session::{Features, Peer, Restart, Role};
 use crate::source::{Content, Source};
 use crate::stay::{Kept, Stay};
 use crate::workload::{ANY_NUMBER, Cast, Families, Spread, Workload};
@@ -90,7 +90,7 @@ pub struct BgpsimArgs {
     #[arg(long, default_value = "table")]
     pub workload: Source,
     /// Measured scenario of a table: announce, lost (every sender), lost-best (the first sender, which has the best
-    /// paths), latency (single routes at full table), late (a receiver that connects after the announcements), or a
+    /// paths), restart (the same sender, which comes back: graceful restart), latency (single routes at full table), late (a receiver that connects after the announcements), or a
     /// number of the eight scenarios of Wu and colleagues, 1 to 8.
     #[arg(long)]
     pub scenario: Option<Scenario>,
@@ -103,6 +103,10 @@ pub struct BgpsimArgs {
     /// Prefixes of a synthetic table with the same attributes.
     #[arg(long)]
     pub sharing: Option<usize>,
+    /// Paths of each prefix (ADD-PATH, RFC 7911): a sender announces so many, and receivers wait for all. Not with a trace, nor in
+    /// scenarios in which several senders announce a prefix.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub paths: u32,
     /// Prefixes in an UPDATE at most, where the scenario does not say.
     #[arg(long)]
     pub per_message: Option<usize>,
@@ -339,7 +343,11 @@ impl BgpsimArgs {
             );
         }
         ensure!(
-            !self.floor || !matches!(scenario, Scenario::Lost | Scenario::LostBest | Scenario::Late),
+            !self.floor
+                || !matches!(
+                    scenario,
+                    Scenario::Lost | Scenario::LostBest | Scenario::Restart | Scenario::Late
+                ),
             "a relay does not withdraw what a lost sender said, and does not tell what it has told before"
         );
         Ok(scenario)
@@ -390,6 +398,7 @@ impl BgpsimArgs {
                 next_hop_v4: first_v4.map_or(Ok(Ipv4Addr::UNSPECIFIED), |a| nth_v4(a, number))?,
                 next_hop_v6: first_v6.map_or(Ipv6Addr::UNSPECIFIED, |a| nth_v6(a, number)),
                 per_message: ANY_NUMBER,
+                paths: self.paths,
             })
         };
         (0..senders).map(voice).collect()
@@ -426,7 +435,10 @@ impl BgpsimArgs {
                 Some(IpAddr::V6(a)) => Some(IpAddr::V6(nth_v6(a, at))),
             };
             let asn = self.asn(role, number, senders)?;
-            Ok(Peer { role, number, asn, local, families, hold_time: self.hold_time })
+            let restarts = role == Role::Sender && self.scenario()?.restarts();
+            let restart = if restarts { Restart::Possible } else { Restart::No };
+            let features = Features { paths: self.paths > 1, restart };
+            Ok(Peer { role, number, asn, local, families, hold_time: self.hold_time, features })
         };
         all.map(peer).collect()
     }

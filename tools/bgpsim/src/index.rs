@@ -181,6 +181,15 @@ impl Bits {
         before
     }
 
+    /// Returns the set in which each number below `len` stands for `times` numbers in sequence.
+    pub fn repeated(&self, len: usize, times: usize) -> Bits {
+        let mut all = Bits::none(len * times);
+        for number in (0..len).filter(|number| self.has(*number)) {
+            (0..times).for_each(|n| _ = all.set(number * times + n, true));
+        }
+        all
+    }
+
     /// Returns the number of elements.
     pub fn count(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()

@@ -4,7 +4,7 @@ use crate::stream::Stream;
 use sluice_base::{Asn, Family, IpPrefix};
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{
-    AFI_IPV6, FamilyKey, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, SAFI_UNICAST, as_path, header,
+    AFI_IPV6, FamilyKey, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, PATH_ID_LEN, SAFI_UNICAST, as_path, header,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -55,22 +55,37 @@ pub struct Voice {
     pub next_hop_v6: Ipv6Addr,
     /// Prefixes in a message at most.
     pub per_message: usize,
+    /// Paths of each prefix. With more than one, a path identifier stands before each prefix (RFC 7911, section 3): 1 for the best path,
+    /// then 2 and so on.
+    pub paths: u32,
 }
 
 impl Voice {
-    /// Appends UPDATEs that announce prefixes of a family with the same attributes. Returns the number of prefixes
+    /// Appends UPDATEs that announce all paths of prefixes of a family with the same attributes. Returns the number of prefixes
     /// without room, which is the number of prefixes if the attributes leave no room.
     pub fn announce(&self, attributes: &Attributes, prefixes: &[IpPrefix], stream: &mut Stream) -> usize {
+        (1..=self.paths).map(|path| self.announce_path(path, attributes, prefixes, stream)).sum()
+    }
+
+    /// Appends UPDATEs that announce a path of prefixes. Each path is worse than the path before: by another own AS in the AS_PATH, or to
+    /// an internal target by a lower LOCAL_PREF.
+    fn announce_path(
+        &self,
+        path: u32,
+        attributes: &Attributes,
+        prefixes: &[IpPrefix],
+        stream: &mut Stream,
+    ) -> usize {
         let Some(family) = prefixes.first().map(|p| p.family()) else { return 0 };
-        let head = self.attributes(attributes, family);
+        let head = self.attributes(path, attributes, family);
         let reach = if family == Family::Ipv6 { MP_REACH_ROOM } else { 0 };
         let Some(room) = (MAX_MESSAGE_LEN - HEADER_LEN - 4).checked_sub(head.len() + reach) else {
             return prefixes.len();
         };
-        if room < LONGEST_PREFIX {
+        if room < self.longest() {
             return prefixes.len();
         }
-        self.pack(prefixes, room, |nlri, count| {
+        self.pack(path, prefixes, room, |nlri, count| {
             stream.push(count, |out| {
                 update(out, |out| {
                     out.extend_from_slice(&[0, 0]);
@@ -96,11 +111,15 @@ impl Voice {
         0
     }
 
-    /// Appends UPDATEs that withdraw prefixes of a family.
+    /// Appends UPDATEs that withdraw all paths of prefixes of a family.
     pub fn withdraw(&self, prefixes: &[IpPrefix], stream: &mut Stream) {
+        (1..=self.paths).for_each(|path| self.withdraw_path(path, prefixes, stream));
+    }
+
+    fn withdraw_path(&self, path: u32, prefixes: &[IpPrefix], stream: &mut Stream) {
         let Some(family) = prefixes.first().map(|p| p.family()) else { return };
         let room = MAX_MESSAGE_LEN - HEADER_LEN - 4 - MP_UNREACH_ROOM;
-        self.pack(prefixes, room, |nlri, count| {
+        self.pack(path, prefixes, room, |nlri, count| {
             stream.push(count, |out| {
                 update(out, |out| match family {
                     Family::Ipv4 => {
@@ -121,13 +140,29 @@ impl Voice {
         });
     }
 
-    /// The attributes common to every message.
-    fn attributes(&self, attributes: &Attributes, family: Family) -> Vec<u8> {
+    /// Appends the End-of-RIB marker of a family (RFC 4724, section 2).
+    pub fn end_of_rib(&self, family: Family, stream: &mut Stream) {
+        stream.push(0, |out| {
+            update(out, |out| {
+                out.extend_from_slice(&[0, 0]);
+                section(out, |out| {
+                    if family == Family::Ipv6 {
+                        put_header(out, OPTIONAL, code::MP_UNREACH_NLRI, 3);
+                        put_family(out);
+                    }
+                });
+            });
+        });
+    }
+
+    /// The attributes common to every message of a path, by the path's number.
+    fn attributes(&self, number: u32, attributes: &Attributes, family: Family) -> Vec<u8> {
         let mut path = Vec::with_capacity(attributes.path.len() + 6);
-        if self.internal {
-            path.extend_from_slice(&attributes.path);
-        } else {
-            as_path::put_prepended(&attributes.path, self.asn, &mut path);
+        path.extend_from_slice(&attributes.path);
+        let own = if self.internal { 0 } else { number };
+        for _ in 0..own {
+            let before = std::mem::take(&mut path);
+            as_path::put_prepended(&before, self.asn, &mut path);
         }
         let mut out = Vec::with_capacity(path.len() + attributes.rest.len() + 24);
         put_header(&mut out, WELL_KNOWN, code::ORIGIN, 1);
@@ -140,20 +175,28 @@ impl Voice {
         }
         if self.internal {
             put_header(&mut out, WELL_KNOWN, code::LOCAL_PREF, 4);
-            out.extend_from_slice(&LOCAL_PREF.to_be_bytes());
+            out.extend_from_slice(&LOCAL_PREF.saturating_sub(number - 1).to_be_bytes());
         }
         out.extend_from_slice(&attributes.rest);
         out
     }
 
-    /// Hands out as many prefixes at a time as a message may have.
-    fn pack(&self, prefixes: &[IpPrefix], room: usize, mut message: impl FnMut(&[u8], usize)) {
+    /// Octets of the longest prefix, with a path identifier where there are several paths.
+    const fn longest(&self) -> usize {
+        LONGEST_PREFIX + if self.paths > 1 { PATH_ID_LEN } else { 0 }
+    }
+
+    /// Hands out as many prefixes of a path at a time as a message may have.
+    fn pack(&self, path: u32, prefixes: &[IpPrefix], room: usize, mut message: impl FnMut(&[u8], usize)) {
         let (mut nlri, mut count) = (Vec::with_capacity(room), 0);
         for prefix in prefixes {
-            if count > 0 && (count >= self.per_message || nlri.len() + LONGEST_PREFIX > room) {
+            if count > 0 && (count >= self.per_message || nlri.len() + self.longest() > room) {
                 message(&nlri, count);
                 nlri.clear();
                 count = 0;
+            }
+            if self.paths > 1 {
+                nlri.extend_from_slice(&path.to_be_bytes());
             }
             match prefix {
                 IpPrefix::V4(p) => p.put(&mut nlri),

@@ -1,7 +1,6 @@
 //! The reading side: a few threads that read the target's messages to any peer, so that the target never waits for the
 //! client.
 
-use crate::index::Index;
 use crate::session::{self, Role, Session};
 use crate::stay;
 use crate::tally::Tally;
@@ -66,9 +65,9 @@ impl Ear {
         both.filter_map(|(s, t)| Some((&**s, held(t.as_ref()?))))
     }
 
-    /// The index for the look-ups of receivers; `None` without receivers.
-    pub fn index(&self) -> Option<Arc<Index>> {
-        self.receivers().next().map(|(_, tally)| tally.index())
+    /// Returns a tally for a further receiver; `None` without receivers.
+    pub fn blank(&self) -> Option<Tally> {
+        self.receivers().next().map(|(_, tally)| tally.blank())
     }
 
     /// From now on connections of senders may end.

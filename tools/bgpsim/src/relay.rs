@@ -4,7 +4,7 @@
 use crate::session;
 use anyhow::{Context, Result};
 use sluice_base::{Asn, RouterId};
-use sluice_bgp::wire::{AFI_IPV4, AFI_IPV6, Capability, MessageType, Open, header};
+use sluice_bgp::wire::{AFI_IPV4, AFI_IPV6, Capability, MessageType, Open, PathsFamily, header};
 use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -64,11 +64,11 @@ fn serve(mut socket: TcpStream, asn: Asn, receivers: &HashSet<Asn>, told: &Recei
         as_field: asn.to_u16(),
         hold_time: theirs.hold_time,
         router_id: RouterId(1),
-        capabilities: vec![
-            Capability::unicast(AFI_IPV4),
-            Capability::unicast(AFI_IPV6),
-            Capability::FourOctetAs(asn),
-        ],
+        capabilities: [
+            vec![Capability::unicast(AFI_IPV4), Capability::unicast(AFI_IPV6), Capability::FourOctetAs(asn)],
+            paths(&theirs),
+        ]
+        .concat(),
     };
     let is_receiver = receivers.contains(&theirs.asn());
     if is_receiver {
@@ -81,6 +81,16 @@ fn serve(mut socket: TcpStream, asn: Asn, receivers: &HashSet<Asn>, told: &Recei
     socket.write_all(&octets)?;
     session::expect(&mut socket, MessageType::Keepalive)?;
     if is_receiver { drain(&mut socket) } else { copy(&mut socket, told) }
+}
+
+/// Returns the capability to send and to receive several paths of the families in which a peer has such a capability (RFC 7911).
+fn paths(theirs: &Open) -> Vec<Capability> {
+    let both = |family: &PathsFamily| PathsFamily { receive: true, send: true, ..*family };
+    let own = theirs.capabilities.iter().filter_map(|capability| match capability {
+        Capability::AddPath(families) => Some(Capability::AddPath(families.iter().map(both).collect())),
+        _ => None,
+    });
+    own.collect()
 }
 
 /// Reads until the end of the connection; a broken connection counts as ended.

@@ -8,15 +8,62 @@ use sluice_bgp::wire::{AFI_IPV6, Nlri, SAFI_UNICAST, Update, WireError};
 /// Calls `each` with every prefix of an UPDATE's body, and true for an announcement or false for a withdrawal. Skips
 /// families that the client does not support.
 pub fn each(body: &[u8], mut each: impl FnMut(IpPrefix, bool)) -> Result<(), WireError> {
+    fields(body, |field| {
+        if field.is_v4 {
+            for prefix in Nlri::<Ipv4Prefix>::new(field.octets, field.offset) {
+                each(prefix?.into(), field.announced);
+            }
+        } else {
+            for prefix in Nlri::<Ipv6Prefix>::new(field.octets, field.offset) {
+                each(prefix?.into(), field.announced);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Calls `each` as [`each`] does, in a session with path identifiers (RFC 7911, section 3): with the identifier behind the prefix.
+pub fn each_path(body: &[u8], mut each: impl FnMut(IpPrefix, u32, bool)) -> Result<(), WireError> {
+    fields(body, |field| {
+        if field.is_v4 {
+            for path in Nlri::<Ipv4Prefix>::new(field.octets, field.offset).with_path_ids() {
+                let (id, prefix) = path?;
+                each(prefix.into(), id, field.announced);
+            }
+        } else {
+            for path in Nlri::<Ipv6Prefix>::new(field.octets, field.offset).with_path_ids() {
+                let (id, prefix) = path?;
+                each(prefix.into(), id, field.announced);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A field of prefixes in an UPDATE.
+struct Field<'a> {
+    octets: &'a [u8],
+    /// The field's place in the body.
+    offset: usize,
+    /// True for IPv4, false for IPv6.
+    is_v4: bool,
+    /// True for announcements, false for withdrawals.
+    announced: bool,
+}
+
+/// Calls `take` with every field of prefixes of an UPDATE's body.
+fn fields<'a>(
+    body: &'a [u8],
+    mut take: impl FnMut(Field<'a>) -> Result<(), WireError>,
+) -> Result<(), WireError> {
     let update = Update::decode(body)?;
-    for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET) {
-        each(prefix?.into(), false);
-    }
+    let offset = Update::WITHDRAWN_OFFSET;
+    take(Field { octets: update.withdrawn, offset, is_v4: true, announced: false })?;
     // Without IPv4 prefixes the routes, if any, are in the attributes; with them there are hardly ever any others, but they
     // might be there.
     for attribute in Attributes::new(update.attributes, update.attributes_offset) {
         let attribute = attribute?;
-        let (field, offset, announced) = match attribute.code {
+        let (octets, offset, announced) = match attribute.code {
             code::MP_REACH_NLRI => {
                 let reach = MpReach::decode(attribute.value, attribute.offset)?;
                 if (reach.afi, reach.safi) != (AFI_IPV6, SAFI_UNICAST) {
@@ -33,14 +80,9 @@ pub fn each(body: &[u8], mut each: impl FnMut(IpPrefix, bool)) -> Result<(), Wir
             }
             _ => continue,
         };
-        for prefix in Nlri::<Ipv6Prefix>::new(field, offset) {
-            each(prefix?.into(), announced);
-        }
+        take(Field { octets, offset, is_v4: false, announced })?;
     }
-    for prefix in Nlri::<Ipv4Prefix>::new(update.nlri, update.nlri_offset) {
-        each(prefix?.into(), true);
-    }
-    Ok(())
+    take(Field { octets: update.nlri, offset: update.nlri_offset, is_v4: true, announced: true })
 }
 
 #[cfg(test)]
@@ -61,13 +103,18 @@ mod tests {
         prop_oneof![prop::collection::vec(v4, 1..1500), prop::collection::vec(v6, 1..500)]
     }
 
-    /// The messages of a stream, looked into as the router would.
-    fn read(stream: &Stream) -> (Vec<(IpPrefix, bool)>, Vec<usize>) {
+    /// The messages of a stream of so many paths, looked into as the router would: prefixes with their path identifiers, 1 if there are
+    /// none.
+    fn read(stream: &Stream, paths: u32) -> (Vec<(IpPrefix, u32, bool)>, Vec<usize>) {
         let (mut all, mut counts) = (Vec::new(), Vec::new());
         let mut rest = stream.octets(0..stream.len());
         while let Some(frame) = header::frame(rest).unwrap() {
             let before = all.len();
-            each(frame.body, |prefix, announced| all.push((prefix, announced))).unwrap();
+            if paths > 1 {
+                each_path(frame.body, |prefix, id, announced| all.push((prefix, id, announced))).unwrap();
+            } else {
+                each(frame.body, |prefix, announced| all.push((prefix, 1, announced))).unwrap();
+            }
             counts.push(all.len() - before);
             rest = &rest[frame.len()..];
         }
@@ -83,10 +130,11 @@ mod tests {
             per_message in 1usize..700,
             internal in any::<bool>(),
             withdraw in any::<bool>(),
+            paths in 1u32..4,
         ) {
             let path: Vec<Asn> = path.into_iter().map(Asn).collect();
             let voice = Voice {
-                asn: Asn(70_000), internal, per_message,
+                asn: Asn(70_000), internal, per_message, paths,
                 next_hop_v4: Ipv4Addr::new(10, 0, 0, 2), next_hop_v6: "2001:db8::2".parse::<Ipv6Addr>().unwrap(),
             };
             let mut stream = Stream::default();
@@ -95,8 +143,9 @@ mod tests {
             } else {
                 prop_assert_eq!(voice.announce(&Attributes::of_path(&path), &prefixes, &mut stream), 0);
             }
-            let (all, counts) = read(&stream);
-            let expected: Vec<_> = prefixes.iter().map(|p| (*p, !withdraw)).collect();
+            let (all, counts) = read(&stream, paths);
+            let of_path = |path| prefixes.iter().map(move |p| (*p, path, !withdraw));
+            let expected: Vec<_> = (1..=paths).flat_map(of_path).collect();
             prop_assert_eq!(all, expected);
             prop_assert_eq!(counts.len(), stream.len());
             for (message, count) in counts.iter().enumerate() {
@@ -114,6 +163,7 @@ mod tests {
             per_message: 9,
             next_hop_v4: Ipv4Addr::new(10, 0, 0, 2),
             next_hop_v6: Ipv6Addr::UNSPECIFIED,
+            paths: 1,
         };
         let long = Attributes { rest: vec![0; 4060], ..Attributes::default() };
         let mut stream = Stream::default();
@@ -130,6 +180,7 @@ mod tests {
             per_message: 500,
             next_hop_v4: Ipv4Addr::new(10, 0, 0, 2),
             next_hop_v6: "2001:db8::2".parse().unwrap(),
+            paths: 1,
         };
         let local = Ipv4Addr::new(10, 0, 0, 1).into();
         let rules = ReceiveRules::new(Asn(64500), RouterId(1), voice.asn, local);

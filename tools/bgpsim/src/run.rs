@@ -1,9 +1,10 @@
 //! A run from the first connection to the last octet: sessions up, phase after phase, everything watched and bounded in time.
 
 use crate::meter::{Load, Meter};
+use crate::order::Schedule;
 use crate::reader::Ear;
 use crate::sender::{Senders, Speed};
-use crate::session::{Peer, Role, Session};
+use crate::session::{Features, Peer, Restart, Role, Session};
 use crate::stay::Kept;
 use crate::stream::Stream;
 use crate::tally::{Counts, Tally};
@@ -12,7 +13,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use sluice_base::Asn;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, OnceLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The interval at which the run is looked at.
@@ -77,6 +79,8 @@ pub struct PhaseResult {
     pub measured: bool,
     /// Prefixes in the senders' messages.
     pub routes: usize,
+    /// Changes that every receiver should have heard of.
+    pub news: usize,
     /// The senders' UPDATEs.
     pub messages: usize,
     /// Octets of the UPDATEs.
@@ -152,7 +156,7 @@ pub fn run_and_keep(
 ) -> Result<Vec<PhaseResult>> {
     let deadline = Instant::now() + setup.timeout;
     let sessions = connect(setup, deadline)?;
-    let ear = Ear::new(sessions.clone(), &Tally::new(workload.index.clone()));
+    let ear = Ear::new(sessions.clone(), &Tally::new(workload.index.clone(), workload.paths));
     let threads = setup.reading_threads.clamp(1, sessions.len());
     let senders: Vec<Arc<Session>> =
         sessions.iter().filter(|s| s.peer.role == Role::Sender).cloned().collect();
@@ -160,7 +164,8 @@ pub fn run_and_keep(
         let ear = &ear;
         let reading: Vec<_> =
             (0..threads).map(|first| scope.spawn(move || ear.listen(first, threads))).collect();
-        let run = Run { setup, ear, sessions: &sessions, senders: &senders, deadline };
+        let returned = OnceLock::new();
+        let run = Run { setup, ear, sessions: &sessions, senders: &senders, returned: &returned, deadline };
         let result = run.phases(&workload.phases).and_then(|results| {
             before_end(&results, &Kept { ear, sessions: &sessions })?;
             Ok(results)
@@ -168,6 +173,9 @@ pub fn run_and_keep(
         ear.let_senders_end();
         sessions.iter().for_each(|s| s.close());
         ear.end();
+        if let Some(returned) = returned.into_inner() {
+            returned.end()?;
+        }
         for thread in reading {
             thread.join().map_err(|_| anyhow!("a reading thread panicked"))??;
         }
@@ -197,7 +205,34 @@ struct Run<'a> {
     ear: &'a Ear,
     sessions: &'a [Arc<Session>],
     senders: &'a [Arc<Session>],
+    /// The sender that has restarted.
+    returned: &'a OnceLock<Returned>,
     deadline: Instant,
+}
+
+/// A sender that has connected again, and the thread that reads the target's messages to the sender.
+#[derive(Debug)]
+struct Returned {
+    session: Arc<Session>,
+    ear: Arc<Ear>,
+    reading: JoinHandle<Result<()>>,
+}
+
+impl Returned {
+    /// Begins to read a session.
+    fn listen(session: Arc<Session>, tally: &Tally) -> Self {
+        let ear = Arc::new(Ear::new(vec![session.clone()], tally));
+        let thread = ear.clone();
+        Returned { session, ear, reading: std::thread::spawn(move || thread.listen(0, 1)) }
+    }
+
+    /// Ends the session.
+    fn end(self) -> Result<()> {
+        self.ear.let_senders_end();
+        self.session.close();
+        self.ear.end();
+        self.reading.join().map_err(|_| anyhow!("a reading thread panicked"))?
+    }
 }
 
 impl Run<'_> {
@@ -240,23 +275,14 @@ impl Run<'_> {
             Action::Send { streams, schedule } => {
                 messages = streams.iter().map(|s| s.len()).sum();
                 octets = streams.iter().map(|s| s.octets(0..s.len()).len()).sum();
-                let over = AtomicBool::new(false);
                 let speed = if phase.measured { self.setup.speed } else { Speed::Full };
-                let senders = Senders { sessions: self.senders, streams, speed, begin, over: &over };
-                std::thread::scope(|scope| {
-                    let sending = scope.spawn(|| senders.run(schedule).map(|()| begin.elapsed()));
-                    let end = self.watch(&mut progress, || sending.is_finished());
-                    let was_sent = sending.is_finished();
-                    if !was_sent {
-                        over.store(true, Ordering::Relaxed);
-                        // A sender that waits for the target to read is woken.
-                        self.ear.let_senders_end();
-                        self.senders.iter().for_each(|s| s.hang_up());
-                    }
-                    let sent = sending.join().map_err(|_| anyhow!("the sender panicked"))?;
-                    end?;
-                    if was_sent { sent.map(Some) } else { Ok(None) }
-                })?
+                self.send(self.senders, streams, schedule, speed, &mut progress)?
+            }
+            Action::Restart { streams, schedule } => {
+                messages = streams.iter().map(|s| s.len()).sum();
+                octets = streams.iter().map(|s| s.octets(0..s.len()).len()).sum();
+                let session = self.restart()?;
+                self.send(&[session], streams, schedule, self.setup.speed, &mut progress)?
             }
             Action::Close(first) => {
                 self.ear.let_senders_end();
@@ -278,6 +304,7 @@ impl Run<'_> {
             name: phase.name,
             measured: phase.measured,
             routes: phase.routes,
+            news: phase.expectation.news.count(),
             messages,
             octets,
             begin,
@@ -288,6 +315,47 @@ impl Run<'_> {
             delays,
             progress: progress.points,
         })
+    }
+
+    /// Sends messages by sessions, and watches until the phase is over. Returns the time when the last octet was sent, if everything was.
+    fn send(
+        &self,
+        sessions: &[Arc<Session>],
+        streams: &[Stream],
+        schedule: &Schedule,
+        speed: Speed,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Duration>> {
+        let (begin, over) = (progress.begin, AtomicBool::new(false));
+        let senders = Senders { sessions, streams, speed, begin, over: &over };
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(|| senders.run(schedule).map(|()| begin.elapsed()));
+            let end = self.watch(progress, || sending.is_finished());
+            let was_sent = sending.is_finished();
+            if !was_sent {
+                over.store(true, Ordering::Relaxed);
+                // A sender that waits for the target to read is woken.
+                self.ear.let_senders_end();
+                sessions.iter().for_each(|s| s.hang_up());
+            }
+            let sent = sending.join().map_err(|_| anyhow!("the sender panicked"))?;
+            end?;
+            if was_sent { sent.map(Some) } else { Ok(None) }
+        })
+    }
+
+    /// Breaks the first sender's connection without a NOTIFICATION, and connects again as a sender that has restarted.
+    fn restart(&self) -> Result<Arc<Session>> {
+        self.ear.let_senders_end();
+        let first = &self.senders[0];
+        first.hang_up();
+        let features = Features { restart: Restart::Done, ..first.peer.features };
+        let peers = [Peer { features, ..first.peer.clone() }];
+        let session = connect_all(self.setup, &peers, self.deadline)?.remove(0);
+        let tally = self.ear.blank().context("somebody listens")?;
+        let returned = Returned::listen(session.clone(), &tally);
+        ensure!(self.returned.set(returned).is_ok(), "a sender restarts once");
+        Ok(session)
     }
 
     /// Sends single messages; returns the time of each message to the last receiver. Ends with a message that does not
@@ -323,7 +391,7 @@ impl Run<'_> {
     fn join(&self, phase: &Phase, meter: &Meter) -> Result<PhaseResult> {
         ensure!(!self.setup.late.is_empty(), "nobody comes late");
         let sessions = connect_all(self.setup, &self.setup.late, self.deadline)?;
-        let mut tally = Tally::new(self.ear.index().context("somebody listens from the start")?);
+        let mut tally = self.ear.blank().context("somebody listens from the start")?;
         tally.begin(phase.expectation.clone());
         let ear = Ear::new(sessions.clone(), &tally);
         std::thread::scope(|scope| {
@@ -341,6 +409,7 @@ impl Run<'_> {
                 name: phase.name,
                 measured: phase.measured,
                 routes: phase.routes,
+                news: phase.expectation.news.count(),
                 messages: 0,
                 octets: 0,
                 begin: progress.begin,
@@ -360,7 +429,8 @@ impl Run<'_> {
         let mut sent_at = None;
         loop {
             std::thread::sleep(GLANCE);
-            if let Some(reason) = self.ear.failure() {
+            let of_returned = || self.returned.get().and_then(|returned| returned.ear.failure());
+            if let Some(reason) = self.ear.failure().or_else(of_returned) {
                 bail!(reason);
             }
             let now = Instant::now();

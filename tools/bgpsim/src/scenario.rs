@@ -1,4 +1,4 @@
-//! The eight scenarios of the thesis's table 2.1 (Wu, Liao, Wolf, Gao: Benchmarking BGP Routers, IISWC 2007), and two more.
+//! The eight scenarios of the thesis's table 2.1 (Wu, Liao, Wolf, Gao: Benchmarking BGP Routers, IISWC 2007), and more.
 
 use std::str::FromStr;
 use thiserror::Error;
@@ -15,6 +15,8 @@ pub enum Scenario {
     /// Every sender announces every route, the first sender with the shortest paths; then the first sender
     /// disconnects, which is measured.
     LostBest,
+    /// As `LostBest`, but the first sender restarts gracefully (RFC 4724): it comes back and announces the same routes again.
+    Restart,
     /// Routes are announced; then single routes, in sequence, each followed to the receiver.
     Latency,
     /// Routes are announced; then a further receiver connects and receives the whole table.
@@ -42,6 +44,9 @@ pub enum Act {
     LongerByOthers,
     /// The first sender is gone: every best path changes.
     CloseFirst,
+    /// The first sender's connection is lost; the sender connects again, announces all routes and ends with End-of-RIB markers: no best
+    /// path changes.
+    RestartFirst,
     /// The last sender announces single routes, one after the other.
     Probe,
     /// A further receiver connects.
@@ -63,6 +68,7 @@ impl Scenario {
             Scenario::Latency => &[Act::Announce, Act::Probe],
             Scenario::Late => &[Act::Announce, Act::Join],
             Scenario::LostBest => &[Act::AnnounceByFirst, Act::LongerByOthers, Act::CloseFirst],
+            Scenario::Restart => &[Act::AnnounceByFirst, Act::LongerByOthers, Act::RestartFirst],
         }
     }
 
@@ -82,6 +88,11 @@ impl Scenario {
         }
     }
 
+    /// Returns true if a sender restarts gracefully.
+    pub fn restarts(self) -> bool {
+        self.acts().contains(&Act::RestartFirst)
+    }
+
     /// Returns true if a sender announces routes of a different sender.
     pub fn needs_two(self) -> bool {
         self.acts().iter().any(|a| a.by_another() || matches!(a, Act::LongerByOthers))
@@ -98,6 +109,7 @@ impl Act {
             Act::AnotherShorter => "shorter path",
             Act::Close => "lost",
             Act::CloseFirst => "best lost",
+            Act::RestartFirst => "best restarts",
             Act::Probe => "single routes",
             Act::Join => "late receiver",
         }
@@ -105,7 +117,7 @@ impl Act {
 
     /// Returns true if receivers hear of the routes.
     pub const fn is_news(self) -> bool {
-        !matches!(self, Act::AnotherLonger | Act::LongerByOthers | Act::Probe | Act::Join)
+        !matches!(self, Act::AnotherLonger | Act::LongerByOthers | Act::RestartFirst | Act::Probe | Act::Join)
     }
 
     /// Returns true if the sender is not the owner of the route.
@@ -126,7 +138,7 @@ impl Act {
     /// Returns true if a sender speaks of a group of routes that belongs to `owner` if each has a part of the table.
     pub const fn concerns(self, sender: usize, owner: usize, is_split: bool) -> bool {
         match self {
-            Act::AnnounceByFirst => sender == 0,
+            Act::AnnounceByFirst | Act::RestartFirst => sender == 0,
             Act::LongerByOthers => sender != 0,
             _ => !is_split || sender == owner,
         }
@@ -135,7 +147,7 @@ impl Act {
 
 /// A text names no scenario.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-#[error("expected announce, lost, lost-best, latency, late, or one of the eight scenarios: 1 to 8")]
+#[error("expected announce, lost, lost-best, restart, latency, late, or one of the eight scenarios: 1 to 8")]
 pub struct ScenarioError;
 
 impl FromStr for Scenario {
@@ -146,6 +158,7 @@ impl FromStr for Scenario {
             ("announce", _) => Ok(Scenario::Announce),
             ("lost", _) => Ok(Scenario::Lost),
             ("lost-best", _) => Ok(Scenario::LostBest),
+            ("restart", _) => Ok(Scenario::Restart),
             ("latency", _) => Ok(Scenario::Latency),
             ("late", _) => Ok(Scenario::Late),
             (_, Ok(n @ 1..=8)) => Ok(Scenario::Numbered(n)),
@@ -161,6 +174,7 @@ impl std::fmt::Display for Scenario {
             Scenario::Numbered(n) => write!(f, "{n}"),
             Scenario::Lost => f.write_str("lost"),
             Scenario::LostBest => f.write_str("lost-best"),
+            Scenario::Restart => f.write_str("restart"),
             Scenario::Latency => f.write_str("latency"),
             Scenario::Late => f.write_str("late"),
         }

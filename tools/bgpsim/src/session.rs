@@ -4,8 +4,8 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::net::SendFlags;
 use sluice_base::{Asn, RouterId};
 use sluice_bgp::wire::{
-    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, Notification, Open, header,
-    notification,
+    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, Notification, Open,
+    PathsFamily, RestartFamily, SAFI_UNICAST, header, notification,
 };
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read, Write};
@@ -18,6 +18,9 @@ use crate::workload::Families;
 
 /// Between two attempts to connect.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// The seconds that a restart of a sender may take.
+const RESTART_TIME: u16 = 120;
 
 /// The role of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +46,30 @@ pub struct Peer {
     pub families: Families,
     /// The proposed hold time, in seconds; 0 for no hold time.
     pub hold_time: u16,
+    /// What most runs do without.
+    pub features: Features,
+}
+
+/// Capabilities that a run may need, which the target then must have too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Features {
+    /// Path identifiers stand before all prefixes (ADD-PATH, RFC 7911): the target receives several paths from a sender, and sends
+    /// several to a receiver.
+    pub paths: bool,
+    /// The peer's part in graceful restarts.
+    pub restart: Restart,
+}
+
+/// A peer's part in graceful restarts (RFC 4724).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Restart {
+    /// The peer has no capability.
+    #[default]
+    No,
+    /// The peer may restart, and keeps its forwarding state meanwhile.
+    Possible,
+    /// The peer has restarted, and has kept its forwarding state.
+    Done,
 }
 
 impl std::fmt::Display for Peer {
@@ -139,6 +166,10 @@ impl Session {
         if theirs.asn() != target_as {
             refuse(&mut socket);
             return Err(Final(format!("the target's AS is {}, not {target_as}", theirs.asn())).into());
+        }
+        if let Some(missing) = missing(&peer, &theirs.capabilities) {
+            refuse(&mut socket);
+            return Err(Final(format!("the target does not offer {missing}")).into());
         }
         octets.clear();
         header::put_keepalive(&mut octets);
@@ -243,6 +274,21 @@ fn own_open(peer: &Peer, socket: &TcpStream) -> Result<Open> {
     capabilities.extend(peer.families.v4.then(|| Capability::unicast(AFI_IPV4)));
     capabilities.extend(peer.families.v6.then(|| Capability::unicast(AFI_IPV6)));
     capabilities.extend([Capability::RouteRefresh, Capability::FourOctetAs(peer.asn)]);
+    let families =
+        || [(peer.families.v4, AFI_IPV4), (peer.families.v6, AFI_IPV6)].into_iter().filter(|f| f.0);
+    if peer.features.paths {
+        let (send, receive) = (peer.role == Role::Sender, peer.role == Role::Receiver);
+        let each = families().map(|(_, afi)| PathsFamily { afi, safi: SAFI_UNICAST, receive, send });
+        capabilities.push(Capability::AddPath(each.collect()));
+    }
+    if peer.features.restart != Restart::No {
+        let restarted = peer.features.restart == Restart::Done;
+        let flags = if restarted { Capability::RESTARTING } else { 0 };
+        let kept = if restarted { RestartFamily::FORWARDING } else { 0 };
+        let each = families().map(|(_, afi)| RestartFamily { afi, safi: SAFI_UNICAST, flags: kept });
+        let families = each.collect();
+        capabilities.push(Capability::GracefulRestart { flags, restart_time: RESTART_TIME, families });
+    }
     // Any number but 0 that no other peer has: the address where there is one of IPv4.
     let router_id = match socket.local_addr()?.ip() {
         IpAddr::V4(a) if !a.is_loopback() => a.to_bits(),
@@ -259,6 +305,27 @@ fn own_open(peer: &Peer, socket: &TcpStream) -> Result<Open> {
         router_id: RouterId(router_id),
         capabilities,
     })
+}
+
+/// Returns the feature of a peer that the target's capabilities lack.
+fn missing(peer: &Peer, capabilities: &[Capability]) -> Option<&'static str> {
+    let has_paths = |afi: u16| {
+        let families = capabilities.iter().filter_map(|capability| match capability {
+            Capability::AddPath(families) => Some(families),
+            _ => None,
+        });
+        let of_family = families.flatten().filter(|family| (family.afi, family.safi) == (afi, SAFI_UNICAST));
+        of_family.into_iter().any(|family| match peer.role {
+            Role::Sender => family.receive,
+            Role::Receiver => family.send,
+        })
+    };
+    let wanted = [(peer.families.v4, AFI_IPV4), (peer.families.v6, AFI_IPV6)];
+    if peer.features.paths && wanted.iter().any(|(wanted, afi)| *wanted && !has_paths(*afi)) {
+        return Some("several paths of a prefix (ADD-PATH)");
+    }
+    let restarts = capabilities.iter().any(|c| matches!(c, Capability::GracefulRestart { .. }));
+    (peer.features.restart != Restart::No && !restarts).then_some("graceful restart")
 }
 
 /// The body of the next message, which has to be of a kind.

@@ -203,6 +203,7 @@ mod tests {
             next_hop_v4: Ipv4Addr::new(10, 0, 0, 2),
             next_hop_v6: "2001:db8::2".parse().unwrap(),
             per_message: usize::MAX,
+            paths: 1,
         };
         (0..n).map(voice).collect()
     }

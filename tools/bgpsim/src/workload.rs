@@ -10,7 +10,7 @@ use crate::tally::Expectation;
 use crate::trace::Trace;
 use anyhow::{Result, ensure};
 use sluice_base::ip::{V4Addr, V6Addr};
-use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
+use sluice_base::{Asn, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
 use sluice_bgp::wire::as_path;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -45,6 +45,13 @@ pub enum Action {
     },
     /// Closes the connections of the first senders.
     Close(usize),
+    /// The first sender's connection breaks. The sender connects again and sends messages.
+    Restart {
+        /// The messages of this sender alone.
+        streams: Vec<Stream>,
+        /// In which order.
+        schedule: Schedule,
+    },
     /// A single sender sends its messages in sequence, each after the arrival of the message before.
     Probe {
         /// Which.
@@ -80,6 +87,8 @@ pub struct Workload {
     pub index: Arc<Index>,
     /// Messages of a trace that could not be sent.
     pub skipped: usize,
+    /// Paths of each prefix.
+    pub paths: u32,
 }
 
 /// The parameters of a plan apart from the routes.
@@ -136,6 +145,11 @@ impl Cast {
             !scenario.needs_two() || self.voices.len() > 1 && spread == Spread::Split,
             "scenario {scenario} needs two senders or more, each with a part of the table: --senders 2 --spread split"
         );
+        let paths = self.paths();
+        ensure!(
+            paths == 1 || !scenario.needs_two() && spread == Spread::Split && !acts.contains(&Act::Probe),
+            "with several paths of a prefix, all of them are from one sender: not in scenario {scenario} with this --spread"
+        );
         let mut index = Index::default();
         for prefix in table.prefixes() {
             index.add(prefix);
@@ -155,10 +169,16 @@ impl Cast {
             let measured = phase + 1 == acts.len();
             let mut news = Bits::none(index.len());
             let before = present.clone();
-            if *act == Act::CloseFirst {
-                // The others have all routes; only what the first one marked the ends of phases with goes.
-                (0..routes).for_each(|n| _ = news.set(n, true));
-                let families = self.marked_families().count();
+            let families = self.marked_families().count();
+            if matches!(act, Act::CloseFirst | Act::RestartFirst) {
+                // The others have all routes, or all routes stay; only what the first one marked the ends of phases with goes.
+                if *act == Act::CloseFirst {
+                    (0..routes).for_each(|n| _ = news.set(n, true));
+                } else {
+                    marks[phase][..families]
+                        .iter()
+                        .for_each(|n| _ = (news.set(*n, true), present.set(*n, true)));
+                }
                 marks[..phase].iter().flat_map(|m| &m[..families]).for_each(|n| {
                     news.set(*n, true);
                     present.set(*n, false);
@@ -179,7 +199,7 @@ impl Cast {
             }
             let limit = if measured { scenario.per_message().unwrap_or(per_message) } else { ANY_NUMBER };
             let (action, said) = if *act == Act::Join {
-                (Action::Join, news.count())
+                (Action::Join, news.count() * paths as usize)
             } else if *act == Act::Probe {
                 let mut stream = Stream::default();
                 let sender = self.voices.len() - 1;
@@ -198,19 +218,33 @@ impl Cast {
             } else {
                 let mut streams = self.say(table, *act, spread, limit);
                 let said = streams.iter().map(|s| s.prefixes(0..s.len())).sum();
-                self.put_marks(&marks[phase], &index, &mut streams);
-                (self.send(streams, measured), said)
+                let restarts = *act == Act::RestartFirst;
+                if restarts {
+                    streams.truncate(1);
+                }
+                let marks = &marks[phase][..families * streams.len()];
+                self.put_marks(marks, &index, &mut streams);
+                if scenario.restarts() {
+                    self.put_ends(*act, &mut streams);
+                }
+                (if restarts { self.restart(streams) } else { self.send(streams, measured) }, said)
             };
-            let expectation = Arc::new(Expectation { present: present.clone(), news });
+            let expand = |set: &Bits| set.repeated(index.len(), paths as usize);
+            let expectation = Arc::new(if paths > 1 {
+                Expectation { present: expand(&present), news: expand(&news) }
+            } else {
+                Expectation { present: present.clone(), news }
+            });
             phases.push(Phase { name: act.name(), measured, action, routes: said, expectation });
         }
-        Ok(Workload { phases, index: Arc::new(index), skipped: 0 })
+        Ok(Workload { phases, index: Arc::new(index), skipped: 0, paths })
     }
 
     /// A trace.
     pub fn trace(&self, trace: &Trace<'_>) -> Result<Workload> {
         let said = trace.said(&self.voices, self.families, self.target_as);
         ensure!(!said.events.is_empty(), "the trace has no route of a family that the peers speak");
+        ensure!(self.paths() == 1, "a trace has one path of each prefix from each sender");
         let mut index = Index::default();
         let mut last: Vec<(usize, usize, bool)> =
             said.events.iter().map(|e| (index.add(e.prefix), e.sender, e.announced)).collect();
@@ -230,13 +264,23 @@ impl Cast {
         let action = self.send(streams, true);
         let expectation = Arc::new(Expectation { present, news });
         let phase = Phase { name: "trace", measured: true, action, routes, expectation };
-        Ok(Workload { phases: vec![phase], index: Arc::new(index), skipped: said.skipped })
+        Ok(Workload { phases: vec![phase], index: Arc::new(index), skipped: said.skipped, paths: 1 })
     }
 
     fn send(&self, streams: Vec<Stream>, measured: bool) -> Action {
         let (order, mix) = if measured { (self.order, self.mix) } else { (Order::Threads, Mix::One) };
         let schedule = schedule(order, mix, &streams, self.seed);
         Action::Send { streams, schedule }
+    }
+
+    fn restart(&self, streams: Vec<Stream>) -> Action {
+        let schedule = schedule(self.order, self.mix, &streams, self.seed);
+        Action::Restart { streams, schedule }
+    }
+
+    /// Paths of each prefix.
+    fn paths(&self) -> u32 {
+        self.voices.first().map_or(1, |voice| voice.paths)
     }
 
     fn marked_families(&self) -> impl Iterator<Item = bool> {
@@ -256,6 +300,15 @@ impl Cast {
         for ((voice, stream), marks) in self.voices.iter().zip(streams).zip(marks.chunks(each.max(1))) {
             for number in marks {
                 voice.announce(&Attributes::default(), &[index.prefix(*number)], stream);
+            }
+        }
+    }
+
+    /// Puts End-of-RIB markers behind the routes of senders that announce their table in an act.
+    fn put_ends(&self, act: Act, streams: &mut [Stream]) {
+        for (sender, (voice, stream)) in self.voices.iter().zip(streams).enumerate() {
+            for v4 in self.marked_families().filter(|_| act.concerns(sender, 0, true)) {
+                voice.end_of_rib(if v4 { Family::Ipv4 } else { Family::Ipv6 }, stream);
             }
         }
     }

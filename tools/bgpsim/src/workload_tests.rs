@@ -1,6 +1,5 @@
 //! Plans against a model of a router.
 
-use crate::index::Index;
 use crate::message::{Attributes, Voice};
 use crate::order::{Mix, Order, Schedule};
 use crate::routes;
@@ -11,13 +10,12 @@ use crate::tally::Tally;
 use crate::trace::Trace;
 use crate::workload::{ANY_NUMBER, Action, Cast, Families, Phase, Spread, Workload};
 use proptest::prelude::*;
-use sluice_base::{Asn, IpPrefix};
+use sluice_base::{Asn, Family, IpPrefix};
 use sluice_bgp::wire::as_path::{Summary, Width};
 use sluice_bgp::wire::attribute::{self, code};
 use sluice_bgp::wire::{Update, header};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::time::Instant;
 
 const TARGET: Asn = Asn(64500);
@@ -29,6 +27,7 @@ fn voice(asn: u32) -> Voice {
         next_hop_v4: Ipv4Addr::new(10, 0, 0, 2),
         next_hop_v6: "2001:db8::2".parse().unwrap(),
         per_message: ANY_NUMBER,
+        paths: 1,
     }
 }
 
@@ -89,6 +88,15 @@ impl Model {
         out
     }
 
+    /// The prefixes of a sender's routes.
+    fn of(&self, sender: usize) -> BTreeSet<IpPrefix> {
+        self.routes
+            .iter()
+            .filter(|(_, routes)| routes.contains_key(&sender))
+            .map(|(prefix, _)| *prefix)
+            .collect()
+    }
+
     /// The first `senders` are gone.
     fn lose(&mut self, senders: usize) -> Stream {
         let mut out = Stream::default();
@@ -128,7 +136,7 @@ fn tell(tally: &mut Tally, said: &Stream) {
     }
 }
 
-fn run(phase: &Phase, index: &Arc<Index>, senders: usize, model: &mut Model, tally: &mut Tally) {
+fn run(phase: &Phase, senders: usize, model: &mut Model, tally: &mut Tally) {
     tally.begin(phase.expectation.clone());
     match &phase.action {
         Action::Close(first) => {
@@ -142,17 +150,37 @@ fn run(phase: &Phase, index: &Arc<Index>, senders: usize, model: &mut Model, tal
             }
         }
         Action::Join => {
-            *tally = Tally::new(index.clone());
+            *tally = tally.blank();
             tally.begin(phase.expectation.clone());
             assert!(!tally.is_complete());
             tell(tally, &model.all());
+        }
+        Action::Restart { streams, schedule } => {
+            let mut stale = model.of(0);
+            for (sender, message) in messages(streams, schedule) {
+                assert!(!tally.is_complete(), "complete before the restart is over");
+                let octets = streams[sender].octets(message..message + 1);
+                tell(tally, &model.take(sender, octets));
+                let body = header::frame(octets).unwrap().unwrap().body;
+                let end = (body == [0; 4]).then_some(Family::Ipv4);
+                let end = end.or((body == [0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1]).then_some(Family::Ipv6));
+                routes::each(body, |prefix, _| _ = stale.remove(&prefix)).unwrap();
+                for prefix in stale.iter().filter(|prefix| Some(prefix.family()) == end) {
+                    let mut said = Stream::default();
+                    model.change(*prefix, 0, None, &mut said);
+                    tell(tally, &said);
+                }
+            }
         }
         Action::Send { streams, schedule } => {
             let all = messages(streams, schedule);
             assert_eq!(all.len(), streams.iter().map(Stream::len).sum::<usize>());
             for (at, (sender, message)) in all.iter().enumerate() {
-                assert!(!tally.is_complete(), "complete after {at} of {} messages", all.len());
-                let said = model.take(*sender, streams[*sender].octets(*message..message + 1));
+                let stream = &streams[*sender];
+                // Behind the last prefix there may be End-of-RIB markers.
+                let is_end = stream.prefixes(*message..message + 1) == 0;
+                assert!(is_end || !tally.is_complete(), "complete after {at} of {} messages", all.len());
+                let said = model.take(*sender, stream.octets(*message..message + 1));
                 tell(tally, &said);
             }
         }
@@ -163,11 +191,11 @@ fn run(phase: &Phase, index: &Arc<Index>, senders: usize, model: &mut Model, tal
 
 fn check(workload: &Workload, senders: usize) {
     let mut model = Model::default();
-    let mut tally = Tally::new(workload.index.clone());
-    workload.phases.iter().for_each(|phase| run(phase, &workload.index, senders, &mut model, &mut tally));
+    let mut tally = Tally::new(workload.index.clone(), 1);
+    workload.phases.iter().for_each(|phase| run(phase, senders, &mut model, &mut tally));
 }
 
-const SCENARIOS: [Scenario; 13] = [
+const SCENARIOS: [Scenario; 14] = [
     Scenario::Announce,
     Scenario::Numbered(1),
     Scenario::Numbered(2),
@@ -179,6 +207,7 @@ const SCENARIOS: [Scenario; 13] = [
     Scenario::Numbered(8),
     Scenario::Lost,
     Scenario::LostBest,
+    Scenario::Restart,
     Scenario::Latency,
     Scenario::Late,
 ];
@@ -235,6 +264,51 @@ proptest! {
     }
 }
 
+/// Several paths of each prefix are announced by its sender, each worse than the path before, and every path is expected.
+#[test]
+fn paths_of_a_prefix() {
+    let table = Table::synthetic(Size { v4: 90, v6: 9 }, 3, 3).unwrap();
+    let mut cast = cast(2, Order::Threads, Mix::One);
+    cast.voices.iter_mut().for_each(|voice| voice.paths = 3);
+    let workload = cast.table(&table, Scenario::Late, Spread::Split, ANY_NUMBER).unwrap();
+    let Action::Send { streams, .. } = &workload.phases[0].action else { panic!("nothing is sent") };
+    let mut paths: BTreeMap<IpPrefix, BTreeMap<u32, usize>> = BTreeMap::new();
+    for stream in streams {
+        let mut rest = stream.octets(0..stream.len());
+        while let Some(frame) = header::frame(rest).unwrap() {
+            let update = Update::decode(frame.body).unwrap();
+            let path = attribute::Attributes::new(update.attributes, 0)
+                .map(Result::unwrap)
+                .find(|a| a.code == code::AS_PATH);
+            let length = Summary::of(path.unwrap().value, Width::Four, 0, TARGET).unwrap().length;
+            routes::each_path(frame.body, |prefix, id, _| {
+                assert_eq!(paths.entry(prefix).or_default().insert(id, length), None);
+            })
+            .unwrap();
+            rest = &rest[frame.len()..];
+        }
+    }
+    assert_eq!(
+        (paths.len(), workload.phases[0].routes, workload.phases[1].routes),
+        (99 + 4, 99 * 3, 103 * 3)
+    );
+    for of_prefix in paths.values() {
+        let lengths: Vec<usize> = of_prefix.values().copied().collect();
+        assert_eq!(of_prefix.keys().copied().collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(lengths, [lengths[0], lengths[0] + 1, lengths[0] + 2]);
+    }
+    let expectation = &workload.phases[0].expectation;
+    assert_eq!((expectation.present.count(), expectation.news.count()), (103 * 3, 103 * 3));
+    for (scenario, spread) in [
+        (Scenario::LostBest, Spread::Split),
+        (Scenario::Latency, Spread::Split),
+        (Scenario::Announce, Spread::Same),
+    ] {
+        let refused = cast.table(&table, scenario, spread, ANY_NUMBER).unwrap_err();
+        assert!(refused.to_string().contains("several paths"), "{refused}");
+    }
+}
+
 #[test]
 fn one_sender_cannot_do_everything() {
     let table = Table::synthetic(Size { v4: 9, v6: 0 }, 3, 3).unwrap();
@@ -259,7 +333,7 @@ fn a_real_trace() {
         let workload = cast(senders, order, mix).trace(&trace).unwrap();
         // Not through `check`: what is there in the end may be there before a trace is over.
         let mut model = Model::default();
-        let mut tally = Tally::new(workload.index.clone());
+        let mut tally = Tally::new(workload.index.clone(), 1);
         let phase = &workload.phases[0];
         tally.begin(phase.expectation.clone());
         let Action::Send { streams, schedule } = &phase.action else { panic!("nothing is sent") };

@@ -13,7 +13,7 @@ use sluice_bgpsim::report;
 use sluice_bgpsim::run::{PhaseResult, Setup};
 use sluice_bgpsim::scenario::Scenario;
 use sluice_bgpsim::sender::Speed;
-use sluice_bgpsim::session::{Peer, Role};
+use sluice_bgpsim::session::{Features, Peer, Role};
 use sluice_bgpsim::table::{Size, Table};
 use sluice_bgpsim::workload::{ANY_NUMBER, Cast, Families, Spread};
 use std::io::{Read, Write};
@@ -142,7 +142,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn peer(role: Role, number: usize) -> Peer {
     let asn = Asn(65001 + number as u32 + if role == Role::Receiver { SENDERS as u32 } else { 0 });
-    Peer { role, number, asn, local: None, families: FAMILIES, hold_time: 0 }
+    Peer { role, number, asn, local: None, families: FAMILIES, hold_time: 0, features: Features::default() }
 }
 
 /// A run with so many routes at a target of a manner.
@@ -153,6 +153,7 @@ fn run(routes: usize, manner: Manner, patience: Duration) -> Result<Vec<PhaseRes
         next_hop_v4: Ipv4Addr::new(192, 0, 2, 1),
         next_hop_v6: std::net::Ipv6Addr::UNSPECIFIED,
         per_message: ANY_NUMBER,
+        paths: 1,
     };
     let cast = Cast {
         voices: (0..SENDERS).map(voice).collect(),

@@ -56,6 +56,9 @@ fn every_scenario() {
     check("--workload synthetic --routes 2000 --senders 3 --spread same", 6000, 6003);
     check("--workload synthetic --routes 2000 --family ipv6 --hold-time 3", 2000, 2001);
     check("--workload synthetic --routes 2000 --senders 40 --receivers 30", 2000, 2040);
+    check("--workload synthetic --routes 2000 --paths 3", 6000, 6003);
+    let several = "--workload synthetic --routes 2000 --senders 3 --receivers 2 --family both --paths 2";
+    check(several, 4000, 4012);
     check("--workload synthetic:latency --routes 2000 --receivers 2", 200, 200);
 }
 
@@ -67,9 +70,10 @@ fn what_makes_no_sense_is_refused() {
     };
     check("--workload synthetic:5 --routes 10", "two senders");
     check("--workload synthetic:5 --scenario 6", "scenario 5");
-    for scenario in ["lost", "lost-best --senders 2", "late"] {
+    for scenario in ["lost", "lost-best --senders 2", "restart --senders 2", "late"] {
         check(&format!("--workload synthetic --scenario {scenario}"), "relay");
     }
+    check("--workload synthetic --routes 10 --senders 2 --spread same --paths 2", "several paths");
     check("--workload synthetic --speed original", "only a trace has pauses");
     check("--workload mrt:/nowhere", "/nowhere");
     check("--workload synthetic --routes 0", "no route");

@@ -85,6 +85,10 @@ fn parts(state: &State, node: &NodeState, dir: &Path) -> Result<Vec<Part>, LabEr
         Daemon::Gobgp => {
             let mut c = inside(Path::new("gobgpd"))?;
             c.args(["-t", "toml", "--api-hosts", "127.0.0.1:50051", "-f"]).arg(&config);
+            // A GoBGP that ran before says that it restarts (RFC 4724, flag R), where graceful restart is configured.
+            if log_path(dir, "gobgpd").exists() {
+                c.arg("-r");
+            }
             one("gobgpd", c)
         }
         Daemon::Exabgp => {

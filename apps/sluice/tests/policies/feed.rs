@@ -182,6 +182,7 @@ fn voice(address: Ipv4Addr) -> Voice {
         next_hop_v4: address,
         next_hop_v6: Ipv6Addr::UNSPECIFIED,
         per_message: usize::MAX,
+        paths: 1,
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod bgpdump;
 pub mod bird;
+pub mod lan;
 pub mod speaker;
 pub mod steps;
 pub mod table;

@@ -102,6 +102,11 @@ fn messages(m: Option<&pb::Messages>) -> Value {
     })
 }
 
+fn changes(c: Option<&pb::Changes>) -> Value {
+    let c = c.copied().unwrap_or_default();
+    json!({ "announced": c.announced, "withdrawn": c.withdrawn })
+}
+
 fn neighbor_json(n: &pb::Neighbor) -> Value {
     let families: Vec<_> = n
         .families
@@ -110,7 +115,8 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
             json!({
                 "family": family(f.family), "negotiated": f.negotiated, "prefixes_received": f.prefixes_received,
                 "prefixes_rejected": f.prefixes_rejected, "prefixes_sent": f.prefixes_sent, "end_of_rib": f.end_of_rib,
-                "problem": f.problem,
+                "problem": f.problem, "filter_entries_received": f.filter_entries_received,
+                "filter_entries_sent": f.filter_entries_sent,
             })
         })
         .collect();
@@ -123,8 +129,10 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
         "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
         "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
         "attribute_discards": n.attribute_discards, "loops": n.loops, "leaks": n.leaks,
-        "too_large": n.too_large, "reduced": n.reduced, "without_policy": n.without_policy, "without_refresh": n.without_refresh, "range": n.range, "group": n.group, "import": n.import,
-        "export": n.export,
+        "too_large": n.too_large, "reduced": n.reduced, "without_policy": n.without_policy, "without_refresh": n.without_refresh,
+        "range": n.range, "group": n.group, "import": n.import,
+        "export": n.export, "agreed": n.agreed, "changes_received": changes(n.changes_received.as_ref()),
+        "changes_sent": changes(n.changes_sent.as_ref()), "unroutable": n.unroutable, "octets_received": n.octets_received,
     })
 }
 
@@ -169,6 +177,9 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
         if !n.capabilities.is_empty() {
             out.line(&format!("  capabilities: {}", n.capabilities.join(", ")));
         }
+        if !n.agreed.is_empty() {
+            out.line(&format!("  agreed: {}", n.agreed.join(", ")));
+        }
         for t in &n.timers {
             out.line(&format!("  {} in {}", t.name, span(t.expires_in_ms)));
         }
@@ -185,6 +196,9 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
                 },
                 f.prefixes_sent
             ));
+            if let Some(line) = filters(f) {
+                out.line(&format!("    {line}"));
+            }
             if !f.problem.is_empty() {
                 out.line(&format!("    none are announced: {}", f.problem));
             }
@@ -196,6 +210,7 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
                 m.open, m.update, m.keepalive, m.notification, m.route_refresh
             ));
         }
+        out.line(&format!("  {}", told(n)));
         out.line(&format!(
             "  {} treated as withdraw, {} with attributes discarded, {}, {}, lost {}",
             counted(n.treated_as_withdraw, "UPDATE", "UPDATEs"),
@@ -217,6 +232,32 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
         }
     }
     Ok(())
+}
+
+/// Returns the counts of entries of a family's outbound route filters; `None` without filters.
+fn filters(family: &pb::NeighborFamily) -> Option<String> {
+    let entries = |count: u32| counted(u64::from(count), "entry", "entries");
+    let received = family.filter_entries_received.map(|count| format!("{} received", entries(count)));
+    let sent = family.filter_entries_sent.map(|count| format!("{} sent", entries(count)));
+    let both: Vec<String> = received.into_iter().chain(sent).collect();
+    (!both.is_empty()).then(|| format!("outbound route filter: {}", both.join(", ")))
+}
+
+/// Returns the counts of announced and withdrawn prefixes in both directions.
+fn told(n: &pb::Neighbor) -> String {
+    let (received, sent) = (n.changes_received.unwrap_or_default(), n.changes_sent.unwrap_or_default());
+    let ignored = match n.unroutable {
+        0 => String::new(),
+        count => format!("; {count} ignored: not for unicast routing"),
+    };
+    format!(
+        "announced: {} received, {} sent; withdrawn: {} received, {} sent; {} received{ignored}",
+        received.announced,
+        sent.announced,
+        received.withdrawn,
+        sent.withdrawn,
+        counted(n.octets_received, "octet", "octets")
+    )
 }
 
 /// Returns the state of a session, and the negotiated values of an established one.
@@ -246,5 +287,35 @@ mod tests {
             ..pb::Neighbor::default()
         };
         assert_eq!(standing(&up), "Established for 2 s, router id 10.0.0.2, no hold time");
+    }
+
+    #[test]
+    fn filters_show_where_they_are_agreed_on() {
+        let check = |received, sent, expected: Option<&str>| {
+            let family = pb::NeighborFamily {
+                filter_entries_received: received,
+                filter_entries_sent: sent,
+                ..pb::NeighborFamily::default()
+            };
+            assert_eq!(filters(&family).as_deref(), expected);
+        };
+        check(None, None, None);
+        check(Some(1), None, Some("outbound route filter: 1 entry received"));
+        check(Some(0), Some(3), Some("outbound route filter: 0 entries received, 3 entries sent"));
+    }
+
+    #[test]
+    fn prefixes_that_were_told_are_counted() {
+        let changes = |announced, withdrawn| Some(pb::Changes { announced, withdrawn });
+        let mut n = pb::Neighbor {
+            changes_received: changes(7, 2),
+            changes_sent: changes(5, 0),
+            octets_received: 900,
+            ..pb::Neighbor::default()
+        };
+        let text = "announced: 7 received, 5 sent; withdrawn: 2 received, 0 sent; 900 octets received";
+        assert_eq!(told(&n), text);
+        n.unroutable = 3;
+        assert_eq!(told(&n), format!("{text}; 3 ignored: not for unicast routing"));
     }
 }

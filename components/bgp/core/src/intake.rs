@@ -73,6 +73,8 @@ pub struct Intake {
     traced: Option<Vec<Traced>>,
     /// Messages as they came, for a trace.
     recorded: Option<RecordedMessages>,
+    /// Malformed UPDATEs as they came, each with its header, for monitoring stations.
+    mirrored: Option<Vec<Vec<u8>>>,
     /// Remarkable UPDATEs of this session: reported, or counted.
     remarkable: Remarkable,
 }
@@ -134,6 +136,19 @@ impl Intake {
         self.recorded.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
+    /// Starts or stops keeping malformed UPDATEs.
+    #[inline]
+    pub fn mirror(&mut self, on: bool) {
+        if on != self.mirrored.is_some() {
+            self.mirrored = on.then(Vec::new);
+        }
+    }
+
+    /// Returns the malformed UPDATEs kept since the last call, each with its header.
+    pub fn take_mirrored(&mut self) -> Vec<Vec<u8>> {
+        self.mirrored.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
     /// Returns true if remarkable UPDATEs were counted and not reported: [`Intake::suppressed`] reports them when their window is over.
     #[inline]
     pub fn counts(&self) -> bool {
@@ -156,7 +171,7 @@ impl Intake {
             *octets = &[];
             return Taken::Nothing;
         }
-        let Intake { framer, reading, broken, updates, traced, recorded, remarkable } = self;
+        let Intake { framer, reading, broken, updates, traced, recorded, mirrored, remarkable } = self;
         loop {
             let frame = match framer.next(octets) {
                 Ok(Some(frame)) => frame,
@@ -178,6 +193,13 @@ impl Intake {
                 None => reading.reader.update(frame.body, reading.provenance, batches),
                 Some(traced) => update_traced(reading, frame.body, batches, traced),
             };
+            if let Some(mirrored) = mirrored
+                && read.as_ref().map_or(true, |remarks| remarks.malformed.is_some())
+            {
+                let mut message = Vec::new();
+                frame.put(&mut message);
+                mirrored.push(message);
+            }
             let remarks = match read {
                 Ok(remarks) => remarks,
                 Err(error) => return Taken::Message(Message::Session(Received::Error(error))),

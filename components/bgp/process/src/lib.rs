@@ -6,6 +6,7 @@
 //! hops ([`rib`]), and answers what operators ask ([`service`]). No rule of the protocol is here.
 
 mod bmp;
+mod capabilities;
 pub mod config;
 mod damping;
 mod dump;
@@ -417,9 +418,10 @@ impl BgpProcess {
             }
         };
         let (tracing, recording) = (self.entering.switch(), Arc::clone(&self.mrt.recording));
+        let mirror = Arc::clone(&self.bmp.mirror);
         let core = Rc::new(Core {
             driver: Driver::new(control, effect),
-            post: Arc::new(Mailboxes { tables, main, tracing, recording }),
+            post: Arc::new(Mailboxes { tables, main, tracing, recording, mirror }),
             tables: RefCell::new(tasks),
             pool: RefCell::new(Rc::new(pool)),
             moving: tokio::sync::Mutex::new(()),

@@ -1,5 +1,6 @@
 //! The interface that BGP serves: the core's views as messages.
 
+use crate::capabilities::{agreed, capability};
 use crate::damping::suppressed;
 use crate::idl::bgp::v1 as pb;
 use crate::tables::table::TableMessage;
@@ -14,7 +15,6 @@ use sluice_bgp::shard::{Multipath, PathView, PeerIndex, ReceivedView, Resolution
 use sluice_bgp::speaker::control::{Control, Input};
 use sluice_bgp::speaker::{NeighborView, PrefixCounts};
 use sluice_bgp::table::{Order, Table};
-use sluice_bgp::wire::Capability;
 use sluice_bgp::wire::as_path::{AS_SET, Segments};
 use sluice_bgp::wire::attribute::code;
 use sluice_process::clock;
@@ -64,55 +64,6 @@ fn messages(counters: MessageCounters) -> pb::Messages {
     }
 }
 
-fn capability(capability: &Capability, codes: &FamilyCodes) -> String {
-    match capability {
-        Capability::Multiprotocol { afi: 1, safi: 1 } => "ipv4-unicast".into(),
-        Capability::Multiprotocol { afi: 2, safi: 1 } => "ipv6-unicast".into(),
-        Capability::Multiprotocol { afi, safi } if codes.family(*afi, *safi) == Some(FamilyIndex::XID) => {
-            "xid".into()
-        }
-        Capability::Multiprotocol { afi, safi } => format!("family {afi}/{safi}"),
-        Capability::RouteRefresh => "route-refresh".into(),
-        Capability::ExtendedMessage => "extended-message".into(),
-        Capability::EnhancedRefresh => "enhanced-route-refresh".into(),
-        Capability::RouteFilter(_) => "outbound-route-filtering".into(),
-        Capability::FourOctetAs(asn) => format!("4-octet-as {asn}"),
-        Capability::Role(role) => format!("role {role}"),
-        Capability::GracefulRestart { .. } => "graceful-restart".into(),
-        Capability::LongLivedRestart(_) => "long-lived-graceful-restart".into(),
-        Capability::AddPath(_) => "add-path".into(),
-        Capability::Other { code, .. } => match capability_name(*code) {
-            Some(name) => name.into(),
-            None => format!("unknown capability {code}"),
-        },
-    }
-}
-
-/// Returns the name of a capability that the router does not use (IANA, BGP Capability Codes).
-fn capability_name(code: u8) -> Option<&'static str> {
-    Some(match code {
-        3 => "outbound-route-filtering",
-        5 => "extended-next-hop-encoding",
-        6 => "extended-message",
-        7 => "bgpsec",
-        8 => "multiple-labels",
-        9 => "role",
-        64 => "graceful-restart",
-        65 => "4-octet-as",
-        66 | 67 => "dynamic-capability",
-        68 => "multisession",
-        69 => "add-path",
-        70 => "enhanced-route-refresh",
-        71 => "long-lived-graceful-restart",
-        73 => "fqdn",
-        75 => "software-version",
-        76 => "paths-limit",
-        128 => "route-refresh (before RFC 2918)",
-        130 => "outbound-route-filtering (before RFC 5291)",
-        _ => return None,
-    })
-}
-
 fn timer(timer: Timer) -> &'static str {
     match timer {
         Timer::ConnectRetry => "connect-retry",
@@ -145,6 +96,8 @@ fn neighbor(view: NeighborView, codes: &FamilyCodes, closed: Option<String>, now
         prefixes_sent: view.prefixes.sent[family].into(),
         end_of_rib: view.end_of_rib[family],
         problem: if view.untold.has(family) { family.row().no_next_hop.into() } else { String::new() },
+        filter_entries_received: view.filters[family].received.map(|count| count as u32),
+        filter_entries_sent: view.filters[family].sent.map(|count| count as u32),
     });
     let families = families.collect();
     pb::Neighbor {
@@ -166,6 +119,17 @@ fn neighbor(view: NeighborView, codes: &FamilyCodes, closed: Option<String>, now
             .iter()
             .map(|(t, at)| pb::Timer { name: timer(*t).into(), expires_in_ms: ms(at.saturating_since(now)) })
             .collect(),
+        agreed: view.negotiated.as_ref().map(agreed).unwrap_or_default(),
+        changes_received: Some(pb::Changes {
+            announced: view.reader.announced,
+            withdrawn: view.reader.withdrawn,
+        }),
+        changes_sent: Some(pb::Changes {
+            announced: view.writer.announced,
+            withdrawn: view.writer.withdrawn,
+        }),
+        unroutable: view.reader.unroutable,
+        octets_received: view.reader.octets,
         received: Some(messages(view.received)),
         sent: Some(messages(view.sent)),
         families,

@@ -1,7 +1,7 @@
 //! BGP Monitoring Protocol, version 3 (RFC 7854), with the RIBs of RFC 8671 and RFC 9069: octets, and the state of a station.
 //!
 //! The protocol has one direction: the router sends, the station listens. So there is no decoder. [`Station`] decides which messages a
-//! station is sent, of what the tables and control say; this file writes them.
+//! station is sent, of what the tables, control and the intakes of connections say; this file writes them.
 
 mod event;
 mod settings;
@@ -12,8 +12,8 @@ mod tests;
 pub use event::{StationEvent, StationFailure};
 pub use settings::{BmpSettings, StationSettings};
 pub use station::{
-    MonitoredPeer, MonitoredRouter, MonitoredSession, Now, PeerChange, PeerStatistics, Station,
-    StationCounters,
+    MirroredMessages, MonitoredPeer, MonitoredRouter, MonitoredSession, Now, PeerChange, PeerStatistics,
+    Station, StationCounters,
 };
 
 use crate::event::DownReason;
@@ -37,12 +37,15 @@ mod kind {
     pub const PEER_UP: u8 = 3;
     pub const INITIATION: u8 = 4;
     pub const TERMINATION: u8 = 5;
+    pub const ROUTE_MIRRORING: u8 = 6;
 }
 
 /// Flags of the per-peer header (RFC 7854, section 4.2; RFC 8671, section 4).
 mod flag {
     pub const IPV6: u8 = 0x80;
     pub const POST_POLICY: u8 = 0x40;
+    /// AS numbers in the message have two octets.
+    pub const LEGACY_AS_PATH: u8 = 0x20;
     pub const ADJ_RIB_OUT: u8 = 0x10;
 }
 
@@ -61,6 +64,14 @@ mod information {
     pub const TABLE_NAME: u16 = 3;
     /// In a Termination message.
     pub const REASON: u16 = 1;
+}
+
+/// Types of information in Route Mirroring (RFC 7854, section 4.7), and codes of the type Information.
+mod mirroring {
+    pub const MESSAGE: u16 = 0;
+    pub const INFORMATION: u16 = 1;
+    pub const ERRORED: u16 = 0;
+    pub const LOST: u16 = 1;
 }
 
 /// A time since 1970 (UTC); all zero where the time is unknown.
@@ -243,6 +254,19 @@ fn put_end_of_rib(
     let mut update = Vec::new();
     crate::writer::put_end_of_rib(family, codes, &mut update);
     put_routes(peer, rib, time, &update, out);
+}
+
+/// Appends Route Mirroring (RFC 7854, section 4.7) with a malformed message as it came; without one, of the information that messages were
+/// lost.
+fn put_mirrored(peer: &PeerHeader, flags: u8, time: Timestamp, message: Option<&[u8]>, out: &mut Vec<u8>) {
+    let at = start(kind::ROUTE_MIRRORING, out);
+    peer.put(flags, time, out);
+    let code = if message.is_some() { mirroring::ERRORED } else { mirroring::LOST };
+    put_information(mirroring::INFORMATION, &code.to_be_bytes(), out);
+    if let Some(message) = message {
+        put_information(mirroring::MESSAGE, message, out);
+    }
+    finish(at, out);
 }
 
 /// The connection of a session, and both OPENs.

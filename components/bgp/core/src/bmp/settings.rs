@@ -33,6 +33,9 @@ pub struct StationSettings {
     /// The RIBs that the station is sent; Adj-RIB-In before policy if empty.
     #[serde(default)]
     monitor: Vec<MonitoredRib>,
+    /// True if the station is sent malformed UPDATEs as they came (Route Mirroring).
+    #[serde(default)]
+    pub mirror_malformed: bool,
     /// The seconds between two Statistics Reports; 0 for no reports.
     #[serde(default)]
     pub statistics_interval: u16,

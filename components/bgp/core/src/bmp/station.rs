@@ -6,8 +6,8 @@
 //! ([`TableChunk::sessions`]): routes of other sessions than those that the station knows are left out.
 
 use super::{
-    DownCause, Instance, PeerHeader, PeerUp, Statistic, Termination, Timestamp, put_end_of_rib,
-    put_initiation, put_peer_down, put_peer_up, put_routes, put_statistics, put_termination,
+    DownCause, Instance, PeerHeader, PeerUp, Statistic, Termination, Timestamp, flag, put_end_of_rib,
+    put_initiation, put_mirrored, put_peer_down, put_peer_up, put_routes, put_statistics, put_termination,
 };
 use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use crate::shard::{MonitoredRib, MonitoredRibs, PeerIndex};
@@ -83,6 +83,8 @@ pub struct StationCounters {
     pub messages: u64,
     /// Route Monitoring messages, those with End-of-RIB markers included.
     pub route_monitoring: u64,
+    /// Route Mirroring messages with a malformed message of a peer.
+    pub mirrored: u64,
     /// Octets.
     pub octets: u64,
 }
@@ -94,6 +96,7 @@ impl StationCounters {
         StationCounters {
             messages: self.messages + other.messages,
             route_monitoring: self.route_monitoring + other.route_monitoring,
+            mirrored: self.mirrored + other.mirrored,
             octets: self.octets + other.octets,
         }
     }
@@ -124,6 +127,21 @@ pub struct MonitoredRouter {
     pub families: Families,
     /// The routing instance.
     pub instance: Instance,
+}
+
+/// Malformed messages of a peer, as they came.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MirroredMessages {
+    /// The peer.
+    pub peer: PeerIndex,
+    /// The number of the session.
+    pub epoch: SessionEpoch,
+    /// The time at which the messages were read, in microseconds since 1970.
+    pub since_1970: u64,
+    /// True if AS numbers in messages have 4 octets (RFC 6793).
+    pub four_octet_as: bool,
+    /// The messages with their headers, each at most 65,535 octets long.
+    pub messages: Vec<Vec<u8>>,
 }
 
 /// A connection to a station.
@@ -234,6 +252,31 @@ impl Station {
             self.peers.get(peer).is_some_and(|known| known.epoch >= *epoch)
         };
         !chunk.sessions.iter().all(is_known)
+    }
+
+    /// Returns true if the station does not know a session yet: control is to be asked first.
+    pub fn lacks_session(&self, peer: PeerIndex, epoch: SessionEpoch) -> bool {
+        self.peers.get(&peer).is_none_or(|known| known.epoch < epoch)
+    }
+
+    /// Takes malformed messages of a peer (RFC 7854, section 4.7). Those of sessions that the station does not know are left out.
+    pub fn mirror(&mut self, mirrored: &MirroredMessages) {
+        let known = self.peers.get(&mirrored.peer).filter(|known| known.epoch == mirrored.epoch);
+        let Some(header) = known.map(|known| known.header) else { return };
+        let flags = if mirrored.four_octet_as { 0 } else { flag::LEGACY_AS_PATH };
+        let time = Now::of_microseconds(mirrored.since_1970);
+        for message in &mirrored.messages {
+            self.put(|_, out| put_mirrored(&header, flags, time, Some(message), out));
+            self.counters.mirrored += 1;
+        }
+    }
+
+    /// Reports that malformed messages were lost, of whichever of the peers that the station knows.
+    pub fn mirroring_lost(&mut self, now: Now) {
+        let headers: Vec<PeerHeader> = self.peers.values().map(|known| known.header).collect();
+        for header in headers {
+            self.put(|_, out| put_mirrored(&header, 0, now.timestamp(), None, out));
+        }
     }
 
     /// Takes changes of peers, those of one peer in order.

@@ -96,6 +96,37 @@ fn chunk(rib: MonitoredRib, epoch: u32, is_from_before: bool, octets: &[u8]) -> 
     TableChunk { chunk, sessions: [(PEER, epoch)].into() }
 }
 
+/// A malformed UPDATE goes as it came, with the A flag where AS numbers have two octets, to stations that know the session.
+#[test]
+fn malformed_messages_are_mirrored() {
+    let mut station = station(&[MonitoredRib::PrePolicy]);
+    station.change_peers(change(PEER, PeerChange::Up(session(4))), NOW);
+    station.take_octets();
+    let message = [vec![0xff; 16], vec![0, 23, 2, 0, 0, 0, 0]].concat();
+    let mirrored = |epoch, four_octet_as| MirroredMessages {
+        peer: PEER,
+        epoch,
+        since_1970: 999_000_007,
+        four_octet_as,
+        messages: vec![message.clone(), message.clone()],
+    };
+    for (four_octet_as, flags) in [(true, 0), (false, 0x20)] {
+        station.mirror(&mirrored(4, four_octet_as));
+        let header = peer_header(flags, (999, 7));
+        let one = framed(6, &[&header, &[0, 1, 0, 2, 0, 0], &[0, 0, 0, 23], &message]);
+        assert_eq!(station.take_octets(), [&one[..], &one].concat());
+    }
+    for epoch in [3, 5] {
+        station.mirror(&mirrored(epoch, true));
+        assert!(station.take_octets().is_empty());
+    }
+    assert!(station.lacks_session(PEER, 5) && !station.lacks_session(PEER, 4));
+    assert!(station.lacks_session(PeerIndex(21), 0));
+    station.mirroring_lost(NOW);
+    assert_eq!(station.take_octets(), framed(6, &[&peer_header(0, NOW_TIME), &[0, 1, 0, 2, 0, 1]]));
+    assert_eq!(station.counters().mirrored, 4);
+}
+
 #[test]
 fn the_first_and_the_last_message() {
     let mut station = station(&[MonitoredRib::PrePolicy]);

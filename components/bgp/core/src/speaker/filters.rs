@@ -5,10 +5,12 @@
 
 use super::control::Output;
 use super::peers::{Peers, event};
+use super::view::FilterCounts;
 use crate::event::PeerEvent;
 use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::orf::{Entries, PrefixFilter};
 use crate::policy::Policies;
+use crate::session::Negotiated;
 use crate::shard::PeerIndex;
 use crate::table::{Order, PeerExport, PeerPolicies};
 use crate::wire::orf::{Entry, FilterMessage, messages};
@@ -74,6 +76,14 @@ impl Filters {
     /// Returns the filter of a family.
     pub fn of(&self, family: FamilyIndex) -> Option<Arc<PrefixFilter>> {
         self.filters[family].clone()
+    }
+
+    /// Returns the number of entries in a session with these parameters.
+    pub fn counts(&self, negotiated: &Negotiated) -> ByFamily<FilterCounts> {
+        ByFamily::from_fn(|family| FilterCounts {
+            received: negotiated.filters_received.has(family).then(|| self.received[family].len()),
+            sent: self.sent[family].as_ref().map(Vec::len),
+        })
     }
 
     /// Puts the received entries of a family in force.

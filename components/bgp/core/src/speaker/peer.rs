@@ -8,6 +8,7 @@ use super::injection::Injection;
 use super::limits::Limits;
 use super::refresh::Refreshes;
 use super::restart::Restart;
+use super::view::FilterCounts;
 use crate::attributes::ReceiveRules;
 use crate::endpoints::Endpoints;
 use crate::event::WithoutRefresh;
@@ -319,6 +320,11 @@ impl Peer {
         let is_concerned = self.misses_routes || !self.config.keep_rejected;
         (is_concerned && !negotiated.route_refresh)
             .then_some(WithoutRefresh { is_missing: self.misses_routes })
+    }
+
+    /// Returns the counts of the session's outbound route filters.
+    pub fn filter_counts(&self) -> ByFamily<FilterCounts> {
+        self.session.negotiated().map_or_else(ByFamily::default, |negotiated| self.filters.counts(negotiated))
     }
 
     /// Returns negotiated families without advertisements to the neighbor: this router has no next hop for these families.

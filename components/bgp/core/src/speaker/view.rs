@@ -75,6 +75,17 @@ pub struct NeighborView {
     pub end_of_rib: ByFamily<bool>,
     /// Negotiated families without advertisements to the neighbor: this router has no next hop for these families.
     pub untold: Families,
+    /// Counts of the entries of outbound route filters.
+    pub filters: ByFamily<FilterCounts>,
+}
+
+/// The number of entries of the outbound route filters of a family (RFC 5292) in a session; `None` where the session has no such filter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FilterCounts {
+    /// Entries of the filter that the neighbor sent.
+    pub received: Option<usize>,
+    /// Entries of the filter that the neighbor was sent.
+    pub sent: Option<usize>,
 }
 
 /// A neighbor's prefixes by family, as the tables count the prefixes.
@@ -198,6 +209,7 @@ impl Control {
             prefixes,
             end_of_rib: peer.end_of_rib,
             untold: peer.untold(),
+            filters: peer.filter_counts(),
         })
     }
 }

@@ -1,10 +1,12 @@
 //! A connection to a station: routes from the tables to the socket.
 
+use super::mirror::Mirrored;
 use super::{Running, StationState};
 use crate::BgpProcess;
 use crate::tables::table::{TableHandle, TableMessage};
 use sluice_bgp::bmp::{
-    MonitoredPeer, Now, PeerChange, PeerStatistics, Station, StationEvent, StationFailure, Termination,
+    MirroredMessages, MonitoredPeer, Now, PeerChange, PeerStatistics, Station, StationEvent, StationFailure,
+    Termination,
 };
 use sluice_bgp::family::{ByFamily, FamilyIndex};
 use sluice_bgp::shard::{MonitorId, PeerIndex};
@@ -12,10 +14,12 @@ use sluice_bgp::speaker::PrefixCounts;
 use sluice_process::clock;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -104,6 +108,20 @@ async fn discard(mut reader: OwnedReadHalf) {
     while matches!(reader.read(&mut octets).await, Ok(1..)) {}
 }
 
+/// Waits for malformed UPDATEs; for ever if the station is sent none. `None`: some were lost.
+async fn next(mirrored: &mut Option<Mirrored>) -> Option<Arc<MirroredMessages>> {
+    let received = match mirrored {
+        Some(mirrored) => mirrored.messages.recv().await,
+        None => std::future::pending().await,
+    };
+    match received {
+        Ok(messages) => Some(messages),
+        Err(RecvError::Lagged(_)) => None,
+        // The channel ends with the process.
+        Err(RecvError::Closed) => std::future::pending().await,
+    }
+}
+
 fn now() -> Now {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let since_1970 = u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX);
@@ -116,8 +134,13 @@ impl Serving<'_> {
         let mut news = self.process.bmp.news.subscribe();
         let interval = Duration::from_secs(self.running.settings.statistics_interval.into());
         let mut report_at = (!interval.is_zero()).then(|| Instant::now() + interval);
+        let mut mirrored =
+            self.running.settings.mirror_malformed.then(|| self.process.bmp.mirror.subscribe());
         loop {
             news.mark_unchanged();
+            if let Some(mirrored) = &mut mirrored {
+                self.mirror_waiting(mirrored);
+            }
             let has_more = match self.pass().await {
                 Ok(has_more) => has_more,
                 Err(failure) => return failure,
@@ -140,8 +163,29 @@ impl Serving<'_> {
             tokio::select! {
                 _ = news.changed() => {}
                 () = report => {}
+                messages = next(&mut mirrored) => self.mirror(messages),
             }
         }
+    }
+
+    /// Sends the station malformed UPDATEs that wait for it.
+    fn mirror_waiting(&mut self, mirrored: &mut Mirrored) {
+        loop {
+            match mirrored.messages.try_recv() {
+                Ok(messages) => self.mirror(Some(messages)),
+                Err(TryRecvError::Lagged(_)) => self.mirror(None),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+
+    /// Sends the station malformed UPDATEs; `None`: some were lost.
+    fn mirror(&mut self, messages: Option<Arc<MirroredMessages>>) {
+        let Some(messages) = messages else { return self.station.mirroring_lost(now()) };
+        if self.station.lacks_session(messages.peer, messages.epoch) {
+            self.change_peers();
+        }
+        self.station.mirror(&messages);
     }
 
     /// Sends changes of peers, and a chunk of each table. Returns true if there is more.

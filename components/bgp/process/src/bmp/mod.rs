@@ -6,10 +6,12 @@
 //! process.
 
 mod connection;
+pub mod mirror;
 pub mod view;
 
 use crate::BgpProcess;
 use connection::Ended;
+use mirror::Mirror;
 use sluice_base::Instant;
 use sluice_bgp::bmp::{
     Instance, StationCounters, StationEvent, StationFailure, StationSettings, Termination,
@@ -19,6 +21,7 @@ use sluice_process::{Frame, clock};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -122,6 +125,8 @@ pub struct BmpSide {
     news: watch::Sender<()>,
     next_monitor: Cell<MonitorId>,
     instance: Instance,
+    /// Malformed UPDATEs, from the readers.
+    pub mirror: Arc<Mirror>,
 }
 
 impl BmpSide {
@@ -138,6 +143,7 @@ impl BmpSide {
             news: watch::Sender::new(()),
             next_monitor: Cell::new(1),
             instance,
+            mirror: Arc::default(),
         }
     }
 

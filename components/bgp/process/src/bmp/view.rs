@@ -20,6 +20,8 @@ pub fn station((settings, status): (StationSettings, StationStatus)) -> pb::Stat
         messages: counters.messages,
         route_monitoring: counters.route_monitoring,
         octets: counters.octets,
+        mirror_malformed: settings.mirror_malformed,
+        mirrored: counters.mirrored,
         connections: status.connections,
         failures: status.failures,
         behind: status.behind,

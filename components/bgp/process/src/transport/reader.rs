@@ -1,11 +1,13 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
+use crate::bmp::mirror::Mirror;
 use crate::executor::{Halt, Socket, yield_now};
 use crate::mrt::recording::{Recorded, Recording, What, microseconds};
 use crate::tables::table::{Routes, TableHandle};
 use crate::tables::watch::Watch;
 use sluice_base::Instant;
 use sluice_bgp::batch::Batches;
+use sluice_bgp::bmp::MirroredMessages;
 use sluice_bgp::event::PeerEvent;
 use sluice_bgp::intake::{Intake, Message, Reading, Taken, Traced};
 use sluice_bgp::mrt::RecordedSession;
@@ -62,6 +64,8 @@ pub struct Mailboxes {
     pub tracing: Arc<AtomicBool>,
     /// The messages for a trace.
     pub recording: Arc<Recording>,
+    /// Malformed UPDATEs for monitoring stations.
+    pub mirror: Arc<Mirror>,
 }
 
 /// The connection is to be read no more.
@@ -153,6 +157,7 @@ impl Reader {
         let tracing = self.post.tracing.load(Ordering::Relaxed);
         self.intake.trace(tracing);
         self.intake.record(self.post.recording.is_on());
+        self.intake.mirror(self.post.mirror.is_on());
         loop {
             match self.intake.take(&mut octets, &mut self.batches) {
                 Taken::Nothing => break,
@@ -165,6 +170,7 @@ impl Reader {
                     self.hand_over().await;
                     // Before the change of state that the message makes.
                     self.record();
+                    self.mirror();
                     let (reply, verdict) = oneshot::channel();
                     let _ = self.post.main.send(ControlMessage::Message(self.name, message, reply));
                     if let Some(reading) = verdict.await.map_err(|_| Over)? {
@@ -183,6 +189,7 @@ impl Reader {
         }
         self.hand_over().await;
         self.record();
+        self.mirror();
         // What was read is at hand; counting it can wait.
         self.socket.run_made_ready();
         if let Some(counters) = self.intake.news() {
@@ -216,6 +223,20 @@ impl Reader {
             let session = rules.map(|rules| RecordedSession::established(peer, rules));
             let what = What::Messages(messages);
             self.post.recording.push(Recorded { time: microseconds(), peer, session, what });
+        }
+    }
+
+    /// Sends malformed UPDATEs to the stations that want them.
+    fn mirror(&mut self) {
+        let messages = self.intake.take_mirrored();
+        if let Some(reading) = self.intake.reading().filter(|_| !messages.is_empty()) {
+            self.post.mirror.push(MirroredMessages {
+                peer: reading.peer,
+                epoch: reading.life,
+                since_1970: microseconds(),
+                four_octet_as: reading.reader.rules().four_octet_as,
+                messages,
+            });
         }
     }
 
