@@ -104,6 +104,8 @@ impl World {
     fn elect(&mut self, number: u16) {
         let epoch = self.store.elect();
         let next = Leader::new(self.now, epoch, element(number), [3, 4], self.store.load().ok());
+        let is_again = self.leader.head().element == number;
+        let next = next.holding(self.leader.holds_until().filter(|_| is_again));
         self.former = Some(core::mem::replace(&mut self.leader, next));
         self.refresh();
     }
@@ -400,6 +402,11 @@ fn another_leader_keeps_the_routes_until_neighbors_had_time_to_announce_them() {
     world.follow(0);
     assert_eq!(world.followers[0].1.len(), 10);
     world.change(0, &routes(3..5));
+    world.write_all();
+    world.follow(0);
+    assert_eq!(world.followers[0].1.len(), 10);
+    // It loses its lease, and leads again in the same time.
+    world.elect(2);
     world.write_all();
     world.follow(0);
     assert_eq!(world.followers[0].1.len(), 10);

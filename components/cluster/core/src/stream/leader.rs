@@ -114,6 +114,18 @@ impl Leader {
         self
     }
 
+    /// Goes on with an earlier writer's time for routes of the leader before ([`Leader::holds_until`]): an element may lose its lease and lead again.
+    #[must_use]
+    pub fn holding(mut self, until: Option<Instant>) -> Self {
+        self.holds_until = self.holds_until.max(until);
+        self
+    }
+
+    /// Returns the time until which routes of the leader before stay, although the RIB does not have them; `None` after that time.
+    pub fn holds_until(&self) -> Option<Instant> {
+        self.holds_until
+    }
+
     /// Returns the state.
     pub fn standing(&self) -> Standing {
         self.standing

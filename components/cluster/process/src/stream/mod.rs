@@ -75,6 +75,8 @@ pub(crate) struct Stream {
     moved: Cell<Option<Instant>>,
     /// The time when this element found a store that began anew, until its routes are taken.
     began_anew: Cell<Option<Instant>>,
+    /// The time until which the last term of this element kept routes of the leader before; the next term goes on with it.
+    held_until: Cell<Option<sluice_base::Instant>>,
     /// True if this element led in the store before.
     has_led: Cell<bool>,
 }
@@ -95,6 +97,7 @@ impl Default for Stream {
             rewrites: Cell::new(false),
             moved: Cell::default(),
             began_anew: Cell::default(),
+            held_until: Cell::default(),
             has_led: Cell::new(false),
         }
     }
@@ -231,7 +234,8 @@ impl Stream {
 
     /// Ends this element's time as the leader.
     fn step_down(&self) {
-        if self.term.take().is_some() {
+        if let Some(term) = self.term.take() {
+            self.held_until.set(term.leader.holds_until());
             self.subscription.stop();
             self.room.notify_waiters();
         }

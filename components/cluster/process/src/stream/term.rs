@@ -37,7 +37,8 @@ pub(super) async fn begin(
     epoch: u64,
     lease: i64,
 ) -> Result<(), StoreError> {
-    let new = |seed, found| Leader::new(clock::now(), epoch, element, seed, found);
+    let held_until = process.stream.held_until.get();
+    let new = |seed, found| Leader::new(clock::now(), epoch, element, seed, found).holding(held_until);
     let loading = async {
         let (found, head_revision) = client.load().await?;
         let mut seed = [0; 16];
