@@ -46,6 +46,7 @@ fn statements_are_valid() {
             "set protocols bgp router-id 10.0.0.1",
             "set protocols bgp neighbor 192.0.2.1 peer-as 65001",
             "set protocols bgp group g peer-as 65001",
+            "set policy damping quick half-life 10",
         ];
         let mut lines: Vec<&str> = base.into_iter().filter(|line| *line != statement).collect();
         let statement = statement.replace("\"...\"", "\"x\"");

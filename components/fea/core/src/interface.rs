@@ -42,6 +42,26 @@ struct Known {
     seen_addresses: BTreeSet<InterfaceAddress>,
     /// Addresses that a configuration gave it, also in an earlier life, and that nobody has taken away since.
     own: BTreeSet<InterfaceAddress>,
+    /// What the engine was asked for and has not shown yet.
+    asked: Asked,
+}
+
+/// Settings of an interface that the engine was asked for, until it shows them. Another configuration may come before that, and what is
+/// shown is then not what will be.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    up: Option<bool>,
+    mtu: Option<u32>,
+    /// Addresses that are to go.
+    leaving: BTreeSet<InterfaceAddress>,
+}
+
+impl Asked {
+    /// The engine shows an interface.
+    fn shown(&mut self, interface: &Interface) {
+        self.up.take_if(|up| *up == interface.admin_up);
+        self.mtu.take_if(|mtu| *mtu == interface.mtu);
+    }
 }
 
 /// The effect of an interface's change on the next hops there.
@@ -108,11 +128,13 @@ impl Interfaces {
             out.push(changed(&interface));
             let seen_addresses = BTreeSet::new();
             let own = BTreeSet::new();
-            self.known.insert(index, Known { interface, seen: true, seen_addresses, own });
+            self.known
+                .insert(index, Known { interface, seen: true, seen_addresses, own, asked: Asked::default() });
             self.configure_one(index, out);
             return transition;
         };
         known.seen = true;
+        known.asked.shown(&interface);
         interface.addresses.clone_from(&known.interface.addresses);
         if interface == known.interface {
             return Transition::None;
@@ -180,6 +202,7 @@ impl Interfaces {
     ) {
         let Some(known) = self.known.get_mut(&index) else { return };
         known.own.remove(&address);
+        known.asked.leaving.remove(&address);
         if let Ok(place) = known.interface.addresses.binary_search(&address) {
             known.interface.addresses.remove(place);
             out.push(changed(&known.interface));
@@ -209,6 +232,7 @@ impl Interfaces {
                     before.binary_search(a).is_ok() && !known.seen_addresses.contains(a)
                 };
                 known.own.retain(|a| !is_lost(a));
+                known.asked.leaving.retain(|a| !is_lost(a));
                 out.push(changed(&known.interface));
             }
         }
@@ -269,13 +293,17 @@ impl Interfaces {
         let Some(known) = self.known.get_mut(&interface) else { return };
         let none = LinkConfiguration::default();
         let wanted = self.configuration.interfaces.get(&known.interface.name).unwrap_or(&none);
-        let has = |a: &InterfaceAddress| known.interface.addresses.binary_search(a).is_ok();
+        let Asked { up: asked_up, mtu: asked_mtu, leaving } = &mut known.asked;
         // Also one that the engine has not shown yet: that it was asked for is enough.
         for address in known.own.iter().filter(|a| !wanted.addresses.contains(a)) {
             out.push(Output::Engine(EngineOp::DeleteAddress { interface, address: *address }));
+            leaving.insert(*address);
         }
-        let up = wanted.enabled.filter(|up| *up != known.interface.admin_up);
-        let mtu = wanted.mtu.filter(|mtu| *mtu != known.interface.mtu);
+        let has =
+            |a: &InterfaceAddress| known.interface.addresses.binary_search(a).is_ok() && !leaving.contains(a);
+        let up = wanted.enabled.filter(|up| *up != asked_up.unwrap_or(known.interface.admin_up));
+        let mtu = wanted.mtu.filter(|mtu| *mtu != asked_mtu.unwrap_or(known.interface.mtu));
+        (*asked_up, *asked_mtu) = (up.or(*asked_up), mtu.or(*asked_mtu));
         if up.is_some() || mtu.is_some() {
             request(&mut self.refused, EngineOp::SetLink { interface, up, mtu }, out);
         }
@@ -292,6 +320,11 @@ impl Interfaces {
 
     /// Notes that the engine refused an operation.
     pub(crate) fn note_refused(&mut self, op: &EngineOp) {
+        if let EngineOp::SetLink { interface, .. } = op
+            && let Some(known) = self.known.get_mut(interface)
+        {
+            (known.asked.up, known.asked.mtu) = (None, None);
+        }
         self.refused.extend(Setting::of(op));
     }
 

@@ -449,6 +449,31 @@ fn an_address_that_vanished_while_notices_were_lost_is_not_replayed() {
     world.check();
 }
 
+/// A commit that fails is taken back at once.
+#[test]
+fn a_configuration_that_is_taken_back_before_its_effects_are_shown() {
+    let mut world = World::new();
+    let authority = Rc::clone(&world.authority.engine);
+    let with = |mtu, up, addresses: [u8; 2]| {
+        let mut configuration = configuration(mtu, addresses);
+        configuration.interfaces.get_mut("eth1").unwrap().enabled = Some(up);
+        Input::Configure(configuration)
+    };
+    world.input(with(1400, true, [1, 2]));
+    world.quiet();
+    for turns in 1..4 {
+        for _ in 0..turns {
+            world.input(with(1300, false, [2, 3]));
+            world.input(with(1400, true, [1, 2]));
+        }
+        world.quiet();
+        let (link, addresses) = authority.borrow().links[&index(1)].clone();
+        assert_eq!((link.mtu, link.admin_up), (1400, true), "{turns}");
+        assert!(addresses.contains(&address(1)) && addresses.contains(&address(2)), "{turns}: {addresses:?}");
+        assert!(!addresses.contains(&address(3)), "{turns}: {addresses:?}");
+    }
+}
+
 #[test]
 fn settings_that_the_authority_refused_are_not_replayed() {
     let mut world = World::new();
