@@ -133,6 +133,7 @@ impl Run {
             self.router.log().contains("process.stuck") && self.router.process("flooder", "pid") != flooder
         });
         commit(&self.router, &["delete protocols flooder"]);
+        self.router.until("the flooder has ended", || self.router.run(&["status"]).status.success());
         assert_eq!(pids(&self.router), self.pids, "silence: nobody else was started anew");
         self.measure("after");
     }
