@@ -225,6 +225,8 @@ impl Interfaces {
             self.link_gone(index, out);
         }
         for known in self.known.values_mut() {
+            // What the engine was asked for may have been undone while its notices were lost.
+            (known.asked.up, known.asked.mtu) = (None, None);
             let before = known.interface.addresses.clone();
             known.interface.addresses.retain(|a| known.seen_addresses.contains(a));
             if known.interface.addresses != before {
