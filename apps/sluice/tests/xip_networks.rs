@@ -49,13 +49,16 @@ fn is_way(way: &[String], over: &[&str]) -> bool {
     way.len() == over.len() && way.iter().zip(over).all(|(hop, xid)| hop.contains(xid))
 }
 
+/// The least number of requests, however fast the work is.
+const LEAST_REQUESTS: u32 = 6;
+
 /// Sends echo requests all the time while `work` runs, and returns how many had which answer.
 fn under_traffic(lab: &RouterLab, address: &str, work: impl FnOnce()) -> BTreeMap<String, u32> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let requests = scope.spawn(|| {
-            let mut answers = BTreeMap::new();
-            while !is_over.load(Ordering::Relaxed) {
+            let mut answers = BTreeMap::<String, u32>::new();
+            while !is_over.load(Ordering::Relaxed) || answers.values().sum::<u32>() < LEAST_REQUESTS {
                 let answer = at(lab, "near", &["request", "xip", "ping", address]);
                 *answers
                     .entry(answer["kind"].as_str().map_or(answer.to_string(), str::to_owned))
@@ -102,7 +105,7 @@ fn redirects_move_traffic_between_two_ways_without_a_loss() {
             lab.until("the other way is taken", |lab| is_way(&way(lab, &far), &[LEFT, to, RIGHT, FAR]));
         }
     });
-    assert!(answers.keys().eq(["reply"]), "{answers:?}");
+    assert!(answers.len() == 1 && answers.get("reply") >= Some(&LEAST_REQUESTS), "{answers:?}");
 
     // A host in the first edge, its domain as the fallback: the last router knows the host as its neighbor.
     let fallback = format!("{FAR_DOMAIN}-1:{FAR}-10");
@@ -160,7 +163,7 @@ fn a_second_version_of_hosts_replaces_the_first_router_by_router() {
             commit_at(&lab, name, &["delete xip principal hid".to_owned()]);
         }
     });
-    assert!(answers.keys().eq(["reply"]), "{answers:?}");
+    assert!(answers.len() == 1 && answers.get("reply") >= Some(&LEAST_REQUESTS), "{answers:?}");
     for name in ["sluice", "right"] {
         let principals = at(&lab, name, &["show", "xip", "principals"])["principals"].clone();
         let names: Vec<&str> =
