@@ -60,12 +60,12 @@ test: setup
 
 # The walk through an own protocol, and components that packages bring; part of make test.
 test-extending: setup
-	$(CARGO) test --locked -p sluice --test guide own_protocol
-	$(CARGO) test --locked -p sluice --test third_party
+	$(CARGO) test --locked -p sluice --test sluice guide::own_protocol
+	$(CARGO) test --locked -p sluice --test sluice third_party::
 
 # Packages that try everything they may not; part of make test.
 test-hostile: setup
-	$(CARGO) test --locked -p sluice --test third_party -- hostile sandbox guard
+	$(CARGO) test --locked -p sluice --test sluice third_party::hostile third_party::sandbox third_party::guard
 
 # An optimized router with the Internet's table while every process is killed and replaced, and while XDP forwards at full rate; look-ups beside
 # the kernel's; campaigns; all seeded bugs.
@@ -88,6 +88,7 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) xtask tidy
+	$(CARGO) xtask features
 	$(CARGO) xtask licences
 	$(CARGO) xtask advisories
 

@@ -16,10 +16,12 @@ enum Layer {
     Process,
     Top,
     Test,
+    /// Libraries of test programs around a core or a whole router.
+    TestLab,
 }
 
 /// Folder prefixes to layers; the first that fits wins.
-const LAYERS: [(&str, Layer); 21] = [
+const LAYERS: [(&str, Layer); 22] = [
     ("base", Layer::Base),
     ("kits/wire", Layer::Kit1),
     ("kits/machine", Layer::Kit1),
@@ -28,6 +30,7 @@ const LAYERS: [(&str, Layer); 21] = [
     ("kits/clients", Layer::Kit1),
     ("kits/", Layer::Kit2),
     ("platform/", Layer::Platform),
+    ("testkit/", Layer::TestLab),
     ("testkit", Layer::Test),
     ("apps/", Layer::Top),
     ("tools/", Layer::Top),
@@ -44,7 +47,7 @@ const LAYERS: [(&str, Layer); 21] = [
 ];
 
 /// The layers of the workspace that each layer may use.
-const MAY_USE: [(Layer, &[Layer]); 8] = [
+const MAY_USE: [(Layer, &[Layer]); 9] = [
     (Layer::Base, &[]),
     (Layer::Kit1, &[Layer::Base]),
     (Layer::Kit2, &[Layer::Base, Layer::Kit1]),
@@ -65,6 +68,10 @@ const MAY_USE: [(Layer, &[Layer]); 8] = [
         ],
     ),
     (Layer::Test, &[Layer::Base, Layer::Kit1, Layer::Kit2]),
+    (
+        Layer::TestLab,
+        &[Layer::Base, Layer::Kit1, Layer::Kit2, Layer::Core, Layer::Top, Layer::Test, Layer::TestLab],
+    ),
 ];
 
 /// Layers whose crates must be `no_std`, so that impure code does not compile.

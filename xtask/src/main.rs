@@ -2,6 +2,7 @@
 
 mod advisories;
 mod circles;
+mod features;
 mod fuzz_guided;
 mod layers;
 mod licences;
@@ -30,6 +31,8 @@ enum Chore {
     /// Checks dependencies against a checkout of the RustSec advisory database, if there is one (SLUICE_ADVISORY_DB,
     /// ~/.cargo/advisory-db or ../shared/advisory-db).
     Advisories,
+    /// Compares the features of dependencies of each package with the workspace's.
+    Features,
     /// Runs the fuzz targets under libFuzzer, which follows coverage.
     FuzzGuided(fuzz_guided::Options),
     /// Counts the cache lines that a route needs in BGP's core, by cachegrind.
@@ -65,6 +68,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Chore::Advisories => Ok(report(&advisories::check(&root)?)),
+        Chore::Features => Ok(report(&features::check(&root)?)),
         Chore::FuzzGuided(options) => fuzz_guided::run(&root, &options),
         Chore::WorkingSet(options) => working_set::run(&root, &options).map(|()| ExitCode::SUCCESS),
         Chore::Mutate(options) => mutate::run(&root, &options),

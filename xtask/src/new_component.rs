@@ -99,5 +99,4 @@ fn format(root: &Path, written: &[PathBuf]) {
 }
 
 #[cfg(test)]
-#[path = "new_component_tests.rs"]
 mod tests;

@@ -194,5 +194,4 @@ impl<P: TableKey, V: Send> PrefixTable<P, V> {
 }
 
 #[cfg(test)]
-#[path = "prefix_table_tests.rs"]
 mod tests;

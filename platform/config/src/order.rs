@@ -187,7 +187,7 @@ fn push(out: &mut String, line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::properties::world::EXAMPLE;
+    use crate::properties::EXAMPLE;
     use crate::{Module, Schema};
     use proptest::prelude::*;
 

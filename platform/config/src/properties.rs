@@ -7,13 +7,13 @@ use serde_json::json;
 use sluice_part::Part;
 use yang5::data::{Data, DataFormat, DataPrinterFlags};
 
-#[path = "../tests/world/mod.rs"]
-pub(crate) mod world;
+/// A module with something of everything.
+pub(crate) const EXAMPLE: &str = include_str!("../tests/example.yang");
 
 /// The modules of every component in the tree, and a module with every kind of statement.
 fn modules() -> Vec<(String, String)> {
     let components = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../components"));
-    let mut all = vec![("example".to_string(), world::EXAMPLE.to_string())];
+    let mut all = vec![("example".to_string(), EXAMPLE.to_string())];
     for folder in std::fs::read_dir(components).unwrap().map(|entry| entry.unwrap().path()) {
         let class = folder.file_name().unwrap().to_string_lossy().into_owned();
         if let Ok(text) = std::fs::read_to_string(folder.join(format!("{class}.yang"))) {

@@ -322,5 +322,4 @@ impl<E: Clone> Commit<E> {
 }
 
 #[cfg(test)]
-#[path = "commit_tests.rs"]
 mod tests;

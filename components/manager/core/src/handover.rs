@@ -281,5 +281,4 @@ impl Machine for HandOver {
 }
 
 #[cfg(test)]
-#[path = "handover_tests.rs"]
 mod tests;

@@ -370,5 +370,4 @@ impl Machine for Manager {
 }
 
 #[cfg(test)]
-#[path = "machine_tests.rs"]
 mod tests;

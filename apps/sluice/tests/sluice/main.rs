@@ -1,0 +1,71 @@
+//! The integration tests of this crate, a module for each subject.
+
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod add_path;
+mod aggregates;
+mod bgpsim;
+mod bmp;
+mod cli_contract;
+mod cli_events;
+mod cli_package;
+mod cli_shell;
+mod cluster;
+mod coming_from;
+mod containerlab;
+mod damping;
+mod doctor;
+mod drain;
+mod exchange_lan;
+mod explain;
+mod failover;
+mod far_neighbor;
+mod forwarding;
+mod forwarding_audit;
+mod forwarding_kills;
+mod forwarding_neighbors;
+mod forwarding_traffic;
+mod guide;
+mod handover;
+mod handover_listeners;
+mod impact;
+mod injection;
+mod install;
+mod instances;
+mod interop;
+mod interop_matrix;
+mod journal;
+mod listen_ranges;
+mod malformed_updates;
+mod manager;
+mod many_readers;
+mod messages;
+mod mrt;
+mod multipath;
+mod observed;
+mod own_host;
+mod packages;
+mod people;
+mod plain_restart;
+mod policies;
+mod presence;
+mod redistribution;
+mod reflection;
+mod restart;
+mod rpki;
+mod same_octets;
+mod service_manager;
+mod shared_lan;
+mod survival;
+mod table_dump;
+mod third_party;
+mod upgrade_undone;
+mod withdrawn_meanwhile;
+mod xid_routes;
+mod xip;
+mod xip_bgp;
+mod xip_networks;
+mod xip_principals;
+
+/// The executable under test.
+pub(crate) const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");

@@ -1,0 +1,61 @@
+//! A router whose manager was killed: the possible requests, and their answers.
+
+use crate::manager::Router;
+use std::time::{Duration, Instant};
+
+const BGP: &str = "protocols {
+  static { route 10.1.0.0/16 discard; }
+  bgp { local-as 64500; router-id 10.0.0.1; default-policy accept; neighbor 127.0.0.2 { peer-as 64501; } }
+}\n";
+
+#[test]
+fn components_answer_without_their_manager() {
+    let Some(mut router) = Router::up(BGP) else { return };
+    let (manager, bgp) = (router.pid("manager"), router.pid("bgp"));
+    router.run(&format!("kill -9 {manager}"));
+    let dead = format!("! kill -0 {manager} 2>/dev/null || grep -q '^State:.Z' /proc/{manager}/status");
+    assert!(router.waits(|router| router.shell(&dead).1 == 0));
+    for (command, answer) in [
+        ("show bgp summary", "AS 64500"),
+        ("show routes", "10.1.0.0/16"),
+        ("show interfaces", "lo"),
+        ("show bgp neighbor", "127.0.0.2"),
+    ] {
+        let began = Instant::now();
+        let (said, status) = router.shell(&format!("sluice {command}"));
+        let took = began.elapsed();
+        assert_eq!(status, 0, "{command}: {said}");
+        assert!(
+            said.contains(answer) && said.contains("manager in /run/sluice is dead"),
+            "{command}: {said}"
+        );
+        assert!(said.contains(&format!("bgp (process {bgp})")), "{said}");
+        assert!(took < Duration::from_secs(1), "{command} took {took:?}");
+    }
+    // On standard error: a program that reads the answer sees nothing of it.
+    let summary: serde_json::Value =
+        serde_json::from_str(&router.run("sluice show bgp summary --json 2>/dev/null")).unwrap();
+    assert_eq!(summary["local_as"], 64500);
+    for command in ["status", "show processes", "restart bgp", "clear bgp neighbor 127.0.0.2"] {
+        let (said, status) = router.shell(&format!("sluice {command}"));
+        assert_eq!(status, 3, "{command}: {said}");
+        assert!(said.contains("manager in /run/sluice is dead") && said.contains("`sluice start`"), "{said}");
+    }
+    router.run(&format!("kill -9 {bgp}"));
+    let dead = format!("so are bgp (process {bgp})");
+    assert!(router.waits(|router| router.shell("sluice status").0.contains(&dead)));
+    router.start("");
+    assert!(router.kernel().contains("10.1.0.0/16"));
+}
+
+#[test]
+fn strangers_read_nothing_without_a_key() {
+    let Some(mut router) = Router::up(BGP) else { return };
+    let manager = router.pid("manager");
+    router.run(&format!("kill -9 {manager}"));
+    // Even a user who could read the state: the receiver asks the kernel who calls.
+    router.run("chmod -R a+rX /run/sluice; chmod a+rwx /run/sluice/xrl; chmod a+rw /run/sluice/xrl/*");
+    let (said, status) = router.shell("setpriv --reuid 12345 --clear-groups sluice show bgp summary");
+    assert_eq!(status, 3, "{said}");
+    assert!(!said.contains("AS 64500"), "{said}");
+}

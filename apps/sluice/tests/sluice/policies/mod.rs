@@ -1,0 +1,47 @@
+//! Policies beside FRR's route-maps and BIRD's filters of the same meaning: the same routes go in, and every receiver must
+//! get the same routes with the same attributes, prefix by prefix.
+//!
+//! The folders `frr` and `bird` have a file for each pair: the other daemon's words, then ours. A trace of real UPDATEs and
+//! routes that are made for the policies are announced to the other daemon, with a neighbor for each pair, and to Sluice,
+//! where a commit for each pair has the routes filtered again. Three kinds of neighbors receive: external, internal, and one
+//! with AS numbers of 2 octets. Each pair is tried at import and at export. `docs/policy-proof.md` has the results.
+
+mod daemon;
+mod feed;
+mod flood;
+mod network;
+mod pair;
+mod peer;
+mod proof;
+mod refilter;
+mod view;
+
+use daemon::Daemon;
+
+#[test]
+fn route_maps_of_frr() {
+    if sluice_router_lab::possible_with_frr() {
+        proof::run(Daemon::Frr);
+    }
+}
+
+#[test]
+fn filters_of_bird() {
+    if sluice_router_lab::possible() {
+        proof::run(Daemon::Bird);
+    }
+}
+
+#[test]
+fn a_flood_of_distinct_attributes_delays_nobody_else() {
+    if sluice_router_lab::possible() {
+        flood::run();
+    }
+}
+
+#[test]
+fn a_changed_policy_touches_the_routes_whose_outcome_changes() {
+    if sluice_router_lab::possible() {
+        refilter::run();
+    }
+}

@@ -1,0 +1,173 @@
+//! A peer that establishes its session and then never reads again: the remaining peers are not affected, memory stays
+//! bounded, and the hold time ends the session if the peer falls silent too; otherwise the send hold time does (RFC
+//! 9687).
+
+use crate::SLUICE;
+use crate::survival::feed::{fed, feed_of};
+use sluice_lab::Topology;
+use sluice_load::RoutingTable;
+use sluice_router_lab::{RouterLab, possible, share};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+/// Routes of the feed.
+const ROUTES: usize = 30_000;
+/// How often the whole table is withdrawn and announced again while the peer stands still.
+const ROUNDS: usize = 4;
+/// The limit of BGP's growth in the rounds. Four tables in a queue would be more.
+const GROWTH: u64 = 8 << 20;
+
+/// The addresses of a family's sessions, and the family's number.
+struct Addresses {
+    /// The router's address toward the healthy peer, and the peer's address.
+    witness: [&'static str; 2],
+    /// The router's address toward the stalled peer, and the peer's address.
+    stalled: [&'static str; 2],
+    mask: u8,
+    number: u8,
+}
+
+const IPV4: Addresses =
+    Addresses { witness: ["10.2.0.1", "10.2.0.2"], stalled: ["10.3.0.1", "10.3.0.2"], mask: 24, number: 4 };
+const IPV6: Addresses = Addresses {
+    witness: ["fd00:2::1", "fd00:2::2"],
+    stalled: ["fd00:3::1", "fd00:3::2"],
+    mask: 64,
+    number: 6,
+};
+
+fn topology(family: &Addresses) -> Topology {
+    let Addresses { witness: [to_witness, witness], stalled: [to_stalled, stalled], mask, number } = family;
+    let text = format!(
+        "
+[nodes.witness]
+daemon = 'bird'
+config = '''
+router id 10.2.0.2;
+protocol device {{}}
+protocol bgp sluice {{
+  local {witness} as 64502;
+  neighbor {to_witness} as 64500;
+  connect delay time 1;
+  ipv{number} {{ import all; export none; }};
+}}
+'''
+[nodes.stalled]
+[nodes.sluice]
+daemon = 'sluice'
+config = '''
+protocols bgp {{
+    local-as 64500;
+    router-id 10.0.0.1;
+    default-policy accept;
+    neighbor 10.1.0.2 {{ peer-as 64501; ipv6-unicast enabled; connect-retry-time 1; }}
+    neighbor {witness} {{ peer-as 64502; connect-retry-time 1; }}
+    neighbor {stalled} {{ peer-as 64503; passive; hold-time 9; }}
+}}
+'''
+[[links]]
+a = 'sluice:witness'
+b = 'witness:sluice'
+a_addresses = ['{to_witness}/{mask}']
+b_addresses = ['{witness}/{mask}']
+[[links]]
+a = 'sluice:stalled'
+b = 'stalled:sluice'
+a_addresses = ['{to_stalled}/{mask}']
+b_addresses = ['{stalled}/{mask}']
+"
+    );
+    let prefix = |i: usize| match number {
+        4 => format!("20.{}.{}.0/24", i / 256, i % 256),
+        _ => format!("2a00:{i:x}::/32"),
+    };
+    let prefixes = (0..ROUTES).map(prefix);
+    let table = RoutingTable::with_made_up_paths(prefixes.map(|p| (p.parse().unwrap(), None)));
+    fed(&text, feed_of(&table).config())
+}
+
+/// The peer; killed with the test.
+struct Stalled(Child);
+
+impl Stalled {
+    /// A peer whose session is up, and that will never read again.
+    fn established(lab: &RouterLab, router: &str) -> Self {
+        let mut command = lab.lab.command("stalled", "python3").unwrap();
+        command.args(["-c", include_str!("stalled_peer.py"), "64503", "10.3.0.2", router, "9"]);
+        let mut peer = Stalled(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+        let mut said = String::new();
+        BufReader::new(peer.0.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "established\n");
+        peer
+    }
+
+    /// No more KEEPALIVEs either.
+    fn falls_silent(&mut self) {
+        drop(self.0.stdin.take());
+    }
+}
+
+impl Drop for Stalled {
+    fn drop(&mut self) {
+        let _ = self.0.kill(); // it does not end by itself
+        let _ = self.0.wait();
+    }
+}
+
+fn a_peer_stops_reading(family: &Addresses) {
+    let _share = share();
+    if !possible() {
+        return;
+    }
+    let lab = RouterLab::up(&topology(family), Path::new(SLUICE));
+    let Addresses { stalled: [to_stalled, address], number, .. } = family;
+    let witness_has = |l: &RouterLab, n: usize| {
+        l.birdc("witness", "show route count")
+            .contains(&format!("{n} of {n} routes for {n} networks in table master{number}"))
+    };
+    lab.until("the other peer has the table", |l| witness_has(l, ROUTES));
+    let mut stalled = Stalled::established(&lab, to_stalled);
+    let flap = || {
+        lab.birdc("feed", &format!("disable feed{number}"));
+        lab.until("the other peer hears the withdrawal", |l| witness_has(l, 0));
+        lab.birdc("feed", &format!("enable feed{number}"));
+        lab.until("the other peer has the table again", |l| witness_has(l, ROUTES));
+    };
+    flap();
+    let before = lab.memory("bgp").unwrap();
+    for _ in 0..ROUNDS {
+        flap();
+    }
+    let after = lab.memory("bgp").unwrap();
+    println!("bgp: {before} octets before, {after} after {ROUNDS} tables that a peer did not read");
+    assert!(after < before + GROWTH, "{before} octets before, {after} after");
+    assert!(lab.established(address), "it still says KEEPALIVE");
+    assert_eq!(lab.neighbor(address)["flaps"], "0");
+
+    stalled.falls_silent();
+    lab.until("its hold time ends it", |l| !l.established(address));
+    flap();
+
+    let _stalled = Stalled::established(&lab, to_stalled);
+    flap();
+    let statement = format!("set protocols bgp neighbor {address} send-hold-time 10");
+    assert!(lab.cli(&["configure", &statement, "commit"]).status.success());
+    lab.until("its send hold time ends it although it sends KEEPALIVEs", |l| {
+        l.neighbor(address)["last_error"].as_str().is_some_and(|e| e.contains("send hold timer expired"))
+    });
+    for peer in ["10.1.0.2", family.witness[1]] {
+        assert_eq!(lab.neighbor(peer)["flaps"], "0", "{peer} never felt it");
+    }
+    assert_eq!(lab.restarts(), 0);
+}
+
+#[test]
+fn a_peer_that_stops_reading() {
+    a_peer_stops_reading(&IPV4);
+}
+
+#[test]
+fn a_peer_that_stops_reading_over_ipv6() {
+    a_peer_stops_reading(&IPV6);
+}

@@ -1,0 +1,92 @@
+//! Components that the generators write: in Rust, built outside of the workspace, and in Python.
+
+use crate::third_party::router::{Router, has, text};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[test]
+fn a_generated_component_is_built_started_and_removed() {
+    if !has("cargo", "--version") {
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let packages = folder.path().join("packages");
+    // Of the whole workspace, whose crates are built: of one package, cargo would build them again with fewer features.
+    let ready = Command::new("cargo")
+        .args(["build", "--quiet", "--locked", "--workspace", "--bin", "xtask"])
+        .current_dir(&root)
+        .output()
+        .unwrap();
+    assert!(ready.status.success(), "{}", text(&ready));
+    let written = Command::new(Path::new(crate::third_party::router::SLUICE).with_file_name("xtask"))
+        .args(["new-component", "drifter", "--into"])
+        .arg(&packages)
+        .current_dir(&root)
+        .output()
+        .unwrap();
+    assert!(written.status.success(), "{}", text(&written));
+    let drifter = packages.join("drifter");
+    // Beside the target folder of this test: what was built for it once is not built again.
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("outside");
+    let built = Command::new("cargo")
+        .args(["build", "--quiet"])
+        .current_dir(&drifter)
+        .env("CARGO_TARGET_DIR", &target)
+        .env_remove("RUSTFLAGS")
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", text(&built));
+    assert!(built.stderr.is_empty(), "no warnings: {}", text(&built));
+    std::fs::copy(target.join("debug/sluice-drifter-process"), drifter.join("drifter")).unwrap();
+    let checked = Command::new(crate::third_party::router::SLUICE)
+        .args(["package", "check"])
+        .arg(&drifter)
+        .output()
+        .unwrap();
+    assert!(checked.status.success(), "{}", text(&checked));
+
+    runs_and_goes(folder.path());
+}
+
+#[test]
+fn a_generated_program_in_python_runs() {
+    if !has("python3", "--version") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let packages = folder.path().join("packages");
+    let written = Command::new(crate::third_party::router::SLUICE)
+        .args(["new-protocol", "drifter", "--language", "python", "--into"])
+        .arg(&packages)
+        .output()
+        .unwrap();
+    assert!(written.status.success(), "{}", text(&written));
+    runs_and_goes(folder.path());
+}
+
+/// Starts a router with the generated package, changes the package's configuration, and removes it.
+fn runs_and_goes(folder: &Path) {
+    let configuration =
+        "interfaces { interface lo { enabled true; } }\nprotocols { drifter { route 203.0.113.0/24; } }\n";
+    let router = Router::start(folder, configuration);
+    router.until("it runs", || router.process("drifter", "state") == "running");
+    let has = |prefix: &str| router.kernel().iter().any(|route| route.contains(prefix));
+    router.until("its route is in the kernel", || has("203.0.113.0/24"));
+    let pid = router.process("drifter", "pid");
+    let done = router.configure(&["set protocols drifter route 198.51.100.0/24", "commit"]);
+    assert!(done.status.success(), "{}", text(&done));
+    router.until("it has the new route", || has("198.51.100.0/24") && !has("203.0.113.0/24"));
+    assert_eq!(router.process("drifter", "pid"), pid);
+    router.until("it receives from the socket that the FEA opened", || {
+        let mut send = router.lab.command("host", "bash").unwrap();
+        assert!(send.args(["-c", "printf hello > /dev/udp/127.0.0.1/52525"]).status().unwrap().success());
+        router.log().contains("received 5 octets")
+    });
+    let done = router.configure(&["delete protocols drifter", "commit"]);
+    assert!(done.status.success(), "{}", text(&done));
+    router.until("it has ended", || {
+        router.process("drifter", "state") == "stopped" || router.process("drifter", "state").is_null()
+    });
+    router.until("its route is gone", || !has("198.51.100.0/24"));
+}

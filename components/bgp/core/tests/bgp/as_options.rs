@@ -1,0 +1,213 @@
+//! AS paths by agreement: own ASes let in, ASes of neighbors replaced, route servers that stay out of the path, and MEDs compared
+//! otherwise.
+
+use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::local_as::{LocalAs, LocalAsMode};
+use sluice_bgp::speaker::{Config, Identity, Input, Speaker};
+use sluice_bgp_dut::{Dut, LOCAL_AS, Net, Route};
+use sluice_machine::{Machine, Outbox};
+use std::net::IpAddr;
+
+fn hop<P: Net>(peer: usize) -> IpAddr {
+    P::host_addr(peer as u8 + 2)
+}
+
+fn router<P: Net>(asns: &[u32], change: impl FnOnce(&mut Config)) -> Dut<P> {
+    let mut dut: Dut<P> = Dut::new(asns, 1);
+    (0..asns.len()).for_each(|peer| dut.set_reach(hop::<P>(peer), Some((5, true))));
+    let mut config = dut.config();
+    change(&mut config);
+    dut.input(Input::Configure(config));
+    (0..asns.len()).for_each(|peer| dut.up(peer));
+    dut
+}
+
+/// Announces a route of the first neighbor; returns the route that the second one is told.
+fn passed_on<P: Net>(dut: &mut Dut<P>, path: &[u32]) -> Option<Route> {
+    let route = Route { med: Some(7), ..Route::new(path.to_vec(), hop::<P>(0)) };
+    dut.announce(0, &[P::nth(1)], &route);
+    dut.settle();
+    dut.peers[1].told.get(&P::nth(1)).cloned()
+}
+
+#[test]
+fn the_own_as_is_let_in_as_often_as_allowed() {
+    for (allowed, own, is_told) in
+        [(0, 1, false), (1, 1, true), (1, 2, false), (10, 10, true), (10, 11, false)]
+    {
+        let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| {
+            config.neighbors[0].allow_as_in = allowed;
+        });
+        let path = [vec![65002], vec![LOCAL_AS; own]].concat();
+        assert_eq!(passed_on(&mut dut, &path).is_some(), is_told, "{own} of {allowed}");
+    }
+}
+
+const OTHER_AS: u32 = 64999;
+
+fn known_by_another_as(mode: LocalAsMode) -> LocalAs {
+    LocalAs { number: sluice_base::Asn(OTHER_AS), mode, dual: false }
+}
+
+#[test]
+fn a_neighbor_knows_the_router_by_another_as() {
+    // The mode at the neighbor that announces, the mode at the neighbor that is told, and the AS path before the origin.
+    let cases: [(Option<LocalAsMode>, Option<LocalAsMode>, &[u32]); 7] = [
+        (None, None, &[LOCAL_AS]),
+        (Some(LocalAsMode::Prepend), None, &[LOCAL_AS, OTHER_AS]),
+        (Some(LocalAsMode::NoPrepend), None, &[LOCAL_AS]),
+        (Some(LocalAsMode::ReplaceAs), None, &[LOCAL_AS]),
+        (None, Some(LocalAsMode::Prepend), &[OTHER_AS, LOCAL_AS]),
+        (None, Some(LocalAsMode::NoPrepend), &[OTHER_AS, LOCAL_AS]),
+        (None, Some(LocalAsMode::ReplaceAs), &[OTHER_AS]),
+    ];
+    for (announcing, told, before) in cases {
+        let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| {
+            config.neighbors[0].local_as = announcing.map(known_by_another_as);
+            config.neighbors[1].local_as = told.map(known_by_another_as);
+        });
+        let path = passed_on(&mut dut, &[65002, 9]).unwrap().path;
+        assert_eq!(path, [before, &[65002, 9]].concat(), "{announcing:?}, {told:?}");
+    }
+}
+
+#[test]
+fn a_path_with_the_other_as_is_a_loop_where_the_neighbor_knows_it() {
+    for (is_known, is_told) in [(false, true), (true, false)] {
+        let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| {
+            config.neighbors[0].local_as = is_known.then(|| known_by_another_as(LocalAsMode::ReplaceAs));
+        });
+        assert_eq!(passed_on(&mut dut, &[65002, OTHER_AS]).is_some(), is_told, "{is_known}");
+    }
+}
+
+#[test]
+fn paths_of_full_segments_get_another_segment() {
+    for length in [254, 255] {
+        let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| {
+            config.neighbors[0].local_as = Some(known_by_another_as(LocalAsMode::Prepend));
+            config.neighbors[1].local_as = Some(known_by_another_as(LocalAsMode::Prepend));
+        });
+        let long = [vec![65002], vec![9; length - 1]].concat();
+        let path = passed_on(&mut dut, &long).unwrap().path;
+        assert_eq!(path, [vec![OTHER_AS, LOCAL_AS, OTHER_AS], long].concat());
+    }
+}
+
+#[test]
+fn the_as_of_a_neighbor_is_replaced() {
+    let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| config.neighbors[1].as_override = true);
+    let told = passed_on(&mut dut, &[65002, 65003, 9, 65003]).unwrap();
+    assert_eq!(told.path, [LOCAL_AS, 65002, LOCAL_AS, 9, LOCAL_AS]);
+    // As many as fit in a segment with this router's own before.
+    let long = [vec![65002], vec![65003; 253]].concat();
+    let told = passed_on(&mut dut, &long).unwrap();
+    assert_eq!(told.path, [vec![LOCAL_AS, 65002], vec![LOCAL_AS; 253]].concat());
+}
+
+fn unchanged<P: Net>() {
+    let mut dut = router::<P>(&[65002, 65003], |config| config.neighbors[1].transparent = true);
+    let told = passed_on(&mut dut, &[65002, 9]).unwrap();
+    assert_eq!((told.path, told.next_hop, told.med), (vec![65002, 9], hop::<P>(0), Some(7)));
+    // A neighbor that is not told so gets this router's AS and next hop.
+    let mut dut = router::<P>(&[65002, 65003], |_| {});
+    let told = passed_on(&mut dut, &[65002, 9]).unwrap();
+    assert_eq!((told.path, told.med), (vec![LOCAL_AS, 65002, 9], None));
+    assert_ne!(told.next_hop, hop::<P>(0));
+}
+
+#[test]
+fn a_route_server_changes_no_path_next_hop_and_med() {
+    unchanged::<Ipv4Prefix>();
+    unchanged::<Ipv6Prefix>();
+}
+
+/// A neighbor that is a route's next hop is told no such route, and loses the route before (RFC 4271, section 5.1.3).
+fn pointing_back<P: Net>(asns: &[u32], change: impl FnOnce(&mut Config)) {
+    let mut dut = router::<P>(asns, change);
+    dut.peers[1..].iter_mut().for_each(|peer| peer.is_next_hop = true);
+    let mut told = |next_hop: usize| {
+        dut.announce(0, &[P::nth(1)], &Route::new(vec![65002], hop::<P>(next_hop)));
+        dut.settle();
+        let told = |peer: usize| dut.peers[peer].told.get(&P::nth(1)).map(|route| route.next_hop);
+        [told(1), told(2)]
+    };
+    assert_eq!(told(1), [None, Some(hop::<P>(1))]);
+    assert_eq!(told(0), [Some(hop::<P>(0)); 2]);
+    assert_eq!(told(1), [None, Some(hop::<P>(1))]);
+    assert_eq!(told(2), [Some(hop::<P>(2)), None]);
+}
+
+#[test]
+fn no_neighbor_is_told_its_own_address_as_next_hop() {
+    let transparent = |config: &mut Config| config.neighbors.iter_mut().for_each(|n| n.transparent = true);
+    pointing_back::<Ipv4Prefix>(&[65002, 65003, 65004], transparent);
+    pointing_back::<Ipv6Prefix>(&[65002, 65003, 65004], transparent);
+    pointing_back::<Ipv4Prefix>(&[65002, LOCAL_AS, LOCAL_AS], |_| {});
+}
+
+/// Returns the neighbor whose path is the best: the first one's MED is 20, the second one's `med`.
+fn best(med: Option<u32>, change: impl FnOnce(&mut Identity)) -> usize {
+    let mut identity = sluice_bgp_dut::identity(1);
+    change(&mut identity);
+    let mut dut = Dut::<Ipv4Prefix>::with_identity(&[65002, 65003, 65004], identity);
+    (0..2).for_each(|peer| dut.set_reach(hop::<Ipv4Prefix>(peer), Some((5, true))));
+    (0..3).for_each(|peer| dut.up(peer));
+    for (peer, med) in [(0, Some(20)), (1, med)] {
+        let path = vec![[65002, 65003][peer]];
+        dut.announce(
+            peer,
+            &[Ipv4Prefix::nth(1)],
+            &Route { med, ..Route::new(path, hop::<Ipv4Prefix>(peer)) },
+        );
+    }
+    dut.settle();
+    let told = &dut.peers[2].told[&Ipv4Prefix::nth(1)];
+    [65002, 65003].iter().position(|asn| told.path[1] == *asn).unwrap()
+}
+
+#[test]
+fn meds_of_different_ases_are_compared_on_demand() {
+    assert_eq!(best(Some(10), |_| {}), 0, "the lower router identifier decides");
+    assert_eq!(best(Some(10), |identity| identity.decision.always_compare_med = true), 1);
+    assert_eq!(best(Some(30), |identity| identity.decision.always_compare_med = true), 0);
+}
+
+#[test]
+fn a_missing_med_is_the_best_or_the_worst() {
+    assert_eq!(best(None, |identity| identity.decision.always_compare_med = true), 1);
+    let both = |identity: &mut Identity| {
+        identity.decision.always_compare_med = true;
+        identity.decision.missing_med_worst = true;
+    };
+    assert_eq!(best(None, both), 0);
+}
+
+#[test]
+fn the_oldest_of_equal_external_routes_stays() {
+    let prefix = Ipv4Prefix::nth(1);
+    for prefers_oldest in [false, true] {
+        let mut identity = sluice_bgp_dut::identity(1);
+        identity.decision.prefer_oldest = prefers_oldest;
+        let mut dut = Dut::<Ipv4Prefix>::with_identity(&[65002, 65003, 65004], identity);
+        (0..2).for_each(|peer| dut.set_reach(hop::<Ipv4Prefix>(peer), Some((5, true))));
+        (0..3).for_each(|peer| dut.up(peer));
+        let announce = |dut: &mut Dut<Ipv4Prefix>, peer: usize, path: &[u32]| {
+            dut.announce(peer, &[prefix], &Route::new(path.to_vec(), hop::<Ipv4Prefix>(peer)));
+            dut.settle();
+            dut.peers[2].told[&prefix].path[1]
+        };
+        assert_eq!(announce(&mut dut, 1, &[65003]), 65003);
+        // The other neighbor has the lower BGP Identifier.
+        let stays = if prefers_oldest { 65003 } else { 65002 };
+        assert_eq!(announce(&mut dut, 0, &[65002]), stays, "{prefers_oldest}");
+        let state = dut.speaker.export();
+        let mut after = Speaker::starting_at(state.control.identity.clone(), dut.now);
+        after.import(dut.now, state, &mut Outbox::new());
+        let content = |speaker: &Speaker| speaker.tables().routes::<Ipv4Prefix>().collect::<Vec<_>>();
+        assert_eq!(content(&dut.speaker), content(&after), "a new process has the same best path");
+        // Age is no reason against a longer path.
+        assert_eq!(announce(&mut dut, 1, &[65003, 9]), 65002);
+        assert_eq!(announce(&mut dut, 1, &[65003]), 65002);
+    }
+}

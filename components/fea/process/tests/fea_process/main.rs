@@ -1,0 +1,8 @@
+//! The integration tests of this crate, a module for each subject.
+
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod broker;
+mod engine;
+mod kernel;
+mod sockets;

@@ -1,0 +1,13 @@
+//! The integration tests of this crate, a module for each subject.
+
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod announced;
+mod bench;
+mod digests;
+mod model;
+mod next_hops;
+mod policies;
+mod presence;
+mod scenarios;
+mod xids;

@@ -1,0 +1,7 @@
+//! The integration tests of this crate, a module for each subject.
+
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod aspa;
+mod replica;
+mod table;
