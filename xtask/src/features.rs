@@ -29,7 +29,8 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let found = std::thread::scope(|scope| {
         let started: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let ended = started.into_iter().map(|worker| worker.join().unwrap_or_else(|_| bail!("a thread panicked")));
+        let ended =
+            started.into_iter().map(|worker| worker.join().unwrap_or_else(|_| bail!("a thread panicked")));
         ended.collect::<Result<Vec<_>>>()
     })?;
     let mut found = found.concat();

@@ -28,6 +28,7 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
             _ => {}
         }
     }
+    found.extend(test_programs(&files));
     for component in list(&root.join("components"))? {
         for needed in ["README.md", "rights.toml", "core/src/lib.rs", "process/src/lib.rs"] {
             if !component.join(needed).exists() {
@@ -36,6 +37,37 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
         }
     }
     Ok(found)
+}
+
+/// A crate has one test program, `tests/NAME/main.rs` with a module for each subject: each further program would be linked with the
+/// whole crate once more.
+fn test_programs(files: &[PathBuf]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut programs = std::collections::BTreeMap::new();
+    for file in files.iter().filter(|file| file.extension().is_some_and(|e| e == "rs")) {
+        let Some(folder) = file.ancestors().find(|folder| folder.ends_with("tests")) else { continue };
+        let inside = file.strip_prefix(folder).unwrap_or(file);
+        match inside.components().count() {
+            1 if !folder.components().any(|part| part.as_os_str() == "src") => {
+                found.push(format!(
+                    "{}: a module of the crate's one test program, tests/NAME/main.rs",
+                    file.display()
+                ));
+            }
+            2 if inside.ends_with("main.rs") => {
+                let programs: &mut Vec<_> = programs.entry(folder.to_owned()).or_default();
+                programs.push(file.display().to_string());
+            }
+            _ => {}
+        }
+    }
+    found.extend(
+        programs
+            .into_values()
+            .filter(|all| all.len() > 1)
+            .map(|all| format!("{}: one test program a crate", all.join(", "))),
+    );
+    found
 }
 
 /// Returns true if a line has a `Result` whose error is a `String`.

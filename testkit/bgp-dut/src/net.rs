@@ -37,9 +37,13 @@ pub trait Net: Sharded {
     fn host_of(hop: Address) -> IpAddr {
         hop.ip().or_else(|| Xid::try_from(hop).ok()?.tunnel_end()).unwrap()
     }
+    /// The families of a router that has this one.
     fn families() -> Families;
+    /// The input for an answer of the RIB.
     fn answer(answer: InterestAnswer<Self::Hop>) -> Input;
+    /// The question about a next hop in an output.
     fn interest(output: &Output) -> Option<Interest<Self::Hop>>;
+    /// Takes a batch of routes for the RIB; returns true if the table has nothing more.
     fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool {
         speaker.rib_batch(limit, batch)
     }
@@ -71,9 +75,11 @@ impl Net for XidPrefix {
     fn families() -> Families {
         Families::only(FamilyIndex::XID)
     }
+    /// The input for an answer of the RIB.
     fn answer(answer: InterestAnswer<Self>) -> Input {
         Input::AnswerXid(answer)
     }
+    /// The question about a next hop in an output.
     fn interest(output: &Output) -> Option<Interest<Self>> {
         match output {
             Output::InterestXid(i) => Some(*i),
@@ -92,9 +98,11 @@ impl Net for Ipv4Prefix {
     fn families() -> Families {
         Families::only(FamilyIndex::IPV4)
     }
+    /// The input for an answer of the RIB.
     fn answer(answer: InterestAnswer<Self>) -> Input {
         Input::AnswerIpv4(answer)
     }
+    /// The question about a next hop in an output.
     fn interest(output: &Output) -> Option<Interest<Self>> {
         match output {
             Output::InterestIpv4(i) => Some(*i),
@@ -116,9 +124,11 @@ impl Net for Ipv6Prefix {
     fn families() -> Families {
         Families::only(FamilyIndex::IPV6)
     }
+    /// The input for an answer of the RIB.
     fn answer(answer: InterestAnswer<Self>) -> Input {
         Input::AnswerIpv6(answer)
     }
+    /// The question about a next hop in an output.
     fn interest(output: &Output) -> Option<Interest<Self>> {
         match output {
             Output::InterestIpv6(i) => Some(*i),

@@ -11,7 +11,7 @@ pub mod table;
 pub mod xdp;
 pub mod xip;
 
-pub use machine::{alone, share};
+pub use machine::{Machine, alone, share};
 
 use serde_json::Value;
 use sluice_lab::process::ProcessId;

@@ -1,4 +1,4 @@
-//! Commits of a router in a lab, step by step.
+//! Commits and changes of packages of a router in a lab, step by step.
 
 use sluice_lab::until;
 use std::io::{BufRead, BufReader, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// The listener that a manager asks before each step of a commit.
+/// The listener that a manager asks before each step of a change.
 pub struct Steps {
     steps: Receiver<(String, Sender<()>)>,
 }

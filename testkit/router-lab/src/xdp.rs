@@ -3,7 +3,6 @@
 use crate::{RouterLab, executable};
 use serde_json::Value;
 use sluice_lab::Topology;
-use std::path::Path;
 use std::process::{Child, Stdio};
 
 /// The addresses of the far host, with the reasons that count packets to them as forwarded.

@@ -74,8 +74,12 @@ fn document() -> String {
     );
     text.push_str("| feature | peers | test |\n|---|---|---|\n");
     for (feature, _, peers, file, test) in ROWS {
-        writeln!(text, "| {feature} | {} | `{test}` in `apps/sluice/tests/sluice/{file}` |", peers.join(", "))
-            .unwrap();
+        writeln!(
+            text,
+            "| {feature} | {} | `{test}` in `apps/sluice/tests/sluice/{file}` |",
+            peers.join(", ")
+        )
+        .unwrap();
     }
     text
 }

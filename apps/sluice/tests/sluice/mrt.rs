@@ -56,8 +56,17 @@ const STARTED: &str = "daemon = 'sluice'\nconfig =";
 /// The files of a router that a test starts.
 const BY_HAND: &str = "files = { 'router.conf' =";
 
-impl RouterLab {
+/// Questions about the files of traces.
+trait Traces {
     /// Returns a field of a kind of trace.
+    fn trace(&self, kind: &str, field: &str) -> Value;
+    fn count(&self, kind: &str, field: &str) -> u64;
+    /// Waits for so many more whole files.
+    fn more_files(&self, kind: &str, number: u64);
+    fn problem(&self, kind: &str) -> String;
+}
+
+impl Traces for RouterLab {
     fn trace(&self, kind: &str, field: &str) -> Value {
         let all = self.ask(&["show", "bgp", "mrt"]);
         let mut traces = all["traces"].as_array().into_iter().flatten();
@@ -68,7 +77,6 @@ impl RouterLab {
         wide(&self.trace(kind, field)).unwrap_or(0)
     }
 
-    /// Waits for so many more whole files.
     fn more_files(&self, kind: &str, number: u64) {
         let before = self.count(kind, "files");
         self.until("more files are whole", |lab| lab.count(kind, "files") >= before + number);

@@ -5,11 +5,10 @@
 use crate::SLUICE;
 use crate::survival::feed::{FEED, fed, feed_of};
 use sluice_load::RoutingTable;
-use sluice_router_lab::{Count, RouterLab, possible, runs, share};
+use sluice_router_lab::{Count, Machine, RouterLab, possible, runs, share};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::RwLockReadGuard;
 
 const ROUTES: usize = 300;
 const WHOLE: Count = Count { v4: ROUTES, v6: 0 };
@@ -68,8 +67,18 @@ fn start(lab: &mut RouterLab, mut command: Command) {
     lab.until("the router is ready", |l| l.ready());
 }
 
-impl RouterLab {
+/// A router's small disk, and what happens on it.
+trait Disk {
     /// Runs a shell script in the router's mount namespace, from the router's folder.
+    fn on_the_disk(&self, script: &str);
+    fn fill_the_disk(&self);
+    fn free_the_disk(&self);
+    fn log_text(&self) -> String;
+    /// Kills a component and waits for the next one.
+    fn replaced(&self, component: &str) -> u64;
+}
+
+impl Disk for RouterLab {
     fn on_the_disk(&self, script: &str) {
         let script = format!("cd {} && {script}", self.run_dir().display());
         let (program, args) = self.enter.split_first().unwrap();
@@ -89,7 +98,6 @@ impl RouterLab {
         std::fs::read_to_string(self.lab.dir("sluice").join("sluice.log")).unwrap_or_default()
     }
 
-    /// Kills a component and waits for the next one.
     fn replaced(&self, component: &str) -> u64 {
         let before = self.pid(component).unwrap();
         self.kill(before);
@@ -103,7 +111,7 @@ impl RouterLab {
 }
 
 /// A router with the table, on a disk of its own, and the router's share of the machine.
-fn converged() -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
+fn converged() -> Option<(RouterLab, Machine)> {
     let share = share();
     if !possible() {
         return None;

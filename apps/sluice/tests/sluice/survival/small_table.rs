@@ -3,9 +3,8 @@
 use crate::SLUICE;
 use crate::survival::feed::{FEED, fed, feed_of};
 use sluice_load::RoutingTable;
-use sluice_router_lab::{Count, RouterLab, possible, share};
+use sluice_router_lab::{Count, Machine, RouterLab, possible, share};
 use std::path::Path;
-use std::sync::RwLockReadGuard;
 
 /// Routes of the feed, of each family.
 const ROUTES: usize = 1500;
@@ -36,12 +35,12 @@ b_addresses = ['10.2.0.2/24']
 ";
 
 /// A converged router, and the router's share of the machine.
-fn converged() -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
+fn converged() -> Option<(RouterLab, Machine)> {
     converged_with(Path::new(SLUICE))
 }
 
 /// The same with `program` as the router.
-pub fn converged_with(program: &Path) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
+pub fn converged_with(program: &Path) -> Option<(RouterLab, Machine)> {
     let share = share();
     if !possible() {
         return None;

@@ -2,9 +2,9 @@
 
 use crate::third_party::router::{Router, copy, has, python, text};
 use serde_json::Value;
+use sluice_router_lab::steps::Steps;
 use std::path::{Path, PathBuf};
-use std::process::Output;
-use std::time::Duration;
+use std::process::{Output, Stdio};
 
 const CONFIGURATION: &str =
     "protocols { static { route 192.0.2.0/24 { discard; } } bgp { local-as 65001; router-id 192.0.2.1; } }\n";
@@ -204,33 +204,48 @@ fn a_package_that_is_refused_changes_nothing() {
 fn a_killed_manager_leaves_no_half_of_a_package() {
     let folder = tempfile::tempdir().unwrap();
     let package = hello(folder.path(), "1.0.0");
-    let mut router = Router::start(folder.path(), CONFIGURATION);
+    let socket = folder.path().join("steps");
+    let steps = Steps::listen(&socket);
+    let mut router = Router::start_stepping(folder.path(), CONFIGURATION, &socket);
     let installed = folder.path().join("packages/hello");
-    let mut outcomes = [0, 0];
-    for delay in [0, 4, 8, 12, 16, 20, 30, 50, 80, 120] {
+    let install = |router: &Router| {
         let mut install = router.lab.command("host", crate::third_party::router::SLUICE).unwrap();
-        install
-            .args(["package", "install", path(&package), "--unsigned", "--run-dir"])
-            .arg(folder.path().join("run"));
-        let mut install =
-            install.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(delay));
-        router.kill_manager();
-        install.wait().unwrap();
-        router.start_manager();
+        install.args(["package", "install", path(&package), "--unsigned", "--run-dir"]);
+        install.arg(folder.path().join("run")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut outcomes = [0, 0];
+    // The manager is killed before each step; the last time, before none.
+    for killed_at in 0.. {
+        let mut installing = install(&router);
+        let seen = steps.follow(|step, _| {
+            if step == killed_at {
+                router.kill_manager();
+            }
+            step != killed_at
+        });
+        installing.wait().unwrap();
+        let is_killed = seen.len() == killed_at + 1;
+        if is_killed {
+            router.start_stepping_manager(&socket);
+        }
+        let step = seen.last().unwrap();
         let is_there = installed.exists();
         outcomes[usize::from(is_there)] += 1;
         let is_whole =
             |name: &str| std::fs::read(installed.join(name)).ok() == std::fs::read(package.join(name)).ok();
         assert!(
-            !is_there || ["hello", "hello.yang", "sluice_xrl/__init__.py"].iter().all(|name| is_whole(name))
+            !is_there || ["hello", "hello.yang", "sluice_xrl/__init__.py"].iter().all(|name| is_whole(name)),
+            "killed before `{step}`"
         );
-        assert!(!folder.path().join("packages/.aside").exists(), "after {delay} ms");
+        assert!(!folder.path().join("packages/.aside").exists(), "killed before `{step}`");
         let listed = router.ask(&["package", "list"]);
         assert_eq!(listed["packages"].as_array().map(Vec::len), Some(usize::from(is_there)), "{listed}");
         if is_there {
             succeeds(&router.run(&["package", "remove", "hello"]));
         }
+        if !is_killed {
+            break;
+        }
     }
-    assert!(outcomes[0] > 0, "some were killed before the end: {outcomes:?}");
+    assert!(outcomes.iter().all(|number| *number >= 2), "without and with the package: {outcomes:?}");
 }

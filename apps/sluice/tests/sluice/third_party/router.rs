@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 /// The executable under test.
-pub use crate::SLUICE;
+pub(super) use crate::SLUICE;
 
 /// Mounts the control groups of version 1, or of version 2, and executes the arguments. Runs in a mount namespace of its
 /// own: the host keeps its mounts.
@@ -33,6 +33,15 @@ impl Router {
     /// is ready.
     pub fn start(folder: &Path, configuration: &str) -> Self {
         Self::start_by(folder, "", configuration, |lab| lab.command("host", SLUICE).unwrap())
+    }
+
+    /// Starts a router in the same way, which asks before each step of a change at a Unix socket.
+    pub fn start_stepping(folder: &Path, configuration: &str, socket: &Path) -> Self {
+        Self::start_by(folder, "", configuration, |lab| {
+            let mut command = lab.command("host", SLUICE).unwrap();
+            command.env("SLUICE_COMMIT_STEPS", socket);
+            command
+        })
     }
 
     /// Starts a router in the same way, with the host's control groups, which the lab's nodes do not see.
@@ -88,6 +97,13 @@ impl Router {
     /// Starts the manager again, after [`Router::kill_manager`].
     pub fn start_manager(&mut self) {
         let command = self.lab.command("host", SLUICE).unwrap();
+        self.start_with(command);
+    }
+
+    /// Starts the manager again, which asks before each step of a change.
+    pub fn start_stepping_manager(&mut self, socket: &Path) {
+        let mut command = self.lab.command("host", SLUICE).unwrap();
+        command.env("SLUICE_COMMIT_STEPS", socket);
         self.start_with(command);
     }
 

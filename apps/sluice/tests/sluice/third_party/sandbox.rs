@@ -67,6 +67,10 @@ fn a_vandal_is_kept_in_its_sandbox() {
         let number = |text: &str| text.parse::<u32>().unwrap_or(u32::MAX);
         assert!(number(&bounded[1]) < 16 && number(&bounded[2]) < 16, "{bounded:?}");
         assert!(number(&bounded[3]) <= 35, "{bounded:?}");
+    } else {
+        sluice_testkit::skipped(
+            "no control groups: bounds of memory, processes and processors are not tried",
+        );
     }
     assert!(outcomes.len() > 60, "{outcomes:#?}");
     for (name, outcome) in &outcomes {

@@ -1,4 +1,4 @@
-//! Commits step by step: tests of a router killed in the middle of a commit name a Unix socket in `SLUICE_COMMIT_STEPS`
+//! Commits and changes of packages step by step: tests of a router killed in the middle of a change name a Unix socket in `SLUICE_COMMIT_STEPS`
 //! when the router starts. The manager announces each step before taking the step, a line each, and waits for a line in
 //! reply.
 

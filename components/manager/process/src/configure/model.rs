@@ -6,7 +6,7 @@ use crate::configure::sharing::{Sharing, SharingRule};
 use crate::packages::admission::{self, classes_of, third_party_rights, unknown_need};
 use nix::sys::socket::{setsockopt, sockopt};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use sluice_base::{class_of, component_name, instance_of};
 use sluice_config::package::{self, Package, Refused};
 use sluice_config::{ConfigError, ConfigErrors, ConfigText, Schema, SchemaError, Tree};
@@ -288,7 +288,7 @@ impl Model {
         written: impl FnOnce() -> ConfigText,
     ) -> Result<(), ConfigError> {
         let Some(check) = self.checks.get(class_of(component)) else { return Ok(()) };
-        let part = self.schema.part(component, tree).unwrap_or_default();
+        let part = self.schema.part(component, tree).unwrap_or_else(|| Value::Object(Map::new()));
         let refused = check(part).map(|reason| self.schema.refusal(component, &written(), &reason));
         refused.map_or(Ok(()), Err)
     }
@@ -537,21 +537,31 @@ mod tests {
         },
     ];
 
+    fn model(builtins: &'static [Builtin]) -> Model {
+        let dir = tempfile::tempdir().expect("a folder");
+        let none = dir.path().join("none");
+        let state_dir = dir.path().to_path_buf();
+        let (file, packages_dir, trust_dir) = (none.clone(), none.clone(), none);
+        Model::load(&ConfigSource { file, builtins, packages_dir, trust_dir, state_dir }).expect("valid")
+    }
+
+    /// A component that does not run, and whose last statement is deleted, checks an empty part.
+    #[test]
+    fn a_part_without_statements_is_an_empty_object() {
+        const CHECKED: &[Builtin] = &[Builtin {
+            check: Some(|part| (part != json!({})).then(|| format!("{part} is no empty object"))),
+            ..BUILTINS[0]
+        }];
+        let checked = model(CHECKED)
+            .check("fea", &Tree::empty(), || ConfigText { file: String::new(), text: String::new() });
+        assert!(checked.is_ok(), "{checked:?}");
+    }
+
     /// The FEA receives operator-configured ports with the commit that configures the ports, and no further part of
     /// BGP's configuration.
     #[test]
     fn configured_ports_are_rights() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let none = dir.path().join("none");
-        let state_dir = dir.path().to_path_buf();
-        let source = ConfigSource {
-            file: none.clone(),
-            builtins: BUILTINS,
-            packages_dir: none.clone(),
-            trust_dir: none,
-            state_dir,
-        };
-        let model = Model::load(&source).expect("both are valid");
+        let model = model(BUILTINS);
         let tree = |neighbor: &str| {
             let text = format!(
                 "protocols {{ bgp {{ local-as 1; router-id 10.0.0.1; neighbor 10.0.0.2 {{ peer-as 2; {neighbor} }} }} }}"

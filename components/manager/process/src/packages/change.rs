@@ -38,11 +38,14 @@ impl ManagerProcess {
         let _turn = self.turn.lock().await;
         let (store, trust_dir) = (self.packages_folder(), self.options.source.trust_dir.clone());
         let path = PathBuf::from(&request.path);
+        self.stepping.reached("stage package").await;
         let staged =
             tokio::task::spawn_blocking(move || store.stage(&path, &Trust::read(&trust_dir)?)).await??;
         let done = self.install_staged(&staged, &request).await;
         // What is aside now is what nobody needs: the package that was refused, or the one before.
+        self.stepping.reached("clean packages").await;
         self.clean_aside().await;
+        self.stepping.reached("done").await;
         done
     }
 
@@ -86,11 +89,13 @@ impl ManagerProcess {
         if before.is_some() && !reply.more.is_empty() && request.accepted != staged.digest {
             return Ok(pb::InstallPackageReply { asks: true, ..reply });
         }
+        self.stepping.reached("put package").await;
         self.in_store({
             let name = name.clone();
             move |store| store.put(&name)
         })
         .await?;
+        self.stepping.reached("use package").await;
         let has_other_rights = !(reply.more.is_empty() && reply.fewer.is_empty());
         self.take_model(new);
         match self.replace_components(class.as_deref(), has_other_rights).await {

@@ -33,7 +33,7 @@ impl Default for Options {
 /// Root and ip program, sharing their maps.
 pub struct Chain {
     pub root: Loaded,
-    pub ip: Loaded,
+    _ip: Loaded,
     pub slots: Slots,
     pub counters: Counters,
     pub tables: Tables,
@@ -78,7 +78,7 @@ impl Chain {
         let tables = Tables::of(&ip);
         let port = Port { mac: ROUTER, number: PORT, flags: PORT_IPV4 | PORT_IPV6, skipped: 0 };
         tables.set_port(INCOMING, port);
-        Chain { root, ip, slots, counters, tables, folder }
+        Chain { root, _ip: ip, slots, counters, tables, folder }
     }
 
     /// Loads one more program of the chain, and fills a slot with it.

@@ -1,7 +1,7 @@
 //! Backups for the RIB, and gateways that are lost with a session, with whole routers in virtual time.
 
 use super::SECOND;
-use super::world::{World, reachable};
+use crate::world::{World, reachable};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::ip::V4Addr;
 use sluice_base::{AnyPrefix, Ipv4Prefix};

@@ -1,7 +1,7 @@
 //! Customers, peers and providers (RFC 9234; Gao and Rexford), with whole routers in virtual time.
 
 use super::SECOND;
-use super::world::World;
+use crate::world::World;
 use sluice_base::AnyPrefix;
 use sluice_bgp::relationship::Relationship::{
     self, Customer, Peer, Provider, RouteServer, RouteServerClient,
