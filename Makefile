@@ -65,7 +65,7 @@ test-extending: setup
 
 # Packages that try everything they may not; part of make test.
 test-hostile: setup
-	$(CARGO) test --locked -p sluice --test sluice third_party::hostile third_party::sandbox third_party::guard
+	$(CARGO) test --locked -p sluice --test sluice third_party::hostile third_party::sandbox third_party::guard third_party::floods
 
 # An optimized router with the Internet's table while every process is killed and replaced, and while XDP forwards at full rate; look-ups beside
 # the kernel's; campaigns; all seeded bugs.

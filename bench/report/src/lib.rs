@@ -5,7 +5,7 @@ mod host;
 mod plot;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -124,10 +124,12 @@ fn bar_line(bar: &Bar) -> Vec<String> {
     ]
 }
 
-/// The folder of results: `bench/` in cargo's target folder.
+/// The folder of results: `bench/` in cargo's target folder, which cargo marks by a file.
 pub fn folder() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    target.join("bench")
+    let executable = std::env::current_exe().unwrap_or_default();
+    let own = executable.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists()).map(Path::to_owned);
+    let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    named.or(own).unwrap_or_else(|| PathBuf::from("target")).join("bench")
 }
 
 /// Returns the name of the cargo profile of the benchmark and of the executables beside it.
@@ -135,8 +137,10 @@ pub fn folder() -> PathBuf {
 /// Cargo puts executables into a folder named after the profile; moved executables have the name of their new folder.
 pub fn profile() -> String {
     let executable = std::env::current_exe().unwrap_or_default();
-    let folder = executable.parent().and_then(|folder| folder.file_name()).unwrap_or_default();
-    folder.to_string_lossy().into_owned()
+    let names = executable.ancestors().skip(1).filter_map(|folder| folder.file_name());
+    // Test programs are one folder deeper.
+    let name = names.map(|name| name.to_string_lossy()).find(|name| name != "deps");
+    name.unwrap_or_default().into_owned()
 }
 
 /// A number for people: three significant digits or the whole integer part, with separated thousands.

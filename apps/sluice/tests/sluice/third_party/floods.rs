@@ -1,9 +1,11 @@
 //! A component that floods the router with connections, calls, frames, registrations and metrics, and then does not answer:
-//! the component's own connections suffer, and nobody else's.
+//! the component's own connections suffer, and nobody else's. `target/bench/floods.json` has the times of routes during each flood beside
+//! the time without a flood; no time is asserted.
 
 use crate::third_party::latency::{Latency, NEIGHBORS, Neighbors, SESSIONS};
 use crate::third_party::router::{Router, copy, has, install, python, text};
-use serde_json::Value;
+use bench_report::Report;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -32,6 +34,7 @@ struct Run {
     pids: BTreeMap<&'static str, u64>,
     memory: BTreeMap<&'static str, u64>,
     before: Latency,
+    report: Report,
 }
 
 #[test]
@@ -50,7 +53,14 @@ fn floods_harm_the_flooder_only() {
     commit(&router, &["set protocols flooder"]);
     neighbors.sample(ROUTES);
     let before = neighbors.sample(2 * ROUTES);
-    let mut run = Run { pids: pids(&router), memory: BTreeMap::new(), router, neighbors, before };
+    let mut run = Run {
+        pids: pids(&router),
+        memory: BTreeMap::new(),
+        router,
+        neighbors,
+        before,
+        report: Report::begin("floods"),
+    };
     run.memory = run.resident();
     println!("before: {before:?}, memory {:?}", run.memory);
     for (flood, refusals) in FLOODS {
@@ -58,6 +68,7 @@ fn floods_harm_the_flooder_only() {
     }
     run.million_series();
     run.silence();
+    run.report.finish(&[]).unwrap();
 }
 
 impl Run {
@@ -90,6 +101,12 @@ impl Run {
             assert!(output.status.success(), "{flood}: {words:?}: {}", text(&output));
             longest = longest.max(begin.elapsed());
         }
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+        self.report.row(json!({
+            "flood": flood, "p50_ms": milliseconds(p50), "p99_ms": milliseconds(p99),
+            "before_p50_ms": milliseconds(self.before.p50), "before_p99_ms": milliseconds(self.before.p99),
+            "longest_command_ms": milliseconds(longest),
+        }));
         let growth: BTreeMap<_, _> = self
             .resident()
             .into_iter()
