@@ -94,13 +94,7 @@ impl Router {
         self.until("the router is ready", || self.run(&["status"]).status.success());
     }
 
-    /// Starts the manager again, after [`Router::kill_manager`].
-    pub fn start_manager(&mut self) {
-        let command = self.lab.command("host", SLUICE).unwrap();
-        self.start_with(command);
-    }
-
-    /// Starts the manager again, which asks before each step of a change.
+    /// Starts the manager again, after [`Router::kill_manager`]. The manager asks before each step of a change.
     pub fn start_stepping_manager(&mut self, socket: &Path) {
         let mut command = self.lab.command("host", SLUICE).unwrap();
         command.env("SLUICE_COMMIT_STEPS", socket);
