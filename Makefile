@@ -6,11 +6,12 @@ export SLUICE_SHARED ?= $(abspath ../shared)
 # The build profile that benchmarks measure; PROFILE=dist measures what packages contain.
 PROFILE ?= release
 
-.PHONY: help setup build dist package test-package demo test test-long test-extending test-hostile lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-forward bench-xia bench-xia-short bench-multistage bench-bgp bench-policy bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
+.PHONY: help setup build dist package test-package demo quick test test-long test-extending test-hostile lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-forward bench-xia bench-xia-short bench-multistage bench-bgp bench-policy bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
 	@echo "                TABLE=FILE a table of your own (MRT dump or prefix list); KEEP=1 leaves it running"
+	@echo "make quick      after an edit: rustfmt, tidy, and the tests of cores and simulators that the change may break (SINCE=REV)"
 	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name and counted)"
 	@echo "make test-extending, make test-hostile  parts of make test: a protocol of your own; packages that do evil"
 	@echo "make test-long  what takes longer: the Internet's table while processes die, campaigns, seeded bugs"
@@ -54,7 +55,13 @@ test-package: package
 demo: build
 	@target/release/sluice-demo $(if $(TABLE),--table $(TABLE)) $(if $(KEEP),--keep)
 
-# The executable under test is built once, in the profile of the tests, with checks of overflow. The last line counts tests.
+# Between a test by hand and all tests: rustfmt, tidy, and the core and simulator tests of crates that differ from origin/main (or from SINCE)
+# and of their dependents. Processes, labs and benchmarks are left to make test.
+quick:
+	$(CARGO) xtask quick $(if $(SINCE),--since $(SINCE))
+
+# The executable under test is built once, in the profile of the tests, with checks of overflow. The last line counts tests. Options in TEST:
+# "-p sluice" for a package, "--no-skips" as CI.
 test: setup
 	$(CARGO) xtask test $(TEST)
 

@@ -90,6 +90,16 @@ fn layer_of(folder: &str) -> Layer {
     LAYERS.iter().find(|(prefix, _)| folder.starts_with(prefix)).map_or(Layer::Top, |(_, layer)| *layer)
 }
 
+/// Returns true for a crate without processes: base, kits, cores, and crates for tests of cores.
+pub fn is_pure(folder: &str) -> bool {
+    matches!(layer_of(folder), Layer::Base | Layer::Kit1 | Layer::Kit2 | Layer::Core | Layer::Test)
+}
+
+/// Returns true for the crate of a process.
+pub fn is_process(folder: &str) -> bool {
+    layer_of(folder) == Layer::Process
+}
+
 /// Returns the broken rules, in words.
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let packages = metadata::packages(root, &["--no-deps", "--offline"])?;

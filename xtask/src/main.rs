@@ -10,13 +10,14 @@ mod metadata;
 mod mutate;
 mod new_component;
 mod prose;
+mod quick;
 mod rows;
 mod test;
 mod tidy;
 mod working_set;
 
 use clap::Parser;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Chores of the house.
@@ -39,6 +40,8 @@ enum Chore {
     WorkingSet(working_set::Options),
     /// Seeds bugs, one by one, in a copy of the sources, and prints the bugs that tests find.
     Mutate(mutate::Options),
+    /// Checks format and rules of the house, and runs the tests of cores and simulators that a change may break.
+    Quick(quick::Options),
     /// Runs every test and counts passed, failed and skipped ones.
     Test(test::Options),
     /// Writes a new component: core, process, schema, rights; and its rows in the executable.
@@ -54,14 +57,7 @@ enum Chore {
 fn main() -> anyhow::Result<ExitCode> {
     let root = root();
     match Chore::parse() {
-        Chore::Tidy => {
-            let mut found = tidy::check(&root)?;
-            found.extend(layers::check(&root)?);
-            found.extend(circles::check(&root)?);
-            found.extend(rows::check(&root)?);
-            found.extend(prose::check(&root)?);
-            Ok(report(&found))
-        }
+        Chore::Tidy => Ok(report(&broken_rules(&root)?)),
         Chore::Licences => Ok(report(&licences::check(&root)?)),
         Chore::Prose(options) => {
             prose::print(&root, &options)?;
@@ -72,12 +68,23 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::FuzzGuided(options) => fuzz_guided::run(&root, &options),
         Chore::WorkingSet(options) => working_set::run(&root, &options).map(|()| ExitCode::SUCCESS),
         Chore::Mutate(options) => mutate::run(&root, &options),
+        Chore::Quick(options) => quick::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
         Chore::NewComponent { name, into } => {
             new_component::write(&root, &name, into.as_deref())?;
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Returns the broken rules of the house.
+fn broken_rules(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut found = tidy::check(root)?;
+    found.extend(layers::check(root)?);
+    found.extend(circles::check(root)?);
+    found.extend(rows::check(root)?);
+    found.extend(prose::check(root)?);
+    Ok(found)
 }
 
 fn report(found: &[String]) -> ExitCode {

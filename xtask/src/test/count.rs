@@ -6,6 +6,8 @@ pub struct Count {
     pub passed: u64,
     pub failed: u64,
     pub ignored: u64,
+    /// Lines with a result: a process that died has none.
+    pub results: u64,
     pub failures: Vec<String>,
 }
 
@@ -15,12 +17,14 @@ impl Count {
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;
+        self.results += other.results;
         self.failures.append(&mut other.failures);
     }
 
     /// Adds the counts in a line of a Rust test program.
     pub fn rust(&mut self, line: &str) {
         if let Some(rest) = line.strip_prefix("test result: ") {
+            self.results += 1;
             for part in rest.split([';', '.']) {
                 let mut words = part.split_whitespace();
                 let Some(number) = words.next().and_then(|n| n.parse::<u64>().ok()) else { continue };
@@ -45,6 +49,7 @@ impl Count {
         };
         if line.starts_with("Ran ") {
             self.passed += number_after("Ran ");
+            self.results += 1;
         } else if line.starts_with("FAILED") || line.starts_with("OK") {
             let failed = number_after("failures=") + number_after("errors=");
             let skipped = number_after("skipped=");
