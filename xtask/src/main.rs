@@ -6,6 +6,7 @@ mod features;
 mod fuzz_guided;
 mod layers;
 mod licences;
+mod long;
 mod metadata;
 mod mutate;
 mod new_component;
@@ -39,6 +40,8 @@ enum Chore {
     WorkingSet(working_set::Options),
     /// Seeds bugs, one by one, in a copy of the sources, and prints the bugs that tests find.
     Mutate(mutate::Options),
+    /// Lists the long tests with their last results, or runs campaigns of long tests, the oldest result first.
+    Long(long::Options),
     /// Runs every test and counts passed, failed and skipped ones.
     Test(test::Options),
     /// Writes a new component: core, process, schema, rights; and its rows in the executable.
@@ -60,6 +63,7 @@ fn main() -> anyhow::Result<ExitCode> {
             found.extend(circles::check(&root)?);
             found.extend(rows::check(&root)?);
             found.extend(prose::check(&root)?);
+            found.extend(long::check(&root)?);
             Ok(report(&found))
         }
         Chore::Licences => Ok(report(&licences::check(&root)?)),
@@ -72,6 +76,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::FuzzGuided(options) => fuzz_guided::run(&root, &options),
         Chore::WorkingSet(options) => working_set::run(&root, &options).map(|()| ExitCode::SUCCESS),
         Chore::Mutate(options) => mutate::run(&root, &options),
+        Chore::Long(options) => long::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
         Chore::NewComponent { name, into } => {
             new_component::write(&root, &name, into.as_deref())?;
@@ -108,6 +113,7 @@ mod tests {
         found.extend(super::layers::check(&root).unwrap());
         found.extend(super::circles::check(&root).unwrap());
         found.extend(super::prose::check(&root).unwrap());
+        found.extend(super::long::check(&root).unwrap());
         assert!(found.is_empty(), "\n{}", found.join("\n"));
     }
 }
