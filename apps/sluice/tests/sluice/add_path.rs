@@ -1,6 +1,7 @@
 //! Several paths of a prefix (ADD-PATH, RFC 7911) from and to BIRD, FRR, GoBGP and ExaBGP on a LAN.
 
 use crate::SLUICE;
+use crate::interop_matrix::proved;
 use serde_json::Value;
 use sluice_router_lab::lan::{FAMILIES, Family, node, topology};
 use sluice_router_lab::{RouterLab, possible_with_frr, share};
@@ -145,6 +146,7 @@ fn a_reflector_sends_all_paths_to_bird_and_frr() {
     for family in FAMILIES {
         all_paths_are_sent(&lab, family);
     }
+    proved("several paths sent (ADD-PATH, RFC 7911)", &["BIRD", "FRR"]);
 }
 
 /// Every client has the paths that it should have, while paths come and go.
@@ -204,6 +206,7 @@ fn all_paths_of_reflectors_are_received() {
     for family in FAMILIES {
         all_paths_are_received(&lab, family);
     }
+    proved("several paths received (ADD-PATH, RFC 7911)", &["BIRD", "FRR"]);
 }
 
 /// Both reflectors tell the paths of both clients, while one comes and goes, and one path where only one may come.
@@ -305,6 +308,8 @@ fn several_paths_from_and_to_gobgp_and_exabgp() {
     for family in FAMILIES {
         several_paths_go_both_ways(&lab, family);
     }
+    proved("several paths sent (ADD-PATH, RFC 7911)", &["GoBGP", "ExaBGP"]);
+    proved("several paths received (ADD-PATH, RFC 7911)", &["GoBGP", "ExaBGP"]);
 }
 
 /// GoBGP and ExaBGP have the paths of all others, and all others theirs.

@@ -3,6 +3,7 @@
 //! routes of IPv6 too.
 
 use crate::SLUICE;
+use crate::interop_matrix::proved;
 use serde_json::Value;
 use sluice_base::Ipv6Prefix;
 use sluice_bgp::wire::attribute::code;
@@ -419,4 +420,7 @@ fn check(members: u8, program: &Path) {
         };
         assert!(speaker.withdrawals.keys().all(may_go), "{:?}", speaker.withdrawals);
     }
+    proved("route server (RFC 7947)", &["BIRD", "FRR", "OpenBGPD"]);
+    proved("roles and ONLY_TO_CUSTOMER (RFC 9234)", &["BIRD"]);
+    proved("BLACKHOLE (RFC 7999)", &["BIRD"]);
 }

@@ -2,6 +2,7 @@
 //! whichever side connects; and neighbors without the protection, which get no session.
 
 use crate::SLUICE;
+use crate::interop_matrix::proved;
 use sluice_router_lab::{RouterLab, has_all, possible_with_frr};
 use std::path::Path;
 
@@ -146,4 +147,6 @@ fn passwords_and_ttl_security_with_bird_and_frr() {
         "10.4.0.2",
         "connected, but the neighbor has not answered yet (ttl-security that does not fit looks the same)",
     );
+    proved("TCP MD5 signatures (RFC 2385)", &["BIRD", "FRR"]);
+    proved("GTSM (RFC 5082)", &["BIRD", "FRR"]);
 }

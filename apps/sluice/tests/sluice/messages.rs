@@ -1,6 +1,7 @@
 //! Marks of route refreshes (RFC 7313), extended messages (RFC 8654) and the interval between advertisements, with BIRD, FRR and OpenBGPD.
 
 use crate::SLUICE;
+use crate::interop_matrix::proved;
 use serde_json::Value;
 use sluice_router_lab::lan::{FAMILIES, Family, node, topology};
 use sluice_router_lab::{RouterLab, possible_with_frr, share};
@@ -153,6 +154,8 @@ fn refreshes_are_marked_and_long_routes_go_where_they_fit() {
     }
     let [plain, paced] = [updates("short") - before[0], updates("paced") - before[1]];
     assert!(plain >= 21 && paced < plain, "{plain} without an interval, {paced} with one");
+    proved("enhanced route refresh (RFC 7313)", &["BIRD", "FRR", "OpenBGPD"]);
+    proved("extended messages (RFC 8654)", &["BIRD", "FRR"]);
 }
 
 /// Routes go where their attributes fit, and refreshes both ways have marks, in the sessions of a family.
@@ -269,4 +272,5 @@ fn filters_by_prefix_go_both_ways() {
         let flaps = lab.neighbor(&family.address(4))["flaps"].clone();
         assert!(flaps == "0" || flaps == 0, "{flaps}");
     }
+    proved("outbound route filters (RFC 5292)", &["FRR"]);
 }

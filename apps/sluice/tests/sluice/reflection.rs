@@ -1,6 +1,7 @@
 //! Route reflection, route servers and AS options beside BIRD and FRR on a LAN.
 
 use crate::SLUICE;
+use crate::interop_matrix::proved;
 use sluice_router_lab::lan::{FAMILIES, Family, node, topology};
 use sluice_router_lab::{RouterLab, possible_with_frr, share};
 use std::fmt::Write as _;
@@ -144,6 +145,7 @@ fn bird_and_frr_are_clients() {
         let cause = lab.ask(&["explain", prefix, "to", &family.address(3)])["cause"].clone();
         assert!(cause.as_str().unwrap().contains("client-to-client-reflection is off"), "{cause}");
     }
+    proved("route reflection (RFC 4456)", &["BIRD", "FRR"]);
 }
 
 /// Three reflectors in a triangle, each a client of both others: a withdrawn route is not kept alive by the copies of the others.
@@ -246,4 +248,5 @@ fn neighbors_know_the_router_by_another_as() {
                 && at_frr(lab, of_bird(family)).contains("64999 64500 64502")
         });
     }
+    proved("local AS of before", &["BIRD", "FRR"]);
 }

@@ -2,6 +2,7 @@
 //! keep its routes. No packet is lost. A neighbor that does not come back loses its routes after the time that it asked for.
 
 use crate::SLUICE;
+use crate::interop_matrix::proved;
 use sluice_router_lab::{RouterLab, possible_with_frr, share};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -153,6 +154,7 @@ fn frr_restarts_and_no_packet_is_lost() {
     let _share = share();
     if possible_with_frr() {
         restarts(FRR);
+        proved("graceful restart of the peer (RFC 4724)", &["FRR"]);
     }
 }
 
@@ -166,6 +168,7 @@ fn exabgp_restarts_and_no_packet_is_lost() {
         return sluice_testkit::skipped("ExaBGP is not installed");
     }
     restarts(EXABGP);
+    proved("graceful restart of the peer (RFC 4724)", &["ExaBGP"]);
 }
 
 const SLUICE_BETWEEN: &str = "
@@ -264,6 +267,7 @@ fn sluice_restarts_and_its_neighbors_keep_its_routes() {
     kill_bgp(&lab, &["10.1.0.2", "2001:db8:1::2", "10.2.0.2", "2001:db8:2::2"], |_| {});
     pings.none_was_lost();
     assert!(of_kernel(&lab));
+    proved("graceful restart of Sluice (RFC 4724)", &["FRR"]);
 }
 
 /// FRR ends the session with a NOTIFICATION, and both sides go on forwarding (RFC 8538); after a Hard Reset the routes go.
@@ -296,6 +300,7 @@ fn a_notification_of_frr_keeps_routes_unless_it_is_a_hard_reset() {
             log.lines().any(|line| line.contains(neighbor) && line.contains(reset))
         });
     }
+    proved("NOTIFICATION with graceful restart (RFC 8538)", &["FRR"]);
 }
 
 const BIRD: &str = "daemon = 'bird'
@@ -342,6 +347,7 @@ fn routes_of_bird_stay_as_a_last_resort() {
     lab.until("the time for the restart is over again", |lab| marks(lab) == 4);
     assert!(has_routes(&lab));
     lab.until_within(Duration::from_secs(30), "the long time is over too", |lab| routes(lab) == 0);
+    proved("long-lived graceful restart (RFC 9494)", &["BIRD"]);
 }
 
 /// Returns a GoBGP of an AS with a session of each family; `v4` and `v6` begin the addresses of its link.
@@ -416,6 +422,7 @@ fn gobgp_restarts_and_no_packet_is_lost() {
     if possible_with_frr() && is_installed("gobgpd", "--version") && is_installed("bgpd", "-V") {
         restart_gobgp(Path::new(SLUICE));
     }
+    proved("graceful restart of the peer (RFC 4724)", &["GoBGP"]);
 }
 
 #[test]
@@ -516,4 +523,5 @@ fn gobgp_and_openbgpd_keep_routes_while_sluice_restarts() {
     kill_bgp(&lab, &neighbors, |lab| {
         assert!(of_openbgpd(lab) && of_gobgp(lab), "a neighbor lost a route");
     });
+    proved("graceful restart of Sluice (RFC 4724)", &["OpenBGPD", "GoBGP"]);
 }

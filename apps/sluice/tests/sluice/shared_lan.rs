@@ -2,6 +2,7 @@
 //! BIRD sends traffic for FRR's routes to FRR directly.
 
 use crate::SLUICE;
+use crate::interop_matrix::proved;
 use sluice_router_lab::{RouterLab, has_all, possible_with_frr};
 use std::path::Path;
 
@@ -81,4 +82,5 @@ fn next_hops_on_a_lan_with_bird_and_frr() {
     // Of IPv4 FRR itself is the next hop. Of IPv6 it cannot be, as FRR has no address that BIRD knows of: it is Sluice.
     until_bird_has("BIRD hears of FRR", "198.51.100.0/24", "BGP.next_hop: 10.0.0.2\n");
     until_bird_has("BIRD hears of Sluice", "2001:db8:f::/48", "BGP.next_hop: 2001:db8::1");
+    proved("next hops on a LAN (RFC 4271, 5.1.3; RFC 2545)", &["BIRD", "FRR"]);
 }

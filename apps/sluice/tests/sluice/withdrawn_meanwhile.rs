@@ -2,6 +2,7 @@
 //! up again and the neighbor has fallen quiet, for any daemon, with and without End-of-RIB.
 
 use crate::SLUICE;
+use crate::interop_matrix::proved;
 use sluice_lab::{Topology, available};
 use sluice_router_lab::{RouterLab, share};
 use std::path::Path;
@@ -271,6 +272,14 @@ fn a_route_that_was_withdrawn_while_bgp_was_dead_goes() {
         let _share = share();
         if possible(neighbor) {
             check(neighbor);
+            let peer = match neighbor.daemon {
+                "bird" => "BIRD",
+                "frr" => "FRR",
+                "openbgpd" => "OpenBGPD",
+                "gobgp" => "GoBGP",
+                _ => "ExaBGP",
+            };
+            proved("routes withdrawn while BGP was dead", &[peer]);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The router under test between four sessions with real neighbors: external and internal, IPv4 and IPv6.
 
-use crate::impact::kernel;
 use crate::SLUICE;
+use crate::impact::kernel;
 use crate::impact::touched::{Reported, Touched};
 use crate::impact::wire::{Capture, Packet, What};
 use serde_json::Value;
