@@ -26,7 +26,7 @@ const MANY_READERS: usize = 50;
 const ROUNDS: u32 = 8;
 const FIRST_ROUND_AS: u32 = 64_901;
 /// The route behind the last round, which no table has.
-const LAST: &str = "240.0.0.0/24";
+const LAST: &str = "198.51.100.0/24";
 /// Ends of a session, each as soon as the router has routes of it.
 const FLAPS: u32 = 10;
 /// Memory that a measurement may differ by, in octets: pages that the allocator keeps.
