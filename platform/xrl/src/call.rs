@@ -1,5 +1,6 @@
 //! A call in flight: a future that yields the reply.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -8,11 +9,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use prost::Message;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::Sleep;
 
 use crate::XrlError;
 use crate::connection::Connection;
+use crate::service::PendingReply;
 
 /// A call in flight. The call was issued when the client's method was called, in the order of the calls; awaiting it
 /// yields the reply. Dropping it cancels the call: a running handler is dropped.
@@ -26,8 +28,11 @@ pub(crate) enum State<Rep> {
     Ready(Result<Rep, XrlError>),
     /// On a connection, in a slot.
     Wire(Rc<Connection>, u32),
-    /// A running handler of the same process, or a call by a family without connections.
-    Task(JoinHandle<Result<Rep, XrlError>>),
+    /// A running handler of the same process. The task has no type of its own for each method, which would be a copy of the
+    /// scheduler's code for each: the reply is a `Rep`.
+    Typed(JoinHandle<Result<Box<dyn Any>, XrlError>>),
+    /// A call whose reply comes as octets, by a family without connections or from a target that was generated apart.
+    Octets(JoinHandle<Result<Vec<u8>, XrlError>>),
     /// Not yet issued: the target is being resolved, or the window is full.
     Queued(Rc<RefCell<Queued<Rep>>>),
     Taken,
@@ -53,7 +58,19 @@ impl<Rep> Call<Rep> {
 
 impl<Rep> Unpin for Call<Rep> {}
 
-impl<Rep: Message + Default> State<Rep> {
+impl<Rep: Message + Default + 'static> State<Rep> {
+    /// Follows a running handler.
+    pub(crate) fn typed(handler: Pin<Box<dyn Future<Output = Result<Rep, XrlError>>>>) -> Self {
+        let erased: Pin<Box<dyn Future<Output = Result<Box<dyn Any>, XrlError>>>> =
+            Box::pin(async move { handler.await.map(|reply| Box::new(reply) as Box<dyn Any>) });
+        State::Typed(spawn_local(erased))
+    }
+
+    /// Follows a call whose reply comes as octets.
+    pub(crate) fn octets(reply: PendingReply) -> Self {
+        State::Octets(spawn_local(reply))
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Rep, XrlError>> {
         if let State::Queued(queued) = self {
             let mut inner = queued.borrow_mut();
@@ -77,10 +94,17 @@ impl<Rep: Message + Default> State<Rep> {
                 Poll::Ready(result) => result,
                 Poll::Pending => return Poll::Pending,
             },
-            State::Task(task) => match Pin::new(task).poll(cx) {
-                Poll::Ready(Ok(result)) => result,
-                Poll::Ready(Err(e)) if e.is_cancelled() => Err(XrlError::Cancelled),
-                Poll::Ready(Err(_)) => Err(XrlError::Internal("the handler panicked".to_owned())),
+            State::Typed(task) => match poll_task(task, cx) {
+                Poll::Ready(result) => result.and_then(|reply| {
+                    let wrong = |_| XrlError::Internal("a reply of another type".to_owned());
+                    reply.downcast::<Rep>().map(|reply| *reply).map_err(wrong)
+                }),
+                Poll::Pending => return Poll::Pending,
+            },
+            State::Octets(task) => match poll_task(task, cx) {
+                Poll::Ready(result) => result.and_then(|octets| {
+                    Rep::decode(&octets[..]).map_err(|e| XrlError::Protocol(e.to_string()))
+                }),
                 Poll::Pending => return Poll::Pending,
             },
             State::Ready(_) => match std::mem::replace(self, State::Taken) {
@@ -94,11 +118,23 @@ impl<Rep: Message + Default> State<Rep> {
     }
 }
 
+fn poll_task<T>(
+    task: &mut JoinHandle<Result<T, XrlError>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<T, XrlError>> {
+    Pin::new(task).poll(cx).map(|ended| match ended {
+        Ok(result) => result,
+        Err(e) if e.is_cancelled() => Err(XrlError::Cancelled),
+        Err(_) => Err(XrlError::Internal("the handler panicked".to_owned())),
+    })
+}
+
 impl<Rep> State<Rep> {
     fn cancel(&mut self) {
         match std::mem::replace(self, State::Taken) {
             State::Wire(connection, slot) => connection.abandon(slot),
-            State::Task(task) => task.abort(),
+            State::Typed(task) => task.abort(),
+            State::Octets(task) => task.abort(),
             State::Queued(queued) => {
                 let before = std::mem::replace(&mut *queued.borrow_mut(), Queued::Dropped);
                 if let Queued::Issued(mut state) = before {
@@ -110,7 +146,7 @@ impl<Rep> State<Rep> {
     }
 }
 
-impl<Rep: Message + Default> Future for Call<Rep> {
+impl<Rep: Message + Default + 'static> Future for Call<Rep> {
     type Output = Result<Rep, XrlError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -21,7 +21,7 @@ use crate::octets::Octets;
 use crate::registry::MethodEntry;
 use crate::relay::RelayedMethod;
 use crate::seal::Credential;
-use crate::service::{CallContext, Started, TypedHandler};
+use crate::service::{CallContext, PendingReply, Started, TypedHandler};
 use crate::udp::UdpCaller;
 use crate::{Family, XrlError, kill};
 
@@ -78,23 +78,26 @@ impl Route {
             Route::Udp { caller, path, credential } => {
                 let (caller, path, credential) = (Rc::clone(caller), Rc::clone(path), credential.clone());
                 let body = request.encode_to_vec();
-                State::Task(spawn_local(async move {
-                    let reply = caller.call(&path, &credential, &body, within).await?;
-                    Rep::decode(&reply[..]).map_err(|e| XrlError::Protocol(e.to_string()))
-                }))
+                State::octets(call_by_udp(caller, path, credential, body, within))
             }
-            Route::Relay(method) => {
-                let reply = method.call(request.encode_to_vec(), within);
-                State::Task(spawn_local(async move {
-                    Rep::decode(&reply.await?[..]).map_err(|e| XrlError::Protocol(e.to_string()))
-                }))
-            }
+            Route::Relay(method) => State::octets(method.call(request.encode_to_vec(), within)),
             Route::Kill { pid } => State::Ready(
                 kill::signal(*pid, &request.encode_to_vec())
                     .and_then(|reply| Rep::decode(&reply[..]).map_err(|e| XrlError::Protocol(e.to_string()))),
             ),
         }
     }
+}
+
+/// A call by UDP, without the types of the method.
+fn call_by_udp(
+    caller: Rc<UdpCaller>,
+    path: Rc<str>,
+    credential: Credential,
+    arguments: Vec<u8>,
+    within: Option<Duration>,
+) -> PendingReply {
+    Box::pin(async move { caller.call(&path, &credential, &arguments, within).await })
 }
 
 fn issue_local<Req, Rep>(method: &LocalMethod, request: Req, within: Option<Duration>) -> State<Rep>
@@ -114,14 +117,14 @@ where
     if let Some(typed) = entry.typed.downcast_ref::<Rc<dyn TypedHandler<Req, Rep>>>() {
         return match typed.start_typed(ctx, request) {
             Started::Ready(result) => State::Ready(result),
-            Started::Pending(handler) => State::Task(spawn_local(handler)),
+            Started::Pending(handler) => State::typed(handler),
         };
     }
     // The caller was generated apart from the target: the same octets, other types.
     let decode = |octets: Vec<u8>| Rep::decode(&octets[..]).map_err(|e| XrlError::Protocol(e.to_string()));
     match entry.handler.start_octets(ctx, &request.encode_to_vec()) {
         Started::Ready(result) => State::Ready(result.and_then(decode)),
-        Started::Pending(handler) => State::Task(spawn_local(async move { handler.await.and_then(decode) })),
+        Started::Pending(handler) => State::octets(handler),
     }
 }
 

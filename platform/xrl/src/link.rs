@@ -45,7 +45,7 @@ impl LinkState {
 }
 
 /// Calls a method of the Finder.
-pub(crate) async fn ask<Req: Message, Rep: Message + Default>(
+pub(crate) async fn ask<Req: Message, Rep: Message + Default + 'static>(
     connection: &Rc<Connection>,
     method: &str,
     request: &Req,

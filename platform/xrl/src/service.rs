@@ -214,6 +214,14 @@ async fn within<T>(
     }
 }
 
+/// Ends a running handler at the caller's deadline, and encodes the reply.
+fn encoded<Rep: Message + 'static>(
+    deadline: Option<Instant>,
+    handler: impl Future<Output = Result<Rep, XrlError>> + 'static,
+) -> PendingReply {
+    Box::pin(async move { within(deadline, handler).await.map(|reply| reply.encode_to_vec()) })
+}
+
 impl<Req, Rep, F, Fut> Handler for FnHandler<Req, Rep, F, Fut>
 where
     Req: Message + Default + 'static,
@@ -238,9 +246,7 @@ where
                 put_result(&mut out.borrow_mut(), sequence, result.as_ref());
                 None
             }
-            Begun::Pending(running) => {
-                Some(Box::pin(async move { within(deadline, running).await.map(|r| r.encode_to_vec()) }))
-            }
+            Begun::Pending(running) => Some(encoded(deadline, running)),
         }
     }
 
@@ -252,9 +258,7 @@ where
         let deadline = ctx.deadline;
         match self.begin(ctx, request) {
             Begun::Ready(result) => Started::Ready(result.map(|r| r.encode_to_vec())),
-            Begun::Pending(running) => Started::Pending(Box::pin(async move {
-                within(deadline, running).await.map(|r| r.encode_to_vec())
-            })),
+            Begun::Pending(running) => Started::Pending(encoded(deadline, running)),
         }
     }
 }
