@@ -1,5 +1,6 @@
 //! The changes under test: every leaf of the schema, to a different value of its type and back.
 
+use crate::impact::elsewhere::proof_of;
 use crate::impact::network::{BASE, Network, OUTER4};
 use crate::impact::particulars::{PLAIN, Special};
 use crate::impact::special::{MORE, SPECIAL};
@@ -36,11 +37,7 @@ pub struct Case {
 /// Returns every case. Panics with the name of a leaf without a known second value.
 pub fn all(schema: &[Node]) -> Vec<Case> {
     let mut cases = Vec::new();
-    // The protocols of a routing instance are those of `protocols`; `tests/instances.rs` changes an instance's own leaves.
-    // What a leaf of the subtree `policy` costs is up to each component that takes the subtree.
-    for node in schema.iter().filter(|node| !["instance", "policy"].contains(&node.name.as_str())) {
-        collect(node, "", &mut cases);
-    }
+    schema.iter().for_each(|node| collect(node, "", &mut cases));
     for (name, _) in SPECIAL {
         assert!(cases.iter().any(|c| c.name == *name), "the schema has no leaf {name}");
     }
@@ -52,33 +49,13 @@ pub fn all(schema: &[Node]) -> Vec<Case> {
     cases
 }
 
-/// Statements that other tests try. The statements of a group are those of its neighbors. Routes that are filtered again at import
-/// are told to other neighbors, and routes without communities are not told again without them: `tests/policies` compares both. Here
-/// are no clients, no sites of one AS, and no neighbor that knows this router by another AS: `tests/reflection` has them. No neighbor is sent
-/// several paths: the core's test `add_path` changes their number and the policies for them. No router connects from a range: the core's test `listen_ranges` changes
-/// the statements of one. The element has no store: `tests/cluster` shares a configuration.
-const ELSEWHERE: [&str; 10] = [
-    "cluster/shared-configuration",
-    "protocols/bgp/group",
-    "protocols/bgp/client-to-client-reflection",
-    "protocols/bgp/listen-range",
-    "protocols/bgp/neighbor/add-path/paths",
-    "protocols/bgp/neighbor/add-path/policy",
-    "protocols/bgp/neighbor/as-override",
-    "protocols/bgp/neighbor/import",
-    "protocols/bgp/neighbor/local-as",
-    "protocols/bgp/neighbor/send-community",
-];
-
 fn collect(node: &Node, within: &str, cases: &mut Vec<Case>) {
     let name = format!("{within}{}", node.name);
-    if ELSEWHERE.contains(&name.as_str()) {
-        return;
-    }
     match &node.kind {
         NodeKind::Container { .. } | NodeKind::List { .. } => {
             node.children.iter().for_each(|child| collect(child, &format!("{name}/"), cases));
         }
+        _ if proof_of(&name).is_some() => {}
         NodeKind::Leaf(value) => cases.push(of_leaf(&name, value, false)),
         NodeKind::LeafList(value) => cases.push(of_leaf(&name, value, true)),
     }

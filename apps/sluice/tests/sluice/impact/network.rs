@@ -1,14 +1,16 @@
 //! The router under test between four sessions with real neighbors: external and internal, IPv4 and IPv6.
 
-use crate::SLUICE;
 use crate::impact::kernel;
+use crate::SLUICE;
 use crate::impact::touched::{Reported, Touched};
-use crate::impact::wire::{Packet, What, packets};
+use crate::impact::wire::{Capture, Packet, What};
 use serde_json::Value;
 use sluice_config::Node;
 use sluice_router_lab::RouterLab;
-use std::cell::RefCell;
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Stdio;
@@ -20,7 +22,9 @@ pub const INNER4: &str = "10.2.0.2";
 pub const INNER6: &str = "2001:db8:2::2";
 pub const NEIGHBORS: [&str; 4] = [OUTER4, OUTER6, INNER4, INNER6];
 
-/// The time without an event that counts as quiet.
+/// The longest wait for an effect, and for quiet.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The time without an event that counts as quiet: what must not happen has no other end.
 const QUIET: Duration = Duration::from_millis(400);
 /// The quiet time after a session began or ended: a neighbor about to connect, as happens after a second, still
 /// cancels the connection.
@@ -144,9 +148,10 @@ pub struct Moment {
 pub struct Network {
     pub lab: RouterLab,
     /// True if the outer neighbor's configuration differs from the first.
-    is_partner_changed: RefCell<bool>,
+    is_partner_changed: Cell<bool>,
+    capture: RefCell<Capture>,
     /// The beginnings and ends of connections and sessions in the capture, and when there was last one more.
-    sessions: RefCell<(usize, Instant)>,
+    sessions: Cell<(usize, Instant)>,
 }
 
 impl Network {
@@ -167,8 +172,9 @@ impl Network {
         lab.lab.spawn("sluice", "monitor", monitor).unwrap();
         let network = Network {
             lab,
-            is_partner_changed: RefCell::new(false),
-            sessions: RefCell::new((0, Instant::now())),
+            is_partner_changed: Cell::new(false),
+            capture: RefCell::default(),
+            sessions: Cell::new((0, Instant::now())),
         };
         assert!(network.settle(&BTreeSet::new()), "never quiet: {}\n{}", network.summary(), network.log());
         let heard = || network.packets().iter().any(|p| p.what == What::Keepalive);
@@ -181,6 +187,11 @@ impl Network {
         let reply = self.lab.ask(&["call", "manager/manager.v1.Configuration/GetSchema"]);
         let text = find(&reply, "json").unwrap_or_else(|| panic!("no schema: {reply}"));
         serde_json::from_str(text).unwrap()
+    }
+
+    /// Returns the configuration of the running router.
+    pub fn configuration(&self) -> Value {
+        self.lab.ask(&["show", "configuration"])
     }
 
     /// Checks and commits; both must report equal effects.
@@ -203,22 +214,31 @@ impl Network {
 
     /// Changes the outer neighbor's configuration; `None` restores the first configuration.
     pub fn partner(&self, replace: &Option<(&str, &str)>) {
-        if replace.is_none() && !*self.is_partner_changed.borrow() {
+        if replace.is_none() && !self.is_partner_changed.get() {
             return;
         }
         let text = replace.map_or(OUTER.into(), |(from, to)| {
             assert!(OUTER.contains(from));
             OUTER.replacen(from, to, 1)
         });
-        self.is_partner_changed.replace(replace.is_some());
+        self.is_partner_changed.set(replace.is_some());
         let file = self.lab.lab.dir("outer").join("partner.conf");
         std::fs::write(&file, text).unwrap();
         let answer = self.lab.birdc("outer", &format!("configure \"{}\"", file.display()));
         assert!(answer.contains("Reconfigur"), "{answer}");
     }
 
-    pub fn packets(&self) -> Vec<Packet> {
-        packets(&std::fs::read(self.lab.lab.dir("sluice").join("wire.pcap")).unwrap_or_default())
+    /// Returns the packets so far.
+    pub fn packets(&self) -> Ref<'_, [Packet]> {
+        let mut capture = self.capture.borrow_mut();
+        let mut octets = Vec::new();
+        if let Ok(mut file) = File::open(self.lab.lab.dir("sluice").join("wire.pcap")) {
+            file.seek(SeekFrom::Start(capture.length)).unwrap();
+            file.read_to_end(&mut octets).unwrap();
+        }
+        capture.feed(&octets);
+        drop(capture);
+        Ref::map(self.capture.borrow(), |capture| &capture.packets[..])
     }
 
     fn events(&self) -> String {
@@ -239,6 +259,21 @@ impl Network {
 
     /// Returns the effects observed since a moment.
     pub fn touched(&self, since: &Moment) -> Touched {
+        let now = self.processes();
+        let components = since.processes.keys().chain(now.keys());
+        let changed = components.filter(|c| since.processes.get(*c) != now.get(*c));
+        Touched { processes: changed.cloned().collect(), ..self.events_since(since) }
+    }
+
+    /// Returns the packets since a moment, other than KEEPALIVEs, for people.
+    pub fn packets_since(&self, since: &Moment) -> String {
+        let packets = self.packets();
+        let packets = packets[since.packets..].iter().filter(|p| p.what != What::Keepalive);
+        packets.map(|packet| format!("{packet:?}\n")).collect()
+    }
+
+    /// Returns the effects observed since a moment on the wire and in the kernel.
+    pub fn events_since(&self, since: &Moment) -> Touched {
         let mut touched = Touched::default();
         for packet in &self.packets()[since.packets..] {
             let is_ours = !is_neighbor(packet.from);
@@ -256,23 +291,19 @@ impl Network {
         let events = kernel::events(&self.events()[since.events..]);
         (touched.interfaces, touched.kernel) = (events.interrupted, events.routes);
         touched.any |= events.any;
-        let now = self.processes();
-        let components = since.processes.keys().chain(now.keys());
-        let changed = components.filter(|c| since.processes.get(*c) != now.get(*c));
-        touched.processes = changed.cloned().collect();
         touched
     }
 
-    /// Waits some seconds until `so` returns true.
+    /// Waits until `so` returns true; returns false after [`PATIENCE`].
     pub fn until(&self, so: impl FnMut() -> bool) -> bool {
-        sluice_lab::until(Duration::from_secs(10), so)
+        sluice_lab::until(PATIENCE, so)
     }
 
     /// Waits until every session is up, with its routes, except sessions of the neighbors `down`, and the network is
     /// quiet.
     pub fn settle(&self, down: &BTreeSet<String>) -> bool {
         let mut last = ((0, 0), Instant::now());
-        sluice_lab::until(Duration::from_secs(20), || {
+        sluice_lab::until(PATIENCE, || {
             let counts = |p: &&Packet| {
                 let neighbor = if is_neighbor(p.from) { p.from } else { p.to };
                 p.what != What::Keepalive && !down.contains(&neighbor.to_string())
@@ -284,11 +315,11 @@ impl Network {
             }
             let is_session = |p: &&Packet| matches!(p.what, What::Session | What::Connect);
             let sessions = packets.iter().filter(counts).filter(is_session).count();
-            self.sessions.replace_with(|last| match last.0 == sessions {
-                true => *last,
-                false => (sessions, Instant::now()),
-            });
-            let is_quiet = last.1.elapsed() >= QUIET && self.sessions.borrow().1.elapsed() >= QUIET_SESSIONS;
+            drop(packets);
+            if self.sessions.get().0 != sessions {
+                self.sessions.set((sessions, Instant::now()));
+            }
+            let is_quiet = last.1.elapsed() >= QUIET && self.sessions.get().1.elapsed() >= QUIET_SESSIONS;
             is_quiet && self.is_up(down) && self.lab.ready()
         })
     }

@@ -178,7 +178,6 @@ pub const SPECIAL: &[(&str, Special)] = &[
             )
         },
     ),
-    ("protocols/bgp/neighbor/keep-rejected", value("false")),
     (
         "protocols/bgp/neighbor/default-policy",
         Special { value: Some("reject"), kernel: &["100.64.1.0/24"], told: &["100.64.1.0/24"], ..PLAIN },
@@ -354,8 +353,14 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("rpki/cache/name", entry(&["set rpki cache b address 10.2.0.78"], &["delete rpki cache b"])),
     ("rpki/cache/address", value("10.2.0.79")),
     ("rpki/cache/local-address", value("10.2.0.1")),
-    ("rpki/cache/tls/server-name", value("cache.example")),
-    ("rpki/cache/tls/authorities", value("others.crt")),
+    (
+        "rpki/cache/tls/server-name",
+        entry(&["set rpki cache a tls server-name cache.example"], &["delete rpki cache a tls"]),
+    ),
+    (
+        "rpki/cache/tls/authorities",
+        entry(&["set rpki cache a tls authorities others.crt"], &["delete rpki cache a tls"]),
+    ),
     ("rpki/cache/tls/certificate", ROUTER_CERTIFICATE),
     ("rpki/cache/tls/key", ROUTER_CERTIFICATE),
     ("rpki/roa/prefix", OWN_ROA),
@@ -441,7 +446,6 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("protocols/bgp/neighbor/passive", Special { proof: Some(proofs::waits_for_the_neighbor), ..PLAIN }),
     ("protocols/bgp/neighbor/port", value("1790")),
     ("protocols/bgp/neighbor/hold-time", Special { proof: Some(proofs::hold_time_is_10), ..PLAIN }),
-    ("protocols/bgp/neighbor/send-hold-time", value("600")),
     ("protocols/bgp/neighbor/local-address", value("10.1.0.1")),
     (
         "protocols/bgp/neighbor/password",
@@ -567,6 +571,8 @@ pub const MORE: &[(&str, Impact, &str, Special)] = &[
                     "set protocols static route 203.0.113.0/24 next-hop 10.2.0.2",
                     "set protocols static route 203.0.113.0/24 next-hop 10.2.0.3",
                     "set protocols static route 198.51.100.0/24 reject",
+                    "set protocols static xid-route hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2 local",
+                    "set protocols static xid-route ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1 gateway hid-b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2",
                 ],
             )),
             kernel: &["203.0.113.0/24", "198.51.100.0/24"],

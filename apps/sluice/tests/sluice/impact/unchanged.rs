@@ -132,7 +132,8 @@ fn what_stays_as_it_is_touches_nothing() {
 
     let keepalives = network.packets().len();
     let all_heard = || {
-        let packets = &network.packets()[keepalives..];
+        let packets = network.packets();
+        let packets = &packets[keepalives..];
         let count = |from: &str, to: bool| {
             let end = |p: &crate::impact::wire::Packet| if to { p.to } else { p.from }.to_string();
             packets.iter().filter(|p| p.what == What::Keepalive && end(p) == from).count()

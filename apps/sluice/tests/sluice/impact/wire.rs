@@ -26,35 +26,81 @@ pub enum What {
 }
 
 /// The link-layer type of `tcpdump -i any`.
-const LINUX_SLL2: u32 = 276;
+const LINUX_SLL2: usize = 276;
 
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// Reads a capture as far as it has been written.
-pub fn packets(capture: &[u8]) -> Vec<Packet> {
-    let word = |at: usize| capture.get(at..at + 4).map(|w| u32::from_le_bytes(w.try_into().unwrap()));
-    let mut packets = Vec::new();
-    let mut next: BTreeMap<(IpAddr, u16, IpAddr, u16), u32> = BTreeMap::new();
-    if capture.len() < 24 {
-        return packets;
+/// Octets of the capture's header, and of the header of each frame.
+const FILE_HEADER: usize = 24;
+const FRAME_HEADER: usize = 16;
+
+/// A capture that grows: its packets so far, and the octets of a frame that is not yet whole.
+#[derive(Default)]
+pub struct Capture {
+    pub packets: Vec<Packet>,
+    /// Octets read so far.
+    pub length: u64,
+    rest: Vec<u8>,
+    is_begun: bool,
+    connections: Connections,
+}
+
+/// A direction of a connection: addresses and ports of the sender and of the receiver.
+type Flow = (IpAddr, u16, IpAddr, u16);
+
+/// The connections so far.
+#[derive(Default)]
+struct Connections {
+    /// The next sequence number of each flow.
+    next: BTreeMap<Flow, u32>,
+    /// Connections that have ended, each by one of its flows. An end without an answer is sent again for minutes.
+    ended: BTreeSet<Flow>,
+}
+
+impl Connections {
+    /// Notes the end of a connection; returns false if the connection had ended before.
+    fn end(&mut self, flow: Flow) -> bool {
+        self.ended.insert(flow.min((flow.2, flow.3, flow.0, flow.1)))
     }
-    assert_eq!(word(20), Some(LINUX_SLL2), "another kind of capture");
-    let mut at = 24;
-    while let Some(len) = word(at + 8) {
-        let Some(frame) = capture.get(at + 16..at + 16 + len as usize) else { break };
-        at += 16 + len as usize;
-        if let Some(segment) = Segment::decode(frame) {
-            segment.read(&mut next, &mut packets);
+
+    /// Notes the beginning of a connection.
+    fn begin(&mut self, flow: Flow) {
+        self.ended.remove(&flow.min((flow.2, flow.3, flow.0, flow.1)));
+    }
+}
+
+impl Capture {
+    /// Takes the octets that were written since the last call.
+    pub fn feed(&mut self, octets: &[u8]) {
+        self.length += octets.len() as u64;
+        self.rest.extend_from_slice(octets);
+        let word = |rest: &[u8], at: usize| {
+            rest.get(at..at + 4).map(|w| u32::from_le_bytes(w.try_into().unwrap()) as usize)
+        };
+        let mut at = 0;
+        if !self.is_begun {
+            if self.rest.len() < FILE_HEADER {
+                return;
+            }
+            assert_eq!(word(&self.rest, 20), Some(LINUX_SLL2), "another kind of capture");
+            (self.is_begun, at) = (true, FILE_HEADER);
         }
+        while let Some(len) = word(&self.rest, at + 8) {
+            let Some(frame) = self.rest.get(at + FRAME_HEADER..at + FRAME_HEADER + len) else { break };
+            at += FRAME_HEADER + len;
+            if let Some(segment) = Segment::decode(frame) {
+                segment.read(&mut self.connections, &mut self.packets);
+            }
+        }
+        self.rest.drain(..at);
     }
-    packets
 }
 
 struct Segment<'a> {
-    flow: (IpAddr, u16, IpAddr, u16),
+    flow: Flow,
     sequence: u32,
     flags: u8,
     payload: &'a [u8],
@@ -87,11 +133,17 @@ impl<'a> Segment<'a> {
         })
     }
 
-    fn read(&self, next: &mut BTreeMap<(IpAddr, u16, IpAddr, u16), u32>, packets: &mut Vec<Packet>) {
+    fn read(&self, connections: &mut Connections, packets: &mut Vec<Packet>) {
         let (from, _, to, _) = self.flow;
         let mut seen = |what| packets.push(Packet { from, to, what });
+        if self.flags & SYN != 0 {
+            connections.begin(self.flow);
+            seen(if self.flags & ACK == 0 { What::Connect } else { What::Session });
+        } else if self.flags & (FIN | RST) != 0 && connections.end(self.flow) {
+            seen(What::Session);
+        }
+        let next = &mut connections.next;
         if self.flags & (FIN | SYN | RST) != 0 {
-            seen(if self.flags & (SYN | ACK) == SYN { What::Connect } else { What::Session });
             next.remove(&self.flow);
         }
         if self.payload.is_empty() {
@@ -161,5 +213,45 @@ fn field(mut octets: &[u8], is_v6: bool, found: &mut BTreeSet<String>) {
         };
         found.insert(format!("{address}/{len}"));
         octets = rest;
+    }
+}
+
+#[test]
+fn a_capture_is_read_in_any_pieces() {
+    let segment = |sequence: u32, flags: u8, payload: &[u8]| {
+        let mut packet =
+            vec![0x45, 0, 0, (40 + payload.len()) as u8, 0, 0, 0, 0, 64, 6, 0, 0, 10, 1, 0, 1, 10, 1, 0, 2];
+        packet.extend([0, 179, 0x80, 0]);
+        packet.extend(sequence.to_be_bytes());
+        packet.extend([0, 0, 0, 0, 0x50, flags, 0, 0, 0, 0, 0, 0]);
+        packet.extend(payload);
+        let frame = [&[0; 20][..], &packet].concat();
+        let mut header = vec![0; 8];
+        header.extend((frame.len() as u32).to_le_bytes());
+        header.extend((frame.len() as u32).to_le_bytes());
+        [header, frame].concat()
+    };
+    let keepalive = [&[255; 16][..], &[0, 19, 4]].concat();
+    let update = [&[255; 16][..], &[0, 27, 2, 0, 4, 24, 192, 0, 2, 0, 0]].concat();
+    let mut octets = vec![0; FILE_HEADER];
+    octets[20..].copy_from_slice(&(LINUX_SLL2 as u32).to_le_bytes());
+    octets.extend(segment(0, SYN, &[]));
+    octets.extend(segment(1, ACK, &keepalive));
+    octets.extend(segment(1, ACK, &keepalive)); // sent again
+    octets.extend(segment(20, ACK, &update));
+    octets.extend(segment(47, FIN | ACK, &[]));
+    octets.extend(segment(47, FIN | ACK, &[])); // sent again
+    octets.extend(segment(90, SYN, &[]));
+    octets.extend(segment(91, RST, &[]));
+    let whats = |pieces: usize| {
+        let mut capture = Capture::default();
+        octets.chunks(pieces).for_each(|piece| capture.feed(piece));
+        assert_eq!(capture.length, octets.len() as u64);
+        capture.packets.into_iter().map(|packet| packet.what).collect::<Vec<_>>()
+    };
+    let update = What::Update(["192.0.2.0/24".to_owned()].into());
+    let expected = [What::Connect, What::Keepalive, update, What::Session, What::Connect, What::Session];
+    for pieces in [1, 7, 100, octets.len()] {
+        assert_eq!(whats(pieces), expected);
     }
 }

@@ -1,6 +1,7 @@
 //! What a change of configuration touches.
 
 use super::*;
+use crate::speaker::limits::{LimitAction, MaximumPrefixes};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
@@ -104,8 +105,27 @@ fn who_is_touched() {
     check_in(Asn(2), |n| n.default_policy = Some(DefaultPolicy::Reject), "0 0 0 0");
     check(|n| n.import = vec!["unknown".into()], "0 1 0 0");
     check(|n| n.send_community.large = false, "0 1 0 0");
-    check(|n| n.ipv4_unicast.maximum_prefixes.received = Some(9), "0 0 0 0");
-    check(|n| n.xid.maximum_prefixes.received = Some(9), "0 0 0 0");
+    check(|n| n.send_community.standard = false, "0 1 0 0");
+    check(|n| n.send_community.extended = false, "0 1 0 0");
+    check_in(Asn(2), |n| n.as_override = true, "0 1 0 0");
+    check(
+        |n| n.local_as = Some(LocalAs { number: Asn(7), mode: Default::default(), dual: false }),
+        "1 0 0 0",
+    );
+    let families: [fn(&mut NeighborConfig) -> &mut MaximumPrefixes; 3] = [
+        |n| &mut n.ipv4_unicast.maximum_prefixes,
+        |n| &mut n.ipv6_unicast.maximum_prefixes,
+        |n| &mut n.xid.maximum_prefixes,
+    ];
+    for of in families {
+        check(|n| of(n).received = Some(9), "0 0 0 0");
+        check(|n| of(n).accepted = Some(9), "0 0 0 0");
+        check(|n| of(n).warn_percent = Some(9), "0 0 0 0");
+        check(|n| of(n).action = Some(LimitAction::Warn), "0 0 0 0");
+        check(|n| of(n).restart_after = Some(9), "0 0 0 0");
+    }
+    check(|n| n.connect_retry_time = 9, "0 0 0 0");
+    check(|n| n.delay_open_time = Some(9), "0 0 0 0");
     check(|n| n.xid.next_hop = Some(Xid::of_link_address([2; 6])), "1 0 0 0");
     check(|n| n.ipv4_unicast.enabled = Some(false), "1 0 0 0");
     check(|n| n.hold_time = 9, "1 0 0 0");
