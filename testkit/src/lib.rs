@@ -9,6 +9,7 @@ pub mod shared;
 pub mod skip;
 pub mod tar;
 pub mod tshark;
+pub mod workspace;
 
 pub use shared::{read, shared};
 pub use skip::skipped;

@@ -9,6 +9,7 @@ mod typing;
 use crate::own_host;
 use crate::own_host::Host;
 use page::{Block, What};
+use sluice_testkit::workspace::{self, Workspace};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -99,25 +100,48 @@ fn rpki() {
     follow("rpki.md", &["bird", "stayrtr"]);
 }
 
+/// Copies a folder.
+fn copy(from: &Path, to: &Path) {
+    let copied = std::process::Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.unwrap().success(), "{}", from.display());
+}
+
 #[test]
 fn own_protocol() {
+    const EXAMPLE: &str = "examples/distance-vector";
+    let sluice = Path::new(crate::SLUICE);
     let root = folder().join("../..").canonicalize().unwrap();
-    // Shared with the other packages that tests build: what was compiled once is not compiled again.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
     let folder = tempfile::tempdir().unwrap();
-    let built = std::process::Command::new(root.join("examples/distance-vector/build"))
+    let workspace = Workspace::copy(&root, folder.path(), &["examples"]).unwrap();
+    std::fs::create_dir(folder.path().join("examples")).unwrap();
+    copy(&root.join(EXAMPLE), &folder.path().join("examples"));
+    let rust = folder.path().join(EXAMPLE).join("rust");
+    // By itself, the program is a workspace of its own: cargo finds all that it depends on.
+    std::fs::copy(root.join("Cargo.lock"), rust.join("Cargo.lock")).unwrap();
+    let found = std::process::Command::new("cargo")
+        .args(["metadata", "--offline", "--format-version", "1"])
+        .current_dir(&rust)
+        .output()
+        .unwrap();
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    let manifest = std::fs::read_to_string(rust.join("Cargo.toml")).unwrap();
+    let (manifest, _) = manifest.split_once("[profile.").unwrap();
+    std::fs::write(rust.join("Cargo.toml"), manifest.replacen("[workspace]", "", 1)).unwrap();
+    workspace.add(&[&format!("{EXAMPLE}/rust")], (&format!("{EXAMPLE}/rust"), "dv")).unwrap();
+
+    let variables = [
+        ("CARGO_COMMAND", Workspace::arguments("dv").join(" ")),
+        ("CARGO_TARGET_DIR", workspace::target(sluice).display().to_string()),
+        ("PROFILE", workspace::profile(sluice).to_owned()),
+    ];
+    let built = std::process::Command::new(folder.path().join(EXAMPLE).join("build"))
         .arg("rust")
-        .arg(folder.path())
-        .env("CARGO_TARGET_DIR", &target)
-        .env("PROFILE", "dev")
-        .env_remove("RUSTFLAGS")
+        .arg(folder.path().join("built"))
+        .envs(variables.clone())
         .status();
     assert!(built.unwrap().success());
-    let before = format!(
-        "export PROFILE=dev CARGO_TARGET_DIR='{}' && unset RUSTFLAGS && ln -s '{}' sluice",
-        target.display(),
-        root.display()
-    );
+    let variables = variables.map(|(name, value)| format!("{name}='{value}'"));
+    let before = format!("export {} && ln -s '{}' sluice", variables.join(" "), folder.path().display());
     follow_after("own-protocol.md", &["python3", "cargo"], &before);
 }
 

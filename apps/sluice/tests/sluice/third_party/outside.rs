@@ -1,7 +1,8 @@
 //! Components that the generators write: in Rust, built outside of the workspace, and in Python.
 
 use crate::third_party::router::{Router, has, text};
-use std::path::{Path, PathBuf};
+use sluice_testkit::workspace::Workspace;
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -27,23 +28,30 @@ fn a_generated_component_is_built_started_and_removed() {
         .unwrap();
     assert!(written.status.success(), "{}", text(&written));
     let drifter = packages.join("drifter");
-    // Beside the target folder of this test: what was built for it once is not built again.
-    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("outside");
-    let built = Command::new("cargo")
-        .args(["build", "--quiet"])
+    // The package is a workspace of its own: cargo finds all that it depends on.
+    let found = Command::new("cargo")
+        .args(["metadata", "--offline", "--format-version", "1"])
         .current_dir(&drifter)
-        .env("CARGO_TARGET_DIR", &target)
-        .env_remove("RUSTFLAGS")
         .output()
         .unwrap();
+    assert!(found.status.success(), "{}", text(&found));
+    let sluice = Path::new(crate::third_party::router::SLUICE);
+    let built = folder.path().join("workspace");
+    std::fs::create_dir(&built).unwrap();
+    let workspace = Workspace::copy(&root, &built, &[]).unwrap();
+    std::fs::create_dir(built.join("drifter")).unwrap();
+    let parts = ["core", "process"].map(|part| drifter.join(part));
+    let copied = Command::new("cp").arg("-a").args(parts).arg(built.join("drifter")).status();
+    assert!(copied.unwrap().success());
+    workspace
+        .add(&["drifter/core", "drifter/process"], ("drifter/process", "sluice-drifter-process"))
+        .unwrap();
+    let built = workspace.build("sluice-drifter-process", sluice).arg("--quiet").output().unwrap();
     assert!(built.status.success(), "{}", text(&built));
     assert!(built.stderr.is_empty(), "no warnings: {}", text(&built));
-    std::fs::copy(target.join("debug/sluice-drifter-process"), drifter.join("drifter")).unwrap();
-    let checked = Command::new(crate::third_party::router::SLUICE)
-        .args(["package", "check"])
-        .arg(&drifter)
-        .output()
-        .unwrap();
+    std::fs::copy(sluice.with_file_name("sluice-drifter-process"), drifter.join("drifter")).unwrap();
+    let checked =
+        Command::new(crate::third_party::router::SLUICE).args(["package", "check"]).arg(&drifter).output().unwrap();
     assert!(checked.status.success(), "{}", text(&checked));
 
     runs_and_goes(folder.path());
