@@ -21,14 +21,31 @@ use std::path::Path;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// The silence that ends a phase, which does not count. Longer than any delay of a router, so that delayed messages
-/// are counted in their own phase.
-const SETTLE: Duration = Duration::from_millis(1500);
-/// The longest time that a router may work after the receivers have every route.
-const UNREST: Duration = Duration::from_secs(30);
-/// Between the start of a router and the first connection.
-const REST: Duration = Duration::from_secs(1);
+/// The waits around a measurement, which do not count.
+#[derive(Clone, Copy, Debug)]
+pub struct Rests {
+    /// Between the start of a router and the first connection.
+    start: Duration,
+    /// The silence that ends a phase. Longer than any delay of a router, so that delayed messages are counted in their own phase.
+    settle: Duration,
+    /// The longest time that a router may work after the receivers have every route.
+    unrest: Duration,
+}
 
+impl Rests {
+    /// For values that are kept.
+    pub const MEASURED: Rests = Rests {
+        start: Duration::from_secs(1),
+        settle: Duration::from_millis(1500),
+        unrest: Duration::from_secs(30),
+    };
+    /// For a quick look, whose values nobody keeps.
+    pub const SMOKE: Rests =
+        Rests { start: Duration::ZERO, settle: Duration::from_millis(500), unrest: Duration::from_secs(1) };
+}
+
+/// The longest time until the kernel has added its own routes for a link.
+const LINKING: Duration = Duration::from_secs(10);
 /// The longest time until the sockets of a stopped router have accepted every message.
 const TAKING_OVER: Duration = Duration::from_secs(10);
 
@@ -90,6 +107,8 @@ pub struct Stage<'a> {
     pub processors: &'a [usize],
     /// The longest time of a cell.
     pub limit: Duration,
+    /// The waits around each measurement.
+    pub rests: Rests,
     /// Validated payloads that routers have before the scenario begins, in a file; `None`: routers validate nothing.
     pub payloads: Option<&'a Payloads>,
 }
@@ -113,10 +132,11 @@ impl Stage<'_> {
         let mut lab = contender.up(play, self.sluice, self.processors, client, validates)?;
         if let Some(payloads) = self.payloads {
             payloads.hand_out(&mut lab)?;
-            until_quiet(&lab);
+            until_quiet(&lab, self.rests);
         }
+        until_linked(&lab);
         // What a router does in its first moment is not what is measured.
-        std::thread::sleep(REST);
+        std::thread::sleep(self.rests.start);
         let before = of_node(&lab, ROUTER);
         let pid = within(&lab, ROUTER)?;
         let watch = play.scenario.installs().then(|| TableWatch::start(pid)).transpose()?;
@@ -140,7 +160,7 @@ impl Stage<'_> {
                     k.join().map_err(|_| anyhow!("the kernel's watch panicked"))?
                 };
                 installed = kernel.map(join).transpose();
-                after = until_quiet(&lab);
+                after = until_quiet(&lab, self.rests);
                 shared = after.iter().map(|p| p.memory.saturating_sub(p.proportional_memory())).sum();
             };
             let phases = lab.inside(PEERS, || match client {
@@ -210,7 +230,7 @@ impl Stage<'_> {
             target_processes,
             timeout: self.limit,
             patience: self.limit.min(Duration::from_secs(60)),
-            settle: SETTLE,
+            settle: self.rests.settle,
         }
     }
 }
@@ -255,16 +275,27 @@ fn sample(
     }
 }
 
+/// Waits until the kernel has added its own routes for the router's link, which happens some time after the link is up: a route of the
+/// kernel that comes later would be counted as one of the router.
+fn until_linked(lab: &Lab) {
+    let is_linked = || {
+        let local = lab.output(ROUTER, "ip", ["-6", "route", "show", "table", "local", "dev", "peers"]);
+        local.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("anycast fe80::"))
+    };
+    // A kernel without these routes does not add them later either.
+    sluice_lab::until(LINKING, is_linked);
+}
+
 /// Waits until the router's processes are at rest; returns them.
-fn until_quiet(lab: &Lab) -> Vec<Process> {
+fn until_quiet(lab: &Lab, rests: Rests) -> Vec<Process> {
     let begin = Instant::now();
     let mut before = of_node(lab, ROUTER);
     loop {
-        std::thread::sleep(SETTLE);
+        std::thread::sleep(rests.settle);
         let now = of_node(lab, ROUTER);
         let used: f64 = now.iter().zip(&before).map(|(n, b)| n.cpu_s - b.cpu_s).sum();
         // So much is what timers and polls need.
-        if used < 0.025 || begin.elapsed() > UNREST {
+        if used < 0.025 || begin.elapsed() > rests.unrest {
             return now;
         }
         before = now;

@@ -18,7 +18,7 @@ mod transactions;
 use anyhow::{Context, Result, ensure};
 use bench_lab::Device;
 use bench_report::Report;
-use cell::{Sample, Stage, line};
+use cell::{Rests, Sample, Stage, line};
 use cells::Cell;
 use clap::Parser;
 use contender::Contender;
@@ -185,6 +185,7 @@ fn main() -> Result<()> {
         sluice: &sluice,
         processors: &processors,
         limit: Duration::from_secs(args.limit),
+        rests: if args.smoke { Rests::SMOKE } else { Rests::MEASURED },
         payloads: payloads.as_ref(),
     };
     if args.figures {
@@ -268,7 +269,8 @@ fn compare(
             results.cells.add(Cell { scenario, contender, sample });
         }
         if let Some(threads) = aloof {
-            results.speedups.measure(stage, play, threads, run);
+            let rounds = if args.smoke { 1 } else { speedup::ROUNDS };
+            results.speedups.measure(stage, play, threads, run, rounds);
         }
     }
     Ok(())

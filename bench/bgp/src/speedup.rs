@@ -14,7 +14,7 @@ use serde_json::json;
 const WANTED: f64 = 1.7;
 
 /// Repetitions in a run: the measurements are short, and machines with shared processors vary in speed.
-const ROUNDS: usize = 3;
+pub const ROUNDS: usize = 3;
 
 /// The measured cells.
 #[derive(Default)]
@@ -36,9 +36,9 @@ const fn rivals() -> [(&'static str, Contender); 2] {
 }
 
 impl Speedups {
-    /// Measures a number of threads and the compared settings several times, each time in a different order.
-    pub fn measure(&mut self, stage: &Stage<'_>, play: &Play, threads: usize, run: usize) {
-        for round in run * ROUNDS..(run + 1) * ROUNDS {
+    /// Measures a number of threads and the compared settings `rounds` times, each time in a different order.
+    pub fn measure(&mut self, stage: &Stage<'_>, play: &Play, threads: usize, run: usize, rounds: usize) {
+        for round in run * rounds..(run + 1) * rounds {
             let mut order = [alone(), fixed(1), fixed(threads)];
             let count = order.len();
             order.rotate_left(round % count);
