@@ -119,7 +119,7 @@ fn flood(lab: &Lab, is_ipv6: bool, omitted: u64) -> [u64; 6] {
     let words = || std::array::from_fn(|word| tally.load64(0, word).unwrap());
     let expected = LIMIT - u64::from(omitted > 0);
     // The last packets may still be on their way.
-    sluice_lab::until(std::time::Duration::from_secs(10), || words()[0] >= expected);
+    sluice_lab::until(std::time::Duration::from_secs(60), || words()[0] >= expected);
     words()
 }
 

@@ -10,9 +10,10 @@ use sluice_lab::{Lab, LabOptions, until};
 use sluice_process::descriptor::{fetch, give, socket_path};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::time::Duration;
 
 const TOPOLOGY: &str = "
 [nodes.a]
@@ -24,12 +25,38 @@ a_addresses = ['10.0.0.1/24', 'fd00::1/64']
 b_addresses = ['10.0.0.2/24', 'fd00::2/64']
 ";
 
+/// The longest wait for what must happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The wait for a connection that must not come about.
+const REFUSAL: Duration = Duration::from_secs(1);
+
 fn lab() -> Option<Lab> {
     if !nix::unistd::geteuid().is_root() {
         sluice_testkit::skipped("not root");
         return None;
     }
-    Some(Lab::up(&TOPOLOGY.parse().unwrap(), LabOptions::unique("sockets")).unwrap())
+    let lab = Lab::up(&TOPOLOGY.parse().unwrap(), LabOptions::unique("sockets")).unwrap();
+    for (from, to, address) in
+        [("a", "b", "10.0.0.2"), ("b", "a", "10.0.0.1"), ("a", "b", "fd00::2"), ("b", "a", "fd00::1")]
+    {
+        until_reached(&lab, from, to, address.parse().unwrap());
+    }
+    Some(lab)
+}
+
+/// Waits until datagrams from a node arrive at an address of another. A new link drops them until the kernel has activated its queue.
+fn until_reached(lab: &Lab, from: &str, to: &str, address: IpAddr) {
+    let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let receiver = inside(lab, to, || UdpSocket::bind((address, 0)).unwrap());
+    let sender = inside(lab, from, || UdpSocket::bind(any).unwrap());
+    let target = receiver.local_addr().unwrap();
+    receiver.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let is_reached = until(PATIENCE, || {
+        // An unreachable host is an error until the link is active.
+        let _ = sender.send_to(b"probe", target);
+        receiver.recv(&mut [0; 16]).is_ok()
+    });
+    assert!(is_reached, "{from} does not reach {address}");
 }
 
 /// Does something on a thread inside a node; sockets stay in the namespace in which they were opened.
@@ -60,18 +87,19 @@ fn connector(local: Option<&str>, remote: &str, md5: Option<&str>) -> SocketRequ
     })
 }
 
-/// Connects a connector, waiting at most a second.
-fn connect(socket: OwnedFd, remote: &str) -> io::Result<TcpStream> {
+/// Connects a connector within a time.
+fn connect(socket: OwnedFd, remote: &str, within: Duration) -> io::Result<TcpStream> {
     let socket = socket2::Socket::from(socket);
     socket.set_nonblocking(false)?;
     let remote: SocketAddr = remote.parse().unwrap();
-    socket.connect_timeout(&remote.into(), std::time::Duration::from_secs(1))?;
+    socket.connect_timeout(&remote.into(), within)?;
     Ok(socket.into())
 }
 
 fn wait_readable(fd: &impl AsFd) -> bool {
-    use nix::poll::{PollFd, PollFlags, poll};
-    poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], 2000u16).unwrap() == 1
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    let patience = PollTimeout::try_from(PATIENCE).unwrap();
+    poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], patience).unwrap() == 1
 }
 
 #[test]
@@ -87,15 +115,17 @@ fn tcp_with_keys_and_hops() {
         let listening = inside(&lab, "b", || wanted.open().unwrap());
         set_tcp_md5(&listening, here.parse().unwrap(), None, "secret").unwrap();
         let listening = TcpListener::from(listening);
-        let attempt = |ttl: u8, key: Option<&str>| {
+        let attempt = |ttl: u8, key: Option<&str>, within: Duration| {
             let mut request = connector(Some(here), &remote, key);
             (request.ttl, request.dscp) = (Some(ttl), 48);
-            connect(inside(&lab, "a", || request.open().unwrap()), &remote)
+            connect(inside(&lab, "a", || request.open().unwrap()), &remote, within)
         };
-        assert!(attempt(255, None).is_err(), "unsigned");
-        assert!(attempt(255, Some("wrong")).is_err(), "signed with another key");
-        assert!(attempt(64, Some("secret")).is_err(), "from too far away");
-        let mut client = attempt(255, Some("secret")).unwrap();
+        let is_refused = |ttl, key| attempt(ttl, key, REFUSAL).is_err();
+        let accepted = |key| attempt(255, key, PATIENCE).unwrap();
+        assert!(is_refused(255, None), "unsigned");
+        assert!(is_refused(255, Some("wrong")), "signed with another key");
+        assert!(is_refused(64, Some("secret")), "from too far away");
+        let mut client = accepted(Some("secret"));
         assert_eq!(client.local_addr().unwrap().ip().to_string(), here);
         assert!(wait_readable(&listening));
         let (mut server, _) = listening.accept().unwrap();
@@ -107,20 +137,20 @@ fn tcp_with_keys_and_hops() {
         // Without the key the neighbour may come unsigned; removing it twice is no error.
         set_tcp_md5(&listening, here.parse().unwrap(), None, "").unwrap();
         set_tcp_md5(&listening, here.parse().unwrap(), None, "").unwrap();
-        attempt(255, None).unwrap();
+        accepted(None);
         // A key of a prefix holds for its addresses, but where a longer prefix has another one.
         let prefix = |length: u8, key: &str| {
             set_tcp_md5(&listening, here.parse().unwrap(), Some(length), key).unwrap();
         };
         prefix(8, "of the prefix");
-        assert!(attempt(255, None).is_err() && attempt(255, Some("secret")).is_err());
-        attempt(255, Some("of the prefix")).unwrap();
+        assert!(is_refused(255, None) && is_refused(255, Some("secret")));
+        accepted(Some("of the prefix"));
         prefix(12, "longer");
-        assert!(attempt(255, Some("of the prefix")).is_err());
-        attempt(255, Some("longer")).unwrap();
+        assert!(is_refused(255, Some("of the prefix")));
+        accepted(Some("longer"));
         prefix(12, "");
         prefix(12, "");
-        attempt(255, Some("of the prefix")).unwrap();
+        accepted(Some("of the prefix"));
         assert!(set_tcp_md5(&listening, here.parse().unwrap(), Some(129), "x").is_err());
     }
 }
@@ -279,7 +309,7 @@ fn a_port_of_a_range_is_for_one_socket() {
     drop(first);
     // A program that another test starts at this moment has the socket too until it is executed.
     let mut again = None;
-    assert!(until(std::time::Duration::from_secs(5), || {
+    assert!(until(PATIENCE, || {
         again = open().ok();
         again.is_some()
     }));
@@ -298,11 +328,14 @@ fn a_connected_socket_speaks_with_one_peer() {
     assert_eq!(address.ip(), "10.0.0.1".parse::<IpAddr>().unwrap());
     let (peer, other) =
         inside(&lab, "b", || (udp("0.0.0.0:1230").open().unwrap(), udp("0.0.0.0:1231").open().unwrap()));
-    relay::send(&other, address, 0, b"a stranger").unwrap();
-    relay::send(&peer, address, 0, b"hello").unwrap();
-    assert!(wait_readable(&connected));
+    // Datagrams of a host stay in order: a stranger's would be read before the peer's.
     let mut buffer = vec![0; relay::PACKET];
-    assert_eq!(relay::receive(&connected, false, &mut buffer).unwrap().payload, b"hello");
+    for greeting in [b"hello", b"again"] {
+        relay::send(&other, address, 0, b"a stranger").unwrap();
+        relay::send(&peer, address, 0, greeting).unwrap();
+        assert!(wait_readable(&connected));
+        assert_eq!(relay::receive(&connected, false, &mut buffer).unwrap().payload, greeting);
+    }
     let error = relay::receive(&connected, false, &mut buffer).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
 }
