@@ -60,15 +60,33 @@ fn address() -> String {
 
 /// Pings from the sender, and returns the host that answers; another word without an answer.
 fn answers(lab: &RouterLab) -> String {
+    ping(lab, &address()).unwrap_or_else(|answer| answer.to_string())
+}
+
+/// Returns the host that answers first. A ping without an answer in time, as on a busy machine, is repeated.
+fn first_answer(lab: &RouterLab, address: &str) -> String {
+    let mut host = String::new();
+    lab.until("a ping is answered", |lab| match ping(lab, address) {
+        Ok(answering) => {
+            host = answering;
+            true
+        }
+        Err(_) => false,
+    });
+    host
+}
+
+/// Pings an address from the sender, and returns the host that answers; an error is the output without an answer.
+fn ping(lab: &RouterLab, address: &str) -> Result<String, Value> {
     let run = lab.lab.dir("near").join("run");
     let mut command = lab.lab.command("near", SLUICE).unwrap();
-    let words = ["request", "xip", "ping", &address(), "--json", "--run-dir"];
+    let words = ["request", "xip", "ping", address, "--json", "--run-dir"];
     let output = command.args(words).arg(run).output().unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let from = answer["from"].as_str().unwrap_or_default();
     match [FIRST, SECOND].iter().find(|host| from.contains(**host)) {
-        Some(host) if answer["kind"] == "reply" => (*host).into(),
-        _ => answer.to_string(),
+        Some(host) if answer["kind"] == "reply" => Ok((*host).into()),
+        _ => Err(answer),
     }
 }
 
@@ -77,6 +95,16 @@ fn counter(lab: &RouterLab, path: &str, reason: &str) -> u64 {
     let all = counters["counters"].as_array().into_iter().flatten();
     let found = all.filter(|counter| counter["path"] == path && counter["reason"] == reason);
     found.filter_map(|counter| counter["count"].as_str()?.parse::<u64>().ok()).sum()
+}
+
+/// Configures another host for the name, and waits until the decision for the host before is taken back.
+fn move_name(lab: &RouterLab, from: &str, to: &str) {
+    let taken_back = counter(lab, "principal sid", "taken-back");
+    let (set, delete) =
+        (format!("set protocols services host {to}"), format!("delete protocols services host {from}"));
+    let done = lab.cli(&["configure", &set, &delete, "commit"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    lab.until("the decision is taken back", |lab| counter(lab, "principal sid", "taken-back") > taken_back);
 }
 
 fn principal(lab: &RouterLab, name: &str) -> Value {
@@ -130,25 +158,16 @@ fn a_process_of_a_third_party_decides_and_its_packets_take_the_next_edge_without
     assert!(kernel.contains("203.0.113.0/24"), "{kernel}");
 
     // Another configuration: the decisions are taken back, and the next packet asks again.
-    commit(&lab, &format!("set protocols services host {SECOND}"));
-    commit(&lab, &format!("delete protocols services host {FIRST}"));
+    move_name(&lab, FIRST, SECOND);
     lab.until("the name leads to the second host", |lab| answers(lab) == SECOND);
-    assert!(counter(&lab, "principal sid", "taken-back") > 0);
-    commit(&lab, &format!("set protocols services host {FIRST}"));
-    commit(&lab, &format!("delete protocols services host {SECOND}"));
+    move_name(&lab, SECOND, FIRST);
     lab.until("the name leads to the first host again", |lab| answers(lab) == FIRST);
 
     // A process that hangs: names that it has decided for go on, others wait and take the next edge.
     let pid = lab.pid("services").unwrap();
     lab.signal("-STOP", pid);
-    assert_eq!(answers(&lab), FIRST);
-    let next_name = address().replace("sid-77", "sid-88");
-    let run = lab.lab.dir("near").join("run");
-    let mut command = lab.lab.command("near", SLUICE).unwrap();
-    let words = ["request", "xip", "ping", &next_name, "--json", "--run-dir"];
-    let answer = command.args(words).arg(run).output().unwrap();
-    let answer = String::from_utf8(answer.stdout).unwrap();
-    assert!(answer.contains(SECOND), "{answer}");
+    assert_eq!(first_answer(&lab, &address()), FIRST);
+    assert_eq!(first_answer(&lab, &address().replace("sid-77", "sid-88")), SECOND);
     lab.until("the question is counted", |lab| counter(lab, "principal sid", "unanswered") > 0);
     lab.signal("-CONT", pid);
     lab.until("the late answer is counted", |lab| counter(lab, "principal sid", "late") > 0);
@@ -164,7 +183,8 @@ fn a_process_of_a_third_party_decides_and_its_packets_take_the_next_edge_without
 
     // A process that works.
     std::fs::write(package.join("services"), works).unwrap();
-    assert!(lab.cli(&["restart", "services"]).status.success(), "{}", lab.whole_log());
+    // A process of before may still end during the first restart.
+    lab.until("a process that works is started", |lab| lab.cli(&["restart", "services"]).status.success());
     lab.until("the name leads to the first host once more", |lab| answers(lab) == FIRST);
 }
 
