@@ -50,8 +50,11 @@ fn a_generated_component_is_built_started_and_removed() {
     assert!(built.status.success(), "{}", text(&built));
     assert!(built.stderr.is_empty(), "no warnings: {}", text(&built));
     std::fs::copy(sluice.with_file_name("sluice-drifter-process"), drifter.join("drifter")).unwrap();
-    let checked =
-        Command::new(crate::third_party::router::SLUICE).args(["package", "check"]).arg(&drifter).output().unwrap();
+    let checked = Command::new(crate::third_party::router::SLUICE)
+        .args(["package", "check"])
+        .arg(&drifter)
+        .output()
+        .unwrap();
     assert!(checked.status.success(), "{}", text(&checked));
 
     runs_and_goes(folder.path());
