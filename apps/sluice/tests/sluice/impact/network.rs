@@ -269,7 +269,7 @@ impl Network {
     pub fn packets_since(&self, since: &Moment) -> String {
         let packets = self.packets();
         let packets = packets[since.packets..].iter().filter(|p| p.what != What::Keepalive);
-        packets.map(|packet| format!("{packet:?}\n")).collect()
+        packets.map(|packet| format!("{packet}\n")).collect()
     }
 
     /// Returns the effects observed since a moment on the wire and in the kernel.

@@ -2,6 +2,7 @@
 //! independent of the router.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Something on a connection that is more than an acknowledgement.
@@ -10,6 +11,14 @@ pub struct Packet {
     pub from: IpAddr,
     pub to: IpAddr,
     pub what: What,
+    /// The ports, TCP's flags, and the type of the message, for people.
+    pub note: String,
+}
+
+impl fmt::Display for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}: {:?} ({})", self.from, self.to, self.what, self.note)
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -134,16 +143,19 @@ impl<'a> Segment<'a> {
     }
 
     fn read(&self, connections: &mut Connections, packets: &mut Vec<Packet>) {
-        let (from, _, to, _) = self.flow;
-        let mut seen = |what| packets.push(Packet { from, to, what });
+        let (from, from_port, to, to_port) = self.flow;
+        let mut seen = |what, message: u8| {
+            let note = format!("{from_port} to {to_port}, flags {:#x}, message {message}", self.flags);
+            packets.push(Packet { from, to, what, note });
+        };
         if self.flags & SYN != 0 {
             connections.begin(self.flow);
-            seen(if self.flags & ACK == 0 { What::Connect } else { What::Session });
+            seen(if self.flags & ACK == 0 { What::Connect } else { What::Session }, 0);
         } else if self.flags & (FIN | RST) != 0 && connections.end(self.flow) {
-            seen(What::Session);
+            seen(What::Session, 0);
         }
         let next = &mut connections.next;
-        if self.flags & (FIN | SYN | RST) != 0 {
+        if self.flags & SYN != 0 {
             next.remove(&self.flow);
         }
         if self.payload.is_empty() {
@@ -166,12 +178,13 @@ impl<'a> Segment<'a> {
             assert!(header[..16].iter().all(|o| *o == 255), "a message in two segments");
             let len = usize::from(u16::from_be_bytes([header[16], header[17]]));
             let body = &rest[19..len];
-            seen(match header[18] {
+            let what = match header[18] {
                 2 => What::Update(prefixes(body)),
                 4 => What::Keepalive,
                 5 => What::Refresh,
                 _ => What::Session,
-            });
+            };
+            seen(what, header[18]);
             rest = &rest[len..];
         }
     }
@@ -239,8 +252,8 @@ fn a_capture_is_read_in_any_pieces() {
     octets.extend(segment(1, ACK, &keepalive));
     octets.extend(segment(1, ACK, &keepalive)); // sent again
     octets.extend(segment(20, ACK, &update));
-    octets.extend(segment(47, FIN | ACK, &[]));
-    octets.extend(segment(47, FIN | ACK, &[])); // sent again
+    octets.extend(segment(47, FIN | ACK, &keepalive));
+    octets.extend(segment(47, FIN | ACK, &keepalive)); // sent again
     octets.extend(segment(90, SYN, &[]));
     octets.extend(segment(91, RST, &[]));
     let whats = |pieces: usize| {
@@ -250,7 +263,8 @@ fn a_capture_is_read_in_any_pieces() {
         capture.packets.into_iter().map(|packet| packet.what).collect::<Vec<_>>()
     };
     let update = What::Update(["192.0.2.0/24".to_owned()].into());
-    let expected = [What::Connect, What::Keepalive, update, What::Session, What::Connect, What::Session];
+    let first = [What::Connect, What::Keepalive, update, What::Session, What::Keepalive];
+    let expected = [&first[..], &[What::Connect, What::Session]].concat();
     for pieces in [1, 7, 100, octets.len()] {
         assert_eq!(whats(pieces), expected);
     }
