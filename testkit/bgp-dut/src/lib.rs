@@ -7,6 +7,7 @@ mod injection;
 mod labels;
 pub mod net;
 pub mod oracle;
+mod peer;
 mod policy;
 pub mod route;
 mod saying;
@@ -14,6 +15,7 @@ pub mod station;
 
 use hearing::hear_update;
 pub use net::{Net, xid_of};
+pub use peer::ScriptedPeer;
 pub use policy::{TestPolicy, policies};
 pub use route::Route;
 
@@ -25,7 +27,6 @@ use sluice_base::{
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::Event;
 use sluice_bgp::family::{Families, FamilyCodes};
-use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{
@@ -41,72 +42,6 @@ use std::net::{IpAddr, Ipv6Addr};
 pub const LOCAL_AS: u32 = 65001;
 /// The BGP Identifier of the router under test.
 pub const OWN_ID: u32 = 1;
-
-/// A neighbor that a test plays: it speaks octets, and keeps what it has received.
-pub struct ScriptedPeer<P> {
-    /// The peer's address.
-    pub address: IpAddr,
-    /// The peer's AS.
-    pub asn: u32,
-    /// The peer's BGP Identifier.
-    pub router_id: u32,
-    /// True if it is on the router's subnet ([`Net::subnet`]).
-    pub on_subnet: bool,
-    /// True if it speaks RFC 6793.
-    pub four_octet_as: bool,
-    /// True if it is told the router as the next hop of everything.
-    pub next_hop_self: bool,
-    /// A client, if the router reflects.
-    pub client: bool,
-    /// What it is to the router, as that is told.
-    pub relationship: Option<Relationship>,
-    /// The policies for its routes, and for routes to it.
-    pub import: TestPolicy,
-    /// The router's export policy for the peer.
-    pub export: TestPolicy,
-    /// True if the router stores its routes that import policy rejects.
-    pub keep_rejected: bool,
-    /// The router's requests for all routes that it has not answered.
-    pub asked: usize,
-    /// The open connection.
-    pub connection: Option<ConnectionId>,
-    /// True if it is sent all paths of a prefix, and may send two (RFC 7911).
-    pub several: bool,
-    /// True if the peer is the next hop of routes of others: a route that points to the peer is withdrawn from the peer, whether the peer
-    /// had a route before or not.
-    pub is_next_hop: bool,
-    /// What it announced in this session and not withdrew.
-    pub announced: BTreeMap<P, Route>,
-    /// The second paths that it announced in this session and not withdrew.
-    pub further: BTreeMap<P, Route>,
-    /// What it was told and not taken back.
-    pub told: BTreeMap<P, Route>,
-    /// The paths that it was told and not taken back, by path identifier, if it is sent several.
-    pub told_paths: BTreeMap<(P, u32), Route>,
-    /// True if an End-of-RIB marker has been received on this connection.
-    pub end_of_rib: bool,
-    /// Families whose End-of-RIB marker it was sent.
-    pub ended: [bool; 2],
-    /// Other messages that it was sent, by type.
-    pub messages: Vec<MessageType>,
-    /// All messages that it was sent, as they were on the wire.
-    pub wire: Vec<Vec<u8>>,
-    /// Number of UPDATEs received.
-    pub updates: usize,
-    transmit: bool,
-}
-
-impl<P> ScriptedPeer<P> {
-    /// Returns true if the peer has the AS of the router under test.
-    pub fn internal(&self) -> bool {
-        self.asn == LOCAL_AS
-    }
-
-    /// The path identifier of its first or second path of a prefix.
-    pub fn path_id(&self, is_further: bool) -> Option<u32> {
-        self.several.then_some(if is_further { u32::MAX } else { 7 })
-    }
-}
 
 /// Returns the address of a peer beyond those of the test's own network.
 fn far_addr(n: usize) -> IpAddr {
