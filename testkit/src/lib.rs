@@ -5,6 +5,7 @@
 
 pub mod capture;
 pub mod heap;
+pub mod long;
 pub mod shared;
 pub mod skip;
 pub mod tar;
