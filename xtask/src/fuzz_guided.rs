@@ -14,6 +14,9 @@ pub struct Options {
     /// Runs these targets only.
     #[arg(long)]
     target: Vec<String>,
+    /// Builds the fuzzer and runs no target.
+    #[arg(long)]
+    build: bool,
     /// Writes the fuzzer's best inputs to `fuzz/corpus`, as seeds for tests.
     #[arg(long)]
     keep: bool,
@@ -39,6 +42,9 @@ pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let program = build(root)?;
+    if options.build {
+        return Ok(ExitCode::SUCCESS);
+    }
     let names = names(root)?;
     for wanted in &options.target {
         ensure!(names.contains(wanted), "no target is called {wanted}");
@@ -61,7 +67,7 @@ pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
 }
 
 /// Returns the missing requirements of libFuzzer; `None` if the machine has them.
-fn missing() -> Result<Option<String>> {
+pub fn missing() -> Result<Option<String>> {
     let works = |command: &mut Command| {
         command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
     };
@@ -101,7 +107,7 @@ fn build(root: &Path) -> Result<PathBuf> {
 }
 
 /// Returns the names of all targets, as the table in `fuzz/src/lib.rs` has them.
-fn names(root: &Path) -> Result<Vec<String>> {
+pub fn names(root: &Path) -> Result<Vec<String>> {
     let table = fs::read_to_string(root.join("fuzz/src/lib.rs"))?;
     let row = |line: &str| Some(line.trim().strip_prefix("Target { name: \"")?.split_once('"')?.0.to_owned());
     let names: Vec<String> = table.lines().filter_map(row).collect();

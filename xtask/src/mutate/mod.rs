@@ -15,6 +15,7 @@ use cores::{FEA_MUTATIONS, MANAGER_MUTATIONS, RIB_MUTATIONS};
 use list::{MUTATIONS, Mutation, RULE_MUTATIONS};
 use run::{Outcome, Workshop};
 use serde_json::json;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -111,6 +112,9 @@ pub struct Options {
     /// Only bugs with one of the given texts in their name.
     #[arg(long, value_delimiter = ',', value_name = "PART")]
     only: Vec<String>,
+    /// Only bugs with a number in this range, from 1, in the order of `--list`: `13-24`.
+    #[arg(long, value_parser = numbers, value_name = "FIRST-LAST")]
+    numbers: Option<RangeInclusive<usize>>,
     /// Only the bugs' names.
     #[arg(long)]
     list: bool,
@@ -125,12 +129,29 @@ pub struct Options {
     oracle: Vec<String>,
 }
 
+/// Reads the first and the last number of a range.
+fn numbers(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let numbers =
+        text.split_once('-').and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    let (first, last) = numbers.ok_or("two numbers with `-` between them")?;
+    Ok(first..=last)
+}
+
+/// Returns the judges by name, with the number of bugs of each.
+pub fn lists() -> Vec<(String, usize)> {
+    let name = |judge: &Judge| judge.to_possible_value().map(|value| value.get_name().to_owned());
+    let judges = Judge::value_variants().iter();
+    judges.filter_map(|judge| Some((name(judge)?, judge.mutations().count()))).collect()
+}
+
 /// Seeds the bugs one by one and prints the caught bugs.
 pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
     let wanted = |m: &&Mutation| {
         options.only.is_empty() || options.only.iter().any(|part| m.name.contains(part.as_str()))
     };
-    let mutations: Vec<&Mutation> = options.judge.mutations().filter(wanted).collect();
+    let all = options.judge.mutations().enumerate();
+    let numbered = all.filter(|(n, _)| options.numbers.as_ref().is_none_or(|range| range.contains(&(n + 1))));
+    let mutations: Vec<&Mutation> = numbered.map(|(_, mutation)| mutation).filter(wanted).collect();
     if options.list {
         mutations.iter().for_each(|m| println!("{:<36} {}", m.name, m.file));
         return Ok(ExitCode::SUCCESS);
@@ -189,6 +210,17 @@ pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_of_numbers_has_two_ends() {
+        assert_eq!(numbers("13-24"), Ok(13..=24));
+        assert!(["", "3", "3-", "a-b", "1-2-3"].iter().all(|text| numbers(text).is_err()));
+        let lists = lists();
+        assert!(
+            lists.len() == 5 && lists.iter().any(|(name, count)| name == "rib" && *count > 20),
+            "{lists:?}"
+        );
+    }
 
     /// A bug can be seeded only if its code still exists.
     #[test]
