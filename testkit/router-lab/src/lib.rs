@@ -63,8 +63,13 @@ pub fn has_all(text: &str, parts: &[&str]) -> bool {
 
 /// Makes a program in `folder` that runs the router with `variables` in its environment.
 pub fn program_with(folder: &Path, variables: &str) -> PathBuf {
+    wrapper_of(executable(), folder, variables)
+}
+
+/// Makes a program in `folder` that runs `executable` with `variables` in its environment.
+pub fn wrapper_of(executable: &Path, folder: &Path, variables: &str) -> PathBuf {
     let program = folder.join("sluice");
-    std::fs::write(&program, format!("#!/bin/sh\n{variables} exec {} \"$@\"\n", executable().display()))
+    std::fs::write(&program, format!("#!/bin/sh\n{variables} exec {} \"$@\"\n", executable.display()))
         .unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     program

@@ -58,7 +58,12 @@ impl Network<'_> {
 
     /// Brings the network up, until the fast path has all routes and neighbors.
     pub fn up(&self) -> RouterLab {
-        let lab = RouterLab::up(&self.topology(), executable());
+        self.up_with(executable())
+    }
+
+    /// Brings the network up with an executable, until the fast path has all routes and neighbors.
+    pub fn up_with(&self, program: &std::path::Path) -> RouterLab {
+        let lab = RouterLab::up(&self.topology(), program);
         self.until_ready(&lab);
         lab
     }

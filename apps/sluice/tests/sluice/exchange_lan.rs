@@ -1,5 +1,5 @@
 //! A route server on the LAN of an exchange (RFC 7947): BIRD, FRR, OpenBGPD and scripted speakers are members, each with policies
-//! of its own, with roles (RFC 9234) and BLACKHOLE (RFC 7999). Eight members; with `SLUICE_LONG` thirty. The daemons have sessions and
+//! of its own, with roles (RFC 9234) and BLACKHOLE (RFC 7999). Eight members; thirty in the long test. The daemons have sessions and
 //! routes of IPv6 too.
 
 use crate::SLUICE;
@@ -177,7 +177,7 @@ impl Exchange {
         )
     }
 
-    fn up(self) -> RouterLab {
+    fn up(self, program: &Path) -> RouterLab {
         let node = |name: &str, hosts: &[u8], daemon: &str, config: &str| {
             let both = |host: &u8| FAMILIES.map(|f| format!("'{}/{}'", f.address(*host), f.pick(24, 64)));
             let addresses: Vec<String> = hosts.iter().flat_map(both).collect();
@@ -198,7 +198,7 @@ impl Exchange {
         for (member, daemon) in DAEMONS {
             text += &node(daemon, &[10 + member], daemon, &self.daemon(member, daemon));
         }
-        RouterLab::up(&text.parse().unwrap(), Path::new(SLUICE))
+        RouterLab::up(&text.parse().unwrap(), program)
     }
 
     /// The configuration of a member that is a daemon: it announces its prefix with the community that excludes a member.
@@ -315,15 +315,26 @@ fn member(lab: &RouterLab, exchange: Exchange, member: u8) -> Speaker {
 #[test]
 fn each_member_has_what_its_policy_says() {
     let _share = share();
+    check(8, Path::new(SLUICE));
+}
+
+#[test]
+fn each_of_30_members_has_what_its_policy_says() {
+    let program = sluice_testkit::long!("exchange lan");
+    let _share = share();
+    check(30, &program);
+}
+
+/// Checks the routes of all members of an exchange.
+fn check(members: u8, program: &Path) {
     if !possible_with_frr() {
         return;
     }
     if std::process::Command::new("bgpd").arg("-V").output().is_err() {
         return sluice_testkit::skipped("OpenBGPD is not installed");
     }
-    let members = if std::env::var_os("SLUICE_LONG").is_some() { 30 } else { 8 };
     let exchange = Exchange { members };
-    let lab = exchange.up();
+    let lab = exchange.up(program);
     let mut speakers: BTreeMap<u8, Speaker> = (4..=members).map(|n| (n, member(&lab, exchange, n))).collect();
     for (number, speaker) in &mut speakers {
         let expected = exchange.expected(*number);

@@ -1,5 +1,5 @@
 //! A router that forwards by XDP at a high rate while each of its processes is killed, and while the FEA is replaced by a new process:
-//! no packet is lost in the router. `make test-long` takes the Internet's IPv4 table, an optimized executable, and as many packets as the
+//! no packet is lost in the router. The long test takes the Internet's IPv4 table, the release executable, and as many packets as the
 //! generator makes.
 
 use crate::SLUICE;
@@ -28,8 +28,6 @@ const DESTINATIONS: usize = 4096;
 const STREAM: u32 = 31;
 /// How long a full table may take to arrive everywhere, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// Names the optimized executable, and asks for the Internet's table. `make test-long` sets it.
-const LONG: &str = "SLUICE_LONG";
 
 const TOPOLOGY: &str = "
 [nodes.a]
@@ -67,13 +65,15 @@ struct Subject {
     rate: Option<NonZeroU64>,
 }
 
-fn subject() -> Subject {
-    let table = source::find(None).unwrap().0;
-    match std::env::var_os(LONG) {
-        Some(program) => Subject { program: program.into(), table: table.thinned(usize::MAX, 0), rate: None },
-        None => {
-            Subject { program: SLUICE.into(), table: table.thinned(SMALL, 0), rate: NonZeroU64::new(RATE) }
-        }
+impl Subject {
+    fn small() -> Self {
+        let table = source::find(None).unwrap().0.thinned(SMALL, 0);
+        Subject { program: SLUICE.into(), table, rate: NonZeroU64::new(RATE) }
+    }
+
+    fn full(program: PathBuf) -> Self {
+        let table = source::find(None).unwrap().0.thinned(usize::MAX, 0);
+        Subject { program, table, rate: None }
     }
 }
 
@@ -146,12 +146,24 @@ fn converged(lab: &RouterLab, count: usize) {
 #[test]
 fn no_packet_is_lost_whoever_dies() {
     let _machine = alone();
-    if !possible() {
-        return;
+    if possible() {
+        kill_and_replace(&Subject::small());
     }
+}
+
+#[test]
+fn no_packet_is_lost_at_full_rate_and_full_table_whoever_dies() {
+    let program = sluice_testkit::long!("forwarding");
+    let _machine = alone();
+    if possible() {
+        kill_and_replace(&Subject::full(program));
+    }
+}
+
+/// Kills each process under traffic, and replaces the FEA.
+fn kill_and_replace(subject: &Subject) {
     let begin = Instant::now();
     let say = |what: String| println!("[{:6.1} s] {what}", begin.elapsed().as_secs_f64());
-    let subject = subject();
     let mut topology: Topology = TOPOLOGY.parse().unwrap();
     let feed = Feed {
         router_id: "10.2.0.2",
@@ -166,7 +178,7 @@ fn no_packet_is_lost_whoever_dies() {
     converged(&lab, count);
     say(format!("{count} routes are in the fast path"));
 
-    let traffic = Traffic::start(&lab, &subject);
+    let traffic = Traffic::start(&lab, subject);
     traffic.flows(&lab);
     for victim in VICTIMS {
         match victim {

@@ -1,5 +1,5 @@
 //! Listen ranges with foreign daemons: FRR and ExaBGP with passwords, a storm of connections, changes of the configuration; and with
-//! `SLUICE_LONG` a thousand neighbors.
+//! the long test a thousand neighbors.
 
 use crate::SLUICE;
 use serde_json::Value;
@@ -209,9 +209,10 @@ fn storm(lab: &RouterLab) {
 
 #[test]
 fn a_thousand_neighbors_of_a_range() {
+    let program = sluice_testkit::long!("listen ranges");
     const ALL: usize = 1000;
     const BUSY: usize = 10;
-    if std::env::var_os("SLUICE_LONG").is_none() || !sluice_router_lab::possible() {
+    if !sluice_router_lab::possible() {
         return;
     }
     let addresses: Vec<String> = (2..2 + ALL).map(|n| format!("'10.1.{}.{}/16'", n / 256, n % 256)).collect();
@@ -221,13 +222,13 @@ fn a_thousand_neighbors_of_a_range() {
          [[links]]\na = 'sluice:peers'\nb = 'peers:sluice'\na_addresses = ['10.1.0.1/16']\nb_addresses = [{}]\n",
         addresses.join(", ")
     );
-    let lab = RouterLab::up(&topology.parse().unwrap(), Path::new(SLUICE));
+    let lab = RouterLab::up(&topology.parse().unwrap(), &program);
     let receivers = ALL - BUSY;
     let words = format!(
         "bgpsim --json --target 10.1.0.1 --local 10.1.0.2 --timeout 300 --settle 100 --workload synthetic --routes 1000 \
          --senders {BUSY} --receivers {receivers}"
     );
-    let output = lab.lab.output("peers", SLUICE, words.split(' ')).unwrap();
+    let output = lab.lab.output("peers", &program, words.split(' ')).unwrap();
     let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     assert_eq!(report["verified"], true, "{report:#}");

@@ -1,11 +1,11 @@
 //! Many neighbors of one table: one that reads nothing among others that read, and one that loses its session again and again
-//! (requirements X14 and X16). With `SLUICE_LONG`, by an optimized executable with the Internet's table and 51 neighbors.
+//! (requirements X14 and X16). The long tests take the release executable, the Internet's table and 51 neighbors.
 
 use sluice_base::{Asn, Ipv4Prefix};
 use sluice_bgp::wire::{FamilyKey, MessageType};
 use sluice_load::RoutingTable;
 use sluice_router_lab::speaker::{Speaker, announcement, base, message, usual};
-use sluice_router_lab::table::subject;
+use sluice_router_lab::table::{internet_table, small_subject};
 use sluice_router_lab::{RouterLab, alone, possible};
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
@@ -20,7 +20,8 @@ const FEED_AS: u32 = 64601;
 /// Routes of the short form.
 const FEW: (usize, usize) = (30_000, 0);
 /// Neighbors that read, in the short form and in the long one.
-const READERS: [usize; 2] = [8, 50];
+const READERS: usize = 8;
+const MANY_READERS: usize = 50;
 /// Ends of a session, each as soon as the router has routes of it.
 const FLAPS: u32 = 10;
 /// Memory that a measurement may differ by, in octets: pages that the allocator keeps.
@@ -79,11 +80,6 @@ fn messages(table: &RoutingTable) -> Vec<u8> {
     octets
 }
 
-/// Returns the value of the test's form: the short one or the long one.
-fn of_form<T: Copy>(values: [T; 2]) -> T {
-    values[usize::from(std::env::var_os("SLUICE_LONG").is_some())]
-}
-
 /// The result of a run: the time until all readers that read have all routes, and the most memory of BGP.
 struct Outcome {
     time: Duration,
@@ -91,8 +87,7 @@ struct Outcome {
 }
 
 /// Plays the table to readers, of which one more reads as well, or reads nothing.
-fn told(program: &Path, octets: &[u8], routes: usize, is_blocked: bool) -> Outcome {
-    let count = of_form(READERS);
+fn told(program: &Path, octets: &[u8], (routes, count): (usize, usize), is_blocked: bool) -> Outcome {
     let lab = up(count + 1, program);
     let mut all: Vec<Speaker> = (0..=count).map(|n| connect(&lab, reader(n), reader_as(n))).collect();
     let blocked = is_blocked.then(|| all.pop());
@@ -119,16 +114,32 @@ fn most_memory(lab: &RouterLab) -> f64 {
 #[test]
 fn a_neighbor_that_reads_nothing_costs_the_others_nothing() {
     let _alone = alone();
-    if !possible() {
-        return;
+    if possible() {
+        let (program, table) = small_subject(FEW);
+        block_one(&program, &table, READERS);
     }
-    let (program, table) = subject(FEW);
-    let octets = messages(&table);
-    let [free, blocked] = [false, true].map(|is_blocked| told(&program, &octets, table.v4.len(), is_blocked));
+}
+
+#[test]
+fn a_neighbor_that_reads_nothing_costs_50_others_nothing() {
+    let program = sluice_testkit::long!("many readers");
+    let _alone = alone();
+    if possible()
+        && let Some(table) = internet_table()
+    {
+        block_one(&program, &table, MANY_READERS);
+    }
+}
+
+/// Compares readers of a table with readers beside a neighbor that reads nothing.
+fn block_one(program: &Path, table: &RoutingTable, readers: usize) {
+    let octets = messages(table);
+    let size = (table.v4.len(), readers);
+    let [free, blocked] = [false, true].map(|is_blocked| told(program, &octets, size, is_blocked));
     println!(
         "{} routes to {} readers: {:.1} s and {:.1} MB; with one more that reads nothing: {:.1} s and {:.1} MB",
         table.v4.len(),
-        of_form(READERS),
+        readers,
         free.time.as_secs_f64(),
         free.memory / 1e6,
         blocked.time.as_secs_f64(),
@@ -140,11 +151,26 @@ fn a_neighbor_that_reads_nothing_costs_the_others_nothing() {
 #[test]
 fn a_session_that_ends_again_and_again_leaves_no_route_and_no_memory_behind() {
     let _alone = alone();
-    if !possible() {
-        return;
+    if possible() {
+        let (program, table) = small_subject(FEW);
+        flap(&program, &table);
     }
-    let (program, table) = subject(FEW);
-    let (octets, routes) = (messages(&table), table.v4.len());
+}
+
+#[test]
+fn a_session_with_the_internets_table_ends_again_and_again() {
+    let program = sluice_testkit::long!("many readers");
+    let _alone = alone();
+    if possible()
+        && let Some(table) = internet_table()
+    {
+        flap(&program, &table);
+    }
+}
+
+/// Ends a session again and again, and compares the routes and the memory with those of a single session.
+fn flap(program: &Path, table: &RoutingTable) {
+    let (octets, routes) = (messages(table), table.v4.len());
     let received = |lab: &RouterLab, count: usize| {
         lab.until_within(Duration::from_secs(120), "BGP has the routes", |lab| {
             let (rib, is_idle) = lab.rib("bgp");
@@ -152,7 +178,7 @@ fn a_session_that_ends_again_and_again_leaves_no_route_and_no_memory_behind() {
         });
     };
 
-    let lab = up(1, &program);
+    let lab = up(1, program);
     let mut feed = connect(&lab, FEED, FEED_AS);
     feed.send(&octets);
     received(&lab, routes);

@@ -165,7 +165,7 @@ fn routes_of_other_protocols_go_into_bgp() {
 
 /// The longest time until BIRD has the right routes: the RIB waits for origins, and the manager before it starts what dies often.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Steps of a random life; more with `SLUICE_LONG`.
+/// Steps of a random life, in the short test and in the long one.
 const STEPS: u64 = 12;
 const LONG_STEPS: u64 = 150;
 /// After so many steps BIRD must have the right routes.
@@ -234,20 +234,31 @@ impl State {
 #[test]
 fn whatever_happens_bird_has_the_right_routes_in_the_end() {
     let _share = share();
-    if !possible() {
-        return;
+    if possible() {
+        live(Path::new(SLUICE), STEPS);
     }
-    let is_long = std::env::var_os("SLUICE_LONG").is_some();
+}
+
+#[test]
+fn whatever_happens_for_long_bird_has_the_right_routes_in_the_end() {
+    let program = sluice_testkit::long!("redistribution");
+    let _share = share();
+    if possible() {
+        live(&program, LONG_STEPS);
+    }
+}
+
+/// Makes random changes, and compares BIRD's routes with the expected ones.
+fn live(program: &Path, steps: u64) {
     let seed = std::env::var("SLUICE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(2005);
     let mut rng = Rng::from_seed(seed);
-    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), program);
     lab.until("the session is up", |l| l.established("10.1.0.2"));
     for route in ["198.51.100.0/24", "203.0.113.0/24", "100.64.0.0/24", "2001:db8:77::/48"] {
         commit(&lab, &format!("delete protocols static route {route}"));
     }
     let mut state = State { statics: BTreeMap::new(), has_policy: true };
     let mut done = Vec::new();
-    let steps = if is_long { LONG_STEPS } else { STEPS };
     for n in 1..=steps {
         done.push(state.step(&lab, &mut rng));
         if n.is_multiple_of(STEPS_BETWEEN_CHECKS) {

@@ -408,14 +408,33 @@ fn are_stale(lab: &RouterLab, stale: bool) -> bool {
 const OF_OPENBGPD: [&str; 2] = ["192.0.2.0/24", "2001:db8:192::/48"];
 
 /// GoBGP is killed and started again: no packet is lost, and the routes are announced again. When GoBGP stays away, the routes go after
-/// the time that GoBGP asked for (with `SLUICE_LONG`). OpenBGPD promises End-of-RIB markers alone, for no family: its routes go with its sessions, and come
+/// the time that GoBGP asked for (the long test). OpenBGPD promises End-of-RIB markers alone, for no family: its routes go with its sessions, and come
 /// again.
 #[test]
 fn gobgp_restarts_and_no_packet_is_lost() {
     let _share = share();
+    if possible_with_frr() && is_installed("gobgpd", "--version") && is_installed("bgpd", "-V") {
+        restart_gobgp(Path::new(SLUICE));
+    }
+}
+
+#[test]
+fn routes_of_gobgp_go_after_its_restart_time() {
+    let program = sluice_testkit::long!("restart time");
+    let _share = share();
     if !possible_with_frr() || !is_installed("gobgpd", "--version") || !is_installed("bgpd", "-V") {
         return;
     }
+    let mut lab = restart_gobgp(&program);
+    lab.lab.stop("neighbor", true).unwrap();
+    lab.until("the routes stay again", |lab| reports(lab, "bgp.restart.begin") == 4);
+    assert!(is_down(&lab) && has_routes(&lab), "the routes stay again");
+    lab.until_within(Duration::from_secs(40), "the time for the restart is over", |lab| routes(lab) == 0);
+    assert_eq!(reports(&lab, "bgp.restart.too-long"), 2);
+}
+
+/// Restarts GoBGP and OpenBGPD under traffic.
+fn restart_gobgp(program: &Path) -> RouterLab {
     let [of_v4, of_v6] = OF_OPENBGPD;
     let openbgpd = format!(
         "[nodes.openbgpd]\ndaemon = 'openbgpd'\nconfig = '''\nAS 64502\nrouter-id 10.4.0.2\nfib-update no\n\
@@ -429,7 +448,7 @@ fn gobgp_restarts_and_no_packet_is_lost() {
     let more = "neighbor 10.4.0.2 { peer-as 64502; connect-retry-time 1; }\n\
                 neighbor 2001:db8:4::2 { peer-as 64502; connect-retry-time 1; }";
     let text = text(&gobgp(64501, "10.1.0.", "2001:db8:1::"), more) + &openbgpd;
-    let mut lab = RouterLab::up(&text.parse().unwrap(), Path::new(SLUICE));
+    let mut lab = RouterLab::up(&text.parse().unwrap(), program);
     let of_openbgpd = |lab: &RouterLab| {
         let all = OF_OPENBGPD.iter().zip(["-4", "-6"]);
         all.filter(|(route, family)| lab.kernel_text(family).contains(*route)).count()
@@ -454,14 +473,7 @@ fn gobgp_restarts_and_no_packet_is_lost() {
     lab.until("OpenBGPD announces its routes again", |lab| of_openbgpd(lab) == 2);
     pings.none_was_lost();
     assert!(has_routes(&lab) && reports(&lab, "bgp.restart.too-long") == 0);
-    if std::env::var_os("SLUICE_LONG").is_none() {
-        return;
-    }
-    lab.lab.stop("neighbor", true).unwrap();
-    lab.until("the routes stay again", |lab| reports(lab, "bgp.restart.begin") == 4);
-    assert!(is_down(&lab) && has_routes(&lab), "the routes stay again");
-    lab.until_within(Duration::from_secs(40), "the time for the restart is over", |lab| routes(lab) == 0);
-    assert_eq!(reports(&lab, "bgp.restart.too-long"), 2);
+    lab
 }
 
 /// BGP of Sluice is killed: GoBGP and OpenBGPD, neither of which has routes in the kernel here, keep the routes.

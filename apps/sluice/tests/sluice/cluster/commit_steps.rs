@@ -6,7 +6,7 @@ use crate::cluster::own_store::pid;
 use sluice_load::wide;
 use sluice_router_lab::steps::Steps;
 use sluice_router_lab::xip::at;
-use sluice_router_lab::{program_with, share};
+use sluice_router_lab::{executable, share, wrapper_of};
 use std::cell::Cell;
 
 /// The element with the editor.
@@ -123,9 +123,9 @@ fn disturbed(elements: &mut Elements, steps: &Steps, victim: Victim, before: &st
 }
 
 /// Brings the elements up, with a listener for the steps of the element with the editor.
-fn up(folder: &std::path::Path) -> (Elements, Steps) {
+fn up(executable: &std::path::Path, folder: &std::path::Path) -> (Elements, Steps) {
     // The third word of `start --config FILE`: each node has a socket of its own.
-    let program = program_with(folder, "SLUICE_COMMIT_STEPS=\"$3.steps\"");
+    let program = wrapper_of(executable, folder, "SLUICE_COMMIT_STEPS=\"$3.steps\"");
     let elements = Elements::up(&program);
     let steps = Steps::listen(&elements.lab.lab.dir(EDITOR).join("config.steps"));
     (elements, steps)
@@ -138,7 +138,7 @@ fn a_commit_for_all_elements_survives_kills_around_its_decision() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (mut elements, steps) = up(folder.path());
+    let (mut elements, steps) = up(executable(), folder.path());
     for (victim, before) in [
         (Victim::Process(EDITOR, "manager"), "store"),
         (Victim::Process(EDITOR, "cluster"), "decide"),
@@ -149,15 +149,16 @@ fn a_commit_for_all_elements_survives_kills_around_its_decision() {
     }
 }
 
-/// The same at each step, with each kind of victim. Takes minutes: `make test-long` runs it.
+/// The same at each step, with each kind of victim.
 #[test]
 fn a_commit_for_all_elements_survives_kills_at_each_step() {
+    let executable = sluice_testkit::long!("cluster commit steps");
     let _share = share();
-    if std::env::var_os("SLUICE_LONG").is_none() || !possible_with_elements() {
+    if !possible_with_elements() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (mut elements, steps) = up(folder.path());
+    let (mut elements, steps) = up(&executable, folder.path());
     let all = std::thread::scope(|scope| {
         scope.spawn(|| OLD.commit(&elements));
         steps.follow(|_, _| true)

@@ -4,7 +4,6 @@ use crate::cluster::network::{Network, Shape, Traffic};
 use crate::cluster::own_store::pid;
 use crate::cluster::stream::possible_with_store;
 use sluice_router_lab::{alone, xip::at};
-use std::path::Path;
 
 /// The balancer, a router and the control plane.
 const ROLES: [&str; 3] = ["b1", "r1", "sluice"];
@@ -38,15 +37,14 @@ impl Network {
     }
 }
 
-/// Only in `make test-long`, with an optimized executable, which `SLUICE_LONG` names.
 #[test]
 fn no_packet_is_lost_while_any_process_of_any_role_is_killed() {
-    let Some(program) = std::env::var_os("SLUICE_LONG") else { return };
+    let program = sluice_testkit::long!("cluster kills");
     let _alone = alone();
     if !possible_with_store() {
         return;
     }
-    let mut network = Network::up_with(Shape { store: 1, ..Shape::of(1, 2) }, Path::new(&program));
+    let mut network = Network::up_with(Shape { store: 1, ..Shape::of(1, 2) }, &program);
     ["r1", "r2"].iter().for_each(|node| network.until_equal(node));
     for node in ROLES {
         for component in PROCESSES {

@@ -7,7 +7,6 @@ use crate::cluster::stream::possible_with_store;
 use serde_json::Value;
 use sluice_router_lab::xip::{at, run};
 use sluice_router_lab::{alone, share};
-use std::path::Path;
 
 impl Network {
     /// Changes an element's administrative state at a node, and returns the reply.
@@ -154,15 +153,14 @@ fn a_router_is_drained_and_removed_without_a_lost_packet() {
     drain_and_remove(&network);
 }
 
-/// Only in `make test-long`, with an optimized executable, which `SLUICE_LONG` names.
 #[test]
 fn elements_of_each_role_leave_and_come_without_a_lost_packet() {
-    let Some(program) = std::env::var_os("SLUICE_LONG") else { return };
+    let program = sluice_testkit::long!("cluster leave");
     let _alone = alone();
     if !possible_with_store() {
         return;
     }
-    let network = Network::up_with(SHAPE, Path::new(&program));
+    let network = Network::up_with(SHAPE, &program);
     network.until("the routers have the routes", |network| have_routes(network, &["r1", "r2"]));
     drain_and_remove(&network);
     replace(&network);

@@ -5,7 +5,6 @@ use crate::cluster::network::{Network, Shape, Traffic};
 use crate::cluster::stream::possible_with_store;
 use serde_json::Value;
 use sluice_router_lab::{alone, possible_with_frr};
-use std::path::Path;
 
 /// Two balancers: FRR and a host are behind the first one, BIRD is behind the second one.
 const SHAPE: Shape = Shape { own_store: true, second: true, third: true, more: [10; 2], ..Shape::of(2, 2) };
@@ -46,15 +45,14 @@ fn until_present(network: &Network) {
     });
 }
 
-/// Only in `make test-long`, with an optimized executable, which `SLUICE_LONG` names.
 #[test]
 fn losses_of_machines_and_links_cost_neighbors_of_other_balancers_no_session() {
-    let Some(program) = std::env::var_os("SLUICE_LONG") else { return };
+    let program = sluice_testkit::long!("cluster losses");
     let _alone = alone();
     if !possible_with_frr() || !possible_with_store() {
         return;
     }
-    let network = Network::up_with(SHAPE, Path::new(&program));
+    let network = Network::up_with(SHAPE, &program);
     network.until("the host is reached", |network| network.reaches_third());
     network.until("FRR's sessions are up", |network| sessions(network).1);
     let before = sessions(&network);

@@ -1,8 +1,7 @@
 //! Rates of a router of many machines at full table: all routes to a new router, changes under churn from the leader's kernel to the
 //! routers' kernels, and the packets that a dead router costs.
 //!
-//! Only in `make test-long` and `make bench-multistage`, with an optimized executable, which `SLUICE_LONG` names; the other tests of the
-//! cluster are the short form.
+//! A long test, part of `make bench-multistage` too; the other tests of the cluster are the short form.
 
 use crate::cluster::network::{INTERVAL, Network, Shape, Traffic, more_of_bird};
 use crate::cluster::stream::possible_with_store;
@@ -11,7 +10,6 @@ use sluice_router_lab::alone;
 use sluice_router_lab::speaker::{Speaker, announcement, base, nlri, usual};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,13 +29,13 @@ const TURN: Duration = Duration::from_millis(50);
 
 #[test]
 fn a_full_table_reaches_a_new_router_and_follows_the_churn() {
-    let Some(program) = std::env::var_os("SLUICE_LONG") else { return };
+    let program = sluice_testkit::long!("cluster rates");
     let _alone = alone();
     if !possible_with_store() {
         return;
     }
     let shape = Shape { store: 1, more: [0, MANY_ROUTES], ..Shape::of(1, 2) };
-    let network = Network::up_with(shape, Path::new(&program));
+    let network = Network::up_with(shape, &program);
     network.until("the leader has all routes", |network| {
         network.stored("sluice", "routes").parse::<u32>().is_ok_and(|routes| routes >= MANY_ROUTES + 4)
             && network.stored("sluice", "waiting") == "0"

@@ -110,13 +110,22 @@ const SPECIAL: &[&str] = &[
     "193.0.0.1/32",
 ];
 
+/// The part of the trace that a feeder announces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// The first [`FEW`] prefixes.
+    Begin,
+    /// All.
+    Whole,
+}
+
 /// Returns the messages of the feeder with an address.
-pub fn feed(trace: &Trace<'_>, address: Ipv4Addr) -> Vec<u8> {
+pub fn feed(trace: &Trace<'_>, extent: Extent, address: Ipv4Addr) -> Vec<u8> {
     let voice = voice(address);
     let said = trace.said(&[voice], Families { v4: true, v6: false }, Asn(LOCAL_AS));
     let stream = &said.streams[0];
     let mut end = stream.len();
-    if std::env::var_os("SLUICE_LONG").is_none() {
+    if extent == Extent::Begin {
         end = (0..end).find(|end| stream.prefixes(0..*end) > FEW).unwrap_or(end);
     }
     let mut octets = stream.octets(0..end).to_vec();

@@ -16,19 +16,39 @@ mod proof;
 mod refilter;
 mod view;
 
+use crate::SLUICE;
 use daemon::Daemon;
+use feed::Extent;
+use sluice_router_lab::table::{internet_table, small_subject};
+use std::path::Path;
 
 #[test]
 fn route_maps_of_frr() {
     if sluice_router_lab::possible_with_frr() {
-        proof::run(Daemon::Frr);
+        proof::run(Daemon::Frr, Path::new(SLUICE), Extent::Begin);
+    }
+}
+
+#[test]
+fn route_maps_of_frr_for_the_whole_trace() {
+    let program = sluice_testkit::long!("policy proof");
+    if sluice_router_lab::possible_with_frr() {
+        proof::run(Daemon::Frr, &program, Extent::Whole);
     }
 }
 
 #[test]
 fn filters_of_bird() {
     if sluice_router_lab::possible() {
-        proof::run(Daemon::Bird);
+        proof::run(Daemon::Bird, Path::new(SLUICE), Extent::Begin);
+    }
+}
+
+#[test]
+fn filters_of_bird_for_the_whole_trace() {
+    let program = sluice_testkit::long!("policy proof");
+    if sluice_router_lab::possible() {
+        proof::run(Daemon::Bird, &program, Extent::Whole);
     }
 }
 
@@ -42,6 +62,17 @@ fn a_flood_of_distinct_attributes_delays_nobody_else() {
 #[test]
 fn a_changed_policy_touches_the_routes_whose_outcome_changes() {
     if sluice_router_lab::possible() {
-        refilter::run();
+        let (program, table) = small_subject(refilter::SMALL);
+        refilter::run(&program, &table);
+    }
+}
+
+#[test]
+fn a_changed_policy_at_the_internets_table() {
+    let program = sluice_testkit::long!("refilter");
+    if sluice_router_lab::possible()
+        && let Some(table) = internet_table()
+    {
+        refilter::run(&program, &table);
     }
 }

@@ -1,8 +1,7 @@
 //! The comparison of a daemon with Sluice.
 
-use crate::SLUICE;
 use crate::policies::daemon::{Daemon, Place};
-use crate::policies::feed;
+use crate::policies::feed::{self, Extent};
 use crate::policies::network::{LOCAL_AS, Role, Router};
 use crate::policies::pair::Pair;
 use crate::policies::peer::{self, Peer, Routes, Words};
@@ -34,17 +33,17 @@ const ENOUGH: usize = 20;
 type Expected = BTreeMap<(Place, usize, Role), Routes>;
 
 /// Runs all pairs of a daemon.
-pub fn run(daemon: Daemon) {
+pub fn run(daemon: Daemon, program: &Path, extent: Extent) {
     let Some(octets) = feed::trace() else { return };
     let trace = Trace::read(&octets).unwrap();
     let pairs = chosen(Pair::read_all(daemon.name()));
-    let lab = RouterLab::up(&topology(daemon, &pairs).parse().unwrap(), Path::new(SLUICE));
+    let lab = RouterLab::up(&topology(daemon, &pairs).parse().unwrap(), program);
     let failures = lab.lab.inside("peers", || {
         let mut words = Words::default();
         let begin = Instant::now();
-        let expected = expect(&lab, daemon, &pairs, &trace, &mut words);
+        let expected = expect(&lab, daemon, &pairs, (&trace, extent), &mut words);
         println!("{}: {} pairs, {:.1} s", daemon.name(), pairs.len(), begin.elapsed().as_secs_f64());
-        Comparison::new(&lab, daemon, &trace, words).run(&pairs, &expected)
+        Comparison::new(&lab, daemon, (&trace, extent), words).run(&pairs, &expected)
     });
     let failures = failures.unwrap();
     assert!(failures.is_empty(), "{} differences:\n{}", failures.len(), failures.join("\n"));
@@ -117,12 +116,18 @@ fn config(pairs: &[Pair]) -> String {
 
 /// Connects all neighbors of the daemon, and returns the routes that each receives: whole tables, because the receivers
 /// connect when the daemon has nothing to do any more, and read up to the End-of-RIB marker.
-fn expect(lab: &RouterLab, daemon: Daemon, pairs: &[Pair], trace: &Trace<'_>, words: &mut Words) -> Expected {
+fn expect(
+    lab: &RouterLab,
+    daemon: Daemon,
+    pairs: &[Pair],
+    (trace, extent): (&Trace<'_>, Extent),
+    words: &mut Words,
+) -> Expected {
     let router = daemon.router();
     let numbers = (0..pairs.len()).map(|pair| Place::Import.number(pair)).chain([Place::Export.number(0)]);
     let feeders = numbers.map(|number| {
         let mut feeder = Peer::connect(router, Role::Feeder, number);
-        feeder.announce(&feed::feed(trace, router.peer(Role::Feeder, number)));
+        feeder.announce(&feed::feed(trace, extent, router.peer(Role::Feeder, number)));
         feeder
     });
     let mut feeders: Vec<Peer> = feeders.collect();
@@ -179,9 +184,9 @@ struct Comparison<'l> {
 }
 
 impl<'l> Comparison<'l> {
-    fn new(lab: &'l RouterLab, daemon: Daemon, trace: &Trace<'_>, words: Words) -> Self {
+    fn new(lab: &'l RouterLab, daemon: Daemon, (trace, extent): (&Trace<'_>, Extent), words: Words) -> Self {
         let mut feeder = Peer::connect(OURS, Role::Feeder, 1);
-        feeder.announce(&feed::feed(trace, OURS.peer(Role::Feeder, 1)));
+        feeder.announce(&feed::feed(trace, extent, OURS.peer(Role::Feeder, 1)));
         let receivers = Role::RECEIVERS.map(|role| (role, Peer::connect(OURS, role, 1))).into();
         Comparison { lab, daemon, words, feeder, receivers }
     }

@@ -1,8 +1,6 @@
 //! A changed import policy on the wire (XORP, sections 5.1.2 and 8.3): the neighbor is not asked for its routes again, receivers
 //! get UPDATEs for the routes whose outcome changes and for no others, single routes of another neighbor pass meanwhile, and
 //! the result equals that of a router that has the new policy from the start.
-//!
-//! `SLUICE_LONG` with an optimized executable asks for the Internet's table: `make test-long` runs it.
 
 use crate::policies::feed;
 use crate::policies::network::{LOCAL_AS, Role, Router};
@@ -10,9 +8,9 @@ use crate::policies::peer::{self, Peer, Words};
 use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
 use sluice_load::RoutingTable;
 use sluice_router_lab::RouterLab;
-use sluice_router_lab::table::subject;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -20,7 +18,7 @@ const ROUTER: Router = Router { node: "sluice", number: 2 };
 /// The router that begins with the new policy.
 const COLD: Router = Router { node: "cold", number: 1 };
 /// IPv4 and IPv6 routes without a full table.
-const SMALL: (usize, usize) = (30_000, 0);
+pub const SMALL: (usize, usize) = (30_000, 0);
 /// The longest time for a phase.
 const PATIENCE: Duration = Duration::from_secs(240);
 /// The time without a route after which nothing more comes.
@@ -76,10 +74,9 @@ fn topology() -> String {
 }
 
 /// Changes the policy, and compares.
-pub fn run() {
-    let (program, table) = subject(SMALL);
-    let lab = RouterLab::up(&topology().parse().unwrap(), &program);
-    lab.lab.inside("peers", || compare(&lab, &table)).unwrap();
+pub fn run(program: &Path, table: &RoutingTable) {
+    let lab = RouterLab::up(&topology().parse().unwrap(), program);
+    lab.lab.inside("peers", || compare(&lab, table)).unwrap();
 }
 
 fn compare(lab: &RouterLab, table: &RoutingTable) {

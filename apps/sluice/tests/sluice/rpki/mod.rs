@@ -70,7 +70,8 @@ fn a_cache_behind_tls_is_trusted_by_its_certificate() {
 
 #[test]
 fn the_internets_table_under_400_000_payloads() {
+    let program = sluice_testkit::long!("rpki table");
     if possible_with_caches() {
-        states::run_long();
+        states::run_long(&program);
     }
 }

@@ -79,12 +79,8 @@ fn payloads_of(vrps: &[sluice_validation::AnyVrp]) -> usize {
     sluice_validation::VrpTable::new(vrps.iter().copied()).len()
 }
 
-/// Names the optimized executable, and asks for the Internet's table. `make test-long` sets it.
-const LONG: &str = "SLUICE_LONG";
-
 /// The Internet's table: the states of BIRD and FRR under the same cache, and time and memory beside theirs.
-pub fn run_long() {
-    let Some(program) = std::env::var_os(LONG) else { return };
+pub fn run_long(program: &Path) {
     if source::shared_folder().is_none() {
         return sluice_testkit::skipped("no table in the shared data");
     }
@@ -97,7 +93,7 @@ pub fn run_long() {
         return;
     }
     let plan = Plan { router: &router(), bgp: "", table: &table, has_others: true };
-    let mut lab = RouterLab::up(&plan.topology(), Path::new(&program));
+    let mut lab = RouterLab::up(&plan.topology(), program);
     let patience = Duration::from_secs(300);
     let routes = |lab: &RouterLab| {
         let (count, _) = lab.rib("bgp");

@@ -1,9 +1,10 @@
 //! Sluice beside BIRD, fed the same octets: UPDATEs of real tables and traces from several peers, and what an external, an internal and a
 //! 2-octet neighbor are told by each, compared prefix by prefix with all attributes. Each difference is of a kind with a reason
-//! (`docs/same-octets.md`). Some thousand UPDATEs; with `SLUICE_LONG` all traces and tables of the shared data.
+//! (`docs/same-octets.md`). Some thousand UPDATEs; long tests take all traces and tables of the shared data.
 
 mod compare;
 mod feed;
+mod whole;
 
 use crate::SLUICE;
 use compare::{Differences, Kind, Told, compare};
@@ -160,8 +161,8 @@ impl Sessions {
 }
 
 /// Feeds both routers, and returns the differences between what they tell.
-fn differences(feeds: &[Feed]) -> Differences {
-    let lab = RouterLab::up(&topology(feeds), Path::new(SLUICE));
+fn differences(feeds: &[Feed], program: &Path) -> Differences {
+    let lab = RouterLab::up(&topology(feeds), program);
     lab.until("the router is ready", RouterLab::ready);
     let mut both = ["sluice", "bird"].map(|router| Sessions::open(&lab, router, feeds));
     for (number, feed) in (0_u8..).zip(feeds) {
@@ -210,11 +211,11 @@ fn differences(feeds: &[Feed]) -> Differences {
 }
 
 /// Checks that both routers tell the same of a trace, but for differences with a reason.
-fn check(name: &str, most_feeds: usize, most_updates: usize) {
+fn check(name: &str, most_feeds: usize, most_updates: usize, program: &Path) {
     let Some(trace) = sluice_testkit::read(name) else { return };
     let feeds = feeds(&trace, most_feeds, most_updates);
     assert!(!feeds.is_empty(), "{name}");
-    let found = differences(&feeds);
+    let found = differences(&feeds, program);
     for (kind, (count, example)) in &found {
         println!("{name}: {} routes differ: {}, such as {example}", count, kind.name());
     }
@@ -227,43 +228,8 @@ fn neighbors_are_told_the_same_of_tables_and_traces() {
     if !possible() {
         return;
     }
-    check("data/bgp/rib/rv2.rib.20140523.0600.first9072.mrt.xz", 4, 600);
-    check("data/bgp/updates/rrc01.updates.20241001.0055.gz", 4, 600);
-}
-
-/// Declares a test of a whole trace each, which runs with `SLUICE_LONG`.
-macro_rules! whole_traces {
-    ($($name:ident: $file:literal;)*) => {$(
-        #[test]
-        fn $name() {
-            if std::env::var_os("SLUICE_LONG").is_some() && possible() {
-                let _alone = sluice_router_lab::alone();
-                check(concat!("data/bgp/", $file), 12, usize::MAX);
-            }
-        }
-    )*};
-}
-
-// All with records that this router reads: no TABLE_DUMP of version 1, no record of MRT type 5, and no message of more than 4,096 octets.
-whole_traces! {
-    whole_table_of_routeviews: "rib/rv2.rib.20140523.0600.first9072.mrt.xz";
-    whole_table_of_routeviews_with_ipv6: "rib/rv6.rib.20151101.0600.first6870.mrt.xz";
-    whole_trace_of_bird_with_ipv6: "rib/small.bird6_bgp.mrt";
-    whole_trace_of_bird: "rib/small.bird_bgp.mrt";
-    whole_trace_of_quagga: "rib/small.quagga_bgp.mrt";
-    whole_table_of_quagga: "rib/small.quagga_rib.mrt";
-    whole_table_of_openbgpd: "rib/small.openbgpd_rib_table-v2.mrt";
-    whole_trace_of_a_full_feed: "updates/pch-as3856.fullfeed.20151023.et.mrt.gz";
-    whole_trace_of_ris_2002: "updates/ris.updates.20020722.2238.gz";
-    whole_trace_of_ris_2010_february: "updates/rrc15.updates.20100227.1600.gz";
-    whole_trace_of_ris_2010_july: "updates/ris.updates.20100722.2015.gz";
-    whole_trace_of_ris_2015: "updates/rrc06.updates.1427846400.gz";
-    whole_trace_of_ris_2016: "updates/ris.updates.20160811.1600.gz";
-    whole_trace_of_ris_2017: "updates/ris.updates.20171111.0005.xz";
-    whole_trace_of_ris_2022: "updates/rrc23.updates.20220421.0200.gz";
-    whole_trace_of_ris_2024: "updates/rrc01.updates.20241001.0055.gz";
-    whole_trace_of_routeviews_2015: "updates/rv-jinx.updates.1427846400.bz2";
-    whole_trace_of_routeviews_2022: "updates/rv-sydney.updates.20220601.0415.bz2";
+    check("data/bgp/rib/rv2.rib.20140523.0600.first9072.mrt.xz", 4, 600, Path::new(SLUICE));
+    check("data/bgp/updates/rrc01.updates.20241001.0055.gz", 4, 600, Path::new(SLUICE));
 }
 
 #[test]

@@ -7,11 +7,12 @@ use crate::survival::traffic::{Drops, Traffic};
 use sluice_base::IpPrefix;
 use sluice_lab::Topology;
 use sluice_load::{Announcement, RoutingTable, wide};
-use sluice_router_lab::table::subject;
+use sluice_router_lab::table::{internet_table, small_subject};
 use sluice_router_lab::{Count, RouterLab, alone, possible, routes};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Processes in the order in which they are killed.
@@ -116,19 +117,34 @@ impl Plan {
 }
 
 #[test]
-fn every_process_killed_at_full_table() {
+fn every_process_killed_at_a_small_table() {
     let _machine = alone();
-    if !possible() {
-        return;
+    if possible() {
+        let (program, table) = small_subject(SMALL);
+        kill_and_replace(&program, &table);
     }
+}
+
+#[test]
+fn every_process_killed_at_full_table() {
+    let program = sluice_testkit::long!("kills at full table");
+    let _machine = alone();
+    if possible()
+        && let Some(table) = internet_table()
+    {
+        kill_and_replace(&program, &table);
+    }
+}
+
+/// Kills and then replaces each process under traffic.
+fn kill_and_replace(program: &Path, table: &RoutingTable) {
     let begin = Instant::now();
     let say = |what: String| println!("[{:6.1} s] {what}", begin.elapsed().as_secs_f64());
-    let (program, table) = subject(SMALL);
-    let plan = Plan::of(&table);
+    let plan = Plan::of(table);
     let targets = plan.targets();
     let mut topology: Topology = TOPOLOGY.parse().unwrap();
     topology.nodes.get_mut("feed").unwrap().config = Some(plan.config());
-    let mut lab = RouterLab::up(&topology, &program);
+    let mut lab = RouterLab::up(&topology, program);
     say("the lab is up".into());
     converged(&lab, plan.left_after(0));
     say(format!("{:?} are in the kernel", plan.left_after(0)));

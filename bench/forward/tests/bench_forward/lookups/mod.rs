@@ -23,8 +23,6 @@ use std::time::Instant;
 const HOSTS: std::ops::Range<u8> = 2..34;
 /// The ends of routes: gateways, an end that drops, an end that answers.
 const ENDS: usize = 32 + 2;
-/// Named by `make test-long`: the whole tables, and the most addresses.
-const LONG: &str = "SLUICE_LONG";
 /// Changes between two comparisons.
 const CHANGES: usize = 100_000;
 
@@ -40,19 +38,24 @@ struct Scale {
 
 #[test]
 fn look_ups_equal_the_kernels() {
+    compare_look_ups(&Scale { prefixes: 20_000, random: 100_000, changes: 20_000 });
+}
+
+#[test]
+fn look_ups_in_the_internets_tables_equal_the_kernels() {
+    sluice_testkit::long!("lookups");
+    compare_look_ups(&Scale { prefixes: usize::MAX, random: 10_000_000, changes: usize::MAX });
+}
+
+fn compare_look_ups(scale: &Scale) {
     if !nix::unistd::geteuid().is_root() {
         return sluice_testkit::skipped("not root");
     }
     if let Err(error) = require(Feature::NativeXdp) {
         return sluice_testkit::skipped(error);
     }
-    let scale = if std::env::var_os(LONG).is_some() {
-        Scale { prefixes: usize::MAX, random: 10_000_000, changes: usize::MAX }
-    } else {
-        Scale { prefixes: 20_000, random: 100_000, changes: 20_000 }
-    };
     let lab = network::up().unwrap();
-    lab.inside("r", || compare(&lab, &scale)).unwrap();
+    lab.inside("r", || compare(&lab, scale)).unwrap();
     lab.down().unwrap();
 }
 

@@ -563,10 +563,18 @@ mod tests {
         }
     }
 
-    /// A million flapping routes: `SLUICE_LONG` asks for that.
+    #[test]
+    fn many_routes_flap() {
+        flap(2000);
+    }
+
     #[test]
     fn a_million_routes_flap() {
-        let many: u32 = if std::env::var_os("SLUICE_LONG").is_some() { 1_000_000 } else { 2000 };
+        sluice_testkit::long!("flapping routes");
+        flap(1_000_000);
+    }
+
+    fn flap(many: u32) {
         let mut histories = histories(DampingRules { histories: many, ..DampingRules::DEFAULT });
         for round in 0..8 {
             histories.now = round * 50;

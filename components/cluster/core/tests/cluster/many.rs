@@ -1,5 +1,5 @@
 //! A large cluster in virtual time: balancers with a port each, as many routers and a control plane find each other, and a tenth of them is
-//! lost. 16 of each; 64 of each with `SLUICE_LONG`.
+//! lost. 16 of each; 64 of each in the long test.
 
 use crate::switch;
 use crate::switch::Switch;
@@ -20,14 +20,13 @@ const CONTROL: u16 = 200;
 /// The numbers that end with this digit belong to the elements that are lost.
 const LOST_DIGIT: u16 = 7;
 
-/// Returns the numbers of the balancers and of the routers.
-fn numbers() -> [Range<u16>; 2] {
-    let count = if std::env::var_os("SLUICE_LONG").is_some() { 64 } else { 16 };
+/// Returns the numbers of as many balancers and as many routers as `count` says.
+fn numbers(count: u16) -> [Range<u16>; 2] {
     BASES.map(|base| base + 1..base + 1 + count)
 }
 
-fn all() -> Vec<u16> {
-    numbers().into_iter().flatten().chain([CONTROL]).collect()
+fn all(count: u16) -> Vec<u16> {
+    numbers(count).into_iter().flatten().chain([CONTROL]).collect()
 }
 
 fn id(number: u16) -> ElementId {
@@ -44,9 +43,9 @@ fn neighbor(balancer: u16) -> NeighborKey {
     NeighborKey { port: port(balancer), address: [10, 0, balancer as u8, 2].into() }
 }
 
-fn settings(element: u16) -> Settings {
+fn settings<const COUNT: u16>(element: u16) -> Settings {
     let mut inventory = Inventory::default();
-    for number in all() {
+    for number in all(COUNT) {
         let (role, ports) = match number {
             CONTROL => (Role::Control, vec![]),
             number if number > BASES[1] => (Role::Router, vec![]),
@@ -58,7 +57,7 @@ fn settings(element: u16) -> Settings {
         let name = number.to_string();
         inventory.put(Element { id: id(number), name, roles: [role].into(), weight: 1, ports }).unwrap();
     }
-    let [balancers, _] = numbers();
+    let [balancers, _] = numbers(COUNT);
     let addresses = balancers.map(|number| {
         let addr = [10, 0, number as u8, 1].into();
         (port(number), [InterfaceAddress { addr, prefix_len: 24, peer: None }].into())
@@ -76,9 +75,21 @@ fn check_shares(switch: &Switch, balancers: &BTreeSet<u16>, routers: &BTreeSet<u
 
 #[test]
 fn a_tenth_of_many_elements_is_lost_and_comes_back() {
-    let mut switch = Switch::new(&all(), settings);
+    lose_a_tenth::<16>();
+}
+
+#[test]
+fn a_tenth_of_64_balancers_and_64_routers_is_lost_and_comes_back() {
+    sluice_testkit::long!("many elements");
+    lose_a_tenth::<64>();
+}
+
+/// Cuts a tenth of the elements off, and starts half of them anew.
+fn lose_a_tenth<const COUNT: u16>() {
+    let all = all(COUNT);
+    let mut switch = Switch::new(&all, settings::<COUNT>);
     switch.run(Duration::from_secs(2));
-    let [balancers, routers] = numbers().map(Iterator::collect::<BTreeSet<u16>>);
+    let [balancers, routers] = numbers(COUNT).map(Iterator::collect::<BTreeSet<u16>>);
     check_shares(&switch, &balancers, &routers);
 
     // What one router wants is resolved by the control plane, and known everywhere.
@@ -89,8 +100,8 @@ fn a_tenth_of_many_elements_is_lost_and_comes_back() {
     assert!(switch.elements.values().all(|element| element.neighbors() == [(near, mac)]));
 
     let is_lost = |number: &u16| number % 10 == LOST_DIGIT;
-    let lost: BTreeSet<u16> = all().into_iter().filter(is_lost).collect();
-    assert!(lost.len() * 20 > all().len(), "{lost:?}");
+    let lost: BTreeSet<u16> = all.iter().copied().filter(is_lost).collect();
+    assert!(lost.len() * 20 > all.len(), "{lost:?}");
     switch.cut_off.clone_from(&lost);
     switch.run(Duration::from_secs(5));
     let stays = |numbers: &BTreeSet<u16>| numbers.difference(&lost).copied().collect::<BTreeSet<u16>>();
@@ -100,7 +111,7 @@ fn a_tenth_of_many_elements_is_lost_and_comes_back() {
     // The others know of neighbors as before.
     switch.neighbor(CONTROL, neighbor(4), NeighborState::Known(mac));
     let knows = |switch: &Switch, number: &u16| switch.elements[number].neighbors().len();
-    assert!(all().iter().all(|number| knows(&switch, number) == if is_lost(number) { 1 } else { 2 }));
+    assert!(all.iter().all(|number| knows(&switch, number) == if is_lost(number) { 1 } else { 2 }));
 
     // Half of the lost elements were only cut off; the other half starts anew.
     switch.cut_off.clear();
@@ -109,5 +120,5 @@ fn a_tenth_of_many_elements_is_lost_and_comes_back() {
     }
     switch.run(Duration::from_secs(3));
     check_shares(&switch, &balancers, &routers);
-    assert!(all().iter().all(|number| knows(&switch, number) == 2));
+    assert!(all.iter().all(|number| knows(&switch, number) == 2));
 }
