@@ -14,7 +14,7 @@ help:
 	@echo "make quick      after an edit: rustfmt, tidy, and the tests of cores and simulators that the change may break (SINCE=REV)"
 	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name and counted)"
 	@echo "make test-extending, make test-hostile  parts of make test: a protocol of your own; packages that do evil"
-	@echo "make test-long  what takes longer: the Internet's table while processes die, campaigns, seeded bugs"
+	@echo "make test-long  all campaigns of long tests, for many hours (cargo xtask long lists them; --minutes 30 runs the oldest)"
 	@echo "make dist       the executable that is installed: optimised as a whole, stripped (some minutes more than make build)"
 	@echo "make package    a tar file, a Debian package, a container image and the symbols: target/package (make test-package tries them)"
 	@echo "make bench      all benchmarks, beside a peer in the same run: target/bench/*.json and *.svg"
@@ -74,22 +74,9 @@ test-extending: setup
 test-hostile: setup
 	$(CARGO) test --locked -p sluice --test sluice third_party::hostile third_party::sandbox third_party::guard third_party::floods
 
-# An optimized router with the Internet's table while every process is killed and replaced, and while XDP forwards at full rate; look-ups beside
-# the kernel's; campaigns; all seeded bugs.
+# All campaigns of long tests, the oldest result first; docs/long-runs.json has the results. An interrupted run continues at the next call.
 test-long: setup
-	$(CARGO) build --release --locked -p sluice
-	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test survival full_table
-	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test policies a_changed -- --nocapture
-	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test cluster -- full_table losses_of no_packet --nocapture --test-threads 1
-	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test same_octets whole -- --nocapture --test-threads 1
-	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test rpki internets -- --nocapture
-	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test many_readers -- --nocapture
-	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test forwarding_kills --test forwarding_neighbors
-	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --release --locked -p bench-forward --test lookups
-	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --release --locked -p sluice-cluster --test many
-	target/release/sluice simulate --campaign --seeds 2000
-	$(CARGO) xtask mutate
-	for judge in model rib fea manager; do $(CARGO) xtask mutate --judge $$judge || exit 1; done
+	$(CARGO) xtask long --all
 
 lint:
 	$(CARGO) fmt --all --check
@@ -138,7 +125,7 @@ bench-xia-short:
 bench-multistage: setup
 	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-multistage
 	target/$(PROFILE)/bench-multistage $(MULTISTAGE)
-	SLUICE_LONG=$(abspath target/$(PROFILE)/sluice) $(CARGO) test --locked -p sluice --test cluster full_table -- --nocapture
+	$(CARGO) xtask long --only 'cluster rates'
 
 # Sluice beside BIRD, FRR, OpenBGPD and GoBGP (those that are installed) with the same feeds; options in BGP.
 bench-bgp: setup

@@ -6,6 +6,7 @@ mod features;
 mod fuzz_guided;
 mod layers;
 mod licences;
+mod long;
 mod metadata;
 mod mutate;
 mod new_component;
@@ -42,6 +43,8 @@ enum Chore {
     Mutate(mutate::Options),
     /// Checks format and rules of the house, and runs the tests of cores and simulators that a change may break.
     Quick(quick::Options),
+    /// Lists the long tests with their last results, or runs campaigns of long tests, the oldest result first.
+    Long(long::Options),
     /// Runs every test and counts passed, failed and skipped ones.
     Test(test::Options),
     /// Writes a new component: core, process, schema, rights; and its rows in the executable.
@@ -69,6 +72,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::WorkingSet(options) => working_set::run(&root, &options).map(|()| ExitCode::SUCCESS),
         Chore::Mutate(options) => mutate::run(&root, &options),
         Chore::Quick(options) => quick::run(&root, &options),
+        Chore::Long(options) => long::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
         Chore::NewComponent { name, into } => {
             new_component::write(&root, &name, into.as_deref())?;
@@ -84,6 +88,7 @@ fn broken_rules(root: &Path) -> anyhow::Result<Vec<String>> {
     found.extend(circles::check(root)?);
     found.extend(rows::check(root)?);
     found.extend(prose::check(root)?);
+    found.extend(long::check(root)?);
     Ok(found)
 }
 
@@ -115,6 +120,7 @@ mod tests {
         found.extend(super::layers::check(&root).unwrap());
         found.extend(super::circles::check(&root).unwrap());
         found.extend(super::prose::check(&root).unwrap());
+        found.extend(super::long::check(&root).unwrap());
         assert!(found.is_empty(), "\n{}", found.join("\n"));
     }
 }
