@@ -1,14 +1,11 @@
 //! Long tests: tests that only `cargo xtask long` runs, as parts of named campaigns.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Environment variable with the name of the running campaign. Only `cargo xtask long` sets the variable.
 const CAMPAIGN: &str = "SLUICE_CAMPAIGN";
 /// Environment variable with the path of the release executable. Only `cargo xtask long` sets the variable.
 const RELEASE: &str = "SLUICE_RELEASE";
-/// Environment variable with the file for records of tests that did not run.
-const RECORD: &str = "SLUICE_RECORD";
 
 /// Makes a test a long test of a campaign. The macro is the test's first statement.
 ///
@@ -70,20 +67,14 @@ pub fn release_executable(test: &str, campaign: &str) -> Option<PathBuf> {
         return Some(program.unwrap_or_else(|| panic!("{RELEASE} names no executable")).into());
     }
     println!("long: {test}");
-    if let Some(record) = std::env::var_os(RECORD) {
-        std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&record)
-            .and_then(|mut file| file.write_all(format!("long\t{test}\t{campaign}\n").as_bytes()))
-            .unwrap_or_else(|e| panic!("{RECORD} names {}: {e}", record.display()));
-    }
+    crate::skip::record(&format!("long\t{test}\t{campaign}"));
     None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skip::RECORD;
     use std::process::Command;
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Environment variable with the file for records of skipped tests. `cargo xtask test` sets the variable and counts
+/// Environment variable with the file for records of skipped tests and of long tests that did not run. `cargo xtask test` sets the variable and counts
 /// the file's lines.
 pub const RECORD: &str = "SLUICE_RECORD";
 
@@ -17,11 +17,16 @@ pub fn skipped(reason: impl Display) {
     let thread = std::thread::current();
     let line = format!("{}: {reason}", thread.name().unwrap_or("?")).replace(['\n', '\t'], " ");
     println!("skipped: {line}");
+    record(&format!("skipped\t{line}"));
+}
+
+/// Appends a line to the record, if the record is named.
+pub(crate) fn record(line: &str) {
     let Some(record) = std::env::var_os(RECORD) else { return };
     std::fs::OpenOptions::new()
         .create(true)
         .append(true)
         .open(&record)
-        .and_then(|mut file| file.write_all(format!("skipped\t{line}\n").as_bytes()))
+        .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
         .unwrap_or_else(|e| panic!("{RECORD} names {}: {e}", record.display()));
 }
