@@ -228,7 +228,7 @@ fn a_thousand_neighbors_of_a_range() {
         "bgpsim --json --target 10.1.0.1 --local 10.1.0.2 --timeout 300 --settle 100 --workload synthetic --routes 1000 \
          --senders {BUSY} --receivers {receivers}"
     );
-    let output = lab.lab.output("peers", &program, words.split(' ')).unwrap();
+    let output = lab.lab.output("peers", &program.display().to_string(), words.split(' ')).unwrap();
     let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     assert_eq!(report["verified"], true, "{report:#}");
