@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The longest wait for a daemon's answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The exit status of `sluice status` for a router that runs without a part of its configuration.
 const DEGRADED: i32 = 8;
