@@ -11,7 +11,7 @@ use sluice_pktgen::destinations::random_hosts;
 use sluice_pktgen::{Generator, Running, Sink, Spec};
 use sluice_router_lab::bird::kill;
 use sluice_router_lab::xdp::{forwarding, is_live, station};
-use sluice_router_lab::{Count, RouterLab, alone, possible};
+use sluice_router_lab::{Count, RouterLab, alone, possible, share};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -145,7 +145,7 @@ fn converged(lab: &RouterLab, count: usize) {
 
 #[test]
 fn no_packet_is_lost_whoever_dies() {
-    let _machine = alone();
+    let _machine = share();
     if possible() {
         kill_and_replace(&Subject::small());
     }

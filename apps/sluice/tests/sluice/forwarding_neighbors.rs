@@ -4,7 +4,7 @@
 use crate::SLUICE;
 use sluice_pktgen::{Generator, Spec, destinations::in_turn};
 use sluice_router_lab::xdp::{FAR, Network, counted, forwarding, is_forwarded, station};
-use sluice_router_lab::{alone, possible};
+use sluice_router_lab::{alone, possible, share};
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -44,7 +44,7 @@ const GROWTH: u64 = 8 << 20;
 
 #[test]
 fn hosts_that_do_not_answer_cost_nothing() {
-    let _machine = alone();
+    let _machine = share();
     if possible() {
         flood(Path::new(SLUICE), FEW);
     }
@@ -99,7 +99,7 @@ const SET: &str = "10.2.0.77";
 
 #[test]
 fn a_neighbor_that_an_operator_set_stays() {
-    let _machine = alone();
+    let _machine = share();
     if !possible() {
         return;
     }

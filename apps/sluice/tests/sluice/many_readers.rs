@@ -6,7 +6,7 @@ use sluice_bgp::wire::{FamilyKey, MessageType};
 use sluice_load::RoutingTable;
 use sluice_router_lab::speaker::{Speaker, announcement, base, message, usual};
 use sluice_router_lab::table::{internet_table, small_subject};
-use sluice_router_lab::{RouterLab, alone, possible};
+use sluice_router_lab::{RouterLab, alone, possible, share};
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
 use std::net::Ipv4Addr;
@@ -124,7 +124,7 @@ fn most_memory(lab: &RouterLab) -> f64 {
 
 #[test]
 fn a_neighbor_that_reads_nothing_costs_the_others_nothing() {
-    let _alone = alone();
+    let _share = share();
     if possible() {
         let (program, table) = small_subject(FEW);
         block_one(&program, &table, READERS);
@@ -164,7 +164,7 @@ fn block_one(program: &Path, table: &RoutingTable, readers: usize) {
 
 #[test]
 fn a_session_that_ends_again_and_again_leaves_no_route_and_no_memory_behind() {
-    let _alone = alone();
+    let _share = share();
     if possible() {
         let (program, table) = small_subject(FEW);
         flap(&program, &table);

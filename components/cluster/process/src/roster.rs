@@ -244,6 +244,26 @@ async fn take_in(process: &ClusterProcess, roster: Roster) {
     process.adopt();
 }
 
+/// Reads the value for an operator, and returns it with the session. Servers that elect a leader, or one that just left, do not answer for
+/// a moment: the session, or the next one, is asked again. Only the read: after a write without an answer, nobody knows whether it was done.
+async fn present(process: &ClusterProcess) -> Result<(Client, Value), ChangeError> {
+    let begun = tokio::time::Instant::now();
+    loop {
+        let client = process.stream.session().filter(|_| process.stream.view().endpoint.is_some());
+        let error = match client {
+            Some(client) => match client.value(KEY).await {
+                Ok(value) => return Ok((client, value)),
+                Err(error) => ChangeError::Store(error),
+            },
+            None => ChangeError::Lost,
+        };
+        if begun.elapsed() >= SERVERS {
+            return Err(error);
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
 /// Changes the administrative state of an element, and returns the state. `by` is the person who wants it.
 ///
 /// # Errors
@@ -258,11 +278,9 @@ pub async fn change(
     let number = u16::try_from(element).ok().and_then(ElementId::new);
     let element = number.ok_or(ChangeError::NoNumber(element))?;
     configured.store.as_ref().ok_or(ChangeError::NoStore(element))?;
-    let client = process.stream.session().filter(|_| process.stream.view().endpoint.is_some());
-    let client = client.ok_or(ChangeError::Lost)?;
     let in_service = process.driver.read(|machine: &Cluster| machine.in_service().clone());
     for _ in 0..ATTEMPTS {
-        let value = client.value(KEY).await?;
+        let (client, value) = present(process).await?;
         let before = read(&value)?.unwrap_or_else(|| process.roster.roster.borrow().clone());
         let after = before.changed(&configured, &in_service, element, change)?;
         if !client.replace_value(KEY, &after.encode(), value.changed).await? {

@@ -364,7 +364,7 @@ fn events(router: &Router) {
     let follow = |words: &[&str]| {
         // What is never told is not waited for without end.
         let mut command = router.lab.command("left", "timeout").unwrap();
-        command.arg("60").arg(SLUICE).args(words).arg("--json").arg("--run-dir").arg(&router.run_dir);
+        command.arg("300").arg(SLUICE).args(words).arg("--json").arg("--run-dir").arg(&router.run_dir);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         (child, lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()))

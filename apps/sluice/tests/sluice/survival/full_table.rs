@@ -8,7 +8,7 @@ use sluice_base::IpPrefix;
 use sluice_lab::Topology;
 use sluice_load::{Announcement, RoutingTable, wide};
 use sluice_router_lab::table::{internet_table, small_subject};
-use sluice_router_lab::{Count, RouterLab, alone, possible, routes};
+use sluice_router_lab::{Count, RouterLab, alone, possible, routes, share};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -118,7 +118,7 @@ impl Plan {
 
 #[test]
 fn every_process_killed_at_a_small_table() {
-    let _machine = alone();
+    let _machine = share();
     if possible() {
         let (program, table) = small_subject(SMALL);
         kill_and_replace(&program, &table);
