@@ -25,6 +25,8 @@ const RETRY: Duration = Duration::from_millis(500);
 const LEAVING: Duration = Duration::from_secs(1);
 /// The longest wait for etcd, which lets servers leave and join only while the others have been connected for 5 seconds.
 const SERVERS: Duration = Duration::from_secs(8);
+/// The time for which a silent store is asked again: servers elect another leader within a second or two.
+const ELECTION: Duration = Duration::from_secs(4);
 /// The time between two questions to other elements, and the longest wait for the answer.
 const STANDING: Duration = Duration::from_secs(2);
 /// The most attempts to replace the value, while others replace it.
@@ -257,7 +259,7 @@ async fn present(process: &ClusterProcess) -> Result<(Client, Value), ChangeErro
             },
             None => ChangeError::Lost,
         };
-        if begun.elapsed() >= SERVERS {
+        if begun.elapsed() >= ELECTION {
             return Err(error);
         }
         tokio::time::sleep(RETRY).await;
