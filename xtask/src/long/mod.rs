@@ -157,7 +157,8 @@ impl<'a> Runner<'a> {
         std::fs::create_dir_all(self.target.join(LOGS))?;
         std::fs::write(&records, "").context("the record of skipped tests")?;
         let release = self.target.join("release/sluice");
-        let mut variables = vec![("SLUICE_RECORD", records.as_path())];
+        let shared = crate::test::cargo::shared(self.root);
+        let mut variables = vec![("SLUICE_RECORD", records.as_path()), ("SLUICE_SHARED", &shared)];
         if step.evidence == steps::Evidence::Test {
             variables.extend([("SLUICE_CAMPAIGN", Path::new(step.campaign)), ("SLUICE_RELEASE", &release)]);
         }

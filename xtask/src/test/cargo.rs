@@ -34,6 +34,11 @@ pub fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
 }
 
+/// Returns the folder of real tables and captures: the named one, or the one beside the workspace.
+pub fn shared(root: &Path) -> PathBuf {
+    std::env::var_os("SLUICE_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

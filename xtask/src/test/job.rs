@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
+/// Environment variable with the folder of real tables and captures.
+const SHARED: &str = "SLUICE_SHARED";
+
 /// Form of the counts in a process's output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counting {
@@ -66,6 +69,7 @@ impl Job {
         super::cargo::clean(&mut command);
         command.args(&self.arguments).current_dir(&self.folder).env(record::VARIABLE, record);
         command.env("RUST_TEST_THREADS", threads.to_string());
+        command.env(SHARED, super::cargo::shared(&crate::root()));
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
         let begun = Instant::now();
