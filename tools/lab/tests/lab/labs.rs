@@ -77,7 +77,7 @@ fn the_maker_is_killed() {
     // With a guardian, and (as if the guardian had been killed too) by hand.
     for by_hand in [false, true] {
         let mut maker = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "maker", "--nocapture"])
+            .args(["--exact", "labs::maker", "--nocapture"])
             .env(MAKER, if by_hand { "by-hand" } else { "guarded" })
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

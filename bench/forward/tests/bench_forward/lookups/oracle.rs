@@ -14,7 +14,7 @@ const BATCH: usize = 1 << 16;
 const TABLES: [&str; 7] =
     ["ipv4_root", "ipv4_nodes", "ipv6_root", "ipv6_nodes", "groups", "buckets", "members"];
 /// The folder of this test, and the folder of the programs' headers.
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lookups/lookup.bpf.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench_forward/lookups/lookup.bpf.c");
 const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bpf/include");
 
 /// The kernel's results (`BPF_FIB_LKUP_RET_...` of linux/bpf.h), and the actions of members.
