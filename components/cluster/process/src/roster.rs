@@ -246,8 +246,8 @@ async fn take_in(process: &ClusterProcess, roster: Roster) {
     process.adopt();
 }
 
-/// Reads the value for an operator, and returns it with the session. Servers that elect a leader, or one that just left, do not answer for
-/// a moment: the session, or the next one, is asked again. Only the read: after a write without an answer, nobody knows whether it was done.
+/// Reads the value for an operator, and returns the value with the session. Servers do not answer during an election: the read is repeated
+/// with the present session. A write is not: without an answer, the write may have been done.
 async fn present(process: &ClusterProcess) -> Result<(Client, Value), ChangeError> {
     let begun = tokio::time::Instant::now();
     loop {
