@@ -57,11 +57,10 @@ fn version(package: &str) -> String {
 /// Reports that the calling lab has proved a feature beside peers, for routes of IPv4 and IPv6: the lab's last statement.
 #[track_caller]
 pub fn proved(feature: &str, peers: &[&str]) {
-    let row = |peer: &&str| Row {
-        feature: feature.into(),
-        peer: (*peer).into(),
-        file: Location::caller().file().into(),
-    };
+    // Outside of the closure, which is no caller.
+    let file_of_the_lab = Location::caller().file();
+    let row =
+        |peer: &&str| Row { feature: feature.into(), peer: (*peer).into(), file: file_of_the_lab.into() };
     let path = root().join("docs/interop.json");
     let mut file = File::options().read(true).write(true).create(is_writing()).open(&path).unwrap();
     file.lock().unwrap();
