@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 
 use crate::XrlError;
 use crate::connection::Connection;
-use crate::service::PendingReply;
+use crate::service::{PendingCall, PendingReply};
 
 /// A call in flight. The call was issued when the client's method was called, in the order of the calls; awaiting it
 /// yields the reply. Dropping it cancels the call: a running handler is dropped.
@@ -60,8 +60,8 @@ impl<Rep> Unpin for Call<Rep> {}
 
 impl<Rep: Message + Default + 'static> State<Rep> {
     /// Follows a running handler.
-    pub(crate) fn typed(handler: Pin<Box<dyn Future<Output = Result<Rep, XrlError>>>>) -> Self {
-        let erased: Pin<Box<dyn Future<Output = Result<Box<dyn Any>, XrlError>>>> =
+    pub(crate) fn typed(handler: PendingCall<Rep>) -> Self {
+        let erased: PendingCall<Box<dyn Any>> =
             Box::pin(async move { handler.await.map(|reply| Box::new(reply) as Box<dyn Any>) });
         State::Typed(spawn_local(erased))
     }

@@ -117,7 +117,7 @@ impl Method {
 /// A started handler: done or running.
 pub(crate) enum Started<T> {
     Ready(Result<T, XrlError>),
-    Pending(Pin<Box<dyn Future<Output = Result<T, XrlError>>>>),
+    Pending(PendingCall<T>),
 }
 
 /// A handler from a connection's view: octets in, octets out.
@@ -134,8 +134,11 @@ pub(crate) trait Handler {
     fn start_octets(&self, ctx: CallContext, arguments: &[u8]) -> Started<Vec<u8>>;
 }
 
+/// A running handler.
+pub(crate) type PendingCall<T> = Pin<Box<dyn Future<Output = Result<T, XrlError>>>>;
+
 /// A running handler, which yields its encoded reply.
-pub(crate) type PendingReply = Pin<Box<dyn Future<Output = Result<Vec<u8>, XrlError>>>>;
+pub(crate) type PendingReply = PendingCall<Vec<u8>>;
 
 /// A handler from the view of a caller of the same process.
 pub(crate) trait TypedHandler<Req, Rep> {
