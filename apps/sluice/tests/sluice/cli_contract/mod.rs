@@ -369,6 +369,8 @@ fn events(router: &Router) {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         (child, lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()))
     };
+    // Only a session that is up can end: commits before may have ended it.
+    router.wait_for_session();
     // The one before says that the monitor has begun.
     let (mut child, mut lines) =
         follow(&["monitor", "sessions", "component", "bgp", "last", "1", "count", "2"]);
