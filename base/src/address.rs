@@ -214,6 +214,11 @@ impl AnyPrefix {
         })
     }
 
+    /// Returns true if an address lies inside this key. Addresses of other families do not.
+    pub fn contains(self, addr: Address) -> bool {
+        self.addr <= addr && addr <= self.last_addr()
+    }
+
     /// Returns the IP prefix, if it is one.
     pub fn ip(self) -> Option<IpPrefix> {
         IpPrefix::new(self.addr.ip()?, self.len)

@@ -194,7 +194,7 @@ impl RibBench {
         let policy = Statement { name: "p".into(), parameter: Vec::new(), term: vec![term] };
         let source = Policies { policy_statement: vec![policy], ..Policies::default() };
         let imports = BTreeMap::from([("bgp".into(), vec!["p".into()])]);
-        let policies = RibPolicies::compile(source, imports).expect("a policy");
+        let policies = RibPolicies::compile(source, imports, Vec::new()).expect("a policy");
         SetPolicies(policies).make(&mut self.rib, Instant::ZERO, &mut self.out);
         self.idle();
         self.pull();

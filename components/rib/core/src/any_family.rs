@@ -6,9 +6,9 @@ use crate::handover::{self, RoutesPart};
 use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
-use crate::policy::RibPolicies;
+use crate::policy::{Chain, RibPolicies};
 use crate::presence::Presence;
-use crate::set::SetId;
+use crate::reach::Candidate;
 use crate::subscriber::{Subscriber, SubscriptionId};
 use crate::table::Table;
 use crate::view::{self, PageQuery, RouteView, Summary};
@@ -58,20 +58,25 @@ pub(crate) trait AnyFamily: Any + Send {
     /// Notes that a subscriber takes the route of a prefix that it refused.
     fn accept(&mut self, prefix: AnyPrefix);
 
-    /// Returns the internal routes that cover an address, the most specific first.
-    fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]>;
-    /// Takes the prefixes whose best internal route changed, and drops the answers based on them.
-    fn take_internal_changed(&mut self, changed: &mut Vec<AnyPrefix>);
+    /// Returns the routes that may reach an address, the preferred one first.
+    fn routes_to(&self, shared: &Shared, policy: Option<&Chain>, addr: Address)
+    -> SmallVec<[Candidate; 8]>;
+    /// Takes the prefixes with changed routes, and drops the answers about next hops based on them.
+    fn take_changed(&mut self, changed: &mut Vec<AnyPrefix>);
     fn redecide_internal(&mut self, shared: &mut Shared, provenance: Provenance);
+    /// Decides the entries again that cover an address.
+    fn redecide_covering(&mut self, shared: &mut Shared, addr: Address, provenance: Provenance);
     fn start_pass(&mut self);
     fn flush_selected(&mut self, shared: &mut Shared);
     /// Returns the names of stages that broke a rule since the last call, with the rule.
     fn broken_stages(&mut self) -> Vec<(&'static str, String)>;
 
     fn forget_group_answers(&mut self, group: GroupId);
+    /// Drops all answers about next hops.
+    fn forget_next_hop_answers(&mut self);
     /// Drops the answers about an address that started or stopped being a possible gateway.
     fn invalidate_gateway(&mut self, addr: Address);
-    /// Drops the answers about identifiers whose tunnels end where internal routes changed.
+    /// Drops the answers about identifiers whose tunnels end where routes changed.
     fn invalidate_tunnels(&mut self, changed: &[AnyPrefix]);
     fn deregister_interest(&mut self, watcher: WatcherId, range: AnyPrefix);
     fn forget_watcher(&mut self, watcher: WatcherId);
@@ -176,20 +181,31 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
         }
     }
 
-    fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]> {
+    fn routes_to(
+        &self,
+        shared: &Shared,
+        policy: Option<&Chain>,
+        addr: Address,
+    ) -> SmallVec<[Candidate; 8]> {
         let Ok(addr) = P::Addr::try_from(addr) else { return SmallVec::new() };
-        self.internal_covering(addr).into_iter().map(|(_, path)| (path.set, path.origin)).collect()
+        FamilyRib::routes_to(self, shared, policy, addr)
     }
 
-    fn take_internal_changed(&mut self, changed: &mut Vec<AnyPrefix>) {
-        for prefix in self.downstream.internal_changed.drain(..) {
-            self.interests_internal.invalidate(prefix, &mut self.told);
+    fn take_changed(&mut self, changed: &mut Vec<AnyPrefix>) {
+        for prefix in self.downstream.changed.drain(..) {
+            self.interests_next_hop.invalidate(prefix, &mut self.told);
             changed.push(AnyPrefix::of(prefix));
         }
     }
 
     fn redecide_internal(&mut self, shared: &mut Shared, provenance: Provenance) {
         FamilyRib::redecide_internal(self, shared, provenance);
+    }
+
+    fn redecide_covering(&mut self, shared: &mut Shared, addr: Address, provenance: Provenance) {
+        if let Ok(addr) = P::Addr::try_from(addr) {
+            FamilyRib::redecide_covering(self, shared, addr, provenance);
+        }
     }
 
     fn start_pass(&mut self) {
@@ -208,34 +224,38 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
         FamilyRib::forget_group_answers(self, group);
     }
 
+    fn forget_next_hop_answers(&mut self) {
+        self.interests_next_hop.drop_all(&mut self.told);
+    }
+
     fn invalidate_gateway(&mut self, addr: Address) {
         if let Ok(addr) = P::Addr::try_from(addr) {
-            self.interests_internal.invalidate(P::host(addr), &mut self.told);
+            self.interests_next_hop.invalidate(P::host(addr), &mut self.told);
         }
     }
 
     fn invalidate_tunnels(&mut self, changed: &[AnyPrefix]) {
-        if P::ID != FamilyId::XID || self.interests_internal.is_empty() {
+        if P::ID != FamilyId::XID || self.interests_next_hop.is_empty() {
             return;
         }
         let ends = changed.iter().filter_map(|prefix| prefix.ip());
         for xids in ends.flat_map(XidPrefix::of_tunnel_ends) {
             if let Some(xids) = AnyPrefix::of(xids).to::<P>() {
-                self.interests_internal.invalidate(xids, &mut self.told);
+                self.interests_next_hop.invalidate(xids, &mut self.told);
             }
         }
     }
 
     fn deregister_interest(&mut self, watcher: WatcherId, range: AnyPrefix) {
         if let Some(range) = range.to::<P>() {
-            for scope in [Scope::Internal, Scope::All] {
+            for scope in [Scope::NextHop, Scope::All] {
                 self.interests(scope).deregister(watcher, range);
             }
         }
     }
 
     fn forget_watcher(&mut self, watcher: WatcherId) {
-        for scope in [Scope::Internal, Scope::All] {
+        for scope in [Scope::NextHop, Scope::All] {
             self.interests(scope).forget(watcher);
         }
         self.presences.forget(watcher);
@@ -312,7 +332,7 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
             prefixes: self.entries.len() as u64,
             selected: self.selected_count(),
             groups: table.shared.groups.len() as u64,
-            interests: (self.interests_internal.len() + self.interests_all.len()) as u64,
+            interests: (self.interests_next_hop.len() + self.interests_all.len()) as u64,
             origins: origins.collect(),
         }
     }

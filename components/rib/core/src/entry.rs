@@ -43,20 +43,18 @@ struct Flags(NonZeroU8);
 
 impl Flags {
     const NONE: Flags = Flags(NonZeroU8::MIN);
-    /// The ext-int stage selected the path.
+    /// The decision selected the path.
     const SELECTED: u8 = 1 << 1;
-    /// The merge stage selected the path among internal paths.
-    const INTERNAL: u8 = 1 << 2;
-    /// The prefix waits to be told to the engine.
-    const QUEUED: u8 = 1 << 3;
+    /// The prefix is queued for the engine.
+    const QUEUED: u8 = 1 << 2;
     /// The prefix is in the batch under construction.
-    const IN_BATCH: u8 = 1 << 4;
-    /// The engine was told the path's group for the prefix.
-    const TOLD: u8 = 1 << 5;
-    /// There is no path any more; the entry waits for the engine.
-    const GONE: u8 = 1 << 6;
-    /// With `TOLD`: the engine was told that the route is of an external origin.
-    const TOLD_EXTERNAL: u8 = 1 << 7;
+    const IN_BATCH: u8 = 1 << 3;
+    /// The engine was sent the path's group for the prefix.
+    const TOLD: u8 = 1 << 4;
+    /// The entry has no path; the entry waits for the engine.
+    const GONE: u8 = 1 << 5;
+    /// With `TOLD`: the engine was sent the route as one of an external origin.
+    const TOLD_EXTERNAL: u8 = 1 << 6;
     /// The flags of the entry.
     const OF_ENTRY: u8 = Self::QUEUED | Self::IN_BATCH | Self::TOLD | Self::GONE | Self::TOLD_EXTERNAL;
 
@@ -128,26 +126,16 @@ impl Entry {
         self.paths().iter().find(|p| p.flags.has(Flags::SELECTED))
     }
 
-    /// The internal path for resolving next hops.
-    pub fn internal(&self) -> Option<&Path> {
-        self.paths().iter().find(|p| p.flags.has(Flags::INTERNAL))
-    }
-
-    /// Notes which paths were picked.
-    pub(crate) fn pick(&mut self, picked: Picked) {
+    /// Selects the path at a place, or none.
+    pub(crate) fn select(&mut self, place: Option<usize>) {
         for (n, path) in self.paths_mut().iter_mut().enumerate() {
-            path.flags.set(Flags::SELECTED, picked.selected == Some(n));
-            path.flags.set(Flags::INTERNAL, picked.internal == Some(n));
+            path.flags.set(Flags::SELECTED, place == Some(n));
         }
     }
 
-    /// Returns true if exactly the given paths are picked.
-    pub(crate) fn has_picked(&self, picked: Picked) -> bool {
-        let as_picked = |(n, path): (usize, &Path)| {
-            path.flags.has(Flags::SELECTED) == (picked.selected == Some(n))
-                && path.flags.has(Flags::INTERNAL) == (picked.internal == Some(n))
-        };
-        self.paths().iter().enumerate().all(as_picked)
+    /// Returns the place of the selected path.
+    pub(crate) fn selected_place(&self) -> Option<usize> {
+        self.paths().iter().position(|p| p.flags.has(Flags::SELECTED))
     }
 
     /// Returns true if the prefix is queued for the engine.
@@ -284,13 +272,4 @@ impl Entry {
             self.0 = Form::One(path);
         }
     }
-}
-
-/// The picked paths of an entry, by their places.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Picked {
-    /// Ext-int's.
-    pub(crate) selected: Option<usize>,
-    /// The merge stage's pick among internal paths.
-    pub(crate) internal: Option<usize>,
 }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::fmt;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Address, AnyPrefix, FamilyId, TableId};
+use sluice_base::{AnyPrefix, FamilyId, TableId};
 
 /// An event for the operator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -40,13 +40,6 @@ pub enum Event {
         /// The number of routes removed.
         routes: u64,
     },
-    /// Next hops that resolve through each other would change forever; they stay unchanged.
-    ResolutionUnstable {
-        /// The table.
-        table: TableId,
-        /// A gateway of these next hops.
-        gateway: Address,
-    },
     /// A guarded stage broke a rule; its output is dropped, and the stage is removed.
     StageIsolated {
         /// The table.
@@ -73,7 +66,6 @@ impl Event {
             Event::BadSet { .. } => "rib.routes.bad-set",
             Event::OriginStale { .. } => "rib.routes.stale",
             Event::OriginSwept { .. } => "rib.routes.swept",
-            Event::ResolutionUnstable { .. } => "rib.resolution.unstable",
             Event::StageIsolated { .. } => "rib.stage.isolated",
             Event::UnknownFamily { .. } => "rib.routes.unknown-family",
         }
@@ -94,9 +86,6 @@ impl fmt::Display for Event {
             }
             Event::OriginSwept { table, origin, routes } => {
                 write!(f, "stale routes of {origin} removed from table {table} ({routes})")
-            }
-            Event::ResolutionUnstable { table, gateway } => {
-                write!(f, "next hops in table {table} resolve through each other near {gateway}")
             }
             Event::StageIsolated { table, stage, rule } => {
                 write!(f, "stage {stage} of table {table} broke a rule and is taken out: {rule}")

@@ -1,17 +1,18 @@
-//! A family of a table: the entries, and the two decisions on them.
+//! A family of a table: the entries, and the decision on them.
 //!
-//! An entry holds every alternative of a prefix ([`crate::entry`]). Merge picks the best internal path by
-//! administrative distance; ext-int picks the best path with reachable next hops. The entry stores the last picks, so
-//! that look-ups agree with the changes sent downstream (rule 2) even before a background pass has reached the entry.
+//! An entry holds every alternative of a prefix ([`crate::entry`]). The decision selects the path with the lowest administrative distance
+//! among those with reachable next hops. The entry stores the selected path, so that look-ups agree with the changes sent downstream
+//! (rule 2) even before a background pass has reached the entry.
 
 use crate::announced::AnnouncedSubscriber;
-use crate::entry::{Entry, Path, Picked};
+use crate::entry::{Entry, Path};
 use crate::group::Groups;
 use crate::interest::{Interests, WatcherId};
 use crate::origin::{Origin, OriginId};
-use crate::outcome::{Downstream, Open, Used};
+use crate::outcome::{Downstream, Open};
 use crate::policy::{Chain, Outcome, Surroundings};
 use crate::presence::Presences;
+use crate::reach::{Candidate, LookedUp};
 use crate::set::{SetId, Sets};
 use crate::subscriber::Subscriber;
 use crate::walk::{Refilter, Sweep};
@@ -21,7 +22,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use sluice_base::{
-    Address, DigestKey, Distance, FamilyId, GroupId, InterfaceIndex, IpPrefix, Metric, Provenance, TableId,
+    AnyPrefix, DigestKey, Distance, FamilyId, GroupId, InterfaceIndex, IpPrefix, Metric, Prefix, Provenance,
+    TableId,
 };
 use sluice_machine::{Budget, Progress};
 use sluice_stage::{
@@ -66,7 +68,7 @@ pub struct Shared {
     /// Next-hop groups.
     pub groups: Groups,
     /// Gateways of removed groups, to be forgotten.
-    pub gone: Vec<(GroupId, Vec<Address>)>,
+    pub gone: Vec<(GroupId, Vec<LookedUp>)>,
     /// True while there is an engine that accepts routes.
     pub has_engine: bool,
     /// The families that the engine forwards.
@@ -115,12 +117,28 @@ impl Shared {
         (self.distance(path), self.sets.slot(path.set).set.metric, path.origin)
     }
 
-    /// Returns true if a path takes part in the decisions.
-    pub(crate) fn is_usable(&self, path: &Path) -> bool {
-        let slot = self.sets.slot(path.set);
-        self.distance(path) < Distance::UNUSABLE
-            && slot.rejection().is_none()
-            && self.groups.is_resolved(slot.group)
+    /// Returns true if policies and distance allow a path.
+    fn is_allowed(&self, path: &Path) -> bool {
+        self.distance(path) < Distance::UNUSABLE && self.sets.slot(path.set).rejection().is_none()
+    }
+
+    /// Returns true if a path takes part in the decision.
+    pub(crate) fn is_usable<P: Prefix>(&self, prefix: P, path: &Path) -> bool {
+        let group = self.groups.group(self.sets.slot(path.set).group);
+        self.is_allowed(path) && group.resolved.is_some() && !group.leads_to_itself(prefix)
+    }
+
+    /// Returns true if next hops may be resolved through a path. An external origin's route that drops packets resolves none: it is the
+    /// origin's own, such as an aggregate.
+    fn may_resolve(&self, path: &Path) -> bool {
+        let drops = self.sets.slot(path.set).set.forwarding.next_hops().is_empty();
+        self.is_allowed(path) && !(drops && self.origin(path.origin).external)
+    }
+
+    /// Returns true if a policy accepts a path. Policies decide on routes of IP only.
+    fn accepts<P: Prefix>(&self, policy: &Chain, prefix: P, path: &Path) -> bool {
+        let Some(prefix) = AnyPrefix::of(prefix).ip() else { return true };
+        !matches!(self.decide_policy(policy, path.origin, prefix, path.set), Outcome::Rejected(_))
     }
 
     /// Removes a user of a set.
@@ -128,27 +146,17 @@ impl Shared {
         self.gone.extend(self.sets.release(&mut self.groups, set));
     }
 
-    /// Merge and ext-int: the best internal path, and the best path. A single pass over a few alternatives.
-    pub(crate) fn decide(&self, paths: &[Path]) -> Picked {
-        let mut picked = Picked::default();
-        for (n, path) in paths.iter().enumerate().filter(|(_, p)| self.is_usable(p)) {
-            let better = |than: Option<usize>| than.is_none_or(|t| self.rank(path) < self.rank(&paths[t]));
-            if better(picked.selected) {
-                picked.selected = Some(n);
-            }
-            if !self.origin(path.origin).external && better(picked.internal) {
-                picked.internal = Some(n);
-            }
-        }
-        picked
+    /// Returns the place of the best path; `None` without a usable path. A single pass over a few alternatives.
+    pub(crate) fn decide<P: Prefix>(&self, prefix: P, paths: &[Path]) -> Option<usize> {
+        let usable = paths.iter().enumerate().filter(|(_, path)| self.is_usable(prefix, path));
+        usable.min_by_key(|(_, path)| self.rank(path)).map(|(place, _)| place)
     }
 }
 
 /// A family's part of a table.
 pub struct FamilyRib<P: TableKey> {
     pub(crate) entries: PrefixTable<P, Entry>,
-    /// Prefixes with internal paths, with their number of internal paths: resolution and its re-decisions walk over
-    /// them.
+    /// Prefixes with internal paths, with their number of internal paths: they are few, and decided again at once.
     pub(crate) internal: PrefixTable<P, u16>,
     /// Routes by origin.
     route_counts: Vec<u64>,
@@ -163,7 +171,7 @@ pub struct FamilyRib<P: TableKey> {
     pub(crate) subscribers: Vec<Subscriber<P>>,
     /// Subscribers to routes before the decision.
     pub(crate) announced: Vec<AnnouncedSubscriber<P>>,
-    pub(crate) interests_internal: Interests<P>,
+    pub(crate) interests_next_hop: Interests<P>,
     pub(crate) interests_all: Interests<P>,
     /// The prefixes whose presence is watched.
     pub(crate) presences: Presences<P>,
@@ -191,7 +199,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
             reported_stages: Vec::new(),
             subscribers: Vec::new(),
             announced: Vec::new(),
-            interests_internal: Interests::default(),
+            interests_next_hop: Interests::default(),
             interests_all: Interests::default(),
             presences: Presences::default(),
             told: Vec::new(),
@@ -271,14 +279,30 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// Returns the internal routes that cover an address, the most specific first.
-    pub(crate) fn internal_covering(&self, addr: P::Addr) -> SmallVec<[(P, Path); 4]> {
-        let mut found: SmallVec<[(P, Path); 4]> = self
-            .internal
-            .covering(P::host(addr))
-            .filter_map(|(p, _)| Some((p, *self.entries.get(p)?.internal()?)))
-            .collect();
-        found.reverse();
+    /// Returns the routes that may reach an address, the preferred one first. On the subnet of an interface no external origin has a say,
+    /// however specific its routes: a neighbor must not be able to draw the traffic for other neighbors to itself.
+    pub(crate) fn routes_to(
+        &self,
+        shared: &Shared,
+        policy: Option<&Chain>,
+        addr: P::Addr,
+    ) -> SmallVec<[Candidate; 8]> {
+        let covering: SmallVec<[(P, &Entry); 8]> = self.entries.covering(P::host(addr)).collect();
+        let mut found: SmallVec<[Candidate; 8]> = SmallVec::new();
+        for (prefix, entry) in covering.into_iter().rev() {
+            let is_candidate = |path: &&Path| {
+                shared.may_resolve(path) && policy.is_none_or(|policy| shared.accepts(policy, prefix, path))
+            };
+            let mut paths: SmallVec<[&Path; 4]> = entry.paths().iter().filter(is_candidate).collect();
+            paths.sort_unstable_by_key(|path| shared.rank(path));
+            let candidate =
+                |path: &Path| Candidate { prefix: AnyPrefix::of(prefix), set: path.set, origin: path.origin };
+            let is_subnet = paths.iter().any(|path| shared.origin(path.origin).connected);
+            found.extend(paths.into_iter().map(candidate));
+            if is_subnet {
+                found.retain(|candidate| !shared.origin(candidate.origin).external);
+            }
+        }
         found
     }
 
@@ -336,7 +360,7 @@ impl<P: TableKey> FamilyRib<P> {
             self.flush_selected(shared);
             return self.change_path(shared, origin, prefix, new, provenance);
         }
-        let used_before = if is_first { Used::default() } else { Used::of(entry) };
+        let before_selected = if is_first { None } else { entry.selected().map(RibRoute::of) };
         let told = entry.take_told(&shared.sets);
         if let Some(path) = new {
             shared.sets.retain(path.set);
@@ -350,11 +374,14 @@ impl<P: TableKey> FamilyRib<P> {
             }
             (None, _) => None,
         };
-        let open = Open { prefix, entry: &mut *entry, before: used_before, told, provenance };
+        let open = Open { prefix, entry: &mut *entry, before: before_selected, told, provenance };
         let is_wanted = |origin| listens_to_all || self.subscribers.iter().any(|s| s.wants(origin));
         self.downstream.settle(shared, is_wanted, open);
         if entry.is_over() {
             self.entries.remove(prefix);
+        }
+        if before.map(|path| path.set) != new.map(|path| path.set) {
+            self.downstream.changed.push(prefix);
         }
         self.count(shared, origin, prefix, before.as_ref(), new.as_ref());
         let announced = |path: &Path| shared.sets.source(path.set);
@@ -416,7 +443,7 @@ impl<P: TableKey> FamilyRib<P> {
         self.presences.note(prefix);
         let listens_to_all = self.listens_to_all();
         let Some(entry) = self.entries.get_mut(prefix) else { return };
-        if entry.has_picked(shared.decide(entry.paths())) {
+        if entry.selected_place() == shared.decide(prefix, entry.paths()) {
             return;
         }
         if entry.is_in_batch() {
@@ -425,17 +452,24 @@ impl<P: TableKey> FamilyRib<P> {
         }
         self.forget_refusal(prefix);
         let Some(entry) = self.entries.get_mut(prefix) else { return };
-        let before = Used::of(entry);
+        let before = entry.selected().map(RibRoute::of);
         let told = entry.take_told(&shared.sets);
         let is_wanted = |origin| listens_to_all || self.subscribers.iter().any(|s| s.wants(origin));
         self.downstream.settle(shared, is_wanted, Open { prefix, entry, before, told, provenance });
     }
 
-    /// Decides every entry with internal paths again at once: these entries are few, and further routes depend on
-    /// them.
+    /// Decides every entry with internal paths again at once: these entries are few.
     pub(crate) fn redecide_internal(&mut self, shared: &mut Shared, provenance: Provenance) {
         let prefixes: Vec<P> = self.internal.iter().map(|(p, _)| p).collect();
         for prefix in prefixes {
+            self.redecide(shared, prefix, provenance);
+        }
+    }
+
+    /// Decides the entries again that cover an address: routes to an address of their own prefix.
+    pub(crate) fn redecide_covering(&mut self, shared: &mut Shared, addr: P::Addr, provenance: Provenance) {
+        let covering: SmallVec<[P; 8]> = self.entries.covering(P::host(addr)).map(|(p, _)| p).collect();
+        for prefix in covering {
             self.redecide(shared, prefix, provenance);
         }
     }
@@ -510,7 +544,8 @@ impl<P: TableKey> FamilyRib<P> {
 
     /// Returns true if changes of an origin's routes have receivers: the engine, a subscriber, a client with interest in an address.
     pub(crate) fn has_consumers(&self, shared: &Shared, origin: OriginId) -> bool {
-        let resolves = !shared.origin(origin).external && !self.interests_internal.is_empty();
+        // Next hops that only an external origin's routes reach follow these with the delay of a coalescing origin.
+        let resolves = !shared.origin(origin).external && !self.interests_next_hop.is_empty();
         let is_subscribed = self.subscribers.iter().any(|subscriber| subscriber.wants(origin))
             || self.announced.iter().any(|subscriber| subscriber.wants(origin));
         self.downstream.has_engine || self.listens_to_all() || is_subscribed || resolves

@@ -1,9 +1,10 @@
 //! Next-hop groups: the next hops of a route, resolved down to interfaces, once for the routes that share them.
 
 use crate::origin::OriginId;
+use crate::reach::LookedUp;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use sluice_base::{Address, FamilyId, Forwarding, GroupId};
+use sluice_base::{Address, AnyPrefix, FamilyId, Forwarding, GroupId, Prefix};
 
 /// A group.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub struct Group {
     /// The next hops resolved to interfaces; `None` while the group is unresolved.
     pub resolved: Option<Forwarding<Address>>,
     /// Every gateway that the resolution looked up.
-    pub depends: Vec<Address>,
+    pub depends: Vec<LookedUp>,
     /// Number of sets with the group.
     sets: u32,
     /// Number of routes in the forwarding engine with the group.
@@ -26,6 +27,22 @@ pub struct Group {
     told: bool,
     /// True if the engine has the group.
     known: bool,
+}
+
+impl Group {
+    /// Returns true if an external origin's route of `prefix` with these next hops would be the most specific route to one of its own
+    /// gateways (RFC 4271, section 9.1.2.1).
+    pub(crate) fn leads_to_itself<P: Prefix>(&self, prefix: P) -> bool {
+        let is_captured = |gateway: Address| {
+            P::Addr::try_from(gateway).is_ok_and(|addr| prefix.contains(addr))
+                && self
+                    .depends
+                    .iter()
+                    .any(|known| known.gateway == gateway && known.is_captured_by(AnyPrefix::of(prefix)))
+        };
+        let mut hops = self.announced.next_hops().iter().filter(|hop| hop.interface.is_none());
+        self.owner.is_some() && hops.any(|hop| hop.gateway.is_some_and(is_captured))
+    }
 }
 
 /// The key of a group: the family of the routes, their origin if they have a single one, and their next hops as
@@ -97,21 +114,21 @@ impl Groups {
     }
 
     /// Removes a set from the group's users. Returns the gateways that the group depended on if the group was removed.
-    pub fn release(&mut self, id: GroupId) -> Option<Vec<Address>> {
+    pub fn release(&mut self, id: GroupId) -> Option<Vec<LookedUp>> {
         let group = self.group_mut(id);
         group.sets -= 1;
         self.collect(id)
     }
 
-    /// Sets a group's resolution; returns the old resolution.
+    /// Sets a group's resolution; returns the old resolution, and the gateways of the old one.
     pub fn set_resolution(
         &mut self,
         id: GroupId,
         resolved: Option<Forwarding<Address>>,
-        depends: Vec<Address>,
-    ) -> Option<Forwarding<Address>> {
+        depends: Vec<LookedUp>,
+    ) -> (Option<Forwarding<Address>>, Vec<LookedUp>) {
         let group = self.group_mut(id);
-        group.depends = depends;
+        let before_depends = core::mem::replace(&mut group.depends, depends);
         let changed = group.resolved != resolved;
         let before = core::mem::replace(&mut group.resolved, resolved);
         // The engine keeps the old form while there is no new one: the routes are being taken away.
@@ -120,7 +137,7 @@ impl Groups {
             let family = group.family;
             self.changed.entry(family).or_default().push(id);
         }
-        before
+        (before, before_depends)
     }
 
     /// Adds a route in the engine to the group's users. Returns true if the engine must be sent the group first.
@@ -154,7 +171,7 @@ impl Groups {
         family: FamilyId,
         set: &mut Vec<(GroupId, Forwarding<Address>)>,
         unused: &mut Vec<GroupId>,
-        gone: &mut Vec<(GroupId, Vec<Address>)>,
+        gone: &mut Vec<(GroupId, Vec<LookedUp>)>,
     ) {
         for id in self.changed.get_mut(&family).map(core::mem::take).unwrap_or_default() {
             let Some(Some(group)) = self.slots.get_mut(id.0 as usize) else { continue };
@@ -176,7 +193,7 @@ impl Groups {
     }
 
     /// Forgets what the engine has of a family, or of all families.
-    pub fn forget_engine(&mut self, family: Option<FamilyId>) -> Vec<(GroupId, Vec<Address>)> {
+    pub fn forget_engine(&mut self, family: Option<FamilyId>) -> Vec<(GroupId, Vec<LookedUp>)> {
         let is_concerned = |of: FamilyId| family.is_none_or(|family| family == of);
         self.changed.retain(|of, _| !is_concerned(*of));
         let mut gone = Vec::new();
@@ -192,7 +209,7 @@ impl Groups {
         gone
     }
 
-    fn collect(&mut self, id: GroupId) -> Option<Vec<Address>> {
+    fn collect(&mut self, id: GroupId) -> Option<Vec<LookedUp>> {
         let slot = &mut self.slots[id.0 as usize];
         match slot {
             // A group that the engine still knows stays until the engine is told to forget it, so that its number is not

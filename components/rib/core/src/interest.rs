@@ -14,8 +14,8 @@ pub struct WatcherId(pub u32);
 /// Which routes count for an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Scope {
-    /// Routes for resolving next hops: routes of internal origins.
-    Internal,
+    /// Routes for resolving a next hop: every route that does not lead back to the next hop.
+    NextHop,
     /// Routes for forwarding.
     All,
 }
@@ -24,7 +24,8 @@ pub enum Scope {
 struct Registration<P> {
     /// The route of the answer; `None`: no route.
     matched: Option<P>,
-    group: Option<GroupId>,
+    /// The groups of the route of the answer, and of more preferred routes that do not reach the address.
+    groups: SmallVec<[GroupId; 1]>,
     watchers: SmallVec<[WatcherId; 2]>,
 }
 
@@ -60,13 +61,19 @@ impl<P: TableKey> Interests<P> {
     }
 
     /// Records the answer `valid` for `watcher`.
-    pub fn register(&mut self, watcher: WatcherId, valid: P, matched: Option<P>, group: Option<GroupId>) {
+    pub fn register(
+        &mut self,
+        watcher: WatcherId,
+        valid: P,
+        matched: Option<P>,
+        groups: SmallVec<[GroupId; 1]>,
+    ) {
         let r = self.answers.get_or_insert_with(valid, || Registration {
             matched,
-            group,
+            groups: SmallVec::new(),
             watchers: SmallVec::new(),
         });
-        r.group = group;
+        r.groups = groups;
         if !r.watchers.contains(&watcher) {
             r.watchers.push(watcher);
         }
@@ -114,10 +121,16 @@ impl<P: TableKey> Interests<P> {
     /// Drops the answers with the resolution of a group whose next hops changed.
     pub fn invalidate_group(&mut self, group: GroupId, told: &mut Vec<(WatcherId, P)>) {
         let hit: Vec<P> =
-            self.answers.iter().filter(|(_, r)| r.group == Some(group)).map(|(range, _)| range).collect();
+            self.answers.iter().filter(|(_, r)| r.groups.contains(&group)).map(|(range, _)| range).collect();
         for range in hit {
             self.drop_answer(range, told);
         }
+    }
+
+    /// Drops all answers.
+    pub fn drop_all(&mut self, told: &mut Vec<(WatcherId, P)>) {
+        let all: Vec<P> = self.answers.iter().map(|(range, _)| range).collect();
+        all.into_iter().for_each(|range| self.drop_answer(range, told));
     }
 
     fn drop_answer(&mut self, range: P, told: &mut Vec<(WatcherId, P)>) {

@@ -4,11 +4,11 @@
 //! paper's (XORP, section 5.2), for each table and family:
 //!
 //! ```text
-//! origins ──► merge (internal) ──┬──► ext-int ──► selected_routes ──┬──► redistribution, one branch a subscriber
-//! connected, static,             │    external routes,    ├──► interest in any route
-//! each protocol                  │    resolved through    └──► forwarding engine
-//!                                │    internal ones
-//!                                └──► next-hop resolution, interest in next hops
+//! origins ──┬──► decision ──► selected_routes ──┬──► redistribution, one branch a subscriber
+//! connected,│    by distance,                   ├──► interest in any route
+//! static,   │    among reachable routes         └──► forwarding engine
+//! each      │
+//! protocol  └──► next-hop resolution, interest in next hops
 //! ```
 //!
 //! * Only origins store routes. A prefix's alternatives are together in an entry ([`entry`]), so that both decisions
@@ -31,6 +31,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod announced;
+mod answer;
 mod any_family;
 mod digest;
 pub mod entry;
@@ -48,6 +49,7 @@ mod outcome;
 pub mod policy;
 pub mod presence;
 mod queue;
+pub mod reach;
 pub mod registrations;
 pub mod request;
 mod resolve;

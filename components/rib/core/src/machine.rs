@@ -37,7 +37,7 @@ pub struct OriginSettings {
     pub name: String,
     /// The distance of routes without a distance of their own.
     pub distance: Distance,
-    /// True if the origin's next hops are resolved through internal routes only, and its routes resolve none.
+    /// True if the origin declares gateways unusable, and its routes that drop packets resolve no next hops.
     pub external: bool,
     /// The time for which the origin's routes outlive its process.
     pub grace: Duration,
@@ -169,7 +169,7 @@ impl Rib {
             let mut table = Table::new(id, self.seed, &self.engine_families);
             table.shared.digest_key = self.digest_key;
             table.set_engine(self.has_engine);
-            table.set_policies(&self.policies);
+            table.set_policies(&self.interfaces, &self.policies, provenance);
             // Interfaces belong to the main table; routes of the others resolve through them too.
             table.interfaces_changed(&self.interfaces, provenance, &mut self.events);
             self.tables.insert(id, table);
@@ -195,7 +195,9 @@ impl Rib {
         addr: P::Addr,
         scope: Scope,
     ) -> InterestAnswer<P> {
-        self.table_mut(table).register_interest(watcher, addr, scope)
+        self.table_mut(table);
+        let table = self.tables.get_mut(&table).expect("the table was made above");
+        table.register_interest(&self.interfaces, watcher, addr, scope)
     }
 
     /// Returns the time for which changes of an origin's routes may be gathered before they are sent to the RIB. Zero
@@ -215,7 +217,10 @@ impl Rib {
     /// Sets the configured policies. Routes that they decide differently change in the background.
     pub(crate) fn set_policies(&mut self, policies: RibPolicies) {
         self.policies = Arc::new(policies);
-        self.tables.values_mut().for_each(|table| table.set_policies(&self.policies));
+        let provenance = self.next_provenance();
+        for table in self.tables.values_mut() {
+            table.set_policies(&self.interfaces, &self.policies, provenance);
+        }
     }
 
     /// Subscribes to the routes of origins (none named: every origin) that a policy lets through. Existing routes and changes are pulled

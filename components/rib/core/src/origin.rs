@@ -17,7 +17,7 @@ pub struct Origin {
     pub name: String,
     /// The distance of routes without a distance of their own.
     pub distance: Distance,
-    /// True if the origin's next hops are resolved through internal routes, and its routes resolve none.
+    /// True for routes learned from other networks, such as BGP's.
     pub external: bool,
     /// True if the origin's routes are the interfaces' own subnets, which the forwarding engine installs by itself.
     pub connected: bool,

@@ -1,4 +1,4 @@
-//! Where decisions on entries go: to resolution, to the selected_routes and to the forwarding engine.
+//! The receivers of decisions: the stages for selected routes, subscribers, and the forwarding engine.
 
 use crate::entry::{Entry, Told};
 use crate::family::{RibRoute, RibTable, Shared};
@@ -8,27 +8,14 @@ use alloc::vec::Vec;
 use sluice_base::{AnnouncedDigest, DigestKey, Provenance};
 use sluice_stage::{Action, Batch, Change, TableKey};
 
-/// The used paths of an entry.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Used {
-    internal: Option<RibRoute>,
-    selected: Option<RibRoute>,
-}
-
-impl Used {
-    pub(crate) fn of(entry: &Entry) -> Self {
-        Used { internal: entry.internal().map(RibRoute::of), selected: entry.selected().map(RibRoute::of) }
-    }
-}
-
 /// Decisions not yet sent downstream.
 pub(crate) struct Downstream<P: TableKey> {
     /// Prefixes with a selected route.
     pub(crate) selected_count: u64,
     /// Prefixes with waiting changes for the engine, each once, with the route last sent to the engine.
     pub(crate) fib_queue: Queue<P>,
-    /// Prefixes whose best internal route changed, as input for the resolution.
-    pub(crate) internal_changed: Vec<P>,
+    /// Prefixes with an added, changed or removed route, as input for the resolution.
+    pub(crate) changed: Vec<P>,
     /// True while there is an engine that accepts routes of the family.
     pub(crate) has_engine: bool,
     /// The digests of what the engine was sent.
@@ -42,7 +29,7 @@ impl<P: TableKey> Default for Downstream<P> {
         Downstream {
             selected_count: 0,
             fib_queue: Queue::default(),
-            internal_changed: Vec::new(),
+            changed: Vec::new(),
             has_engine: false,
             digest: AnnouncedDigest::new(DigestKey(0)),
             selected_batch: Batch::new(),
@@ -54,8 +41,8 @@ impl<P: TableKey> Default for Downstream<P> {
 pub(crate) struct Open<'a, P> {
     pub(crate) prefix: P,
     pub(crate) entry: &'a mut Entry,
-    /// The paths used before.
-    pub(crate) before: Used,
+    /// The route selected before.
+    pub(crate) before: Option<RibRoute>,
     /// The route sent to the engine, unless the queue has it already.
     pub(crate) told: Option<Told>,
     /// The event that opened the entry.
@@ -72,12 +59,9 @@ impl<P: TableKey> Downstream<P> {
         open: Open<'_, P>,
     ) {
         let Open { prefix, entry, before, told, provenance } = open;
-        entry.pick(shared.decide(entry.paths()));
-        let after = Used::of(entry);
-        if after.internal != before.internal {
-            self.internal_changed.push(prefix);
-        }
-        let Some(action) = Action::between(before.selected, after.selected) else {
+        entry.select(shared.decide(prefix, entry.paths()));
+        let after = entry.selected().map(RibRoute::of);
+        let Some(action) = Action::between(before, after) else {
             if let Some(told) = told {
                 entry.set_told(told, &shared.sets);
             }

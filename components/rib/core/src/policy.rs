@@ -208,6 +208,8 @@ impl Route for Candidate<'_> {
 pub struct RibPolicies {
     source: Policies,
     imports: BTreeMap<String, Arc<Chain>>,
+    /// The policies for routes that resolve next hops.
+    resolving: Option<Arc<Chain>>,
 }
 
 /// The policies of a subscription.
@@ -220,30 +222,49 @@ pub struct SubscriberPolicy {
 }
 
 impl RibPolicies {
-    /// Compiles the policies that `imports` names for origins. Other policies may be of other protocols, and are not looked at.
+    /// Compiles the policies that `imports` names for origins, and `resolving` for routes that resolve next hops. Other policies may be of
+    /// other protocols, and are not looked at.
     ///
     /// # Errors
     /// A named policy does not exist, is not correct, or asks for what routes in the RIB do not have.
-    pub fn compile(source: Policies, imports: BTreeMap<String, Vec<String>>) -> Result<Self, ImportError> {
+    pub fn compile(
+        source: Policies,
+        imports: BTreeMap<String, Vec<String>>,
+        resolving: Vec<String>,
+    ) -> Result<Self, ImportError> {
         for (origin, name) in
             imports.iter().flat_map(|(origin, names)| names.iter().map(move |name| (origin, name)))
         {
-            check_name(&source, name).map_err(|error| ImportError { origin: origin.clone(), error })?;
+            let place = format!("origin {origin} import");
+            check_name(&source, name).map_err(|error| ImportError { place, error })?;
+        }
+        for name in &resolving {
+            let place = "resolve-next-hops-by".to_owned();
+            check_name(&source, name).map_err(|error| ImportError { place, error })?;
         }
         let mut chains = BTreeMap::new();
-        let names: Vec<&str> = imports.values().flatten().map(|name| &**name).collect();
+        let names: Vec<&str> = imports.values().flatten().chain(&resolving).map(|name| &**name).collect();
         let programs = compile(&source, &names)
-            .map_err(|error| ImportError { origin: String::new(), error: PolicyUseError::Policy(error) })?;
-        for (origin, names) in imports.into_iter().filter(|(_, names)| !names.is_empty()) {
-            let program = |name: String| programs.get(&name).map(|program| (name, Arc::clone(program)));
-            chains.insert(origin, Arc::new(Chain(names.into_iter().filter_map(program).collect())));
+            .map_err(|error| ImportError { place: String::new(), error: PolicyUseError::Policy(error) })?;
+        let program = |name: String| programs.get(&name).map(|program| (name, Arc::clone(program)));
+        let chain = |names: Vec<String>| {
+            (!names.is_empty()).then(|| Arc::new(Chain(names.into_iter().filter_map(program).collect())))
+        };
+        for (origin, names) in imports {
+            chains.extend(chain(names).map(|chain| (origin, chain)));
         }
-        Ok(RibPolicies { source, imports: chains })
+        let resolving = chain(resolving);
+        Ok(RibPolicies { source, imports: chains, resolving })
     }
 
     /// Returns the policies of an origin.
     pub(crate) fn import(&self, origin: &str) -> Option<&Arc<Chain>> {
         self.imports.get(origin)
+    }
+
+    /// Returns the policies for routes that resolve next hops: a rejected route resolves none.
+    pub(crate) fn resolving(&self) -> Option<&Chain> {
+        self.resolving.as_deref()
     }
 
     /// Compiles a policy for a subscription.
@@ -279,17 +300,17 @@ impl fmt::Display for PolicyUseError {
 
 impl core::error::Error for PolicyUseError {}
 
-/// The reason why an origin cannot have a policy. The text begins with the path of the statement.
+/// The reason why a statement cannot have a policy. The text begins with the path of the statement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImportError {
-    origin: String,
+    place: String,
     error: PolicyUseError,
 }
 
 impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.error {
-            PolicyUseError::Name(error) => write!(f, "origin {} import: {error}", self.origin),
+            PolicyUseError::Name(error) => write!(f, "{}: {error}", self.place),
             PolicyUseError::Policy(error) => error.fmt(f),
         }
     }

@@ -6,11 +6,12 @@
 use crate::group::Groups;
 use crate::origin::OriginId;
 use crate::policy::Outcome;
+use crate::reach::LookedUp;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use sluice_base::{Address, FamilyId, GroupId, RouteSet};
+use sluice_base::{FamilyId, GroupId, RouteSet};
 
 /// A set's number within its table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -141,7 +142,7 @@ impl Sets {
     }
 
     /// Removes a user. Returns the group and its gateways if the group was removed with the set.
-    pub fn release(&mut self, groups: &mut Groups, id: SetId) -> Option<(GroupId, Vec<Address>)> {
+    pub fn release(&mut self, groups: &mut Groups, id: SetId) -> Option<(GroupId, Vec<LookedUp>)> {
         let entry = &mut self.slots[id.0 as usize];
         let slot = entry.as_mut().expect("a set lives as long as a route uses it");
         slot.users -= 1;

@@ -30,7 +30,7 @@ pub struct SubscribedOrigin {
     pub kinds: Vec<String>,
     /// The distance of routes without a distance of their own.
     pub distance: Distance,
-    /// True if the origin's next hops are resolved through internal routes, and its routes resolve none.
+    /// True for routes learned from other networks, such as BGP's.
     pub external: bool,
     /// The time for which the origin's routes outlive its process.
     pub grace: Duration,

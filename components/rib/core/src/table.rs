@@ -6,7 +6,6 @@ use crate::family::{FamilyRib, Shared};
 use crate::fib::is_routable;
 use crate::group::Groups;
 use crate::import::Import;
-use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::machine::OriginSettings;
 use crate::origin::{Origin, OriginId};
@@ -18,10 +17,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
     Address, AnyPrefix, DigestKey, Distance, Duration, FamilyId, FibBatch, Forwarding, IpPrefix, Ipv4Prefix,
-    Ipv6Prefix, NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, TableId, Xid, XidPrefix,
+    Ipv6Prefix, NextHop, Provenance, RouteAction, RouteBatch, RouteSet, TableId, XidPrefix,
 };
 use sluice_machine::{Budget, Progress};
 use sluice_stage::TableKey;
@@ -41,7 +39,7 @@ pub struct Table {
     connected: BTreeMap<IpPrefix, Vec<sluice_base::InterfaceIndex>>,
     /// Addresses on links that cannot be gateways ([`Interfaces::no_gateways`]): no route resolves through such an
     /// address, and no answer calls such an address reachable.
-    no_gateways: BTreeSet<Address>,
+    pub(crate) no_gateways: BTreeSet<Address>,
     /// Gateways that an origin declared unusable: the origin's routes with further next hops use these.
     pub(crate) unusable: BTreeSet<(OriginId, Address)>,
     /// The configured policies.
@@ -205,7 +203,7 @@ impl Table {
         for set in sets {
             shared.gone.extend(shared.sets.release(&mut shared.groups, set));
         }
-        self.settle_or_report(interfaces, provenance, events);
+        self.settle_and_report(interfaces, provenance, events);
     }
 
     /// Sets the addresses that cannot be gateways, and drops the affected answers.
@@ -221,20 +219,6 @@ impl Table {
     /// Returns true if no packet can be sent through `addr`, although `addr` is on a link.
     pub(crate) fn is_no_gateway(&self, addr: Address) -> bool {
         self.no_gateways.contains(&addr)
-    }
-
-    /// The largest part of `range` around `addr` without a second address that cannot be a gateway.
-    fn without_no_gateways<P: Prefix>(&self, mut range: P, addr: P::Addr) -> P {
-        let bounds = AnyPrefix::of(range);
-        let others = self.no_gateways.range(bounds.addr()..=bounds.last_addr());
-        let others = others.filter_map(|other| P::Addr::try_from(*other).ok());
-        for other in others.filter(|other| *other != addr) {
-            while range.contains(other) {
-                let Some(half) = range.child(P::host(addr).bit(range.len())) else { break };
-                range = half;
-            }
-        }
-        range
     }
 
     /// Updates the connected origin from the interfaces, and resolves the affected routes again.
@@ -271,7 +255,7 @@ impl Table {
         self.update(interfaces, origin, v6, events);
         let all: Vec<_> = self.shared.groups.iter().map(|(id, _)| id).collect();
         self.resolve_groups(interfaces, all, provenance);
-        self.settle_or_report(interfaces, provenance, events);
+        self.settle_and_report(interfaces, provenance, events);
     }
 
     /// An origin declares a gateway unusable, or usable again: every group of the origin with the gateway goes over to other next hops, or
@@ -292,20 +276,19 @@ impl Table {
         let leads_there = |hops: &[NextHop<Address>]| hops.iter().any(|hop| hop.gateway == Some(gateway));
         let groups = self.shared.groups.iter().filter(|(_, group)| group.owner == Some(origin));
         let groups = groups.filter(|(_, group)| leads_there(group.announced.next_hops()));
-        let groups: Vec<_> = groups.map(|(id, _)| id).collect();
+        // Next hops of other routes may lead through the origin's routes.
+        let groups: BTreeSet<_> = groups.map(|(id, _)| id).chain(self.gateways.users(gateway)).collect();
         self.resolve_groups(interfaces, groups, provenance);
-        self.settle_or_report(interfaces, provenance, events);
+        self.settle_and_report(interfaces, provenance, events);
     }
 
-    pub(crate) fn settle_or_report(
+    pub(crate) fn settle_and_report(
         &mut self,
         interfaces: &Interfaces,
         provenance: Provenance,
         events: &mut Vec<Event>,
     ) {
-        if let Some(gateway) = self.settle(interfaces, provenance) {
-            events.push(Event::ResolutionUnstable { table: self.id, gateway });
-        }
+        self.settle(interfaces, provenance);
         let table = self.id;
         for family in self.families().0 {
             let broken = family.broken_stages().into_iter();
@@ -339,85 +322,13 @@ impl Table {
             progress = progress.or(more);
             swept.extend(done);
         }
-        self.settle_or_report(interfaces, provenance, events);
+        self.settle_and_report(interfaces, provenance, events);
         progress
     }
 
     /// Returns true while an origin's routes are being removed.
     pub(crate) fn is_sweeping(&self, origin: OriginId) -> bool {
         self.all_families().any(|family| family.is_sweeping(origin))
-    }
-
-    /// Returns the route of an address, and records the answer for `watcher`.
-    pub(crate) fn register_interest<P: TableKey>(
-        &mut self,
-        watcher: WatcherId,
-        addr: P::Addr,
-        scope: Scope,
-    ) -> InterestAnswer<P> {
-        self.split::<P>();
-        let Some(family) = self.family::<P>() else {
-            return InterestAnswer { valid: P::host(addr), route: None };
-        };
-        let entries = family.entries();
-        let used = |prefix: P| {
-            let entry = entries.get(prefix)?;
-            match scope {
-                Scope::Internal => entry.internal().copied(),
-                Scope::All => entry.selected().copied().filter(|_| family.forwarded(prefix).is_some()),
-            }
-        };
-        let best = match scope {
-            Scope::Internal => family.internal_covering(addr).into_iter().next(),
-            Scope::All => {
-                let mut best = None;
-                for (prefix, _) in entries.covering(P::host(addr)) {
-                    best = used(prefix).map(|path| (prefix, path)).or(best);
-                }
-                best
-            }
-        };
-        let resolves = scope == Scope::Internal;
-        let best = best.filter(|_| !(resolves && self.is_no_gateway(addr.into())));
-        let within = best.map_or_else(|| unreached_range::<P>(addr, resolves), |(p, _)| p);
-        let mut range = family.largest_enclosing(within, addr, scope);
-        if resolves {
-            range = if self.is_no_gateway(addr.into()) {
-                P::host(addr)
-            } else {
-                self.without_no_gateways(range, addr)
-            };
-        }
-        let valid = family.interests_in(scope).narrow(range, addr);
-        let matched = best.map(|(prefix, _)| prefix);
-        let best = best.map(|(prefix, path)| (prefix, path.set, path.origin, self.shared.distance(&path)));
-        let best = best.or_else(|| self.way_of_tunnel(addr).filter(|_| resolves));
-        let group = best.map(|(_, set, ..)| self.shared.sets.slot(set).group);
-        let route = best.map(|(prefix, set, origin, distance)| ResolvingRoute {
-            prefix,
-            metric: self.shared.sets.slot(set).set.metric,
-            distance,
-            connected: self.shared.origin(origin).connected,
-            forwarding: group
-                .and_then(|g| self.shared.groups.group(g).resolved.clone())
-                .unwrap_or(Forwarding::Reject),
-        });
-        let (family, _) = self.split::<P>();
-        family.interests(scope).register(watcher, valid, matched, group);
-        InterestAnswer { valid, route }
-    }
-
-    /// Returns the route to the IP address at which the tunnel of an identifier ends: of an identifier without a route of its own, as a
-    /// next hop. The prefix is the identifier's.
-    fn way_of_tunnel<P: TableKey>(&self, addr: P::Addr) -> Option<(P, SetId, OriginId, Distance)> {
-        let end = Address::Ip(Xid::try_from(addr.into()).ok()?.tunnel_end()?);
-        if self.is_no_gateway(end) {
-            return None;
-        }
-        let (set, origin) = self.internal_routes_to(end).first().copied()?;
-        let own = self.shared.sets.slot(set).set.distance;
-        let distance = own.unwrap_or(self.shared.origin(origin).distance);
-        Some((P::host(addr), set, origin, distance))
     }
 
     /// Fills a batch for the engine.
@@ -443,8 +354,17 @@ impl Table {
     }
 
     /// Sets the policies of origins and subscribers, and starts to apply those that changed.
-    pub(crate) fn set_policies(&mut self, policies: &Arc<RibPolicies>) {
+    pub(crate) fn set_policies(
+        &mut self,
+        interfaces: &Interfaces,
+        policies: &Arc<RibPolicies>,
+        provenance: Provenance,
+    ) {
+        let resolves_anew = self.policies.resolving() != policies.resolving();
         self.policies = Arc::clone(policies);
+        if resolves_anew {
+            self.resolve_all(interfaces, provenance);
+        }
         let mut changed: SmallVec<[OriginId; 4]> = SmallVec::new();
         for (number, origin) in self.shared.origins.iter_mut().enumerate() {
             let import = policies.import(&origin.name).cloned();
@@ -479,18 +399,6 @@ impl Table {
         let origin = &mut self.shared.origins[usize::from(id.0)];
         origin.stale = 0;
         Some(origin.name.clone())
-    }
-}
-
-/// Returns the widest range in which an address without a route may share the answer with others, as far as their form goes. As next hops,
-/// the identifiers of tunnels are reached through routes of IP: each has an answer of its own, and no answer holds for a tunnel's and
-/// another principal's identifiers.
-fn unreached_range<P: TableKey>(addr: P::Addr, resolves: bool) -> P {
-    let kind = Xid::try_from(addr.into()).ok().filter(|_| resolves).map(|xid| xid.kind);
-    match kind {
-        None => P::default_route(),
-        Some(kind) if kind.is_of_tunnels() => P::host(addr),
-        Some(_) => P::host(addr).truncate(XidPrefix::TYPE_BITS),
     }
 }
 

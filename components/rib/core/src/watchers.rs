@@ -13,14 +13,14 @@ use sluice_stage::TableKey;
 impl<P: TableKey> FamilyRib<P> {
     /// Drops every answer with the resolution of a group.
     pub(crate) fn forget_group_answers(&mut self, group: GroupId) {
-        self.interests_internal.invalidate_group(group, &mut self.told);
+        self.interests_next_hop.invalidate_group(group, &mut self.told);
         self.interests_all.invalidate_group(group, &mut self.told);
     }
 
     /// The valid answers in a scope.
     pub(crate) fn interests(&mut self, scope: Scope) -> &mut Interests<P> {
         match scope {
-            Scope::Internal => &mut self.interests_internal,
+            Scope::NextHop => &mut self.interests_next_hop,
             Scope::All => &mut self.interests_all,
         }
     }
@@ -28,17 +28,8 @@ impl<P: TableKey> FamilyRib<P> {
     /// The valid answers in a scope, for reading.
     pub(crate) fn interests_in(&self, scope: Scope) -> &Interests<P> {
         match scope {
-            Scope::Internal => &self.interests_internal,
+            Scope::NextHop => &self.interests_next_hop,
             Scope::All => &self.interests_all,
-        }
-    }
-
-    /// The largest prefix around `addr` inside `within` without a more specific route of the scope. A prefix with a
-    /// currently unused route counts too: the answer becomes narrower, never wrong.
-    pub(crate) fn largest_enclosing(&self, within: P, addr: P::Addr, scope: Scope) -> P {
-        match scope {
-            Scope::Internal => self.internal.largest_enclosing(within, addr),
-            Scope::All => self.entries.largest_enclosing(within, addr),
         }
     }
 }
@@ -53,7 +44,7 @@ impl<P: TableKey> FamilyRib<P> {
             Some(name) => entry
                 .paths()
                 .iter()
-                .any(|path| shared.origin(path.origin).name != name && shared.is_usable(path)),
+                .any(|path| shared.origin(path.origin).name != name && shared.is_usable(prefix, path)),
         }
     }
 

@@ -14,6 +14,8 @@ struct Tree {
     #[serde(rename = "route-rights")]
     route_rights: RoutePolicy,
     origin: Vec<Origin>,
+    #[serde(rename = "resolve-next-hops-by")]
+    resolving: Vec<String>,
     policy: sluice_policy::source::Policies,
 }
 
@@ -39,7 +41,7 @@ pub enum ConfigurationError {
     /// The tree is not as `rib.yang` has it.
     #[error(transparent)]
     Tree(#[from] serde_json::Error),
-    /// A policy of an origin cannot be used.
+    /// A named policy cannot be used.
     #[error(transparent)]
     Import(#[from] ImportError),
 }
@@ -51,7 +53,8 @@ pub enum ConfigurationError {
 pub fn read(part: &Value) -> Result<RibSettings, ConfigurationError> {
     let tree = Tree::deserialize(part)?;
     let imports = tree.origin.into_iter().map(|origin| (origin.name, origin.import)).collect();
-    Ok(RibSettings { rights: tree.route_rights, policies: RibPolicies::compile(tree.policy, imports)? })
+    let policies = RibPolicies::compile(tree.policy, imports, tree.resolving)?;
+    Ok(RibSettings { rights: tree.route_rights, policies })
 }
 
 /// Checks a configuration tree where the RIB does not run. Returns the reason of a refusal, which begins with the path of the
@@ -89,6 +92,9 @@ mod tests {
             refused("god"),
             "origin static import: there is no policy-statement `god`; did you mean `good`?"
         );
+        let resolving = json!({"resolve-next-hops-by": ["absent"]});
+        let refused_resolving = check(resolving).expect("refused");
+        assert!(refused_resolving.starts_with("resolve-next-hops-by: "), "{refused_resolving}");
         let place = "policy policy-statement of-bgp term t then local-preference: ";
         assert!(refused("of-bgp").starts_with(place), "{}", refused("of-bgp"));
         let unknown = settings_error();

@@ -195,7 +195,7 @@ impl pb::Rib for Served {
     ) -> Result<pb::RegisterInterestReply, XrlError> {
         self.interfaces.known().await;
         let watcher = self.client(ctx, &request.target).await?;
-        let scope = if request.all_origins { Scope::All } else { Scope::Internal };
+        let scope = if request.all_origins { Scope::All } else { Scope::NextHop };
         let mut answers = Vec::with_capacity(request.addrs.len());
         for addr in &request.addrs {
             let addr = Address::try_from(addr).map_err(wrong("addrs"))?;

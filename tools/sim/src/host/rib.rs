@@ -193,14 +193,14 @@ impl RibProcess {
             let answer = |addr| {
                 Some(match addr {
                     Address::Ip(IpAddr::V4(a)) => {
-                        Answer::Ipv4(self.rib.interest(table, watcher, V4Addr(a), Scope::Internal))
+                        Answer::Ipv4(self.rib.interest(table, watcher, V4Addr(a), Scope::NextHop))
                     }
                     Address::Ip(IpAddr::V6(a)) => {
-                        Answer::Ipv6(self.rib.interest(table, watcher, V6Addr(a), Scope::Internal))
+                        Answer::Ipv6(self.rib.interest(table, watcher, V6Addr(a), Scope::NextHop))
                     }
                     Address::Identifier(_) => {
                         let xid = Xid::try_from(addr).ok()?;
-                        Answer::Xid(self.rib.interest(table, watcher, xid, Scope::Internal))
+                        Answer::Xid(self.rib.interest(table, watcher, xid, Scope::NextHop))
                     }
                 })
             };

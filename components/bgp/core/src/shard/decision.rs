@@ -48,6 +48,8 @@ pub enum Elimination {
     NextHopUnreachable,
     /// The peer is on a connected subnet, and the route's next hop is not (section 6.3 b).
     NextHopNotConnected,
+    /// The route would be the most specific one to its own next hop (section 9.1.2.1).
+    NextHopThroughItself,
     /// The path is a long-lived stale one, and a competing path is not (RFC 9494, section 4.3).
     LongLivedStale,
     /// The router itself originates the prefix: a matter of local policy (section 9.1.1), and every router's default.
@@ -84,6 +86,7 @@ impl fmt::Display for Elimination {
             Elimination::NextHopWaits => "next hop not resolved yet",
             Elimination::NextHopUnreachable => "next hop unreachable",
             Elimination::NextHopNotConnected => "next hop not on the peer's link",
+            Elimination::NextHopThroughItself => "next hop reached through the route itself",
             Elimination::LongLivedStale => "long-lived stale",
             Elimination::Originated => "originated here",
             Elimination::Weight => "lower weight",
@@ -103,6 +106,8 @@ impl fmt::Display for Elimination {
 
 /// The tables that a decision reads besides the paths.
 pub(super) struct Tables<'a, P: FamilyKey> {
+    /// The prefix of the paths.
+    pub prefix: P,
     pub sets: &'a Sets,
     pub resolver: &'a Resolver<P::Hop>,
     pub peers: &'a [PeerIn],
@@ -146,6 +151,11 @@ impl<P: FamilyKey> Tables<'_, P> {
             Resolution::Unreachable => unusable(Elimination::NextHopUnreachable),
             Resolution::Reachable { connected: false, .. } if info().direct => {
                 Err(Elimination::NextHopNotConnected)
+            }
+            Resolution::Reachable { .. }
+                if self.resolver.leads_to_itself(self.sets[set].hop, self.prefix) =>
+            {
+                unusable(Elimination::NextHopThroughItself)
             }
             Resolution::Reachable { metric, .. } => Ok((set, metric.0)),
         }
@@ -338,6 +348,11 @@ mod tests {
 
     const PEERS: u16 = 6;
 
+    /// Returns the index of a neighbor: indices below are the router's own sources.
+    fn neighbor(n: u16) -> PeerIndex {
+        PeerIndex(PeerIndex::OWN_SOURCES + n)
+    }
+
     /// A change of the prefix.
     #[derive(Clone, Debug)]
     enum Step {
@@ -395,6 +410,56 @@ mod tests {
         InterestAnswer { valid, route }
     }
 
+    /// RFC 4271, section 9.1.2.1: a route that would be the most specific one to its own next hop cannot be used, until a more specific
+    /// route reaches the next hop.
+    #[test]
+    fn a_route_does_not_reach_its_own_next_hop() {
+        let seed = HashSeed(1);
+        let code = FamilyIndex::IPV4.row().code;
+        let mut shard = Shard::<Ipv4Prefix>::new(OwnRouter::new(Asn(9), RouterId(99)), seed, code);
+        let mut out = Outbox::new();
+        let info = PeerInfo {
+            router_id: RouterId(1),
+            address: address(1),
+            internal: true,
+            client: false,
+            direct: false,
+            path_check: None,
+            source: RouteSource::Session,
+        };
+        shard.peer_up(neighbor(1), info);
+        let mut batch = Batch::default();
+        let view = View {
+            local_pref: 100,
+            med: None,
+            neighbor_as: Asn(1),
+            path_length: 1,
+            origin: Origin::Igp,
+            reach: Reach::Everybody,
+            originator_id: None,
+            cluster_list_length: 0,
+            weight: 0,
+        };
+        let set = batch.add_set(seed, NextHop::new(address(7)), |_| view);
+        let prefix = host(7).truncate(16);
+        batch.push(prefix, set);
+        shard.apply(neighbor(1), &batch, &mut out);
+        for (length, is_used) in [(0, false), (24, true), (15, false), (16, true)] {
+            let route = ResolvingRoute {
+                prefix: host(7).truncate(length),
+                metric: Metric(3),
+                distance: Distance(20),
+                connected: false,
+                forwarding: Forwarding::Discard,
+            };
+            let answer = InterestAnswer { valid: host(7), route: Some(route) };
+            shard.answer(&answer, Provenance::NONE, &mut out);
+            while shard.run_slice(Budget::SLICE, &mut out) == Progress::More {}
+            let id = shard.core.find(prefix).expect("the entry stays");
+            assert_eq!(shard.core.entries.best(id).is_some(), is_used, "by a route of {length} bits");
+        }
+    }
+
     proptest! {
         /// Checks that comparing two paths gives the same result as comparing all.
         #[test]
@@ -409,7 +474,7 @@ mod tests {
             let mut out = Outbox::new();
             for peer in 1..=PEERS {
                 let (router_id, address) = (RouterId(u32::from(peer * 5 % 7)), address(peer as u8));
-                shard.peer_up(PeerIndex(peer), PeerInfo { router_id, address, internal: peer % 2 == 0, client: false, direct: false, path_check: None, source: RouteSource::Session });
+                shard.peer_up(neighbor(peer), PeerInfo { router_id, address, internal: peer % 2 == 0, client: false, direct: false, path_check: None, source: RouteSource::Session });
             }
             let mut distances = [Some(1), Some(1), Some(2)];
             for step in steps {
@@ -423,7 +488,7 @@ mod tests {
                             })
                         });
                         batch.push(prefix, set.unwrap_or(Change::<Ipv4Prefix>::WITHDRAWN));
-                        shard.apply(PeerIndex(peer), &batch, &mut out);
+                        shard.apply(neighbor(peer), &batch, &mut out);
                     }
                     Step::Distance(hop, metric) => {
                         distances[usize::from(hop) - 1] = metric;
@@ -440,7 +505,7 @@ mod tests {
                 while shard.run_slice(Budget::SLICE, &mut out) == Progress::More {}
                 let Some(id) = shard.core.find(prefix) else { continue };
                 let paths = shard.core.entries.paths(id);
-                let best = shard.core.tables().decide(paths, None, |_, _| {}).map(|index| &paths[index]);
+                let best = shard.core.tables(id).decide(paths, None, |_, _| {}).map(|index| &paths[index]);
                 prop_assert_eq!(shard.core.entries.best(id), best);
             }
         }

@@ -357,6 +357,9 @@ impl<P: FamilyKey> Shard<P> {
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
         self.core.resolver.answer(answer, provenance, out);
+        for next_hop in self.core.resolver.take_moved() {
+            self.core.redecide_covering(next_hop, provenance);
+        }
     }
 
     /// Notes that the RIB's answer for `prefix` is void.

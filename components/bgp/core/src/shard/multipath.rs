@@ -219,7 +219,7 @@ impl<P: FamilyKey> Tables<'_, P> {
 impl<P: FamilyKey> Core<P> {
     /// Returns the next hops that share the packets of an entry.
     pub(super) fn group(&self, id: u32) -> Group {
-        let (paths, tables) = (self.entries.paths(id), self.tables());
+        let (paths, tables) = (self.entries.paths(id), self.tables(id));
         let Some(best) = self.best_position(id).filter(|_| paths.len() > 1) else { return Group::default() };
         let used = tables.side_by_side(paths, best, |_, _| {});
         let hop = |index: usize| self.sets.accepted(paths[index].attributes).map(|set| self.sets[set].hop);
@@ -237,7 +237,7 @@ impl<P: FamilyKey> Core<P> {
             && let Some(best) = self.best_position(id)
         {
             let left_out = |index: usize, why| parts[index] = Some(Multipath::LeftOut(why));
-            let used = self.tables().side_by_side(paths, best, left_out);
+            let used = self.tables(id).side_by_side(paths, best, left_out);
             used.iter().for_each(|(index, weight)| parts[*index] = Some(Multipath::Used { weight: *weight }));
         }
         parts

@@ -26,13 +26,26 @@ impl<P: FamilyKey> Core<P> {
         core::hint::black_box(found.fold(0, |all, id| all ^ id));
     }
 
-    pub(super) fn tables(&self) -> Tables<'_, P> {
+    /// Returns what a decision among the paths of an entry reads.
+    pub(super) fn tables(&self, id: u32) -> Tables<'_, P> {
         Tables {
+            prefix: self.entries[id].prefix,
             sets: &self.sets,
             resolver: &self.resolver,
             peers: &self.peers,
             lanes: &self.lanes,
             rules: self.decision,
+        }
+    }
+
+    /// Decides the entries again whose prefix holds a next hop.
+    pub(super) fn redecide_covering(&mut self, next_hop: NextHop, provenance: Provenance) {
+        let addr = P::Addr::try_from(next_hop.address);
+        let Some(host) = addr.ok().map(P::host) else { return };
+        for len in 0..=host.len() {
+            if let Some(id) = self.find(host.truncate(len)) {
+                self.resolver.redecide(id, provenance);
+            }
         }
     }
 
@@ -78,7 +91,7 @@ impl<P: FamilyKey> Core<P> {
     /// Decides an entry, and queues the entry if the best route changed from `old`. The backup may change without the best route.
     #[inline]
     pub(super) fn decide(&mut self, id: u32, old: Option<Accepted>, provenance: Provenance) {
-        let best = self.tables().decide(self.entries.paths(id), old.map(|old| old.peer), |_, _| {});
+        let best = self.tables(id).decide(self.entries.paths(id), old.map(|old| old.peer), |_, _| {});
         self.entries.set_best(id, best);
         // The paths beside the best one may be others, or in another order.
         self.note_path(id, PathNumber::NONE);
@@ -261,7 +274,7 @@ impl<P: FamilyKey> Core<P> {
     #[inline]
     pub(super) fn best_unchanged(&self, id: u32, new: Path, replaced: Option<PathSet>) -> bool {
         self.entries.paths(id).len() > 1
-            && self.entries.best(id).is_some_and(|best| self.tables().best_unchanged(best, &new, replaced))
+            && self.entries.best(id).is_some_and(|best| self.tables(id).best_unchanged(best, &new, replaced))
     }
 
     /// Returns the shard's set for a set of a batch, with a reference for the caller.

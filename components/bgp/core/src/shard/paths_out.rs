@@ -219,7 +219,7 @@ impl<P: FamilyKey> Core<P> {
 
     /// Iterates over the usable paths of an entry beside the best one; none without a best path.
     pub(super) fn further_paths(&self, entry: u32) -> impl Iterator<Item = PathNumber> + '_ {
-        let tables = self.tables();
+        let tables = self.tables(entry);
         let best = self.entries.best(entry).map(|path| path.number);
         let paths = self.entries.paths(entry).iter().filter(move |path| tables.is_usable(path));
         paths.map(|path| path.number).filter(move |number| best.is_some_and(|best| best != *number))
@@ -261,7 +261,7 @@ impl<P: FamilyKey> Core<P> {
             selected.extend(outcome.map(|outcome| (number, outcome)));
             outcome.is_some()
         };
-        let tables = self.tables();
+        let tables = self.tables(entry);
         let mut rest: SmallVec<[_; 12]> =
             self.entries.paths(entry).iter().filter(|path| tables.is_usable(path)).copied().collect();
         match view.paths {

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Metric, Prefix, Provenance};
+use sluice_base::{AnyPrefix, Metric, Prefix, Provenance};
 use sluice_machine::Outbox;
 
 /// The resolution of a next hop.
@@ -48,6 +48,8 @@ struct Hop {
     /// Attribute sets with it.
     sets: u32,
     resolution: Resolution,
+    /// The length of the prefix of the route to it; the longest possible on a connected subnet, and without an answer.
+    reach: u8,
     /// Entries that had a path through it when they were added; some may not any more, some may be here twice.
     log: Vec<u32>,
     /// Paths through it.
@@ -73,11 +75,15 @@ pub(super) struct Resolver<P> {
     hops: Vec<Option<Hop>>,
     free: Vec<u32>,
     by_address: BTreeMap<NextHop, u32>,
-    answers: BTreeMap<P, Resolution>,
+    answers: BTreeMap<P, (Resolution, u8)>,
     /// Next hops whose entries are to be decided again, and some that are gone: so a slice that has nothing to do does not look at all.
     redeciding: VecDeque<u32>,
     /// Next hops whose log was mostly stale when it was last looked, and some that are gone.
     next_bloated: Vec<u32>,
+    /// Next hops whose `reach` changed: routes around them may lead to themselves now, or no more.
+    moved: Vec<NextHop>,
+    /// Single entries to decide again, with the event behind it.
+    single: Vec<(u32, Provenance)>,
 }
 
 impl<P: Prefix> Default for Resolver<P> {
@@ -89,6 +95,8 @@ impl<P: Prefix> Default for Resolver<P> {
             answers: BTreeMap::new(),
             redeciding: VecDeque::new(),
             next_bloated: Vec::new(),
+            moved: Vec::new(),
+            single: Vec::new(),
         }
     }
 }
@@ -140,18 +148,22 @@ impl<P: Prefix> Resolver<P> {
             }
             return id;
         }
-        let resolution = match address::<P>(&next_hop) {
-            None => Resolution::Unreachable,
-            Some(_) if !is_asked_about(&next_hop) => ON_LINK,
+        let (resolution, reach) = match address::<P>(&next_hop) {
+            None => (Resolution::Unreachable, u8::MAX),
+            Some(_) if !is_asked_about(&next_hop) => (ON_LINK, u8::MAX),
             Some(addr) => match self.answer_for(addr) {
-                Some((_, resolution)) => resolution,
+                Some((_, answer)) => answer,
                 None => {
                     out.push(Interest::Register(addr));
-                    Resolution::Waiting
+                    (Resolution::Waiting, u8::MAX)
                 }
             },
         };
-        self.store(next_hop, resolution)
+        let id = self.store(next_hop, resolution);
+        if let Some(hop) = self.hop_mut(id) {
+            hop.reach = reach;
+        }
+        id
     }
 
     /// The next hop of the router's own networks: nobody is asked, it is the router.
@@ -192,6 +204,7 @@ impl<P: Prefix> Resolver<P> {
             next_hop,
             sets,
             resolution,
+            reach: u8::MAX,
             log: Vec::new(),
             paths: 0,
             user: None,
@@ -228,9 +241,9 @@ impl<P: Prefix> Resolver<P> {
         }
     }
 
-    fn answer_for(&self, addr: P::Addr) -> Option<(P, Resolution)> {
-        let (valid, resolution) = self.answers.range(..=P::host(addr)).next_back()?;
-        valid.contains(addr).then_some((*valid, *resolution))
+    fn answer_for(&self, addr: P::Addr) -> Option<(P, (Resolution, u8))> {
+        let (valid, answer) = self.answers.range(..=P::host(addr)).next_back()?;
+        valid.contains(addr).then_some((*valid, *answer))
     }
 
     /// Returns the numbers of the next hops inside `prefix` about which the RIB is asked.
@@ -255,18 +268,23 @@ impl<P: Prefix> Resolver<P> {
         provenance: Provenance,
         out: &mut Outbox<Interest<P>>,
     ) {
-        let resolution = match &answer.route {
-            None => Resolution::Unreachable,
-            Some(route) => Resolution::Reachable { metric: route.metric, connected: route.connected },
+        let (resolution, reach) = match &answer.route {
+            None => (Resolution::Unreachable, u8::MAX),
+            Some(route) => (
+                Resolution::Reachable { metric: route.metric, connected: route.connected },
+                if route.connected { u8::MAX } else { route.prefix.len() },
+            ),
         };
         // Answers that hold never overlap: one that this one covers or is covered by holds no more.
         self.answers.retain(|valid, _| !valid.covers(answer.valid) && !answer.valid.covers(*valid));
-        self.answers.insert(answer.valid, resolution);
+        self.answers.insert(answer.valid, (resolution, reach));
         let concerned: Vec<u32> = self.inside(answer.valid).collect();
         for id in concerned {
-            if let Some(hop) = self.hop_mut(id)
-                && hop.resolution != resolution
-            {
+            let Some(hop) = self.hops.get_mut(id as usize).and_then(Option::as_mut) else { continue };
+            if core::mem::replace(&mut hop.reach, reach) != reach {
+                self.moved.push(hop.next_hop);
+            }
+            if hop.resolution != resolution {
                 hop.resolution = resolution;
                 let is_listed = hop.redecide.is_some();
                 hop.redecide = Some((0..hop.log.len(), provenance));
@@ -276,6 +294,24 @@ impl<P: Prefix> Resolver<P> {
             }
         }
         self.deregister_unless_used(answer.valid, out);
+    }
+
+    /// Takes the next hops that a prefix of another length reaches than before.
+    pub fn take_moved(&mut self) -> Vec<NextHop> {
+        core::mem::take(&mut self.moved)
+    }
+
+    /// Decides an entry again in the next slice.
+    pub fn redecide(&mut self, entry: u32, provenance: Provenance) {
+        self.single.push((entry, provenance));
+    }
+
+    /// Returns true if a route of `prefix` would be the most specific one to its own next hop (RFC 4271, section 9.1.2.1).
+    #[inline]
+    pub fn leads_to_itself(&self, id: u32, prefix: impl Prefix) -> bool {
+        self.hop(id).is_some_and(|hop| {
+            hop.reach < prefix.len() && AnyPrefix::of(prefix).contains(hop.next_hop.address)
+        })
     }
 
     /// The RIB takes its answers inside or around `prefix` back. What they said stands until the new answer comes.
@@ -337,16 +373,21 @@ impl<P: Prefix> Resolver<P> {
             .iter()
             .flatten()
             .all(|h| h.redecide.is_none() && (!is_asked_about(&h.next_hop) || is_answered(&h.next_hop)))
+            && self.single.is_empty()
     }
 
     /// Returns true if [`Resolver::slice`] or [`Resolver::next_bloated`] may have anything.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !(self.redeciding.is_empty() && self.next_bloated.is_empty())
+        !(self.redeciding.is_empty() && self.next_bloated.is_empty() && self.single.is_empty())
     }
 
     /// Up to `limit` entries to decide again, with the event behind it; none when nothing is left to do.
     pub fn slice(&mut self, limit: usize, entries: &mut Vec<u32>) -> Option<Provenance> {
+        if let Some((entry, provenance)) = self.single.pop() {
+            entries.push(entry);
+            return Some(provenance);
+        }
         while let Some(id) = self.redeciding.front().copied() {
             if let Some(hop) = self.hop_mut(id)
                 && let Some((left, provenance)) = hop.redecide.take()

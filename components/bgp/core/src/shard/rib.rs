@@ -159,7 +159,7 @@ impl RibBranch {
                 let group = core.group(entry);
                 let mut used: SmallVec<[u32; 4]> = group.hops().collect();
                 used.push(core.sets[best.set].hop);
-                let backup = core.tables().backup(core.entries.paths(entry), &used);
+                let backup = core.tables(entry).backup(core.entries.paths(entry), &used);
                 let backup = backup.and_then(|path| core.sets.accepted(path.attributes));
                 self.told_groups.replace(core, entry, &group);
                 let set = self.set_of_group(core, best, group, backup, batch);

@@ -252,7 +252,7 @@ impl<P: FamilyKey> Shard<P> {
         let paths = self.core.entries.paths(id);
         let mut reasons: Vec<Option<Elimination>> = paths.iter().map(|_| None).collect();
         let current = self.core.entries.best(id).map(|best| self.core.peer_of(best));
-        self.core.tables().decide(paths, current, |index, lost| reasons[index] = Some(lost));
+        self.core.tables(id).decide(paths, current, |index, lost| reasons[index] = Some(lost));
         let parts = self.core.parts_of_paths(id);
         let mut paths: Vec<(PathNumber, PathView)> = paths
             .iter()

@@ -9,5 +9,6 @@ mod model;
 mod next_hops;
 mod policies;
 mod presence;
+mod recursion;
 mod scenarios;
 mod xids;

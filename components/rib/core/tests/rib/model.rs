@@ -251,7 +251,23 @@ fn gateway<P: Plan>(n: u8) -> Address {
     }
 }
 
-/// The routes of each origin in a simple implementation: decided until no decision changes.
+/// The way to a gateway.
+struct Way {
+    /// The last next hop.
+    next_hop: String,
+    /// The length of the prefix that reaches the gateway; `None` on a link.
+    length: Option<u8>,
+}
+
+impl Way {
+    /// Returns true if a route of `prefix` through the gateway would be the most specific one to the gateway.
+    fn is_captured_by<P: Plan>(&self, prefix: P, gateway: Address) -> bool {
+        let is_inside = P::Addr::try_from(gateway).is_ok_and(|gateway| prefix.contains(gateway));
+        is_inside && self.length.is_some_and(|length| length < prefix.len())
+    }
+}
+
+/// The routes of each origin in a simple implementation: the way to each gateway is computed from all routes.
 struct Model<P> {
     routes: BTreeMap<(usize, P), Address>,
     stale: BTreeMap<(usize, P), bool>,
@@ -298,65 +314,50 @@ impl<P: Plan> Model<P> {
             && self.connected(addr).is_some()
     }
 
-    fn best(&self, internal_only: bool, prefix: P) -> Option<(usize, Address)> {
-        self.routes
-            .iter()
-            .filter(|((o, p), _)| *p == prefix && !(internal_only && ORIGINS[*o].2))
-            .filter(|(_, gw)| self.resolve(**gw, &mut Vec::new()).is_some())
-            .filter_map(|((o, p), gw)| Some((self.distance(*o, *p)?, *o, *gw)))
-            .min_by_key(|(distance, _, _)| *distance)
-            .map(|(_, o, gw)| (o, gw))
+    /// Returns the selected route of a prefix: its origin, gateway, and next hop.
+    fn best(&self, prefix: P) -> Option<(usize, Address, String)> {
+        self.ranked(prefix).into_iter().find_map(|(origin, gateway)| {
+            let way = self.way(gateway, &mut Vec::new())?;
+            let is_captured = ORIGINS[origin].2 && way.is_captured_by(prefix, gateway);
+            (!is_captured).then_some((origin, gateway, way.next_hop))
+        })
     }
 
-    fn resolve(&self, gw: Address, path: &mut Vec<Address>) -> Option<String> {
+    /// Returns the routes of a prefix that policies allow, the best first.
+    fn ranked(&self, prefix: P) -> Vec<(usize, Address)> {
+        let of = self.routes.iter().filter(|((_, of), _)| *of == prefix);
+        let allowed = of.filter_map(|((o, p), gw)| Some((self.distance(*o, *p)?, *o, *gw)));
+        let mut ranked: Vec<(u8, usize, Address)> = allowed.collect();
+        ranked.sort_unstable();
+        ranked.into_iter().map(|(_, origin, gateway)| (origin, gateway)).collect()
+    }
+
+    /// Returns the way to a gateway, which leads through none of the gateways in `path`.
+    fn way(&self, gw: Address, path: &mut Vec<Address>) -> Option<Way> {
         if self.is_no_gateway(gw) {
             return None;
         }
         if let Some(index) = self.connected(gw) {
             // Packets are sent to an identifier, however that is reached.
-            return Some(format!("{gw}@{}", gw.ip().map_or(0, |_| index)));
+            let next_hop = format!("{gw}@{}", gw.ip().map_or(0, |_| index));
+            return Some(Way { next_hop, length: None });
         }
-        path.push(gw);
-        let mut found = None;
-        let Ok(addr) = P::Addr::try_from(gw) else {
-            path.pop();
-            return None;
-        };
+        let addr = P::Addr::try_from(gw).ok()?;
         let mut covering: Vec<P> = self.routes.keys().map(|(_, p)| *p).filter(|p| p.contains(addr)).collect();
         covering.sort_by_key(|p| std::cmp::Reverse(p.len()));
         covering.dedup();
-        for prefix in covering {
-            let usable = |(o, next): &(usize, Address)| !ORIGINS[*o].2 && !path.contains(next);
-            let mut candidates: Vec<(usize, Address)> =
-                self.routes.iter().filter(|((_, p), _)| *p == prefix).map(|((o, _), g)| (*o, *g)).collect();
-            candidates.retain(|(o, _)| !ORIGINS[*o].2 && self.distance(*o, prefix).is_some());
-            candidates.sort_by_key(|(o, _)| self.distance(*o, prefix));
-            // Merge picks the best that resolves at all; ext-int skips it if it leads back here.
-            let picked = candidates.iter().find(|(_, g)| self.resolves_alone(*g));
-            if let Some(c) = picked
-                && usable(c)
-            {
-                found = self.resolve(c.1, path);
-                break;
-            }
-        }
+        path.push(gw);
+        let reached = covering.into_iter().find_map(|prefix| {
+            self.ranked(prefix).into_iter().find_map(|(origin, next)| {
+                let way = Some(next).filter(|next| !path.contains(next)).and_then(|n| self.way(n, path))?;
+                let is_captured = ORIGINS[origin].2 && way.is_captured_by(prefix, next);
+                (!is_captured).then_some(Way { next_hop: way.next_hop, length: Some(prefix.len()) })
+            })
+        });
         path.pop();
         // Through an identifier that can be reached packets are sent to the identifier.
-        if gw.ip().is_none() {
-            found = found.map(|_| format!("{gw}@0"));
-        }
-        found
-    }
-
-    fn resolves_alone(&self, gw: Address) -> bool {
-        thread_local!(static DEPTH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) });
-        if DEPTH.get() > 6 {
-            return false;
-        }
-        DEPTH.set(DEPTH.get() + 1);
-        let ok = self.resolve(gw, &mut Vec::new()).is_some();
-        DEPTH.set(DEPTH.get() - 1);
-        ok
+        let next_hop = |way: &Way| if gw.ip().is_none() { format!("{gw}@0") } else { way.next_hop.clone() };
+        reached.map(|way| Way { next_hop: next_hop(&way), ..way })
     }
 
     fn prefixes(&self) -> BTreeSet<P> {
@@ -365,7 +366,7 @@ impl<P: Plan> Model<P> {
 
     /// The routes that the engine has.
     fn table(&self) -> BTreeMap<P, String> {
-        let resolved = |p| Some((p, self.resolve(self.best(false, p)?.1, &mut Vec::new())?));
+        let resolved = |p| Some((p, self.best(p)?.2));
         self.prefixes().difference(&self.dropped).copied().filter_map(resolved).collect()
     }
 
@@ -373,7 +374,7 @@ impl<P: Plan> Model<P> {
     fn selected(&self, listener: Listener) -> BTreeMap<P, String> {
         let is_wanted = |origin: usize| listener.is_none_or(|of| of.is_empty() || of.contains(&origin));
         let selected = |p| {
-            let (_, gateway) = self.best(false, p).filter(|(origin, _)| is_wanted(*origin))?;
+            let (_, gateway, _) = self.best(p).filter(|(origin, ..)| is_wanted(*origin))?;
             Some((p, gateway.to_string()))
         };
         let passed = |p: &P| self.subscriber.distance(*p, 0).is_some();
@@ -392,12 +393,8 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, listener: 
     for (name, distance, external) in ORIGINS {
         b.origin(name, distance, external);
     }
-    // Gateways behind prefixes of internal origins make resolution recursive, and cycles possible; the model computes
-    // acyclic cases only, so internal origins then keep to the links.
-    let allowed = |origin: usize, n: u8| match behind_links && ORIGINS[origin].2 {
-        true => gateway::<P>(n),
-        false => gateway::<P>(n % NEAR_GATEWAYS),
-    };
+    // Gateways behind prefixes make resolution recursive, through routes of each origin, with cycles.
+    let allowed = |n: u8| gateway::<P>(if behind_links { n } else { n % NEAR_GATEWAYS });
     b.set_policies(all_policies::<P>(&m.imports, m.subscriber), 0);
     let origins: Vec<String> = listener.into_iter().flatten().map(|n| ORIGINS[*n].0.into()).collect();
     let subscriber = listener.map(|_| {
@@ -414,12 +411,12 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, listener: 
     for op in ops {
         match op {
             Op::Set { origin, prefix: n, gateway: g } => {
-                let gw = allowed(origin, g);
+                let gw = allowed(g);
                 b.changes::<P>(ORIGINS[origin].0, &[(nth(n), Some(&gw.to_string()))]);
                 m.set(origin, nth(n), gw);
             }
             Op::Flap { origin, prefix: n, gateway: g, stays } => {
-                let (prefix, gw) = (nth::<P>(n), allowed(origin, g));
+                let (prefix, gw) = (nth::<P>(n), allowed(g));
                 let text = gw.to_string();
                 let (comes, goes) = ((prefix, Some(text.as_str())), (prefix, None));
                 m.routes.remove(&(origin, prefix));
@@ -473,7 +470,7 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, listener: 
             Op::Import { origin, policy, slices, prefix: n, gateway: g } => {
                 m.imports[origin] = policy;
                 b.set_policies(all_policies::<P>(&m.imports, m.subscriber), slices);
-                let gw = allowed(origin, g);
+                let gw = allowed(g);
                 b.changes::<P>(ORIGINS[origin].0, &[(nth(n), Some(&gw.to_string()))]);
                 m.set(origin, nth(n), gw);
             }

@@ -104,7 +104,7 @@ fn the_first_policy_that_decides_is_the_last() {
     ];
     let names = ["first", "second", "third"].map(String::from).to_vec();
     let imports = BTreeMap::from([("ospf".to_string(), names)]);
-    let policies = RibPolicies::compile(policies(statements, vec![NET.into()]), imports).unwrap();
+    let policies = RibPolicies::compile(policies(statements, vec![NET.into()]), imports, Vec::new()).unwrap();
     b.set_policies(policies, 0);
     b.set("ospf", "203.0.113.0/24", "10.0.1.2");
     assert_eq!(route(&b, "ospf", "198.51.100.0/24").metric, Metric(1), "the others are not asked");
@@ -244,7 +244,7 @@ fn external_routes_are_marked_for_subscribers_of_named_origins() {
 fn a_policy_must_make_sense_in_the_rib() {
     let of = |statements: Vec<Statement>, name: &str| {
         let imports = BTreeMap::from([("static".to_string(), vec![name.to_string()])]);
-        RibPolicies::compile(policies(statements, vec![NET.into()]), imports)
+        RibPolicies::compile(policies(statements, vec![NET.into()]), imports, Vec::new())
     };
     let check = |statements: Vec<Statement>, expected: &str| {
         assert_eq!(of(statements, "p").unwrap_err().to_string(), expected);
@@ -290,7 +290,7 @@ fn a_policy_must_make_sense_in_the_rib() {
     let all = vec![caller, called, policy("bgp", "as-path a", "local-preference 5")];
     let imports = of(all, "p").unwrap();
     let mut b = bench();
-    let renamed = RibPolicies::compile(Policies::default(), BTreeMap::new()).unwrap();
+    let renamed = RibPolicies::compile(Policies::default(), BTreeMap::new(), Vec::new()).unwrap();
     assert_eq!(renamed, RibPolicies::default());
     b.set_policies(imports, 0);
     b.set("static", "203.0.113.0/24", "10.0.0.2");

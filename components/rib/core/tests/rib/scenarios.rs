@@ -31,7 +31,7 @@ fn interest_figure_8() {
             TableId::MAIN,
             watcher,
             V4Addr(addr.parse().unwrap()),
-            Scope::Internal,
+            Scope::NextHop,
         );
         assert_eq!((a.valid.to_string(), a.route.unwrap().prefix.to_string()), (valid.into(), route.into()));
     };
@@ -110,8 +110,10 @@ fn external_routes_resolve_through_internal_ones_and_follow_them() {
     // A more specific internal route takes the next hop over.
     b.set("ospf", "172.16.0.0/24", "10.0.1.7");
     assert_eq!(b.engine("203.0.113.0/24"), "10.0.1.7@2");
-    // External routes resolve nothing: not even through a more specific one of their own.
+    // So does a more specific external route.
     b.set("bgp", "172.16.0.9/32", "172.16.5.5");
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1 10.0.1.2@2");
+    b.delete("bgp", "172.16.0.9/32");
     assert_eq!(b.engine("203.0.113.0/24"), "10.0.1.7@2");
     b.delete("ospf", "172.16.0.0/24");
     b.delete("ospf", "172.16.0.0/16");
@@ -227,7 +229,7 @@ fn withdrawn_routes_leave_no_trace() {
     b.origin("ospf", 110, false);
     let ask = |b: &mut Bench| {
         let (main, watcher, addr) = (TableId::MAIN, WatcherId(1), V4Addr("172.16.0.1".parse().unwrap()));
-        let answer = b.rib.interest::<Ipv4Prefix>(main, watcher, addr, Scope::Internal);
+        let answer = b.rib.interest::<Ipv4Prefix>(main, watcher, addr, Scope::NextHop);
         b.input(Input::DeregisterInterest(main, watcher, AnyPrefix::of(answer.valid)));
         (answer.valid, b.rib.table(main).unwrap().family::<Ipv4Prefix>().unwrap().selected_count())
     };
@@ -247,7 +249,7 @@ fn an_answer_is_taken_back_when_its_route_leads_elsewhere() {
     b.set("ospf", "172.16.0.0/16", "10.0.0.2");
     b.set("ospf", "192.168.0.0/16", "172.16.0.1");
     let addr = V4Addr("192.168.1.1".parse().unwrap());
-    let answer = b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(1), addr, Scope::Internal);
+    let answer = b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(1), addr, Scope::NextHop);
     assert_eq!(answer.valid.to_string(), "192.168.0.0/16");
     assert_eq!(b.invalidated(), Vec::<String>::new());
     b.set("ospf", "172.16.0.0/16", "10.0.1.2");
@@ -488,7 +490,7 @@ fn routes_are_waited_for_by_the_engine_by_subscribers_and_by_who_asked() {
     b.input(Input::Unsubscribe(id));
 
     let addr = "10.0.0.2".parse().unwrap();
-    b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(1), V4Addr(addr), Scope::Internal);
+    b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(1), V4Addr(addr), Scope::NextHop);
     assert_eq!(both(&b), [false, true], "by who resolves next hops, through internal routes");
     b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(2), V4Addr(addr), Scope::All);
     assert_eq!(both(&b), [true, true], "by who asked about all");

@@ -87,7 +87,7 @@ fn interest_in_a_tunnel_is_interest_in_its_end() {
     b.origin("static", 1, false);
     let ask = |b: &mut Bench, text: &str| {
         let addr = text.parse::<Xid>().unwrap();
-        b.rib.interest::<XidPrefix>(TableId::MAIN, WatcherId(1), addr, Scope::Internal)
+        b.rib.interest::<XidPrefix>(TableId::MAIN, WatcherId(1), addr, Scope::NextHop)
     };
     // The answer about a domain holds for no tunnel.
     let other = ask(&mut b, AD);

@@ -37,7 +37,7 @@ pub trait Net: TableKey {
     }
     /// Asks through internal routes.
     fn ask(rib: &mut Rib, addr: Self::Addr) -> InterestAnswer<Self> {
-        rib.interest(TableId::MAIN, WatcherId(1), addr, Scope::Internal)
+        rib.interest(TableId::MAIN, WatcherId(1), addr, Scope::NextHop)
     }
 }
 
@@ -83,6 +83,8 @@ pub struct Bench {
     pub rib: Rib,
     pub outputs: Vec<Output>,
     pub routes_told: usize,
+    /// The number of groups sent to the engine.
+    pub groups_told: usize,
     /// True for each prefix whose route was sent to the engine as external.
     pub externals: BTreeMap<String, bool>,
     /// True if the engine currently accepts no changes.
@@ -136,6 +138,7 @@ impl Bench {
             rib: Rib::with_engine_for(1, 2, &[FamilyId::IPV4, FamilyId::IPV6, Label::ID, FamilyId::XID]),
             outputs: Vec::new(),
             routes_told: 0,
+            groups_told: 0,
             externals: BTreeMap::new(),
             busy: false,
             now: Instant::ZERO,
@@ -313,6 +316,7 @@ impl Bench {
                 return;
             }
             self.routes_told += batch.routes.len();
+            self.groups_told += batch.groups.len();
             let external = |route: &FibRoute<P>| (AnyPrefix::of(route.prefix).to_string(), route.is_external);
             self.externals.extend(batch.routes.iter().map(external));
             let mut groups = std::mem::take(&mut self.groups);
@@ -437,6 +441,9 @@ fn apply<P: Prefix>(
 }
 
 fn text(forwarding: &Forwarding<Address>) -> String {
+    if *forwarding == Forwarding::Discard {
+        return "discard".into();
+    }
     let hops = forwarding.next_hops().iter().map(|h| {
         let gateway = h.gateway.map_or("link".into(), |g| g.to_string());
         let backup = if h.is_backup { "backup " } else { "" };

@@ -31,5 +31,5 @@ pub fn policies(statements: Vec<Statement>, list: Vec<String>) -> Policies {
 /// Compiles policies for origins: name of the origin, name of the policy.
 pub fn compiled(source: Policies, imports: &[(&str, &str)]) -> RibPolicies {
     let imports = imports.iter().map(|(origin, policy)| (origin.to_string(), vec![policy.to_string()]));
-    RibPolicies::compile(source, imports.collect::<BTreeMap<_, _>>()).unwrap()
+    RibPolicies::compile(source, imports.collect::<BTreeMap<_, _>>(), Vec::new()).unwrap()
 }
