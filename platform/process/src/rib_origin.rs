@@ -22,7 +22,7 @@ pub struct RibOriginSettings {
     pub table: TableId,
     /// The distance of routes without a distance.
     pub distance: Distance,
-    /// True if its next hops are resolved through internal routes.
+    /// True if its routes are learned from other networks, as those of BGP.
     pub external: bool,
     /// The time for which the origin's routes outlive the process.
     pub grace: Duration,

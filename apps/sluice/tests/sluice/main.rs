@@ -49,6 +49,7 @@ mod people;
 mod plain_restart;
 mod policies;
 mod presence;
+mod recursion;
 mod redistribution;
 mod reflection;
 mod restart;

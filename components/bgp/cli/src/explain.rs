@@ -6,7 +6,7 @@
 mod cause;
 
 use crate::idl::bgp::v1 as pb;
-use crate::routes::{attributes, path_json, sender, share};
+use crate::routes::{attributes, path_json, sender, share, way};
 use serde_json::{Value, json};
 use sluice_base::{AnyPrefix, Asn, IpPrefix};
 use sluice_console::{Call, Failure, Output, addr};
@@ -176,9 +176,9 @@ impl Answers {
                 attributes(path, "    ", &mut text);
             }
             if path.rejected_by.is_empty() && !path.neighbor.is_empty() {
-                let cost = path.interior_cost;
+                let (cost, way) = (path.interior_cost, way(path));
                 text.push_str(&format!(
-                    "  next hop {} is {}, interior cost {cost}\n",
+                    "  next hop {} is {}{way}, interior cost {cost}\n",
                     path.next_hop, path.resolution
                 ));
             }

@@ -122,10 +122,15 @@ fn family_of(prefix: AnyPrefix) -> common::Family {
     }
 }
 
+/// Returns the words for the route to a path's next hop.
+pub fn way(path: &pb::Path) -> String {
+    if path.resolved_by.is_empty() { String::new() } else { format!(" through {}", path.resolved_by) }
+}
+
 pub fn path_json(p: &pb::Path) -> Value {
     json!({
         "neighbor": p.neighbor, "best": p.best, "reason": p.reason, "stale": p.stale, "next_hop": p.next_hop,
-        "resolution": p.resolution, "interior_cost": p.interior_cost, "as_path": p.as_path, "origin": p.origin,
+        "resolution": p.resolution, "interior_cost": p.interior_cost, "resolved_by": p.resolved_by, "as_path": p.as_path, "origin": p.origin,
         "med": p.med, "local_pref": p.local_pref, "communities": p.communities,
         "large_communities": p.large_communities, "extended_communities": p.extended_communities,
         "atomic_aggregate": p.atomic_aggregate, "aggregator": p.aggregator, "weight": p.weight, "tags": p.tags,
@@ -203,8 +208,11 @@ fn detail(route: &pb::Route) -> String {
         let share = share(p);
         text.push_str(&format!("  from {from} ({standing}{share}{stale})\n"));
         text.push_str(&format!(
-            "    next hop {} ({}, interior cost {})\n",
-            p.next_hop, p.resolution, p.interior_cost
+            "    next hop {} ({}{}, interior cost {})\n",
+            p.next_hop,
+            p.resolution,
+            way(p),
+            p.interior_cost
         ));
         attributes(p, "    ", &mut text);
         if let Some(came) = &p.received {

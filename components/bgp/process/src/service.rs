@@ -183,6 +183,7 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
         next_hop: view.next_hop.address.to_string(),
         resolution,
         interior_cost,
+        resolved_by: view.resolved_by.map_or(String::new(), |prefix| prefix.to_string()),
         origin: view.view.origin.to_string(),
         med: view.view.med,
         local_pref: Some(view.view.local_pref).filter(|_| !is_sent),

@@ -135,10 +135,11 @@ impl Shared {
         self.is_allowed(path) && !(drops && self.origin(path.origin).external)
     }
 
-    /// Returns true if a policy accepts a path. Policies decide on routes of IP only.
-    fn accepts<P: Prefix>(&self, policy: &Chain, prefix: P, path: &Path) -> bool {
+    /// Returns true if a policy lets a path resolve next hops. Policies decide on routes of IP only, and not on the subnets of interfaces.
+    fn lets_resolve<P: Prefix>(&self, policy: &Chain, prefix: P, path: &Path) -> bool {
         let Some(prefix) = AnyPrefix::of(prefix).ip() else { return true };
-        !matches!(self.decide_policy(policy, path.origin, prefix, path.set), Outcome::Rejected(_))
+        self.origin(path.origin).connected
+            || !matches!(self.decide_policy(policy, path.origin, prefix, path.set), Outcome::Rejected(_))
     }
 
     /// Removes a user of a set.
@@ -291,7 +292,7 @@ impl<P: TableKey> FamilyRib<P> {
         let mut found: SmallVec<[Candidate; 8]> = SmallVec::new();
         for (prefix, entry) in covering.into_iter().rev() {
             let is_candidate = |path: &&Path| {
-                shared.may_resolve(path) && policy.is_none_or(|policy| shared.accepts(policy, prefix, path))
+                shared.may_resolve(path) && policy.is_none_or(|policy| shared.lets_resolve(policy, prefix, path))
             };
             let mut paths: SmallVec<[&Path; 4]> = entry.paths().iter().filter(is_candidate).collect();
             paths.sort_unstable_by_key(|path| shared.rank(path));

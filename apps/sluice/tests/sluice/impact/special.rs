@@ -68,6 +68,9 @@ const IMPORT: Special = Special {
     ..PLAIN
 };
 
+/// Next hops on subnets are reached whatever the policy.
+const RESOLVE: Special = entry(&[STRICT, "set rib resolve-next-hops-by strict"], &["delete rib", "delete policy"]);
+
 /// Static routes go into BGP, through a policy.
 const REDISTRIBUTE: Special = Special {
     statements: Some((
@@ -147,6 +150,7 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("protocols/static/route/tag", Special { may: ROUTE, ..PLAIN }),
     ("rib/origin/name", IMPORT),
     ("rib/origin/import", IMPORT),
+    ("rib/resolve-next-hops-by", RESOLVE),
     (
         "protocols/bgp/network-policy",
         Special {

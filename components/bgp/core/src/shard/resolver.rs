@@ -43,13 +43,13 @@ pub enum Interest<P: Prefix> {
 const LOG_SLACK: usize = 1024;
 
 #[derive(Debug)]
-struct Hop {
+struct Hop<P> {
     next_hop: NextHop,
     /// Attribute sets with it.
     sets: u32,
     resolution: Resolution,
-    /// The length of the prefix of the route to it; the longest possible on a connected subnet, and without an answer.
-    reach: u8,
+    /// The prefix of the route to it; `None` on a connected subnet, and without an answer.
+    via: Option<P>,
     /// Entries that had a path through it when they were added; some may not any more, some may be here twice.
     log: Vec<u32>,
     /// Paths through it.
@@ -62,7 +62,7 @@ struct Hop {
     is_listed: bool,
 }
 
-impl Hop {
+impl<P> Hop<P> {
     /// Its log is mostly stale.
     fn needs_compaction(&self) -> bool {
         self.log.len() > 2 * self.paths as usize + LOG_SLACK
@@ -72,15 +72,15 @@ impl Hop {
 /// The next hops of a shard.
 #[derive(Debug)]
 pub(super) struct Resolver<P> {
-    hops: Vec<Option<Hop>>,
+    hops: Vec<Option<Hop<P>>>,
     free: Vec<u32>,
     by_address: BTreeMap<NextHop, u32>,
-    answers: BTreeMap<P, (Resolution, u8)>,
+    answers: BTreeMap<P, (Resolution, Option<P>)>,
     /// Next hops whose entries are to be decided again, and some that are gone: so a slice that has nothing to do does not look at all.
     redeciding: VecDeque<u32>,
     /// Next hops whose log was mostly stale when it was last looked, and some that are gone.
     next_bloated: Vec<u32>,
-    /// Next hops whose `reach` changed: routes around them may lead to themselves now, or no more.
+    /// Next hops whose route's prefix changed: routes around them may lead to themselves now, or no more.
     moved: Vec<NextHop>,
     /// Single entries to decide again, with the event behind it.
     single: Vec<(u32, Provenance)>,
@@ -117,11 +117,11 @@ fn is_asked_about(hop: &NextHop) -> bool {
 const ON_LINK: Resolution = Resolution::Reachable { metric: Metric(0), connected: true };
 
 impl<P: Prefix> Resolver<P> {
-    fn hop(&self, id: u32) -> Option<&Hop> {
+    fn hop(&self, id: u32) -> Option<&Hop<P>> {
         self.hops.get(id as usize)?.as_ref()
     }
 
-    fn hop_mut(&mut self, id: u32) -> Option<&mut Hop> {
+    fn hop_mut(&mut self, id: u32) -> Option<&mut Hop<P>> {
         self.hops.get_mut(id as usize)?.as_mut()
     }
 
@@ -148,20 +148,20 @@ impl<P: Prefix> Resolver<P> {
             }
             return id;
         }
-        let (resolution, reach) = match address::<P>(&next_hop) {
-            None => (Resolution::Unreachable, u8::MAX),
-            Some(_) if !is_asked_about(&next_hop) => (ON_LINK, u8::MAX),
+        let (resolution, via) = match address::<P>(&next_hop) {
+            None => (Resolution::Unreachable, None),
+            Some(_) if !is_asked_about(&next_hop) => (ON_LINK, None),
             Some(addr) => match self.answer_for(addr) {
                 Some((_, answer)) => answer,
                 None => {
                     out.push(Interest::Register(addr));
-                    (Resolution::Waiting, u8::MAX)
+                    (Resolution::Waiting, None)
                 }
             },
         };
         let id = self.store(next_hop, resolution);
         if let Some(hop) = self.hop_mut(id) {
-            hop.reach = reach;
+            hop.via = via;
         }
         id
     }
@@ -188,7 +188,7 @@ impl<P: Prefix> Resolver<P> {
 
     /// Forgets restored next hops that no attribute set has.
     pub fn drop_unused(&mut self) {
-        let unused = |h: &Option<Hop>| h.as_ref().is_some_and(|h| h.sets == 0);
+        let unused = |h: &Option<Hop<P>>| h.as_ref().is_some_and(|h| h.sets == 0);
         for id in 0..self.hops.len() {
             if unused(&self.hops[id])
                 && let Some(hop) = self.hops[id].take()
@@ -204,7 +204,7 @@ impl<P: Prefix> Resolver<P> {
             next_hop,
             sets,
             resolution,
-            reach: u8::MAX,
+            via: None,
             log: Vec::new(),
             paths: 0,
             user: None,
@@ -241,7 +241,7 @@ impl<P: Prefix> Resolver<P> {
         }
     }
 
-    fn answer_for(&self, addr: P::Addr) -> Option<(P, (Resolution, u8))> {
+    fn answer_for(&self, addr: P::Addr) -> Option<(P, (Resolution, Option<P>))> {
         let (valid, answer) = self.answers.range(..=P::host(addr)).next_back()?;
         valid.contains(addr).then_some((*valid, *answer))
     }
@@ -268,20 +268,20 @@ impl<P: Prefix> Resolver<P> {
         provenance: Provenance,
         out: &mut Outbox<Interest<P>>,
     ) {
-        let (resolution, reach) = match &answer.route {
-            None => (Resolution::Unreachable, u8::MAX),
+        let (resolution, via) = match &answer.route {
+            None => (Resolution::Unreachable, None),
             Some(route) => (
                 Resolution::Reachable { metric: route.metric, connected: route.connected },
-                if route.connected { u8::MAX } else { route.prefix.len() },
+                Some(route.prefix).filter(|_| !route.connected),
             ),
         };
         // Answers that hold never overlap: one that this one covers or is covered by holds no more.
         self.answers.retain(|valid, _| !valid.covers(answer.valid) && !answer.valid.covers(*valid));
-        self.answers.insert(answer.valid, (resolution, reach));
+        self.answers.insert(answer.valid, (resolution, via));
         let concerned: Vec<u32> = self.inside(answer.valid).collect();
         for id in concerned {
             let Some(hop) = self.hops.get_mut(id as usize).and_then(Option::as_mut) else { continue };
-            if core::mem::replace(&mut hop.reach, reach) != reach {
+            if core::mem::replace(&mut hop.via, via) != via {
                 self.moved.push(hop.next_hop);
             }
             if hop.resolution != resolution {
@@ -296,7 +296,12 @@ impl<P: Prefix> Resolver<P> {
         self.deregister_unless_used(answer.valid, out);
     }
 
-    /// Takes the next hops that a prefix of another length reaches than before.
+    /// Returns the prefix of the route to a next hop; `None` on a connected subnet, and for a next hop that cannot be reached.
+    pub fn resolved_by(&self, id: u32) -> Option<P> {
+        self.hop(id)?.via
+    }
+
+    /// Takes the next hops whose route has another prefix than before.
     pub fn take_moved(&mut self) -> Vec<NextHop> {
         core::mem::take(&mut self.moved)
     }
@@ -310,7 +315,8 @@ impl<P: Prefix> Resolver<P> {
     #[inline]
     pub fn leads_to_itself(&self, id: u32, prefix: impl Prefix) -> bool {
         self.hop(id).is_some_and(|hop| {
-            hop.reach < prefix.len() && AnyPrefix::of(prefix).contains(hop.next_hop.address)
+            hop.via.is_some_and(|via| via.len() < prefix.len())
+                && AnyPrefix::of(prefix).contains(hop.next_hop.address)
         })
     }
 

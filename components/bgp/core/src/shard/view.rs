@@ -14,7 +14,7 @@ use crate::wire::attribute::code;
 use crate::wire::multiprotocol::NextHop;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use sluice_base::Duration;
+use sluice_base::{AnyPrefix, Duration};
 use sluice_validation::{PathValidity, Validity};
 
 /// A path of a prefix.
@@ -39,6 +39,8 @@ pub struct PathView {
     pub next_hop: NextHop,
     /// The resolution of the next hop.
     pub resolution: Resolution,
+    /// The prefix of the RIB's route to the next hop; `None` on a connected subnet, and for a next hop that cannot be reached.
+    pub resolved_by: Option<AnyPrefix>,
     /// The values that the decision compares.
     pub view: View,
     /// The validation of the origin of the path as it came.
@@ -279,6 +281,7 @@ impl<P: FamilyKey> Shard<P> {
                     }),
                     next_hop,
                     resolution: self.core.resolver.resolution(sets[used].hop),
+                    resolved_by: self.core.resolver.resolved_by(sets[used].hop).map(AnyPrefix::of),
                     view,
                     validity: self.core.validity(index, self.core.entries[id].prefix, came),
                     path_validity: self.core.path_validity(index, self.core.entries[id].prefix, came),

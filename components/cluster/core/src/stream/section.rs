@@ -32,7 +32,7 @@ pub struct Section {
 pub struct StreamOrigin {
     /// The distance of routes without a distance of their own.
     pub distance: Distance,
-    /// True if the origin's next hops are resolved through internal routes.
+    /// True if the origin's routes are learned from other networks, as those of BGP.
     pub external: bool,
     /// The time for which the origin's routes outlive its process.
     pub grace: Duration,

@@ -135,6 +135,11 @@ fn a_policy_restricts_the_routes_that_resolve_next_hops() {
     b.set("ospf", "172.16.0.0/16", "10.0.1.2");
     assert_eq!(b.engine("203.0.113.0/24"), "10.0.1.2@2");
     b.delete("ospf", "172.16.0.0/16");
+    // Not even a policy that rejects all routes keeps next hops on a subnet from being reached.
+    let nothing = policies(vec![policy("nothing", "", "reject")], Vec::new());
+    b.set_policies(RibPolicies::compile(nothing, BTreeMap::new(), vec!["nothing".into()]).unwrap(), 0);
+    b.idle();
+    assert_eq!((b.engine("203.0.113.0/24"), b.engine("0.0.0.0/0")), ("-".into(), "10.0.0.2@1".into()));
     b.set_policies(RibPolicies::default(), 0);
     b.idle();
     assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1");

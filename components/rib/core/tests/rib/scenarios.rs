@@ -491,7 +491,7 @@ fn routes_are_waited_for_by_the_engine_by_subscribers_and_by_who_asked() {
 
     let addr = "10.0.0.2".parse().unwrap();
     b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(1), V4Addr(addr), Scope::NextHop);
-    assert_eq!(both(&b), [false, true], "by who resolves next hops, through internal routes");
+    assert_eq!(both(&b), [false, true], "by who resolves next hops, through internal routes at once");
     b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(2), V4Addr(addr), Scope::All);
     assert_eq!(both(&b), [true, true], "by who asked about all");
     b.restart_engine();

@@ -35,7 +35,7 @@ pub trait Net: TableKey {
     fn gateway(text: &str) -> Address {
         Address::Ip(text.parse().unwrap())
     }
-    /// Asks through internal routes.
+    /// Asks as for a next hop.
     fn ask(rib: &mut Rib, addr: Self::Addr) -> InterestAnswer<Self> {
         rib.interest(TableId::MAIN, WatcherId(1), addr, Scope::NextHop)
     }
