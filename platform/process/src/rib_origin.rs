@@ -7,7 +7,7 @@ use sluice_base::{Distance, Duration, Prefix, RouteBatch, TableId};
 use sluice_clients::Origin;
 use sluice_xrl::idl::rib::v1 as rib;
 use sluice_xrl::{LifeEvent, XrlEndpoint, XrlError};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use tokio::sync::Notify;
@@ -39,6 +39,15 @@ pub enum RibChange {
     Died,
 }
 
+/// What the RIB has kept of an earlier life of an origin.
+#[derive(Clone, Default, Debug)]
+pub struct Kept {
+    /// The number of routes, which wait to be announced again.
+    pub routes: u32,
+    /// The note of [`RibOrigin::keep_note`]; empty if there is none.
+    pub note: Vec<u8>,
+}
+
 /// An origin.
 pub struct RibOrigin {
     settings: RibOriginSettings,
@@ -46,8 +55,10 @@ pub struct RibOrigin {
     under_way: UnderWay<rib::UpdateRoutesReply>,
     state: RefCell<Origin>,
     refusal: RefCell<Option<String>>,
-    /// The number of routes of an earlier life that the first RIB had; `None` before the first registration.
-    kept: Cell<Option<u32>>,
+    /// What the first RIB had of an earlier life; `None` before the first registration.
+    kept: RefCell<Option<Kept>>,
+    /// The latest note for the next process.
+    note: RefCell<Vec<u8>>,
     changed: Notify,
 }
 
@@ -63,7 +74,8 @@ impl RibOrigin {
             ),
             state: RefCell::default(),
             refusal: RefCell::new(None),
-            kept: Cell::new(None),
+            kept: RefCell::new(None),
+            note: RefCell::default(),
             changed: Notify::new(),
         })
     }
@@ -99,13 +111,12 @@ impl RibOrigin {
                     changed(RibChange::Died);
                 }
                 LifeEvent::Birth(_) => match call_successor(async || self.register(&instance).await).await {
-                    Ok(stale) => {
+                    Ok(kept) => {
                         self.refusal.take();
-                        info!(origin = self.settings.name, stale, "registered with the RIB");
+                        info!(origin = self.settings.name, stale = kept.routes, "registered with the RIB");
                         self.state.borrow_mut().registered();
-                        if self.kept.get().is_none() {
-                            self.kept.set(Some(stale));
-                        }
+                        self.kept.borrow_mut().get_or_insert(kept);
+                        self.send_note();
                         changed(RibChange::Registered);
                     }
                     // That RIB died, and the next one is told everything.
@@ -122,7 +133,7 @@ impl RibOrigin {
         }
     }
 
-    async fn register(&self, instance: &str) -> Result<u32, XrlError> {
+    async fn register(&self, instance: &str) -> Result<Kept, XrlError> {
         let s = &self.settings;
         let request = rib::RegisterOriginRequest {
             origin: s.name.clone(),
@@ -133,18 +144,45 @@ impl RibOrigin {
             grace_seconds: u32::try_from(s.grace.as_secs()).unwrap_or(u32::MAX),
             kinds: s.kinds.clone(),
         };
-        Ok(self.client.register_origin(request).await?.stale_routes)
+        let reply = self.client.register_origin(request).await?;
+        Ok(Kept { routes: reply.stale_routes, note: reply.note })
     }
 
-    /// Waits for the first registration, and returns the number of routes of an earlier life that the RIB has kept.
-    pub async fn kept_routes(&self) -> u32 {
+    /// Waits for the first registration, and returns what the RIB has kept of an earlier life.
+    pub async fn kept(&self) -> Kept {
         loop {
             let changed = self.changed.notified();
-            if let Some(kept) = self.kept.get() {
+            if let Some(kept) = self.kept.borrow().clone() {
                 return kept;
             }
             changed.await;
         }
+    }
+
+    /// Returns what the RIB has kept of an earlier life; `None` before the first registration.
+    pub fn kept_so_far(&self) -> Option<Kept> {
+        self.kept.borrow().clone()
+    }
+
+    /// Leaves a note for the origin's next process, in place of the note before. The RIB keeps at most 65,536 octets.
+    pub fn keep_note(&self, note: Vec<u8>) {
+        self.note.replace(note);
+        self.send_note();
+    }
+
+    fn send_note(&self) {
+        let note = self.note.borrow().clone();
+        if note.is_empty() || !self.is_registered() {
+            return; // a RIB that registers the origin is sent the note
+        }
+        let (origin, table) = (self.settings.name.clone(), self.settings.table.0);
+        let call = self.client.keep_note(rib::KeepNoteRequest { origin, table, note });
+        self.client.flush();
+        tokio::task::spawn_local(async move {
+            if let Err(error) = call.await {
+                warn!(%error, "the next process will know less of this one");
+            }
+        });
     }
 
     /// Returns true if a batch would go out at once.

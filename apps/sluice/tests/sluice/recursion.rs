@@ -37,9 +37,12 @@ fn topology() -> String {
         bgp("four", 64500, "10.2.0.2", "10.2.0.1", &far(4, "172.16.0.9")),
         bgp("six", 64500, "fd00:2::2", "fd00:2::1", &far(6, "2001:db8:a::9")),
     );
-    let neighbors: String = [("10.1.0.2", 64501), ("fd00:1::2", 64501), ("10.2.0.2", 64500), ("fd00:2::2", 64500)]
-        .map(|(address, asn)| format!("    neighbor {address} {{ peer-as {asn}; connect-retry-time 1; }}\n"))
-        .concat();
+    let neighbors: String =
+        [("10.1.0.2", 64501), ("fd00:1::2", 64501), ("10.2.0.2", 64500), ("fd00:2::2", 64500)]
+            .map(|(address, asn)| {
+                format!("    neighbor {address} {{ peer-as {asn}; connect-retry-time 1; }}\n")
+            })
+            .concat();
     format!(
         "[nodes.edge]\ndaemon = 'bird'\nconfig = '''\n{edge}'''\n[nodes.core]\ndaemon = 'bird'\nconfig = '''\n{core}'''\n\
          [nodes.sluice]\ndaemon = 'sluice'\nconfig = '''\n\
@@ -76,7 +79,10 @@ fn a_next_hop_that_only_bgp_reaches_is_used() {
     for (far, way) in FAR.into_iter().zip(WAY) {
         let explained = lab.ask(&["explain", far]);
         let path = &explained["paths"][0];
-        assert_eq!((path["resolution"].as_str(), path["resolved_by"].as_str()), (Some("reachable"), Some(way)));
+        assert_eq!(
+            (path["resolution"].as_str(), path["resolved_by"].as_str()),
+            (Some("reachable"), Some(way))
+        );
     }
     lab.birdc("edge", "disable way4");
     lab.birdc("edge", "disable way6");
@@ -86,8 +92,7 @@ fn a_next_hop_that_only_bgp_reaches_is_used() {
     lab.until("it is back", leads_to_edge);
     let term = "set policy policy-statement no-bgp term bgp";
     let (from, then) = (format!("{term} from protocol bgp"), format!("{term} then reject"));
-    let restricted =
-        lab.cli(&["configure", &from, &then, "set rib resolve-next-hops-by no-bgp", "commit"]);
+    let restricted = lab.cli(&["configure", &from, &then, "set rib resolve-next-hops-by no-bgp", "commit"]);
     assert!(restricted.status.success(), "{restricted:?}");
     lab.until("no route of BGP resolves a next hop", leads_nowhere);
     commit(&lab, "delete rib");

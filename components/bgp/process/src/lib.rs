@@ -26,6 +26,7 @@ mod ranges;
 mod redistribution;
 mod rib;
 mod service;
+mod session_note;
 mod tables;
 mod threads;
 mod transport;
@@ -262,7 +263,11 @@ impl BgpProcess {
             Output::WatchPresence(questions) => self.presence.ask(questions, true),
             Output::UnwatchPresence(questions) => self.presence.ask(questions, false),
             Output::GatewayUsable(address, usable) => self.origin.set_usable(&[address], usable),
-            Output::AllAnnounced => self.rib.announced(),
+            Output::SessionsChanged => self.rib.sessions_changed(),
+            Output::AllAnnounced => {
+                self.rib.announced();
+                self.rib.sessions_changed();
+            }
             Output::Event(event) => self.report(&event),
         }
     }
@@ -393,6 +398,7 @@ impl BgpProcess {
         self.set_core(control, tables, plan)?;
         // The RIB may have registered the process before there was anybody to hear it.
         if self.origin.is_registered() {
+            self.learn_sessions_of_before();
             self.input(Input::RibRestarted);
         }
         self.give_origins();
@@ -459,6 +465,7 @@ impl Component for BgpProcess {
             RibChange::Registered => {
                 me.rib.rib_started();
                 me.presence.rib_started();
+                me.learn_sessions_of_before();
                 me.input(Input::RibRestarted);
                 me.rib.announced();
             }
@@ -476,6 +483,7 @@ impl Component for BgpProcess {
                 me.redistribute(removed);
             })),
             tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone())),
+            tokio::task::spawn_local(rib::remember(Rc::clone(&self))),
             tokio::task::spawn_local(presence::ask(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(validation::follow(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(rib::pump(Rc::clone(&self))),

@@ -1,14 +1,14 @@
 //! Talking to the RIB: best routes to it in batches as it takes them, questions about next hops and their answers.
 
-use crate::BgpProcess;
 use crate::tables::table::{RIB_BATCH, Routes};
 use crate::transport::reader::ControlMessage;
+use crate::{BgpProcess, session_note};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{Address, AnyPrefix, Distance, Metric, Prefix, RouteAction, RouteBatch};
 use sluice_bgp::family::FamilyIndex;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::Settings;
-use sluice_bgp::speaker::control::Input;
+use sluice_bgp::speaker::control::{Control, Input};
 use sluice_bgp::table::Sharded;
 use sluice_clients::{Question, Questions};
 use sluice_process::{Frame, Point};
@@ -21,6 +21,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tracing::warn;
 
+/// The pause after a note to the RIB: many sessions come up together.
+const NOTE_PAUSE: Duration = Duration::from_millis(200);
+
 /// The longest wait for the RIB before the first session, where neighbors are told whether routes were kept.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -30,8 +33,16 @@ impl BgpProcess {
         if !settings.announces_restarts() {
             return false;
         }
-        let kept = tokio::time::timeout(PATIENCE, self.origin.kept_routes()).await;
-        kept.is_ok_and(|kept| kept > 0)
+        let kept = tokio::time::timeout(PATIENCE, self.origin.kept()).await;
+        kept.is_ok_and(|kept| kept.routes > 0)
+    }
+
+    /// Passes the note of the process before on: the neighbors with a session when it ended.
+    pub(crate) fn learn_sessions_of_before(&self) {
+        let before = self.origin.kept_so_far().and_then(|kept| session_note::read(&kept.note));
+        if let Some(before) = before {
+            self.input(Input::EstablishedBefore(before));
+        }
     }
 }
 
@@ -45,6 +56,8 @@ pub struct RibSide {
     batches: RefCell<VecDeque<(usize, Routes)>>,
     changed: Notify,
     announced: Notify,
+    /// Wakes [`remember`].
+    sessions_changed: Notify,
     stopped: Cell<bool>,
     queued: Point,
     sent: Point,
@@ -60,6 +73,7 @@ impl RibSide {
             batches: RefCell::default(),
             changed: Notify::new(),
             announced: Notify::new(),
+            sessions_changed: Notify::new(),
             stopped: Cell::new(false),
             queued: frame.profile.point("route_queued_rib", "Queued for transmission to the RIB"),
             sent: frame.profile.point("route_sent_rib", "Sent to RIB"),
@@ -104,6 +118,11 @@ impl RibSide {
     /// Looks whether everything is announced now.
     pub fn announced(&self) {
         self.announced.notify_one();
+    }
+
+    /// Has the RIB remember other neighbors for the next process.
+    pub fn sessions_changed(&self) {
+        self.sessions_changed.notify_one();
     }
 
     /// Notes that the RIB invalidated the answer for `prefix`.
@@ -188,6 +207,21 @@ fn record<P: Sharded>(point: &Point, batch: &RouteBatch<P>) {
             let Some(prefix) = update.prefix.as_ip() else { continue };
             point.record(prefix, update.action == RouteAction::Delete, update.provenance);
         }
+    }
+}
+
+/// Leaves a note at the RIB of the neighbors that the next process should wait for, as long as the process lives.
+pub async fn remember(process: Rc<BgpProcess>) {
+    // The note of the process before is read first.
+    process.origin.kept().await;
+    loop {
+        process.rib.sessions_changed.notified().await;
+        if process.rib.stopped.get() {
+            return;
+        }
+        let neighbors = process.read(Control::neighbors_to_remember);
+        neighbors.into_iter().for_each(|neighbors| process.origin.keep_note(session_note::write(&neighbors)));
+        tokio::time::sleep(NOTE_PAUSE).await;
     }
 }
 

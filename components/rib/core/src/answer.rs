@@ -134,7 +134,8 @@ impl Table {
 
 /// Returns the largest part of `range` around `addr` without other addresses of a list.
 fn without<P: Prefix>(mut range: P, addr: P::Addr, others: &[Address]) -> P {
-    for other in others.iter().filter_map(|other| P::Addr::try_from(*other).ok()).filter(|other| *other != addr)
+    for other in
+        others.iter().filter_map(|other| P::Addr::try_from(*other).ok()).filter(|other| *other != addr)
     {
         while range.contains(other) {
             let Some(half) = range.child(P::host(addr).bit(range.len())) else { break };

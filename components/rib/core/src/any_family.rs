@@ -59,8 +59,7 @@ pub(crate) trait AnyFamily: Any + Send {
     fn accept(&mut self, prefix: AnyPrefix);
 
     /// Returns the routes that may reach an address, the preferred one first.
-    fn routes_to(&self, shared: &Shared, policy: Option<&Chain>, addr: Address)
-    -> SmallVec<[Candidate; 8]>;
+    fn routes_to(&self, shared: &Shared, policy: Option<&Chain>, addr: Address) -> SmallVec<[Candidate; 8]>;
     /// Takes the prefixes with changed routes, and drops the answers about next hops based on them.
     fn take_changed(&mut self, changed: &mut Vec<AnyPrefix>);
     fn redecide_internal(&mut self, shared: &mut Shared, provenance: Provenance);
@@ -181,12 +180,7 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
         }
     }
 
-    fn routes_to(
-        &self,
-        shared: &Shared,
-        policy: Option<&Chain>,
-        addr: Address,
-    ) -> SmallVec<[Candidate; 8]> {
+    fn routes_to(&self, shared: &Shared, policy: Option<&Chain>, addr: Address) -> SmallVec<[Candidate; 8]> {
         let Ok(addr) = P::Addr::try_from(addr) else { return SmallVec::new() };
         FamilyRib::routes_to(self, shared, policy, addr)
     }

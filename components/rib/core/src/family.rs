@@ -292,7 +292,8 @@ impl<P: TableKey> FamilyRib<P> {
         let mut found: SmallVec<[Candidate; 8]> = SmallVec::new();
         for (prefix, entry) in covering.into_iter().rev() {
             let is_candidate = |path: &&Path| {
-                shared.may_resolve(path) && policy.is_none_or(|policy| shared.lets_resolve(policy, prefix, path))
+                shared.may_resolve(path)
+                    && policy.is_none_or(|policy| shared.lets_resolve(policy, prefix, path))
             };
             let mut paths: SmallVec<[&Path; 4]> = entry.paths().iter().filter(is_candidate).collect();
             paths.sort_unstable_by_key(|path| shared.rank(path));

@@ -29,6 +29,8 @@ pub enum StatePart {
     Origin(TableId, OriginSettings),
     /// Routes of an origin, of a single family.
     Routes(TableId, String, FamilyId, RouteBatch<AnyPrefix>),
+    /// An origin's note.
+    Note(TableId, String, Vec<u8>),
 }
 
 /// Routes of an origin.
@@ -56,6 +58,8 @@ impl Rib {
                 };
                 StatePart::Origin(table.id, settings)
             }));
+            let noted = table.shared.origins.iter().filter(|o| !o.note.is_empty());
+            head.extend(noted.map(|o| StatePart::Note(table.id, o.name.clone(), o.note.clone())));
         }
         head
     }
@@ -84,6 +88,7 @@ impl Rib {
         let input = match part {
             StatePart::Interface(interface) => Input::Interface(InterfaceEvent::Changed(interface)),
             StatePart::Origin(table, settings) => Input::RegisterOrigin(table, settings),
+            StatePart::Note(table, origin, note) => Input::OriginNote(table, origin, note),
             StatePart::Routes(table, origin, family, batch) => {
                 return self.import_routes(table, origin, family, batch, out);
             }

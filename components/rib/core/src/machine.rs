@@ -7,7 +7,7 @@ use crate::family::RibTable;
 use crate::handover::{State, StatePart};
 use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
-use crate::origin::OriginId;
+use crate::origin::{MAX_NOTE, OriginId};
 use crate::policy::{RibPolicies, SubscriberPolicy};
 use crate::presence::Presence;
 use crate::subscriber::{SubscribedBatch, Subscriber, SubscriptionId};
@@ -56,6 +56,8 @@ pub enum Input {
     UnregisterOrigin(TableId, String),
     /// An origin has announced its whole table.
     EndOfRefresh(TableId, String),
+    /// An origin leaves a note for its next process. A note of more than [`crate::origin::MAX_NOTE`] octets removes the note.
+    OriginNote(TableId, String, Vec<u8>),
     /// An origin declares a gateway usable or unusable. While a gateway is unusable, the origin's routes with further
     /// next hops, including backups, use these.
     GatewayUsable(TableId, String, Address, bool),
@@ -379,6 +381,14 @@ impl Rib {
         }
     }
 
+    fn keep_note(&mut self, table: TableId, name: &str, note: Vec<u8>) {
+        let Some(table) = self.tables.get_mut(&table) else { return };
+        if let Some(id) = table.origin_id(name) {
+            let note = if note.len() > MAX_NOTE { Vec::new() } else { note };
+            table.shared.origins[usize::from(id.0)].note = note;
+        }
+    }
+
     fn origin_died(&mut self, now: Instant, table: TableId, name: &str) {
         let Some(t) = self.tables.get_mut(&table) else { return };
         let Some(id) = t.origin_id(name) else { return };
@@ -490,6 +500,7 @@ impl Machine for Rib {
                     self.set_usable(table, (origin, gateway), is_usable);
                 }
             }
+            Input::OriginNote(table, name, note) => self.keep_note(table, &name, note),
             Input::OriginDied(table, name) => self.origin_died(now, table, &name),
             Input::UnregisterOrigin(table, name) => self.sweep(table, &name, true),
             Input::EndOfRefresh(table, name) => self.sweep(table, &name, false),

@@ -37,7 +37,12 @@ pub struct Origin {
     pub routes: u64,
     /// Stale routes.
     pub stale: u64,
+    /// What the origin's process wants its next process to know; at most [`MAX_NOTE`] octets.
+    pub note: Vec<u8>,
 }
+
+/// The largest note of an origin, in octets.
+pub const MAX_NOTE: usize = 65_536;
 
 impl Origin {
     /// Makes the present routes stale.

@@ -11,9 +11,7 @@ use crate::set::SetId;
 use crate::share::{self, Share};
 use crate::table::Table;
 use alloc::vec::Vec;
-use sluice_base::{
-    Address, AnyPrefix, Encapsulation, FamilyId, Forwarding, GroupId, Metric, NextHop, Xid,
-};
+use sluice_base::{Address, AnyPrefix, Encapsulation, FamilyId, Forwarding, GroupId, Metric, NextHop, Xid};
 use smallvec::SmallVec;
 
 /// The largest number of gateways on a way.
@@ -115,10 +113,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the way to an address, the groups of the routes that were tried for it, and the gateways that were looked up.
-    pub(crate) fn way(
-        mut self,
-        addr: Address,
-    ) -> (Option<Way>, SmallVec<[GroupId; 1]>, Vec<LookedUp>) {
+    pub(crate) fn way(mut self, addr: Address) -> (Option<Way>, SmallVec<[GroupId; 1]>, Vec<LookedUp>) {
         let mut tried = SmallVec::new();
         self.path.push(addr);
         let way = self.gateway(addr, |group| tried.push(group));
@@ -242,8 +237,7 @@ impl<'a> Walk<'a> {
                     let external = origin.external.then_some(route.prefix);
                     let to = WayTo { gateway, external, is_connected: origin.connected };
                     let ends = self.route(&hops, Some(to));
-                    let metric =
-                        if origin.external { ends.metric.unwrap_or(Metric(0)) } else { metric };
+                    let metric = if origin.external { ends.metric.unwrap_or(Metric(0)) } else { metric };
                     if self.found.len() > before {
                         return way(metric, None);
                     }
@@ -323,8 +317,6 @@ impl<'a> Walk<'a> {
 impl LookedUp {
     /// Returns true if a route of `prefix` through the gateway would be the most specific route to the gateway itself.
     pub(crate) fn is_captured_by(self, prefix: AnyPrefix) -> bool {
-        !self.is_on_link
-            && self.len < prefix.len()
-            && prefix.contains(self.gateway)
+        !self.is_on_link && self.len < prefix.len() && prefix.contains(self.gateway)
     }
 }

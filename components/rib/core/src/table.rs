@@ -146,6 +146,7 @@ impl Table {
             leaving: false,
             routes: 0,
             stale: 0,
+            note: Vec::new(),
         });
         let (families, shared) = self.families();
         families.for_each(|family| family.note_origins(shared));

@@ -6,6 +6,7 @@ use sluice_base::{
     Address, AnyPrefix, Distance, Duration, FamilyId, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix,
     Provenance, RouteAction, RouteBatch, TableId, XidPrefix,
 };
+use sluice_rib::origin::MAX_NOTE;
 use sluice_rib::request::{RegisterInterest, UpdateRoutes, WatchPresence};
 use sluice_rib::rights::RoutePolicy;
 use sluice_rib::view::PageQuery;
@@ -117,12 +118,28 @@ impl pb::Rib for Served {
         }
         self.own_origin(ctx, table, &request.origin, &request.target);
         self.input(Input::RegisterOrigin(table, settings));
-        let stale = self.driver.read(|rib| {
+        let kept = self.driver.read(|rib| {
             let table = rib.table(table)?;
             let id = table.origin_id(&request.origin)?;
-            Some(table.shared.origin(id).stale)
+            let origin = table.shared.origin(id);
+            Some((origin.stale, origin.note.clone()))
         });
-        Ok(pb::RegisterOriginReply { stale_routes: u32::try_from(stale.unwrap_or(0)).unwrap_or(u32::MAX) })
+        let (stale, note) = kept.unwrap_or_default();
+        Ok(pb::RegisterOriginReply { stale_routes: u32::try_from(stale).unwrap_or(u32::MAX), note })
+    }
+
+    async fn keep_note(
+        &self,
+        ctx: &CallContext,
+        request: pb::KeepNoteRequest,
+    ) -> Result<pb::KeepNoteReply, XrlError> {
+        let table = table(request.table);
+        self.check_origin(ctx, table, &request.origin).await?;
+        if request.note.len() > MAX_NOTE {
+            return Err(XrlError::BadArguments(format!("note: expected at most {MAX_NOTE} octets")));
+        }
+        self.input(Input::OriginNote(table, request.origin, request.note));
+        Ok(pb::KeepNoteReply {})
     }
 
     async fn unregister_origin(

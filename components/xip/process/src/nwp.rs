@@ -85,7 +85,10 @@ impl NeighborRoutes {
         self.announce(all);
         let (origin, learned) = (Rc::clone(&self.origin), self.learned);
         tokio::task::spawn_local(async move {
-            tokio::time::sleep_until(learned).await;
+            // Without routes of a process before, there is nothing to keep, and others wait for all routes.
+            if origin.kept().await.routes > 0 {
+                tokio::time::sleep_until(learned).await;
+            }
             origin.end_refresh();
         });
     }

@@ -69,7 +69,8 @@ const IMPORT: Special = Special {
 };
 
 /// Next hops on subnets are reached whatever the policy.
-const RESOLVE: Special = entry(&[STRICT, "set rib resolve-next-hops-by strict"], &["delete rib", "delete policy"]);
+const RESOLVE: Special =
+    entry(&[STRICT, "set rib resolve-next-hops-by strict"], &["delete rib", "delete policy"]);
 
 /// Static routes go into BGP, through a policy.
 const REDISTRIBUTE: Special = Special {

@@ -44,6 +44,10 @@ use sluice_machine::{Machine, Outbox};
 /// the RIB keeps the routes of an earlier life.
 pub const GRACE: Duration = Duration::from_secs(120);
 
+/// How long a neighbor that is not back is waited for after the last session came up: the routes of a neighbor that stays away lead
+/// nowhere, and those that others withdrew meanwhile are still in use.
+const STRAGGLERS: Duration = Duration::from_secs(20);
+
 /// For how long control waits, after something that may have ended the wait for neighbors, before it looks whether that has ended: many
 /// neighbors come up together.
 const LOOK_DELAY: Duration = Duration::from_millis(100);
@@ -95,6 +99,8 @@ pub enum Input {
     RibRestarted,
     /// The RIB says whether it has routes.
     Presence(Vec<(PresenceQuestion, bool)>),
+    /// The neighbors with a session when the process before ended, from its note.
+    EstablishedBefore(BTreeSet<IpAddr>),
     /// Another epoch of validated ROA payloads.
     Origins(Arc<OriginData>),
     /// Selected routes of redistributed origins changed at the RIB.
@@ -146,6 +152,8 @@ pub enum Output {
     UnwatchPresence(Vec<PresenceQuestion>),
     /// Tell the RIB whether packets can be sent through a neighbor's address.
     GatewayUsable(IpAddr, bool),
+    /// A session came up or ended: [`Control::neighbors_to_remember`] are others.
+    SessionsChanged,
     /// Every neighbor has announced all its routes, or the time for that is over: [`Control::have_all_announced`] is true from now on.
     AllAnnounced,
     /// For the log.
@@ -198,6 +206,8 @@ pub struct Control {
     pub(super) look_at: Option<Instant>,
     /// True if there is a RIB, or was one.
     has_rib: bool,
+    /// The neighbors with a session when the process before ended; `None` if that is not known.
+    before: Option<BTreeSet<IpAddr>>,
     /// The time at which the RIB is told backups, if there are any and the tables are at rest by then.
     backups_at: Option<Instant>,
     /// Neighbors' addresses that the RIB was told not to use, and when that is over, if the neighbor's routes are withdrawn.
@@ -228,6 +238,7 @@ impl Control {
             all_announced: false,
             look_at: Some(now + GRACE),
             has_rib: false,
+            before: None,
             backups_at: None,
             lost: BTreeMap::new(),
         }
@@ -313,20 +324,49 @@ impl Control {
     }
 
     /// Returns the end of the wait for neighbors, provided that no neighbor sends anything more.
+    ///
+    /// Neighbors without a session are awaited if the process before had a session with them, or if that is not known. They are awaited
+    /// for [`STRAGGLERS`] after the last session came up, and for [`GRACE`] where no neighbor is back.
     fn all_announced_by(&self) -> Instant {
         let latest = self.started + GRACE;
-        let mut by = self.started;
-        // Dynamic neighbors connect when they like. After a restart their routes are worth the wait.
-        if self.peers.identity.is_restarted && self.peers.ranges.configs().next().is_some() {
-            return latest;
-        }
-        let is_awaited =
-            |peer: &&Peer| peer.config.enabled && (peer.config.range.is_none() || peer.life.is_some());
-        for peer in self.peers.configured().filter(is_awaited) {
-            let Some(told) = peer.announced_all_by() else { return latest };
-            by = by.max(told);
-        }
+        let back = self.peers.configured().filter(|peer| peer.config.enabled);
+        let back = back.filter_map(Peer::announced_all_by).max();
+        let by = match back {
+            Some(by) if self.is_one_missing() => by.max(self.peers.last_up + STRAGGLERS),
+            Some(by) => by,
+            None if self.is_one_missing() => latest,
+            None => self.started,
+        };
         by.min(latest)
+    }
+
+    /// Returns true if a neighbor is awaited and has no session.
+    fn is_one_missing(&self) -> bool {
+        let is_absent = |peer: &&Peer| {
+            peer.config.enabled && peer.config.range.is_none() && peer.announced_all_by().is_none()
+        };
+        let mut absent = self.peers.configured().filter(is_absent);
+        match &self.before {
+            Some(before) => {
+                // Dynamic neighbors connect when they like. After a restart their routes are worth the wait.
+                let is_dynamic = |address: &&IpAddr| {
+                    self.peers.of(**address).is_none()
+                        && self.peers.ranges.configs().any(|range| range.contains(**address))
+                };
+                absent.any(|peer| before.contains(&peer.config.address))
+                    || before.iter().any(|a| is_dynamic(&a))
+            }
+            None => {
+                let has_ranges = self.peers.ranges.configs().next().is_some();
+                absent.next().is_some() || (self.peers.identity.is_restarted && has_ranges)
+            }
+        }
+    }
+
+    /// Returns the neighbors that the next process should wait for: those with a session, and those that this process still waits for.
+    pub fn neighbors_to_remember(&self) -> BTreeSet<IpAddr> {
+        let awaited = self.before.iter().flatten().filter(|_| !self.all_announced).copied();
+        self.peers.addresses().filter(|address| self.established(*address).is_some()).chain(awaited).collect()
     }
 
     /// Brings the next check of the wait for neighbors forward: something came that may end that wait.
@@ -434,7 +474,10 @@ impl Machine for Control {
 
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
         let tables = self.spread.tables();
-        if matches!(input, Input::Configure(_) | Input::Message(..) | Input::Remark(..)) {
+        if matches!(
+            input,
+            Input::Configure(_) | Input::Message(..) | Input::Remark(..) | Input::EstablishedBefore(_)
+        ) {
             self.look_soon(now);
         }
         let peers = &mut self.peers;
@@ -485,6 +528,7 @@ impl Machine for Control {
                 self.ask_presence_again(out);
             }
             Input::Presence(answers) => self.presence(answers, out),
+            Input::EstablishedBefore(before) => self.before = Some(before),
             Input::Origins(data) => out.push(Output::Order(None, Order::SetOrigins(data))),
             Input::Redistributed(changes) => self.redistribute(changes, out),
             Input::Reset(address, text) => {

@@ -69,7 +69,7 @@ use crate::session::ConnectionId;
 use crate::shard::{Interest, PeerIndex};
 use crate::table::{self, SessionEpoch, Sharded, Table, TableEvent, TablePart, Tables};
 use crate::writer::Writer;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -104,6 +104,8 @@ pub enum Input {
     RibRestarted,
     /// The RIB says whether it has routes.
     Presence(Vec<(PresenceQuestion, bool)>),
+    /// The neighbors with a session when the process before ended.
+    EstablishedBefore(BTreeSet<IpAddr>),
     /// Another epoch of validated ROA payloads.
     Origins(OriginData),
     /// Selected routes of redistributed origins changed at the RIB.
@@ -314,8 +316,8 @@ impl Speaker {
                 Do::GatewayUsable(address, is_usable) => {
                     out.push(Output::GatewayUsable(address, is_usable));
                 }
-                // The driver asks for [`Speaker::is_converged`].
-                Do::AllAnnounced => {}
+                // The driver asks for [`Speaker::is_converged`] and [`Control::neighbors_to_remember`].
+                Do::AllAnnounced | Do::SessionsChanged => {}
                 Do::Event(event) => out.push(Output::Event(event)),
             }
         }
@@ -459,6 +461,7 @@ impl Machine for Speaker {
                 Do::RibRestarted
             }
             Input::Presence(answers) => Do::Presence(answers),
+            Input::EstablishedBefore(before) => Do::EstablishedBefore(before),
             Input::Origins(data) => Do::Origins(Arc::new(data)),
             Input::Redistributed(changes) => Do::Redistributed(changes),
             Input::Reset(address, text) => Do::Reset(address, text),

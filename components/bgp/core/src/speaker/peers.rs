@@ -34,6 +34,8 @@ pub(super) struct Peers {
     pub spread: Spread,
     /// The number of the newest session.
     pub life: SessionEpoch,
+    /// The time at which the newest session came up.
+    pub last_up: Instant,
     /// The numbers of peers whose routes tables have yet to forget: the session, and the number of such tables.
     pub(super) leaving: BTreeMap<PeerIndex, (SessionEpoch, usize)>,
     provenance: Provenance,
@@ -63,6 +65,7 @@ impl Peers {
             ranges: Ranges::default(),
             spread,
             life: 0,
+            last_up: Instant::ZERO,
             leaving: BTreeMap::new(),
             free: BTreeSet::new(),
             deadlines: BTreeSet::new(),
@@ -247,6 +250,7 @@ impl Peers {
                 }
                 session::Output::Up(connection, negotiated) => {
                     self.life += 1;
+                    self.last_up = now;
                     peer.last_update = now;
                     let life = self.life;
                     let carrier =
@@ -271,6 +275,7 @@ impl Peers {
                     }
                     self.note_deadline(index);
                     out.push(Output::Up(address, connection, Box::new(link)));
+                    out.push(Output::SessionsChanged);
                     self.send_filters(index, out);
                     out.push(event(address, PeerEvent::Up));
                     if let Some(without) = self.peer_mut(index).and_then(|peer| peer.without_refresh()) {
@@ -294,6 +299,7 @@ impl Peers {
                         retained = peer.restart.begin(now, peer.config.graceful_restart, &reason);
                         self.leaving.insert(index, (life, self.spread.tables()));
                         out.push(Output::Order(None, Order::PeerDown(index, life, retained)));
+                        out.push(Output::SessionsChanged);
                     }
                     out.push(event(address, PeerEvent::Down(reason)));
                     if !retained.families.is_empty() {

@@ -182,7 +182,10 @@ fn answers_name_the_resolving_route_and_end_with_it() {
     b.set("bgp", "172.16.0.0/16", "172.31.0.1");
     let answer = ask(&mut b, "172.16.5.9");
     let route = answer.route.unwrap();
-    assert_eq!((route.prefix.to_string(), route.metric, route.connected), ("172.16.0.0/16".into(), Metric(30), false));
+    assert_eq!(
+        (route.prefix.to_string(), route.metric, route.connected),
+        ("172.16.0.0/16".into(), Metric(30), false)
+    );
     assert_eq!(answer.valid.to_string(), "172.16.0.0/16");
     b.invalidated();
     b.interface(1, false);

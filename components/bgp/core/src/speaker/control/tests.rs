@@ -7,8 +7,17 @@ use crate::wire::{Capability, Open};
 use core::net::Ipv4Addr;
 use sluice_base::{Asn, RouterId};
 
+fn address(n: u32) -> IpAddr {
+    IpAddr::from(Ipv4Addr::from(0x0a00_0100 + n))
+}
+
 /// A router with so many neighbors, all up.
 fn router(neighbors: u32) -> (Control, Outbox<Output>) {
+    router_with(neighbors, neighbors)
+}
+
+/// A router with so many neighbors, of which the first `up` are up.
+fn router_with(neighbors: u32, up: u32) -> (Control, Outbox<Output>) {
     let codes = FamilyCodes::DEFAULT;
     let identity = Identity {
         started: Instant::ZERO,
@@ -24,11 +33,10 @@ fn router(neighbors: u32) -> (Control, Outbox<Output>) {
     let now = Instant::ZERO;
     let mut control = Control::new(identity, now);
     let mut out = Outbox::new();
-    let address = |n: u32| IpAddr::from(Ipv4Addr::from(0x0a00_0100 + n));
     let neighbor = |n| NeighborConfig { passive: true, ..NeighborConfig::new(address(n), Asn(2)) };
     let config = Config { neighbors: (0..neighbors).map(neighbor).collect(), ..Config::default() };
     control.handle(now, Input::Configure(config), &mut out);
-    for n in 0..neighbors {
+    for n in 0..up {
         let id = ConnectionId { direction: Direction::Incoming, number: n };
         let endpoints = Endpoints::new(Ipv4Addr::LOCALHOST.into());
         control.handle(now, Input::Accepted(address(n), id, endpoints), &mut out);
@@ -58,4 +66,36 @@ fn only_sessions_with_a_timer_that_is_due_are_looked_at() {
         control.on_deadline(now, &mut out);
     }
     assert!((900..5000).contains(&fired), "a few sessions at a time: {fired} in 1000 deadlines");
+}
+
+/// The time at which all count as having announced their routes.
+fn announced_after(control: &Control) -> Duration {
+    let at = (0..=GRACE.as_secs()).map(|seconds| Instant::ZERO + Duration::from_secs(seconds));
+    let first = at.into_iter().find(|now| control.have_all_announced(*now));
+    first.expect("at the latest after the grace time").saturating_since(Instant::ZERO)
+}
+
+/// A neighbor that was down before delays nothing, one that had a session some seconds after the others, and one of which nothing is known
+/// as well. Where no neighbor is back, all of the grace time is theirs.
+#[test]
+fn absent_neighbors_are_awaited_for_seconds_after_the_others() {
+    let before = |control: &mut Control, neighbors: &[u32]| {
+        let neighbors = neighbors.iter().copied().map(address).collect();
+        control.handle(Instant::ZERO, Input::EstablishedBefore(neighbors), &mut Outbox::new());
+    };
+    let (mut control, _) = router_with(3, 2);
+    assert_eq!(announced_after(&control), STRAGGLERS, "of the third neighbor nothing is known");
+    before(&mut control, &[0, 1]);
+    assert!(announced_after(&control) < Duration::from_secs(5), "the third was down before");
+    before(&mut control, &[0, 1, 2]);
+    assert_eq!(announced_after(&control), STRAGGLERS);
+    assert!(control.neighbors_to_remember().contains(&address(2)), "it is still awaited");
+
+    let (mut control, _) = router_with(3, 0);
+    assert_eq!(announced_after(&control), GRACE);
+    before(&mut control, &[]);
+    assert_eq!(announced_after(&control), Duration::ZERO, "nobody had a session");
+    before(&mut control, &[1]);
+    assert_eq!(announced_after(&control), GRACE);
+    assert_eq!(control.neighbors_to_remember(), BTreeSet::from([address(1)]));
 }

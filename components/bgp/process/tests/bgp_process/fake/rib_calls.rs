@@ -17,7 +17,7 @@ impl rib::Rib for Served<FakeRib> {
         }
         self.0.has_origin.set(true);
         self.0.changed.notify_waiters();
-        Ok(rib::RegisterOriginReply { stale_routes: 0 })
+        Ok(rib::RegisterOriginReply::default())
     }
 
     async fn unregister_origin(
@@ -51,6 +51,14 @@ impl rib::Rib for Served<FakeRib> {
         self.0.refreshed.set(Some(self.0.routes.borrow().len()));
         self.0.changed.notify_waiters();
         Ok(rib::EndOfRefreshReply {})
+    }
+
+    async fn keep_note(
+        &self,
+        _: &CallContext,
+        _: rib::KeepNoteRequest,
+    ) -> Result<rib::KeepNoteReply, XrlError> {
+        Ok(rib::KeepNoteReply {})
     }
 
     async fn set_gateways_usable(
