@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 const NEAR: &str = "hid-1111111111111111111111111111111111111111";
 const FAR: &str = "hid-3333333333333333333333333333333333333333";
@@ -55,7 +56,10 @@ fn echoes_cross_a_router_by_its_cache_and_follow_its_redirects() {
         return;
     }
     let lab = RouterLab::up(&row("both").parse().unwrap(), Path::new(SLUICE));
+    let ready = Instant::now();
     lab.until("the far host answers", |lab| ping(lab, "near", &far()) == "reply");
+    // Neighbors are learned for 20 s, and a router without routes of a process before waits for none of them.
+    assert!(ready.elapsed() < Duration::from_secs(18), "{:?}", ready.elapsed());
     lab.until("the program forwards", |lab| lab.ask(&["show", "xip", "principals"])["fast_path"] == true);
     lab.until("rows are cached", |lab| ping(lab, "near", &far()) == "reply" && cache(lab, "rows") >= 2);
     let sent = counter(&lab, "fast", "sent");
