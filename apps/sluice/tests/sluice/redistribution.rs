@@ -168,6 +168,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Steps of a random life, in the short test and in the long one.
 const STEPS: u64 = 12;
 const LONG_STEPS: u64 = 150;
+/// The most kills of a component: one that dies more than ten times within ten minutes is tried every five minutes only.
+const MOST_KILLS: u32 = 8;
 /// After so many steps BIRD must have the right routes.
 const STEPS_BETWEEN_CHECKS: u64 = 3;
 
@@ -179,6 +181,8 @@ const FIRST_MARK: u64 = 10;
 struct State {
     statics: BTreeMap<u64, bool>,
     has_policy: bool,
+    /// The kills of each component.
+    kills: BTreeMap<&'static str, u32>,
 }
 
 impl State {
@@ -194,12 +198,13 @@ impl State {
         let component = ["rib", "bgp", "static"][rng.below(3) as usize];
         let n = rng.below(6);
         let words = match rng.below(8) {
-            0 | 1 => {
+            0 | 1 if self.kills.get(component).is_none_or(|kills| *kills < MOST_KILLS) => {
+                *self.kills.entry(component).or_default() += 1;
                 let pid = lab.pid(component).filter(|pid| *pid != 0);
                 pid.filter(|pid| runs(*pid)).into_iter().for_each(|pid| lab.signal("-9", pid));
                 return format!("kill {component}");
             }
-            2 => {
+            0..=2 => {
                 lab.until("the router is ready", RouterLab::ready);
                 let done = lab.cli(&["restart", component]);
                 assert!(done.status.success(), "{component}: {}", String::from_utf8_lossy(&done.stdout));
@@ -257,7 +262,7 @@ fn live(program: &Path, steps: u64) {
     for route in ["198.51.100.0/24", "203.0.113.0/24", "100.64.0.0/24", "2001:db8:77::/48"] {
         commit(&lab, &format!("delete protocols static route {route}"));
     }
-    let mut state = State { statics: BTreeMap::new(), has_policy: true };
+    let mut state = State { statics: BTreeMap::new(), has_policy: true, kills: BTreeMap::new() };
     let mut done = Vec::new();
     for n in 1..=steps {
         done.push(state.step(&lab, &mut rng));
