@@ -49,7 +49,7 @@ pub use default_originate::DefaultOriginate;
 pub use dynamic::{OPENING, RATE, RangeCounters, RangeView};
 pub use handover::SpeakerState;
 pub use injection::InjectionConfig;
-pub use limits::{LimitAction, MaximumPrefixes, PrefixCount};
+pub use limits::{LimitAction, LimitStop, MaximumPrefixes, Overrun, PrefixCount};
 pub use listen_range::{AsSpan, AsSpanError, ListenRange};
 pub use peer::Link;
 pub use presence::{PresenceQuestion, PresenceScope};

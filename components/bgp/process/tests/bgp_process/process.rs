@@ -1,13 +1,15 @@
 //! The process between a Finder, a scripted FEA, a scripted RIB and a neighbour on a real socket.
 
-use crate::fake::{FakeRib, Neighbor, Surroundings, configure, prefix, surround, surround_with, until};
+use crate::fake::{
+    FakeRib, Neighbor, Surroundings, configure, prefix, prepare, surround, surround_with, until,
+};
 use sluice_base::{
     FamilyId, Forwarding, IpPrefix, Ipv4Prefix, Prefix, Provenance, RouteAction, RouteBatch, RouteSet,
     RouteUpdate,
 };
 use sluice_bgp::wire::MessageType;
 use sluice_bgp_process::idl::bgp::v1 as bgp;
-use sluice_process::Component;
+use sluice_process::{Component, EffectKind};
 use sluice_xrl::XrlEndpoint;
 use sluice_xrl::idl::rib::v1 as rib;
 use std::net::SocketAddr;
@@ -301,6 +303,52 @@ fn a_neighbor_that_refuses_is_said_to_refuse() {
         }
         let refused = client.refresh_neighbor(bgp::RefreshNeighborRequest { address: NEIGHBOR.into() }).await;
         assert!(refused.unwrap_err().to_string().contains("not Established"));
+        Rc::clone(process).shutdown(false).await;
+    });
+}
+
+#[test]
+fn a_bound_below_the_count_is_named_before_the_commit() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let Surroundings { process, others, .. } = &surround(dir.path()).await;
+        let listener = TcpListener::bind((NEIGHBOR, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let config = |bounds: serde_json::Value| {
+            serde_json::json!({
+                "local-as": 65001, "router-id": "10.0.0.1", "default-policy": "accept", "threads": 2,
+                "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "port": port,
+                    "ipv4-unicast": {"maximum-prefixes": bounds}}],
+            })
+        };
+        configure(process, config(serde_json::json!({}))).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut neighbor = Neighbor::open(stream).await;
+        neighbor.announce(100).await;
+        all_told(others).await;
+        let effects = async |bounds| prepare(process, config(bounds)).await.unwrap().effects;
+        assert_eq!(effects(serde_json::json!({"received": 100})).await, []);
+        let found = effects(serde_json::json!({"received": 99})).await;
+        let kinds: Vec<EffectKind> = found.iter().map(|effect| effect.kind()).collect();
+        assert_eq!(kinds, [EffectKind::SessionReset, EffectKind::Noted]);
+        assert_eq!(found[0].subjects, [NEIGHBOR]);
+        let note = "127.0.0.2 ipv4: 100 prefixes received, more than the configured maximum of 99: the session ends and stays down";
+        assert_eq!(found[1].subjects, [note]);
+        let warned = effects(serde_json::json!({"received": 99, "action": "warn"})).await;
+        assert_eq!((warned.len(), warned[0].kind()), (1, EffectKind::Noted));
+        // What was said comes true, with the bound in the NOTIFICATION.
+        configure(process, config(serde_json::json!({"received": 99, "restart-after": 600}))).await.unwrap();
+        loop {
+            let (kind, body) = neighbor.hear().await;
+            if kind == MessageType::Notification {
+                assert_eq!(body, [6, 1, 0, 1, 1, 0, 0, 0, 99]);
+                break;
+            }
+        }
+        let client = bgp::BgpClient::new(others, "bgp");
+        let reply = client.get_neighbors(bgp::GetNeighborsRequest::default()).await.unwrap();
+        let stop = reply.neighbors[0].stopped.expect("it ended for a bound");
+        assert_eq!((stop.bound, stop.count, stop.reopens_in_ms.is_some()), (99, 100, true));
         Rc::clone(process).shutdown(false).await;
     });
 }
