@@ -1,6 +1,7 @@
 //! A route in the view of a policy: read and changed in the canonical octets of its attributes.
 
 use super::aspa::{PathCheck, path_state};
+use super::ingress::Ingress;
 use super::validation::state;
 use super::vocabulary as variable;
 use crate::attributes::private::{Private, RouteDamping};
@@ -127,6 +128,23 @@ impl<'a> PolicyRoute<'a> {
             received: canonical,
             path_check,
         }
+    }
+
+    /// Makes the changes of the rules of BGP.
+    pub(super) fn enter(&mut self, ingress: &Ingress) {
+        if let Some(octets) = ingress.changed(&self.octets) {
+            self.set_octets(octets);
+        }
+    }
+
+    /// Returns true if the attributes, apart from the next hop, are those before any change.
+    pub fn has_received_octets(&self) -> bool {
+        matches!(self.octets, Cow::Borrowed(_))
+    }
+
+    /// Returns the next hop after all changes.
+    pub fn next_hop(&self) -> NextHop {
+        self.next_hop
     }
 
     /// Returns the flap damping that policy chose; `None` for the router's.

@@ -195,7 +195,7 @@ impl Peers {
             }
         } else if let Some(router_id) = peer.restart.router_id.filter(|_| !peer.restart.kept().is_empty()) {
             // The tables take the routes that stay only of peers that they know.
-            let import = self.bindings.import(&peer.config, peer.session.config().local_as);
+            let import = peer.import(&mut self.bindings);
             let (info, life) = (peer.info(router_id), self.life);
             out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
         }
