@@ -38,6 +38,7 @@ impl BgpProcess {
     pub(crate) fn effects(&self, settings: &Settings) -> Vec<(EffectKind, Vec<String>)> {
         let (config, counts) = (settings.config(), self.surveyed.take());
         let now = self.read(|control| control.config()).unwrap_or_default();
+        let remarks = now.remarks();
         let mut touched = now.touched(&config, settings.local_as);
         let count = |index| counts.get(&index).copied().unwrap_or_default();
         let overruns = self.read(|control| control.overruns(&config, count)).unwrap_or_default();
@@ -50,6 +51,9 @@ impl BgpProcess {
         unasked.retain(|address| refusal(address) == Some(RefreshRefusal::NotNegotiated));
         let mut asked = touched.refreshed;
         asked.retain(|address| refusal(address).is_none());
+        // What was remarked before is not repeated.
+        let new = config.remarks().into_iter().filter(|remark| !remarks.contains(remark));
+        let notes = overruns.iter().map(ToString::to_string).chain(new);
         vec![
             (EffectKind::SessionReset, names(&touched.reset)),
             (EffectKind::Refiltered, names(&touched.refiltered)),
@@ -57,7 +61,7 @@ impl BgpProcess {
             (EffectKind::NotRefreshed, names(&unasked)),
             (EffectKind::Started, names(&touched.started)),
             (EffectKind::Stopped, names(&touched.stopped)),
-            (EffectKind::Noted, overruns.iter().map(ToString::to_string).collect()),
+            (EffectKind::Noted, notes.collect()),
         ]
     }
 }

@@ -37,6 +37,7 @@ mod presence;
 mod questions;
 mod redistribution;
 mod refresh;
+mod remarks;
 mod restart;
 mod settings;
 mod view;
