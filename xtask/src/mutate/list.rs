@@ -166,9 +166,10 @@ mutations! {
         "groups-large-routes-uncounted": "block.count_too_large(Source::of(peer), sent);" => "";
     }
     "shard/pack.rs" {
-        "pack-third-party-next-hop-of-itself": "subnet.covers(hop) && hop != member" => "subnet.covers(hop)";
-        "pack-third-party-next-hop-elsewhere": "subnet.covers(hop) && " => "";
-        "pack-third-party-next-hop-lost": "if !(message.hop == HopField::ThirdParty && hop.keeps(field)) {" => "if true {";
+        "pack-third-party-next-hop-of-itself": "self.is_on_link(octets) && !self.points_back(octets)" => "self.is_on_link(octets)";
+        "pack-third-party-next-hop-elsewhere": "self.keeps_third_party && self.is_on_link(octets)" => "self.keeps_third_party";
+        "pack-link-local-next-hop-elsewhere": "has_link_local && self.is_on_link(octets)" => "has_link_local";
+        "pack-third-party-next-hop-lost": "HopField::ThirdParty => hop.keeps(field)," => "HopField::ThirdParty => false,";
     }
     "shard/export.rs" {
         "export-other-as-hides-the-routers": "key.other_as.is_none_or(|other| other.hides_router_as)" => "true";

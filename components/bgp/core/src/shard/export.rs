@@ -124,7 +124,7 @@ impl Exported {
         self.next_hop.clear();
         if let Some(hop) = hop.filter(|_| !self.is_own || self.is_third_party) {
             put_address(hop, &mut self.next_hop);
-            if let Some(link_local) = hop.link_local.filter(|_| self.is_own && key.link_local) {
+            if let Some(link_local) = hop.link_local.filter(|_| key.link_local) {
                 self.next_hop.extend_from_slice(&link_local.octets());
             }
         }
@@ -227,7 +227,7 @@ impl Exported {
     pub fn next_hop_towards<'a, P: FamilyKey>(&'a self, hops: &NextHopsFor<'a, P::Hop>) -> &'a [u8] {
         match self.is_own && !(self.is_third_party && hops.keeps(&self.next_hop)) {
             true => hops.own,
-            false => &self.next_hop,
+            false => hops.of_other(&self.next_hop),
         }
     }
 

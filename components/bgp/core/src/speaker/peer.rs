@@ -295,7 +295,6 @@ impl Peer {
             bindings.view(view)
         });
         let is_direct = !internal && config.multihop.is_none();
-        let subnet = endpoints.subnet.filter(|_| is_direct && !config.next_hop_self);
         Some(PeerExport {
             agreed: negotiated.families,
             families: negotiated.families.and(Families::of(|family| !next_hops[family].is_empty())),
@@ -303,7 +302,8 @@ impl Peer {
             paced: config.advertisement_interval > 0,
             counted: Families::of(|family| config.family(family).maximum_prefixes.is_set()),
             next_hops,
-            shared: subnet.map(|subnet| (subnet, config.address)),
+            subnets: endpoints.subnets,
+            keeps_third_party: is_direct && !config.next_hop_self,
             address: config.address,
         })
     }

@@ -398,7 +398,8 @@ impl Table {
             let before = known.outlet.replace(Box::new(export.clone()));
             self.counts_prefixes |= !export.counted.is_empty();
             let has_other_hops = before.is_none_or(|before| {
-                (&before.next_hops, before.shared) != (&export.next_hops, export.shared)
+                let of = |e: &PeerExport| (e.subnets, e.keeps_third_party);
+                (&before.next_hops, of(&before)) != (&export.next_hops, of(export))
             });
             for (family, view) in export.views.clone().into_pairs() {
                 if has_other_hops {
