@@ -200,7 +200,8 @@ impl Session {
                 families: Families::only(FamilyIndex::IPV4),
                 counted: Families::default(),
                 next_hops,
-                shared: None,
+                subnets: sluice_bgp::endpoints::Subnets::NONE,
+                keeps_third_party: false,
                 address: [10, 255, 0, 1].into(),
                 views: ByFamily::from_fn(|_| EXTERNAL.into()),
             };

@@ -2,6 +2,7 @@
 
 use crate::community::{Community, Kind, communities, put};
 use crate::program::CommunitySets;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// The segment type of ASes in order (RFC 4271, section 4.3).
@@ -55,7 +56,7 @@ pub fn prepended(path: &[u8], asns: &[u32]) -> Vec<u8> {
     out
 }
 
-/// Returns a path with other AS numbers, or without some. Segments without AS numbers go.
+/// Returns a path with other AS numbers, or without some. Segments without AS numbers go, and no AS is in a set twice.
 pub fn mapped(path: &[u8], map: impl Fn(u32) -> Option<u32>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = path;
@@ -63,7 +64,11 @@ pub fn mapped(path: &[u8], map: impl Fn(u32) -> Option<u32>) -> Vec<u8> {
         && let Some((members, behind)) = after.split_at_checked(usize::from(*count) * 4)
     {
         let members = members.as_chunks::<4>().0.iter().filter_map(|asn| map(u32::from_be_bytes(*asn)));
-        let members: Vec<u32> = members.collect();
+        let mut members: Vec<u32> = members.collect();
+        if *kind != AS_SEQUENCE {
+            let mut seen = BTreeSet::new();
+            members.retain(|asn| seen.insert(*asn));
+        }
         if !members.is_empty() {
             out.extend([*kind, members.len() as u8]);
             members.iter().for_each(|asn| out.extend(asn.to_be_bytes()));
@@ -71,4 +76,27 @@ pub fn mapped(path: &[u8], map: impl Fn(u32) -> Option<u32>) -> Vec<u8> {
         rest = behind;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The segment type of an unordered set.
+    const AS_SET: u8 = 1;
+
+    fn segment(kind: u8, asns: &[u32]) -> Vec<u8> {
+        let octets = asns.iter().flat_map(|asn| asn.to_be_bytes());
+        [kind, asns.len() as u8].into_iter().chain(octets).collect()
+    }
+
+    #[test]
+    fn no_as_is_in_a_set_twice() {
+        let path = [segment(AS_SEQUENCE, &[1, 2, 1]), segment(AS_SET, &[3, 4, 5, 4])].concat();
+        let replaced = mapped(&path, |asn| Some(if (4..=5).contains(&asn) { 1 } else { asn }));
+        assert_eq!(replaced, [segment(AS_SEQUENCE, &[1, 2, 1]), segment(AS_SET, &[3, 1])].concat());
+        // A sequence keeps its length.
+        let replaced = mapped(&path, |_| Some(9));
+        assert_eq!(replaced, [segment(AS_SEQUENCE, &[9, 9, 9]), segment(AS_SET, &[9])].concat());
+    }
 }

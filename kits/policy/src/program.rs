@@ -338,6 +338,14 @@ impl Program {
         }
     }
 
+    /// Iterates over the next hops of actions that routes can come to.
+    pub fn next_hops(&self) -> impl Iterator<Item = NextHop> {
+        self.code.iter().filter_map(|instruction| match instruction {
+            Instruction::Change(Change::NextHop(hop)) => Some(*hop),
+            _ => None,
+        })
+    }
+
     /// Returns the number of instructions.
     pub fn len(&self) -> usize {
         self.code.len()

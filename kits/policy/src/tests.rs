@@ -221,6 +221,9 @@ fn errors_name_the_place_and_the_remedy() {
     check(json!({"as-path-prepend": ""}), "1 to 64");
     check(json!({"as-path-replace": "1 2"}), "by AS");
     check(json!({"next-hop": "me"}), "self, peer, unchanged, blackhole or an address");
+    check(json!({"next-hop": ["192.0.2.1", "self"]}), "`self`: expected self, peer, unchanged");
+    check(json!({"next-hop": ["192.0.2.1", "192.0.2.2"]}), "one address of each family");
+    check(json!({"next-hop": []}), "expected a value");
     check(json!({"call": "p"}), "cannot call itself: p -> p");
     check(json!({"call": "q"}), "there is no policy `q`");
     let called = json!([{"name": "p", "term": [{"name": "t", "then": {"call": "q a=1"}}]}, {"name": "q", "parameter": ["b"]}]);

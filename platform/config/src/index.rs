@@ -477,7 +477,9 @@ impl<'a> Walk<'a, '_> {
                 "role" => {
                     let role = argument.parse().ok().filter(|role| match role {
                         Role::Drain => matches!(def.kind, Kind::Leaf),
-                        Role::Route | Role::Session => def.keys().len() == 1,
+                        Role::Route | Role::Session | Role::Origin | Role::NamedOrigin => {
+                            def.keys().len() == 1
+                        }
                     });
                     let reason = || {
                         format!(

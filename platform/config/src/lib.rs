@@ -45,6 +45,7 @@ mod marks;
 pub mod metrics;
 mod node;
 mod order;
+mod origins;
 pub mod package;
 mod pending_marks;
 mod places;

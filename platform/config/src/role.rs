@@ -15,6 +15,10 @@ pub enum Role {
     Route,
     /// A list of sessions that carry routes, by the neighbor's address.
     Session,
+    /// A list by the name of an origin of routes at the RIB, which must exist.
+    Origin,
+    /// A list by the name of an origin of routes at the RIB, which need not be one of a package.
+    NamedOrigin,
 }
 
 impl FromStr for Role {
@@ -25,6 +29,8 @@ impl FromStr for Role {
             "drain" => Ok(Role::Drain),
             "route" => Ok(Role::Route),
             "session" => Ok(Role::Session),
+            "origin" => Ok(Role::Origin),
+            "named-origin" => Ok(Role::NamedOrigin),
             _ => Err(()),
         }
     }

@@ -2,10 +2,11 @@
 
 use crate::error::SchemaError;
 use crate::index::{self, Index};
+use crate::origins;
 use crate::package::{Package, Refused};
 use crate::yang::Yang;
 use crate::{Impact, Node};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use yang5::context::{Context, ContextFlags};
 use yang5::schema::{SchemaInputFormat, SchemaModule};
@@ -33,6 +34,8 @@ pub struct Schema {
     pub(crate) index: Arc<Index>,
     nodes: Vec<Node>,
     paths: BTreeMap<String, Vec<String>>,
+    /// The origins of routes of the packages; `None` for a schema of modules alone.
+    pub(crate) origins: Option<BTreeSet<String>>,
 }
 
 impl Schema {
@@ -74,9 +77,10 @@ impl Schema {
     }
 
     fn of_packages(packages: &[Package]) -> Result<Schema, SchemaError> {
-        let schema = Schema::of_texts(
+        let mut schema = Schema::of_texts(
             packages.iter().flat_map(|p| &p.modules).map(|(n, t)| (n.as_str(), t.as_str())),
         )?;
+        schema.origins = Some(origins::of_packages(packages));
         for package in packages {
             let Some((class, (name, _))) = package.class.as_ref().zip(package.modules.first()) else {
                 continue;
@@ -118,7 +122,7 @@ impl Schema {
         let words = |path: &str| path.split('/').map(Into::into).collect();
         let single = index.classes.iter().filter_map(|(class, places)| Some((class, places.single?)));
         let paths = single.map(|(class, id)| (class.to_string(), words(&index[id].path))).collect();
-        Ok(Schema { yang, index: Arc::new(index), nodes, paths })
+        Ok(Schema { yang, index: Arc::new(index), nodes, paths, origins: None })
     }
 
     /// Everything that an operator may write, choices taken out.

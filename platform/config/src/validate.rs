@@ -39,6 +39,7 @@ impl Schema {
             if checker.is_watched || index.is_opaque {
                 self.check_by_libyang(after)?;
             }
+            self.check_origins(after)?;
         }
         Ok(())
     }

@@ -60,6 +60,9 @@ pub trait Component: 'static {
     /// Called when the component is registered under the name `instance`.
     async fn registered(self: Rc<Self>, _instance: String) {}
 
+    /// Collects from other threads what [`Component::prepare`] names effects by. Called before it.
+    async fn survey(self: Rc<Self>) {}
+
     /// The first half of a change of configuration: accepts or refuses the change, and names its effects. Changes
     /// nothing. The error names the fault of the change.
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Self::Settings>, Self::Error>;
@@ -369,6 +372,7 @@ impl<C: Component> pb::Component for Life<C> {
             }
             whole
         };
+        Rc::clone(&self.component).survey().await;
         let outcome = self.component.prepare(&Planned { part: &self.part.borrow(), change: &change });
         match outcome {
             Ok(Prepared { settings, effects }) => {

@@ -24,7 +24,7 @@ use sluice_base::{
     AnyPrefix, Asn, Distance, Forwarding, Instant, InterfaceIndex, Metric, NextHop as BaseHop, Prefix,
     RouteAction, RouteBatch, RouterId,
 };
-use sluice_bgp::endpoints::Endpoints;
+use sluice_bgp::endpoints::{Endpoints, Subnets};
 use sluice_bgp::event::Event;
 use sluice_bgp::family::{Families, FamilyCodes};
 use sluice_bgp::session::{ConnectionId, Direction, State};
@@ -352,9 +352,9 @@ impl<P: Net> Dut<P> {
         self.next_connection += 1;
         self.peers[peer].connection = Some(connection);
         let address = self.peers[peer].address;
-        let subnet = self.peers[peer].on_subnet.then(P::subnet);
+        let subnets = if self.peers[peer].on_subnet { P::subnet().into() } else { Subnets::NONE };
         let (link_local, interface) = (self.link_local, self.interface);
-        let endpoints = Endpoints { subnet, link_local, interface, ..Endpoints::new(P::host_addr(1)) };
+        let endpoints = Endpoints { subnets, link_local, interface, ..Endpoints::new(P::host_addr(1)) };
         self.input(Input::Accepted(address, connection, endpoints));
         let mut octets = vec![];
         let asn = Asn(self.peers[peer].asn);

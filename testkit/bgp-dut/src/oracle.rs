@@ -174,9 +174,6 @@ pub fn exported<P: Net>(
     let sets_hop = peer.export == TestPolicy::NextHop;
     assert!(sets_hop || next_hop == route.next_hop);
     let has_own_hop = sets_hop && P::has_ip_hops();
-    if sets_hop && !has_own_hop {
-        route.next_hop = P::host_addr(1);
-    }
     if matches!(
         relationship,
         Some(Relationship::Peer | Relationship::Customer | Relationship::RouteServerClient)

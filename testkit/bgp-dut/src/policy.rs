@@ -4,7 +4,6 @@ use super::{Net, Route};
 use serde_json::{Value, json};
 use sluice_base::{Ipv4Prefix, Prefix};
 use sluice_bgp::policy::Policies;
-use std::net::IpAddr;
 
 /// A policy of a peer and a direction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -65,8 +64,8 @@ impl TestPolicy {
             }
             TestPolicy::PrependLow => {}
             TestPolicy::NextHop if P::has_ip_hops() => route.next_hop = P::host_addr(22),
-            // An IP address is no next hop of XIDs: it leads nowhere.
-            TestPolicy::NextHop => route.next_hop = IpAddr::from([0; 4]),
+            // An IP address is no next hop of XIDs.
+            TestPolicy::NextHop => {}
             TestPolicy::NoExport => route.no_export = true,
             TestPolicy::Strip => {
                 route.no_export = false;

@@ -187,7 +187,16 @@ impl Route for Running<'_> {
 
     fn change(&mut self, edit: Edit<'_>) {
         if let Edit::NextHop(action) = edit {
-            self.next_hop = Some(action);
+            let is_taken = match action {
+                NextHopAction::Address(address) => self.route.can_point_to(address),
+                NextHopAction::Peer => {
+                    self.subject.neighbor.is_none_or(|neighbor| self.route.can_point_to(neighbor))
+                }
+                NextHopAction::Own | NextHopAction::Unchanged | NextHopAction::Blackhole => true,
+            };
+            if is_taken {
+                self.next_hop = Some(action);
+            }
         }
         self.route.change(edit);
     }

@@ -105,7 +105,9 @@ mutations! {
         "export-internal-is-reflected": "!is_inside || self" => "true || self";
         "export-clients-hear-nothing-of-each-other": "(true, true) => self.between_clients," => "(true, true) => false,";
         "export-others-hear-nothing-of-clients": "(from_client, to_clients) => from_client || to_clients," => "(_, to_clients) => to_clients,";
-        "export-no-export-ignored": "core.sets[path.set].view.reach >= reach" => "(core.sets[path.set].view.reach >= reach || true)";
+        "export-no-export-ignored": "core.sets[path.set].view.reach >= reach ||" => "true ||";
+        "export-route-server-obeys-communities": "self.transparent && is_of_client &&" => "false && is_of_client &&";
+        "export-route-server-ignores-marks": "(reach <= Reach::Customers || !is_marked())" => "(reach <= Reach::Customers || !is_marked() || true)";
         "export-valley": "Some(_) => Reach::Everybody," => "Some(_) => Reach::Customers,";
     }
     "shard/rib.rs" {
@@ -133,7 +135,7 @@ mutations! {
     }
     "attributes/canonical.rs" {
         "canonical-relationship-unmarked": "put_only_to_customer(asn, out);\n        }" => "}";
-        "canonical-local-pref-ignored": "local_pref: added.local_pref.unwrap_or(DEFAULT_LOCAL_PREF)," => "local_pref: DEFAULT_LOCAL_PREF,";
+        "canonical-local-pref-ignored": "out.extend_from_slice(&local_pref.to_be_bytes());" => "out.extend_from_slice(&100_u32.to_be_bytes());";
     }
     "session/states/established.rs" {
         "session-hold-timer-not-restarted": "Event::Keepalive | Event::Update => fsm.restart_hold(cx.now)," => "Event::Keepalive | Event::Update => {}";
@@ -164,9 +166,10 @@ mutations! {
         "groups-large-routes-uncounted": "block.count_too_large(Source::of(peer), sent);" => "";
     }
     "shard/pack.rs" {
-        "pack-third-party-next-hop-of-itself": "subnet.covers(hop) && hop != member" => "subnet.covers(hop)";
-        "pack-third-party-next-hop-elsewhere": "subnet.covers(hop) && " => "";
-        "pack-third-party-next-hop-lost": "if !(message.hop == HopField::ThirdParty && hop.keeps(field)) {" => "if true {";
+        "pack-third-party-next-hop-of-itself": "self.is_on_link(octets) && !self.points_back(octets)" => "self.is_on_link(octets)";
+        "pack-third-party-next-hop-elsewhere": "self.keeps_third_party && self.is_on_link(octets)" => "self.keeps_third_party";
+        "pack-link-local-next-hop-elsewhere": "has_link_local && self.is_on_link(octets)" => "has_link_local";
+        "pack-third-party-next-hop-lost": "HopField::ThirdParty => hop.keeps(field)," => "HopField::ThirdParty => false,";
     }
     "shard/export.rs" {
         "export-other-as-hides-the-routers": "key.other_as.is_none_or(|other| other.hides_router_as)" => "true";
@@ -213,6 +216,10 @@ mutations! {
         "aspa-sets-are-ignored": "            path.push_set();\n" => "";
         "aspa-route-servers-come-first": ".filter(|_| role != Some(Relationship::RouteServer))" => "";
     }
+    "policy/ingress.rs" {
+        "ingress-route-server-heeds-shutdown": "heeds_graceful_shutdown: !is_of_client," => "heeds_graceful_shutdown: true,";
+        "ingress-marks-twice": ".filter(|_| has(code::ONLY_TO_CUSTOMER).is_none())" => "";
+    }
     "policy/bound.rs" {
         "policy-second-decides-although-the-first-did": "Decision::Accept => return Outcome { is_accepted: true, term, reason: None }," => "Decision::Accept => {}";
         "policy-default-accepts": "is_accepted: self.default == DefaultPolicy::Accept, term: None" => "is_accepted: true, term: None";
@@ -229,8 +236,9 @@ mutations! {
     "speaker/limits.rs" {
         "bounds-reached-count-as-exceeded": "set.clone().find(|l| l.count > l.bound)" => "set.clone().find(|l| l.count >= l.bound)";
         "bounds-count-one-table": "received: sum.received.saturating_add(count.received)," => "received: sum.received.max(count.received),";
-        "bounds-never-open-again": "peer.limits.restart_at = after.map(|after| now + after);" => "peer.limits.restart_at = None;";
+        "bounds-never-open-again": "let restart_at = after.map(|after| now + after);" => "let restart_at = None;";
         "bounds-never-ask-again": "                self.ask_for_refresh(index, out);\n" => "";
+        "bounds-changed-are-not-judged": "                standing.stage = Stage::Below;\n" => "";
     }
     "shard/rib.rs" {
         "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(hop.address) }" => "NextHop::via(hop.address)";

@@ -482,6 +482,7 @@ fn effect_name(kind: EffectKind) -> &'static str {
         EffectKind::Interrupted => "interrupted",
         EffectKind::Refreshed => "asked for their routes",
         EffectKind::NotRefreshed => "cannot be asked for their routes, reset needed",
+        EffectKind::Noted => "note",
     }
 }
 
@@ -511,7 +512,7 @@ fn counts(all: &[pb::ComponentEffect]) -> String {
                     (processes, sessions) = (processes + own, sessions + subjects - own);
                 }
                 EffectKind::Refreshed => refreshed += subjects,
-                EffectKind::NotRefreshed | EffectKind::EffectUnspecified => {}
+                EffectKind::NotRefreshed | EffectKind::Noted | EffectKind::EffectUnspecified => {}
             }
         }
     }
@@ -533,10 +534,15 @@ fn counts(all: &[pb::ComponentEffect]) -> String {
 
 fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {
     let lines = |c: &pb::ComponentEffect| -> Vec<String> {
-        let line = |e: &sluice_xrl::idl::common::v1::Effect| {
-            format!("  {}: {}: {}", c.component, effect_name(e.kind()), e.subjects.join(", "))
+        let line = |kind: EffectKind, subjects: &str| {
+            format!("  {}: {}: {subjects}", c.component, effect_name(kind))
         };
-        c.effects.iter().map(line).collect()
+        let of_effect = |e: &sluice_xrl::idl::common::v1::Effect| match e.kind() {
+            // A sentence a line.
+            EffectKind::Noted => e.subjects.iter().map(|subject| line(EffectKind::Noted, subject)).collect(),
+            kind => vec![line(kind, &e.subjects.join(", "))],
+        };
+        c.effects.iter().flat_map(of_effect).collect()
     };
     all.iter().flat_map(lines).collect()
 }

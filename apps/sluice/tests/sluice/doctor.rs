@@ -74,7 +74,7 @@ protocol device { }
 protocol bgp { local 127.0.0.1 as 64500; neighbor 127.0.0.9 as 64501; multihop; ipv4 { import all; export none; }; }
 ";
 
-const ROUTER: &str = "protocols { bgp { local-as 64500; router-id 10.0.0.1; default-policy accept; neighbor 127.0.0.9 { peer-as 64501; } } }\n";
+const ROUTER: &str = "protocols { bgp { local-as 64500; router-id 10.0.0.1; default-policy accept; neighbor 127.0.0.9 { peer-as 64501; ipv4-unicast maximum-prefixes received 1000; } } }\n";
 
 #[test]
 fn another_routing_daemon_is_found() {
@@ -125,6 +125,13 @@ fn another_routing_daemon_is_found() {
     run(&mut host, "sluice configure 'delete protocols bgp default-policy' commit");
     let found = "neighbor 127.0.0.9: no import and no export policy: nothing is accepted and nothing is announced (RFC 8212)";
     check(&mut host, "", &[("bgp", "warn", found, "configure `import` and `export`")]);
+    run(
+        &mut host,
+        "sluice configure 'set protocols bgp default-policy accept' \
+         'delete protocols bgp neighbor 127.0.0.9 ipv4-unicast' commit",
+    );
+    let found = "no bound on the prefixes of external neighbors: 127.0.0.9";
+    check(&mut host, "", &[("bgp", "warn", found, "`maximum-prefixes`")]);
 }
 
 #[test]

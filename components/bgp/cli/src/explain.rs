@@ -144,10 +144,11 @@ impl Answers {
         range.map_or_else(String::new, |range| format!(" (dynamic, of the listen range {range})"))
     }
 
-    /// Returns the steps of import policies on the received attributes of a path.
+    /// Returns the steps of import policies on the received attributes of a path, with what the rules of BGP add.
     fn import_steps(&self, path: &pb::Path) -> Vec<(String, Explanation)> {
         let came = path.received.as_deref().unwrap_or(path);
-        self.steps(&path.neighbor, true, &came.canonical, came)
+        let octets = if path.entered.is_empty() { &came.canonical } else { &path.entered };
+        self.steps(&path.neighbor, true, octets, came)
     }
 
     /// Returns the steps of the best path on its way to a neighbor.

@@ -6,6 +6,7 @@ mod explain;
 mod grammar;
 mod hits;
 mod inject;
+mod limits;
 mod pages;
 mod plumbing;
 mod routes;
@@ -87,10 +88,11 @@ fn client(call: &Call<'_>) -> idl::bgp::v1::BgpClient {
     idl::bgp::v1::BgpClient::new(&call.router, &call.target).with_deadline(call.timeout)
 }
 
-/// Returns the neighbors that exchange nothing for want of a policy (RFC 8212).
+/// Returns the neighbors that exchange nothing for want of a policy (RFC 8212), and those without bounds on their prefixes.
 async fn notices(call: Call<'_>) -> Result<Vec<Notice>, Failure> {
     let neighbors =
         client(&call).get_neighbors(idl::bgp::v1::GetNeighborsRequest::default()).await?.neighbors;
+    let unbounded = limits::notice(&neighbors);
     let without_policy = neighbors.into_iter().filter(|neighbor| !neighbor.without_policy.is_empty());
     let notice = |neighbor: idl::bgp::v1::Neighbor| {
         // The text has the remedy behind a semicolon.
@@ -98,7 +100,7 @@ async fn notices(call: Call<'_>) -> Result<Vec<Notice>, Failure> {
             neighbor.without_policy.split_once("; ").unwrap_or((&neighbor.without_policy, ""));
         Notice { found: format!("neighbor {}: {found}", neighbor.address), advice: advice.to_owned() }
     };
-    Ok(without_policy.map(notice).collect())
+    Ok(without_policy.map(notice).chain(unbounded).collect())
 }
 
 async fn run(id: &str, call: Call<'_>, out: &mut Output) -> Result<(), Failure> {

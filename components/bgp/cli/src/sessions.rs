@@ -1,6 +1,7 @@
 //! Sessions and neighbors.
 
 use crate::idl::bgp::v1 as pb;
+use crate::limits;
 use serde_json::{Value, json};
 use sluice_console::{Failure, Output, Table, counted, span};
 use sluice_xrl::idl::common::v1 as common;
@@ -116,7 +117,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
                 "family": family(f.family), "negotiated": f.negotiated, "prefixes_received": f.prefixes_received,
                 "prefixes_rejected": f.prefixes_rejected, "prefixes_sent": f.prefixes_sent, "end_of_rib": f.end_of_rib,
                 "problem": f.problem, "filter_entries_received": f.filter_entries_received,
-                "filter_entries_sent": f.filter_entries_sent,
+                "filter_entries_sent": f.filter_entries_sent, "maximum_prefixes": limits::bounds_json(f),
             })
         })
         .collect();
@@ -132,7 +133,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
         "too_large": n.too_large, "reduced": n.reduced, "without_policy": n.without_policy, "without_refresh": n.without_refresh,
         "range": n.range, "group": n.group, "import": n.import,
         "export": n.export, "agreed": n.agreed, "changes_received": changes(n.changes_received.as_ref()),
-        "changes_sent": changes(n.changes_sent.as_ref()), "unroutable": n.unroutable, "octets_received": n.octets_received,
+        "changes_sent": changes(n.changes_sent.as_ref()), "stopped": limits::stop_json(n), "unroutable": n.unroutable, "octets_received": n.octets_received,
     })
 }
 
@@ -162,6 +163,9 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
         }
         if !n.reason.is_empty() {
             out.line(&format!("  not up: {}", n.reason));
+        }
+        if let Some(line) = limits::opens(n) {
+            out.line(&format!("  {line}"));
         }
         if !n.without_policy.is_empty() {
             out.line(&format!("  {}", n.without_policy));
@@ -196,7 +200,7 @@ pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output
                 },
                 f.prefixes_sent
             ));
-            if let Some(line) = filters(f) {
+            for line in filters(f).into_iter().chain(limits::bounds(f)) {
                 out.line(&format!("    {line}"));
             }
             if !f.problem.is_empty() {

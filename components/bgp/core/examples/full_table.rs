@@ -15,7 +15,7 @@ use sluice_base::{
     Asn, Distance, Family, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Metric, NextHop, Rng,
     RouteBatch, RouterId,
 };
-use sluice_bgp::endpoints::Endpoints;
+use sluice_bgp::endpoints::{Endpoints, Subnets};
 use sluice_bgp::family::FamilyCodes;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
@@ -128,7 +128,8 @@ impl Bench {
     fn up(&mut self, address: IpAddr, asn: Asn, id: u32) -> ConnectionId {
         let connection = ConnectionId { direction: Direction::Incoming, number: id };
         let local = IpAddr::from([10, 0, 0, 1]);
-        let endpoints = Endpoints { subnet: self.subnet, ..Endpoints::new(local) };
+        let endpoints =
+            Endpoints { subnets: self.subnet.map_or(Subnets::NONE, Subnets::from), ..Endpoints::new(local) };
         let input = Input::Accepted(address, connection, endpoints);
         self.speaker.handle(Instant::ZERO, input, &mut self.out);
         let mut octets = Vec::new();

@@ -3,7 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
 use sluice_base::ip::{V4Addr, V6Addr};
-use sluice_base::{Interface, InterfaceIndex, IpPrefix, Prefix};
+use sluice_base::{AnyPrefix, Interface, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
 use sluice_clients::InterfaceTable;
 use smallvec::SmallVec;
 
@@ -23,14 +23,51 @@ pub struct Endpoints {
     pub link_local: Option<Ipv6Addr>,
     /// The interface, if the peer is on its link.
     pub interface: Option<InterfaceIndex>,
-    /// The connected subnet that the peer's address is in; not that of link-local addresses.
-    pub subnet: Option<IpPrefix>,
+    /// The connected subnets on the link to the peer; none if the peer is on no link of this router.
+    pub subnets: Subnets,
+}
+
+/// The connected subnets that the router shares with a peer, by family: the one that the peer's address is in, and of the other family the one
+/// of the router's address on the same interface. Subnets of link-local addresses are none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Subnets {
+    /// The IPv4 subnet.
+    pub ipv4: Option<Ipv4Prefix>,
+    /// The IPv6 subnet.
+    pub ipv6: Option<Ipv6Prefix>,
+}
+
+impl Subnets {
+    /// No subnet.
+    pub const NONE: Subnets = Subnets { ipv4: None, ipv6: None };
+
+    /// Returns the subnet with prefixes of a kind.
+    pub fn of<P: Prefix>(&self) -> Option<P> {
+        let (ipv4, ipv6) = (self.ipv4.map(AnyPrefix::of), self.ipv6.map(AnyPrefix::of));
+        [ipv4, ipv6].into_iter().flatten().find_map(|subnet| subnet.to::<P>())
+    }
+
+    /// Takes a subnet for its family, unless there is one.
+    fn add(&mut self, subnet: IpPrefix) {
+        match subnet {
+            IpPrefix::V4(subnet) => self.ipv4 = self.ipv4.or(Some(subnet)),
+            IpPrefix::V6(subnet) => self.ipv6 = self.ipv6.or(Some(subnet)),
+        }
+    }
+}
+
+impl From<IpPrefix> for Subnets {
+    fn from(subnet: IpPrefix) -> Self {
+        let mut subnets = Subnets::NONE;
+        subnets.add(subnet);
+        subnets
+    }
 }
 
 impl Endpoints {
     /// Returns the endpoints of a connection of which only the local address is known.
     pub const fn new(local: IpAddr) -> Self {
-        Endpoints { local, ipv4: None, ipv6: None, link_local: None, interface: None, subnet: None }
+        Endpoints { local, ipv4: None, ipv6: None, link_local: None, interface: None, subnets: Subnets::NONE }
     }
 
     /// Returns the endpoints of a connection between `local` and `neighbor`: the addresses of the interface that has `local`. The
@@ -41,21 +78,27 @@ impl Endpoints {
         let Some(interface) = interfaces.iter().find(has_local) else { return endpoints };
         let mut link_local = None;
         let mut shares_link = false;
+        let (mut subnets, mut others) = (Subnets::NONE, Subnets::NONE);
         for address in &interface.addresses {
             let subnet = IpPrefix::new(address.peer.unwrap_or(address.addr), address.prefix_len);
             let shared = subnet.filter(|subnet| contains(*subnet, neighbor));
             shares_link |= shared.is_some();
             match address.addr {
                 IpAddr::V6(a) if a.is_unicast_link_local() => link_local = link_local.or(Some(a)),
-                IpAddr::V4(a) => {
-                    endpoints.subnet = endpoints.subnet.or(shared);
-                    endpoints.ipv4 = endpoints.ipv4.or(Some(a));
-                }
-                IpAddr::V6(a) => {
-                    endpoints.subnet = endpoints.subnet.or(shared);
-                    endpoints.ipv6 = endpoints.ipv6.or(Some(a));
+                address => {
+                    shared.into_iter().for_each(|shared| subnets.add(shared));
+                    let is_other = address.is_ipv4() != neighbor.is_ipv4();
+                    subnet.into_iter().filter(|_| is_other).for_each(|subnet| others.add(subnet));
+                    match address {
+                        IpAddr::V4(a) => endpoints.ipv4 = endpoints.ipv4.or(Some(a)),
+                        IpAddr::V6(a) => endpoints.ipv6 = endpoints.ipv6.or(Some(a)),
+                    }
                 }
             }
+        }
+        if shares_link {
+            endpoints.subnets =
+                Subnets { ipv4: subnets.ipv4.or(others.ipv4), ipv6: subnets.ipv6.or(others.ipv6) };
         }
         endpoints.link_local = link_local.filter(|_| shares_link);
         endpoints.interface = shares_link.then_some(interface.index);
@@ -123,12 +166,17 @@ mod tests {
         let near = of("10.0.0.1", "10.0.0.2");
         assert_eq!(near.ipv6, Some("2001:db8::1".parse().unwrap()));
         assert!(near.link_local.is_some() && of("2001:db8::1", "2001:db8::2").link_local.is_some());
-        let subnet = |text: &str| Some(text.parse::<IpPrefix>().unwrap());
-        assert_eq!(near.subnet, subnet("10.0.0.0/24"));
-        assert_eq!(of("2001:db8::1", "2001:db8::2").subnet, subnet("2001:db8::/64"));
-        assert!(of("fe80::1", "fe80::2").subnet.is_none());
+        // Of the other family than the session's too.
+        let both = Subnets {
+            ipv4: Some("10.0.0.0/24".parse().unwrap()),
+            ipv6: Some("2001:db8::/64".parse().unwrap()),
+        };
+        assert_eq!((near.subnets, of("2001:db8::1", "2001:db8::2").subnets), (both, both));
+        // A neighbor that is known by a link-local address need not have another one.
+        assert_eq!(of("fe80::1", "fe80::2").subnets, Subnets { ipv6: None, ..both });
+        assert_eq!((both.of::<Ipv4Prefix>(), both.of::<Ipv6Prefix>()), (both.ipv4, both.ipv6));
         let far = of("10.0.0.1", "192.0.2.1");
-        assert_eq!((far.link_local, far.interface, far.subnet), (None, None, None));
+        assert_eq!((far.link_local, far.interface, far.subnets), (None, None, Subnets::NONE));
         assert_eq!(
             (near.interface, of("fe80::1", "fe80::2").interface),
             (InterfaceIndex::new(2), near.interface)

@@ -13,6 +13,7 @@ pub mod endpoints;
 pub mod event;
 pub mod family;
 pub mod graceful_shutdown;
+pub mod gtsm;
 pub mod hash;
 mod index;
 pub mod injection;

@@ -98,9 +98,10 @@ impl BgpProcess {
 
     fn message(&self, view: PathView, is_sent: bool) -> Option<pb::Path> {
         let canonical = view.attributes.clone();
+        let entered = view.entered.clone().unwrap_or_default();
         let came = view.received.as_ref().map(|came| came.attributes.clone());
         let mut message = self.read(|control| path(view, is_sent, control))?;
-        message.canonical = canonical;
+        (message.canonical, message.entered) = (canonical, entered);
         if let (Some(received), Some(came)) = (&mut message.received, came) {
             received.canonical = came;
         }

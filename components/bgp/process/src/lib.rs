@@ -10,6 +10,7 @@ mod capabilities;
 pub mod config;
 mod damping;
 mod dump;
+mod effects;
 pub mod error;
 mod executor;
 mod explain;
@@ -41,7 +42,7 @@ use rib::RibSide;
 use sluice_base::{AnyPrefix, Distance, Duration};
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::session::ConnectionId;
-use sluice_bgp::speaker::control::{Control, GRACE, Input, Output, RefreshRefusal};
+use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
 use sluice_bgp::speaker::{Config, Identity, Settings};
 use sluice_bgp::table::{Table, TableEvent};
 use sluice_clients::InterfaceTable;
@@ -100,6 +101,8 @@ pub struct BgpProcess {
     /// The tasks that run while the process is registered.
     tasks: Tasks,
     entering: Point,
+    /// The prefixes of neighbors, for the change of the configuration that is being prepared.
+    surveyed: effects::Surveyed,
 }
 
 /// Control, and the tables that it tells what to do.
@@ -151,6 +154,7 @@ impl BgpProcess {
             snapshot: InterfaceSnapshot::new(),
             handover: handover::HandOver::default(),
             tasks: Tasks::default(),
+            surveyed: effects::Surveyed::default(),
             frame,
         })
     }
@@ -441,7 +445,7 @@ impl BgpProcess {
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 15;
+    const STATE: u32 = 16;
 
     type Settings = Settings;
 
@@ -522,27 +526,17 @@ impl Component for BgpProcess {
             .collect()
     }
 
+    async fn survey(self: Rc<Self>) {
+        self.count_prefixes().await;
+    }
+
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
         let settings = config::settings(planned.whole())?;
-        let mut effects = Vec::new();
-        if self.is_other(&settings) {
-            effects.push((EffectKind::ProcessRestart, vec![self.frame.name.clone()]));
+        let effects = if self.is_other(&settings) {
+            vec![(EffectKind::ProcessRestart, vec![self.frame.name.clone()])]
         } else {
-            let now = self.read(|control| control.config()).unwrap_or_default();
-            let touched = now.touched(&settings.config(), settings.local_as);
-            let names = |all: Vec<IpAddr>| all.iter().map(ToString::to_string).collect();
-            effects.push((EffectKind::SessionReset, names(touched.reset)));
-            effects.push((EffectKind::Refiltered, names(touched.refiltered)));
-            let refusal = |address: &IpAddr| self.read(|control| control.refresh_refusal(*address)).flatten();
-            let mut unasked = touched.refreshed.clone();
-            unasked.retain(|address| refusal(address) == Some(RefreshRefusal::NotNegotiated));
-            let mut asked = touched.refreshed;
-            asked.retain(|address| refusal(address).is_none());
-            effects.push((EffectKind::Refreshed, names(asked)));
-            effects.push((EffectKind::NotRefreshed, names(unasked)));
-            effects.push((EffectKind::Started, names(touched.started)));
-            effects.push((EffectKind::Stopped, names(touched.stopped)));
-        }
+            self.effects(&settings)
+        };
         Ok(Prepared::touching(settings, effects))
     }
 

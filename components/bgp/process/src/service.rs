@@ -13,7 +13,7 @@ use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
 use sluice_bgp::session::{MessageCounters, State, Timer};
 use sluice_bgp::shard::{Multipath, PathView, PeerIndex, ReceivedView, Resolution};
 use sluice_bgp::speaker::control::{Control, Input};
-use sluice_bgp::speaker::{NeighborView, PrefixCounts};
+use sluice_bgp::speaker::{LimitAction, MaximumPrefixes, NeighborView, PrefixCounts};
 use sluice_bgp::table::{Order, Table};
 use sluice_bgp::wire::as_path::{AS_SET, Segments};
 use sluice_bgp::wire::attribute::code;
@@ -75,6 +75,22 @@ fn timer(timer: Timer) -> &'static str {
     }
 }
 
+/// Returns bounds as a message; `None` if there are none.
+fn bounds(bounds: MaximumPrefixes) -> Option<pb::MaximumPrefixes> {
+    let action = match bounds.action() {
+        LimitAction::Shutdown => pb::LimitAction::Shutdown,
+        LimitAction::Warn => pb::LimitAction::Warn,
+        LimitAction::Discard => pb::LimitAction::Discard,
+    };
+    bounds.is_set().then(|| pb::MaximumPrefixes {
+        received: bounds.received,
+        accepted: bounds.accepted,
+        action: action.into(),
+        warn_percent: bounds.warn_percent().into(),
+        restart_after: bounds.restart_after,
+    })
+}
+
 /// A neighbor; `closed` is why it cannot connect to this router, if it cannot.
 fn neighbor(view: NeighborView, codes: &FamilyCodes, closed: Option<String>, now: Instant) -> pb::Neighbor {
     let is_down = view.config.enabled && view.state != State::Established;
@@ -98,6 +114,7 @@ fn neighbor(view: NeighborView, codes: &FamilyCodes, closed: Option<String>, now
         problem: if view.untold.has(family) { family.row().no_next_hop.into() } else { String::new() },
         filter_entries_received: view.filters[family].received.map(|count| count as u32),
         filter_entries_sent: view.filters[family].sent.map(|count| count as u32),
+        maximum_prefixes: bounds(view.config.maximum_prefixes(family)),
     });
     let families = families.collect();
     pb::Neighbor {
@@ -120,6 +137,13 @@ fn neighbor(view: NeighborView, codes: &FamilyCodes, closed: Option<String>, now
             .map(|(t, at)| pb::Timer { name: timer(*t).into(), expires_in_ms: ms(at.saturating_since(now)) })
             .collect(),
         agreed: view.negotiated.as_ref().map(agreed).unwrap_or_default(),
+        stopped: view.stopped.map(|stop| pb::LimitStop {
+            family: family_number(stop.family),
+            bound: stop.reached.bound,
+            count: stop.reached.count,
+            accepted: stop.reached.is_accepted,
+            reopens_in_ms: stop.restart_at.map(|at| ms(at.saturating_since(now))),
+        }),
         changes_received: Some(pb::Changes {
             announced: view.reader.announced,
             withdrawn: view.reader.withdrawn,

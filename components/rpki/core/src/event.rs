@@ -55,6 +55,11 @@ impl Failure {
         }
     }
 
+    /// Returns true for a fatal error that either side reports (RFC 8210, section 12).
+    pub fn is_error(&self) -> bool {
+        matches!(self, Failure::Reported(_)) || self.code().is_some()
+    }
+
     /// Returns true if the cache's data are void (RFC 8210, section 5.1).
     pub const fn voids_data(&self) -> bool {
         matches!(self, Failure::OtherSession)

@@ -143,6 +143,8 @@ pub struct Session {
     buffer: Vec<u8>,
     transfer: Option<Transfer>,
     data: Option<CacheData>,
+    /// True if the next query asks for all data: cache and router may disagree on what the router has.
+    needs_reset: bool,
     intervals: Intervals,
     /// Ends of Data on the present connection.
     answers: u32,
@@ -165,6 +167,7 @@ impl Session {
             buffer: Vec::new(),
             transfer: None,
             data: None,
+            needs_reset: false,
             intervals: Intervals::RECOMMENDED,
             answers: 0,
             failures: 0,
@@ -274,6 +277,7 @@ impl Session {
         self.phase = Phase::Idle;
         self.failures = 0;
         self.data = None;
+        self.needs_reset = false;
         self.timers.clear();
     }
 
@@ -313,9 +317,10 @@ impl Session {
         self.fail(now, failure, actions);
     }
 
-    /// Sends a serial query with data of the version, else a reset query.
+    /// Sends a serial query with data of the version that no failure has put in doubt, else a reset query.
     fn query(&mut self, now: Instant, actions: &mut Vec<Action>) {
-        let (query, pdu) = match self.data.as_ref().filter(|data| data.version == self.version) {
+        let is_commensurate = |data: &&CacheData| data.version == self.version && !self.needs_reset;
+        let (query, pdu) = match self.data.as_ref().filter(is_commensurate) {
             Some(data) => (Query::Serial, Pdu::SerialQuery { session: data.session, serial: data.serial }),
             None => (Query::Reset, Pdu::ResetQuery),
         };
@@ -337,8 +342,13 @@ impl Session {
         actions.push(Action::Send(octets));
     }
 
-    /// Ends the connection. The wait for the next attempt doubles from failure to failure.
+    /// Ends the connection. The wait for the next attempt doubles from failure to failure. After a fatal error in either direction, and
+    /// after a serial query without a complete answer, the next query asks for all data: the same serial query would fail again, until
+    /// the data expire.
     fn fail(&mut self, now: Instant, failure: Failure, actions: &mut Vec<Action>) {
+        let is_unanswered =
+            matches!(self.phase, Phase::Querying(Query::Serial) | Phase::Receiving(Query::Serial));
+        self.needs_reset |= is_unanswered || failure.is_error();
         self.disconnect();
         if failure.voids_data() {
             self.data = None;
@@ -442,6 +452,8 @@ impl Session {
             self.timers.stop(Timer::Answer);
             self.phase = Phase::NoData;
             self.is_current = false;
+            // Queries for all data follow (RFC 8210, section 8.4).
+            self.needs_reset = true;
             self.timers.start(now, Timer::Retry, self.longest_retry().min(ANSWER));
             self.last_failure = Some(Failure::Reported(report.clone()));
             actions.push(Action::Failed(Failure::Reported(report)));
@@ -456,11 +468,10 @@ impl Session {
         let unexpected = Failure::Unexpected(pdu.name());
         match (pdu, self.phase) {
             (Pdu::SerialNotify { session, serial }, phase) => {
-                let Some(data) = &self.data else { return Ok(()) };
-                if data.session != *session {
+                if self.cache_session().is_some_and(|known| known != *session) {
                     return Err(Failure::OtherSession);
                 }
-                if phase == Phase::Ready && data.serial != *serial {
+                if phase == Phase::Ready && self.data.as_ref().is_some_and(|data| data.serial != *serial) {
                     self.query(now, actions);
                 }
             }
@@ -500,6 +511,7 @@ impl Session {
                     version: self.version,
                     received: now,
                 });
+                self.needs_reset = false;
                 self.phase = Phase::Ready;
                 self.is_current = true;
                 self.answers = self.answers.saturating_add(1);
@@ -513,6 +525,15 @@ impl Session {
             _ => return Err(unexpected),
         }
         Ok(())
+    }
+
+    /// Returns the session number of the cache; `None` while the answer to a reset query may begin another session.
+    fn cache_session(&self) -> Option<u16> {
+        match self.phase {
+            Phase::Querying(Query::Reset) | Phase::NoData => None,
+            Phase::Receiving(_) => self.transfer.as_ref().map(Transfer::session),
+            _ => self.data.as_ref().map(|data| data.session),
+        }
     }
 
     /// Returns the data after an answer.

@@ -11,9 +11,13 @@ use crate::vocabulary::{Type, Variable, VariableId, find};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use sluice_base::Asn;
+use smallvec::{SmallVec, smallvec};
 
-type Compile = fn(&mut Compiler<'_>, &Values) -> Result<Change, PolicyError>;
+/// The changes of an action: one, or one of each address family.
+type Changes = SmallVec<[Change; 1]>;
+type Compile = fn(&mut Compiler<'_>, &Values) -> Result<Changes, PolicyError>;
 
 /// The actions that change something other than a variable, in their order.
 pub const CHANGES: [(&str, Compile); 8] = [
@@ -48,8 +52,9 @@ impl Compiler<'_> {
         }
         for (name, compile) in CHANGES {
             if let Some(values) = then.get(name) {
-                let change = self.within("then", name, |me| compile(me, values))?;
-                self.emit(Instruction::Change(change))?;
+                for change in self.within("then", name, |me| compile(me, values))? {
+                    self.emit(Instruction::Change(change))?;
+                }
             }
         }
         for text in then.get("call").map(|values| &values.0[..]).unwrap_or_default() {
@@ -144,20 +149,20 @@ fn is_change(name: &str) -> bool {
     CHANGES.iter().any(|(known, _)| *known == name)
 }
 
-fn delete_communities(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, PolicyError> {
+fn delete_communities(compiler: &mut Compiler<'_>, values: &Values) -> Result<Changes, PolicyError> {
     let sets = CommunitySets::new(&compiler.members(values)?);
-    compiler.constant(|c| &mut c.communities, sets).map(Change::DeleteCommunities)
+    compiler.constant(|c| &mut c.communities, sets).map(|sets| smallvec![Change::DeleteCommunities(sets)])
 }
 
-fn replace_communities(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, PolicyError> {
-    compiler.exact_communities(values).map(Change::ReplaceCommunities)
+fn replace_communities(compiler: &mut Compiler<'_>, values: &Values) -> Result<Changes, PolicyError> {
+    compiler.exact_communities(values).map(|sets| smallvec![Change::ReplaceCommunities(sets)])
 }
 
-fn add_communities(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, PolicyError> {
-    compiler.exact_communities(values).map(Change::AddCommunities)
+fn add_communities(compiler: &mut Compiler<'_>, values: &Values) -> Result<Changes, PolicyError> {
+    compiler.exact_communities(values).map(|sets| smallvec![Change::AddCommunities(sets)])
 }
 
-fn replace_as(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, PolicyError> {
+fn replace_as(compiler: &mut Compiler<'_>, values: &Values) -> Result<Changes, PolicyError> {
     let text = compiler.only(values)?;
     let expected = || format!("`{}`: expected `ASES by AS`, such as `64512-65534 by 65000`", shown(text));
     let (ranges, asn) = text.split_once(" by ").ok_or_else(|| compiler.error(expected()))?;
@@ -168,17 +173,17 @@ fn replace_as(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, Po
     };
     let ranges: Option<Vec<(u32, u32)>> = ranges.split_whitespace().map(range).collect();
     let ranges = ranges.filter(|all| !all.is_empty()).ok_or_else(|| compiler.error(expected()))?;
-    Ok(Change::ReplaceAs(compiler.constant(|c| &mut c.ranges, ranges)?, asn))
+    Ok(smallvec![Change::ReplaceAs(compiler.constant(|c| &mut c.ranges, ranges)?, asn)])
 }
 
-fn remove_private(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, PolicyError> {
+fn remove_private(compiler: &mut Compiler<'_>, values: &Values) -> Result<Changes, PolicyError> {
     match values.0.is_empty() {
-        true => Ok(Change::RemovePrivateAs),
+        true => Ok(smallvec![Change::RemovePrivateAs]),
         false => Err(compiler.error("expected no value".into())),
     }
 }
 
-fn prepend(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, PolicyError> {
+fn prepend(compiler: &mut Compiler<'_>, values: &Values) -> Result<Changes, PolicyError> {
     let text = compiler.only(values)?;
     let asns: Vec<u32> = text.split_whitespace().map(|word| compiler.asn(word)).collect::<Result<_, _>>()?;
     if asns.is_empty() || asns.len() > MOST_PREPENDED {
@@ -186,29 +191,48 @@ fn prepend(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, Polic
             compiler.error(format!("expected 1 to {MOST_PREPENDED} AS numbers, such as `65001 65001`"))
         );
     }
-    compiler.constant(|c| &mut c.sequences, asns).map(Change::Prepend)
+    compiler.constant(|c| &mut c.sequences, asns).map(|asns| smallvec![Change::Prepend(asns)])
 }
 
-fn next_hop(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, PolicyError> {
-    let text = compiler.only(values)?;
-    let hop = match text {
-        "self" => Some(NextHop::Own),
-        "peer" => Some(NextHop::Peer),
-        "unchanged" => Some(NextHop::Unchanged),
-        "blackhole" => Some(NextHop::Blackhole),
-        address => address.parse().ok().map(NextHop::Address),
+/// A word, or an address of each family at most.
+fn next_hop(compiler: &mut Compiler<'_>, values: &Values) -> Result<Changes, PolicyError> {
+    let word = match &values.0[..] {
+        [word] if word == "self" => Some(NextHop::Own),
+        [word] if word == "peer" => Some(NextHop::Peer),
+        [word] if word == "unchanged" => Some(NextHop::Unchanged),
+        [word] if word == "blackhole" => Some(NextHop::Blackhole),
+        _ => None,
     };
-    let expected = || format!("`{}`: expected self, peer, unchanged, blackhole or an address", shown(text));
-    hop.map(Change::NextHop).ok_or_else(|| compiler.error(expected()))
+    if let Some(word) = word {
+        return Ok(smallvec![Change::NextHop(word)]);
+    }
+    let mut changes = Changes::new();
+    let mut families = Vec::new();
+    for text in &values.0 {
+        let expected =
+            || format!("`{}`: expected self, peer, unchanged, blackhole or an address", shown(text));
+        let address: IpAddr = text.parse().map_err(|_| compiler.error(expected()))?;
+        if families.contains(&address.is_ipv4()) {
+            let message = "expected one address of each family: of IPv4, of IPv6, or both";
+            return Err(compiler.error(message.into()));
+        }
+        families.push(address.is_ipv4());
+        changes.push(Change::NextHop(NextHop::Address(address)));
+    }
+    match changes.is_empty() {
+        true => Err(compiler.error("expected a value".into())),
+        false => Ok(changes),
+    }
 }
 
-fn damping(compiler: &mut Compiler<'_>, values: &Values) -> Result<Change, PolicyError> {
+fn damping(compiler: &mut Compiler<'_>, values: &Values) -> Result<Changes, PolicyError> {
     let name = compiler.only(values)?;
     if name == NO_DAMPING {
-        return Ok(Change::Damping(None));
+        return Ok(smallvec![Change::Damping(None)]);
     }
     let found = compiler.lists.damping(name).map_err(|error| compiler.wrong(error))?;
     let (damping, source) = (found.clone(), compiler.lists.source_of_damping(name));
     compiler.sources.insert(source);
-    compiler.constant(|c| &mut c.dampings, damping).map(|damping| Change::Damping(Some(damping)))
+    let damping = compiler.constant(|c| &mut c.dampings, damping)?;
+    Ok(smallvec![Change::Damping(Some(damping))])
 }

@@ -29,16 +29,41 @@ fn routes(lab: &RouterLab) -> usize {
     count.v4 + count.v6
 }
 
+/// Three prefixes that the feed announces.
+fn prefixes() -> Vec<IpPrefix> {
+    ["192.0.2.0/24", "198.51.100.0/24", "2001:db8:77::/48"].iter().map(|text| text.parse().unwrap()).collect()
+}
+
+fn table() -> RoutingTable {
+    RoutingTable::new(prefixes().into_iter().map(|prefix| Announcement { prefix, path: vec![Asn(65001)] }))
+}
+
+/// A payload that makes the route of a prefix invalid.
+fn vrp(n: usize) -> AnyVrp {
+    let prefix = prefixes()[n];
+    AnyVrp::new(prefix, prefix.len(), Asn(65002)).unwrap()
+}
+
+/// A cache restarts with another session, and other data that the router can learn by a Reset Query alone.
+pub fn run_with_a_restart() {
+    let _share = share();
+    let router = format!(
+        "{POLICY}\nrpki {{ cache near {{ address 10.9.0.11; port {PORT}; retry-interval 1; refresh-interval 1; }} }}"
+    );
+    let table = table();
+    let plan = Plan { router: &router, bgp: "", table: &table, has_others: false };
+    let (mut lab, mut cache) = network::up(&plan, Path::new(SLUICE), &[vrp(0)]);
+    lab.until("the cache serves", |lab| caches(lab).0 == "near" && routes(lab) == 2);
+    cache.kill();
+    cache.set([&vrp(1), &vrp(2)]);
+    cache.start(&mut lab);
+    lab.until("the data of the new session are in effect", |lab| routes(lab) == 1);
+    assert_eq!(caches(&lab), ("near".into(), vec!["ready".into()]));
+}
+
 pub fn run() {
     let _share = share();
-    let prefixes: Vec<IpPrefix> = ["192.0.2.0/24", "198.51.100.0/24", "2001:db8:77::/48"]
-        .iter()
-        .map(|text| text.parse().unwrap())
-        .collect();
-    let path = vec![Asn(65001)];
-    let table =
-        RoutingTable::new(prefixes.iter().map(|prefix| Announcement { prefix: *prefix, path: path.clone() }));
-    let vrp = |n: usize| AnyVrp::new(prefixes[n], prefixes[n].len(), Asn(65002)).unwrap();
+    let table = table();
     let router = format!(
         "{POLICY}\nrpki {{\n    cache near {{ address 10.9.0.11; port {PORT}; preference 1; retry-interval 1; expire-interval 20; refresh-interval 2; }}\n    \
          cache far {{ address 2001:db8:9::12; port {PORT}; preference 2; retry-interval 1; expire-interval 6; refresh-interval 2; }}\n}}"

@@ -62,6 +62,13 @@ fn another_cache_takes_over_and_data_expire() {
 }
 
 #[test]
+fn a_cache_that_restarts_is_asked_for_all_its_data() {
+    if possible_with_caches() {
+        caches::run_with_a_restart();
+    }
+}
+
+#[test]
 fn a_cache_behind_tls_is_trusted_by_its_certificate() {
     if possible_with_caches() {
         tls::run();

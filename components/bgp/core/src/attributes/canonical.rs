@@ -3,8 +3,6 @@
 use super::private::{self, Private};
 use super::scan::{ReceiveRules, Scan};
 use super::{DEFAULT_LOCAL_PREF, Origin, Reach, View};
-use crate::graceful_shutdown;
-use crate::relationship::Relationship;
 use crate::wire::as_path::{self, Width};
 use crate::wire::attribute::{Attributes, Flags, RawAttribute, code, put_header};
 use alloc::vec::Vec;
@@ -24,20 +22,18 @@ pub fn find(canonical: &[u8], code: u8) -> Option<&[u8]> {
 
 /// Appends the canonical octets of an accepted scan and returns what the decision compares. `scratch` is working space.
 pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> View {
-    let mut added = Added::by(rules, scan);
     let mut view = View {
-        local_pref: added.local_pref.unwrap_or(DEFAULT_LOCAL_PREF),
+        local_pref: DEFAULT_LOCAL_PREF,
         med: None,
         neighbor_as: scan.path.neighbor.unwrap_or(rules.local_as),
         path_length: u16::try_from(scan.path.length).unwrap_or(u16::MAX),
         origin: Origin::Incomplete,
-        reach: added.only_to_customer.map_or(Reach::Everybody, |_| Reach::Customers),
+        reach: Reach::Everybody,
         originator_id: None,
         cluster_list_length: 0,
         weight: 0,
     };
     for attribute in &scan.stored {
-        added.put_before(attribute.code, out);
         match (attribute.code, attribute.value) {
             (code::AS_PATH, path) if !rules.four_octet_as => {
                 scratch.clear();
@@ -49,11 +45,8 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
                 if let Ok(path) = as_path::Summary::of(scratch, Width::Four, 0, rules.local_as) {
                     view.neighbor_as = path.neighbor.unwrap_or(rules.local_as);
                 }
-                put_path(scratch, rules, &mut view, out);
-                continue;
-            }
-            (code::AS_PATH, path) if rules.prepends_presented_as => {
-                put_path(path, rules, &mut view, out);
+                put_header(out, Flags::TRANSITIVE, code::AS_PATH, scratch.len());
+                out.extend_from_slice(scratch);
                 continue;
             }
             (code::LARGE_COMMUNITY, communities) => {
@@ -75,20 +68,7 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
         }
         attribute.put(out);
     }
-    added.put_before(u8::MAX, out);
     view
-}
-
-/// Appends AS_PATH, with the AS that the peer knows this router by if received paths get that AS.
-#[cold]
-fn put_path(path: &[u8], rules: &ReceiveRules, view: &mut View, out: &mut Vec<u8>) {
-    if !rules.prepends_presented_as {
-        put_header(out, Flags::TRANSITIVE, code::AS_PATH, path.len());
-        return out.extend_from_slice(path);
-    }
-    put_header(out, Flags::TRANSITIVE, code::AS_PATH, path.len() + as_path::prepended_growth(path));
-    as_path::put_prepended(path, rules.presented_as, out);
-    (view.neighbor_as, view.path_length) = (rules.presented_as, view.path_length.saturating_add(1));
 }
 
 /// Notes what the decision compares of an attribute, the AS path apart.
@@ -171,25 +151,40 @@ fn put_large_communities(flags: Flags, communities: &[u8], out: &mut Vec<u8>) {
     kept.iter().for_each(|community| out.extend_from_slice(*community));
 }
 
-/// An attribute that the peer did not send (RFC 9234, section 5, ingress 3; RFC 8326, section 4.1), inserted in the order of codes.
-struct Added {
-    local_pref: Option<u32>,
-    only_to_customer: Option<Asn>,
+/// Attributes that a set gets beside its own, or in their place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Added {
+    /// LOCAL_PREF.
+    pub local_pref: Option<u32>,
+    /// ONLY_TO_CUSTOMER, unless the set has one.
+    pub only_to_customer: Option<Asn>,
+    /// The AS that is put before AS_PATH.
+    pub prepended_as: Option<Asn>,
 }
 
 impl Added {
-    fn by(rules: &ReceiveRules, scan: &Scan<'_>) -> Self {
-        let will_go = |a: &RawAttribute<'_>| a.code == code::COMMUNITIES && graceful_shutdown::is_in(a.value);
-        // RFC 8326, section 4.1: within the AS, LOCAL_PREF says it already.
-        let is_draining = !rules.is_internal() && scan.stored.iter().any(will_go);
-        let local_pref = is_draining.then_some(graceful_shutdown::LOCAL_PREF);
-        Added {
-            local_pref: local_pref.or(rules.relationship.map(Relationship::local_pref)),
-            only_to_customer: rules.relationship.filter(|r| r.marks_received()).map(|_| rules.peer_as),
+    /// Appends a canonical set with these attributes.
+    pub fn put(mut self, canonical: &[u8], out: &mut Vec<u8>) {
+        let (_, public) = private::split(canonical);
+        out.extend_from_slice(&canonical[..canonical.len() - public.len()]);
+        for attribute in attributes(canonical) {
+            let is_replaced = attribute.code == code::LOCAL_PREF && self.local_pref.is_some();
+            self.put_before(attribute.code, out);
+            match self.prepended_as.filter(|_| attribute.code == code::AS_PATH) {
+                Some(asn) => {
+                    let path = attribute.value;
+                    let len = path.len() + as_path::prepended_growth(path);
+                    put_header(out, Flags::TRANSITIVE, code::AS_PATH, len);
+                    as_path::put_prepended(path, asn, out);
+                }
+                None if is_replaced => {}
+                None => attribute.put(out),
+            }
         }
+        self.put_before(u8::MAX, out);
     }
 
-    /// Appends what comes before the attribute `code`, which replaces what has the same code.
+    /// Appends what comes before the attribute `code`.
     fn put_before(&mut self, code: u8, out: &mut Vec<u8>) {
         if code > code::LOCAL_PREF
             && let Some(local_pref) = self.local_pref.take()

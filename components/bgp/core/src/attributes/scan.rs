@@ -21,8 +21,6 @@ pub struct ReceiveRules {
     pub local_as: Asn,
     /// The AS that the peer knows this router by: a path with this AS is a loop too.
     pub presented_as: Asn,
-    /// True if paths get `presented_as`, which is not the router's AS.
-    pub prepends_presented_as: bool,
     /// The router's BGP Identifier: a reflected route with this originator is a loop.
     pub router_id: RouterId,
     /// The router's cluster: a route that was reflected into this cluster is a loop.
@@ -59,7 +57,6 @@ impl ReceiveRules {
         ReceiveRules {
             local_as,
             presented_as: local_as,
-            prepends_presented_as: false,
             router_id,
             cluster_id: router_id,
             allow_as_in: 0,

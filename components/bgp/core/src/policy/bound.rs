@@ -1,5 +1,6 @@
 //! A policy bound to a neighbor and a direction.
 
+use super::ingress::Ingress;
 use super::policies::{DefaultPolicy, Policies};
 use super::route::PolicyRoute;
 use super::vocabulary;
@@ -72,6 +73,8 @@ impl Route for Neighbor<'_> {
 /// neighbors and tables for which it is equal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BoundPolicy {
+    /// The changes before the programs; `None` for routes to a neighbor, and for those of an internal one.
+    ingress: Option<Ingress>,
     programs: Vec<Program>,
     default: DefaultPolicy,
     /// True if routes with the same attributes may have different outcomes.
@@ -140,23 +143,26 @@ impl BoundPolicy {
         names: &[String],
         default: DefaultPolicy,
         neighbor: &Neighbor<'_>,
+        ingress: Option<Ingress>,
     ) -> Option<Arc<Self>> {
         let programs = names.iter().map(|name| policies.program(name).map(|program| program.bind(neighbor)));
         let Some(programs) = programs.collect::<Option<Vec<Program>>>() else {
             return Some(BoundPolicy::reject_all());
         };
-        let accepts_all = programs.is_empty() && default == DefaultPolicy::Accept;
+        let accepts_all = ingress.is_none() && programs.is_empty() && default == DefaultPolicy::Accept;
         let reads_prefix = programs.iter().any(|program| program.reads() == Reads::Prefix);
         let is_validating = |program: &Program| {
             program.asks_for(vocabulary::VALIDATION) || program.asks_for(vocabulary::ASPA)
         };
         let asks_for_validation = programs.iter().any(is_validating);
-        (!accepts_all).then(|| Arc::new(BoundPolicy { programs, default, reads_prefix, asks_for_validation }))
+        let bound = BoundPolicy { ingress, programs, default, reads_prefix, asks_for_validation };
+        (!accepts_all).then(|| Arc::new(bound))
     }
 
     /// Returns the policy that rejects every route.
     pub fn reject_all() -> Arc<Self> {
         Arc::new(BoundPolicy {
+            ingress: None,
             programs: Vec::new(),
             default: DefaultPolicy::Reject,
             reads_prefix: false,
@@ -179,6 +185,11 @@ impl BoundPolicy {
         self.asks_for_validation
     }
 
+    /// Returns the attributes that the first program decides on; `None` if they are the received ones.
+    pub fn entered(&self, received: &[u8]) -> Option<Vec<u8>> {
+        self.ingress.as_ref()?.changed(received)
+    }
+
     /// Returns true if no policy is bound: the default decides.
     pub fn is_default(&self) -> bool {
         self.programs.is_empty()
@@ -198,10 +209,11 @@ impl BoundPolicy {
         })
     }
 
-    /// Decides on a route. [`BoundPolicy::make`] makes the changes. `memory` has the answers about the route's attributes.
+    /// Decides on a route, after the changes of the rules of BGP. [`BoundPolicy::make`] makes the changes of the programs. `memory` has the answers about the route's attributes.
     pub fn decide(&self, route: &mut PolicyRoute<'_>, memory: &mut Memory) -> Outcome {
         memory.changes.resize_with(self.programs.len(), Changes::default);
         memory.changes.iter_mut().for_each(Changes::clear);
+        self.ingress.iter().for_each(|ingress| route.enter(ingress));
         let mut is_changed = false;
         for (number, program) in self.programs.iter().enumerate() {
             // Only answers of the first program about unchanged routes are worth remembering: chains are short.
@@ -229,6 +241,7 @@ impl BoundPolicy {
 
     /// Decides on a route, changes the route, and reports each term whose conditions the route meets: for questions of operators.
     pub fn run_met(&self, route: &mut PolicyRoute<'_>, mut met: impl FnMut(&TermName)) {
+        self.ingress.iter().for_each(|ingress| route.enter(ingress));
         for program in &self.programs {
             let verdict = program.run_met(route, |term| {
                 program.terms().get(usize::from(term)).into_iter().for_each(&mut met);

@@ -6,6 +6,7 @@
 
 mod aspa;
 mod bound;
+mod ingress;
 mod policies;
 mod route;
 mod validation;
@@ -13,6 +14,7 @@ pub mod vocabulary;
 
 pub use aspa::{AspaProcedure, PathCheck, path_asns, path_state};
 pub use bound::{BoundPolicy, DecidedBy, Memory, Neighbor, Outcome, Trace};
+pub use ingress::Ingress;
 pub use policies::{BindError, DefaultPolicy, Policies};
 pub use route::{Context, Edited, NextHopRule, PolicyRoute, RouteType};
 pub use validation::{OriginData, state};

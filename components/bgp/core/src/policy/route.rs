@@ -1,17 +1,19 @@
 //! A route in the view of a policy: read and changed in the canonical octets of its attributes.
 
 use super::aspa::{PathCheck, path_state};
+use super::ingress::Ingress;
 use super::validation::state;
 use super::vocabulary as variable;
 use crate::attributes::private::{Private, RouteDamping};
 use crate::attributes::{Origin, View, canonical};
+use crate::family::FamilyIndex;
 use crate::wire::as_path::{AS_SEQUENCE, Segments};
 use crate::wire::attribute::{Flags, code};
 use crate::wire::multiprotocol::NextHop;
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{AnyPrefix, Asn, XidPrefix, XidType};
+use sluice_base::{Address, AnyPrefix, Asn, XidPrefix, XidType};
 use sluice_policy::community::Kind;
 use sluice_policy::program::{CommunitySets, Fact, NextHop as NextHopAction};
 use sluice_policy::vocabulary::VariableId;
@@ -129,6 +131,23 @@ impl<'a> PolicyRoute<'a> {
         }
     }
 
+    /// Makes the changes of the rules of BGP.
+    pub(super) fn enter(&mut self, ingress: &Ingress) {
+        if let Some(octets) = ingress.changed(&self.octets) {
+            self.set_octets(octets);
+        }
+    }
+
+    /// Returns true if the attributes, apart from the next hop, are those before any change.
+    pub fn has_received_octets(&self) -> bool {
+        matches!(self.octets, Cow::Borrowed(_))
+    }
+
+    /// Returns the next hop after all changes.
+    pub fn next_hop(&self) -> NextHop {
+        self.next_hop
+    }
+
     /// Returns the flap damping that policy chose; `None` for the router's.
     pub fn damping(&self) -> Option<RouteDamping> {
         Private::of(&self.octets).damping
@@ -205,6 +224,19 @@ impl<'a> PolicyRoute<'a> {
                 );
             }
         }
+    }
+
+    /// Sets the next hop. An address of another family than the route's next hops leaves the route as it is.
+    fn point_to(&mut self, address: IpAddr, rule: NextHopRule) {
+        if self.can_point_to(address) {
+            (self.next_hop, self.rule) = (NextHop::new(address), rule);
+        }
+    }
+
+    /// Returns true if an address can be the next hop of the route: it is of the family of the route's next hops.
+    pub fn can_point_to(&self, address: IpAddr) -> bool {
+        let family = FamilyIndex::with_id(self.prefix.family());
+        family.is_some_and(|family| family.row().hops == Address::from(address).family())
     }
 
     fn set_path(&mut self, path: &[u8]) {
@@ -321,13 +353,9 @@ impl Route for PolicyRoute<'_> {
             }
             Edit::NextHop(NextHopAction::Own) => self.rule = NextHopRule::Own,
             Edit::NextHop(NextHopAction::Unchanged) => self.rule = NextHopRule::Unchanged,
-            Edit::NextHop(NextHopAction::Peer) => {
-                self.next_hop = NextHop::new(self.neighbor);
-                self.rule = NextHopRule::Peer;
-            }
+            Edit::NextHop(NextHopAction::Peer) => self.point_to(self.neighbor, NextHopRule::Peer),
             Edit::NextHop(NextHopAction::Address(address)) => {
-                self.next_hop = NextHop::new(address);
-                self.rule = NextHopRule::Address(address);
+                self.point_to(address, NextHopRule::Address(address));
             }
             Edit::NextHop(NextHopAction::Blackhole) => {
                 self.change_private(|private| private.is_blackhole = true);
@@ -441,6 +469,41 @@ mod tests {
         ] {
             let met = [ad, lpm, "10.0.0.0/8"].map(|prefix| runs(condition, prefix));
             assert_eq!(met, expected, "{condition}");
+        }
+    }
+
+    #[test]
+    fn a_next_hop_is_for_routes_of_its_family() {
+        let (octets, _) = local(Asn(65000));
+        let hop = |action: &str, prefix: &str| {
+            let source = alloc::format!(
+                r#"{{"policy-statement": [{{"name": "p", "term": [{{"name": "t", "then": {{"next-hop": {action}}}}}]}}]}}"#
+            );
+            let set = PolicySet::compile(&serde_json::from_str(&source).expect("policies"), VOCABULARY)
+                .expect("valid");
+            let neighbor = "192.0.2.1".parse().expect("an address");
+            let view = canonical::view(&octets, Asn(65000));
+            let received = NextHop::new("198.51.100.7".parse::<IpAddr>().expect("an address"));
+            let context = context(Asn(65000), neighbor);
+            let mut route =
+                PolicyRoute::new(prefix.parse().expect("a prefix"), &octets, &view, received, context);
+            set.get("p").expect("the policy").run(&mut route);
+            let edited = route.edited();
+            let is_changed = edited.next_hop != received;
+            assert_eq!(is_changed, edited.rule != NextHopRule::Session, "wire and table agree");
+            is_changed.then(|| alloc::format!("{}", edited.next_hop.address))
+        };
+        let xid = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";
+        for (action, ipv4, ipv6) in [
+            (r#""203.0.113.1""#, Some("203.0.113.1"), None),
+            (r#""2001:db8::1""#, None, Some("2001:db8::1")),
+            (r#"["203.0.113.1", "2001:db8::1"]"#, Some("203.0.113.1"), Some("2001:db8::1")),
+            // The neighbor's address.
+            (r#""peer""#, Some("192.0.2.1"), None),
+        ] {
+            assert_eq!(hop(action, "10.0.0.0/8").as_deref(), ipv4, "{action}");
+            assert_eq!(hop(action, "2001:db8:1::/48").as_deref(), ipv6, "{action}");
+            assert_eq!(hop(action, xid), None, "{action}");
         }
     }
 

@@ -35,13 +35,8 @@ use sluice_machine::{Machine, Outbox};
 pub enum Input {
     /// The operator wants the session (events 1 and 4).
     Start,
-    /// The operator does not want the session any more (event 2).
-    Stop {
-        /// Subcode of the Cease that is sent.
-        subcode: u8,
-        /// A word to the other operator (RFC 9003); empty for none.
-        text: String,
-    },
+    /// The session is not wanted any more (event 2): the Cease that is sent.
+    Stop(Notification),
     /// The session is to be closed and opened again (event 8).
     Reset {
         /// Subcode of the Cease that is sent.
@@ -508,9 +503,9 @@ impl Machine for Session {
                 self.started = true;
                 self.step(now, Which::Primary, Event::Start, out);
             }
-            Input::Stop { subcode, text } => {
+            Input::Stop(cease) => {
                 self.started = false;
-                self.end(now, &Event::ManualStop(Notification::cease(subcode, &text)), out);
+                self.end(now, &Event::ManualStop(cease), out);
                 self.primary.timers.clear();
             }
             Input::Reset { subcode, text } => {

@@ -116,7 +116,7 @@ fn check(state: State, event: &str, next: State, told: &str) {
     let cease = |subcode| Notification::new(code::CEASE, subcode);
     let got = match event {
         "start" => rig.input(Input::Start),
-        "stop" => rig.input(Input::Stop { subcode: cease::SHUTDOWN, text: String::new() }),
+        "stop" => rig.input(Input::Stop(Notification::cease(cease::SHUTDOWN, ""))),
         "reset" => rig.input(Input::Reset { subcode: cease::RESET, text: String::new() }),
         "connect-retry" => rig.expire(Timer::ConnectRetry),
         "hold" => rig.expire(Timer::Hold),

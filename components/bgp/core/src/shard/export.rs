@@ -111,6 +111,8 @@ impl Exported {
         let is_of_a_link = hop.is_some_and(|hop| hop.interface.is_some());
         // A route server is no next hop between external peers.
         let is_passed_on = key.transparent && !from_inside;
+        // RFC 7947, section 2.2.4: nor does it remove communities.
+        let keeps_communities = key.internal || (is_passed_on && !originated);
         self.is_own = !(key.internal || is_passed_on)
             || originated
             || (key.next_hop_self && !from_inside)
@@ -122,7 +124,7 @@ impl Exported {
         self.next_hop.clear();
         if let Some(hop) = hop.filter(|_| !self.is_own || self.is_third_party) {
             put_address(hop, &mut self.next_hop);
-            if let Some(link_local) = hop.link_local.filter(|_| self.is_own && key.link_local) {
+            if let Some(link_local) = hop.link_local.filter(|_| key.link_local) {
                 self.next_hop.extend_from_slice(&link_local.octets());
             }
         }
@@ -176,10 +178,10 @@ impl Exported {
                 code::COMMUNITIES if key.graceful_shutdown => {
                     graceful_shutdown::put_communities(Some(&attribute), &mut self.attributes);
                 }
-                code::EXTENDED_COMMUNITIES if !key.internal => {
+                code::EXTENDED_COMMUNITIES if !keeps_communities => {
                     put_transitive::<8>(&attribute, &mut self.attributes);
                 }
-                code::IPV6_EXTENDED_COMMUNITIES if !key.internal => {
+                code::IPV6_EXTENDED_COMMUNITIES if !keeps_communities => {
                     put_transitive::<20>(&attribute, &mut self.attributes);
                 }
                 code::AGGREGATOR if !key.four_octet_as => {
@@ -225,7 +227,7 @@ impl Exported {
     pub fn next_hop_towards<'a, P: FamilyKey>(&'a self, hops: &NextHopsFor<'a, P::Hop>) -> &'a [u8] {
         match self.is_own && !(self.is_third_party && hops.keeps(&self.next_hop)) {
             true => hops.own,
-            false => &self.next_hop,
+            false => hops.of_other(&self.next_hop),
         }
     }
 

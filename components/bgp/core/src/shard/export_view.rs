@@ -1,10 +1,11 @@
 //! Export views: the properties that peers share which receive the same routes.
 
 use super::{Accepted, Core, PeerIndex, PeerInfo};
-use crate::attributes::Reach;
+use crate::attributes::{Reach, canonical};
 use crate::orf::PrefixFilter;
 use crate::policy::BoundPolicy;
 use crate::relationship::Relationship;
+use crate::wire::attribute::code;
 use crate::wire::{FamilyKey, MAX_EXTENDED_LEN, MAX_MESSAGE_LEN, PATH_ID_LEN};
 use alloc::sync::Arc;
 use core::net::IpAddr;
@@ -141,8 +142,20 @@ impl ExportView {
             Some(_) => Reach::Everybody,
         };
         self.passes(info)
-            && core.sets[path.set].view.reach >= reach
+            && (core.sets[path.set].view.reach >= reach || self.ignores_communities(core, path, reach))
             && (self.long_lived_stale || !core.sets.is_long_lived(path.set))
+    }
+
+    /// Returns true if communities do not bound the reach of a path: a route server does not process those of its clients (RFC 7947, section
+    /// 2.2.4). ONLY_TO_CUSTOMER is no community.
+    #[cold]
+    fn ignores_communities<P: FamilyKey>(&self, core: &Core<P>, path: Accepted, reach: Reach) -> bool {
+        let is_marked = || {
+            let set = &core.sets[path.set];
+            canonical::find(core.sets.octets(set), code::ONLY_TO_CUSTOMER).is_some()
+        };
+        let is_of_client = !path.peer.is_own() && !core.peers[usize::from(path.peer.0)].info.internal;
+        self.transparent && is_of_client && (reach <= Reach::Customers || !is_marked())
     }
 
     /// Returns true if peers are told routes of a peer as far as both are internal or not.

@@ -132,6 +132,11 @@ impl<P: FamilyKey> Core<P> {
             return *known;
         }
         policy.make(&mut route, &mut row.memory);
+        if route.has_received_octets() && route.next_hop() == next_hop {
+            let unchanged = self.sets.imported(received, Some(received));
+            row.accepted.push((trace, unchanged));
+            return unchanged;
+        }
         let edited = route.edited();
         let accepted = self.intern_octets(&edited.octets, edited.next_hop, edited.view, out);
         let attributes = self.sets.imported(received, Some(accepted));

@@ -106,9 +106,10 @@ impl core::ops::AddAssign for Sent {
 pub struct NextHopsFor<'a, P> {
     /// The octets of the router's own next hop towards the member: 4 for IPv4, 16 for IPv6, or 32 where the group's key says link-local.
     pub own: &'a [u8],
-    /// The subnet that the router shares with the member, and the member's address there. Next hops of others on that subnet stay as
-    /// they are; `None` if none is to stay.
-    pub shared: Option<(P, P)>,
+    /// The subnet that the router shares with the member, of the family of the next hops.
+    pub subnet: Option<P>,
+    /// True if next hops of other external neighbors on that subnet stay as they are.
+    pub keeps_third_party: bool,
     /// The member's address; `None` if the address is of another family.
     pub member: Option<P>,
 }
@@ -117,9 +118,25 @@ impl<P: FamilyKey> NextHopsFor<'_, P> {
     /// Returns true if the member reaches this next hop itself, and is not the next hop.
     #[inline]
     pub(super) fn keeps(&self, octets: &[u8]) -> bool {
-        self.shared.is_some_and(|(subnet, member)| {
-            address_in(octets).is_some_and(|hop: P| subnet.covers(hop) && hop != member)
-        })
+        self.keeps_third_party && self.is_on_link(octets) && !self.points_back(octets)
+    }
+
+    /// Returns true if the router, the member and a next hop share a subnet.
+    #[inline]
+    fn is_on_link(&self, octets: &[u8]) -> bool {
+        self.subnet.is_some_and(|subnet| address_in(octets).is_some_and(|hop: P| subnet.covers(hop)))
+    }
+
+    /// Returns the octets of another router's next hop that the member is told: with the link-local address if, and only if, it is known and
+    /// the router, the member and the next hop share a subnet (RFC 2545, section 3).
+    pub(super) fn of_other<'o>(&self, octets: &'o [u8]) -> &'o [u8] {
+        let has_link_local = octets.len() == BOTH && octets[ONE..] != [0; BOTH - ONE];
+        let ends = if octets.len() != BOTH || has_link_local && self.is_on_link(octets) {
+            octets.len()
+        } else {
+            ONE
+        };
+        &octets[..ends]
     }
 
     /// Returns true if this next hop is the member itself, which must not be sent such a route (RFC 4271, section 5.1.3).
@@ -199,12 +216,18 @@ impl Block {
             (_, kind) => {
                 let at = out.len();
                 out.extend_from_slice(octets);
-                if kind != Kind::Withdraw && message.hop != HopField::Fixed {
+                if kind != Kind::Withdraw {
                     let hop_at = at + usize::from(message.hop_at);
-                    let field = &mut out[hop_at..][..hop.own.len()];
-                    if !(message.hop == HopField::ThirdParty && hop.keeps(field)) {
+                    // The length of the attribute or of the next hop is before it.
+                    let field = &mut out[hop_at..][..octets[usize::from(message.hop_at) - 1].into()];
+                    let is_others = match message.hop {
+                        HopField::Own => false,
+                        HopField::ThirdParty => hop.keeps(field),
+                        HopField::Fixed => true,
+                    };
+                    if !is_others {
                         field.copy_from_slice(hop.own);
-                    } else if field.len() == BOTH && field[ONE..] == [0; BOTH - ONE] {
+                    } else if hop.of_other(field).len() < field.len() {
                         drop_link_local(out, at, hop_at);
                     }
                 }

@@ -47,8 +47,10 @@ pub struct PathView {
     pub validity: Validity,
     /// The verification of the AS path as it came.
     pub path_validity: PathValidity,
-    /// The route as it came, where import policy changed it.
+    /// The route as it came, where the rules of BGP or import policy changed it.
     pub received: Option<ReceivedView>,
+    /// The canonical attributes that import policy decides on, where the rules of BGP changed those that came.
+    pub entered: Option<Vec<u8>>,
     /// The attributes, canonical: for [`crate::attributes::canonical::attributes`]. Of an advertised route those that are sent, without the
     /// next hop.
     pub attributes: Vec<u8>,
@@ -286,6 +288,7 @@ impl<P: FamilyKey> Shard<P> {
                     validity: self.core.validity(index, self.core.entries[id].prefix, came),
                     path_validity: self.core.path_validity(index, self.core.entries[id].prefix, came),
                     received: (used != came).then(|| self.set_view(came)),
+                    entered: peer.import.as_ref().and_then(|policy| policy.entered(sets.octets(&sets[came]))),
                     attributes,
                     removed: Vec::new(),
                 };

@@ -2,7 +2,7 @@
 
 use super::config::NeighborConfig;
 use crate::family::{ByFamily, FamilyIndex};
-use crate::policy::{BoundPolicy, DefaultPolicy, Neighbor, Policies};
+use crate::policy::{BoundPolicy, DefaultPolicy, Ingress, Neighbor, Policies};
 use crate::shard::{DefaultRoute, ExportView};
 use crate::table::{ImportPolicies, PeerImport};
 use alloc::collections::BTreeSet;
@@ -45,11 +45,20 @@ pub(super) struct Bindings {
 }
 
 impl Bindings {
-    /// Returns the import of routes of a neighbor of a router of `local_as`.
-    pub fn import(&mut self, config: &NeighborConfig, local_as: Asn) -> PeerImport {
+    /// Returns the import of routes of a neighbor of a router of `local_as`. `prepended_as` is put before the AS paths of an external one.
+    pub fn import(
+        &mut self,
+        config: &NeighborConfig,
+        local_as: Asn,
+        prepended_as: Option<Asn>,
+    ) -> PeerImport {
         let default = config.default_policy(local_as);
+        let is_external = config.peer_as != local_as;
+        let role = config.relationship;
+        let ingress =
+            is_external.then(|| Ingress::new(config.peer_as, role, prepended_as, config.transparent));
         let policies: ImportPolicies =
-            ByFamily::from_fn(|family| self.bind(config, &config.import, default, family));
+            ByFamily::from_fn(|family| self.bind(config, &config.import, default, family, ingress));
         // Rejected routes of another epoch of payloads may be accepted in the next one, and the neighbor is not asked for them each time.
         let is_validated = policies
             .iter()
@@ -65,7 +74,7 @@ impl Bindings {
         local_as: Asn,
         family: FamilyIndex,
     ) -> Option<Arc<BoundPolicy>> {
-        self.bind(config, &config.export, config.default_policy(local_as), family)
+        self.bind(config, &config.export, config.default_policy(local_as), family, None)
     }
 
     /// Returns the policies for routes of a source of the router's own: a route on which none decides is accepted.
@@ -78,7 +87,7 @@ impl Bindings {
                 family: usize::from(family) as u32,
                 facts: &self.facts,
             };
-            let bound = BoundPolicy::bind(&self.policies, names, DefaultPolicy::Accept, &neighbor)?;
+            let bound = BoundPolicy::bind(&self.policies, names, DefaultPolicy::Accept, &neighbor, None)?;
             Some(self.bound.intern(bound))
         })
     }
@@ -90,14 +99,14 @@ impl Bindings {
         if condition.is_some_and(|fact| !self.facts.contains(&fact)) {
             return None;
         }
-        let policy = self.bind(config, &originate.policy, DefaultPolicy::Accept, family);
+        let policy = self.bind(config, &originate.policy, DefaultPolicy::Accept, family, None);
         Some(DefaultRoute { policy })
     }
 
     /// Returns the policy that chooses paths beside the best one for a neighbor (ADD-PATH); `None` if all are chosen.
     pub fn further(&mut self, config: &NeighborConfig, family: FamilyIndex) -> Option<Arc<BoundPolicy>> {
         let names = &config.add_path.policy;
-        if names.is_empty() { None } else { self.bind(config, names, DefaultPolicy::Reject, family) }
+        if names.is_empty() { None } else { self.bind(config, names, DefaultPolicy::Reject, family, None) }
     }
 
     /// Returns the view that is equal to `view`.
@@ -111,6 +120,7 @@ impl Bindings {
         names: &[String],
         default: DefaultPolicy,
         family: FamilyIndex,
+        ingress: Option<Ingress>,
     ) -> Option<Arc<BoundPolicy>> {
         let neighbor = Neighbor {
             address: config.address,
@@ -119,7 +129,7 @@ impl Bindings {
             family: usize::from(family) as u32,
             facts: &self.facts,
         };
-        let bound = BoundPolicy::bind(&self.policies, names, default, &neighbor)?;
+        let bound = BoundPolicy::bind(&self.policies, names, default, &neighbor, ingress)?;
         Some(self.bound.intern(bound))
     }
 }
@@ -146,7 +156,8 @@ impl PolicyChange {
         let default = |config: &NeighborConfig| config.default_policy(local_as);
         if has_none(old) && has_none(new) {
             let is_other = default(old) != default(new);
-            return PolicyChange { import: is_other, export: is_other };
+            let is_server = old.transparent != new.transparent && new.peer_as != local_as;
+            return PolicyChange { import: is_other || is_server, export: is_other };
         }
         // Facts are not known here: policies differ if they do where no fact holds, or where all do.
         let names = [(old, old_policies), (new, new_policies)];
@@ -157,7 +168,7 @@ impl PolicyChange {
         let bind = |config: &NeighborConfig, policies: &Policies, facts: &BTreeSet<Fact>| {
             let mut bindings =
                 Bindings { policies: policies.clone(), facts: facts.clone(), ..Bindings::default() };
-            let import = bindings.import(config, local_as).policies;
+            let import = bindings.import(config, local_as, None).policies;
             let export = ByFamily::from_fn(|family| {
                 let (export, default) =
                     (bindings.export(config, local_as, family), bindings.default_route(config, family));

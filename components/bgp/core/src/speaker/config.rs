@@ -291,6 +291,16 @@ impl NeighborConfig {
         }
     }
 
+    /// Returns the bounds on the neighbor's prefixes of a family.
+    pub fn maximum_prefixes(&self, family: FamilyIndex) -> MaximumPrefixes {
+        self.family(family).maximum_prefixes
+    }
+
+    /// Returns true if the bounds are those of `other`.
+    pub(super) fn has_bounds_of(&self, other: &NeighborConfig) -> bool {
+        FamilyIndex::all().all(|family| self.maximum_prefixes(family) == other.maximum_prefixes(family))
+    }
+
     /// Returns a neighbor with the default of everything but address and AS.
     pub const fn new(address: IpAddr, peer_as: Asn) -> Self {
         NeighborConfig {
@@ -531,18 +541,25 @@ impl NeighborConfig {
 }
 
 impl Config {
-    /// Whom going from `self` to `new` touches, in a router of `local_as`.
-    pub fn touched(&self, new: &Config, local_as: Asn) -> Touched {
-        let by_address = |config: &Config| -> BTreeMap<IpAddr, NeighborConfig> {
-            config.neighbors.iter().map(|n| (n.address, n.clone())).collect()
-        };
-        let (before, mut after) = (by_address(self), by_address(new));
-        for (address, known) in before.iter().filter(|(_, known)| known.range.is_some()) {
-            let range = ListenRange::longest(&new.ranges, *address);
+    fn by_address(&self) -> BTreeMap<IpAddr, NeighborConfig> {
+        self.neighbors.iter().map(|n| (n.address, n.clone())).collect()
+    }
+
+    /// Returns the neighbors of `new`, with the dynamic neighbors of `self` that the ranges of `new` still take.
+    pub(super) fn followed_by(&self, new: &Config) -> BTreeMap<IpAddr, NeighborConfig> {
+        let mut after = new.by_address();
+        for known in self.neighbors.iter().filter(|known| known.range.is_some()) {
+            let range = ListenRange::longest(&new.ranges, known.address);
             if let Some(config) = range.and_then(|range| range.adopt(known)) {
-                after.entry(*address).or_insert(config);
+                after.entry(known.address).or_insert(config);
             }
         }
+        after
+    }
+
+    /// Whom going from `self` to `new` touches, in a router of `local_as`.
+    pub fn touched(&self, new: &Config, local_as: Asn) -> Touched {
+        let (before, after) = (self.by_address(), self.followed_by(new));
         let mut touched = Touched::default();
         for (address, neighbor) in &after {
             let change = before.get(address).map_or(PolicyChange::default(), |old| {

@@ -270,7 +270,7 @@ impl Peers {
             return self.note_deadline(index);
         };
         let idle_time = self.ranges.of(prefix).map_or(0, |range| range.config.idle_time);
-        let is_kept = !peer.restart.kept().is_empty() || peer.limits.is_stopped();
+        let is_kept = !peer.restart.kept().is_empty() || peer.limits.stopped().is_some();
         peer.stay = match peer.stay {
             _ if peer.session.established().is_some() => None,
             Some(Stay::Opening(at)) if peer.has_connection() => Some(Stay::Opening(at)),

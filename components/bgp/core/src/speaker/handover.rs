@@ -4,6 +4,7 @@ use super::config::{Config, Identity};
 use super::control::{Control, Output};
 use super::dynamic::RangeCounters;
 use super::filters::{FilterState, Filters};
+use super::limits::{LimitStop, Limits};
 use super::peer::{Carrier, Peer};
 use super::peers::Peers;
 use super::presence::PresenceQuestion;
@@ -57,6 +58,7 @@ struct PeerState {
     filters: FilterState,
     restart: Restart,
     refreshes: Refreshes,
+    stopped: Option<LimitStop>,
     /// In this session, and in those before.
     read: [ReaderCounters; 2],
     sent: [Sent; 2],
@@ -142,6 +144,7 @@ impl Peer {
             filters: self.filters.export(),
             restart: self.restart.clone(),
             refreshes: self.refreshes.clone(),
+            stopped: self.limits.stopped().copied(),
             endpoints: self.session.established().and_then(|id| self.endpoints(id)),
             read: [self.read, self.read_before],
             sent: [self.sent, self.sent_before],
@@ -167,6 +170,7 @@ impl Peers {
         [peer.read, peer.read_before] = state.read;
         [peer.sent, peer.sent_before] = state.sent;
         (peer.restart, peer.refreshes) = (state.restart, state.refreshes);
+        peer.limits = Limits::resumed(state.stopped);
         let up = state.session.connection().zip(state.session.negotiated().copied()).zip(state.endpoints);
         let mut session_out = Outbox::new();
         peer.session.import(now, state.session, &mut session_out);
@@ -191,7 +195,7 @@ impl Peers {
             }
         } else if let Some(router_id) = peer.restart.router_id.filter(|_| !peer.restart.kept().is_empty()) {
             // The tables take the routes that stay only of peers that they know.
-            let import = self.bindings.import(&peer.config, peer.session.config().local_as);
+            let import = peer.import(&mut self.bindings);
             let (info, life) = (peer.info(router_id), self.life);
             out.push(Output::Order(None, Order::PeerUp { peer: index, life, info, import }));
         }

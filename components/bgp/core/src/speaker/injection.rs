@@ -79,7 +79,7 @@ impl Peer {
     pub fn changed_import(&mut self, bindings: &mut Bindings) -> Option<PeerImport> {
         let local_as = self.session.config().local_as;
         let injection = self.injection.as_mut()?;
-        let import = bindings.import(&self.config, local_as);
+        let import = bindings.import(&self.config, local_as, None);
         if *injection.import == import {
             return None;
         }
@@ -138,7 +138,7 @@ impl Peers {
         let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
             return;
         };
-        let import = self.bindings.import(&peer.config, self.identity.local_as);
+        let import = self.bindings.import(&peer.config, self.identity.local_as, None);
         peer.injection = Some(Injection { source, import: Box::new(import.clone()) });
         let info = peer.info(peer.trace_id());
         let reading = peer.begin_reading(carrier, peer.trace_rules());

@@ -3,16 +3,21 @@
 //! Each table counts for itself, and reports a neighbor's counts after each batch, so that a neighbor can have at most one batch a table
 //! above a limit before the limit takes effect.
 
-use super::control::Output;
+use super::Speaker;
+use super::config::Config;
+use super::control::{Control, Output};
 use super::peers::{Peers, event};
+use super::view::PrefixCounts;
 use crate::event::{LimitReached, PeerEvent};
 use crate::family::FamilyIndex;
 use crate::session;
 use crate::shard::PeerIndex;
 use crate::table::{Order, SessionEpoch};
-use crate::wire::notification::cease;
+use crate::wire::Notification;
 use alloc::collections::BTreeMap;
-use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant};
 use sluice_machine::Outbox;
@@ -63,6 +68,16 @@ impl MaximumPrefixes {
         self.received.is_some() || self.accepted.is_some()
     }
 
+    /// Returns the consequence of a bound that is exceeded.
+    pub fn action(&self) -> LimitAction {
+        self.action.unwrap_or(LimitAction::Shutdown)
+    }
+
+    /// Returns the percentage of a bound at which a warning is due.
+    pub fn warn_percent(&self) -> u8 {
+        self.warn_percent.unwrap_or(WARN_PERCENT)
+    }
+
     /// Returns these bounds, and others where these say nothing.
     pub fn inherit(self, from: MaximumPrefixes) -> MaximumPrefixes {
         MaximumPrefixes {
@@ -80,7 +95,7 @@ impl MaximumPrefixes {
         let set = bounds.into_iter().filter_map(|(bound, count, is_accepted)| {
             Some(LimitReached { bound: bound?, count, is_accepted })
         });
-        let percent = u64::from(self.warn_percent.unwrap_or(WARN_PERCENT));
+        let percent = u64::from(self.warn_percent());
         let is_near = |l: &LimitReached| u64::from(l.count) * 100 >= u64::from(l.bound) * percent;
         (set.clone().find(|l| l.count > l.bound), set.clone().find(is_near))
     }
@@ -95,19 +110,59 @@ pub struct PrefixCount {
     pub accepted: u32,
 }
 
+/// The end of a session for a bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LimitStop {
+    /// The family with the bound.
+    pub family: FamilyIndex,
+    /// The bound, and the count that exceeded it.
+    pub reached: LimitReached,
+    /// The time at which the session is opened again; `None` if an operator or another bound must do that.
+    pub restart_at: Option<Instant>,
+}
+
+/// A bound that a change of the configuration sets below a neighbor's prefixes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Overrun {
+    /// The neighbor.
+    pub neighbor: IpAddr,
+    /// The family with the bound.
+    pub family: FamilyIndex,
+    /// The bound, and the count that exceeds it.
+    pub reached: LimitReached,
+    /// The consequence.
+    pub action: LimitAction,
+}
+
+impl fmt::Display for Overrun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Overrun { neighbor, family, reached, action } = self;
+        let consequence = match action {
+            LimitAction::Warn => "a warning",
+            LimitAction::Discard => "new prefixes are ignored",
+            LimitAction::Shutdown => "the session ends and stays down",
+        };
+        write!(f, "{neighbor} {family}: {reached}: {consequence}")
+    }
+}
+
 /// The state of a neighbor's bounds in a session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
     counts: BTreeMap<(FamilyIndex, usize), PrefixCount>,
-    /// Families of which a warning was given, an excess reported, or new prefixes are ignored.
-    warned: BTreeMap<FamilyIndex, Stage>,
-    /// True if the session ended for a bound, and was not opened again.
-    is_stopped: bool,
-    /// The time at which a session that ended for a bound is opened again.
-    pub restart_at: Option<Instant>,
+    standings: BTreeMap<FamilyIndex, Standing>,
+    stopped: Option<LimitStop>,
 }
 
-/// How far a family has come.
+/// The state of a family's bounds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    stage: Stage,
+    /// True if the tables ignore new prefixes.
+    is_full: bool,
+}
+
+/// The counts of a family beside its bounds, as far as that was reported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 enum Stage {
     #[default]
@@ -117,15 +172,20 @@ enum Stage {
 }
 
 impl Limits {
-    /// Returns true if the session ended for a bound, and was not opened again.
-    pub const fn is_stopped(&self) -> bool {
-        self.is_stopped
+    /// Takes the state of a process before.
+    pub fn resumed(stopped: Option<LimitStop>) -> Self {
+        Limits { stopped, ..Limits::default() }
+    }
+
+    /// Returns the end of the session for a bound, if the session was not opened again.
+    pub const fn stopped(&self) -> Option<&LimitStop> {
+        self.stopped.as_ref()
     }
 
     /// Forgets the counts of a session that is over.
     pub fn end_session(&mut self) {
         self.counts.clear();
-        self.warned.clear();
+        self.standings.clear();
     }
 
     fn total(&self, family: FamilyIndex) -> PrefixCount {
@@ -148,54 +208,83 @@ impl Peers {
         out: &mut Outbox<Output>,
     ) {
         let Some(peer) = self.peer_mut(index).filter(|peer| peer.life == Some(life)) else { return };
-        let (address, bounds) = (peer.config.address, peer.config.family(family).maximum_prefixes);
         peer.limits.counts.insert((family, table), count);
+        self.judge(now, index, family, out);
+    }
+
+    /// Judges the known counts of a neighbor by other bounds. Counts of families without a bound before come from the tables.
+    pub(super) fn judge_again(&mut self, now: Instant, index: PeerIndex, out: &mut Outbox<Output>) {
+        for family in FamilyIndex::all() {
+            let Some(peer) = self.peer_mut(index).filter(|peer| peer.life.is_some()) else { return };
+            if !peer.config.maximum_prefixes(family).is_set() {
+                peer.limits.counts.retain(|(counted, _), _| *counted != family);
+            }
+            if let Some(standing) = peer.limits.standings.get_mut(&family) {
+                standing.stage = Stage::Below;
+                self.judge(now, index, family, out);
+            }
+        }
+    }
+
+    /// Does what a neighbor's bounds of a family say of its counts.
+    fn judge(&mut self, now: Instant, index: PeerIndex, family: FamilyIndex, out: &mut Outbox<Output>) {
+        let code = self.identity.codes.of(family);
+        let Some(peer) = self.peer_mut(index) else { return };
+        let (address, bounds) = (peer.config.address, peer.config.maximum_prefixes(family));
         let (exceeded, near) = bounds.judge(peer.limits.total(family));
         let stage = match (exceeded, near) {
             (Some(_), _) => Stage::Exceeded,
             (None, Some(_)) => Stage::Warned,
             (None, None) => Stage::Below,
         };
-        let before = peer.limits.warned.insert(family, stage).unwrap_or_default();
-        let action = bounds.action.unwrap_or(LimitAction::Shutdown);
-        if action == LimitAction::Discard && (before == Stage::Exceeded) != (stage == Stage::Exceeded) {
-            let is_full = stage == Stage::Exceeded;
+        let is_full = exceeded.is_some() && bounds.action() == LimitAction::Discard;
+        let standing = Standing { stage, is_full };
+        let before = peer.limits.standings.insert(family, standing).unwrap_or_default();
+        if is_full != before.is_full {
             out.push(Output::Order(None, Order::SetFull(index, family, is_full)));
             // What was ignored comes again where the neighbor can be asked.
             if !is_full {
                 self.ask_for_refresh(index, out);
             }
         }
-        if stage <= before {
+        if stage <= before.stage {
             return;
         }
         if let Some(reached) = exceeded.or(near) {
             out.push(event(address, PeerEvent::MaximumPrefixes(family, reached)));
         }
-        if stage == Stage::Exceeded && action == LimitAction::Shutdown {
-            let after = bounds.restart_after.map(|seconds| Duration::from_secs(seconds.into()));
-            if let Some(peer) = self.peer_mut(index) {
-                peer.limits.is_stopped = true;
-                peer.limits.restart_at = after.map(|after| now + after);
-            }
-            let stop = session::Input::Stop { subcode: cease::MAX_PREFIXES, text: String::new() };
-            self.drive(now, index, stop, out);
+        let Some(reached) = exceeded.filter(|_| bounds.action() == LimitAction::Shutdown) else { return };
+        let after = bounds.restart_after.map(|seconds| Duration::from_secs(seconds.into()));
+        if let Some(peer) = self.peer_mut(index) {
+            let restart_at = after.map(|after| now + after);
+            peer.limits.stopped = Some(LimitStop { family, reached, restart_at });
         }
+        let stop = session::Input::Stop(Notification::max_prefixes(code, reached.bound));
+        self.drive(now, index, stop, out);
     }
 
     /// Returns the next time at which a session that ended for a bound is opened again.
     pub fn next_restart(&self) -> Option<Instant> {
-        self.configured().filter_map(|peer| peer.limits.restart_at).min()
+        self.configured().filter_map(|peer| peer.limits.stopped?.restart_at).min()
     }
 
     /// Opens sessions again whose time has come.
     pub fn restart_limited(&mut self, now: Instant, out: &mut Outbox<Output>) {
-        let due = |peer: &super::peer::Peer| peer.limits.restart_at.is_some_and(|at| at <= now);
+        let due = |peer: &super::peer::Peer| {
+            peer.limits.stopped.is_some_and(|stop| stop.restart_at.is_some_and(|at| at <= now))
+        };
         let all = self.by_address.values().copied();
-        let indices: alloc::vec::Vec<PeerIndex> =
+        let indices: Vec<PeerIndex> =
             all.filter(|index| self.peers[usize::from(index.0)].as_deref().is_some_and(due)).collect();
         for index in indices {
             self.open_limited(now, index, out);
+        }
+    }
+
+    /// Forgets that a neighbor's session ended for a bound: the operator ends or begins it.
+    pub(super) fn forget_stop(&mut self, index: PeerIndex) {
+        if let Some(peer) = self.peer_mut(index) {
+            peer.limits.stopped = None;
         }
     }
 
@@ -203,12 +292,41 @@ impl Peers {
     /// true if it had ended so.
     pub fn open_limited(&mut self, now: Instant, index: PeerIndex, out: &mut Outbox<Output>) -> bool {
         let Some(peer) = self.peer_mut(index) else { return false };
-        peer.limits.restart_at = None;
-        let was_stopped = core::mem::take(&mut peer.limits.is_stopped);
+        let was_stopped = peer.limits.stopped.take().is_some();
         if was_stopped && peer.config.enabled {
             self.drive(now, index, session::Input::Start, out);
         }
         was_stopped
+    }
+}
+
+impl Control {
+    /// Returns the bounds that a change to `new` sets below the prefixes of neighbors whose sessions are up; `counts` says the prefixes of
+    /// a neighbor. Bounds that stay as they are are judged already.
+    pub fn overruns(&self, new: &Config, counts: impl Fn(PeerIndex) -> PrefixCounts) -> Vec<Overrun> {
+        let mut overruns = Vec::new();
+        for (neighbor, after) in self.config().followed_by(new) {
+            let known = self.peers.of(neighbor).filter(|peer| peer.life.is_some() && after.enabled);
+            let (Some(peer), Some(index)) = (known, self.neighbor_index(neighbor)) else { continue };
+            let counts = counts(index);
+            for family in FamilyIndex::all() {
+                let bounds = after.maximum_prefixes(family);
+                let (received, rejected) = (counts.received[family], counts.rejected[family]);
+                let count = PrefixCount { received, accepted: received.saturating_sub(rejected) };
+                let is_other = bounds != peer.config.maximum_prefixes(family);
+                if let (true, (Some(reached), _)) = (is_other, bounds.judge(count)) {
+                    overruns.push(Overrun { neighbor, family, reached, action: bounds.action() });
+                }
+            }
+        }
+        overruns
+    }
+}
+
+impl Speaker {
+    /// Returns the bounds that a change to `new` sets below the prefixes of neighbors whose sessions are up.
+    pub fn overruns(&self, new: &Config) -> Vec<Overrun> {
+        self.control.overruns(new, |index| self.tables.iter().map(|table| table.counts(index)).sum())
     }
 }
 

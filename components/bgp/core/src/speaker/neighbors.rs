@@ -6,11 +6,12 @@ use super::listen_range::ListenRange;
 use super::peer::{ChangedPolicies, Peer};
 use super::peers::{Peers, event};
 use crate::event::{PeerEvent, WithoutRefresh};
-use crate::family::{Families, FamilyIndex};
+use crate::family::Families;
 use crate::policy::Policies;
 use crate::session;
 use crate::shard::PeerIndex;
 use crate::table::{Order, PeerPolicies};
+use crate::wire::Notification;
 use crate::wire::notification::cease;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -45,15 +46,22 @@ impl Peers {
             }
             self.remove(now, address, cease::DECONFIGURED, out);
         }
+        let mut bounded = Vec::new();
         for neighbor in neighbors {
             // A neighbor takes the place of a trace.
             self.end_injection(neighbor.address, out);
             match self.by_address.get(&neighbor.address) {
-                Some(&index) => self.reconfigure(now, index, neighbor, out),
+                Some(&index) => {
+                    if self.reconfigure(now, index, neighbor, out) {
+                        bounded.push(index);
+                    }
+                }
                 None => self.add(now, neighbor, out),
             }
         }
         self.set_policies(out);
+        // After the policies, which say of which families prefixes are counted.
+        bounded.into_iter().for_each(|peer| out.push(Output::Order(None, Order::ReportPrefixes(peer))));
         self.send_all_filters(out);
     }
 
@@ -122,34 +130,44 @@ impl Peers {
         }
     }
 
-    fn reconfigure(&mut self, now: Instant, index: PeerIndex, new: NeighborConfig, out: &mut Outbox<Output>) {
+    /// Gives a neighbor another configuration. Returns true if the neighbor's bounds are others.
+    fn reconfigure(
+        &mut self,
+        now: Instant,
+        index: PeerIndex,
+        new: NeighborConfig,
+        out: &mut Outbox<Output>,
+    ) -> bool {
         let identity = self.identity.clone();
         let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
-            return;
+            return false;
         };
         let what = peer.config.reconfigured(&new, identity.local_as);
-        let bounds = |config: &NeighborConfig| {
-            FamilyIndex::all().map(|family| config.family(family).maximum_prefixes).collect::<Vec<_>>()
-        };
-        let has_other_bounds = bounds(&peer.config) != bounds(&new);
+        let has_other_bounds = !peer.config.has_bounds_of(&new);
         peer.config = new;
         peer.session.configure(now, peer.config.session(&identity));
         self.note_deadline(index);
         self.settle(now, index);
         match what {
             // Other policies are given to the tables for all neighbors together.
-            Reconfigured::Kept | Reconfigured::Refiltered => {
-                if has_other_bounds {
-                    self.open_limited(now, index, out);
-                }
-            }
+            Reconfigured::Kept | Reconfigured::Refiltered => {}
             Reconfigured::Reset => {
                 let input = session::Input::Reset { subcode: cease::CONFIGURATION, text: String::new() };
                 self.drive(now, index, input, out);
             }
-            Reconfigured::Stopped => self.stop(now, index, cease::SHUTDOWN, out),
-            Reconfigured::Started => self.drive(now, index, session::Input::Start, out),
+            Reconfigured::Stopped => {
+                self.forget_stop(index);
+                self.stop(now, index, cease::SHUTDOWN, out);
+            }
+            Reconfigured::Started => {
+                self.forget_stop(index);
+                self.drive(now, index, session::Input::Start, out);
+            }
         }
+        if has_other_bounds && !self.open_limited(now, index, out) {
+            self.judge_again(now, index, out);
+        }
+        has_other_bounds
     }
 
     /// Removes a neighbor and ends its session.
@@ -166,7 +184,7 @@ impl Peers {
     }
 
     fn stop(&mut self, now: Instant, index: PeerIndex, subcode: u8, out: &mut Outbox<Output>) {
-        self.drive(now, index, session::Input::Stop { subcode, text: String::new() }, out);
+        self.drive(now, index, session::Input::Stop(Notification::cease(subcode, "")), out);
         self.drop_stale(index, Families::ALL, out);
     }
 }

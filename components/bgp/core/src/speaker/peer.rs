@@ -178,15 +178,12 @@ impl Peer {
     ) -> Option<(Link, PeerImport, PeerExport)> {
         let Carrier { peer, spread, .. } = carrier;
         let outlet = self.outlet(id, negotiated, bindings)?;
-        let import = bindings.import(&self.config, self.session.config().local_as);
+        let import = self.import(bindings);
         self.policies = Some((import.clone(), outlet.clone()));
         let endpoints = self.endpoints(id)?;
         let codes = self.session.config().codes;
         let rules = ReceiveRules {
             presented_as: negotiated.presented_as,
-            prepends_presented_as: self
-                .other_as(negotiated)
-                .is_some_and(|other| other.is_prepended_on_import()),
             four_octet_as: negotiated.four_octet_as,
             families: negotiated.families,
             add_path: negotiated.add_path.receive,
@@ -240,6 +237,18 @@ impl Peer {
         Some(if is_ended { Instant::ZERO } else { self.last_update + quiet })
     }
 
+    /// Returns the import of the neighbor's routes. Without a session, as after a hand-over in which the neighbor restarts, the neighbor knows
+    /// this router by the configured AS.
+    pub fn import(&self, bindings: &mut Bindings) -> PeerImport {
+        let config = self.session.config();
+        let other = match self.session.negotiated() {
+            Some(negotiated) => self.other_as(negotiated),
+            None => config.other_as,
+        };
+        let prepended = other.filter(LocalAs::is_prepended_on_import).map(|other| other.number);
+        bindings.import(&self.config, config.local_as, prepended)
+    }
+
     /// Returns the AS that the neighbor knows this router by in a session; `None` for the router's AS.
     fn other_as(&self, negotiated: &Negotiated) -> Option<LocalAs> {
         self.session.config().other_as.filter(|other| other.number == negotiated.presented_as)
@@ -286,7 +295,6 @@ impl Peer {
             bindings.view(view)
         });
         let is_direct = !internal && config.multihop.is_none();
-        let subnet = endpoints.subnet.filter(|_| is_direct && !config.next_hop_self);
         Some(PeerExport {
             agreed: negotiated.families,
             families: negotiated.families.and(Families::of(|family| !next_hops[family].is_empty())),
@@ -294,7 +302,8 @@ impl Peer {
             paced: config.advertisement_interval > 0,
             counted: Families::of(|family| config.family(family).maximum_prefixes.is_set()),
             next_hops,
-            shared: subnet.map(|subnet| (subnet, config.address)),
+            subnets: endpoints.subnets,
+            keeps_third_party: is_direct && !config.next_hop_self,
             address: config.address,
         })
     }
@@ -302,7 +311,7 @@ impl Peer {
     /// Returns the policies under the present configuration, if the session is established and the tables know others.
     pub fn changed_policies(&mut self, bindings: &mut Bindings) -> Option<ChangedPolicies> {
         let export = self.outlet(self.session.established()?, self.session.negotiated()?, bindings)?;
-        let import = bindings.import(&self.config, self.session.config().local_as);
+        let import = self.import(bindings);
         let (old_import, old_export) = self.policies.as_ref()?;
         if (old_import, old_export) == (&import, &export) {
             return None;

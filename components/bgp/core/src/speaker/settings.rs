@@ -17,6 +17,7 @@ use core::fmt::{self, Display, Formatter};
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Deserializer};
 use sluice_base::{AnyPrefix, Asn, Instant, IpPrefix, PrefixError, RouterId};
+use sluice_policy::program::NextHop;
 use sluice_policy::{NameError, PolicyError};
 
 /// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
@@ -190,6 +191,8 @@ pub enum SettingsError {
     Policy(PolicyError),
     /// A statement names a policy that does not exist, or that only policies can use: the statement, and the reason.
     NoPolicy(String, NameError),
+    /// A policy for routes from a neighbor makes this router the next hop: the statement, and the policy.
+    OwnNextHop(String, String),
 }
 
 /// The direction of routes between this router and a neighbor.
@@ -273,6 +276,10 @@ impl Display for SettingsError {
             }
             SettingsError::NoGroup(owner, reason) => write!(f, "{owner} group: {reason}"),
             SettingsError::NoPolicy(statement, reason) => write!(f, "{statement}: {reason}"),
+            SettingsError::OwnNextHop(statement, policy) => write!(
+                f,
+                "{statement}: `{policy}` has the action `next-hop self`, which is for routes to a neighbor: no route leads from this router to itself; use `{policy}` in `export`, or `next-hop-self` of the neighbors that are told the routes"
+            ),
         }
     }
 }
@@ -336,7 +343,13 @@ impl Settings {
         for (owner, statements) in groups.chain(neighbors) {
             for direction in [Direction::Import, Direction::Export] {
                 let statement = format!("{owner} {}", direction.name());
-                self.check_names(&statement, statements.policies(direction))?;
+                let names = statements.policies(direction);
+                self.check_names(&statement, names)?;
+                if let Some(name) =
+                    names.iter().find(|name| direction == Direction::Import && self.points_here(name))
+                {
+                    return Err(SettingsError::OwnNextHop(statement, name.clone()));
+                }
             }
             if let Some(list) = statements.prefix_filter_send()
                 && !self.policy.source().prefix_list.iter().any(|known| known.name == list)
@@ -350,6 +363,12 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// Returns true if a policy has the action `next-hop self`.
+    fn points_here(&self, name: &str) -> bool {
+        let program = self.policy.program(name);
+        program.is_some_and(|program| program.next_hops().any(|hop| hop == NextHop::Own))
     }
 
     fn check_names(&self, statement: &str, names: &[String]) -> Result<(), SettingsError> {

@@ -3,6 +3,7 @@
 use super::aggregation::AggregateView;
 use super::config::NeighborConfig;
 use super::dynamic::RangeView;
+use super::limits::LimitStop;
 use super::{Control, Speaker};
 use crate::event::{ConnectError, DownReason, WithoutRefresh};
 use crate::family::{ByFamily, Families};
@@ -77,6 +78,8 @@ pub struct NeighborView {
     pub untold: Families,
     /// Counts of the entries of outbound route filters.
     pub filters: ByFamily<FilterCounts>,
+    /// The end of the session for a bound on prefixes, after which it was not opened again.
+    pub stopped: Option<LimitStop>,
 }
 
 /// The number of entries of the outbound route filters of a family (RFC 5292) in a session; `None` where the session has no such filter.
@@ -112,6 +115,10 @@ impl NeighborView {
         match &self.last_down {
             _ if self.state == State::Established => String::new(),
             _ if !self.config.enabled => "not enabled".into(),
+            _ if self.stopped.is_some() => self
+                .stopped
+                .as_ref()
+                .map_or_else(String::new, |stop| format!("{}: {}", stop.family, stop.reached)),
             Some((_, reason @ DownReason::ConnectionFailed(ConnectError::NoAnswer))) => {
                 format!("{reason}{hint}")
             }
@@ -210,6 +217,7 @@ impl Control {
             end_of_rib: peer.end_of_rib,
             untold: peer.untold(),
             filters: peer.filter_counts(),
+            stopped: peer.limits.stopped().copied(),
         })
     }
 }

@@ -5,6 +5,7 @@
 //! carries these may be a function call or a channel between threads: a table cannot know the difference.
 
 mod aggregates;
+mod counts;
 mod damping;
 mod handover;
 mod marks;
@@ -82,6 +83,8 @@ pub enum Order {
     Originate(Box<Origination>),
     /// New prefixes of a family and a peer are ignored, or no longer: a bound on prefixes is reached.
     SetFull(PeerIndex, FamilyIndex, bool),
+    /// The bounds on a peer's prefixes changed: the peer's counts are to be reported.
+    ReportPrefixes(PeerIndex),
     /// A source of the router's own has this name, and these policies for its routes, from now on.
     SetSource(PeerIndex, Arc<str>, ImportPolicies),
     /// The RIB's answer about IPv4 next hops.
@@ -266,6 +269,8 @@ pub struct Table {
     /// True if control waits for the contributors of aggregates.
     owes_contributors: bool,
     holds: Holds,
+    /// True if a peer had bounds on its prefixes since the start.
+    counts_prefixes: bool,
     /// True if flaps of any peer's routes were counted since the start.
     damps: bool,
     /// The time of the turn that control was asked for.
@@ -284,6 +289,7 @@ impl Table {
             owes_contributors: false,
             holds: Holds::default(),
             damps: false,
+            counts_prefixes: false,
             turn_asked: None,
         }
     }
@@ -309,9 +315,11 @@ impl Table {
                     }
                 });
                 self.set_outlet(peer, outlet);
+                self.report_count(peer, out);
             }
             Order::SetImport(peer, import) => self.set_import(peer, &import),
             Order::SetFull(peer, family, is_full) => self.shards.all_mut()[family].set_full(peer, is_full),
+            Order::ReportPrefixes(peer) => self.report_again(peer, out),
             Order::SetPolicies(policies) => self.set_policies(&policies),
             Order::Refresh(peer, family, number) => {
                 self.shards.all_mut()[family].refresh(peer, None, number);
@@ -388,8 +396,10 @@ impl Table {
             }
             let Some(known) = self.peer_mut(*peer) else { continue };
             let before = known.outlet.replace(Box::new(export.clone()));
+            self.counts_prefixes |= !export.counted.is_empty();
             let has_other_hops = before.is_none_or(|before| {
-                (&before.next_hops, before.shared) != (&export.next_hops, export.shared)
+                let of = |e: &PeerExport| (e.subnets, e.keeps_third_party);
+                (&before.next_hops, of(&before)) != (&export.next_hops, of(export))
             });
             for (family, view) in export.views.clone().into_pairs() {
                 if has_other_hops {
@@ -418,6 +428,7 @@ impl Table {
         if !outlet.paced {
             self.holds.end(peer);
         }
+        self.counts_prefixes |= !outlet.counted.is_empty();
         if let Some(known) = self.peer_mut(peer) {
             known.outlet = Some(outlet);
         }
@@ -454,22 +465,6 @@ impl Table {
         }
     }
 
-    /// Reports the prefixes of a peer with bounds, if their number changed.
-    #[inline]
-    fn report_count(&mut self, peer: PeerIndex, out: &mut Outbox<TableEvent>) {
-        let Table { shards, peers, .. } = self;
-        let known = peers.get_mut(usize::from(peer.0)).and_then(Option::as_mut);
-        let Some(PeerOut { outlet: Some(outlet), life, reported, .. }) = known else { return };
-        for family in outlet.counted.iter() {
-            let shard = shards.get(family);
-            let (received, rejected) = (shard.received(peer), shard.rejected(peer));
-            if core::mem::replace(&mut reported[family], (received, rejected)) != (received, rejected) {
-                let accepted = received.saturating_sub(rejected);
-                out.push(TableEvent::Prefixes { peer, life: *life, family, received, accepted });
-            }
-        }
-    }
-
     fn work(&mut self, budget: Budget, out: &mut Outbox<TableEvent>) -> Progress {
         let mut progress = Progress::Done;
         self.each(|_, shard| {
@@ -477,6 +472,7 @@ impl Table {
                 progress = progress.or(shard.run_slice(budget));
             }
         });
+        self.report_counts(out);
         self.tell(out);
         progress
     }

@@ -1,13 +1,13 @@
 //! The export of routes to a peer, and the import of a peer's routes, as a table needs to know them.
 
-use crate::endpoints::OwnNextHop;
+use crate::endpoints::{OwnNextHop, Subnets};
 use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::policy::BoundPolicy;
 use crate::shard::{ExportView, NextHopsFor, PeerIndex};
 use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use core::net::IpAddr;
-use sluice_base::{Address, AnyPrefix, IpPrefix, Prefix};
+use sluice_base::{Address, Prefix};
 
 /// The export of routes to one peer, whose session is up.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,9 +22,11 @@ pub struct PeerExport {
     pub paced: bool,
     /// The octets of the router's own next hop, by family.
     pub next_hops: ByFamily<OwnNextHop>,
-    /// The subnet that the router shares with the peer, and the peer's address: there the peer reaches the next hops of other external
-    /// neighbors itself, and is told these (RFC 4271, section 5.1.3). `None` if it is told this router for all.
-    pub shared: Option<(IpPrefix, IpAddr)>,
+    /// The subnets that the router shares with the peer.
+    pub subnets: Subnets,
+    /// True if the peer is told the next hops of other external neighbors on these subnets, which it reaches itself (RFC 4271, section
+    /// 5.1.3); false if it is told this router for all.
+    pub keeps_third_party: bool,
     /// The peer's address, which the peer is never told as a next hop (RFC 4271, section 5.1.3).
     pub address: IpAddr,
     /// The export views of the peer, by family.
@@ -38,10 +40,12 @@ impl PeerExport {
             let address = <P::Hop as Prefix>::Addr::try_from(Address::Ip(address)).ok()?;
             Some(P::Hop::host(address))
         };
-        let shared = self
-            .shared
-            .and_then(|(subnet, peer)| Some((AnyPrefix::from(subnet).to::<P::Hop>()?, host(peer)?)));
-        NextHopsFor { own: &self.next_hops[FamilyIndex::of::<P>()], shared, member: host(self.address) }
+        NextHopsFor {
+            own: &self.next_hops[FamilyIndex::of::<P>()],
+            subnet: self.subnets.of::<P::Hop>(),
+            keeps_third_party: self.keeps_third_party,
+            member: host(self.address),
+        }
     }
 }
 

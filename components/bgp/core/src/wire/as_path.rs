@@ -6,6 +6,7 @@
 use super::{Expected, WireError};
 use alloc::vec::Vec;
 use sluice_base::Asn;
+use sluice_policy::edit;
 use sluice_wire::Cursor;
 
 /// Segment type: an unordered set of ASes, counted as one.
@@ -208,13 +209,7 @@ pub fn put_prepended(path: &[u8], asn: Asn, out: &mut Vec<u8>) {
 
 /// Appends a canonical path with `new` in the place of each `old`.
 pub fn put_replaced(path: &[u8], old: Asn, new: Asn, out: &mut Vec<u8>) {
-    for segment in Segments::new(path, Width::Four, 0).flatten() {
-        out.extend_from_slice(&[segment.kind, (segment.octets.len() / 4) as u8]);
-        for asn in segment.asns() {
-            let asn = if asn == old { new } else { asn };
-            out.extend_from_slice(&asn.0.to_be_bytes());
-        }
-    }
+    out.extend(edit::mapped(path, |asn| Some(if asn == old.0 { new.0 } else { asn })));
 }
 
 /// Octets by which [`put_prepended`] makes `path` longer.

@@ -2,6 +2,7 @@
 
 use super::header::{HeaderError, MAX_MESSAGE_LEN, MessageType, finish, start};
 use super::{HEADER_LEN, WireError};
+use crate::family::{FamilyCode, FamilyCodes};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -122,6 +123,23 @@ impl Notification {
             notification.data.extend_from_slice(&text.as_bytes()[..end]);
         }
         notification
+    }
+
+    /// A Cease for more prefixes of a family than `bound` (RFC 4486, section 4).
+    pub fn max_prefixes(family: FamilyCode, bound: u32) -> Self {
+        let mut notification = Notification::new(code::CEASE, cease::MAX_PREFIXES);
+        notification.data.extend(family.octets());
+        notification.data.extend(bound.to_be_bytes());
+        notification
+    }
+
+    /// Returns family and bound of a Cease for too many prefixes; `None` if they are not in it.
+    pub fn bound(&self) -> Option<(FamilyCode, u32)> {
+        if (self.code, self.subcode) != (code::CEASE, cease::MAX_PREFIXES) || self.data.len() != 7 {
+            return None;
+        }
+        let mut c = Cursor::new(&self.data);
+        Some((FamilyCode { afi: c.u16().ok()?, safi: c.u8().ok()? }, c.u32().ok()?))
     }
 
     /// Returns true for a Hard Reset, after which nobody keeps routes (RFC 8538, section 3).
@@ -248,6 +266,12 @@ impl fmt::Display for Notification {
         if let Some(reason) = self.reason() {
             write!(f, ": {reason}")?;
         }
+        if let Some((FamilyCode { afi, safi }, bound)) = self.bound() {
+            match FamilyCodes::DEFAULT.family(afi, safi) {
+                Some(family) => write!(f, ", {family}: at most {bound}")?,
+                None => write!(f, ", AFI {afi}, SAFI {safi}: at most {bound}")?,
+            }
+        }
         self.communication().map_or(Ok(()), |text| write!(f, ", {text:?}"))
     }
 }
@@ -287,6 +311,30 @@ mod tests {
         for data in [vec![], vec![6], vec![6, 9, 6, 9, 6, 2]] {
             let hard = Notification { code: 6, subcode: 9, data };
             assert_eq!(hard.to_string(), "cease: hard reset (6/9)");
+        }
+    }
+
+    #[test]
+    fn bounds_on_prefixes_are_in_the_cease() {
+        let ipv6 = FamilyCode { afi: 2, safi: 1 };
+        let n = Notification::max_prefixes(ipv6, 1000);
+        assert_eq!((n.code, n.subcode, &n.data[..]), (6, 1, &[0, 2, 1, 0, 0, 3, 0xe8][..]));
+        assert_eq!(n.bound(), Some((ipv6, 1000)));
+        assert_eq!(n.to_string(), "cease: maximum number of prefixes reached (6/1), ipv6: at most 1000");
+        let hard = n.for_graceful_peer().to_string();
+        assert!(
+            hard.ends_with("(6/9): cease: maximum number of prefixes reached (6/1), ipv6: at most 1000"),
+            "{hard}"
+        );
+        let other = Notification::max_prefixes(FamilyCode { afi: 25, safi: 65 }, 1).to_string();
+        assert!(other.ends_with("(6/1), AFI 25, SAFI 65: at most 1"), "{other}");
+        // The data are optional, and come from outside.
+        for data in [vec![], vec![0, 1, 1], vec![0; 8]] {
+            let n = Notification { code: 6, subcode: 1, data };
+            assert_eq!(
+                (n.bound(), n.to_string().as_str()),
+                (None, "cease: maximum number of prefixes reached (6/1)")
+            );
         }
     }
 

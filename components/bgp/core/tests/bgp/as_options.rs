@@ -2,8 +2,11 @@
 //! otherwise.
 
 use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::attributes::canonical;
 use sluice_bgp::local_as::{LocalAs, LocalAsMode};
+use sluice_bgp::relationship::Relationship;
 use sluice_bgp::speaker::{Config, Identity, Input, Speaker};
+use sluice_bgp::wire::attribute::code;
 use sluice_bgp_dut::{Dut, LOCAL_AS, Net, Route};
 use sluice_machine::{Machine, Outbox};
 use std::net::IpAddr;
@@ -120,6 +123,98 @@ fn unchanged<P: Net>() {
 fn a_route_server_changes_no_path_next_hop_and_med() {
     unchanged::<Ipv4Prefix>();
     unchanged::<Ipv6Prefix>();
+}
+
+/// What came is what the neighbor sent: the rules of BGP change the accepted route alone.
+#[test]
+fn what_came_has_no_attribute_that_no_neighbor_sent() {
+    let provider: fn(&mut Config) = |config| config.neighbors[0].relationship = Some(Relationship::Provider);
+    let other: fn(&mut Config) =
+        |config| config.neighbors[0].local_as = Some(known_by_another_as(LocalAsMode::Prepend));
+    for (change, community, local_pref, mark, path) in [
+        (provider, 1, 80, true, vec![65002]),
+        (provider, 0, 0, true, vec![65002]),
+        (other, 0, 0, false, vec![OTHER_AS, 65002]),
+    ] {
+        let mut dut = router::<Ipv4Prefix>(&[65002, 65003], change);
+        let communities = vec![0xff, 0xff, 0, community];
+        let others = vec![(0xc0, code::COMMUNITIES, communities)];
+        let route = Route { others, ..Route::new(vec![65002], hop::<Ipv4Prefix>(0)) };
+        dut.announce(0, &[Ipv4Prefix::nth(1)], &route);
+        dut.settle();
+        let shown = dut.speaker.tables().route(Ipv4Prefix::nth(1)).unwrap().paths.remove(0);
+        let came = shown.received.expect("the rules of BGP changed it");
+        let codes: Vec<u8> = canonical::attributes(&came.attributes).map(|a| a.code).collect();
+        assert_eq!(codes, [code::ORIGIN, code::AS_PATH, code::COMMUNITIES]);
+        assert_eq!((came.view.local_pref, came.view.path_length), (100, 1));
+        assert_eq!((shown.view.local_pref, usize::from(shown.view.path_length)), (local_pref, path.len()));
+        let is_marked = canonical::find(&shown.attributes, code::ONLY_TO_CUSTOMER).is_some();
+        assert_eq!(is_marked, mark);
+        assert_eq!(shown.entered.as_ref(), Some(&shown.attributes), "no policy changed it further");
+    }
+}
+
+/// Returns the communities of all kinds that the second neighbor is told of the first one's route with these communities, and the LOCAL_PREF
+/// by which the router decides.
+fn communities_told(
+    change: impl FnOnce(&mut Config),
+    communities: &[u8],
+) -> Option<(Vec<(u8, Vec<u8>)>, u32)> {
+    let mut dut = router::<Ipv4Prefix>(&[65002, 65003], change);
+    let kinds = [
+        (code::COMMUNITIES, communities.to_vec()),
+        // A transitive community, and one that does not leave the AS.
+        (code::EXTENDED_COMMUNITIES, vec![0, 2, 0, 0, 0, 0, 0, 1, 0x43, 0, 0, 0, 0, 0, 0, 1]),
+        (code::IPV6_EXTENDED_COMMUNITIES, [vec![0x40], vec![0; 19]].concat()),
+        (code::LARGE_COMMUNITY, vec![0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3]),
+    ];
+    let others = kinds.iter().map(|(code, value)| (0xc0, *code, value.clone())).collect();
+    let route = Route { others, ..Route::new(vec![65002], hop::<Ipv4Prefix>(0)) };
+    dut.announce(0, &[Ipv4Prefix::nth(1)], &route);
+    dut.settle();
+    let local_pref = dut.speaker.tables().route(Ipv4Prefix::nth(1)).unwrap().paths[0].view.local_pref;
+    let told = dut.peers[1].told.get(&Ipv4Prefix::nth(1))?;
+    let no_export = told.no_export.then(|| (code::COMMUNITIES, vec![0xff, 0xff, 0xff, 1]));
+    let others = told.others.iter().map(|(_, code, value)| (*code, value.clone()));
+    Some((no_export.into_iter().chain(others).collect(), local_pref))
+}
+
+#[test]
+fn a_route_server_neither_processes_nor_changes_communities() {
+    let members = |config: &mut Config| config.neighbors.iter_mut().for_each(|n| n.transparent = true);
+    // NO_EXPORT, NO_ADVERTISE, NO_EXPORT_SUBCONFED, GRACEFUL_SHUTDOWN, and one of an AS.
+    for community in [
+        [0xff, 0xff, 0xff, 1],
+        [0xff, 0xff, 0xff, 2],
+        [0xff, 0xff, 0xff, 3],
+        [0xff, 0xff, 0, 0],
+        [0, 1, 0, 2],
+    ] {
+        let (told, local_pref) = communities_told(members, &community).expect("a member is told the route");
+        let codes: Vec<u8> = told.iter().map(|(code, _)| *code).collect();
+        let all = [
+            code::COMMUNITIES,
+            code::EXTENDED_COMMUNITIES,
+            code::IPV6_EXTENDED_COMMUNITIES,
+            code::LARGE_COMMUNITY,
+        ];
+        assert_eq!(codes, all, "{community:?}");
+        assert_eq!((&told[0].1[..], told[1].1.len(), local_pref), (&community[..], 16, 100));
+        // Of other external neighbors everything is as before.
+        let plain = communities_told(|_| {}, &community);
+        match community {
+            [0xff, 0xff, 0xff, _] => assert_eq!(plain, None),
+            _ => {
+                let (told, local_pref) = plain.expect("a route");
+                let lengths: Vec<usize> = told.iter().map(|(_, value)| value.len()).collect();
+                assert_eq!(lengths, [4, 8, 12], "non-transitive communities stay in the AS");
+                assert_eq!(local_pref, if community == [0xff, 0xff, 0, 0] { 0 } else { 100 });
+            }
+        }
+    }
+    // A neighbor that is no member is told by the rules of BGP, whoever announces the route.
+    let one = |config: &mut Config| config.neighbors[0].transparent = true;
+    assert_eq!(communities_told(one, &[0xff, 0xff, 0xff, 1]), None);
 }
 
 /// A neighbor that is a route's next hop is told no such route, and loses the route before (RFC 4271, section 5.1.3).

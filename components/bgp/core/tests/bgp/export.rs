@@ -3,6 +3,7 @@
 use sluice_base::{InterfaceIndex, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::event::PeerEvent;
+use sluice_bgp::speaker::Input;
 use sluice_bgp::wire::attribute::code;
 use sluice_bgp_dut::{Dut, LOCAL_AS, Net, Route};
 use std::net::{IpAddr, Ipv6Addr};
@@ -75,6 +76,26 @@ fn a_neighbor_on_the_subnet_is_told_the_next_hop_there() {
     a_neighbor_on_the_subnet::<Ipv6Prefix>();
 }
 
+/// The subnet of the next hop counts, and not the family of the session.
+#[test]
+fn a_session_over_ipv4_has_next_hops_on_the_ipv6_subnet() {
+    let mut dut: Dut<Ipv6Prefix> = Dut::new(&[65002, 65003, 65004], 1);
+    for (last, peer) in (2..).zip(&mut dut.peers) {
+        peer.address = [10, 0, 0, last].into();
+    }
+    (0..2).for_each(|peer| dut.peers[peer].on_subnet = true);
+    dut.configure();
+    for (host, expected) in [(9, [9, 1]), (77, [1, 1])] {
+        let hop = Ipv6Prefix::host_addr(host);
+        dut.set_reach(hop, Some((0, true)));
+        (0..3).filter(|_| host == 9).for_each(|peer| dut.up(peer));
+        dut.announce(0, &[Net::nth(1)], &Route::new(vec![65002], hop));
+        dut.settle();
+        let told = [1, 2].map(|peer| dut.peers[peer].told[&Net::nth(1)].next_hop);
+        assert_eq!(told, expected.map(Ipv6Prefix::host_addr));
+    }
+}
+
 #[test]
 fn next_hop_self_is_told_at_once() {
     let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);
@@ -114,6 +135,45 @@ fn link_local_addresses_of_a_next_hop_on_the_subnet() {
             let told = dut.peers[peer].told.values();
             assert!(told.clone().all(|route| (route.next_hop, route.link_local) == expected), "{known:?}");
             assert_eq!(told.len(), many.len());
+        }
+    }
+}
+
+/// Another router's next hop has its link-local address for those that share its subnet with this router: internal neighbors and members of a
+/// route server too (RFC 2545, section 3).
+#[test]
+fn link_local_addresses_are_for_those_on_the_subnet() {
+    let link_local = |host: u16| Some(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host));
+    // Of the sender, of a router beside, and of one elsewhere.
+    for (host, is_near) in [(2, true), (9, true), (77, false)] {
+        let mut dut: Dut<Ipv6Prefix> = Dut::new(&[65002, LOCAL_AS, LOCAL_AS, 65003, 65004, 65005], 1);
+        dut.link_local = link_local(1);
+        let hop = Ipv6Prefix::host_addr(host);
+        dut.set_reach(hop, Some((0, true)));
+        [0, 1, 3, 5].into_iter().for_each(|peer| dut.peers[peer].on_subnet = true);
+        let mut config = dut.config();
+        // The third and the fourth are members, one of them elsewhere.
+        (3..5).for_each(|member| config.neighbors[member].transparent = true);
+        dut.input(Input::Configure(config));
+        (0..6).for_each(|peer| dut.up(peer));
+        let route = Route { link_local: link_local(host.into()), ..Route::new(vec![65002], hop) };
+        let many: Vec<Ipv6Prefix> = (0..300).map(Net::nth).collect();
+        dut.announce(0, &many, &route);
+        dut.settle();
+        let near = (hop, link_local(host.into()).filter(|_| is_near));
+        let own = (Ipv6Prefix::host_addr(1), link_local(1));
+        let third_party = if is_near { near } else { own };
+        for (peer, expected) in [(1, near), (2, (hop, None)), (3, near), (4, (hop, None)), (5, third_party)] {
+            let told = dut.peers[peer].told.values();
+            assert_eq!(told.len(), many.len());
+            for route in told {
+                assert_eq!((route.next_hop, route.link_local), expected, "host {host}, neighbor {peer}");
+            }
+            // What an operator is shown is what was sent.
+            let index = dut.speaker.neighbor(dut.peers[peer].address).unwrap().index;
+            let shown = dut.speaker.tables().advertised_route(index, many[7]).unwrap();
+            let shown = shown.paths[0].next_hop;
+            assert_eq!((shown.address.ip(), shown.link_local), (Some(expected.0), expected.1));
         }
     }
 }

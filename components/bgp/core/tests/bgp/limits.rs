@@ -145,3 +145,103 @@ fn new_prefixes_are_ignored_until_there_is_room_and_asked_for_then() {
     assert_eq!(received(&router), 11);
     assert!(gone.iter().all(|prefix| router.speaker.tables().route(*prefix).is_none()));
 }
+
+/// Returns the data of the Ceases that ended the session, and forgets all events.
+fn ceases(router: &mut Router) -> Vec<Vec<u8>> {
+    let cease = |event: PeerEvent| match event {
+        PeerEvent::Down(DownReason::Sent(n)) if (n.code, n.subcode) == (code::CEASE, cease::MAX_PREFIXES) => {
+            Some(n.data)
+        }
+        _ => None,
+    };
+    router.events.drain(..).filter_map(|event| cease(event.what)).collect()
+}
+
+#[test]
+fn a_bound_below_the_count_is_judged_when_it_is_committed() {
+    for before in [None, Some(50)] {
+        let (mut router, mut config) = router(MaximumPrefixes { received: before, ..MaximumPrefixes::NONE });
+        announce(&mut router, 0..20);
+        let bounds = MaximumPrefixes { received: Some(15), ..MaximumPrefixes::NONE };
+        config.neighbors[0].ipv4_unicast.maximum_prefixes = bounds;
+        let overruns: Vec<String> =
+            router.speaker.overruns(&config).iter().map(ToString::to_string).collect();
+        let address = router.peers[0].address;
+        assert_eq!(
+            overruns,
+            [format!(
+                "{address} ipv4: 20 prefixes received, more than the configured maximum of 15: the session ends and stays down"
+            )]
+        );
+        router.input(Input::Configure(config.clone()));
+        assert_eq!(state(&router), State::Idle, "{before:?}");
+        // AFI, SAFI and the bound (RFC 4486, section 4).
+        assert_eq!(ceases(&mut router), [vec![0, 1, 1, 0, 0, 0, 15]]);
+        let view = router.speaker.neighbor(address).unwrap();
+        let stop = view.stopped.expect("it ended for a bound");
+        assert_eq!((stop.reached.bound, stop.reached.count, stop.restart_at), (15, 20, None));
+        assert_eq!(view.reason(), "ipv4: 20 prefixes received, more than the configured maximum of 15");
+        // A neighbor that is down has no prefixes.
+        assert_eq!(router.speaker.overruns(&config), []);
+    }
+}
+
+#[test]
+fn a_bound_that_is_changed_with_the_session_opens_it() {
+    let bounds = MaximumPrefixes { received: Some(5), ..MaximumPrefixes::default() };
+    let (mut router, mut config) = router(bounds);
+    announce(&mut router, 0..6);
+    assert_eq!(state(&router), State::Idle);
+    config.neighbors[0].ipv4_unicast.maximum_prefixes.received = Some(10);
+    config.neighbors[0].hold_time = 30;
+    router.input(Input::Configure(config));
+    assert_ne!(state(&router), State::Idle);
+}
+
+#[test]
+fn another_import_policy_is_judged_too() {
+    let bounds = MaximumPrefixes { accepted: Some(18), ..MaximumPrefixes::default() };
+    let (mut router, mut config) = router(bounds);
+    announce(&mut router, 0..24);
+    assert_eq!(state(&router), State::Established);
+    config.neighbors[0].import = Vec::new();
+    router.input(Input::Configure(config));
+    router.settle();
+    assert_eq!(state(&router), State::Idle);
+    assert_eq!(ceases(&mut router).len(), 1);
+}
+
+#[test]
+fn another_action_takes_back_what_the_one_before_did() {
+    let bounds = MaximumPrefixes {
+        received: Some(10),
+        action: Some(LimitAction::Discard),
+        ..MaximumPrefixes::default()
+    };
+    for other in [MaximumPrefixes { action: Some(LimitAction::Warn), ..bounds }, MaximumPrefixes::NONE] {
+        let (mut router, mut config) = router(bounds);
+        announce(&mut router, 0..11);
+        announce(&mut router, 11..24);
+        let index = router.speaker.neighbor(router.peers[0].address).unwrap().index;
+        assert_eq!(router.speaker.tables().received::<Ipv4Prefix>(index), 11);
+        config.neighbors[0].ipv4_unicast.maximum_prefixes = other;
+        router.input(Input::Configure(config));
+        router.settle();
+        assert_eq!(router.speaker.tables().received::<Ipv4Prefix>(index), 24, "{other:?}");
+        assert_eq!(state(&router), State::Established);
+    }
+}
+
+#[test]
+fn a_session_that_ended_for_a_bound_is_opened_by_the_next_process_too() {
+    let bounds =
+        MaximumPrefixes { received: Some(20), restart_after: Some(60), ..MaximumPrefixes::default() };
+    let (mut router, _) = router(bounds);
+    announce(&mut router, 0..21);
+    assert_eq!(state(&router), State::Idle);
+    router.hand_over();
+    assert_eq!(state(&router), State::Idle);
+    router.now = router.now + Duration::from_secs(60);
+    router.fire();
+    assert_ne!(state(&router), State::Idle);
+}

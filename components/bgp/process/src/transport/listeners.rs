@@ -2,6 +2,7 @@
 //! connections that arrive meanwhile wait in the kernel's queue.
 
 use crate::BgpProcess;
+use crate::ffi;
 use crate::transport::sockets;
 use serde::{Deserialize, Serialize};
 use sluice_base::IpPrefix;
@@ -202,6 +203,10 @@ pub async fn refresh(process: &Rc<BgpProcess>) {
         process.listening.note(ipv4, None);
         if let Some(mut listener) = listener {
             set_passwords(process, &mut listener.about, passwords).await;
+            let least = process.read(|control| least_ttl(control, ipv4)).flatten();
+            if let Err(error) = protect(&listener.listener, ipv4, least) {
+                warn!(%error, "the listener takes packets from far away");
+            }
             listener.go(process);
             process.listening.listeners.borrow_mut()[place] = Some(listener);
         }
@@ -221,6 +226,25 @@ fn wanted_passwords(control: &Control) -> BTreeMap<IpPrefix, Option<String>> {
         wanted.extend(host.zip(config).map(|(host, config)| (host, config.password.clone())));
     }
     wanted
+}
+
+/// Returns the least TTL of packets of all neighbors of a family that may connect; `None` if a neighbor may be far away.
+fn least_ttl(control: &Control, ipv4: bool) -> Option<u8> {
+    let ranges = control.listen_ranges().filter(|range| range.template.enabled);
+    let ranges =
+        ranges.filter(|range| range.prefix.addr().is_ipv4() == ipv4).map(|range| range.template.min_ttl());
+    let neighbors = control.neighbors().filter(|address| address.is_ipv4() == ipv4);
+    let neighbors =
+        neighbors.filter_map(|address| control.neighbor_config(address)).map(|config| config.min_ttl());
+    let all: Option<Vec<u8>> = ranges.chain(neighbors).collect();
+    all?.into_iter().min()
+}
+
+/// Has the kernel drop packets with a lower TTL at a listener, before connections are accepted, and keep the first packets of the others
+/// (RFC 5082, section 3).
+fn protect(listener: &TcpListener, ipv4: bool, least: Option<u8>) -> io::Result<()> {
+    ffi::set_min_ttl(listener, ipv4, least.unwrap_or(0))?;
+    ffi::save_syn(listener)
 }
 
 /// Gives the replacement the listeners. This process keeps its copies, in case the upgrade is abandoned.

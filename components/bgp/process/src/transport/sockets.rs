@@ -3,11 +3,13 @@
 use crate::ffi;
 use sluice_base::IpPrefix;
 use sluice_bgp::event::ConnectError;
+use sluice_bgp::gtsm;
 use sluice_bgp::speaker::NeighborConfig;
 use sluice_process::{Frame, descriptor, tcp};
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::fea::v1 as fea;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -144,6 +146,11 @@ pub fn adopt(stream: &TcpStream, neighbor: &NeighborConfig, internal: bool) -> i
     }
     if let Some(least) = neighbor.min_ttl() {
         ffi::set_min_ttl(stream, neighbor.address.is_ipv4(), least)?;
+        // What came before that was not looked at.
+        let has_octets = socket.peek(&mut [MaybeUninit::uninit()]).is_ok_and(|count| count > 0);
+        if !gtsm::is_near(least, &ffi::saved_syn(stream)?, has_octets) {
+            return Err(io::Error::other("it comes from far away (RFC 5082)"));
+        }
     }
     Ok(())
 }

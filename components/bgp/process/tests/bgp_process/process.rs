@@ -1,18 +1,21 @@
 //! The process between a Finder, a scripted FEA, a scripted RIB and a neighbour on a real socket.
 
-use crate::fake::{FakeRib, Neighbor, Surroundings, configure, prefix, surround, surround_with, until};
+use crate::fake::{
+    FakeFea, FakeRib, Neighbor, Surroundings, configure, prefix, prepare, surround, surround_with, until,
+};
 use sluice_base::{
     FamilyId, Forwarding, IpPrefix, Ipv4Prefix, Prefix, Provenance, RouteAction, RouteBatch, RouteSet,
     RouteUpdate,
 };
-use sluice_bgp::wire::MessageType;
+use sluice_bgp::wire::{HEADER_LEN, MessageType};
 use sluice_bgp_process::idl::bgp::v1 as bgp;
-use sluice_process::Component;
+use sluice_process::{Component, EffectKind};
 use sluice_xrl::XrlEndpoint;
 use sluice_xrl::idl::rib::v1 as rib;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 const NEIGHBOR: &str = "127.0.0.2";
@@ -301,6 +304,114 @@ fn a_neighbor_that_refuses_is_said_to_refuse() {
         }
         let refused = client.refresh_neighbor(bgp::RefreshNeighborRequest { address: NEIGHBOR.into() }).await;
         assert!(refused.unwrap_err().to_string().contains("not Established"));
+        Rc::clone(process).shutdown(false).await;
+    });
+}
+
+/// Connects to the router with a TTL, sends an OPEN at once, and returns true if the router answers by an OPEN.
+async fn is_answered(fea: &FakeFea, from: &str, ttl: u32) -> bool {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket2::SockRef::from(&socket).set_ttl_v4(ttl).unwrap();
+    socket.bind(SocketAddr::new(from.parse().unwrap(), 0)).unwrap();
+    let port = fea.listening.get().unwrap().port();
+    let router = SocketAddr::new("127.0.0.1".parse().unwrap(), port);
+    let Ok(mut stream) = socket.connect(router).await else { return false };
+    let mut header = [0; HEADER_LEN];
+    // Before the router looks at the connection: this is its thread.
+    let is_written = stream.write_all(&Neighbor::hello(65002)).await.is_ok();
+    is_written && stream.read_exact(&mut header).await.is_ok() && header[18] == MessageType::Open as u8
+}
+
+/// Connects until the router answers: it may open its listener anew meanwhile, when it learns of the FEA.
+async fn until_answered(fea: &FakeFea, from: &str, ttl: u32) {
+    while !is_answered(fea, from, ttl).await {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn nothing_from_far_away_is_processed() {
+    // Both neighbors are protected: the listener drops the packets. One of them is: the first packet is looked at.
+    for is_mixed in [false, true] {
+        run(async {
+            let dir = tempfile::tempdir().unwrap();
+            let Surroundings { process, fea, others, .. } = &surround(dir.path()).await;
+            let config = serde_json::json!({
+                "local-as": 65001, "router-id": "10.0.0.1", "default-policy": "accept",
+                "neighbor": [
+                    {"address": NEIGHBOR, "peer-as": 65002, "passive": true, "ttl-security": true},
+                    {"address": "127.0.0.3", "peer-as": 65002, "passive": true, "ttl-security": !is_mixed},
+                ],
+            });
+            configure(process, config).await.unwrap();
+            until(&fea.changed, || fea.listening.get().is_some()).await;
+            let far = async {
+                for ttl in [64, 254] {
+                    assert!(!is_answered(fea, NEIGHBOR, ttl).await, "{ttl}");
+                }
+            };
+            if is_mixed {
+                far.await;
+                until_answered(fea, "127.0.0.3", 64).await;
+            } else {
+                // No SYN is answered: the connection is still being made when another one is up.
+                tokio::select! {
+                    biased;
+                    () = far => {}
+                    () = until_answered(fea, "127.0.0.3", 255) => {}
+                }
+            }
+            let client = bgp::BgpClient::new(others, "bgp");
+            let reply = client.get_neighbors(bgp::GetNeighborsRequest::default()).await.unwrap();
+            assert_eq!(reply.neighbors[0].received.unwrap().open, 0);
+            until_answered(fea, NEIGHBOR, 255).await;
+            Rc::clone(process).shutdown(false).await;
+        });
+    }
+}
+
+#[test]
+fn a_bound_below_the_count_is_named_before_the_commit() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let Surroundings { process, others, .. } = &surround(dir.path()).await;
+        let listener = TcpListener::bind((NEIGHBOR, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let config = |bounds: serde_json::Value| {
+            serde_json::json!({
+                "local-as": 65001, "router-id": "10.0.0.1", "default-policy": "accept", "threads": 2,
+                "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "port": port,
+                    "ipv4-unicast": {"maximum-prefixes": bounds}}],
+            })
+        };
+        configure(process, config(serde_json::json!({}))).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut neighbor = Neighbor::open(stream).await;
+        neighbor.announce(100).await;
+        all_told(others).await;
+        let effects = async |bounds| prepare(process, config(bounds)).await.unwrap().effects;
+        assert_eq!(effects(serde_json::json!({"received": 100})).await, []);
+        let found = effects(serde_json::json!({"received": 99})).await;
+        let kinds: Vec<EffectKind> = found.iter().map(|effect| effect.kind()).collect();
+        assert_eq!(kinds, [EffectKind::SessionReset, EffectKind::Noted]);
+        assert_eq!(found[0].subjects, [NEIGHBOR]);
+        let note = "127.0.0.2 ipv4: 100 prefixes received, more than the configured maximum of 99: the session ends and stays down";
+        assert_eq!(found[1].subjects, [note]);
+        let warned = effects(serde_json::json!({"received": 99, "action": "warn"})).await;
+        assert_eq!((warned.len(), warned[0].kind()), (1, EffectKind::Noted));
+        // What was said comes true, with the bound in the NOTIFICATION.
+        configure(process, config(serde_json::json!({"received": 99, "restart-after": 600}))).await.unwrap();
+        loop {
+            let (kind, body) = neighbor.hear().await;
+            if kind == MessageType::Notification {
+                assert_eq!(body, [6, 1, 0, 1, 1, 0, 0, 0, 99]);
+                break;
+            }
+        }
+        let client = bgp::BgpClient::new(others, "bgp");
+        let reply = client.get_neighbors(bgp::GetNeighborsRequest::default()).await.unwrap();
+        let stop = reply.neighbors[0].stopped.expect("it ended for a bound");
+        assert_eq!((stop.bound, stop.count, stop.reopens_in_ms.is_some()), (99, 100, true));
         Rc::clone(process).shutdown(false).await;
     });
 }

@@ -64,6 +64,10 @@ fn what_is_right_is_taken() {
         .replace("neighbor 10", "network-while-present [ 10.0.0.0/8 2001:db8::/32 ]; neighbor 10");
     assert_eq!(check(&facts), Ok(()));
     assert_eq!(check(&GOOD.replace("import from-customer;", "default-originate;")), Ok(()));
+    let own = GOOD.replace("local-preference 200", "next-hop self").replace("import from", "export from");
+    assert_eq!(check(&own), Ok(()));
+    let both = GOOD.replace("local-preference 200", "next-hop [ 192.0.2.1 2001:db8::1 ]");
+    assert_eq!(check(&both), Ok(()));
 }
 
 #[test]
@@ -114,6 +118,20 @@ fn what_people_get_wrong_is_refused_with_line_and_remedy() {
             34,
             "nothing",
             "there is no policy-statement `nothing`",
+        ),
+        (
+            "local-preference 200",
+            "next-hop self",
+            34,
+            "from-customer",
+            "`from-customer` has the action `next-hop self`, which is for routes to a neighbor",
+        ),
+        (
+            "local-preference 200",
+            "next-hop [ 192.0.2.1 192.0.2.2 ]",
+            14,
+            "next-hop",
+            "one address of each family",
         ),
         (
             "import from-customer;",

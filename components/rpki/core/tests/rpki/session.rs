@@ -179,6 +179,77 @@ fn a_cache_that_is_back_is_asked_for_changes() {
 }
 
 #[test]
+fn after_an_error_all_data_are_asked_for_and_the_old_ones_stay() {
+    // Every code of RFC 8210, section 12, a later one, and one that IANA has not assigned.
+    for code in (0..10).chain([999]) {
+        let mut world = synchronized(&[one()]);
+        // The cache restarts: it has another session, and reports an error for the query for changes.
+        world.hang_up('a');
+        world.pass(seconds(10));
+        world.accept('a');
+        assert_eq!(world.take_sent(), [serial_query(100)]);
+        let report = ErrorReport { code: ErrorCode(code), pdu: vec![], text: String::new() };
+        world.tell('a', &[Pdu::ErrorReport(report)]);
+        assert_eq!(world.table(), sorted(&[one()]), "code {code}: data stay");
+        world.pass(seconds(60));
+        // A cache without data keeps its connection; others are connected to again.
+        if world.closed.last() == Some(&'a') {
+            world.accept('a');
+        }
+        let (_, version, query) = world.take_sent().pop().expect("a query");
+        assert_eq!(query, Pdu::ResetQuery, "code {code}");
+        let pdus = answer(8, 1, &[(two(), true)]);
+        world.tell_in('a', version, &pdus[..2]);
+        // A notification of the new session in the middle of the answer ends nothing.
+        world.tell_in('a', version, &[Pdu::SerialNotify { session: 8, serial: Serial(1) }]);
+        assert_eq!(world.table(), sorted(&[one()]), "code {code}: until End of Data");
+        world.tell_in('a', version, &pdus[2..]);
+        assert_eq!(world.table(), sorted(&[two()]), "code {code}");
+        // From then on changes are asked for again.
+        world.pass(seconds(3600));
+        let last = world.take_sent().pop().expect("a query");
+        assert_eq!(last, ('a', version, Pdu::SerialQuery { session: 8, serial: Serial(1) }), "code {code}");
+    }
+}
+
+#[test]
+fn after_an_error_of_the_cache_all_data_are_asked_for() {
+    let response = Pdu::CacheResponse { session: 7 };
+    for pdus in [
+        vec![response.clone(), Pdu::Prefix(one(), true)],
+        vec![response.clone(), Pdu::Prefix(two(), false)],
+        vec![response.clone(), response],
+        vec![Pdu::ResetQuery],
+    ] {
+        let mut world = synchronized(&[one()]);
+        world.pass(seconds(1000));
+        world.tell('a', &pdus);
+        assert_eq!((world.table(), world.closed.clone()), (sorted(&[one()]), vec!['a']), "{pdus:?}");
+        world.pass(seconds(10));
+        world.accept('a');
+        assert_eq!(world.take_sent().pop(), Some(('a', 2, Pdu::ResetQuery)), "{pdus:?}");
+    }
+}
+
+#[test]
+fn a_query_for_changes_without_an_answer_is_not_repeated() {
+    for is_closed in [true, false] {
+        let mut world = synchronized(&[one()]);
+        world.pass(seconds(1000));
+        assert_eq!(world.take_sent(), [serial_query(100)]);
+        if is_closed {
+            world.hang_up('a');
+        } else {
+            world.pass(seconds(60));
+        }
+        world.pass(seconds(10));
+        world.accept('a');
+        assert_eq!(world.take_sent(), [('a', 2, Pdu::ResetQuery)]);
+        assert_eq!(world.table(), sorted(&[one()]));
+    }
+}
+
+#[test]
 fn configured_times_take_the_place_of_the_caches() {
     let mut settings = cache("a", 1);
     settings.refresh = Some(seconds(20));

@@ -6,13 +6,14 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use sluice_base::{
     Asn, InterfaceEvent, IpKey, IpPrefix, Ipv4Prefix, Prefix, Provenance, RouteAction, TableId,
 };
+use sluice_bgp::speaker::Settings;
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{
     AFI_IPV4, AFI_IPV6, Capability, FamilyKey, Frame as Message, MessageType, Nlri, Open, Update, header,
 };
 use sluice_bgp_process::BgpProcess;
 use sluice_process::part::{Change, Edit, Part, Planned};
-use sluice_process::{Component, Frame, Profile};
+use sluice_process::{Component, Frame, Prepared, Profile};
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::{fea::v1 as fea, rib::v1 as rib};
 use sluice_xrl::{Acl, CallContext, EndpointOptions, Principal, Target, TargetHandle, XrlEndpoint, XrlError};
@@ -396,8 +397,11 @@ async fn register_rib(router: &XrlEndpoint, fake: &Rc<FakeRib>) -> TargetHandle 
     }
 }
 
-/// Hands the router its whole configuration, as the frame of a process does.
-pub async fn configure(process: &Rc<BgpProcess>, config: serde_json::Value) -> Result<(), String> {
+/// Prepares a whole configuration, as the frame of a process does.
+pub async fn prepare(
+    process: &Rc<BgpProcess>,
+    config: serde_json::Value,
+) -> Result<Prepared<Settings>, String> {
     let edits = config.as_object().into_iter().flatten();
     let edits = edits.map(|(name, value)| Edit {
         subtree: None,
@@ -406,8 +410,13 @@ pub async fn configure(process: &Rc<BgpProcess>, config: serde_json::Value) -> R
         value: Some(value.clone()),
     });
     let change = Change { clear: true, edits: edits.collect() };
-    let prepared =
-        process.prepare(&Planned { part: &Part::default(), change: &change }).map_err(|e| e.to_string())?;
+    Rc::clone(process).survey().await;
+    process.prepare(&Planned { part: &Part::default(), change: &change }).map_err(|e| e.to_string())
+}
+
+/// Hands the router its whole configuration.
+pub async fn configure(process: &Rc<BgpProcess>, config: serde_json::Value) -> Result<(), String> {
+    let prepared = prepare(process, config).await?;
     Rc::clone(process).apply(prepared.settings).await.map_err(|e| e.to_string())
 }
 

@@ -1,0 +1,122 @@
+//! Remarks on a valid configuration: what an operator may not have meant, said when the configuration is checked.
+
+use super::config::{Config, NeighborConfig};
+use super::settings::Direction;
+use crate::family::FamilyIndex;
+use crate::policy::{Neighbor, Policies};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use core::net::IpAddr;
+use sluice_policy::program::NextHop;
+
+/// The families of IP, with the names that operators know.
+const FAMILIES: [(FamilyIndex, &str); 2] = [(FamilyIndex::IPV4, "IPv4"), (FamilyIndex::IPV6, "IPv6")];
+
+/// The neighbors that a remark is about.
+struct About {
+    first: IpAddr,
+    others: usize,
+}
+
+impl Config {
+    /// Returns remarks on policies of neighbors with IPv4 and IPv6, whose next hop is an address of one of both: such an action leaves
+    /// the routes of the other family as they are.
+    pub fn remarks(&self) -> BTreeSet<String> {
+        let mut all: BTreeMap<(&str, &str, IpAddr, &str), About> = BTreeMap::new();
+        for neighbor in &self.neighbors {
+            for (direction, names) in
+                [(Direction::Import, &neighbor.import), (Direction::Export, &neighbor.export)]
+            {
+                for (name, family, address) in
+                    names.iter().filter_map(|name| untouched(&self.policies, name, neighbor))
+                {
+                    let about = all.entry((name, direction.name(), address, family));
+                    about
+                        .and_modify(|about| about.others += 1)
+                        .or_insert(About { first: neighbor.address, others: 0 });
+                }
+            }
+        }
+        let text = |((name, direction, address, family), About { first, others })| {
+            let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+            format!(
+                "policy {name} ({direction} of {first}{others}): `next-hop {address}` leaves {family} routes as they are; a second address is for them"
+            )
+        };
+        all.into_iter().map(text).collect()
+    }
+}
+
+/// Returns the name of a policy, the family whose routes it leaves as they are, and the address of the other family that it has as the next
+/// hop; `None` if it has an address of each family or of none, or if the neighbor has one of the families only.
+fn untouched<'a>(
+    policies: &Policies,
+    name: &'a str,
+    config: &NeighborConfig,
+) -> Option<(&'a str, &'static str, IpAddr)> {
+    let program = policies.program(name)?;
+    if !program.next_hops().any(|hop| matches!(hop, NextHop::Address(_))) {
+        return None;
+    }
+    let offered = config.families();
+    if FAMILIES.iter().any(|(family, _)| !offered.has(*family)) {
+        return None;
+    }
+    // Terms for one family alone are not meant for the other.
+    let addresses = |family: FamilyIndex| {
+        let facts = BTreeSet::new();
+        let bound = program.bind(&Neighbor {
+            address: config.address,
+            asn: config.peer_as,
+            group: config.group.as_deref(),
+            family: usize::from(family) as u32,
+            facts: &facts,
+        });
+        let addresses: BTreeSet<IpAddr> = bound
+            .next_hops()
+            .filter_map(|hop| if let NextHop::Address(address) = hop { Some(address) } else { None })
+            .collect();
+        addresses
+    };
+    FAMILIES.into_iter().find_map(|(family, text)| {
+        let all = addresses(family);
+        let is_of_family = |address: &&IpAddr| address.is_ipv4() == (family == FamilyIndex::IPV4);
+        let other = all.iter().find(|address| !is_of_family(address))?;
+        all.iter().find(is_of_family).is_none().then_some((name, text, *other))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use sluice_base::Asn;
+
+    fn remarks(then: &str, has_both: bool) -> Vec<String> {
+        let text = format!(r#"{{"policy-statement": [{{"name": "p", "term": [{{"name": "t", {then}}}]}}]}}"#);
+        let mut neighbors = vec![NeighborConfig::new([10, 0, 0, 2].into(), Asn(2)); 3];
+        for (last, neighbor) in (2..).zip(&mut neighbors) {
+            neighbor.address = [10, 0, 0, last].into();
+            neighbor.export = vec!["p".into()];
+            neighbor.ipv6_unicast.enabled = Some(has_both);
+        }
+        let policies = Policies::compile(serde_json::from_str(&text).expect("policies")).expect("valid");
+        Config { neighbors, policies, ..Config::default() }.remarks().into_iter().collect()
+    }
+
+    #[test]
+    fn a_next_hop_for_one_of_two_families_is_remarked() {
+        let one = r#""then": {"next-hop": "192.0.2.1"}"#;
+        let text = "policy p (export of 10.0.0.2 and 2 more): `next-hop 192.0.2.1` leaves IPv6 routes as they are; a second address is for them";
+        assert_eq!(remarks(one, true), [text]);
+        assert_eq!(remarks(one, false), [""; 0]);
+        assert_eq!(remarks(r#""then": {"next-hop": ["192.0.2.1", "2001:db8::1"]}"#, true), [""; 0]);
+        assert_eq!(remarks(r#""then": {"next-hop": "self"}"#, true), [""; 0]);
+        let of_family = r#""from": {"family": "ipv4"}, "then": {"next-hop": "192.0.2.1"}"#;
+        assert_eq!(remarks(of_family, true), [""; 0]);
+        let other = remarks(r#""then": {"next-hop": "2001:db8::1"}"#, true);
+        assert!(other[0].contains("leaves IPv4 routes as they are"), "{other:?}");
+    }
+}
