@@ -8,11 +8,12 @@ mutations! {
     "family.rs" {
         "rib-decision-ignores-distance": "(self.distance(path), self.sets.slot(path.set).set.metric, path.origin)" => "(Distance(0), self.sets.slot(path.set).set.metric, path.origin)";
         "rib-decision-ignores-metric": "(self.distance(path), self.sets.slot(path.set).set.metric, path.origin)" => "(self.distance(path), Metric(0), path.origin)";
-        "rib-unusable-distance-used": "self.distance(path) < Distance::UNUSABLE\n            && " => "";
-        "rib-rejected-used": "&& slot.rejection().is_none()\n" => "";
-        "rib-unresolved-used": "&& self.groups.is_resolved(slot.group)" => "";
+        "rib-unusable-distance-used": "self.distance(path) < Distance::UNUSABLE && " => "";
+        "rib-rejected-used": " && self.sets.slot(path.set).rejection().is_none()" => "";
+        "rib-unresolved-used": "self.is_allowed(path) && group.resolved.is_some() && " => "self.is_allowed(path) && ";
         "rib-stale-route-counts-as-fresh": "owner.stale += 1;" => "";
-        "rib-external-resolves": "if !self.origin(path.origin).external && better(picked.internal)" => "if better(picked.internal)";
+        "rib-own-next-hop-resolved": " && !group.leads_to_itself(prefix)" => "";
+        "rib-change-unseen": "self.downstream.changed.push(prefix);" => "";
         "rib-pass-not-repeated": "Some(_) => self.pass_again = true," => "Some(_) => {}";
         "rib-internal-count-kept": "*count -= 1;" => "";
     }
@@ -38,7 +39,6 @@ mutations! {
         "rib-external-route-unmarked": "shared.origin(route.origin).external {" => "shared.origin(route.origin).connected {";
     }
     "outcome.rs" {
-        "rib-resolution-not-told-of-change": "self.internal_changed.push(prefix);" => "";
         "rib-selected-count-kept": "Action::Delete(_) => self.selected_count -= 1," => "Action::Delete(_) => {}";
         "rib-engine-not-told": "entry.set_queued(true);\n            self.fib_queue.push(prefix, told);" => "entry.set_queued(true);";
     }
@@ -52,21 +52,36 @@ mutations! {
         "rib-unused-group-not-told": "unused.push(id);" => "";
     }
     "interest.rs" {
-        "rib-answer-survives-group": "self.answers.iter().filter(|(_, r)| r.group == Some(group))" => "self.answers.iter().filter(|(_, r)| r.group == Some(group) && false)";
+        "rib-answer-survives-group": "filter(|(_, r)| r.groups.contains(&group))" => "filter(|(_, r)| r.groups.contains(&group) && false)";
         "rib-answer-survives-overlay": "hit.extend(\n            self.answers.longest_match(changed)" => "hit.extend(\n            self.answers.longest_match(changed).filter(|_| false)";
     }
     "interfaces.rs" {
         "rib-down-interface-forwards": "self.known.get(index).is_some_and(|i| i.running)" => "self.known.contains_key(&index)";
         "rib-broadcast-is-gateway": "found.insert(Address::Ip(Ipv4Addr::from_bits(host.to_bits() | hosts).into()));" => "";
     }
-    "resolve.rs" {
-        "rib-gateway-of-itself": "if self.path.len() == MAX_DEPTH || self.table.is_no_gateway(gateway) {" => "if self.path.len() == MAX_DEPTH {";
+    "resolve/mod.rs" {
         "rib-group-not-remembered": "self.gateways.note(id, &depends);" => "";
-        "rib-flip-not-decided": "family.redecide_internal(shared, provenance);\n            family.start_pass();" => "";
-        "rib-flip-of-the-second-family-not-decided": "if flip && !flipped.contains(&of)" => "if flip && flipped.is_empty()";
-        "rib-change-not-followed": "changed.into_iter().flat_map(|prefix| self.gateways.inside(prefix)).collect()" => "BTreeSet::new()";
+        "rib-flip-not-decided": "family.redecide_internal(shared, provenance);\n                family.start_pass();" => "";
+        "rib-flip-of-the-second-family-not-decided": "if result.flips && !flipped.contains(&of)" => "if result.flips && flipped.is_empty()";
+        "rib-change-not-followed": "changed.into_iter().flat_map(|prefix| self.gateways.concerned(prefix)).collect()" => "BTreeSet::new()";
+        "rib-other-prefix-not-decided": "moved.iter().for_each(|gateway| family.redecide_covering(shared, *gateway, provenance));" => "";
+        "rib-longer-prefix-concerned-only": "**len <= prefix.len()" => "**len < prefix.len()";
+    }
+    "candidates.rs" {
+        "rib-aggregate-resolves": "self.is_allowed(path) && !(drops && self.origin(path.origin).external)" => "self.is_allowed(path)";
+        "rib-external-on-a-subnet": "found.retain(|candidate| !shared.origin(candidate.origin).external);" => "";
+    }
+    "resolve/reach.rs" {
+        "rib-gateway-of-itself": "            && !self.table.is_no_gateway(gateway)\n" => "";
         "rib-backup-not-used": "hop.is_backup && has_primary;" => "hop.is_backup;";
-        "rib-identifier-for-the-ip-engine": "if is_identifier && self.family.ip().is_some()" => "if is_identifier && self.family.ip().is_none()";
+        "rib-identifier-for-the-ip-engine": "(!is_identifier || self.family.ip().is_none())" => "(is_identifier || self.family.ip().is_none())";
+        "rib-loop-walked": "if hops.iter().any(|h| h.gateway.is_some_and(|g| self.path.contains(&g))) {" => "if false {";
+        "rib-unusable-gateway-forgotten": "self.note_unusable(announced);" => "";
+        "rib-cost-of-the-external-route": "ends.metric.unwrap_or(Metric(0))" => "metric";
+    }
+    "answer.rs" {
+        "rib-answer-for-all-though-one-leads-back": "let is_single = groups.len() > " => "let is_single = false && groups.len() > ";
+        "rib-answer-holds-for-the-routes-own-next-hop": "others.chain(looked_up.iter().map(|looked_up| looked_up.gateway))" => "others";
     }
 }
 

@@ -13,7 +13,7 @@ use sluice_xrl::idl::common::v1 as common;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-/// Prefixes after which the output may show what there is.
+/// Prefixes after which the output may show the first differences.
 const ROWS: u32 = 1000;
 
 /// An attribute by name, with its value in both routes; `None` where a route has none.

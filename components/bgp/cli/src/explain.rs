@@ -144,7 +144,7 @@ impl Answers {
         range.map_or_else(String::new, |range| format!(" (dynamic, of the listen range {range})"))
     }
 
-    /// Returns the steps of import policies on the received attributes of a path, with what the rules of BGP add.
+    /// Returns the steps of import policies on the received attributes of a path, with additions by rules of BGP.
     fn import_steps(&self, path: &pb::Path) -> Vec<(String, Explanation)> {
         let came = path.received.as_deref().unwrap_or(path);
         let octets = if path.entered.is_empty() { &came.canonical } else { &path.entered };

@@ -15,7 +15,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 /// The name of the file that stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// Sends the trace that the command names.
+/// Sends the trace of the command.
 pub async fn inject(client: &pb::BgpClient, call: &Call<'_>, out: &mut Output) -> Result<(), Failure> {
     let text = |name| call.values.text(name).unwrap_or_default();
     let (file, source) = (text("file"), text("source"));
@@ -122,7 +122,7 @@ async fn send(
 }
 
 /// Returns the octets that are sent next, and the time at which they are due: all octets if there is no pace. With a pace these are the
-/// records that are due now, or the next one; 0 if the record is not whole. What is no record is for BGP to report.
+/// records that are due now, or the next one; 0 if the record is not whole. BGP reports other octets.
 fn next_part(pending: &[u8], pace: Option<&mut Pace>, is_end: bool) -> (usize, Option<Instant>) {
     let Some(pace) = pace else { return (pending.len(), None) };
     let mut len = 0;

@@ -70,7 +70,7 @@ pub fn opens(n: &pb::Neighbor) -> Option<String> {
     ))
 }
 
-/// Returns the end of a session for a bound as JSON; null unless it ended so.
+/// Returns the end of a session for a bound as JSON; null for other ends.
 pub fn stop_json(n: &pb::Neighbor) -> Value {
     let Some(stop) = &n.stopped else { return Value::Null };
     json!({

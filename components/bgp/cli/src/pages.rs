@@ -15,7 +15,7 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// Begins a listing; `request` says which routes.
+    /// Begins a listing of the routes of `request`.
     pub fn new(client: &'a pb::BgpClient, request: pb::GetRoutesRequest) -> Self {
         Pages { client, request: Some(pb::GetRoutesRequest { page: 0, limit: FIRST_PAGE, ..request }) }
     }

@@ -6,6 +6,7 @@
 //! [`crate::table::Sharded`].
 
 use crate::endpoints::{Endpoints, OwnNextHop};
+pub use crate::wire::FamilyCode;
 use crate::wire::multiprotocol::NextHop;
 use crate::wire::{AFI_IPV4, AFI_IPV6, AFI_XID, FamilyKey, SAFI_UNICAST, SAFI_XID, WireError};
 use core::fmt;
@@ -222,23 +223,6 @@ impl<T, F: Into<FamilyIndex>> IndexMut<F> for ByFamily<T> {
     #[inline]
     fn index_mut(&mut self, family: F) -> &mut T {
         &mut self.0[usize::from(family.into().0)]
-    }
-}
-
-/// A family on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct FamilyCode {
-    /// Address family identifier.
-    pub afi: u16,
-    /// Subsequent address family identifier.
-    pub safi: u8,
-}
-
-impl FamilyCode {
-    /// Returns the octets, AFI first.
-    pub const fn octets(self) -> [u8; 3] {
-        let [high, low] = self.afi.to_be_bytes();
-        [high, low, self.safi]
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
+use crate::looked_up::LookedUp;
 use crate::origin::OriginId;
-use crate::reach::{LookedUp, Walk, Way};
+use crate::resolve::reach::{Walk, Way};
 use crate::set::SetId;
 use crate::table::Table;
 use alloc::vec::Vec;

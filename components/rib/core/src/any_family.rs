@@ -1,5 +1,6 @@
 //! A family's part of a table without the type of its keys, for operations that are the same for every family.
 
+use crate::candidate::Candidate;
 use crate::event::Event;
 use crate::family::{FamilyRib, Shared};
 use crate::handover::{self, RoutesPart};
@@ -8,7 +9,6 @@ use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
 use crate::policy::{Chain, RibPolicies};
 use crate::presence::Presence;
-use crate::reach::Candidate;
 use crate::subscriber::{Subscriber, SubscriptionId};
 use crate::table::Table;
 use crate::view::{self, PageQuery, RouteView, Summary};

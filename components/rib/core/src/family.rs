@@ -8,11 +8,11 @@ use crate::announced::AnnouncedSubscriber;
 use crate::entry::{Entry, Path};
 use crate::group::Groups;
 use crate::interest::{Interests, WatcherId};
+use crate::looked_up::LookedUp;
 use crate::origin::{Origin, OriginId};
 use crate::outcome::{Downstream, Open};
 use crate::policy::{Chain, Outcome, Surroundings};
 use crate::presence::Presences;
-use crate::reach::{Candidate, LookedUp};
 use crate::set::{SetId, Sets};
 use crate::subscriber::Subscriber;
 use crate::walk::{Refilter, Sweep};
@@ -22,8 +22,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use sluice_base::{
-    AnyPrefix, DigestKey, Distance, FamilyId, GroupId, InterfaceIndex, IpPrefix, Metric, Prefix, Provenance,
-    TableId,
+    DigestKey, Distance, FamilyId, GroupId, InterfaceIndex, IpPrefix, Metric, Prefix, Provenance, TableId,
 };
 use sluice_machine::{Budget, Progress};
 use sluice_stage::{
@@ -113,12 +112,12 @@ impl Shared {
     }
 
     /// The order of alternatives, best first.
-    fn rank(&self, path: &Path) -> (Distance, Metric, OriginId) {
+    pub(crate) fn rank(&self, path: &Path) -> (Distance, Metric, OriginId) {
         (self.distance(path), self.sets.slot(path.set).set.metric, path.origin)
     }
 
     /// Returns true if policies and distance allow a path.
-    fn is_allowed(&self, path: &Path) -> bool {
+    pub(crate) fn is_allowed(&self, path: &Path) -> bool {
         self.distance(path) < Distance::UNUSABLE && self.sets.slot(path.set).rejection().is_none()
     }
 
@@ -126,20 +125,6 @@ impl Shared {
     pub(crate) fn is_usable<P: Prefix>(&self, prefix: P, path: &Path) -> bool {
         let group = self.groups.group(self.sets.slot(path.set).group);
         self.is_allowed(path) && group.resolved.is_some() && !group.leads_to_itself(prefix)
-    }
-
-    /// Returns true if next hops may be resolved through a path. An external origin's route that drops packets resolves none: it is the
-    /// origin's own, such as an aggregate.
-    fn may_resolve(&self, path: &Path) -> bool {
-        let drops = self.sets.slot(path.set).set.forwarding.next_hops().is_empty();
-        self.is_allowed(path) && !(drops && self.origin(path.origin).external)
-    }
-
-    /// Returns true if a policy lets a path resolve next hops. Policies decide on routes of IP only, and not on the subnets of interfaces.
-    fn lets_resolve<P: Prefix>(&self, policy: &Chain, prefix: P, path: &Path) -> bool {
-        let Some(prefix) = AnyPrefix::of(prefix).ip() else { return true };
-        self.origin(path.origin).connected
-            || !matches!(self.decide_policy(policy, path.origin, prefix, path.set), Outcome::Rejected(_))
     }
 
     /// Removes a user of a set.
@@ -278,34 +263,6 @@ impl<P: TableKey> FamilyRib<P> {
         if self.rejected.len() < MAX_REJECTED {
             self.rejected.insert(prefix, reason);
         }
-    }
-
-    /// Returns the routes that may reach an address, the preferred one first. On the subnet of an interface no external origin has a say,
-    /// however specific its routes: a neighbor must not be able to draw the traffic for other neighbors to itself.
-    pub(crate) fn routes_to(
-        &self,
-        shared: &Shared,
-        policy: Option<&Chain>,
-        addr: P::Addr,
-    ) -> SmallVec<[Candidate; 8]> {
-        let covering: SmallVec<[(P, &Entry); 8]> = self.entries.covering(P::host(addr)).collect();
-        let mut found: SmallVec<[Candidate; 8]> = SmallVec::new();
-        for (prefix, entry) in covering.into_iter().rev() {
-            let is_candidate = |path: &&Path| {
-                shared.may_resolve(path)
-                    && policy.is_none_or(|policy| shared.lets_resolve(policy, prefix, path))
-            };
-            let mut paths: SmallVec<[&Path; 4]> = entry.paths().iter().filter(is_candidate).collect();
-            paths.sort_unstable_by_key(|path| shared.rank(path));
-            let candidate =
-                |path: &Path| Candidate { prefix: AnyPrefix::of(prefix), set: path.set, origin: path.origin };
-            let is_subnet = paths.iter().any(|path| shared.origin(path.origin).connected);
-            found.extend(paths.into_iter().map(candidate));
-            if is_subnet {
-                found.retain(|candidate| !shared.origin(candidate.origin).external);
-            }
-        }
-        found
     }
 
     /// Sets (`Some`) or removes an origin's route of a prefix. The set is retained as needed.

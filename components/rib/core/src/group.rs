@@ -1,7 +1,7 @@
 //! Next-hop groups: the next hops of a route, resolved down to interfaces, once for the routes that share them.
 
+use crate::looked_up::LookedUp;
 use crate::origin::OriginId;
-use crate::reach::LookedUp;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sluice_base::{Address, AnyPrefix, FamilyId, Forwarding, GroupId, Prefix};

@@ -4,9 +4,9 @@
 //! without policy, and sets without derived sets, cost nothing.
 
 use crate::group::Groups;
+use crate::looked_up::LookedUp;
 use crate::origin::OriginId;
 use crate::policy::Outcome;
-use crate::reach::LookedUp;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use foldhash::fast::FixedState;

@@ -8,6 +8,7 @@ pub mod as_path;
 pub mod attribute;
 pub mod capability;
 mod error;
+mod family_code;
 pub mod header;
 pub mod multiprotocol;
 pub mod nlri;
@@ -19,6 +20,7 @@ pub mod update;
 
 pub use capability::{Capability, LongLivedFamily, PathsFamily, RestartFamily};
 pub use error::{Expected, WireError};
+pub use family_code::FamilyCode;
 pub use header::{Frame, HEADER_LEN, HeaderError, MAX_EXTENDED_LEN, MAX_MESSAGE_LEN, MessageType};
 pub use nlri::{FamilyKey, Nlri, PATH_ID_LEN};
 pub use notification::Notification;

@@ -2,7 +2,7 @@
 
 use super::header::{HeaderError, MAX_MESSAGE_LEN, MessageType, finish, start};
 use super::{HEADER_LEN, WireError};
-use crate::family::{FamilyCode, FamilyCodes};
+use crate::wire::FamilyCode;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -266,11 +266,8 @@ impl fmt::Display for Notification {
         if let Some(reason) = self.reason() {
             write!(f, ": {reason}")?;
         }
-        if let Some((FamilyCode { afi, safi }, bound)) = self.bound() {
-            match FamilyCodes::DEFAULT.family(afi, safi) {
-                Some(family) => write!(f, ", {family}: at most {bound}")?,
-                None => write!(f, ", AFI {afi}, SAFI {safi}: at most {bound}")?,
-            }
+        if let Some((family, bound)) = self.bound() {
+            write!(f, ", {family}: at most {bound}")?;
         }
         self.communication().map_or(Ok(()), |text| write!(f, ", {text:?}"))
     }
@@ -320,10 +317,15 @@ mod tests {
         let n = Notification::max_prefixes(ipv6, 1000);
         assert_eq!((n.code, n.subcode, &n.data[..]), (6, 1, &[0, 2, 1, 0, 0, 3, 0xe8][..]));
         assert_eq!(n.bound(), Some((ipv6, 1000)));
-        assert_eq!(n.to_string(), "cease: maximum number of prefixes reached (6/1), ipv6: at most 1000");
+        assert_eq!(
+            n.to_string(),
+            "cease: maximum number of prefixes reached (6/1), ipv6-unicast: at most 1000"
+        );
         let hard = n.for_graceful_peer().to_string();
         assert!(
-            hard.ends_with("(6/9): cease: maximum number of prefixes reached (6/1), ipv6: at most 1000"),
+            hard.ends_with(
+                "(6/9): cease: maximum number of prefixes reached (6/1), ipv6-unicast: at most 1000"
+            ),
             "{hard}"
         );
         let other = Notification::max_prefixes(FamilyCode { afi: 25, safi: 65 }, 1).to_string();

@@ -5,9 +5,9 @@
 //! leads back to a gateway of the walk, and an external origin's route that would be the most specific one to its own gateway. The result
 //! therefore depends on announcements and interfaces only, and not on earlier results or on the order of events.
 
+use crate::candidate::Candidate;
 use crate::interfaces::Interfaces;
-use crate::origin::OriginId;
-use crate::set::SetId;
+use crate::looked_up::LookedUp;
 use crate::share::{self, Share};
 use crate::table::Table;
 use alloc::vec::Vec;
@@ -18,25 +18,6 @@ use smallvec::SmallVec;
 const MAX_DEPTH: usize = 8;
 /// The largest number of routes that a walk tries. Neighbors choose the routes that a walk meets.
 const MAX_TRIES: u32 = 1024;
-
-/// A route that may reach a gateway.
-#[derive(Clone, Copy)]
-pub(crate) struct Candidate {
-    pub(crate) prefix: AnyPrefix,
-    pub(crate) set: SetId,
-    pub(crate) origin: OriginId,
-}
-
-/// A gateway that a walk looked up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LookedUp {
-    /// The gateway.
-    pub gateway: Address,
-    /// The length of the prefix that reaches the gateway; 0 if none does. Routes of shorter prefixes do not matter.
-    pub len: u8,
-    /// True if the gateway is on the subnet of an interface.
-    pub is_on_link: bool,
-}
 
 /// The way to a gateway.
 #[derive(Clone)]
@@ -311,12 +292,5 @@ impl<'a> Walk<'a> {
             let alike = self.found.iter_mut().filter(|reached| reached.hop.is_backup == of_backups);
             alike.zip(weights).for_each(|(reached, weight)| reached.hop.weight = weight);
         }
-    }
-}
-
-impl LookedUp {
-    /// Returns true if a route of `prefix` through the gateway would be the most specific route to the gateway itself.
-    pub(crate) fn is_captured_by(self, prefix: AnyPrefix) -> bool {
-        !self.is_on_link && self.len < prefix.len() && prefix.contains(self.gateway)
     }
 }

@@ -1,10 +1,14 @@
 //! Next-hop resolution: from an announced gateway down to an interface. Event driven: a change of a route re-resolves exactly the groups
 //! that looked up a gateway inside the route's prefix.
 
+pub(crate) mod reach;
+
+use self::reach::Walk;
+use crate::candidate::Candidate;
 use crate::group::Group;
 use crate::interfaces::Interfaces;
+use crate::looked_up::LookedUp;
 use crate::origin::OriginId;
-use crate::reach::{Candidate, LookedUp, Walk};
 use crate::table::Table;
 use alloc::borrow::Cow;
 use alloc::collections::{BTreeMap, BTreeSet};
