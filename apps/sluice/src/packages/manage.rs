@@ -167,7 +167,7 @@ fn print(reply: &pb::InstallPackageReply, schema: &str, as_json: bool) {
             &json!({
                 "name": reply.name, "version": reply.version, "before": before, "signed": reply.signed,
                 "digest": reply.digest, "more_rights": reply.more, "fewer_rights": reply.fewer,
-                "replaced": reply.replaced,
+                "replaced": reply.replaced, "commands": reply.commands,
             }),
         );
         return;
@@ -178,6 +178,7 @@ fn print(reply: &pb::InstallPackageReply, schema: &str, as_json: bool) {
         before => println!("package {name} {version} is in the place of {before}, {}", reply.signed),
     }
     reply.more.iter().for_each(|phrase| println!("  it may {phrase}"));
+    reply.commands.iter().for_each(|command| println!("  its command {command}"));
     reply.fewer.iter().for_each(|phrase| println!("  it may no longer {phrase}"));
     reply.replaced.iter().for_each(|component| println!("  {component} runs in a new process"));
 }

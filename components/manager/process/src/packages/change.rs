@@ -2,7 +2,7 @@
 
 use crate::ManagerProcess;
 use crate::configure::model::{ConfigSource, Model, Planned, guarded_component};
-use crate::packages::PackageChangeError;
+use crate::packages::{PackageChangeError, commands};
 use crate::supervise::handover;
 use sluice_base::class_of;
 use sluice_config::package::Package;
@@ -75,6 +75,13 @@ impl ManagerProcess {
             Some(class) => new.rights(class).compared_with(&old.rights(class)),
             None => (Vec::new(), Vec::new()),
         };
+        let words = |model: &Model| {
+            let package = model.packages.iter().find(|package| package.name == name);
+            package.map(commands::in_words).unwrap_or_default()
+        };
+        let mut commands = words(&new);
+        let known = words(&old);
+        commands.retain(|command| !known.contains(command));
         let mut reply = pb::InstallPackageReply {
             name: name.clone(),
             version,
@@ -85,6 +92,7 @@ impl ManagerProcess {
             fewer,
             asks: false,
             replaced: Vec::new(),
+            commands,
         };
         if before.is_some() && !reply.more.is_empty() && request.accepted != staged.digest {
             return Ok(pb::InstallPackageReply { asks: true, ..reply });

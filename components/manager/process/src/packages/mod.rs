@@ -6,6 +6,7 @@
 
 pub mod admission;
 mod change;
+pub mod commands;
 pub mod error;
 mod service;
 
