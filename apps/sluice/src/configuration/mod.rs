@@ -5,3 +5,4 @@ pub mod drain;
 pub mod one_shot;
 pub mod policy_test;
 pub mod upgrade_check;
+pub mod waiting;

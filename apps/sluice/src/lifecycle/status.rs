@@ -1,6 +1,6 @@
 //! `sluice status`: the health of the router, for scripts and supervisors.
 
-use crate::configuration::drain;
+use crate::configuration::{drain, waiting};
 use crate::connection::session::Session;
 use crate::output::{self, Failure, Output};
 use serde_json::json;
@@ -21,7 +21,8 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
         return Err(Failure::failed(waiting.join(", ")));
     }
     let configuration = pb::ConfigurationClient::new(&router, "manager").with_deadline(session.flags.timeout);
-    let trouble = configuration.get_revisions(pb::GetRevisionsRequest {}).await?.trouble;
+    let revisions = configuration.get_revisions(pb::GetRevisionsRequest {}).await?;
+    let (trouble, open) = (revisions.trouble, revisions.unconfirmed);
     let drained = drain::is_drained(session).await?;
     let degraded = degraded(&reply.processes);
     match out.is_json() {
@@ -30,6 +31,7 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
             "degraded": degraded.iter()
                 .map(|(component, reason)| json!({ "component": component, "reason": reason }))
                 .collect::<Vec<_>>(),
+            "unconfirmed": waiting::json(open.as_ref()),
         })),
         false => {
             let state = if degraded.is_empty() { "running" } else { "degraded: running" };
@@ -37,6 +39,7 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
             if drained {
                 out.line(drain::DRAINED);
             }
+            open.iter().for_each(|open| out.line(&waiting::text(open)));
             for (component, reason) in &degraded {
                 out.line(&format!("{component}: {reason}"));
             }

@@ -171,6 +171,7 @@ async fn interactive(state: &mut State) -> Result<u8, Failure> {
             None => break,
         }
     }
+    state.farewell().await;
     state.leave().await;
     Ok(0)
 }

@@ -6,7 +6,7 @@ use crate::command_line::complete::{Completion, Edited, complete};
 use crate::command_line::front;
 use crate::commands;
 use crate::configuration::configure::{self, Editing, Load, Next, compare, with_minutes};
-use crate::configuration::one_shot;
+use crate::configuration::{one_shot, waiting};
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, Wanted};
 use crate::show::configuration::{back, of_editor};
@@ -33,7 +33,7 @@ const CONFIGURATION_HELP: &str = "\
   set PATH VALUE       sets a value, or adds a block      delete PATH   takes it out
   edit PATH, up, top   go into blocks and out of them     show [PATH]   the candidate
   compare              what differs from what runs        rollback [N]  what ran N commits ago; `discard`: drop all changes
-  commit               makes it run; commit check, commit comment TEXT, commit confirmed MINUTES, commit and-quit
+  commit               makes it run; commit check, commit comment TEXT, commit confirmed MINUTES, commit confirm, commit and-quit
   load merge|replace|set FILE, or `terminal` to paste a text; run COMMAND, exit
 
 `?` says at any place what may follow.";
@@ -70,15 +70,18 @@ impl State {
         Ok(())
     }
 
-    /// Returns the prompt of the next line, with the router's present name.
+    /// Returns the prompt of the next line, with the router's present name and the deadline of a commit that
+    /// waits for its confirmation.
     pub async fn prompt(&self) -> String {
-        let name = self.session.host_name().await.unwrap_or_else(|| "sluice".into());
+        let present = self.session.present().await;
+        let name = present.host_name.unwrap_or_else(|| "sluice".into());
+        let waiting = waiting::prompt(present.unconfirmed_until_unix_ms);
         match &self.editing {
-            None => format!("{name}> "),
+            None => format!("{waiting}{name}> "),
             Some((editing, _)) => {
                 let path = editing.path();
                 let path = if path.is_empty() { String::new() } else { format!(" {}", path.join(" ")) };
-                format!("[edit{path}]\n{name}# ")
+                format!("{waiting}[edit{path}]\n{name}# ")
             }
         }
     }
@@ -89,6 +92,13 @@ impl State {
         if let Err(failure) = editing.renew().await {
             eprintln!("\nsluice: editing has ended: {}", failure.message);
             self.editing = None;
+        }
+    }
+
+    /// Names the commit that waits for its confirmation, before the shell or the configuration mode ends.
+    pub async fn farewell(&self) {
+        if let Ok(Some(open)) = waiting::commit(&self.session).await {
+            println!("{}", waiting::text(&open));
         }
     }
 
@@ -296,6 +306,7 @@ impl State {
                 if changes {
                     println!("the shared candidate keeps the changes that were not committed");
                 }
+                self.farewell().await;
                 self.leave().await;
             }
         }

@@ -11,6 +11,7 @@ extern crate std;
 pub mod backoff;
 pub mod commit;
 pub mod component;
+pub mod confirmation;
 pub mod crash_budget;
 pub mod editors;
 pub mod event;

@@ -478,9 +478,11 @@ impl ManagerProcess {
     }
 
     /// Reads the configuration file again and commits its content.
-    async fn reload(self: &Rc<Self>) -> Result<Done, EditError> {
+    async fn reload(self: &Rc<Self>, allow_empty: bool) -> Result<Done, EditError> {
         let comment = "the configuration file was read again".into();
-        let done = self.commit(CommitRequest { source: Source::File, comment, confirm_within: None }).await;
+        let source = Source::File { allow_empty };
+        let request = CommitRequest { source, comment, confirm_within: None, confirms: false };
+        let done = self.commit(request).await;
         match &done {
             Ok(done) => {
                 info!(revision = done.revision, changes = done.changes, "configuration read again");
@@ -495,7 +497,7 @@ impl ManagerProcess {
 
     /// Reads the file again, and writes the record: the kernel does not say who sent a signal.
     async fn reload_by_signal(self: &Rc<Self>) {
-        let (result, revision) = match self.reload().await {
+        let (result, revision) = match self.reload(false).await {
             Ok(done) => ("done".to_owned(), Some(done.revision)),
             Err(error) => (error.to_string(), None),
         };
