@@ -27,7 +27,7 @@ pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result
         }
         done => {
             if !session.flags.wanted.quiet {
-                eprintln!("sluice: {unmanaged}");
+                crate::output::complain(&format!("sluice: {unmanaged}"));
             }
             done
         }

@@ -8,8 +8,9 @@ use crate::commands;
 use crate::configuration::configure::{self, Editing, Load, Next, compare, with_minutes};
 use crate::configuration::{one_shot, waiting};
 use crate::connection::session::Session;
-use crate::output::{Failure, Output, Wanted};
+use crate::output::{self, Failure, Output, Wanted, say};
 use crate::show::configuration::{back, of_editor};
+use sluice_base::printable;
 use sluice_cli::spelling::{self, Meaning, Mode};
 use sluice_cli::{Filters, Grammar, Line, builtin, split, statement};
 use sluice_xrl::idl::manager::v1 as pb;
@@ -65,7 +66,7 @@ impl State {
     /// Goes into the configuration mode.
     pub async fn configure(&mut self, mode: pb::EditMode) -> Result<(), Failure> {
         let editing = Editing::open(&self.session, mode).await?;
-        editing.greeting.iter().for_each(|line| println!("{line}"));
+        editing.greeting.iter().for_each(|line| say(line));
         self.editing = Some((editing, mode));
         Ok(())
     }
@@ -74,7 +75,8 @@ impl State {
     /// waits for its confirmation.
     pub async fn prompt(&self) -> String {
         let present = self.session.present().await;
-        let name = present.host_name.unwrap_or_else(|| "sluice".into());
+        let name = present.host_name.map(|name| printable(&name).into_owned());
+        let name = name.unwrap_or_else(|| "sluice".into());
         let waiting = waiting::prompt(present.unconfirmed_until_unix_ms);
         match &self.editing {
             None => format!("{waiting}{name}> "),
@@ -90,7 +92,7 @@ impl State {
     pub async fn renew(&mut self) {
         let Some((editing, _)) = &self.editing else { return };
         if let Err(failure) = editing.renew().await {
-            eprintln!("\nsluice: editing has ended: {}", failure.message);
+            output::complain(&format!("\nsluice: editing has ended: {}", failure.message));
             self.editing = None;
         }
     }
@@ -98,7 +100,7 @@ impl State {
     /// Names the commit that waits for its confirmation, before the shell or the configuration mode ends.
     pub async fn farewell(&self) {
         if let Ok(Some(open)) = waiting::commit(&self.session).await {
-            println!("{}", waiting::text(&open));
+            say(&waiting::text(&open));
         }
     }
 
@@ -174,7 +176,7 @@ impl State {
         match verdict {
             Ok(verdict) => verdict,
             Err(failure) => {
-                if failure.status == Failure::NOT_CONNECTED {
+                if failure.is_without_router() {
                     // Perhaps another router runs by the time of the next line.
                     self.session.forget();
                 }
@@ -233,7 +235,7 @@ impl State {
         let session = &self.session;
         let status = printed(wanted, filters, async |out| {
             let done = commands::run(session, &read, out).await;
-            if done.as_ref().is_err_and(|f| f.status == Failure::NOT_CONNECTED) {
+            if done.as_ref().is_err_and(Failure::is_without_router) {
                 session.forget();
             }
             done
@@ -331,6 +333,6 @@ fn words_of(texts: &[String]) -> Vec<sluice_cli::Word> {
 }
 
 fn complain(failure: &Failure) -> Verdict {
-    eprintln!("sluice: {}", failure.text());
+    output::complain(&format!("sluice: {}", failure.text()));
     Verdict::Stay(failure.status)
 }
