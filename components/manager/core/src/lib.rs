@@ -17,6 +17,7 @@ pub mod editors;
 pub mod event;
 pub mod handover;
 pub mod machine;
+pub mod output;
 pub mod roles;
 pub mod watchdog;
 
