@@ -1,6 +1,7 @@
 //! The configuration mode: statements and commands of an editor. The interactive shell and single commands share the
 //! mode.
 
+use crate::configuration::effects::{counts, effect_lines, effects_json, element_lines, elements_json};
 use crate::configuration::waiting;
 use crate::connection::refusal::refused;
 use crate::connection::session::Session;
@@ -9,7 +10,6 @@ use crate::show::configuration::{back, of_editor, print};
 use serde_json::{Value, json};
 use sluice_cli::spelling::{self, Meaning, Mode};
 use sluice_cli::{Line, Values, builtin, quoted, statement};
-use sluice_xrl::idl::common::v1::EffectKind;
 use sluice_xrl::idl::manager::v1 as pb;
 use std::time::Duration;
 
@@ -506,104 +506,6 @@ pub async fn compare(
     }
     let statements: Vec<&str> = reply.set_text.lines().collect();
     Ok(json!({ "changes": reply.changes, "text": reply.text, "statements": statements }))
-}
-
-fn effect_name(kind: EffectKind) -> &'static str {
-    match kind {
-        EffectKind::EffectUnspecified => "touched",
-        EffectKind::SessionReset => "session reset",
-        EffectKind::Refiltered => "filtered again",
-        EffectKind::ProcessRestart => "restarted",
-        EffectKind::Started => "started",
-        EffectKind::Stopped => "stopped",
-        EffectKind::Interrupted => "interrupted",
-        EffectKind::Refreshed => "asked for their routes",
-        EffectKind::NotRefreshed => "cannot be asked for their routes, reset needed",
-    }
-}
-
-/// Returns the name of a kind in JSON.
-fn effect_id(kind: EffectKind) -> String {
-    match kind {
-        EffectKind::Refreshed => "refreshed".into(),
-        EffectKind::NotRefreshed => "not-refreshed".into(),
-        kind => effect_name(kind).replace(' ', "-"),
-    }
-}
-
-/// Returns the counts of affected things as a line.
-fn counts(all: &[pb::ComponentEffect]) -> String {
-    let (mut sessions, mut neighbors, mut interfaces, mut processes) = (0_u64, 0_u64, 0_u64, 0_u64);
-    let mut refreshed = 0;
-    for of_component in all {
-        for effect in &of_component.effects {
-            let subjects = effect.subjects.len() as u64;
-            match effect.kind() {
-                EffectKind::SessionReset => sessions += subjects,
-                EffectKind::Refiltered => neighbors += subjects,
-                EffectKind::Interrupted => interfaces += subjects,
-                EffectKind::ProcessRestart => processes += subjects,
-                EffectKind::Started | EffectKind::Stopped => {
-                    let own = effect.subjects.iter().filter(|s| **s == of_component.component).count() as u64;
-                    (processes, sessions) = (processes + own, sessions + subjects - own);
-                }
-                EffectKind::Refreshed => refreshed += subjects,
-                EffectKind::NotRefreshed | EffectKind::EffectUnspecified => {}
-            }
-        }
-    }
-    let mut all = vec![
-        counted(sessions, "session", "sessions"),
-        counted(neighbors, "neighbor filtered again", "neighbors filtered again"),
-        counted(interfaces, "interface", "interfaces"),
-        counted(processes, "process", "processes"),
-    ];
-    // Rare: most neighbors' rejected routes are stored.
-    if refreshed > 0 {
-        all.insert(
-            2,
-            counted(refreshed, "neighbor asked for its routes", "neighbors asked for their routes"),
-        );
-    }
-    all.join(", ")
-}
-
-fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {
-    let lines = |c: &pb::ComponentEffect| -> Vec<String> {
-        let line = |e: &sluice_xrl::idl::common::v1::Effect| {
-            format!("  {}: {}: {}", c.component, effect_name(e.kind()), e.subjects.join(", "))
-        };
-        c.effects.iter().map(line).collect()
-    };
-    all.iter().flat_map(lines).collect()
-}
-
-/// Returns the effects on other elements, a line each.
-fn element_lines(all: &[pb::ElementEffects]) -> Vec<String> {
-    let lines = |of: &pb::ElementEffects| -> Vec<String> {
-        let element = of.element;
-        effect_lines(&of.effects)
-            .iter()
-            .map(|line| format!("  element {element}: {}", line.trim_start()))
-            .collect()
-    };
-    all.iter().flat_map(lines).collect()
-}
-
-fn elements_json(all: &[pb::ElementEffects]) -> Value {
-    all.iter().map(|of| json!({ "element": of.element, "effects": effects_json(&of.effects) })).collect()
-}
-
-fn effects_json(all: &[pb::ComponentEffect]) -> Value {
-    let one = |c: &pb::ComponentEffect| {
-        let effects: Vec<Value> = c
-            .effects
-            .iter()
-            .map(|e| json!({ "kind": effect_id(e.kind()), "subjects": e.subjects }))
-            .collect();
-        json!({ "component": c.component, "effects": effects })
-    };
-    all.iter().map(one).collect()
 }
 
 /// `confirmed` may stand without minutes: it means ten.

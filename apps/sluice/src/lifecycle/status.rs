@@ -3,7 +3,7 @@
 use crate::configuration::{drain, waiting};
 use crate::connection::session::Session;
 use crate::output::{self, Failure, Output};
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_xrl::idl::manager::v1 as pb;
 
 /// The exit status of a router that runs without a part of its configuration.
@@ -28,9 +28,7 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
     match out.is_json() {
         true => out.json(&json!({
             "ready": true, "uptime_ms": reply.uptime_ms, "drained": drained, "trouble": trouble,
-            "degraded": degraded.iter()
-                .map(|(component, reason)| json!({ "component": component, "reason": reason }))
-                .collect::<Vec<_>>(),
+            "degraded": degraded_json(&degraded),
             "unconfirmed": waiting::json(open.as_ref()),
         })),
         false => {
@@ -40,15 +38,24 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
                 out.line(drain::DRAINED);
             }
             open.iter().for_each(|open| out.line(&waiting::text(open)));
-            for (component, reason) in &degraded {
-                out.line(&format!("{component}: {reason}"));
-            }
+            print_degraded(&degraded, out);
         }
     }
     Ok(if degraded.is_empty() { 0 } else { DEGRADED })
 }
 
-/// Returns the components that run without a part of their configuration, with their reasons.
+/// Prints the reasons for which the router is degraded.
+pub fn print_degraded(degraded: &[(&str, &str)], out: &mut Output) {
+    degraded.iter().for_each(|(component, reason)| out.line(&format!("{component}: {reason}")));
+}
+
+/// Returns the reasons for which the router is degraded, as JSON.
+pub fn degraded_json(degraded: &[(&str, &str)]) -> Value {
+    degraded.iter().map(|(component, reason)| json!({ "component": component, "reason": reason })).collect()
+}
+
+/// Returns the components that run without a part of their configuration or of their effect, with their reasons. `status`, `show
+/// summary` and `doctor` share the notion.
 pub fn degraded(processes: &[pb::Process]) -> Vec<(&str, &str)> {
     let those = processes.iter().filter(|p| !p.degraded.is_empty());
     those.map(|p| (p.component.as_str(), p.degraded.as_str())).collect()

@@ -117,6 +117,8 @@ pub struct Totals {
     pub mended: u64,
     /// How often the owner announced one family again.
     pub refreshed: u64,
+    /// Settings of interfaces, and switches for forwarding, that the engine refused when they were set last.
+    pub settings_refused: usize,
     /// True if nothing is left to do in the background.
     pub idle: bool,
 }
@@ -168,6 +170,7 @@ impl Fea {
             refused: self.refusals,
             mended: self.mended,
             refreshed: self.refreshed,
+            settings_refused: self.interfaces.settings_refused(),
             ..Totals::default()
         };
         (totals.nexthop_objects, totals.idle) =

@@ -70,6 +70,10 @@ fn commit(lab: &RouterLab, statement: &str) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }
 
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
 /// The number of an editor, from the answer to `Open`.
 fn editor(answer: &Value) -> u64 {
     answer["editor"]
@@ -199,7 +203,7 @@ fn an_empty_file_is_damaged_and_not_the_wish_to_stop_everything() {
         fs::write(file(&lab), nothing).unwrap();
         let refused = lab.cli(&["reload"]);
         assert!(!refused.status.success());
-        let said = String::from_utf8_lossy(&refused.stderr);
+        let said = text(&refused);
         assert!(said.contains("has no statements") && said.contains("allow-empty"), "{said}");
         restart_manager(&mut lab);
         runs(&lab, &[FIRST]);
@@ -228,7 +232,7 @@ fn only_a_commit_that_says_so_confirms_another_one() {
     // Somebody's change of something else, a signal that reads the file again, a file edited by hand.
     let third = format!("set protocols static route {THIRD} discard");
     let refused = configure(&lab, &[&third, "commit"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let said = text(&refused);
     assert!(refused.status.code() == Some(5) && said.contains("commit confirm"), "{said}");
     assert!(lab.cli(&["reload"]).status.success() && waits(&lab));
     let by_hand = says(&lab).replace(SECOND, THIRD);

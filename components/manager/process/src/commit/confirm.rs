@@ -1,7 +1,8 @@
 //! Commits that have to be confirmed: the confirmation, and the way back without one.
 
 use crate::ManagerProcess;
-use crate::commit::transaction::{CommitRequest, Refusal, Request, Source};
+use crate::commit::refused::Refusal;
+use crate::commit::transaction::{CommitRequest, Request, Source};
 use crate::configure::editors::EditError;
 use crate::revisions::{Unconfirmed, Via, now_unix_ms};
 use sluice_config::Tree;

@@ -5,7 +5,8 @@
 //! revision after that: a manager that dies in between runs the old configuration, and takes the decided one when the owner hands it over.
 
 use crate::ManagerProcess;
-use crate::commit::transaction::{CommitRequest, Refusal, Request, Source, words};
+use crate::commit::refused::Refusal;
+use crate::commit::transaction::{CommitRequest, Request, Source, words};
 use crate::configure::editors::EditError;
 use crate::configure::people;
 use crate::configure::service::effects;

@@ -3,7 +3,7 @@
 use crate::ManagerProcess;
 use crate::commit::confirm::NOTHING_WAITS;
 use crate::commit::lockout;
-use crate::commit::refused::{ComponentRefusal, Refused, written_or_shown};
+use crate::commit::refused::{ComponentRefusal, Refusal, Refused, written_or_shown};
 use crate::commit::shared::{Effects, Offered, Others, SharedText};
 use crate::commit::steps::name;
 use crate::commit::store::ToStore;
@@ -99,23 +99,6 @@ pub struct Done {
     pub others: Others,
     /// The number of the configuration of all elements that was confirmed.
     pub confirmed: Option<u64>,
-}
-
-/// The reason why nothing changed.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// The configuration as a whole is not valid.
-    #[error("{0}")]
-    Invalid(Box<ConfigError>),
-    /// A component refused the change or failed to start, or the revision could not be stored.
-    #[error("{0}; nothing changed")]
-    Failed(String),
-    /// An earlier commit waits for its confirmation.
-    #[error("{0}; nothing changed")]
-    Unconfirmed(String),
-    /// The store of a shared configuration does not say whether the change is decided.
-    #[error("{0}")]
-    Open(String),
 }
 
 /// The commit that is under way.

@@ -2,7 +2,8 @@
 
 use crate::ManagerProcess;
 use crate::commit::lockout::Connection;
-use crate::commit::transaction::{CommitRequest, Done, Refusal, Source};
+use crate::commit::refused::Refusal;
+use crate::commit::transaction::{CommitRequest, Done, Source};
 use sluice_config::{ConfigError, ConfigErrors, ConfigText, Schema, Secrets, Tree};
 use sluice_manager::editors::{Conflict, Editors, Mode};
 use sluice_manager::roles::Statements;

@@ -2,6 +2,7 @@
 
 use crate::configure::model::{Builtin, of_builtin};
 use crate::packages::commands::{self, CommandError};
+use crate::packages::trial;
 use sluice_config::Schema;
 use sluice_config::package::{self, Package, Refused};
 use sluice_package::signature::FILE as SIGNATURE;
@@ -33,8 +34,8 @@ pub fn signed(folder: &Path, trust: &Result<Trust, PackageFileError>) -> Result<
 }
 
 /// Returns the problems of the package in `folder` found without a router: problems of its files, its rights, its
-/// module.
-pub fn check_package(builtins: &'static [Builtin], folder: &Path) -> Vec<String> {
+/// module. `executable` tries the modules out in a process of its own.
+pub fn check_package(builtins: &'static [Builtin], folder: &Path, executable: Option<&Path>) -> Vec<String> {
     let parent = folder.parent().map_or_else(PathBuf::new, PathBuf::from);
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let read = match package::read_folder(&parent) {
@@ -69,6 +70,11 @@ pub fn check_package(builtins: &'static [Builtin], folder: &Path) -> Vec<String>
         && !path.metadata().is_ok_and(|m| m.permissions().mode() & 0o111 != 0)
     {
         problems.push(format!("{} cannot be executed: chmod 755 {}", path.display(), path.display()));
+    }
+    let folders = [folder.to_path_buf()];
+    if let Some(Err(error)) = executable.map(|executable| trial::together(executable, &folders)) {
+        problems.push(error.to_string());
+        return problems;
     }
     packages.push(package);
     match Schema::load(packages) {

@@ -9,5 +9,6 @@ mod change;
 pub mod commands;
 pub mod error;
 mod service;
+pub mod trial;
 
 pub use error::PackageChangeError;

@@ -1,6 +1,16 @@
-//! Descriptors inherited by the process.
+//! Descriptors of the process: those that it inherits, and how many it may have.
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::os::fd::RawFd;
+
+/// Lets the process have as many descriptors as the host permits: connections of strangers leave enough for components and
+/// operators. A shell's limit of 1,024 is that of programs that wait by `select`.
+pub fn permit_descriptors() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // With the limit as it was the router runs too.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
 
 /// Closes every inherited descriptor except standard input, output and error: the router needs no further descriptor,
 /// and components would inherit leftovers too. Call before the process opens anything of its own.
