@@ -5,7 +5,7 @@
 //! another process with bounds, before the manager reads them and before anybody waits for a lock.
 
 use crate::configure::model::{Builtin, ReadPackage, of_builtin};
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
 use sluice_config::Schema;
 use sluice_config::package::{self, Package, Refused};
 use std::io;
@@ -44,7 +44,7 @@ pub enum TrialError {
 /// package is nobody's matter here: the manager finds it too.
 ///
 /// # Errors
-/// If the process cannot be bounded.
+/// If the process cannot be bounded, or the modules take nearly all memory that it may have.
 pub fn run(builtins: &'static [Builtin], folders: &[PathBuf]) -> io::Result<()> {
     for (resource, bound) in
         [(Resource::RLIMIT_CPU, PROCESSOR_S), (Resource::RLIMIT_DATA, MEMORY), (Resource::RLIMIT_CORE, 0)]
@@ -55,7 +55,10 @@ pub fn run(builtins: &'static [Builtin], folders: &[PathBuf]) -> io::Result<()> 
     let packages: Vec<Package> =
         own.chain(folders.iter().filter_map(|folder| package::read(folder).ok())).collect();
     drop(Schema::load(packages));
-    Ok(())
+    // libyang reports that memory is short like any other fault of a module.
+    let peak = getrusage(UsageWho::RUSAGE_SELF)?.max_rss();
+    let is_near_bound = u64::try_from(peak).is_ok_and(|kib| kib.saturating_mul(1024) > MEMORY / 4 * 3);
+    if is_near_bound { Err(io::ErrorKind::OutOfMemory.into()) } else { Ok(()) }
 }
 
 /// Tries out packages together by an executable of the router.
