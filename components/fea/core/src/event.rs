@@ -1,9 +1,7 @@
 //! What the core reports to the log: every text that it has.
 
 use crate::engine::{EngineOp, Mended, NextHopId, Refusal};
-use crate::machine::Totals;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, GroupId, IpPrefix, TableId};
@@ -92,27 +90,5 @@ impl fmt::Display for Event {
             Event::WrongFamily(prefix) => write!(f, "{prefix} is of the wrong family"),
             Event::NoInterface(name) => write!(f, "interface {name} is configured and does not exist"),
         }
-    }
-}
-
-impl Totals {
-    /// Returns the reasons why the host does not forward as the router wants; empty while all is well.
-    pub fn degraded(&self) -> Vec<String> {
-        let refused = self.tables.iter().filter(|(.., summary)| summary.refused > 0);
-        let routes = refused.map(|(table, family, summary)| {
-            let family = if *family == Family::Ipv6 { "IPv6" } else { "IPv4" };
-            let (refused, wanted, table) = (summary.refused, summary.wanted, table.0);
-            alloc::format!(
-                "the kernel refuses {refused} of {wanted} {family} routes of table {table}; `sluice show routes` and the event \
-                 fea.route.refused have the reasons"
-            )
-        });
-        let settings = (self.settings_refused > 0).then(|| {
-            alloc::format!(
-                "the kernel refuses {} of the settings of interfaces and of forwarding; the event fea.engine.refused has the reasons",
-                self.settings_refused
-            )
-        });
-        routes.chain(settings).collect()
     }
 }

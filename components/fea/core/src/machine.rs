@@ -7,7 +7,7 @@ use crate::engine::{
     Refusal, RefusalKind, RouteTarget, Scope,
 };
 use crate::event::Event;
-use crate::fib::{Observation, RefusedRoute, Summary};
+use crate::fib::{Observation, RefusedRoute};
 use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
 use crate::mending::Mendings;
@@ -15,6 +15,7 @@ use crate::output::{Effect, Output};
 use crate::repair::{Drift, Repairs, Verdict};
 use crate::replay::{Held, Replays};
 use crate::table::Table;
+use crate::totals::Totals;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -100,27 +101,6 @@ pub struct Fea {
     refusals: u64,
     mended: u64,
     refreshed: u64,
-}
-
-/// Figures of all tables.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Totals {
-    /// By table and family.
-    pub tables: Vec<(TableId, Family, Summary)>,
-    /// Members and groups.
-    pub nexthop_objects: usize,
-    /// Routes set again because somebody else had changed them.
-    pub repaired: u64,
-    /// Routes refused since the start.
-    pub refused: u64,
-    /// Routes, members and groups of engines beside the authority that differed and were mended.
-    pub mended: u64,
-    /// How often the owner announced one family again.
-    pub refreshed: u64,
-    /// Settings of interfaces, and switches for forwarding, that the engine refused when they were set last.
-    pub settings_refused: usize,
-    /// True if nothing is left to do in the background.
-    pub idle: bool,
 }
 
 impl Fea {

@@ -14,11 +14,11 @@ use tracing::{error, info, warn};
 /// The pause before a failed rollback is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The refusal of a confirmation that nothing waits for.
+/// The refusal of a confirmation without a waiting commit.
 pub(super) const NOTHING_WAITS: &str = "nothing waits for a confirmation: it was confirmed already, or what ran before runs again (`show revisions`)";
 
 impl ManagerProcess {
-    /// Returns the effect of a commit on the commit that waits for its confirmation; `None` if none waits here.
+    /// Returns the effect of a commit on the waiting commit; `None` if no commit waits here.
     pub(super) fn effect_on_waiting(
         &self,
         request: &Request,
@@ -49,7 +49,7 @@ impl ManagerProcess {
         }
     }
 
-    /// Returns true if a configuration is the one of a revision.
+    /// Returns true if a configuration equals a revision.
     fn is_revision(&self, number: u64, tree: &Tree) -> bool {
         let read = self.revisions.borrow().read(number);
         read.is_ok_and(|(_, text)| {
@@ -68,8 +68,7 @@ impl ManagerProcess {
         )
     }
 
-    /// Returns the time at which the newest commit is rolled back without a confirmation, in milliseconds of Unix time; 0 if no commit
-    /// waits.
+    /// Returns the time of the rollback of the waiting commit, in milliseconds of Unix time; 0 without a waiting commit.
     pub fn unconfirmed_until(&self) -> u64 {
         self.revisions.borrow().unconfirmed().map_or(0, |open| open.until_unix_ms)
     }

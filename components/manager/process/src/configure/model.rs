@@ -61,7 +61,7 @@ pub struct ConfigSource {
     pub trust_dir: PathBuf,
     /// The folder of what was committed.
     pub state_dir: PathBuf,
-    /// The router's executable, which tries packages out in a process of its own; without, packages are read untried.
+    /// The router's executable for trials of packages; `None`: packages are read untried.
     pub trial: Option<PathBuf>,
 }
 
@@ -544,8 +544,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let none = dir.path().join("none");
         let state_dir = dir.path().to_path_buf();
-        let (file, packages_dir, trust_dir) = (none.clone(), none.clone(), none);
-        Model::load(&ConfigSource { file, builtins, packages_dir, trust_dir, state_dir, trial: None })
+        let (file, packages_dir, trust_dir, trial) = (none.clone(), none.clone(), none, None);
+        Model::load(&ConfigSource { file, builtins, packages_dir, trust_dir, state_dir, trial })
             .expect("valid")
     }
 

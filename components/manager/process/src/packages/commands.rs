@@ -1,7 +1,7 @@
 //! The calls of packages' commands and metrics.
 //!
-//! A command is carried out with the rights of whoever types it, and a role that allows a command allows its call. A package
-//! therefore names only calls that the operator agreed to: those of its own component, and those of its `[calls]`.
+//! A command runs with the rights of the person at the keyboard, and a role with the command allows the call. A package therefore
+//! names only calls with the operator's agreement: calls of the package's own component, and calls of the package's `[calls]`.
 
 use serde::Deserialize;
 use sluice_base::class_of;
@@ -11,14 +11,14 @@ use sluice_manager::roles::reads;
 use sluice_process::rights::Rights;
 use thiserror::Error;
 
-/// A `commands.toml`, as far as its calls are concerned.
+/// The calls in a `commands.toml`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Commands {
     command: Vec<CommandRow>,
 }
 
-/// A command and its calls.
+/// A command and the command's calls.
 #[derive(Deserialize)]
 pub struct CommandRow {
     /// The words of the command.
@@ -34,13 +34,13 @@ struct Argument {
     live: Option<Live>,
 }
 
-/// Values that completion asks the router for.
+/// Values for completion, from the router.
 #[derive(Deserialize)]
 struct Live {
     call: String,
 }
 
-/// A call of a package that the package may not make.
+/// A call beyond the rights of a package.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CommandError {
     /// A call of another component.
@@ -54,7 +54,7 @@ pub enum CommandError {
         /// The call.
         call: String,
     },
-    /// A call of a command that only shows, or of completion.
+    /// A call of a `show` or of completion that changes something.
     #[error(
         "{what} calls `{call}`, which changes something: the method of a `show` begins with Get, List or Lookup"
     )]
@@ -66,7 +66,7 @@ pub enum CommandError {
     },
 }
 
-/// Returns the commands of a `commands.toml`. A text that is not valid has no commands: the command line takes none from it.
+/// Returns the commands of a `commands.toml`. An invalid text has no commands, for the command line too.
 pub fn rows(text: &str) -> Vec<CommandRow> {
     toml::from_str::<Commands>(text).unwrap_or_default().command
 }
@@ -80,7 +80,7 @@ pub fn in_words(package: &Package) -> Vec<String> {
 /// Checks the calls of a package's commands and metrics.
 ///
 /// # Errors
-/// The first call that the package may not make.
+/// The first call beyond the package's rights.
 pub fn check(package: &Package, rights: Option<&Rights>) -> Result<(), CommandError> {
     let may = May { class: package.class.as_deref(), rights };
     for row in rows(package.commands.as_deref().unwrap_or_default()) {
@@ -101,7 +101,7 @@ pub fn check(package: &Package, rights: Option<&Rights>) -> Result<(), CommandEr
     Ok(())
 }
 
-/// The calls that a package may make.
+/// The permitted calls of a package.
 struct May<'a> {
     class: Option<&'a str>,
     rights: Option<&'a Rights>,

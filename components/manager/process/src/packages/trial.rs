@@ -1,8 +1,8 @@
 //! Packages are tried out in a process of their own.
 //!
-//! libyang expands groupings and looks into conditions (`must`, `when`) when it reads a module, and a module of a few lines can
-//! make that take hours and all memory. Nothing ends a thread that is in there. A package's modules are therefore first read by
-//! another process with bounds, before the manager reads them and before anybody waits for a lock.
+//! libyang expands groupings and looks into conditions (`must`, `when`) while reading a module, and a module of a few lines can
+//! take hours and all memory. Nothing ends a thread inside libyang. Therefore another process with bounds reads a package's modules
+//! first, before the manager reads the modules and before a lock is taken.
 
 use crate::configure::model::{Builtin, ReadPackage, of_builtin};
 use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// The command of the executable that tries out the packages in folders.
+/// The executable's command for a trial of the packages in folders.
 pub const COMMAND: &str = "try-packages";
 /// The most processor time, in seconds. The router's own modules take less than a second.
 const PROCESSOR_S: u64 = 10;
@@ -40,11 +40,11 @@ pub enum TrialError {
     Start(#[from] io::Error),
 }
 
-/// Reads the packages in folders together with the router's own modules, in this process, which bounds itself. What is wrong with a
-/// package is nobody's matter here: the manager finds it too.
+/// Reads the packages in folders together with the router's own modules, after bounding the process. Faults of a package are left to the
+/// manager, except a need for too much.
 ///
 /// # Errors
-/// If the process cannot be bounded, or the modules take nearly all memory that it may have.
+/// If the process cannot be bounded, or the modules take nearly all permitted memory.
 pub fn run(builtins: &'static [Builtin], folders: &[PathBuf]) -> io::Result<()> {
     for (resource, bound) in
         [(Resource::RLIMIT_CPU, PROCESSOR_S), (Resource::RLIMIT_DATA, MEMORY), (Resource::RLIMIT_CORE, 0)]
@@ -64,7 +64,7 @@ pub fn run(builtins: &'static [Builtin], folders: &[PathBuf]) -> io::Result<()> 
 /// Tries out packages together by an executable of the router.
 ///
 /// # Errors
-/// They need too much, or the process does not start.
+/// The packages need too much, or the process does not start.
 pub fn together(executable: &Path, folders: &[PathBuf]) -> Result<(), TrialError> {
     let mut command = Command::new(executable);
     command.arg(COMMAND).args(folders).env_clear();
@@ -83,7 +83,7 @@ pub fn together(executable: &Path, folders: &[PathBuf]) -> Result<(), TrialError
     }
 }
 
-/// Tries out packages. Returns the packages that are not taken, by their place, with the reasons.
+/// Tries out packages. Returns the refused packages by place, with the reasons.
 fn each(executable: &Path, folders: &[PathBuf]) -> Vec<(usize, TrialError)> {
     if folders.is_empty() || together(executable, folders).is_ok() {
         return Vec::new();
@@ -100,7 +100,7 @@ fn each(executable: &Path, folders: &[PathBuf]) -> Vec<(usize, TrialError)> {
     refused
 }
 
-/// Tries packages out, and refuses those whose modules need too much.
+/// Tries packages out, and refuses packages with modules that need too much.
 pub fn tried(executable: Option<&Path>, mut packages: Vec<ReadPackage>) -> Vec<ReadPackage> {
     let Some(executable) = executable else { return packages };
     let has_modules =

@@ -1,10 +1,10 @@
-//! Descriptors of the process: those that it inherits, and how many it may have.
+//! Descriptors of the process: the inherited descriptors, and the limit.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::os::fd::RawFd;
 
-/// Lets the process have as many descriptors as the host permits: connections of strangers leave enough for components and
-/// operators. A shell's limit of 1,024 is that of programs that wait by `select`.
+/// Raises the limit of descriptors to the host's limit: connections of strangers leave enough for components and operators. A
+/// shell's limit of 1,024 is for programs with `select`.
 pub fn permit_descriptors() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // With the limit as it was the router runs too.

@@ -87,7 +87,7 @@ impl Processes {
         Processes {
             run_dir: run_dir.into(),
             confinement,
-            outputs: Outputs::new(run_dir),
+            outputs: Outputs::new(run_dir, events::relay),
             environment,
             running: RefCell::default(),
             unwritten: Notify::new(),
