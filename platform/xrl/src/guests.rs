@@ -13,6 +13,8 @@ use tokio::task::AbortHandle;
 const OF_A_USER: usize = 64;
 /// Guests of every user at a listener, at most.
 const IN_ALL: usize = 1024;
+/// Guests of every user at a listener of a process with few descriptors.
+const FEWEST: usize = 8;
 /// The part of the process's descriptors that guests may have. The others are for components, operators and the process itself.
 const PART: usize = 4;
 /// The longest time until a guest shows a secret or a key.
@@ -43,7 +45,7 @@ impl Guests {
     /// Makes room for guests in a process with so many descriptors.
     pub(crate) fn new(descriptors: u64) -> Self {
         let part = usize::try_from(descriptors).unwrap_or(usize::MAX) / PART;
-        Guests { by_user: RefCell::default(), in_all: part.clamp(OF_A_USER, IN_ALL) }
+        Guests { by_user: RefCell::default(), in_all: part.clamp(FEWEST, IN_ALL) }
     }
 
     /// Returns a place for a new connection.

@@ -541,9 +541,8 @@ mod tests {
     ];
 
     fn model(builtins: &'static [Builtin]) -> Model {
-        let dir = tempfile::tempdir().expect("a folder");
-        let none = dir.path().join("none");
-        let state_dir = dir.path().to_path_buf();
+        let state_dir = tempfile::tempdir().expect("a folder").path().to_path_buf();
+        let none = state_dir.join("none");
         let (file, packages_dir, trust_dir, trial) = (none.clone(), none.clone(), none, None);
         Model::load(&ConfigSource { file, builtins, packages_dir, trust_dir, state_dir, trial })
             .expect("valid")
