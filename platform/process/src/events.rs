@@ -272,12 +272,13 @@ impl Log {
 /// Writes a line of another process into the log: as it is if the line is an event of the component itself, else labeled with the
 /// component's name. A line that claims to be of another component is labeled too.
 pub fn relay(component: &str, line: &str) {
-    let form = match (is_json(), leads_to_journal()) {
+    static FORM: OnceLock<Form> = OnceLock::new();
+    let form = FORM.get_or_init(|| match (is_json(), leads_to_journal()) {
         (true, _) => Form::Json,
         (false, true) => Form::Journal,
         (false, false) => Form::Text,
-    };
-    let line = labeled(form, component, line, &timestamp());
+    });
+    let line = labeled(*form, component, line, &timestamp());
     // As for lines of this process.
     let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
