@@ -19,6 +19,7 @@ pub mod ip;
 pub mod next_hop;
 pub mod number;
 pub mod prefix;
+pub mod printable;
 pub mod provenance;
 pub mod rng;
 pub mod route;
@@ -34,6 +35,7 @@ pub use ip::{IpPrefix, Ipv4Prefix, Ipv6Prefix};
 pub use next_hop::{Encapsulation, Forwarding, NextHop};
 pub use number::{Asn, Distance, Metric, RouterId, TableId, Tag};
 pub use prefix::{IpKey, Prefix, PrefixError, WrongFamily};
+pub use printable::{printable, printable_json, printable_lines};
 pub use provenance::Provenance;
 pub use rng::Rng;
 pub use route::{

@@ -16,7 +16,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         let author = Author { user: "ann".into(), comment: "a name".into(), time_ms: 7 };
         let text = format!("system {{ host-name router-{count}; }}");
         let within_s = (count > 1).then_some(60);
-        let proposal = Proposal { id: id(count)?, text, author, within_s };
+        let proposal = Proposal { id: id(count)?, text, author, within_s, confirms: false };
         before = Shared::following(before.as_ref(), proposal).ok();
         before.as_ref().map(Shared::encode)
     };

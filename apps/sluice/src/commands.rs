@@ -27,7 +27,7 @@ pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result
         }
         done => {
             if !session.flags.wanted.quiet {
-                eprintln!("sluice: {unmanaged}");
+                crate::output::complain(&format!("sluice: {unmanaged}"));
             }
             done
         }
@@ -53,7 +53,7 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "rtstat" => rtstat::follow(session, values, out).await?,
         "monitor" => monitor::follow(session, values, out).await?,
         "stop" => stop::stop(session, out).await?,
-        "reload" => configure::reload(session, out).await?,
+        "reload" => configure::reload(session, values, out).await?,
         "flush" => stop::flush(session, out)?,
         "status" => return status::run(session, out).await,
         "configure" => return one_shot::configure(session, values, out).await,

@@ -78,6 +78,12 @@ enum Command {
     /// Confines itself and executes a component's program; started by the router manager.
     #[command(hide = true)]
     Confine(lifecycle::confine::ConfineArgs),
+    /// Reads packages' modules with bounds of time and memory; started before the router reads them.
+    #[command(hide = true)]
+    TryPackages {
+        /// The packages' folders.
+        folders: Vec<PathBuf>,
+    },
     /// Runs a component; started by the router manager.
     #[command(hide = true)]
     Run {
@@ -288,7 +294,8 @@ enum PolicyCommand {
 
 fn source(file: PathBuf, packages_dir: PathBuf, state_dir: PathBuf) -> ConfigSource {
     let trust_dir = packages_dir.with_file_name("trust");
-    ConfigSource { file, builtins: components::BUILTINS, packages_dir, trust_dir, state_dir }
+    let trial = std::env::current_exe().ok();
+    ConfigSource { file, builtins: components::BUILTINS, packages_dir, trust_dir, state_dir, trial }
 }
 
 /// Returns the default state folder of a router.
@@ -332,6 +339,7 @@ fn run_tool(command: Command) -> ExitCode {
     let (result, json) = match command {
         Command::Start { config, packages_dir, state_dir: chosen, first_user, place } => {
             sluice_manager_process::close_inherited();
+            sluice_manager_process::permit_descriptors();
             sluice_process::start_log("manager");
             let state_dir = chosen.unwrap_or_else(|| state_dir(&place.run_dir));
             let source = source(config, packages_dir, state_dir);
@@ -339,6 +347,10 @@ fn run_tool(command: Command) -> ExitCode {
             (sluice_manager_process::start(options).map_err(output::start_failure), place.json)
         }
         Command::Confine(args) => return lifecycle::confine::run(args),
+        Command::TryPackages { folders } => {
+            let tried = sluice_manager_process::try_packages(components::BUILTINS, &folders);
+            (tried.map_err(|error| Failure::io("bounds", &error)), false)
+        }
         Command::Run { component, table, place } => {
             sluice_process::start_log(&component);
             let instance = instance_of(&component).map(Into::into);
@@ -425,7 +437,7 @@ fn check(file: PathBuf, packages_dir: PathBuf, json: bool) -> Result<(), Failure
         }
         false => {
             for r in &refused {
-                eprintln!("sluice: package `{}` is refused: {}", r.name, r.reason);
+                output::complain(&format!("sluice: package `{}` is refused: {}", r.name, r.reason));
             }
             println!("{shown}: valid");
         }

@@ -1,11 +1,13 @@
 //! Output by the schemas of this executable, and failures of a start.
 
 pub use sluice_console::{
-    Call, Failure, Output, Paint, Table, Wanted, addr, bytes, counted, fail, net, span,
+    Call, Failure, Output, Paint, Table, Wanted, addr, bytes, complain, counted, fail, net, say, say_lines,
+    span,
 };
 
 use crate::manual::schemas;
 use serde_json::Value;
+use sluice_base::printable_json;
 use sluice_console::widen;
 use sluice_manager_process::StartError;
 use sluice_pktgen::PktgenError;
@@ -23,7 +25,8 @@ pub fn print_json(schema: &str, value: &Value) {
     let mut value = value.clone();
     widen(&schemas::read(schema).unwrap_or_default(), &mut value);
     // A value always prints; a closed pipe ends the program at the next line anyway.
-    println!("{}", serde_json::to_string_pretty(&value).unwrap_or_default());
+    let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    println!("{}", printable_json(&text));
 }
 
 /// The configuration is not valid.

@@ -23,6 +23,12 @@ impl Tree {
     pub fn is_empty(&self) -> bool {
         self.root.items.is_empty() && self.marks.is_empty()
     }
+
+    /// Returns true if this configuration has statements and `after` has none. A file that leads there is damaged more
+    /// often than meant: a full disk and a misplaced `>` both leave an empty file.
+    pub fn is_emptied_by(&self, after: &Tree) -> bool {
+        after.is_empty() && !self.is_empty()
+    }
 }
 
 impl PartialEq for Tree {

@@ -11,8 +11,12 @@ use tokio::task::AbortHandle;
 
 /// Guests of a single user at a listener.
 const OF_A_USER: usize = 64;
-/// Guests of every user at a listener.
+/// Guests of every user at a listener, at most.
 const IN_ALL: usize = 1024;
+/// Guests of every user at a listener of a process with few descriptors.
+const FEWEST: usize = 8;
+/// The part of the process's descriptors that guests may have. The others are for components, operators and the process itself.
+const PART: usize = 4;
 /// The longest time until a guest shows a secret or a key.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Octets of a guest's frames, and of replies that may wait for a guest.
@@ -24,8 +28,11 @@ pub(crate) const MAX_METHODS: u16 = 256;
 type User = Option<u32>;
 
 /// The guests of a single listener.
-#[derive(Default)]
-pub(crate) struct Guests(RefCell<HashMap<User, VecDeque<(u64, AbortHandle)>>>);
+pub(crate) struct Guests {
+    by_user: RefCell<HashMap<User, VecDeque<(u64, AbortHandle)>>>,
+    /// The most guests of every user.
+    in_all: usize,
+}
 
 /// A place among the guests, given up on drop.
 pub(crate) struct Place {
@@ -35,6 +42,12 @@ pub(crate) struct Place {
 }
 
 impl Guests {
+    /// Makes room for guests in a process with so many descriptors.
+    pub(crate) fn new(descriptors: u64) -> Self {
+        let part = usize::try_from(descriptors).unwrap_or(usize::MAX) / PART;
+        Guests { by_user: RefCell::default(), in_all: part.clamp(FEWEST, IN_ALL) }
+    }
+
     /// Returns a place for a new connection.
     pub(crate) fn place(self: &Rc<Self>, user: User, connection: u64) -> Place {
         Place { guests: Rc::clone(self), user, connection }
@@ -46,12 +59,12 @@ impl Guests {
         if user == Some(0) {
             return None;
         }
-        let mut guests = self.0.borrow_mut();
+        let mut guests = self.by_user.borrow_mut();
         guests.entry(user).or_default().push_back((connection, task));
         let of_all: usize = guests.values().map(VecDeque::len).sum();
         let crowd = match guests.get(&user).is_some_and(|own| own.len() > OF_A_USER) {
             true => Some(user),
-            false if of_all > IN_ALL => {
+            false if of_all > self.in_all => {
                 guests.iter().max_by_key(|(_, own)| own.len()).map(|(crowd, _)| *crowd)
             }
             false => None,
@@ -66,7 +79,7 @@ impl Guests {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut guests = self.guests.0.borrow_mut();
+        let mut guests = self.guests.by_user.borrow_mut();
         if let Some(own) = guests.get_mut(&self.user) {
             own.retain(|(connection, _)| *connection != self.connection);
             if own.is_empty() {
@@ -81,12 +94,12 @@ mod tests {
     use super::*;
 
     fn count(guests: &Guests) -> usize {
-        guests.0.borrow().values().map(VecDeque::len).sum()
+        guests.by_user.borrow().values().map(VecDeque::len).sum()
     }
 
     #[tokio::test(flavor = "current_thread")]
     async fn the_oldest_guest_of_a_user_makes_room() {
-        let guests = Rc::new(Guests::default());
+        let guests = Rc::new(Guests::new(u64::MAX));
         let mut tasks = Vec::new();
         let mut places = Vec::new();
         for connection in 0..=OF_A_USER as u64 {
@@ -105,7 +118,7 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn many_users_have_a_limit_together() {
-        let guests = Rc::new(Guests::default());
+        let guests = Rc::new(Guests::new(u64::MAX));
         for connection in 0..3 * IN_ALL as u64 {
             let task = tokio::spawn(std::future::pending::<()>());
             guests.enter(Some(1 + (connection % 500) as u32), connection, task.abort_handle());
@@ -114,5 +127,15 @@ mod tests {
         let root = tokio::spawn(std::future::pending::<()>());
         guests.enter(Some(0), 9999, root.abort_handle());
         assert_eq!(count(&guests), IN_ALL);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn guests_leave_descriptors_for_others() {
+        let guests = Rc::new(Guests::new(1024));
+        for connection in 0..1024 {
+            let task = tokio::spawn(std::future::pending::<()>());
+            guests.enter(Some(1 + connection as u32), connection, task.abort_handle());
+        }
+        assert_eq!(count(&guests), 256);
     }
 }

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tokio::time::Instant;
@@ -425,7 +426,8 @@ const IN_A_ROW: Duration = Duration::from_millis(1);
 /// Accepts connections for as long as the task lives, each served by a task that ends with the accepting task.
 pub(crate) async fn serve(listener: Listener, registry: Rc<Registry>) {
     let mut connections = tokio::task::JoinSet::new();
-    let guests = Rc::new(Guests::default());
+    let (descriptors, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
+    let guests = Rc::new(Guests::new(descriptors));
     let mut since = Instant::now();
     loop {
         tokio::select! {

@@ -74,8 +74,18 @@ fn part_of(command: Command) -> Command {
 
 /// With the minutes in which a commit has to be confirmed.
 fn confirmed(command: Command) -> Command {
-    let help = "minutes; what ran before runs again unless another commit comes by then";
+    let help = "minutes; what ran before runs again unless the commit is confirmed by then";
     command.choice_of("confirmed", Kind::Number, None, help)
+}
+
+/// With the confirmation of an earlier commit.
+fn confirming(command: Command) -> Command {
+    command.flag("confirm", None, "and confirm the commit that waits for its confirmation")
+}
+
+/// With the agreement to a text that leaves nothing of the configuration.
+fn emptying(command: Command) -> Command {
+    command.flag("allow-empty", None, "also a file without statements, which ends all that is configured")
 }
 
 /// With the reason for a commit.
@@ -151,10 +161,10 @@ pub fn operational() -> Grammar {
             .choice_of("count", Kind::Number, None, "end after so many intervals"),
         command("compare", "What the candidate, or an older revision, has different from what runs")
             .choice_of("rollback", Kind::Revision, None, "compare with this many commits ago"),
-        commented(confirmed(
-            command("commit", "Commits the candidate, or a file; confirms a commit that waits for it")
+        emptying(commented(confirmed(confirming(
+            command("commit", "Commits the candidate, or a file; without changes confirms a commit that waits")
                 .choice_of("from-file", Kind::File, None, "a whole configuration"),
-        ))
+        ))))
         .flag("check", None, "only say what it would do"),
         commented(confirmed(command("rollback", "Runs an older configuration again").argument(
             "revision",
@@ -172,7 +182,7 @@ pub fn operational() -> Grammar {
             "Succeeds if the router runs, all its components are ready, and nothing is missing",
         ),
         command("stop", "Ends the router: components in their order, then the manager"),
-        command("reload", "Reads the configuration file again and makes it what runs, as SIGHUP does"),
+        emptying(command("reload", "Reads the configuration file again and makes it what runs, as SIGHUP does")),
         command(
             "flush",
             "Removes routes, next-hop objects and addresses of Sluice from the kernel, where no router runs",
@@ -262,7 +272,7 @@ pub fn configuration() -> Grammar {
             None,
             "compare with this many commits ago",
         ),
-        confirmed(commented(command("commit", "Makes the candidate what runs")).flag(
+        confirmed(confirming(commented(command("commit", "Makes the candidate what runs"))).flag(
             "check",
             None,
             "only say whether it could be committed, and what that would touch",
@@ -275,7 +285,7 @@ pub fn configuration() -> Grammar {
             "how many commits ago; 0, if absent, drops all changes",
         ),
         loading("load merge", "Adds a configuration to the candidate"),
-        loading("load replace", "Takes a configuration as the candidate"),
+        emptying(loading("load replace", "Takes a configuration as the candidate")),
         loading("load set", "Carries out statements, a line each: all of them, or none"),
         command("run", "A command of the operational mode").argument(
             "command",

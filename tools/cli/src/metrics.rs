@@ -6,6 +6,7 @@
 
 use crate::render::records;
 use serde_json::{Number, Value};
+use sluice_base::printable;
 use sluice_config::metrics::{Format, Metric, STATE, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -230,7 +231,8 @@ fn written(labels: &BTreeMap<String, String>) -> String {
 
 /// Returns a label's value with the terminating characters escaped.
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    let lines: Vec<_> = value.split('\n').map(printable).collect();
+    lines.join("\n").replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ impl Failure {
     pub const TIMEOUT: u8 = 6;
     /// Not allowed.
     pub const PERMISSION: u8 = 7;
+    /// The router runs and does not answer.
+    pub const NOT_ANSWERING: u8 = 9;
 
     /// Makes a failure with a message only.
     pub fn new(status: u8, code: &str, message: impl Into<String>) -> Self {
@@ -43,6 +45,16 @@ impl Failure {
     /// There is no router to talk to.
     pub fn not_connected(message: impl std::fmt::Display) -> Self {
         Self::new(Self::NOT_CONNECTED, "not-connected", format!("{message:#}"))
+    }
+
+    /// The router runs and does not answer.
+    pub fn not_answering(message: impl Into<String>) -> Self {
+        Self::new(Self::NOT_ANSWERING, "not-answering", message)
+    }
+
+    /// Returns true if nobody could be talked to, whether a router runs or not.
+    pub fn is_without_router(&self) -> bool {
+        matches!(self.status, Self::NOT_CONNECTED | Self::NOT_ANSWERING)
     }
 
     /// The operation failed.

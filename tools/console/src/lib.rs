@@ -11,6 +11,6 @@ mod wide;
 
 pub use commands::{Call, ComponentCommands, Done, Hits, Notice, Notices, PolicyHits};
 pub use failure::Failure;
-pub use output::{Output, Paint, Table, Wanted, addr, fail, net};
+pub use output::{Output, Paint, Table, Wanted, addr, complain, fail, net, say, say_lines};
 pub use sluice_cli::render::{bytes, counted, span};
 pub use wide::{FORMAT as WIDE, widen};

@@ -3,9 +3,10 @@
 use crate::failure::Failure;
 use crate::wide::widen;
 use serde_json::Value;
-use sluice_base::{Address, AnyPrefix};
+use sluice_base::{Address, AnyPrefix, printable, printable_json, printable_lines};
 use sluice_cli::Filters;
 use sluice_xrl::idl::common::v1 as common;
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 
@@ -109,7 +110,7 @@ impl Output {
     pub fn remark(&mut self, text: &str) {
         if !self.wanted.quiet && !self.wanted.json {
             self.flush();
-            eprintln!("{text}");
+            complain(text);
         }
     }
 
@@ -117,14 +118,17 @@ impl Output {
     pub fn paint(&self, paint: Paint, text: &str) -> String {
         match (self.colour, paint) {
             (false, _) => text.into(),
-            (true, Paint::Good) => format!("\x1b[32m{text}\x1b[0m"),
-            (true, Paint::Bad) => format!("\x1b[31m{text}\x1b[0m"),
+            (true, Paint::Good) => format!("{GOOD}{}{PLAIN}", printable(text)),
+            (true, Paint::Bad) => format!("{BAD}{}{PLAIN}", printable(text)),
         }
     }
 
-    /// A line of text.
+    /// A line of text: also a text with ends of lines is one line.
     pub fn line(&mut self, text: &str) {
-        self.write(text);
+        match text.contains('\n') {
+            true => self.write(&text.replace('\n', "\\n")),
+            false => self.write(text),
+        }
         self.write("\n");
     }
 
@@ -134,7 +138,8 @@ impl Output {
         widen(&self.schema, &mut value);
         // A value always prints.
         let text = serde_json::to_string_pretty(&value).unwrap_or_default();
-        self.line(&text);
+        self.write(&text);
+        self.write("\n");
     }
 
     /// A JSON document of a stream, on one line.
@@ -144,12 +149,19 @@ impl Output {
         self.line(&value.to_string());
     }
 
-    /// Writes. A reader that closes the pipe (as `head` does) ends the output without an error.
+    /// Writes, with control characters escaped except ends of lines and the colors of [`Output::paint`]. A reader that closes the
+    /// pipe (as `head` does) ends the output without an error.
     pub fn write(&mut self, text: &str) {
         if self.closed {
             return;
         }
         self.start_pager();
+        let text = match (self.wanted.json, self.colour) {
+            (true, _) => printable_json(text),
+            (false, true) => printable_in_color(text),
+            (false, false) => printable_lines(text),
+        };
+        let text = &*text;
         if self.filters.is_empty() {
             self.closed = self.sink.write_all(text.as_bytes()).is_err();
             return;
@@ -239,7 +251,7 @@ impl Output {
             (true, Some(_)) => self.write(&format!("\n], \"error\": {}}}\n", failure.json())),
             (false, _) => {
                 self.flush();
-                eprintln!("sluice: {}", failure.text());
+                complain(&format!("sluice: {}", failure.text()));
             }
         }
     }
@@ -266,6 +278,45 @@ impl Output {
             let _ = pager.wait();
         }
     }
+}
+
+/// The escape sequences of [`Output::paint`].
+const GOOD: &str = "\x1b[32m";
+const BAD: &str = "\x1b[31m";
+const PLAIN: &str = "\x1b[0m";
+
+/// Escapes control characters, except those of the colors.
+fn printable_in_color(text: &str) -> Cow<'_, str> {
+    if !text.contains('\x1b') {
+        return printable_lines(text);
+    }
+    let (mut safe, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('\x1b') {
+        let (before, from) = rest.split_at(at);
+        safe.push_str(&printable_lines(before));
+        let color = [GOOD, BAD, PLAIN].into_iter().find(|color| from.starts_with(color));
+        // An escape character alone is one octet.
+        let (own, behind) = from.split_at(color.map_or(1, str::len));
+        safe.push_str(&color.map_or_else(|| printable_lines(own), Cow::Borrowed));
+        rest = behind;
+    }
+    safe.push_str(&printable_lines(rest));
+    safe.into()
+}
+
+/// Prints a line on standard output, with control characters escaped, for a command without an [`Output`].
+pub fn say(line: &str) {
+    println!("{}", printable(line));
+}
+
+/// Prints lines on standard output, with control characters escaped.
+pub fn say_lines(lines: &str) {
+    println!("{}", printable_lines(lines));
+}
+
+/// Prints lines on standard error, with control characters escaped.
+pub fn complain(lines: &str) {
+    eprintln!("{}", printable_lines(lines));
 }
 
 /// Starts the pager of the user: `$SLUICE_PAGER`, `$PAGER`, or `less`. Returns `None` for `cat`, and if the pager does not start.
@@ -299,14 +350,16 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these headings.
+    /// Makes a table with these headings.
     pub fn new(headings: &[&str]) -> Self {
         Table { rows: vec![headings.iter().map(|h| (*h).to_string()).collect()] }
     }
 
     /// Adds a row. A cell without text is shown as `-`.
     pub fn row(&mut self, cells: Vec<String>) {
-        let shown = |cell: String| if cell.trim().is_empty() { "-".into() } else { cell };
+        // Escaped before the widths are known.
+        let shown =
+            |cell: String| if cell.trim().is_empty() { "-".into() } else { printable(&cell).into_owned() };
         self.rows.push(cells.into_iter().map(shown).collect());
     }
 
@@ -326,7 +379,7 @@ impl Table {
 
     /// Prints the table to standard output.
     pub fn print(&self) {
-        self.lines().iter().for_each(|line| println!("{line}"));
+        self.lines().iter().for_each(|line| say(line));
     }
 }
 
@@ -338,4 +391,27 @@ pub fn addr(addr: Option<&common::Addr>) -> String {
 /// A prefix of a message, as text.
 pub fn net(net: Option<&common::Net>) -> String {
     net.and_then(|n| AnyPrefix::try_from(n).ok()).map_or_else(|| "-".into(), |p| p.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "\u{1b}[2J\u{1b}[31mx\u{9b}1m\n\r";
+
+    #[test]
+    fn only_own_colors_reach_the_terminal() {
+        let output = Output { colour: true, ..Output::into_sink(Wanted::default(), Box::new(io::sink())) };
+        let painted = printable_in_color(&output.paint(Paint::Bad, HOSTILE)).into_owned();
+        assert_eq!(painted, "\u{1b}[31m\\u{1b}[2J\\u{1b}[31mx\\u{9b}1m\\n\\r\u{1b}[0m");
+        assert_eq!(printable_in_color("\u{1b}[2J\u{1b}"), "\\u{1b}[2J\\u{1b}");
+    }
+
+    #[test]
+    fn cells_are_one_line() {
+        let mut table = Table::new(&["a"]);
+        table.row(vec![HOSTILE.into()]);
+        let lines = table.lines();
+        assert!(lines.len() == 2 && lines.iter().all(|line| !line.contains(char::is_control)), "{lines:?}");
+    }
 }

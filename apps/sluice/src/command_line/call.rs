@@ -2,7 +2,7 @@
 
 use crate::Where;
 use crate::connection::connect::with_router;
-use crate::output::{Failure, print_json};
+use crate::output::{Failure, print_json, say, say_lines};
 use clap::Args;
 use serde_json::json;
 use sluice_xrl::text;
@@ -35,14 +35,14 @@ pub fn run(args: CallArgs, place: &Where) -> Result<(), Failure> {
                     .collect();
                 print_json("call-list", &json!({ "methods": all }));
             } else {
-                methods.iter().for_each(|m| println!("{m}"));
+                methods.iter().for_each(|m| say(&m.to_string()));
             }
             return Ok(());
         }
         let reply = text::call_text(&router, &args.xrl.unwrap_or_default()).await?;
         match as_json {
             true => print_json("call", &reply.json),
-            false => println!("{}", reply.text),
+            false => say_lines(&reply.text),
         }
         Ok(())
     })

@@ -7,6 +7,7 @@ use crate::configuration::policy_test;
 use crate::connection::connect::block_on;
 use crate::connection::session::Session;
 use crate::output::Failure;
+use sluice_base::printable_lines;
 use sluice_cli::{Candidate, split};
 
 /// A shell.
@@ -78,7 +79,9 @@ pub fn run(shell: Shell, line: &str) -> Result<(), Failure> {
     let partial = if begun.open { begun.words.last().map_or("", |w| w.text.as_str()) } else { "" };
     let found = candidates(text, partial)?;
     for candidate in &found {
-        println!("{}", shell.line(candidate, partial));
+        // A tab stands between a candidate and its help; nothing else that a shell or a terminal obeys is printed.
+        let lines = shell.line(candidate, partial).replace('\n', " ");
+        println!("{}", printable_lines(&lines));
     }
     Ok(())
 }

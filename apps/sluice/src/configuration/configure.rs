@@ -1,6 +1,8 @@
 //! The configuration mode: statements and commands of an editor. The interactive shell and single commands share the
 //! mode.
 
+use crate::configuration::effects::{counts, effect_lines, effects_json, element_lines, elements_json};
+use crate::configuration::waiting;
 use crate::connection::refusal::refused;
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, Paint, counted, describe};
@@ -8,7 +10,6 @@ use crate::show::configuration::{back, of_editor, print};
 use serde_json::{Value, json};
 use sluice_cli::spelling::{self, Meaning, Mode};
 use sluice_cli::{Line, Values, builtin, quoted, statement};
-use sluice_xrl::idl::common::v1::EffectKind;
 use sluice_xrl::idl::manager::v1 as pb;
 use std::time::Duration;
 
@@ -42,7 +43,10 @@ pub enum Load {
     /// A configuration in braces, merged into the candidate.
     Merge,
     /// A configuration in braces, in place of the candidate.
-    Replace,
+    Replace {
+        /// True if a text without statements is meant so.
+        allow_empty: bool,
+    },
     /// Statements beginning with `set` or `delete`, a line each.
     Set,
 }
@@ -103,6 +107,8 @@ impl Editing {
             greeting.push(format!("{} edits {} too", other.user, mode_name(other.mode())));
         }
         let lease = Duration::from_secs(opened.lease_s.max(2).into());
+        let open = client.get_revisions(pb::GetRevisionsRequest {}).await?.unconfirmed;
+        greeting.extend(open.as_ref().map(waiting::text));
         Ok(Editing { client, editor: opened.editor, lease, blocks: Vec::new(), depths: Vec::new(), greeting })
     }
 
@@ -190,7 +196,10 @@ impl Editing {
             "rollback" => self.rollback(values.number("revision").unwrap_or(0)).await?,
             "discard" => self.rollback(0).await?,
             "load merge" => return self.load_from(session, Load::Merge, values).await,
-            "load replace" => return self.load_from(session, Load::Replace, values).await,
+            "load replace" => {
+                let load = Load::Replace { allow_empty: values.has("allow-empty") };
+                return self.load_from(session, load, values).await;
+            }
             "load set" => return self.load_from(session, Load::Set, values).await,
             "run" => return Ok((Next::Run(values.all("command").to_vec()), value)),
             "help" => return Ok((Next::Help, value)),
@@ -315,12 +324,13 @@ impl Editing {
         text: String,
         name: &str,
     ) -> Result<(), Failure> {
-        let mode = match load {
-            Load::Merge => pb::LoadMode::Merge,
-            Load::Replace => pb::LoadMode::Replace,
+        let (mode, allow_empty) = match load {
+            Load::Merge => (pb::LoadMode::Merge, false),
+            Load::Replace { allow_empty } => (pb::LoadMode::Replace, allow_empty),
             Load::Set => return self.load_statements(session, &text, name).await,
         };
-        let request = pb::LoadRequest { editor: self.editor, mode: mode.into(), text, file: name.into() };
+        let (editor, file) = (self.editor, name.into());
+        let request = pb::LoadRequest { editor, mode: mode.into(), text, file, allow_empty };
         self.client.load(request).await.map(drop).map_err(refused)
     }
 
@@ -356,8 +366,7 @@ impl Editing {
         if values.has("check") {
             return self.check(out).await;
         }
-        let minutes = values.number("confirmed").unwrap_or(0);
-        self.commit_with(values.text("comment").unwrap_or_default(), minutes, out).await
+        self.commit_with(Words::of(values, ""), out).await
     }
 
     /// Checks the candidate, and reports the effects of a commit.
@@ -382,32 +391,59 @@ impl Editing {
         }))
     }
 
-    /// Returns true if the running configuration waits for its confirmation.
-    pub async fn unconfirmed(&self) -> Result<bool, Failure> {
-        let reply = self.client.get_revisions(pb::GetRevisionsRequest {}).await?;
-        Ok(reply.revisions.first().is_some_and(|newest| newest.unconfirmed))
+    /// Returns the commit that waits for its confirmation.
+    pub async fn unconfirmed(&self) -> Result<Option<pb::Unconfirmed>, Failure> {
+        Ok(self.client.get_revisions(pb::GetRevisionsRequest {}).await?.unconfirmed)
     }
 
-    /// Commits; with minutes other than 0 the commit must be confirmed within that time.
-    pub async fn commit_with(&self, comment: &str, minutes: u64, out: &mut Output) -> Result<Value, Failure> {
+    /// Commits the candidate.
+    pub async fn commit_with(&self, words: Words, out: &mut Output) -> Result<Value, Failure> {
+        let Words { comment, minutes, confirms } = words;
         let confirm_within_s = u32::try_from(minutes.saturating_mul(60)).unwrap_or(u32::MAX);
-        let request = pb::CommitRequest { editor: self.editor, comment: comment.into(), confirm_within_s };
+        let request = pb::CommitRequest { editor: self.editor, comment, confirm_within_s, confirms };
         let call = self.client.clone().with_deadline(COMMIT_DEADLINE);
-        let waits = self.unconfirmed().await?;
+        let open = self.unconfirmed().await?;
         let reply = call.commit(request).await.map_err(refused)?;
-        let nothing = if waits { Some(format!("revision {} is confirmed", reply.revision)) } else { None };
-        committed(&reply, nothing.as_deref().unwrap_or("nothing to commit"), out);
-        if !out.is_json() && minutes > 0 && reply.changes > 0 {
-            out.line(&format!(
-                "what ran before runs again in {}, unless you `commit` once more",
-                counted(minutes, "minute", "minutes")
-            ));
+        let confirmed = open.filter(|_| reply.changes == 0 || confirms);
+        let confirmed = confirmed.map(|open| format!("revision {} is confirmed", open.revision));
+        committed(&reply, confirmed.as_deref().unwrap_or("nothing to commit"), out);
+        if !out.is_json() && reply.changes > 0 {
+            confirmed.iter().for_each(|line| out.line(line));
+            if minutes > 0 {
+                out.line(&format!(
+                    "what ran before runs again in {}{}, unless you `commit` once more",
+                    counted(minutes, "minute", "minutes"),
+                    waiting::at(reply.unconfirmed_until_unix_ms)
+                ));
+            }
         }
         Ok(json!({
             "revision": reply.revision, "changes": reply.changes, "effects": effects_json(&reply.effects),
             "took_ms": reply.took_ms, "confirm_within_s": confirm_within_s, "absent": reply.absent,
             "confirmed": reply.confirmed, "elements": elements_json(&reply.elements),
+            "unconfirmed_until": waiting::time_or_null(reply.unconfirmed_until_unix_ms),
         }))
+    }
+}
+
+/// The words of a commit.
+pub struct Words {
+    /// The comment.
+    pub comment: String,
+    /// The minutes within which the commit must be confirmed; 0: no confirmation is needed.
+    pub minutes: u64,
+    /// True if the commit confirms the commit that waits for its confirmation.
+    pub confirms: bool,
+}
+
+impl Words {
+    /// Returns the words of a command line.
+    pub fn of(values: &Values, otherwise: &str) -> Self {
+        Words {
+            comment: values.text("comment").unwrap_or(otherwise).into(),
+            minutes: values.number("confirmed").unwrap_or(0),
+            confirms: values.has("confirm"),
+        }
     }
 }
 
@@ -433,9 +469,10 @@ fn committed(reply: &pb::CommitReply, nothing: &str, out: &mut Output) {
 }
 
 /// `reload`: has the manager read the configuration file again.
-pub async fn reload(session: &Session, out: &mut Output) -> Result<(), Failure> {
+pub async fn reload(session: &Session, values: &Values, out: &mut Output) -> Result<(), Failure> {
     let client = session.configuration().await?.with_deadline(COMMIT_DEADLINE);
-    let reply = client.reload(pb::ReloadRequest {}).await.map_err(refused)?;
+    let reply =
+        client.reload(pb::ReloadRequest { allow_empty: values.has("allow-empty") }).await.map_err(refused)?;
     committed(&reply, "the configuration file says what runs already", out);
     if out.is_json() {
         out.json(&json!({
@@ -469,110 +506,6 @@ pub async fn compare(
     }
     let statements: Vec<&str> = reply.set_text.lines().collect();
     Ok(json!({ "changes": reply.changes, "text": reply.text, "statements": statements }))
-}
-
-fn effect_name(kind: EffectKind) -> &'static str {
-    match kind {
-        EffectKind::EffectUnspecified => "touched",
-        EffectKind::SessionReset => "session reset",
-        EffectKind::Refiltered => "filtered again",
-        EffectKind::ProcessRestart => "restarted",
-        EffectKind::Started => "started",
-        EffectKind::Stopped => "stopped",
-        EffectKind::Interrupted => "interrupted",
-        EffectKind::Refreshed => "asked for their routes",
-        EffectKind::NotRefreshed => "cannot be asked for their routes, reset needed",
-        EffectKind::Noted => "note",
-    }
-}
-
-/// Returns the name of a kind in JSON.
-fn effect_id(kind: EffectKind) -> String {
-    match kind {
-        EffectKind::Refreshed => "refreshed".into(),
-        EffectKind::NotRefreshed => "not-refreshed".into(),
-        kind => effect_name(kind).replace(' ', "-"),
-    }
-}
-
-/// Returns the counts of affected things as a line.
-fn counts(all: &[pb::ComponentEffect]) -> String {
-    let (mut sessions, mut neighbors, mut interfaces, mut processes) = (0_u64, 0_u64, 0_u64, 0_u64);
-    let mut refreshed = 0;
-    for of_component in all {
-        for effect in &of_component.effects {
-            let subjects = effect.subjects.len() as u64;
-            match effect.kind() {
-                EffectKind::SessionReset => sessions += subjects,
-                EffectKind::Refiltered => neighbors += subjects,
-                EffectKind::Interrupted => interfaces += subjects,
-                EffectKind::ProcessRestart => processes += subjects,
-                EffectKind::Started | EffectKind::Stopped => {
-                    let own = effect.subjects.iter().filter(|s| **s == of_component.component).count() as u64;
-                    (processes, sessions) = (processes + own, sessions + subjects - own);
-                }
-                EffectKind::Refreshed => refreshed += subjects,
-                EffectKind::NotRefreshed | EffectKind::Noted | EffectKind::EffectUnspecified => {}
-            }
-        }
-    }
-    let mut all = vec![
-        counted(sessions, "session", "sessions"),
-        counted(neighbors, "neighbor filtered again", "neighbors filtered again"),
-        counted(interfaces, "interface", "interfaces"),
-        counted(processes, "process", "processes"),
-    ];
-    // Rare: most neighbors' rejected routes are stored.
-    if refreshed > 0 {
-        all.insert(
-            2,
-            counted(refreshed, "neighbor asked for its routes", "neighbors asked for their routes"),
-        );
-    }
-    all.join(", ")
-}
-
-fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {
-    let lines = |c: &pb::ComponentEffect| -> Vec<String> {
-        let line = |kind: EffectKind, subjects: &str| {
-            format!("  {}: {}: {subjects}", c.component, effect_name(kind))
-        };
-        let of_effect = |e: &sluice_xrl::idl::common::v1::Effect| match e.kind() {
-            // A sentence a line.
-            EffectKind::Noted => e.subjects.iter().map(|subject| line(EffectKind::Noted, subject)).collect(),
-            kind => vec![line(kind, &e.subjects.join(", "))],
-        };
-        c.effects.iter().flat_map(of_effect).collect()
-    };
-    all.iter().flat_map(lines).collect()
-}
-
-/// Returns the effects on other elements, a line each.
-fn element_lines(all: &[pb::ElementEffects]) -> Vec<String> {
-    let lines = |of: &pb::ElementEffects| -> Vec<String> {
-        let element = of.element;
-        effect_lines(&of.effects)
-            .iter()
-            .map(|line| format!("  element {element}: {}", line.trim_start()))
-            .collect()
-    };
-    all.iter().flat_map(lines).collect()
-}
-
-fn elements_json(all: &[pb::ElementEffects]) -> Value {
-    all.iter().map(|of| json!({ "element": of.element, "effects": effects_json(&of.effects) })).collect()
-}
-
-fn effects_json(all: &[pb::ComponentEffect]) -> Value {
-    let one = |c: &pb::ComponentEffect| {
-        let effects: Vec<Value> = c
-            .effects
-            .iter()
-            .map(|e| json!({ "kind": effect_id(e.kind()), "subjects": e.subjects }))
-            .collect();
-        json!({ "component": c.component, "effects": effects })
-    };
-    all.iter().map(one).collect()
 }
 
 /// `confirmed` may stand without minutes: it means ten.

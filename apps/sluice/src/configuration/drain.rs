@@ -3,7 +3,7 @@
 //! Draining is part of the configuration, so that the router stays drained after a restart and a reboot too, until
 //! undrained.
 
-use crate::configuration::configure::Editing;
+use crate::configuration::configure::{Editing, Words};
 use crate::connection::refusal::refused;
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, describe};
@@ -34,7 +34,7 @@ pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Outp
     }
     let mut editing = Editing::open(session, pb::EditMode::Private).await?;
     let done = async {
-        if editing.unconfirmed().await? {
+        if editing.unconfirmed().await?.is_some() {
             return Err(Failure::failed(
                 "a commit waits for its confirmation; `commit` or `rollback 1` first",
             ));
@@ -43,7 +43,8 @@ pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Outp
             editing.run(session, &split(line), out).await?;
         }
         let comment = values.text("comment").unwrap_or(if drain { "drain" } else { "undrain" });
-        editing.commit_with(comment, 0, out).await
+        let words = Words { comment: comment.into(), minutes: 0, confirms: false };
+        editing.commit_with(words, out).await
     };
     let done = done.await;
     editing.close().await;

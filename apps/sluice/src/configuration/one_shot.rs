@@ -1,6 +1,6 @@
 //! Changes of the configuration by a single command of a Unix shell. After any error nothing is committed.
 
-use crate::configuration::configure::{self, Editing, Next, compare, with_minutes};
+use crate::configuration::configure::{self, Editing, Next, Words, compare, with_minutes};
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, describe};
 use crate::show::configuration::{back, of_editor};
@@ -158,13 +158,13 @@ pub async fn commit(session: &Session, values: &Values, out: &mut Output) -> Res
     let editing = Editing::open(session, mode).await?;
     let done = async {
         if let Some(file) = file {
-            editing.load(session, configure::Load::Replace, file).await?;
+            let load = configure::Load::Replace { allow_empty: values.has("allow-empty") };
+            editing.load(session, load, file).await?;
         }
         if values.has("check") {
             return editing.check(out).await;
         }
-        let minutes = values.number("confirmed").unwrap_or(0);
-        editing.commit_with(values.text("comment").unwrap_or_default(), minutes, out).await
+        editing.commit_with(Words::of(values, ""), out).await
     };
     let done = done.await;
     editing.close().await;
@@ -182,8 +182,7 @@ pub async fn rollback(session: &Session, values: &Values, out: &mut Output) -> R
     let done = async {
         editing.run(session, &split(&format!("rollback {number}")), out).await?;
         let otherwise = format!("rollback {number}");
-        let comment = values.text("comment").unwrap_or(&otherwise);
-        editing.commit_with(comment, values.number("confirmed").unwrap_or(0), out).await
+        editing.commit_with(Words::of(values, &otherwise), out).await
     };
     let done = done.await;
     editing.close().await;

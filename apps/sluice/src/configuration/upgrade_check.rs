@@ -3,7 +3,7 @@
 
 use crate::Where;
 use crate::configuration::one_shot::CHANGES;
-use crate::output::{Failure, failure_of_start, print_json};
+use crate::output::{Failure, failure_of_start, print_json, say};
 use serde_json::json;
 use sluice_manager_process::UpgradeError;
 use std::path::PathBuf;
@@ -31,10 +31,10 @@ pub fn run(args: UpgradeCheckArgs, place: &Where) -> Result<ExitCode, Failure> {
         let document = json!({ "version": version, "revision": found.revision, "notices": found.notices });
         print_json("config-upgrade-check", &document);
     } else if found.notices.is_empty() {
-        println!("revision {} means the same to sluice {version}", found.revision);
+        say(&format!("revision {} means the same to sluice {version}", found.revision));
     } else {
-        println!("revision {} is not the same to sluice {version}:", found.revision);
-        found.notices.iter().for_each(|notice| println!("  {notice}"));
+        say(&format!("revision {} is not the same to sluice {version}:", found.revision));
+        found.notices.iter().for_each(|notice| say(&format!("  {notice}")));
     }
     Ok(if found.notices.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(CHANGES) })
 }

@@ -3,6 +3,7 @@
 use crate::Where;
 use crate::connection::unmanaged::Unmanaged;
 use crate::output::Failure;
+use sluice_manager_process::manager_pid;
 use sluice_xrl::{EndpointOptions, XrlEndpoint, XrlError};
 use std::path::Path;
 use std::time::Duration;
@@ -21,8 +22,19 @@ pub async fn connect(run_dir: &Path, timeout: Duration) -> Result<XrlEndpoint, F
     options.patience = PATIENCE.min(timeout);
     XrlEndpoint::connect(options).await.map_err(|error| match error {
         XrlError::AccessDenied(_) => no_role(run_dir),
-        _ => no_answer(run_dir),
+        error => match manager_pid(run_dir) {
+            Some(manager) => not_answering(run_dir, manager, &error),
+            None => no_answer(run_dir),
+        },
     })
+}
+
+fn not_answering(run_dir: &Path, manager: u32, error: &XrlError) -> Failure {
+    Failure::not_answering(format!(
+        "the router in {} runs (its manager is process {manager}) and does not answer: {error}; it starts, is stopped or is busy. Look with \
+         `top -p {manager}` and in its log, and try again",
+        run_dir.display()
+    ))
 }
 
 fn no_role(run_dir: &Path) -> Failure {

@@ -36,6 +36,15 @@ pub struct Packages {
     pub refused: Vec<(String, String)>,
 }
 
+/// The router's state for the prompt.
+#[derive(Default)]
+pub struct Present {
+    /// The configured name.
+    pub host_name: Option<String>,
+    /// The time at which a commit that waits for its confirmation is rolled back; 0 if none waits.
+    pub unconfirmed_until_unix_ms: u64,
+}
+
 /// A connection made on first use, and the answers received so far.
 pub struct Session {
     /// The flags of the command line.
@@ -182,9 +191,13 @@ impl Session {
         grammar
     }
 
-    /// Returns the router's configured name; `None` without a name or without an immediate answer. Forgets the schema and the
-    /// packages if others came since.
-    pub async fn host_name(&self) -> Option<String> {
+    /// Returns the router's name and the deadline of a commit that waits; without an immediate answer neither. Forgets the schema and
+    /// the packages if others came since.
+    pub async fn present(&self) -> Present {
+        self.asked_present().await.unwrap_or_default()
+    }
+
+    async fn asked_present(&self) -> Option<Present> {
         let router = self.quick_router().await?;
         let client = manager::ConfigurationClient::new(&router, "manager").with_deadline(COMPLETION_DEADLINE);
         let request = manager::ShowRequest {
@@ -199,7 +212,10 @@ impl Session {
             self.packages.take();
         }
         let shown: serde_json::Value = serde_json::from_str(&reply.text).ok()?;
-        shown["host-name"].as_str().map(Into::into)
+        Some(Present {
+            host_name: shown["host-name"].as_str().map(Into::into),
+            unconfirmed_until_unix_ms: reply.unconfirmed_until_unix_ms,
+        })
     }
 
     /// Returns live values; empty if the router does not answer at once.

@@ -2,7 +2,7 @@
 
 use crate::Where;
 use crate::connection::connect::with_router;
-use crate::output::{Failure, counted, print_json};
+use crate::output::{Failure, counted, print_json, say};
 use serde_json::json;
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::manager::v1 as pb;
@@ -51,7 +51,7 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
     with_router(place, move |router| async move {
         let client = pb::ManagerClient::new(&router, "manager").with_deadline(DEADLINE);
         if !as_json {
-            println!("{component}: a new process is started");
+            say(&format!("{component}: a new process is started"));
         }
         let reply = match binary {
             None => client.restart(pb::RestartRequest { component: component.clone() }).await,
@@ -81,35 +81,35 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
                 }),
             ),
             false if component == "manager" => {
-                println!(
+                say(&format!(
                     "manager {} goes on in process {}; its components run on",
                     reply.version, reply.new_pid
-                );
+                ));
             }
             false if reply.plainly => {
-                println!(
+                say(&format!(
                     "{:>7} ms  {component} {} runs in process {}: it hands nothing over, so process {} ended first",
                     reply.taken_over_ms, reply.version, reply.new_pid, reply.old_pid
-                );
+                ));
             }
             false if reply.old_pid == 0 => {
-                println!(
+                say(&format!(
                     "{component} {} did not run, and does again in process {}",
                     reply.version, reply.new_pid
-                );
+                ));
             }
             false => {
-                println!(
+                say(&format!(
                     "{:>7} ms  process {} waits for what process {} has",
                     reply.started_ms, reply.new_pid, reply.old_pid
-                );
-                println!(
+                ));
+                say(&format!(
                     "{:>7} ms  handed over and checked: {} of state and {}",
                     reply.handed_over_ms,
                     counted(reply.octets, "octet", "octets"),
                     counted(reply.descriptors, "socket", "sockets")
-                );
-                println!("{:>7} ms  {component} {} has taken over", reply.taken_over_ms, reply.version);
+                ));
+                say(&format!("{:>7} ms  {component} {} has taken over", reply.taken_over_ms, reply.version));
             }
         }
         Ok(())

@@ -1,9 +1,9 @@
 //! `sluice status`: the health of the router, for scripts and supervisors.
 
-use crate::configuration::drain;
+use crate::configuration::{drain, waiting};
 use crate::connection::session::Session;
 use crate::output::{self, Failure, Output};
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_xrl::idl::manager::v1 as pb;
 
 /// The exit status of a router that runs without a part of its configuration.
@@ -21,15 +21,15 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
         return Err(Failure::failed(waiting.join(", ")));
     }
     let configuration = pb::ConfigurationClient::new(&router, "manager").with_deadline(session.flags.timeout);
-    let trouble = configuration.get_revisions(pb::GetRevisionsRequest {}).await?.trouble;
+    let revisions = configuration.get_revisions(pb::GetRevisionsRequest {}).await?;
+    let (trouble, open) = (revisions.trouble, revisions.unconfirmed);
     let drained = drain::is_drained(session).await?;
     let degraded = degraded(&reply.processes);
     match out.is_json() {
         true => out.json(&json!({
             "ready": true, "uptime_ms": reply.uptime_ms, "drained": drained, "trouble": trouble,
-            "degraded": degraded.iter()
-                .map(|(component, reason)| json!({ "component": component, "reason": reason }))
-                .collect::<Vec<_>>(),
+            "degraded": degraded_json(&degraded),
+            "unconfirmed": waiting::json(open.as_ref()),
         })),
         false => {
             let state = if degraded.is_empty() { "running" } else { "degraded: running" };
@@ -37,15 +37,25 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
             if drained {
                 out.line(drain::DRAINED);
             }
-            for (component, reason) in &degraded {
-                out.line(&format!("{component}: {reason}"));
-            }
+            open.iter().for_each(|open| out.line(&waiting::text(open)));
+            print_degraded(&degraded, out);
         }
     }
     Ok(if degraded.is_empty() { 0 } else { DEGRADED })
 }
 
-/// Returns the components that run without a part of their configuration, with their reasons.
+/// Prints the reasons for which the router is degraded.
+pub fn print_degraded(degraded: &[(&str, &str)], out: &mut Output) {
+    degraded.iter().for_each(|(component, reason)| out.line(&format!("{component}: {reason}")));
+}
+
+/// Returns the reasons for which the router is degraded, as JSON.
+pub fn degraded_json(degraded: &[(&str, &str)]) -> Value {
+    degraded.iter().map(|(component, reason)| json!({ "component": component, "reason": reason })).collect()
+}
+
+/// Returns the components that run without a part of their configuration or of their effect, with their reasons. `status`, `show
+/// summary` and `doctor` share the notion.
 pub fn degraded(processes: &[pb::Process]) -> Vec<(&str, &str)> {
     let those = processes.iter().filter(|p| !p.degraded.is_empty());
     those.map(|p| (p.component.as_str(), p.degraded.as_str())).collect()

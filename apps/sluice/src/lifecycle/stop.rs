@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sluice_fea_process::linux::leftovers::remove_addresses;
 use sluice_manager_process::{claim_network, left_behind, manager_pid};
 use std::io::ErrorKind;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -47,8 +48,7 @@ pub async fn stop(session: &Session, out: &mut Output) -> Result<(), Failure> {
     })?;
     while manager_pid(run_dir) == Some(manager) {
         if began.elapsed() > END {
-            let text = format!("the router manager (process {manager}) has not ended in {} s", END.as_secs());
-            return Err(Failure::new(Failure::TIMEOUT, "DeadlineExceeded", text));
+            return Err(kill_router(run_dir, process));
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -65,6 +65,23 @@ pub async fn stop(session: &Session, out: &mut Output) -> Result<(), Failure> {
         out.line(&format!("stopped in {took_ms} ms: {}", [running.join(", "), "manager".into()].join(", ")));
     }
     Ok(())
+}
+
+/// Ends a router that does not end by itself: the manager at once, the components in their own order.
+fn kill_router(run_dir: &Path, manager: Pid) -> Failure {
+    let components: Vec<_> =
+        left_behind(run_dir).into_iter().filter(|component| component.is_alive).collect();
+    // The manager first: it would start the components again. What has ended meanwhile needs no signal.
+    let _ = kill(manager, Signal::SIGKILL);
+    for component in &components {
+        let _ = kill(Pid::from_raw(i32::try_from(component.pid).unwrap_or(i32::MAX)), Signal::SIGTERM);
+    }
+    let text = format!(
+        "the router manager (process {manager}) did not end in {} s and was killed; its components ({}) were told to end",
+        END.as_secs(),
+        components.iter().map(|component| component.component.as_str()).collect::<Vec<_>>().join(", ")
+    );
+    Failure::new(Failure::TIMEOUT, "DeadlineExceeded", text)
 }
 
 /// Removes Sluice's leftovers from the kernel of the current network namespace, if no router runs there.

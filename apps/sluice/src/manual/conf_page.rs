@@ -45,6 +45,7 @@ pub fn page() -> Result<String, Failure> {
         packages_dir: nowhere.clone(),
         trust_dir: nowhere.clone(),
         state_dir: nowhere,
+        trial: None,
     };
     let model = Model::load(&source).map_err(config_failure)?;
     let mut page = BEGIN.to_string();

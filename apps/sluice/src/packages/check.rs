@@ -10,7 +10,10 @@ use std::process::ExitCode;
 /// Checks the package in `folder` and prints its problems.
 pub fn run(folder: &Path, json: bool) -> ExitCode {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
-    let mut problems = sluice_manager_process::check_package(crate::components::BUILTINS, &folder);
+    let mut problems = {
+        let executable = std::env::current_exe().ok();
+        sluice_manager_process::check_package(crate::components::BUILTINS, &folder, executable.as_deref())
+    };
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     if let Some(rights) = text("rights.toml").and_then(|text| Rights::parse(&text).ok()) {
         problems.extend(unknown_calls(&rights));
@@ -23,8 +26,8 @@ pub fn run(folder: &Path, json: bool) -> ExitCode {
             "package-check",
             &json!({ "folder": folder, "valid": problems.is_empty(), "problems": problems }),
         ),
-        false if problems.is_empty() => println!("{}: valid", folder.display()),
-        false => problems.iter().for_each(|problem| println!("{problem}")),
+        false if problems.is_empty() => output::say(&format!("{}: valid", folder.display())),
+        false => problems.iter().for_each(|problem| output::say_lines(problem)),
     }
     ExitCode::from(if problems.is_empty() { 0 } else { Failure::CONFIG })
 }

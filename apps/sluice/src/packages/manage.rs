@@ -3,7 +3,7 @@
 use crate::Where;
 use crate::connection::connect::with_router;
 use crate::connection::refusal::refused;
-use crate::output::{Failure, Table, print_json};
+use crate::output::{Failure, Table, print_json, say};
 use crate::packages::commands::package_state;
 use serde_json::json;
 use sluice_xrl::XrlEndpoint;
@@ -76,7 +76,7 @@ pub fn remove(name: &str, place: &Where) -> Result<(), Failure> {
         let reply = client(&router).remove(request).await.map_err(refused)?;
         match as_json {
             true => print_json("package-remove", &json!({ "name": name, "version": reply.version })),
-            false => println!("package {name} {} is removed", reply.version),
+            false => say(&format!("package {name} {} is removed", reply.version)),
         }
         Ok(())
     })
@@ -140,7 +140,7 @@ fn request(package: &Path, unsigned: bool, upgrade: bool) -> Result<pb::InstallP
 fn is_agreed(reply: &pb::InstallPackageReply, as_json: bool) -> Result<bool, Failure> {
     let is_asked = !as_json && std::io::stdin().is_terminal();
     if !as_json {
-        reply.more.iter().for_each(|phrase| println!("{} may from now on {phrase}", reply.name));
+        reply.more.iter().for_each(|phrase| say(&format!("{} may from now on {phrase}", reply.name)));
     }
     if !is_asked {
         let text = format!(
@@ -167,17 +167,18 @@ fn print(reply: &pb::InstallPackageReply, schema: &str, as_json: bool) {
             &json!({
                 "name": reply.name, "version": reply.version, "before": before, "signed": reply.signed,
                 "digest": reply.digest, "more_rights": reply.more, "fewer_rights": reply.fewer,
-                "replaced": reply.replaced,
+                "replaced": reply.replaced, "commands": reply.commands,
             }),
         );
         return;
     }
     let (name, version) = (&reply.name, &reply.version);
     match reply.before.as_str() {
-        "" => println!("package {name} {version} is installed, {}", reply.signed),
-        before => println!("package {name} {version} is in the place of {before}, {}", reply.signed),
+        "" => say(&format!("package {name} {version} is installed, {}", reply.signed)),
+        before => say(&format!("package {name} {version} is in the place of {before}, {}", reply.signed)),
     }
-    reply.more.iter().for_each(|phrase| println!("  it may {phrase}"));
-    reply.fewer.iter().for_each(|phrase| println!("  it may no longer {phrase}"));
-    reply.replaced.iter().for_each(|component| println!("  {component} runs in a new process"));
+    reply.more.iter().for_each(|phrase| say(&format!("  it may {phrase}")));
+    reply.commands.iter().for_each(|command| say(&format!("  its command {command}")));
+    reply.fewer.iter().for_each(|phrase| say(&format!("  it may no longer {phrase}")));
+    reply.replaced.iter().for_each(|component| say(&format!("  {component} runs in a new process")));
 }

@@ -12,7 +12,7 @@ pub fn show(component: &str, packages_dir: &Path, json: bool) -> Result<ExitCode
     let may = rights.in_words();
     match json {
         true => output::print_json("rights-show", &json!({ "component": rights.class, "may": may })),
-        false => may.iter().for_each(|phrase| println!("{} may {phrase}", rights.class)),
+        false => may.iter().for_each(|phrase| output::say(&format!("{} may {phrase}", rights.class))),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -26,10 +26,10 @@ pub fn diff(old: &str, new: &str, packages_dir: &Path, json: bool) -> Result<Exi
         return Ok(ExitCode::SUCCESS);
     }
     let class = &new.class;
-    more.iter().for_each(|phrase| println!("{class} may from now on {phrase}"));
-    less.iter().for_each(|phrase| println!("{class} may no longer {phrase}"));
+    more.iter().for_each(|phrase| output::say(&format!("{class} may from now on {phrase}")));
+    less.iter().for_each(|phrase| output::say(&format!("{class} may no longer {phrase}")));
     if more.is_empty() && less.is_empty() {
-        println!("{class} may do the same as before");
+        output::say(&format!("{class} may do the same as before"));
     }
     Ok(ExitCode::SUCCESS)
 }

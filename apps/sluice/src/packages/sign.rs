@@ -1,6 +1,6 @@
 //! `sluice package sign|verify|pack|new-key`: packages as files, without a router.
 
-use crate::output::{Failure, print_json};
+use crate::output::{Failure, print_json, say};
 use serde_json::json;
 use sluice_package::archive::{SUFFIX, pack as archived};
 use sluice_package::signature::FILE as SIGNATURE;
@@ -77,7 +77,7 @@ pub fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
                 "trusted": signed.is_trusted(),
             }),
         ),
-        false => println!("package {} {}: {}", manifest.name, manifest.version, signed.words()),
+        false => say(&format!("package {} {}: {}", manifest.name, manifest.version, signed.words())),
     }
     Ok(if signed.is_trusted() { ExitCode::SUCCESS } else { ExitCode::from(Failure::FAILED) })
 }
@@ -95,7 +95,7 @@ pub fn sign(args: &SignArgs) -> Result<(), Failure> {
         true => {
             print_json("package-sign", &json!({ "signature": path, "files": files, "key": key.public() }))
         }
-        false => println!("{}: {files} files signed", path.display()),
+        false => say(&format!("{}: {files} files signed", path.display())),
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ pub fn pack(args: &PackArgs) -> Result<(), Failure> {
         true => {
             print_json("package-pack", &json!({ "archive": path, "files": files, "octets": archive.len() }))
         }
-        false => println!("{}: {files} files, {} octets", path.display(), archive.len()),
+        false => say(&format!("{}: {files} files, {} octets", path.display(), archive.len())),
     }
     Ok(())
 }

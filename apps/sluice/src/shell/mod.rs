@@ -15,7 +15,7 @@ use crate::commands;
 use crate::configuration::one_shot;
 use crate::connection::connect::block_on;
 use crate::connection::session::Session;
-use crate::output::{Failure, Output, Wanted, counted};
+use crate::output::{Failure, Output, Wanted, counted, say};
 use reader::Ask;
 use sluice_cli::{Filters, Line, Misread, quoted, split};
 use state::{State, Verdict};
@@ -171,6 +171,7 @@ async fn interactive(state: &mut State) -> Result<u8, Failure> {
             None => break,
         }
     }
+    state.farewell().await;
     state.leave().await;
     Ok(0)
 }
@@ -225,12 +226,12 @@ fn print_help(found: &Completion) {
         all.push(("|", "Filter what it prints"));
     }
     if let Some(trouble) = &found.trouble {
-        println!("  {trouble}");
+        say(&format!("  {trouble}"));
     } else if all.is_empty() {
         println!("  nothing can follow");
     }
     let width = all.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0).min(32);
     for (text, help) in all {
-        println!("  {}", format!("{text:<width$}  {help}").trim_end());
+        say(format!("  {text:<width$}  {help}").trim_end());
     }
 }

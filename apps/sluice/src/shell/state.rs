@@ -6,10 +6,11 @@ use crate::command_line::complete::{Completion, Edited, complete};
 use crate::command_line::front;
 use crate::commands;
 use crate::configuration::configure::{self, Editing, Load, Next, compare, with_minutes};
-use crate::configuration::one_shot;
+use crate::configuration::{one_shot, waiting};
 use crate::connection::session::Session;
-use crate::output::{Failure, Output, Wanted};
+use crate::output::{self, Failure, Output, Wanted, say};
 use crate::show::configuration::{back, of_editor};
+use sluice_base::printable;
 use sluice_cli::spelling::{self, Meaning, Mode};
 use sluice_cli::{Filters, Grammar, Line, builtin, split, statement};
 use sluice_xrl::idl::manager::v1 as pb;
@@ -33,7 +34,7 @@ const CONFIGURATION_HELP: &str = "\
   set PATH VALUE       sets a value, or adds a block      delete PATH   takes it out
   edit PATH, up, top   go into blocks and out of them     show [PATH]   the candidate
   compare              what differs from what runs        rollback [N]  what ran N commits ago; `discard`: drop all changes
-  commit               makes it run; commit check, commit comment TEXT, commit confirmed MINUTES, commit and-quit
+  commit               makes it run; commit check, commit comment TEXT, commit confirmed MINUTES, commit confirm, commit and-quit
   load merge|replace|set FILE, or `terminal` to paste a text; run COMMAND, exit
 
 `?` says at any place what may follow.";
@@ -65,20 +66,24 @@ impl State {
     /// Goes into the configuration mode.
     pub async fn configure(&mut self, mode: pb::EditMode) -> Result<(), Failure> {
         let editing = Editing::open(&self.session, mode).await?;
-        editing.greeting.iter().for_each(|line| println!("{line}"));
+        editing.greeting.iter().for_each(|line| say(line));
         self.editing = Some((editing, mode));
         Ok(())
     }
 
-    /// Returns the prompt of the next line, with the router's present name.
+    /// Returns the prompt of the next line, with the router's present name and the deadline of a commit that
+    /// waits for its confirmation.
     pub async fn prompt(&self) -> String {
-        let name = self.session.host_name().await.unwrap_or_else(|| "sluice".into());
+        let present = self.session.present().await;
+        let name = present.host_name.map(|name| printable(&name).into_owned());
+        let name = name.unwrap_or_else(|| "sluice".into());
+        let waiting = waiting::prompt(present.unconfirmed_until_unix_ms);
         match &self.editing {
-            None => format!("{name}> "),
+            None => format!("{waiting}{name}> "),
             Some((editing, _)) => {
                 let path = editing.path();
                 let path = if path.is_empty() { String::new() } else { format!(" {}", path.join(" ")) };
-                format!("[edit{path}]\n{name}# ")
+                format!("{waiting}[edit{path}]\n{name}# ")
             }
         }
     }
@@ -87,8 +92,15 @@ impl State {
     pub async fn renew(&mut self) {
         let Some((editing, _)) = &self.editing else { return };
         if let Err(failure) = editing.renew().await {
-            eprintln!("\nsluice: editing has ended: {}", failure.message);
+            output::complain(&format!("\nsluice: editing has ended: {}", failure.message));
             self.editing = None;
+        }
+    }
+
+    /// Names the commit that waits for its confirmation, before the shell or the configuration mode ends.
+    pub async fn farewell(&self) {
+        if let Ok(Some(open)) = waiting::commit(&self.session).await {
+            say(&waiting::text(&open));
         }
     }
 
@@ -164,7 +176,7 @@ impl State {
         match verdict {
             Ok(verdict) => verdict,
             Err(failure) => {
-                if failure.status == Failure::NOT_CONNECTED {
+                if failure.is_without_router() {
                     // Perhaps another router runs by the time of the next line.
                     self.session.forget();
                 }
@@ -223,7 +235,7 @@ impl State {
         let session = &self.session;
         let status = printed(wanted, filters, async |out| {
             let done = commands::run(session, &read, out).await;
-            if done.as_ref().is_err_and(|f| f.status == Failure::NOT_CONNECTED) {
+            if done.as_ref().is_err_and(Failure::is_without_router) {
                 session.forget();
             }
             done
@@ -296,6 +308,7 @@ impl State {
                 if changes {
                     println!("the shared candidate keeps the changes that were not committed");
                 }
+                self.farewell().await;
                 self.leave().await;
             }
         }
@@ -320,6 +333,6 @@ fn words_of(texts: &[String]) -> Vec<sluice_cli::Word> {
 }
 
 fn complain(failure: &Failure) -> Verdict {
-    eprintln!("sluice: {}", failure.text());
+    output::complain(&format!("sluice: {}", failure.text()));
     Verdict::Stay(failure.status)
 }

@@ -6,7 +6,7 @@
 
 use crate::components::MANAGER_METRICS;
 use crate::connection::session::Session;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, complain};
 use serde_json::{Value, json};
 use sluice_cli::metrics::{END, Family, Sample, samples};
 use sluice_config::metrics::{self, Call, EXPORTED, Metric, Type};
@@ -233,7 +233,7 @@ fn print(families: &[Family], wrongs: &[Wrong], out: &mut Output) {
     out.line(END);
     out.flush();
     for wrong in wrongs {
-        eprintln!("sluice: {}: {}", wrong.component, wrong.failure.text());
+        complain(&format!("sluice: {}: {}", wrong.component, wrong.failure.text()));
     }
 }
 

@@ -1,6 +1,7 @@
 //! `sluice show routes` and `sluice show summary`: the RIB's and the kernel's tables.
 
 use crate::connection::session::Session;
+use crate::lifecycle::status;
 use crate::output::{self, Failure, Output, Table};
 use crate::show::differences::{self, Differences, Shown};
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use sluice_cli::Values;
 use sluice_xrl::XrlEndpoint;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
+use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::idl::rib::v1 as rib;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -421,6 +423,10 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
     let fea_client = fea::FibClient::new(&router, "fea").with_deadline(session.flags.timeout);
     let tables = rib_client.get_summary(rib::GetSummaryRequest {}).await?.tables;
     let engine = fea_client.get_summary(fea::GetSummaryRequest {}).await?;
+    // Components can be read without a manager too.
+    let manager = pb::ManagerClient::new(&router, "manager").with_deadline(session.flags.timeout);
+    let processes = manager.get_processes(pb::GetProcessesRequest {}).await.unwrap_or_default().processes;
+    let degraded = status::degraded(&processes);
     let installed = |table: u32, family: i32| {
         engine.tables.iter().find(|t| t.table == table && t.family == family).cloned().unwrap_or_default()
     };
@@ -452,6 +458,7 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
         out.json(&json!({
             "tables": all, "engine": engine.engine, "routes_refused": engine.routes_refused,
             "routes_repaired": engine.routes_repaired, "nexthop_objects": engine.nexthop_objects, "idle": engine.idle,
+            "degraded": status::degraded_json(&degraded),
         }));
         return Ok(());
     }
@@ -490,5 +497,9 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
         ]);
     }
     out.table(&table, "no tables");
+    if !degraded.is_empty() {
+        out.line("degraded:");
+    }
+    status::print_degraded(&degraded, out);
     Ok(())
 }

@@ -47,6 +47,12 @@ call = "manager/manager.v1.Manager/GetProcesses"
 column = [{ heading = "x", path = "x" }]
 "#;
 
+const RIGHTS: &str = r#"
+class = "hello"
+[calls]
+manager = ["manager.v1.Manager/GetProcesses"]
+"#;
+
 const METRICS: &str = r#"
 [[metric]]
 name = "hello_greeted"
@@ -89,6 +95,11 @@ fn a_package_is_known_everywhere() {
     write(at, "packages/hello/sluice-hello.yang", MODULE);
     write(at, "packages/hello/commands.toml", COMMANDS);
     write(at, "packages/hello/metrics.toml", METRICS);
+    write(at, "packages/hello/rights.toml", RIGHTS);
+    // A command runs with the rights of whoever types it: a package names no call that its rights do not name.
+    let foreign = COMMANDS.replace("show hello", "show thief").replace("GetProcesses", "StopRouter");
+    write(at, "packages/thief/package.toml", "name = 'thief'\nversion = '1.0'\ndescription = 'A trap.'\n");
+    write(at, "packages/thief/commands.toml", &foreign);
     write(at, "router.conf", "protocols { hello { greeting hi; } }\n");
     let mut command = lab.command("host", SLUICE).unwrap();
     command.arg("start");
@@ -146,4 +157,8 @@ fn a_package_is_known_everywhere() {
     let hello = packages["packages"].as_array().unwrap().iter().find(|p| p["name"] == "hello").unwrap();
     assert_eq!(hello["commands"], serde_json::json!(["show hello processes"]), "{hello}");
     assert_eq!(hello["commands_refused"], serde_json::json!(["`show processes` is there already"]));
+    let thief = packages["packages"].as_array().unwrap().iter().find(|p| p["name"] == "thief").unwrap();
+    let reason = thief["refused"].as_str().unwrap_or_default();
+    assert!(reason.contains("StopRouter") && reason.contains("[calls]"), "{thief}");
+    assert!(!run(&["show", "thief", "processes"]).status.success() && ready());
 }

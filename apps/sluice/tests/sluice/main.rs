@@ -28,6 +28,7 @@ mod forwarding_traffic;
 mod guide;
 mod handover;
 mod handover_listeners;
+mod hostile_texts;
 mod impact;
 mod injection;
 mod install;

@@ -320,6 +320,11 @@ impl Interfaces {
         request(&mut self.refused, EngineOp::SetForwarding { family, enabled }, out);
     }
 
+    /// Returns the number of settings whose last operation the engine refused.
+    pub(crate) fn settings_refused(&self) -> usize {
+        self.refused.len()
+    }
+
     /// Notes that the engine refused an operation.
     pub(crate) fn note_refused(&mut self, op: &EngineOp) {
         if let EngineOp::SetLink { interface, .. } = op

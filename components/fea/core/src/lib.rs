@@ -36,6 +36,7 @@ pub mod sim;
 mod slab;
 pub mod socket;
 mod table;
+mod totals;
 pub mod xdp;
 
 pub use drive::Drive;
@@ -46,5 +47,6 @@ pub use engine::{
 pub use event::Event;
 pub use fib::Summary;
 pub use interface::{Configuration, LinkConfiguration};
-pub use machine::{Fea, Input, State, Totals};
+pub use machine::{Fea, Input, State};
 pub use output::{Effect, Output};
+pub use totals::Totals;

@@ -7,7 +7,7 @@ use crate::engine::{
     Refusal, RefusalKind, RouteTarget, Scope,
 };
 use crate::event::Event;
-use crate::fib::{Observation, RefusedRoute, Summary};
+use crate::fib::{Observation, RefusedRoute};
 use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
 use crate::mending::Mendings;
@@ -15,6 +15,7 @@ use crate::output::{Effect, Output};
 use crate::repair::{Drift, Repairs, Verdict};
 use crate::replay::{Held, Replays};
 use crate::table::Table;
+use crate::totals::Totals;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -102,25 +103,6 @@ pub struct Fea {
     refreshed: u64,
 }
 
-/// Figures of all tables.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Totals {
-    /// By table and family.
-    pub tables: Vec<(TableId, Family, Summary)>,
-    /// Members and groups.
-    pub nexthop_objects: usize,
-    /// Routes set again because somebody else had changed them.
-    pub repaired: u64,
-    /// Routes refused since the start.
-    pub refused: u64,
-    /// Routes, members and groups of engines beside the authority that differed and were mended.
-    pub mended: u64,
-    /// How often the owner announced one family again.
-    pub refreshed: u64,
-    /// True if nothing is left to do in the background.
-    pub idle: bool,
-}
-
 impl Fea {
     /// A core that knows nothing yet. Its first output, by the first call of any kind, depends on nothing but the inputs; its
     /// driver asks the engine for a snapshot and hands it over before it serves anybody.
@@ -168,6 +150,7 @@ impl Fea {
             refused: self.refusals,
             mended: self.mended,
             refreshed: self.refreshed,
+            settings_refused: self.interfaces.settings_refused(),
             ..Totals::default()
         };
         (totals.nexthop_objects, totals.idle) =

@@ -319,6 +319,10 @@ impl Component for FeaProcess {
         }
     }
 
+    fn degraded(&self) -> Vec<String> {
+        self.with_core(|core| core.totals()).degraded()
+    }
+
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, Self::Error> {
         let read = configuration::read(&planned.whole())?;
         let interrupted = self.with_core(|core| core.interrupted_by(&read.configuration));

@@ -11,11 +11,13 @@ extern crate std;
 pub mod backoff;
 pub mod commit;
 pub mod component;
+pub mod confirmation;
 pub mod crash_budget;
 pub mod editors;
 pub mod event;
 pub mod handover;
 pub mod machine;
+pub mod output;
 pub mod roles;
 pub mod watchdog;
 

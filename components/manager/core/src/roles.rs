@@ -14,6 +14,8 @@ const READING: [&str; 8] = [
     "rib/rib.v1.Rib/Subscribe",
     "rib/rib.v1.Rib/Unsubscribe",
 ];
+/// The beginnings of methods that read.
+const READS: [&str; 3] = ["Get", "List", "Lookup"];
 /// The calls of an operator beside those that read: `clear`, `request`, `restart` and draining.
 const OPERATING: [&str; 7] = [
     "*/*/Clear*",
@@ -38,6 +40,11 @@ const EDITING: [&str; 8] = [
 ];
 /// The classes that readers register: those by which `sluice monitor` receives routes.
 const MONITORS: [&str; 1] = ["monitor"];
+
+/// Returns true if a method only reads, by its name: every role may call it.
+pub fn reads(method: &str) -> bool {
+    READS.iter().any(|verb| method.starts_with(verb))
+}
 
 /// The words of a path of the configuration. `*` stands for any one word.
 pub type PathPattern = Vec<String>;

@@ -11,14 +11,16 @@ mod revisions;
 mod supervise;
 
 pub use audit::record as audit_record;
+pub use configure::file::{check, read_configuration};
 pub use configure::model::{Builtin, ConfigSource, Model, StartError};
 pub use configure::sharing::Sharing;
 pub use configure::upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 pub use packages::admission::check_package;
+pub use packages::trial::run as try_packages;
 pub use revisions::{Noted, Revision, Unconfirmed, Via, parse_copy, parse_revision, parse_unconfirmed};
 pub use supervise::core_file;
 pub use supervise::credentials::folder as credentials_folder;
-pub use supervise::inherited::close_inherited;
+pub use supervise::inherited::{close_inherited, permit_descriptors};
 pub use supervise::left_behind::{LeftBehind, claim_network, is_manager_dead, left_behind, manager_pid};
 pub use supervise::state::{Recorded, parse as parse_state};
 
@@ -30,13 +32,14 @@ use commit::shared::Waiting;
 use commit::steps::Stepping;
 use commit::transaction::{CommitRequest, Done, Source, UnderWay};
 use configure::editors::{EditError, Editing};
+use configure::file::read_file;
 use configure::model::check_network_rights;
 use configure::people::People;
 use configure::service::Shown;
 use configure::start::{self, Start};
 use revisions::Revisions;
 use sluice_base::{class_of, component_of};
-use sluice_config::{Secrets, Tree};
+use sluice_config::Tree;
 use sluice_manager::commit::Input as CommitInput;
 use sluice_manager::component::Phase;
 use sluice_manager::event::Severity;
@@ -62,9 +65,12 @@ use supervise::helper::Helpers;
 use supervise::principal::{principal, random_secret};
 use supervise::processes::Processes;
 use supervise::service_manager::{self, ServiceManager};
-use supervise::{kept_files, service, sole, state, watch};
+use supervise::{kept_files, processes, service, sole, state, watch};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
+
+/// The longest wait for threads at the end.
+const LAST_THREADS: Duration = Duration::from_secs(2);
 
 /// Options of the manager.
 #[derive(Clone, Debug)]
@@ -103,6 +109,8 @@ pub struct ManagerProcess {
     people: Rc<People>,
     /// Held during a commit: commits run in sequence.
     turn: tokio::sync::Mutex<()>,
+    /// Held while a package comes or goes; taken before the turn to commit.
+    changing_packages: tokio::sync::Mutex<()>,
     under_way: RefCell<Option<UnderWay>>,
     /// Whether the commit under way waits for other elements.
     waiting: Waiting,
@@ -146,12 +154,16 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     let start = start::choose(&options.source, &model, &mut revisions)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
+    let served = local.block_on(&runtime, async {
         if let Some(held) = sole {
             tokio::task::spawn_local(sole::answer(held));
         }
         serve(options, model, revisions, start).await
-    })
+    });
+    drop(local);
+    // What a thread still does, nobody waits for.
+    runtime.shutdown_timeout(LAST_THREADS);
+    served
 }
 
 async fn serve(
@@ -226,6 +238,7 @@ async fn serve(
             degraded: Degraded::at_start(start.trouble, start.before),
             revisions: RefCell::new(revisions),
             turn: tokio::sync::Mutex::new(()),
+            changing_packages: tokio::sync::Mutex::default(),
             under_way: RefCell::new(None),
             waiting: Waiting::default(),
             storing: tokio::sync::Mutex::new(()),
@@ -351,6 +364,12 @@ impl ManagerProcess {
     }
 
     fn spawn(self: &Rc<Self>, class: &str) {
+        // The router's own components remove what is too much themselves.
+        let excess =
+            Some(()).filter(|()| !self.processes.is_own(class)).and_then(|()| self.over_quota(class));
+        if let Some(excess) = excess {
+            return self.later_exit(class, format!("not started: {excess}"));
+        }
         let rights = self.model().rights(class);
         let secret = match random_secret() {
             Ok(secret) => secret,
@@ -389,6 +408,10 @@ impl ManagerProcess {
     fn ended(&self, pid: u32, secret: [u8; 16], how: String) {
         self.finder.remove_principal(&secret);
         let class = self.processes.forget(pid);
+        if let Some(class) = &class {
+            // Its last words come before the report of its end.
+            self.processes.outputs.ended(processes::component_name(class));
+        }
         if self.handovers.ended(pid, &how) {
             return;
         }
@@ -426,6 +449,7 @@ impl ManagerProcess {
                 self.driver.input(Input::Upgraded(class.clone()));
             }
             self.watch(&class);
+            self.follow_output(&class, self.processes.is_own(&class));
             tokio::task::spawn_local(async move {
                 let pid = me.processes.pid(&class);
                 me.processes.wait_for_adopted(&class).await;
@@ -478,9 +502,11 @@ impl ManagerProcess {
     }
 
     /// Reads the configuration file again and commits its content.
-    async fn reload(self: &Rc<Self>) -> Result<Done, EditError> {
+    async fn reload(self: &Rc<Self>, allow_empty: bool) -> Result<Done, EditError> {
         let comment = "the configuration file was read again".into();
-        let done = self.commit(CommitRequest { source: Source::File, comment, confirm_within: None }).await;
+        let source = Source::File { allow_empty };
+        let request = CommitRequest { source, comment, confirm_within: None, confirms: false };
+        let done = self.commit(request).await;
         match &done {
             Ok(done) => {
                 info!(revision = done.revision, changes = done.changes, "configuration read again");
@@ -495,7 +521,7 @@ impl ManagerProcess {
 
     /// Reads the file again, and writes the record: the kernel does not say who sent a signal.
     async fn reload_by_signal(self: &Rc<Self>) {
-        let (result, revision) = match self.reload().await {
+        let (result, revision) = match self.reload(false).await {
             Ok(done) => ("done".to_owned(), Some(done.revision)),
             Err(error) => (error.to_string(), None),
         };
@@ -534,6 +560,7 @@ impl ManagerProcess {
                 () = self.stopped.notified() => {
                     self.stop_helpers().await;
                     self.copies.settled().await;
+                    self.processes.outputs.all_ended();
                     info!("stopped");
                     self.processes.confinement.remove_groups();
                     state::clean(&self.options.run_dir);
@@ -552,34 +579,4 @@ fn report(event: &sluice_manager::Event) {
         Severity::Warn => warn!(event = id, class, reason, "{event}"),
         Severity::Error => error!(event = id, class, reason, "{event}"),
     }
-}
-
-/// Checks a configuration file. Returns the refused packages, without which the file is valid all the same.
-///
-/// # Errors
-///
-/// The file, the lines and their errors; and the refused packages, whose statements are unknown then.
-pub fn check(source: &ConfigSource) -> Result<Vec<sluice_config::package::Refused>, StartError> {
-    let model = Model::load(source)?;
-    read_file(source, &model)?;
-    Ok(model.refused)
-}
-
-/// Reads and checks a configuration file. Returns the configuration in JSON, without secrets.
-///
-/// # Errors
-///
-/// As of [`check`].
-pub fn read_configuration(source: &ConfigSource) -> Result<serde_json::Value, StartError> {
-    let model = Model::load(source)?;
-    let tree = read_file(source, &model)?;
-    let json = model.schema.json(&tree, &[], Secrets::Hidden);
-    json.map_err(|error| model.explain(error.into()))
-}
-
-fn read_file(source: &ConfigSource, model: &Model) -> Result<Tree, StartError> {
-    let path = source.file.display().to_string();
-    let text = std::fs::read_to_string(&source.file)
-        .map_err(|source| StartError::Read { path: path.clone(), source })?;
-    model.read(&path, &text).map_err(|e| model.explain(e))
 }

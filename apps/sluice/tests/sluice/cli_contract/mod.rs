@@ -1,7 +1,7 @@
 //! Every command in both forms, as text and as JSON, and every way of failing: the output matches its schema exactly.
 
 mod cluster;
-mod lines;
+pub mod lines;
 mod packages;
 mod pktgen;
 

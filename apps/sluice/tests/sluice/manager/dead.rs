@@ -59,3 +59,17 @@ fn strangers_read_nothing_without_a_key() {
     assert_eq!(status, 3, "{said}");
     assert!(!said.contains("AS 64500"), "{said}");
 }
+
+#[test]
+fn a_manager_that_stands_still_is_said_to_run() {
+    let Some(mut router) = Router::up(BGP) else { return };
+    let manager = router.pid("manager");
+    router.run(&format!("kill -STOP {manager}"));
+    for command in ["status", "show version", "show bgp summary"] {
+        let (said, status) = router.shell(&format!("sluice {command}"));
+        assert_eq!(status, 9, "{command}: {said}");
+        assert!(said.contains(&format!("process {manager}")) && !said.contains("no router runs"), "{said}");
+    }
+    router.run(&format!("kill -CONT {manager}"));
+    assert!(router.waits(|router| router.status() == 0));
+}

@@ -70,6 +70,10 @@ fn commit(lab: &RouterLab, statement: &str) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }
 
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
 /// The number of an editor, from the answer to `Open`.
 fn editor(answer: &Value) -> u64 {
     answer["editor"]
@@ -80,7 +84,11 @@ fn editor(answer: &Value) -> u64 {
 
 /// Commits a second route that has to be confirmed within so many seconds.
 fn commit_for(lab: &RouterLab, seconds: u32) {
-    let done = try_to_commit_for(lab, SECOND, seconds);
+    commit_for_route(lab, SECOND, seconds);
+}
+
+fn commit_for_route(lab: &RouterLab, route: &str, seconds: u32) {
+    let done = try_to_commit_for(lab, route, seconds);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }
 
@@ -183,6 +191,68 @@ fn what_is_stored_is_whole_or_not_used() {
     runs(&lab, &[SECOND]);
     assert_eq!((newest_via(&lab).as_str(), trouble(&lab).as_str()), ("file", ""));
     assert!(says(&lab).contains("by hand"));
+    lab.lab.down().unwrap();
+}
+
+#[test]
+fn an_empty_file_is_damaged_and_not_the_wish_to_stop_everything() {
+    let _share = share();
+    let Some(mut lab) = up() else { return };
+    file_says(&lab, &[FIRST]);
+    for nothing in ["", "# only a comment\n"] {
+        fs::write(file(&lab), nothing).unwrap();
+        let refused = lab.cli(&["reload"]);
+        assert!(!refused.status.success());
+        let said = text(&refused);
+        assert!(said.contains("has no statements") && said.contains("allow-empty"), "{said}");
+        restart_manager(&mut lab);
+        runs(&lab, &[FIRST]);
+        assert!(trouble(&lab).contains("has no statements"), "{}", trouble(&lab));
+    }
+    let empty = lab.lab.dir("sluice").join("empty.conf");
+    fs::write(&empty, "").unwrap();
+    assert!(!lab.cli(&["commit", "from-file", empty.to_str().unwrap()]).status.success());
+    runs(&lab, &[FIRST]);
+    assert!(lab.cli(&["reload", "allow-empty"]).status.success());
+    runs(&lab, &[]);
+    assert_eq!(trouble(&lab), "");
+    lab.lab.down().unwrap();
+}
+
+#[test]
+fn only_a_commit_that_says_so_confirms_another_one() {
+    let _share = share();
+    let Some(mut lab) = up() else { return };
+    let waits = |lab: &RouterLab| lab.ask(&["status"])["unconfirmed"]["back_to"] == "1";
+    commit_for(&lab, 600);
+    runs(&lab, &[FIRST, SECOND]);
+    file_says(&lab, &[FIRST, SECOND]);
+    assert!(waits(&lab), "{}", lab.ask(&["status"]));
+
+    // Somebody's change of something else, a signal that reads the file again, a file edited by hand.
+    let third = format!("set protocols static route {THIRD} discard");
+    let refused = configure(&lab, &[&third, "commit"]);
+    let said = text(&refused);
+    assert!(refused.status.code() == Some(5) && said.contains("commit confirm"), "{said}");
+    assert!(lab.cli(&["reload"]).status.success() && waits(&lab));
+    let by_hand = says(&lab).replace(SECOND, THIRD);
+    fs::write(file(&lab), by_hand).unwrap();
+    assert_eq!(lab.cli(&["reload"]).status.code(), Some(5));
+    restart_manager(&mut lab);
+    runs(&lab, &[FIRST, SECOND]);
+    assert!(waits(&lab) && trouble(&lab).contains("waits for its confirmation"), "{}", trouble(&lab));
+
+    // Both together, said so; then nothing waits.
+    assert!(configure(&lab, &[&third, "commit confirm"]).status.success());
+    runs(&lab, &[THIRD, FIRST, SECOND]);
+    assert!(lab.ask(&["status"])["unconfirmed"].is_null());
+    assert!(!configure(&lab, &["commit confirm"]).status.success());
+
+    // The way back to what ran before confirms nothing, and needs no confirmation.
+    commit_for_route(&lab, "192.0.3.0/24", 600);
+    assert!(lab.cli(&["rollback", "1"]).status.success());
+    runs(&lab, &[THIRD, FIRST, SECOND]);
+    assert!(lab.ask(&["status"])["unconfirmed"].is_null());
     lab.lab.down().unwrap();
 }
 

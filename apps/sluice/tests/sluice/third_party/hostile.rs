@@ -25,7 +25,7 @@ fn what_is_anothers_stays_anothers() {
     assert!(done.status.success(), "{}", text(&done));
     let outcomes = || -> BTreeMap<String, String> {
         let log = router.log();
-        let lines = log.lines().filter_map(|line| line.strip_prefix("attempt ")?.split_once(": "));
+        let lines = log.lines().filter_map(|line| line.split_once(": output: attempt ")?.1.split_once(": "));
         lines.map(|(name, outcome)| (name.to_owned(), outcome.to_owned())).collect()
     };
     router.until("every attempt was made", || outcomes().contains_key("done"));

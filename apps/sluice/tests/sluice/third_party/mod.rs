@@ -1,5 +1,6 @@
 //! Components of third parties: in Python on the client of this project, and in Go on the documents alone.
 
+mod bomb;
 mod floods;
 mod guard;
 mod hello;
@@ -7,6 +8,7 @@ mod hostile;
 mod latency;
 mod live;
 mod origins;
+mod output;
 mod outside;
 mod programs;
 mod relay;

@@ -49,7 +49,7 @@ fn a_vandal_is_kept_in_its_sandbox() {
 
     let outcomes = || -> BTreeMap<String, String> {
         let log = router.log();
-        let lines = log.lines().filter_map(|line| line.strip_prefix("attempt ")?.split_once(": "));
+        let lines = log.lines().filter_map(|line| line.split_once(": output: attempt ")?.1.split_once(": "));
         lines.map(|(name, outcome)| (name.to_owned(), outcome.to_owned())).collect()
     };
     router.until("every attempt was made", || outcomes().contains_key("done"));
@@ -111,6 +111,16 @@ fn a_component_keeps_files_up_to_its_quota() {
     assert!(done.status.success(), "{}", text(&done));
     router.until("a file cannot be larger than the quota", || said("attempt a large file: File too large"));
     router.until("it is ended at its quota", || said("its files have more than 4 MiB"));
+    let status = || text(&router.run(&["status"]));
+    router.until("it is not started, and the operator knows why", || {
+        let said = status();
+        said.contains("keeper is") && said.contains("not started: its files have more than 4 MiB")
+    });
+    assert!(!said("attempt lives: 3 in "), "a full folder grows with no life");
+    for number in 0..8 {
+        let _ = std::fs::remove_file(folder.path().join(format!("run/state/files/keeper/filler-{number}")));
+    }
+    router.run(&["restart", "keeper"]);
     router.until("it is started anew, and its file is there", || said("attempt lives: 3 in "));
     let done = router.configure(&["delete protocols keeper", "commit"]);
     assert!(done.status.success(), "{}", text(&done));

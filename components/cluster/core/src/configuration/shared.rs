@@ -73,6 +73,8 @@ pub struct Proposal {
     pub author: Author,
     /// The wait for a confirmation, in seconds; `None`: no confirmation is needed.
     pub within_s: Option<u32>,
+    /// True if the configuration before, which waits for its confirmation, is confirmed too.
+    pub confirms: bool,
 }
 
 /// The reason why a configuration cannot be shared.
@@ -80,12 +82,22 @@ pub struct Proposal {
 pub enum SharedError {
     /// The text has so many octets.
     Long(usize),
+    /// The configuration with this number waits for its confirmation.
+    Unconfirmed(u64),
 }
 
 impl fmt::Display for SharedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SharedError::Long(octets) = self;
-        write!(f, "the configuration has {octets} octets, and elements share {MOST_TEXT} at most")
+        match self {
+            SharedError::Long(octets) => {
+                write!(f, "the configuration has {octets} octets, and elements share {MOST_TEXT} at most")
+            }
+            SharedError::Unconfirmed(number) => write!(
+                f,
+                "configuration {number} of all elements waits for its confirmation; `commit confirm` confirms it together with your \
+                 changes, and `commit confirmed MINUTES` lets both wait"
+            ),
+        }
     }
 }
 
@@ -100,11 +112,18 @@ impl Shared {
     /// Returns the configuration that follows `before`, or the first configuration.
     ///
     /// # Errors
-    /// The text is too long.
+    /// The text is too long, or changes a configuration that waits for its confirmation and does not confirm it.
     pub fn following(before: Option<&Shared>, proposal: Proposal) -> Result<Self, SharedError> {
-        let Proposal { id, text, author, within_s } = proposal;
+        let Proposal { id, text, author, within_s, confirms } = proposal;
         if text.len() > MOST_TEXT {
             return Err(SharedError::Long(text.len()));
+        }
+        if within_s.is_none()
+            && !confirms
+            && let Some(before) = before
+            && before.back.as_ref().is_some_and(|back| text != before.text && text != back.text)
+        {
+            return Err(SharedError::Unconfirmed(before.number));
         }
         let mut decisions: Vec<DecisionId> =
             before.map(|before| before.decisions.clone()).unwrap_or_default();
@@ -130,7 +149,7 @@ impl Shared {
         let back = self.back.as_ref()?;
         let comment = alloc::format!("not confirmed in time: back to configuration {}", back.number);
         let author = Author { user: "sluice".into(), comment, time_ms };
-        let proposal = Proposal { id, text: back.text.clone(), author, within_s: None };
+        let proposal = Proposal { id, text: back.text.clone(), author, within_s: None, confirms: false };
         Self::following(Some(self), proposal).ok()
     }
 

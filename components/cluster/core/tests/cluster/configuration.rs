@@ -24,7 +24,7 @@ fn id(count: u64) -> DecisionId {
 
 fn proposal(count: u64, text: &str, within_s: Option<u32>) -> Proposal {
     let author = Author { user: "ann".into(), comment: String::new(), time_ms: 7 };
-    Proposal { id: id(count), text: text.into(), author, within_s }
+    Proposal { id: id(count), text: text.into(), author, within_s, confirms: false }
 }
 
 fn shared(before: Option<&Shared>, count: u64, text: &str) -> Shared {
@@ -63,6 +63,19 @@ fn two_commits_without_a_confirmation_go_back_to_what_held() {
     assert!(back.author.comment.contains("back to configuration 1"));
     let confirmed = shared(Some(&third), 4, "third");
     assert!(confirmed.reverted(id(5), 8).is_none() && first.reverted(id(5), 8).is_none());
+}
+
+#[test]
+fn another_change_does_not_confirm_what_waits() {
+    let first = shared(None, 1, "first");
+    let second = Shared::following(Some(&first), proposal(2, "second", Some(60))).unwrap();
+    let other = proposal(3, "second and third", None);
+    let refused = Shared::following(Some(&second), other.clone()).unwrap_err();
+    assert_eq!(refused, SharedError::Unconfirmed(2));
+    let both = Shared::following(Some(&second), Proposal { confirms: true, ..other }).unwrap();
+    assert!(both.back.is_none());
+    // The way back needs no confirmation.
+    assert!(Shared::following(Some(&second), proposal(3, "first", None)).unwrap().back.is_none());
 }
 
 #[test]

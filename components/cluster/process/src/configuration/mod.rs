@@ -240,7 +240,7 @@ async fn seed(process: &ClusterProcess, client: &Client, id: DecisionId) -> Resu
     let text = owner.export(manager::ExportSharedRequest {}).await?.text;
     let comment = format!("the configuration of element {}, which leads", id.element);
     let author = Author { user: NOBODY.into(), comment, time_ms: unix_ms() };
-    let shared = Shared::following(None, Proposal { id, text, author, within_s: None })?;
+    let shared = Shared::following(None, Proposal { id, text, author, within_s: None, confirms: false })?;
     if client.replace_value(KEY, &shared.encode(), 0).await? {
         info!(
             event = "cluster.configuration.first",

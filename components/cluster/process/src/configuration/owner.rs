@@ -297,12 +297,13 @@ impl Served {
         own: ElementId,
         base: (Shared, u64),
         text: String,
-        (user, comment, within_s): (String, String, u32),
+        (user, comment): (String, String),
+        (within_s, confirms): (u32, bool),
     ) -> Result<u64, OwnerError> {
         let id = self.configuration.next_decision(own);
         let author = Author { user, comment, time_ms: unix_ms() };
         let within_s = (within_s > 0).then_some(within_s);
-        let decided = decide(self, base, Proposal { id, text, author, within_s }).await;
+        let decided = decide(self, base, Proposal { id, text, author, within_s, confirms }).await;
         // Whatever became of it, what runs is compared with what is decided.
         self.configuration.compare();
         decided
@@ -333,8 +334,9 @@ impl pb::ConfigurationOwner for Served {
         let own = self.check_manager(ctx)?;
         let offered = self.configuration.offered.take().filter(|(_, base)| *base == request.base);
         let offered = offered.ok_or(OwnerError::NotOffered)?;
-        let author = (request.user, request.comment, request.confirm_within_s);
-        let number = self.decide(own, offered, request.after, author).await?;
+        let wait = (request.confirm_within_s, request.confirms);
+        let author = (request.user, request.comment);
+        let number = self.decide(own, offered, request.after, author, wait).await?;
         Ok(pb::DecideReply { number })
     }
 
@@ -353,7 +355,8 @@ impl pb::ConfigurationOwner for Served {
             return Ok(pb::ConfirmReply { number: 0 });
         }
         let text = newest.text.clone();
-        let number = self.decide(own, (newest, base), text, (request.user, request.comment, 0)).await?;
+        let author = (request.user, request.comment);
+        let number = self.decide(own, (newest, base), text, author, (0, true)).await?;
         Ok(pb::ConfirmReply { number })
     }
 

@@ -484,6 +484,8 @@ fn refused_routes_are_counted_until_they_are_installed() {
     world.quiet();
     assert_eq!(counts(&mut world), (6, 1));
     assert!(!world.drive.engine().routes.contains_key(&(TABLE, prefix(0).into())));
+    let degraded = world.drive.core().totals().degraded();
+    assert!(degraded.len() == 1 && degraded[0].contains("the kernel refuses"), "{degraded:?}");
     world.drive.engine().refuse.clear();
     world.route(0, None);
     world.quiet();

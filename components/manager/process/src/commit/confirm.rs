@@ -1,9 +1,12 @@
 //! Commits that have to be confirmed: the confirmation, and the way back without one.
 
 use crate::ManagerProcess;
-use crate::commit::transaction::{CommitRequest, Source};
+use crate::commit::refused::Refusal;
+use crate::commit::transaction::{CommitRequest, Request, Source};
 use crate::configure::editors::EditError;
-use crate::revisions::{Unconfirmed, now_unix_ms};
+use crate::revisions::{Unconfirmed, Via, now_unix_ms};
+use sluice_config::Tree;
+use sluice_manager::confirmation::{Effect, Next, Origin};
 use std::rc::Rc;
 use std::time::Duration;
 use tracing::{error, info, warn};
@@ -11,7 +14,65 @@ use tracing::{error, info, warn};
 /// The pause before a failed rollback is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
+/// The refusal of a confirmation without a waiting commit.
+pub(super) const NOTHING_WAITS: &str = "nothing waits for a confirmation: it was confirmed already, or what ran before runs again (`show revisions`)";
+
 impl ManagerProcess {
+    /// Returns the effect of a commit on the waiting commit; `None` if no commit waits here.
+    pub(super) fn effect_on_waiting(
+        &self,
+        request: &Request,
+        changes: bool,
+    ) -> Result<Option<Effect>, Refusal> {
+        let Some(open) = self.revisions.borrow().unconfirmed() else {
+            let is_alone = self.model().sharing(&self.running_tree()).is_none();
+            return match request.confirms && changes && is_alone {
+                true => Err(Refusal::Failed(NOTHING_WAITS.into())),
+                false => Ok(None),
+            };
+        };
+        let origin = match request.via {
+            Via::Commit => Origin::Person,
+            Via::File => Origin::File,
+            Via::Rollback | Via::Shared => Origin::Router,
+        };
+        let next = Next {
+            origin,
+            changes,
+            confirms: request.confirms,
+            is_trial: request.confirm_within.is_some(),
+            undoes: changes && self.is_revision(open.back_to, &request.after),
+        };
+        match next.effect() {
+            Effect::Refused => Err(Refusal::Unconfirmed(self.waiting_in_words(&open))),
+            effect => Ok(Some(effect)),
+        }
+    }
+
+    /// Returns true if a configuration equals a revision.
+    fn is_revision(&self, number: u64, tree: &Tree) -> bool {
+        let read = self.revisions.borrow().read(number);
+        read.is_ok_and(|(_, text)| {
+            self.model().schema.read("revision", &text).is_ok_and(|revision| revision == *tree)
+        })
+    }
+
+    fn waiting_in_words(&self, open: &Unconfirmed) -> String {
+        let user = self.revisions.borrow().about(open.revision).map(|about| about.user).unwrap_or_default();
+        format!(
+            "revision {} of {user} waits for its confirmation, {} s more; `commit confirm` confirms it together with your changes, \
+             `commit confirmed MINUTES` lets both wait, and without a confirmation revision {} runs again",
+            open.revision,
+            open.until_unix_ms.saturating_sub(now_unix_ms()).div_ceil(1000),
+            open.back_to
+        )
+    }
+
+    /// Returns the time of the rollback of the waiting commit, in milliseconds of Unix time; 0 without a waiting commit.
+    pub fn unconfirmed_until(&self) -> u64 {
+        self.revisions.borrow().unconfirmed().map_or(0, |open| open.until_unix_ms)
+    }
+
     /// The newest commit holds for good, if that was still open.
     pub(super) fn confirm(&self) {
         let revisions = self.revisions.borrow();
@@ -63,6 +124,7 @@ impl ManagerProcess {
             source: Source::Unconfirmed(open),
             comment: format!("not confirmed in time: back to revision {back}"),
             confirm_within: None,
+            confirms: false,
         };
         let done = self.commit(request).await?;
         warn!(

@@ -1,9 +1,25 @@
 //! Refusals of components, and their place in the text of the configuration.
 
 use crate::ManagerProcess;
-use crate::commit::transaction::Refusal;
-use sluice_config::{ConfigText, Schema, Tree};
+use sluice_config::{ConfigError, ConfigText, Schema, Tree};
 use sluice_manager::Reason;
+
+/// The reason why nothing changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The configuration as a whole is not valid.
+    #[error("{0}")]
+    Invalid(Box<ConfigError>),
+    /// A component refused the change or failed to start, or the revision could not be stored.
+    #[error("{0}; nothing changed")]
+    Failed(String),
+    /// An earlier commit waits for its confirmation.
+    #[error("{0}; nothing changed")]
+    Unconfirmed(String),
+    /// The store of a shared configuration does not say whether the change is decided.
+    #[error("{0}")]
+    Open(String),
+}
 
 /// A component that refuses its share, and the component's own words.
 pub struct ComponentRefusal {

@@ -5,7 +5,8 @@
 //! revision after that: a manager that dies in between runs the old configuration, and takes the decided one when the owner hands it over.
 
 use crate::ManagerProcess;
-use crate::commit::transaction::{CommitRequest, Refusal, Request, Source, words};
+use crate::commit::refused::Refusal;
+use crate::commit::transaction::{CommitRequest, Request, Source, words};
 use crate::configure::editors::EditError;
 use crate::configure::people;
 use crate::configure::service::effects;
@@ -166,6 +167,7 @@ impl ManagerProcess {
                 user: request.user.clone(),
                 comment: request.comment.clone(),
                 confirm_within_s: u32::try_from(within).unwrap_or(u32::MAX),
+                confirms: request.confirms,
             };
             Some((change.class, decide))
         });
@@ -244,7 +246,8 @@ impl ManagerProcess {
     ) -> Result<pb::TakeSharedReply, EditError> {
         let pb::TakeSharedRequest { text, user, comment } = request;
         let source = Source::Shared(SharedText { text, user });
-        let done = self.commit(CommitRequest { source, comment, confirm_within: None }).await?;
+        let request = CommitRequest { source, comment, confirm_within: None, confirms: false };
+        let done = self.commit(request).await?;
         Ok(pb::TakeSharedReply { revision: done.revision, changes: done.changes as u64 })
     }
 }

@@ -1,8 +1,9 @@
 //! Commits: carries out the core's outputs on components, and returns the components' answers to the core.
 
 use crate::ManagerProcess;
+use crate::commit::confirm::NOTHING_WAITS;
 use crate::commit::lockout;
-use crate::commit::refused::{ComponentRefusal, Refused, written_or_shown};
+use crate::commit::refused::{ComponentRefusal, Refusal, Refused, written_or_shown};
 use crate::commit::shared::{Effects, Offered, Others, SharedText};
 use crate::commit::steps::name;
 use crate::commit::store::ToStore;
@@ -13,6 +14,7 @@ use sluice_config::{Comparison, ConfigError, ConfigText, Impact, Tree};
 use sluice_manager::End;
 use sluice_manager::commit::{Commit, Input, Output, Plan};
 use sluice_manager::component::Phase;
+use sluice_manager::confirmation;
 use sluice_process::part::Change;
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::common::v1::{self as common, Effect, EffectKind};
@@ -36,7 +38,10 @@ pub enum Source {
     /// The candidate of an editor.
     Editor(u64),
     /// The configuration file.
-    File,
+    File {
+        /// True if a file without statements may replace a configuration with statements.
+        allow_empty: bool,
+    },
     /// A revision.
     Revision(u64),
     /// The revision to run again because a newer revision was not confirmed in time.
@@ -53,6 +58,8 @@ pub struct CommitRequest {
     pub comment: String,
     /// The time within which the commit must be confirmed; absent: no confirmation is needed.
     pub confirm_within: Option<Duration>,
+    /// True if the commit confirms the commit that waits for its confirmation.
+    pub confirms: bool,
 }
 
 /// A configuration that is to run. Lives no longer than the turn to commit.
@@ -67,6 +74,8 @@ pub struct Request {
     pub via: Via,
     /// The time within which the commit must be confirmed; absent: no confirmation is needed.
     pub confirm_within: Option<Duration>,
+    /// True if the commit confirms the commit that waits for its confirmation.
+    pub confirms: bool,
     /// The configuration file's text, if the configuration comes from the file.
     pub of_file: Option<String>,
     /// The text that the configuration was read from, for the places of errors; absent if the configuration was edited.
@@ -90,20 +99,6 @@ pub struct Done {
     pub others: Others,
     /// The number of the configuration of all elements that was confirmed.
     pub confirmed: Option<u64>,
-}
-
-/// The reason why nothing changed.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// The configuration as a whole is not valid.
-    #[error("{0}")]
-    Invalid(Box<ConfigError>),
-    /// A component refused the change or failed to start, or the revision could not be stored.
-    #[error("{0}; nothing changed")]
-    Failed(String),
-    /// The store of a shared configuration does not say whether the change is decided.
-    #[error("{0}")]
-    Open(String),
 }
 
 /// The commit that is under way.
@@ -211,13 +206,14 @@ impl ManagerProcess {
 
     /// Reads the configuration of a commit whose turn it is.
     async fn resolve(self: &Rc<Self>, request: CommitRequest) -> Result<Request, EditError> {
-        let CommitRequest { source, comment, confirm_within } = request;
+        let CommitRequest { source, comment, confirm_within, confirms } = request;
         let own = |after, via| Request {
             after,
             user: "sluice".into(),
             comment: comment.clone(),
             via,
             confirm_within,
+            confirms,
             of_file: None,
             written: None,
             candidate: None,
@@ -234,7 +230,7 @@ impl ManagerProcess {
                 }
                 Ok(Request { user, written, candidate: Some(candidate), ..own(after, Via::Commit) })
             }
-            Source::File => {
+            Source::File { allow_empty } => {
                 // A copy that is being written is not somebody's change.
                 self.copies.settled().await;
                 let file = &self.options.source.file;
@@ -244,6 +240,9 @@ impl ManagerProcess {
                 let read = self.model().read(&shown, &text);
                 let after =
                     read.map_err(|errors| EditError::InvalidFile(Box::new(errors.without_lines())))?;
+                if !allow_empty && self.running_tree().is_emptied_by(&after) {
+                    return Err(EditError::Emptied { text: shown, how: "`sluice reload allow-empty`" });
+                }
                 let written = Some(Rc::new(ConfigText { file: shown, text: text.clone() }));
                 Ok(Request { of_file: Some(text), written, ..own(after, Via::File) })
             }
@@ -271,14 +270,18 @@ impl ManagerProcess {
         let (comparison, mut shares) = self.compare(&request.after, written)?;
         let shared = self.shared_part_of(&request)?;
         shares.plan.is_shared = shared.is_some();
+        let waiting = self.effect_on_waiting(&request, !comparison.is_empty())?;
         if comparison.is_empty() || request.confirm_within.is_some() {
             self.store_what_runs().await.map_err(|error| Refusal::Failed(error.to_string()))?;
         }
         if comparison.is_empty() {
-            if request.via != Via::Shared {
+            if waiting == Some(confirmation::Effect::Confirms) {
                 self.confirm();
             }
             let confirmed = self.confirm_shared(&request).await?;
+            if request.confirms && waiting.is_none() && confirmed.is_none() {
+                return Err(Refusal::Failed(NOTHING_WAITS.into()));
+            }
             self.degraded.refused.take();
             let revision = self.running.borrow().revision;
             self.note_file(&request, revision).await;

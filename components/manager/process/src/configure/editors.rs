@@ -2,7 +2,8 @@
 
 use crate::ManagerProcess;
 use crate::commit::lockout::Connection;
-use crate::commit::transaction::{CommitRequest, Done, Refusal, Source};
+use crate::commit::refused::Refusal;
+use crate::commit::transaction::{CommitRequest, Done, Source};
 use sluice_config::{ConfigError, ConfigErrors, ConfigText, Schema, Secrets, Tree};
 use sluice_manager::editors::{Conflict, Editors, Mode};
 use sluice_manager::roles::Statements;
@@ -34,6 +35,14 @@ pub enum EditError {
     /// The editor's role does not allow the change of this path.
     #[error("your role does not let you change `{0}`; nothing was changed")]
     NotAllowed(String),
+    /// A text without statements would replace a configuration with statements.
+    #[error("{text} has no statements, and the router runs some; if you mean it: {how}")]
+    Emptied {
+        /// The text's name.
+        text: String,
+        /// The way to carry it out all the same.
+        how: &'static str,
+    },
     /// The action failed.
     #[error("{0}")]
     Failed(String),
@@ -55,6 +64,7 @@ impl From<Refusal> for EditError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Invalid(error) => EditError::Invalid(error),
+            waits @ Refusal::Unconfirmed(_) => EditError::Conflict(waits.to_string()),
             failed @ (Refusal::Failed(_) | Refusal::Open(_)) => EditError::Failed(failed.to_string()),
         }
     }
@@ -404,9 +414,10 @@ impl ManagerProcess {
         id: u64,
         comment: String,
         confirm_within: Option<Duration>,
+        confirms: bool,
     ) -> Result<Done, EditError> {
         self.renew_editor(id)?;
-        self.commit(CommitRequest { source: Source::Editor(id), comment, confirm_within }).await
+        self.commit(CommitRequest { source: Source::Editor(id), comment, confirm_within, confirms }).await
     }
 }
 

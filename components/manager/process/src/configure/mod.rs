@@ -2,6 +2,7 @@
 //! configuration.
 
 pub mod editors;
+pub mod file;
 pub mod model;
 pub mod people;
 pub mod ports;

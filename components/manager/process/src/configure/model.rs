@@ -4,6 +4,7 @@
 use crate::configure::ports::PortsRule;
 use crate::configure::sharing::{Sharing, SharingRule};
 use crate::packages::admission::{self, classes_of, third_party_rights, unknown_need};
+use crate::packages::trial;
 use nix::sys::socket::{setsockopt, sockopt};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -60,6 +61,8 @@ pub struct ConfigSource {
     pub trust_dir: PathBuf,
     /// The folder of what was committed.
     pub state_dir: PathBuf,
+    /// The router's executable for trials of packages; `None`: packages are read untried.
+    pub trial: Option<PathBuf>,
 }
 
 /// The reason why the router does not start.
@@ -158,7 +161,7 @@ pub enum Planned<'a> {
 }
 
 /// A folder, with the package in it.
-type ReadPackage = (PathBuf, Result<Package, Refused>);
+pub type ReadPackage = (PathBuf, Result<Package, Refused>);
 
 impl Planned<'_> {
     /// Returns the packages after the change.
@@ -224,7 +227,7 @@ impl Model {
             rights.insert(builtin.class.to_string(), parsed);
             packages.push(of_builtin(builtin));
         }
-        for (folder, package) in planned.folders(source)? {
+        for (folder, package) in trial::tried(source.trial.as_deref(), planned.folders(source)?) {
             let checked = package.and_then(|package| {
                 let refused = |error: &dyn std::fmt::Display| Refused {
                     name: package.name.clone(),
@@ -538,11 +541,11 @@ mod tests {
     ];
 
     fn model(builtins: &'static [Builtin]) -> Model {
-        let dir = tempfile::tempdir().expect("a folder");
-        let none = dir.path().join("none");
-        let state_dir = dir.path().to_path_buf();
-        let (file, packages_dir, trust_dir) = (none.clone(), none.clone(), none);
-        Model::load(&ConfigSource { file, builtins, packages_dir, trust_dir, state_dir }).expect("valid")
+        let state_dir = tempfile::tempdir().expect("a folder").path().to_path_buf();
+        let none = state_dir.join("none");
+        let (file, packages_dir, trust_dir, trial) = (none.clone(), none.clone(), none, None);
+        Model::load(&ConfigSource { file, builtins, packages_dir, trust_dir, state_dir, trial })
+            .expect("valid")
     }
 
     /// A component that does not run, and whose last statement is deleted, checks an empty part.

@@ -1,6 +1,7 @@
 //! People: users of this host, by the kernel's word, and their roles.
 
 use crate::configure::model::Model;
+use crate::packages::commands::{self, CommandRow};
 use nix::unistd::{Gid, Group, User, geteuid, getgrouplist};
 use serde::Deserialize;
 use sluice_config::{Secrets, Tree, with_role_anywhere};
@@ -24,20 +25,6 @@ pub struct People {
     drains: RefCell<Vec<PathPattern>>,
     /// The commands of components, and their calls.
     commands: RefCell<Vec<CommandRow>>,
-}
-
-/// The commands of a component: the part of its `commands.toml` that roles need.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Commands {
-    command: Vec<CommandRow>,
-}
-
-/// A command and its call.
-#[derive(Deserialize)]
-struct CommandRow {
-    words: String,
-    call: Option<String>,
 }
 
 impl CommandRow {
@@ -136,7 +123,7 @@ impl People {
         self.drains.replace(drains.collect());
         // The texts were checked when their packages were admitted.
         let texts = model.packages.iter().filter_map(|package| package.commands.as_deref());
-        let commands = texts.flat_map(|text| toml::from_str::<Commands>(text).unwrap_or_default().command);
+        let commands = texts.flat_map(commands::rows);
         self.commands.replace(commands.collect());
         let part = model.schema.json(tree, &["system".to_owned()], Secrets::Hidden).unwrap_or_default();
         // The schema has checked every value; without the statement there is nobody.

@@ -41,7 +41,7 @@ fn refusal(error: EditError) -> XrlError {
         EditError::Conflict(_) => (5, json!({ "message": message })),
         EditError::NeedsConfirmation(_) => (7, json!({ "message": message })),
         EditError::NotAllowed(_) => return XrlError::AccessDenied(message),
-        EditError::Failed(_) => (1, json!({ "message": message })),
+        EditError::Emptied { .. } | EditError::Failed(_) => (1, json!({ "message": message })),
     };
     XrlError::application(code, document.to_string())
 }
@@ -63,6 +63,21 @@ pub fn effects(effects: BTreeMap<String, Vec<Effect>>) -> Vec<pb::ComponentEffec
 }
 
 impl Served {
+    /// Reports a commit to the caller.
+    fn reply(&self, done: Done) -> pb::CommitReply {
+        let Done { revision, effects: touched, changes, took, others, confirmed } = done;
+        pb::CommitReply {
+            revision,
+            effects: effects(touched),
+            changes: changes as u64,
+            took_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
+            absent: others.absent,
+            confirmed: confirmed.unwrap_or(0),
+            elements: others.effects,
+            unconfirmed_until_unix_ms: self.unconfirmed_until(),
+        }
+    }
+
     /// Returns an error, and has the refusal counted, unless the caller opened the editor.
     fn check_holder(&self, ctx: &CallContext, editor: u64) -> Result<(), XrlError> {
         match self.holder_of(editor) {
@@ -192,6 +207,9 @@ impl pb::Configuration for Served {
         match request.mode() {
             pb::LoadMode::Merge => self.merge_into_candidate(request.editor, &request.file, &request.text),
             pb::LoadMode::Replace => match self.model().schema.read(&request.file, &request.text) {
+                Ok(tree) if !request.allow_empty && self.running_tree().is_emptied_by(&tree) => {
+                    Err(EditError::Emptied { text: request.file, how: "say `allow-empty`" })
+                }
                 Ok(tree) => {
                     let written = ConfigText { file: request.file, text: request.text };
                     self.replace_candidate(request.editor, tree, Some(Rc::new(written)))
@@ -218,7 +236,12 @@ impl pb::Configuration for Served {
             end -= 1;
         }
         let next_offset = if end == rest.len() { 0 } else { (from + end) as u64 };
-        Ok(pb::ShowReply { text: rest[..end].into(), next_offset, schema: self.schema_number.get() })
+        Ok(pb::ShowReply {
+            text: rest[..end].into(),
+            next_offset,
+            schema: self.schema_number.get(),
+            unconfirmed_until_unix_ms: self.unconfirmed_until(),
+        })
     }
 
     async fn compare(
@@ -258,7 +281,8 @@ impl pb::Configuration for Served {
         let within = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
         let lines = self.statements_of(request.editor);
         let work = async {
-            self.commit_editor(request.editor, request.comment, within).await.map(reply).map_err(refusal)
+            let done = self.commit_editor(request.editor, request.comment, within, request.confirms).await;
+            done.map(|done| self.reply(done)).map_err(refusal)
         };
         let outcome = self.audited(ctx, Act::Commit, lines, |done| Some(done.revision), work).await;
         if let Err(XrlError::AccessDenied(why)) = &outcome {
@@ -270,10 +294,13 @@ impl pb::Configuration for Served {
     async fn reload(
         &self,
         ctx: &CallContext,
-        _request: pb::ReloadRequest,
+        request: pb::ReloadRequest,
     ) -> Result<pb::CommitReply, XrlError> {
         let file = self.options.source.file.display().to_string();
-        let work = async { self.0.reload().await.map(reply).map_err(refusal) };
+        let work = async {
+            let done = self.0.reload(request.allow_empty).await;
+            done.map(|done| self.reply(done)).map_err(refusal)
+        };
         self.audited(ctx, Act::Reload, vec![file], |done| Some(done.revision), work).await
     }
 
@@ -294,7 +321,14 @@ impl pb::Configuration for Served {
         _request: pb::GetRevisionsRequest,
     ) -> Result<pb::GetRevisionsReply, XrlError> {
         let revisions = self.revisions.borrow();
-        let unconfirmed = revisions.unconfirmed().map(|u| u.revision);
+        let open = revisions.unconfirmed();
+        let unconfirmed = open.map(|open| open.revision);
+        let open = open.map(|open| pb::Unconfirmed {
+            revision: open.revision,
+            back_to: open.back_to,
+            until_unix_ms: open.until_unix_ms,
+            user: revisions.about(open.revision).map(|about| about.user).unwrap_or_default(),
+        });
         let all = revisions.numbers().into_iter().filter_map(|number| revisions.about(number));
         let all = all.map(|revision| pb::Revision {
             number: revision.number,
@@ -306,7 +340,7 @@ impl pb::Configuration for Served {
         });
         let trouble = self.degraded.trouble.borrow().clone().unwrap_or_default();
         let running = self.running.borrow().revision;
-        Ok(pb::GetRevisionsReply { revisions: all.collect(), trouble, running })
+        Ok(pb::GetRevisionsReply { revisions: all.collect(), trouble, running, unconfirmed: open })
     }
 
     async fn get_schema(
@@ -343,19 +377,5 @@ impl pb::Configuration for Served {
             ..pb::Package::default()
         });
         Ok(pb::GetPackagesReply { packages: taken.chain(refused).collect() })
-    }
-}
-
-/// Tells what a commit did.
-fn reply(done: Done) -> pb::CommitReply {
-    let Done { revision, effects: touched, changes, took, others, confirmed } = done;
-    pb::CommitReply {
-        revision,
-        effects: effects(touched),
-        changes: changes as u64,
-        took_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
-        absent: others.absent,
-        confirmed: confirmed.unwrap_or(0),
-        elements: others.effects,
     }
 }

@@ -41,6 +41,7 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
     let file = std::fs::read_to_string(&source.file);
     let copy_of = file.as_ref().ok().and_then(|text| revisions.copy_of(text));
     let is_copy_of_newest = copy_of.is_some() && copy_of == revisions.numbers().first().copied();
+    let waits = revisions.unconfirmed().map(|open| open.revision);
     let mut start = match (file, newest) {
         (Ok(text), Some(start)) if revisions.is_as_written(&text) => {
             revisions.has_read(&text);
@@ -57,6 +58,16 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
             }
         }
         (Ok(text), newest) => match (model.read(&path, &text), newest) {
+            (Ok(tree), Some(start)) if start.tree.is_emptied_by(&tree) => start.in_trouble(format!(
+                "the configuration file {path} has no statements; to run without any, delete them and commit, or use \
+                 `sluice reload allow-empty`"
+            )),
+            // The file would hold for good what waits for its confirmation.
+            (Ok(tree), Some(start)) if waits.is_some() && start.tree != tree => start.in_trouble(format!(
+                "the configuration file {path} was changed while revision {} waits for its confirmation; `sluice reload` reads it after \
+                 that",
+                waits.unwrap_or_default()
+            )),
             (Ok(tree), newest) => of_file(tree, &text, newest, revisions, model),
             (Err(error), Some(start)) => {
                 let packages: Vec<&str> = model.refused.iter().map(|r| r.name.as_str()).collect();

@@ -108,6 +108,7 @@ mod tests {
             packages_dir: none.clone(),
             trust_dir: none,
             state_dir: state_dir.to_path_buf(),
+            trial: None,
         }
     }
 

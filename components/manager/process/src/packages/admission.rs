@@ -1,6 +1,8 @@
 //! What a package needs to be taken: files, rights, a module, and a signature that fits if it has one.
 
 use crate::configure::model::{Builtin, of_builtin};
+use crate::packages::commands::{self, CommandError};
+use crate::packages::trial;
 use sluice_config::Schema;
 use sluice_config::package::{self, Package, Refused};
 use sluice_package::signature::FILE as SIGNATURE;
@@ -32,8 +34,8 @@ pub fn signed(folder: &Path, trust: &Result<Trust, PackageFileError>) -> Result<
 }
 
 /// Returns the problems of the package in `folder` found without a router: problems of its files, its rights, its
-/// module.
-pub fn check_package(builtins: &'static [Builtin], folder: &Path) -> Vec<String> {
+/// module. `executable` tries the modules out in a process of its own.
+pub fn check_package(builtins: &'static [Builtin], folder: &Path, executable: Option<&Path>) -> Vec<String> {
     let parent = folder.parent().map_or_else(PathBuf::new, PathBuf::from);
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let read = match package::read_folder(&parent) {
@@ -68,6 +70,11 @@ pub fn check_package(builtins: &'static [Builtin], folder: &Path) -> Vec<String>
         && !path.metadata().is_ok_and(|m| m.permissions().mode() & 0o111 != 0)
     {
         problems.push(format!("{} cannot be executed: chmod 755 {}", path.display(), path.display()));
+    }
+    let folders = [folder.to_path_buf()];
+    if let Some(Err(error)) = executable.map(|executable| trial::together(executable, &folders)) {
+        problems.push(error.to_string());
+        return problems;
     }
     packages.push(package);
     match Schema::load(packages) {
@@ -123,6 +130,9 @@ pub enum RightsError {
         "rights.toml asks for a helper, which only the router's own components have; run the program as a service of the host"
     )]
     Helper,
+    /// A command or a metric calls what the package may not call.
+    #[error(transparent)]
+    Command(#[from] CommandError),
 }
 
 /// The rights that a third party's package asks for.
@@ -130,6 +140,29 @@ pub fn third_party_rights(
     package: &Package,
     taken: &BTreeMap<String, Rights>,
 ) -> Result<Option<Rights>, RightsError> {
+    let found = rights_of(package, taken)?;
+    let calls = match &found {
+        Some(_) => None,
+        None => calls_without_component(package)?,
+    };
+    commands::check(package, found.as_ref().or(calls.as_ref()))?;
+    Ok(found)
+}
+
+/// Returns the rights of a package without a component: its `[calls]` are those of its commands and metrics.
+fn calls_without_component(package: &Package) -> Result<Option<Rights>, RightsError> {
+    let text = package.rights.as_deref().filter(|text| package.class.is_none() && !text.is_empty());
+    let rights = text.map(Rights::parse).transpose().map_err(RightsError::Rights)?;
+    match rights {
+        Some(rights) if rights.class != package.name => {
+            Err(RightsError::TwoClasses { rights: rights.class, package: package.name.clone() })
+        }
+        rights => Ok(rights),
+    }
+}
+
+/// Returns the rights of a package's component, if the package brings one.
+fn rights_of(package: &Package, taken: &BTreeMap<String, Rights>) -> Result<Option<Rights>, RightsError> {
     let Some(class) = &package.class else { return Ok(None) };
     if taken.contains_key(class) {
         return Err(RightsError::TakenClass(class.clone()));

@@ -2,7 +2,7 @@
 
 use crate::ManagerProcess;
 use crate::configure::model::{ConfigSource, Model, Planned, guarded_component};
-use crate::packages::PackageChangeError;
+use crate::packages::{PackageChangeError, commands, trial};
 use crate::supervise::handover;
 use sluice_base::class_of;
 use sluice_config::package::Package;
@@ -35,18 +35,37 @@ impl ManagerProcess {
         self: &Rc<Self>,
         request: pb::InstallPackageRequest,
     ) -> Result<pb::InstallPackageReply, PackageChangeError> {
-        let _turn = self.turn.lock().await;
+        // Packages come and go one by one. Commits go on until the package is known to do no harm.
+        let _changes = self.changing_packages.lock().await;
         let (store, trust_dir) = (self.packages_folder(), self.options.source.trust_dir.clone());
         let path = PathBuf::from(&request.path);
         self.stepping.reached("stage package").await;
         let staged =
             tokio::task::spawn_blocking(move || store.stage(&path, &Trust::read(&trust_dir)?)).await??;
-        let done = self.install_staged(&staged, &request).await;
+        let done = match self.try_out(&staged).await {
+            Ok(()) => {
+                let _turn = self.turn.lock().await;
+                self.install_staged(&staged, &request).await
+            }
+            Err(refused) => Err(refused),
+        };
         // What is aside now is what nobody needs: the package that was refused, or the one before.
         self.stepping.reached("clean packages").await;
         self.clean_aside().await;
         self.stepping.reached("done").await;
         done
+    }
+
+    /// Reads the modules of a package in a process of its own, with those of the packages that are there.
+    async fn try_out(&self, staged: &Staged) -> Result<(), PackageChangeError> {
+        let Some(executable) = self.options.source.trial.clone() else { return Ok(()) };
+        let name = staged.manifest.name.clone();
+        let model = self.model();
+        let others = model.packages.iter().filter(|package| !package.builtin && package.name != name);
+        let mut folders: Vec<PathBuf> = others.map(|package| package.folder.clone()).collect();
+        folders.push(staged.folder.clone());
+        let tried = tokio::task::spawn_blocking(move || trial::together(&executable, &folders)).await?;
+        tried.map_err(|error| PackageChangeError::Refused { name, reason: error.to_string() })
     }
 
     async fn install_staged(
@@ -75,6 +94,13 @@ impl ManagerProcess {
             Some(class) => new.rights(class).compared_with(&old.rights(class)),
             None => (Vec::new(), Vec::new()),
         };
+        let words = |model: &Model| {
+            let package = model.packages.iter().find(|package| package.name == name);
+            package.map(commands::in_words).unwrap_or_default()
+        };
+        let mut commands = words(&new);
+        let known = words(&old);
+        commands.retain(|command| !known.contains(command));
         let mut reply = pb::InstallPackageReply {
             name: name.clone(),
             version,
@@ -85,6 +111,7 @@ impl ManagerProcess {
             fewer,
             asks: false,
             replaced: Vec::new(),
+            commands,
         };
         if before.is_some() && !reply.more.is_empty() && request.accepted != staged.digest {
             return Ok(pb::InstallPackageReply { asks: true, ..reply });
@@ -118,6 +145,7 @@ impl ManagerProcess {
 
     /// Removes a package and returns its version.
     pub async fn remove_package(self: &Rc<Self>, name: &str) -> Result<String, PackageChangeError> {
+        let _changes = self.changing_packages.lock().await;
         let _turn = self.turn.lock().await;
         let old = self.model();
         let before = old.packages.iter().find(|package| package.name == name && !package.builtin);

@@ -6,7 +6,9 @@
 
 pub mod admission;
 mod change;
+pub mod commands;
 pub mod error;
 mod service;
+pub mod trial;
 
 pub use error::PackageChangeError;

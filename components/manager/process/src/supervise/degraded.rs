@@ -122,7 +122,8 @@ impl ManagerProcess {
             if let Err(error) = me.revisions.borrow_mut().disown_file() {
                 error!(%error, "cannot note that the configuration file does not run");
             }
-            let request = CommitRequest { source: Source::Revision(back), comment, confirm_within: None };
+            let source = Source::Revision(back);
+            let request = CommitRequest { source, comment, confirm_within: None, confirms: false };
             match me.commit(request).await {
                 Ok(done) => {
                     error!(

@@ -273,6 +273,7 @@ impl ManagerProcess {
             let process = process.filter(|process| process.is_alive());
             let (component, helper) = name.rsplit_once('.').unwrap_or_default();
             if model.rights(component).helper.contains_key(helper) {
+                self.follow_output(&name, false);
                 self.want_helper(name, wanted, process);
             } else if let Some(process) = process {
                 process.signal(Signal::SIGTERM);
@@ -363,6 +364,7 @@ impl ManagerProcess {
         let arguments: Vec<OsString> = wanted.arguments.iter().map(Into::into).collect();
         let mut command = Command::from(self.processes.confinement.launch(&plan, &program, &arguments)?);
         command.stdin(Stdio::null()).process_group(0).env_clear();
+        self.processes.outputs.lead(name, false, &mut command);
         let child = command.spawn()?;
         let pid = child.id().unwrap_or(0);
         let started = Started { pid, started: state::start_time(pid).unwrap_or(0) };

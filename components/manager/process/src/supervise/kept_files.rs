@@ -3,13 +3,13 @@
 use crate::ManagerProcess;
 use nix::unistd::{Gid, Uid, chown, geteuid};
 use sluice_manager::Input;
-use sluice_manager::component::Phase;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
+use thiserror::Error;
 use tracing::error;
 
 /// The time between two measurements. A component can exceed its quota for so long.
@@ -77,22 +77,38 @@ impl Content {
     }
 }
 
-/// Ends components whose files exceed their quota, for as long as the manager lives. The component starts anew, as after
-/// any other end; its files stay, so that nothing of value is lost, and the component has to remove some.
+/// Files beyond the quota of a component.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{excess}; it is started when some are removed from {}", folder.display())]
+pub struct OverQuota {
+    excess: String,
+    folder: PathBuf,
+}
+
+impl ManagerProcess {
+    /// Returns the excess of a component's files over the quota.
+    pub fn over_quota(&self, name: &str) -> Option<OverQuota> {
+        let quota = self.model().rights(name).files?.quota();
+        let folder = folder(&self.options.source.state_dir, name);
+        let excess = Content::of(&folder, quota).excess(quota)?;
+        Some(OverQuota { excess, folder })
+    }
+}
+
+/// Ends components whose files exceed their quota, for as long as the manager lives. The files stay, so that nothing of value is
+/// lost, and a package's component is not started while they exceed the quota: each life would write further ones.
 pub async fn watch(me: Rc<ManagerProcess>) {
     let mut times = tokio::time::interval(EVERY);
     times.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         times.tick().await;
-        let model = me.model();
         let running = me.driver.read(|manager| {
-            let ready = manager.components().filter(|component| component.phase == Phase::Ready);
-            ready.map(|component| component.spec.name.clone()).collect::<Vec<_>>()
+            // Also those that are not ready: a component that never gets so far writes too.
+            let with_process = manager.components().filter(|component| component.phase.has_process());
+            with_process.map(|component| component.spec.name.clone()).collect::<Vec<_>>()
         });
         for name in running {
-            let Some(files) = model.rights(&name).files else { continue };
-            let content = Content::of(&folder(&me.options.source.state_dir, &name), files.quota());
-            if let Some(reason) = content.excess(files.quota()) {
+            if let Some(OverQuota { excess: reason, .. }) = me.over_quota(&name) {
                 error!(event = "files.quota", component = name, reason, "{reason}: it is ended");
                 me.driver.input(Input::Killed(name.clone(), reason));
                 me.processes.kill(&name);

@@ -2,9 +2,11 @@
 
 use crate::supervise::sole;
 use crate::supervise::state;
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use sluice_process::socket_folder;
-use std::io::ErrorKind;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 /// A component as the last manager wrote it down.
@@ -34,9 +36,15 @@ impl LeftBehind {
 /// Returns true if no manager runs in a run-time folder: no process accepts connections to the Finder, and the holder
 /// of the lock has ended. A manager that replaces its executable keeps its process, and so counts as running meanwhile.
 pub fn is_manager_dead(run_dir: &Path) -> bool {
-    let refused = UnixStream::connect(run_dir.join("finder.sock"))
-        .is_err_and(|e| matches!(e.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound));
-    refused && manager_pid(run_dir).is_none()
+    is_refused(&run_dir.join("finder.sock")) && manager_pid(run_dir).is_none()
+}
+
+/// Returns true if nobody listens at a Unix socket. Returns at once, also if the listener's queue is full.
+fn is_refused(path: &Path) -> bool {
+    let Ok(address) = UnixAddr::new(path) else { return true };
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let Ok(socket) = socket(AddressFamily::Unix, SockType::Stream, flags, None) else { return false };
+    matches!(connect(socket.as_raw_fd(), &address), Err(Errno::ECONNREFUSED | Errno::ENOENT))
 }
 
 /// Returns the process of the manager of a run-time folder, if it runs.
@@ -58,4 +66,35 @@ pub fn left_behind(run_dir: &Path) -> Vec<LeftBehind> {
         is_alive: process.is_alive(),
     };
     recorded.map(described).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{Backlog, bind, listen};
+
+    #[test]
+    fn a_full_queue_is_no_dead_listener() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        assert!(is_refused(&path));
+        let address = UnixAddr::new(&path).expect("short");
+        let listener =
+            socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+        bind(listener.as_raw_fd(), &address).expect("a free path");
+        assert!(is_refused(&path), "nobody listens yet");
+        listen(&listener, Backlog::new(1).expect("small")).expect("a queue");
+        // Nobody accepts: connections fill the queue, and one more would wait.
+        let kept: Vec<_> = (0..4)
+            .map(|_| {
+                let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+                let own = socket(AddressFamily::Unix, SockType::Stream, flags, None).expect("a socket");
+                let _full = connect(own.as_raw_fd(), &address);
+                own
+            })
+            .collect();
+        assert!(!is_refused(&path));
+        drop((kept, listener));
+        assert!(is_refused(&path));
+    }
 }

@@ -10,6 +10,7 @@ pub mod helper;
 pub mod inherited;
 pub mod kept_files;
 pub mod left_behind;
+pub mod output;
 pub mod pins;
 pub mod principal;
 pub mod processes;

@@ -2,12 +2,14 @@
 
 use crate::supervise::confinement::{Confinement, Program, Report};
 use crate::supervise::core_file::Cores;
+use crate::supervise::output::Outputs;
 use crate::supervise::state::{self, Recorded};
 use nix::sys::signal::{Signal, kill};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use sluice_base::{TableId, class_of, instance_of};
 use sluice_manager::CrashBudget;
+use sluice_process::events;
 use sluice_process::rights::Rights;
 use sluice_process::{PREDECESSOR, successor_class};
 use sluice_sandbox::launch::FAILED;
@@ -32,6 +34,8 @@ pub struct Processes {
     run_dir: PathBuf,
     /// The confinement of every process.
     pub confinement: Confinement,
+    /// The pipes of the processes' output.
+    pub outputs: Outputs,
     /// Further environment variables of every process.
     environment: Vec<(&'static str, PathBuf)>,
     running: RefCell<BTreeMap<String, Recorded>>,
@@ -83,6 +87,7 @@ impl Processes {
         Processes {
             run_dir: run_dir.into(),
             confinement,
+            outputs: Outputs::new(run_dir, events::relay),
             environment,
             running: RefCell::default(),
             unwritten: Notify::new(),
@@ -91,6 +96,11 @@ impl Processes {
             executables: RefCell::default(),
             replaced: RefCell::default(),
         }
+    }
+
+    /// Returns true for a component of the router, and false for a component of a package.
+    pub fn is_own(&self, name: &str) -> bool {
+        !self.packaged.borrow().contains_key(class_of(name))
     }
 
     /// Replaces the executables of third parties' components, for processes that are started from now on.
@@ -237,20 +247,20 @@ impl Processes {
         if instance_of(name).is_some() {
             arguments.extend(["--table".into(), table.0.to_string().into()]);
         }
-        let mut command = Command::from(self.confinement.command(
-            name,
-            rights,
-            &self.program(name, binary)?,
-            &arguments,
-        )?);
+        let program = self.program(name, binary)?;
+        let mut command = Command::from(self.confinement.command(name, rights, &program, &arguments)?);
         command.stdin(Stdio::piped());
+        self.outputs.lead(name, !program.is_packaged, &mut command);
         // Ctrl-C at the terminal of `sluice start` is for the manager, which ends components in their order.
         command.process_group(0);
         command.env_clear();
-        for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "JOURNAL_STREAM", "RUST_BACKTRACE"] {
+        for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "RUST_BACKTRACE"] {
             if let Some(value) = std::env::var_os(kept) {
                 command.env(kept, value);
             }
+        }
+        if events::leads_to_journal() {
+            command.env(events::JOURNAL, "1");
         }
         if let Some(client) = state::python_client().filter(|_| binary.is_some()) {
             command.env("PYTHONPATH", client);
@@ -445,7 +455,7 @@ fn send(pid: u32, signal: Signal) {
 }
 
 /// Returns the component of a recorded name, which may be a replacement's (`NAME:next`, `NAME:last`).
-fn component_name(recorded: &str) -> &str {
+pub fn component_name(recorded: &str) -> &str {
     recorded.split(':').next().unwrap_or(recorded)
 }
 

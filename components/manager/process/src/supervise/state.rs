@@ -215,6 +215,7 @@ pub fn clean(run_dir: &Path) {
         let _ = fs::remove_file(run_dir.join(name));
     }
     let _ = fs::remove_dir_all(run_dir.join(SOCKETS));
+    super::output::clean(run_dir);
     super::pins::unmount_if_empty(run_dir);
 }
 

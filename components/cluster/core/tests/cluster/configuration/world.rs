@@ -157,7 +157,8 @@ impl World {
         let id = self.next_id(who);
         let author = Author { user: "ann".into(), comment: String::new(), time_ms: self.now };
         let within_s = is_confirmed.then_some(WITHIN_S);
-        let proposal = Proposal { id, text: format!("text {}", self.texts), author, within_s };
+        let proposal =
+            Proposal { id, text: format!("text {}", self.texts), author, within_s, confirms: false };
         self.elements[who].committing = Some((id, Committing::Offering(proposal)));
     }
 
@@ -211,7 +212,11 @@ impl World {
         }
         match (before, offer.outcome()) {
             (Some((before, base)), Some(offer::Outcome::Accepted(_))) => {
-                let after = Shared::following(Some(&before), proposal).unwrap();
+                // A change beside a configuration that waits for its confirmation is refused.
+                let Ok(after) = Shared::following(Some(&before), proposal) else {
+                    self.refused.insert(id);
+                    return None;
+                };
                 Some(Committing::Deciding(Decision::new(id, base, after), text))
             }
             _ => {
@@ -229,7 +234,8 @@ impl World {
             Step::Seed => {
                 let author = Author { user: "sluice".into(), comment: String::new(), time_ms: self.now };
                 let text = self.elements[who].own.clone();
-                let first = Shared::following(None, Proposal { id, text, author, within_s: None }).unwrap();
+                let first = Proposal { id, text, author, within_s: None, confirms: false };
+                let first = Shared::following(None, first).unwrap();
                 let _seen_later = self.store.write(&first, 0);
             }
             Step::Take(shared) => {
