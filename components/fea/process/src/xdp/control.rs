@@ -226,11 +226,13 @@ async fn start(process: &Rc<FeaProcess>) -> Result<(), StartError> {
     process.fast_path.unavailable.replace(None);
     process.programs.found(|slot| process.fast_path.with(|path| path.chain().is_filled(slot)) == Some(true));
     process.fast_path.refresh_ports(process);
+    process.subscribers.set_takes_programs(true);
     process.wake();
     Ok(())
 }
 
-/// Stops the fast path, and removes what an earlier process left.
+/// Stops the fast path, removes what an earlier process left, and notifies the holders of programs, which put theirs again once the
+/// fast path is back.
 fn stop(process: &Rc<FeaProcess>) {
     process.fast_path.unavailable.replace(None);
     let running = process.fast_path.running.borrow_mut().take();
@@ -246,6 +248,7 @@ fn stop(process: &Rc<FeaProcess>) {
         Ok(()) => {}
         Err(error) => warn!(%error, "the programs of the fast path stay attached"),
     }
+    process.subscribers.set_takes_programs(false);
 }
 
 /// Gives what the watch sees to the running fast path.
