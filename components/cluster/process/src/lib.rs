@@ -32,8 +32,8 @@ use sluice_cluster::machine::Cluster;
 use sluice_cluster::settings::Settings;
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, EffectKind, Frame, InterfaceNames, PacketPath, PacketSocket, Prepared, RunOptions, SocketError,
-    Tasks, follow_fea,
+    Component, Driver, EffectKind, Frame, InterfaceNames, PacketPath, PacketSocket, Prepared, RunOptions,
+    SocketError, Tasks, follow_fea,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service, neighbor_observer_service};
 use sluice_xrl::idl::manager::v1::configuration_owner_service;

@@ -1,6 +1,7 @@
 //! The FEA's core: all tables, the interfaces, and what to do when the engine tells something.
 
 mod comparison;
+mod repair;
 
 use crate::engine::{
     AuthorityRoutes, BesideId, Capability, EngineDigests, EngineOp, Members, Mended, NextHopId, Notice,
@@ -12,11 +13,11 @@ use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
 use crate::mending::Mendings;
 use crate::output::{Effect, Output};
-use crate::repair::{Drift, Repairs, Verdict};
+use crate::repair::{Drift, Repairs};
 use crate::replay::{Held, Replays};
 use crate::table::Table;
 use alloc::collections::BTreeMap;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{
@@ -151,6 +152,11 @@ impl Fea {
         self.interfaces.all()
     }
 
+    /// Returns what of the host is not as configured, a sentence each.
+    pub fn problems(&self) -> Vec<String> {
+        self.interfaces.problems()
+    }
+
     /// The interfaces whose traffic going over to another configuration interrupts.
     pub fn interrupted_by(&self, new: &Configuration) -> Vec<String> {
         self.interfaces.interrupted_by(new)
@@ -211,9 +217,11 @@ impl Fea {
                     let side = self.table(table).side(prefix.family());
                     side.route_refused(refused, round, out);
                 }
-                op if op.is_satisfied_despite(&refusal) => {}
                 op => {
-                    self.interfaces.note_refused(&op);
+                    self.interfaces.note_refused(&op, &refusal);
+                    if op.is_satisfied_despite(&refusal) {
+                        continue;
+                    }
                     out.push(Output::Effect(Effect::Event(Event::Refused(op, refusal))));
                 }
             }
@@ -231,6 +239,9 @@ impl Fea {
                     Transition::WentDown => self.link_down(index, out),
                     Transition::None => {}
                 }
+                if self.interfaces.differs(index) {
+                    self.damage(now, Drift::Link(index), out);
+                }
             }
             Notice::LinkGone(index) => {
                 self.link_down(index, out);
@@ -241,7 +252,11 @@ impl Fea {
                     self.retry(self.pool.dead(|m| m.interface() == Some(index)), out);
                 }
             }
-            Notice::AddressGone(index, address) => self.interfaces.address_gone(index, address, out),
+            Notice::AddressGone(index, address) => {
+                if self.interfaces.address_gone(index, address, out) {
+                    self.damage(now, Drift::Address(index, address), out);
+                }
+            }
             Notice::MemberIs(id, member) => match self.pool.find(id) {
                 Some(n) => {
                     if !self.pool.see(n, member) {
@@ -412,53 +427,6 @@ impl Fea {
         for n in self.pool.take_revived() {
             for side in self.tables.values_mut().flat_map(Table::sides) {
                 side.member_changed(n, self.round, &mut self.pool, out);
-            }
-        }
-    }
-
-    /// Repairs a damage now, or when it may be.
-    fn damage(&mut self, now: Instant, damage: Drift, out: &mut Outbox<Output>) {
-        match self.repairs.ask(now, damage) {
-            Verdict::Now => self.repair(damage, out),
-            Verdict::FirstWait => {
-                let what = match damage {
-                    Drift::Route(_, prefix) => prefix.to_string(),
-                    Drift::NextHop(id) => id.to_string(),
-                    Drift::Forwarding(family) => alloc::format!("{family} forwarding"),
-                };
-                out.push(Output::Effect(Effect::Event(Event::Contended(what))));
-            }
-            Verdict::Wait => {}
-        }
-    }
-
-    fn repair(&mut self, damage: Drift, out: &mut Outbox<Output>) {
-        self.repaired += 1;
-        match damage {
-            Drift::Route(table, prefix) => {
-                out.push(Output::Effect(Effect::Event(Event::RouteRepaired(table, prefix))));
-                self.table(table).side(prefix.family()).repair(prefix, out);
-            }
-            Drift::Forwarding(family) => {
-                if let Some(enabled) = self.interfaces.wanted_forwarding(family) {
-                    out.push(Output::Effect(Effect::Event(Event::ForwardingRepaired(family))));
-                    self.interfaces.write_forwarding(family, enabled, out);
-                }
-            }
-            Drift::NextHop(id) => {
-                out.push(Output::Effect(Effect::Event(Event::NextHopRepaired(id))));
-                if let Some(n) = self.pool.find(id) {
-                    self.pool.rewrite(n, out);
-                    for side in self.tables.values_mut().flat_map(Table::sides) {
-                        side.member_changed(n, self.round, &mut self.pool, out);
-                    }
-                    return;
-                }
-                for side in self.tables.values_mut().flat_map(Table::sides) {
-                    if side.rewrite_group(id, &mut self.pool, out) {
-                        return;
-                    }
-                }
             }
         }
     }

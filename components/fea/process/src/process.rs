@@ -319,6 +319,11 @@ impl Component for FeaProcess {
         }
     }
 
+    fn degraded(&self) -> Vec<String> {
+        let unavailable = self.fast_path.unavailable().map(|reason| format!("XDP does not run: {reason}"));
+        self.with_core(|core| core.problems()).into_iter().chain(unavailable).collect()
+    }
+
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, Self::Error> {
         let read = configuration::read(&planned.whole())?;
         let interrupted = self.with_core(|core| core.interrupted_by(&read.configuration));

@@ -24,9 +24,8 @@ use service::Pings;
 use sluice_base::{FamilyId, InterfaceIndex, XidPrefix};
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, Frame, InterfaceNames, Link, PACKET_HOST, PACKET_OTHERHOST, PacketPath,
-    PacketSocket, Prepared,
-    RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions, Tasks, follow_fea,
+    Component, Driver, Frame, InterfaceNames, Link, PACKET_HOST, PACKET_OTHERHOST, PacketPath, PacketSocket,
+    Prepared, RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions, Tasks, follow_fea,
 };
 use sluice_xip::early::{EarlyPacket, EarlyPackets};
 use sluice_xip::io::{Input, Output};

@@ -423,7 +423,8 @@ fn a_balancer_has_an_engine_that_runs_its_program() {
     };
     for forwarding in ["", "interfaces;", "interfaces { forwarding { engine kernel; } }"] {
         let refused = read(1, forwarding).map(|_| ());
-        let says = |error: &String| error.contains("a balancer, which needs `interfaces forwarding engine both`");
+        let says =
+            |error: &String| error.contains("a balancer, which needs `interfaces forwarding engine both`");
         assert!(refused.as_ref().is_err_and(says), "{forwarding}: {refused:?}");
         read(2, forwarding).unwrap();
     }

@@ -176,6 +176,53 @@ fn interfaces_are_seen_and_configured() {
     assert!(!text.contains("192.0.2.1") && !text.contains("2001:db8::1/64") && text.contains("10.0.0.1/24"));
 }
 
+/// Other addresses of a subnet stay when the first one goes, and whatever others change at an interface is set again.
+#[test]
+fn interfaces_stay_as_configured() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.until("the snapshot", |b| b.drive.core().interfaces().is_some());
+    let configure = |bench: &mut Bench, addresses: &[(&str, u8)]| {
+        let address = |(a, prefix_len): &(&str, u8)| InterfaceAddress {
+            addr: a.parse().unwrap(),
+            prefix_len: *prefix_len,
+            peer: None,
+        };
+        let addresses = addresses.iter().map(address).collect();
+        let link = LinkConfiguration { enabled: Some(true), mtu: Some(1400), addresses };
+        let interfaces = [("eth0".into(), link)].into();
+        bench.input(Input::Configure(Configuration { interfaces, ..Configuration::default() }));
+    };
+    let shows = |bench: &Bench, parts: &[&str]| {
+        let shown = bench.ip("address show dev eth0");
+        parts.iter().all(|part| shown.contains(part))
+    };
+    configure(&mut bench, &[("192.0.2.1", 24), ("192.0.2.2", 24), ("192.0.2.3", 24), ("2001:db8::1", 64)]);
+    configure(&mut bench, &[("192.0.2.2", 24), ("192.0.2.3", 24), ("2001:db8::1", 64)]);
+    assert!(shows(&bench, &["192.0.2.2/24", "192.0.2.3/24"]) && !shows(&bench, &["192.0.2.1/24"]));
+    bench.until("all is as configured", |b| b.drive.core().problems().is_empty());
+
+    // A kernel that promotes no address removes the others with the first one.
+    let off = "for f in /proc/sys/net/ipv4/conf/*/promote_secondaries; do echo 0 >$f; done";
+    bench.lab.exec("r", "sh", ["-c", off]).unwrap();
+    let all = ["192.0.2.2/24", "192.0.2.3/24", "2001:db8::1/64", "10.0.0.1/24", "mtu 1400", ",UP"];
+    let changes = [
+        "address del 192.0.2.2/24 dev eth0",
+        "address del 2001:db8::1/64 dev eth0",
+        "link set eth0 mtu 1500",
+        "link set eth0 mtu 1000",
+        "link set eth0 down",
+    ];
+    for change in changes {
+        bench.ip(change);
+        bench.until(change, |b| shows(b, &all) && b.drive.core().problems().is_empty());
+    }
+    // So it is after a change of the configuration.
+    configure(&mut bench, &[("192.0.2.3", 24), ("2001:db8::1", 64)]);
+    bench.until("the other address is there", |b| {
+        shows(b, &["192.0.2.3/24"]) && b.drive.core().problems().is_empty()
+    });
+}
+
 #[test]
 fn every_kind_of_route() {
     let Some(mut bench) = Bench::new() else { return };
