@@ -5,13 +5,14 @@ mod repair;
 
 use crate::engine::{
     AuthorityRoutes, BesideId, Capability, EngineDigests, EngineOp, Members, Mended, NextHopId, Notice,
-    Refusal, RefusalKind, RouteTarget, Scope,
+    OtherRoute, Refusal, RefusalKind, RouteTarget, Scope,
 };
 use crate::event::Event;
 use crate::fib::{Observation, RefusedRoute, Summary};
 use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
 use crate::mending::Mendings;
+use crate::others::OtherRoutes;
 use crate::output::{Effect, Output};
 use crate::repair::{Drift, Repairs};
 use crate::replay::{Held, Replays};
@@ -68,6 +69,9 @@ pub enum Input {
     SelectRoutes(AuthorityRoutes),
 }
 
+/// The most overridden routes that are counted for a sentence.
+const MOST_COUNTED: usize = 100;
+
 /// The core's state: what was announced, to be announced to a core that takes over.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
@@ -82,6 +86,8 @@ pub struct Fea {
     tables: BTreeMap<TableId, Table>,
     pool: Pool,
     interfaces: Interfaces,
+    /// Routes of other programs that precede those of the tables.
+    others: OtherRoutes,
     repairs: Repairs,
     replays: Replays,
     mendings: Mendings,
@@ -131,6 +137,7 @@ impl Fea {
             tables: BTreeMap::new(),
             pool: Pool::new(),
             interfaces: Interfaces::default(),
+            others: OtherRoutes::default(),
             repairs: Repairs::default(),
             replays: Replays::default(),
             mendings: Mendings::default(),
@@ -152,9 +159,32 @@ impl Fea {
         self.interfaces.all()
     }
 
-    /// Returns what of the host is not as configured, a sentence each.
+    /// Returns what of the host is not as configured, and the routes that others override, a sentence each.
     pub fn problems(&self) -> Vec<String> {
-        self.interfaces.problems()
+        self.interfaces.problems().into_iter().chain(self.overridden()).collect()
+    }
+
+    /// Returns routes of other programs, at most `most`, by which the engine forwards instead of by an announced route of the same prefix.
+    pub fn overriding(&self, most: usize) -> Vec<OtherRoute> {
+        let is_ours = |table, prefix: IpPrefix| {
+            let table: Option<&Table> = self.tables.get(&table);
+            table.is_some_and(|table| table.side_ref(prefix.family()).is_announced(prefix))
+        };
+        self.others.overriding(is_ours, most)
+    }
+
+    /// Returns a sentence about the routes that others override; `None` without such routes.
+    fn overridden(&self) -> Option<String> {
+        let all = self.overriding(MOST_COUNTED + 1);
+        let OtherRoute { prefix, protocol, .. } = all.first()?;
+        let count = match all.len() {
+            1 => "the route".into(),
+            count @ ..=MOST_COUNTED => alloc::format!("{count} routes, such as that"),
+            _ => alloc::format!("more than {MOST_COUNTED} routes, such as that"),
+        };
+        Some(alloc::format!(
+            "the kernel does not use {count} to {prefix}: a route of another program (protocol {protocol}) precedes"
+        ))
     }
 
     /// The interfaces whose traffic going over to another configuration interrupts.
@@ -232,6 +262,9 @@ impl Fea {
         match notice {
             Notice::LinkIs(link) => {
                 let index = link.index;
+                if !link.admin_up {
+                    self.others.remove_on(index);
+                }
                 match self.interfaces.link_is(link, out) {
                     Transition::CameUp => {
                         self.retry(self.pool.dead(|m| m.interface() == Some(index)), out);
@@ -245,6 +278,7 @@ impl Fea {
             }
             Notice::LinkGone(index) => {
                 self.link_down(index, out);
+                self.others.remove_on(index);
                 self.interfaces.link_gone(index, out);
             }
             Notice::AddressIs(index, address, own) => {
@@ -281,6 +315,8 @@ impl Fea {
                     self.damage(now, Drift::Route(table, prefix), out);
                 }
             }
+            Notice::OtherRouteIs(route) => self.others.add(route),
+            Notice::OtherRouteGone(route) => self.others.remove(route),
             Notice::ForwardingIs(family, enabled) => {
                 if self.interfaces.wanted_forwarding(family).is_some_and(|wanted| wanted != enabled) {
                     self.damage(now, Drift::Forwarding(family), out);
@@ -299,6 +335,7 @@ impl Fea {
         self.in_snapshot = true;
         self.found_groups.clear();
         self.interfaces.clear_seen();
+        self.others.begin_snapshot();
         self.pool.clear_seen();
         for side in self.tables.values_mut().flat_map(Table::sides) {
             side.clear_seen();
@@ -311,6 +348,7 @@ impl Fea {
         }
         self.started = true;
         self.interfaces.end_snapshot(out);
+        self.others.end_snapshot();
         for n in self.pool.unseen() {
             self.pool.rewrite(n, out);
         }

@@ -15,7 +15,7 @@ use crate::linux::netlink::socket::{DATAGRAM, Socket};
 use crate::linux::switch::Switch;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use sluice_base::Family;
-use sluice_fea::engine::{Capability, PROTOCOL, RouteReader};
+use sluice_fea::engine::{Capability, PREFERENCE, PROTOCOL, RouteReader};
 use sluice_fea::{Engine, EngineOp, Notice, Refusal, RefusalKind, Refused};
 use std::collections::VecDeque;
 use std::io;
@@ -76,7 +76,7 @@ impl LinuxEngine {
     /// no others with it (`net.ipv4.conf.all.promote_secondaries=1`).
     pub fn open() -> io::Result<Self> {
         let (writer, monitor) = (Socket::open()?, Socket::open()?);
-        monitor.ignore(writer.port(), PROTOCOL)?;
+        monitor.ignore(writer.port(), PROTOCOL, PREFERENCE)?;
         for group in [
             libc::RTNLGRP_LINK,
             libc::RTNLGRP_IPV4_IFADDR,

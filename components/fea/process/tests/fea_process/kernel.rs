@@ -311,6 +311,41 @@ fn routes_of_another_table() {
 }
 
 /// A group that no route uses any more leaves no object behind in the kernel.
+/// Routes of other programs that the kernel prefers are known, whenever they came.
+#[test]
+fn routes_of_other_programs_that_precede_are_known() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.ip("route add default via 10.0.1.2 proto dhcp");
+    bench.ip("route add 203.0.113.0/24 via 10.0.1.2 proto dhcp");
+    bench.restart();
+    let overriding = |b: &mut Bench| -> Vec<String> {
+        let all = b.drive.core().overriding(10);
+        all.iter().map(|route| format!("{} {} {}", route.prefix, route.protocol, route.metric)).collect()
+    };
+    assert_eq!(overriding(&mut bench), Vec::<String>::new(), "no route of ours");
+    let way = Forwarding::one(bench.hop("10.0.0.2", "eth0"));
+    bench.set4(1, way, &["0.0.0.0/0", "198.51.100.0/24"]);
+    let way = Forwarding::one(bench.hop("fd00::2", "eth0"));
+    bench.set6(2, way, &["2001:db8::/32"]);
+    assert_eq!(overriding(&mut bench), ["0.0.0.0/0 16 0"]);
+    assert!(bench.drive.core().problems()[0].contains("the route to 0.0.0.0/0"));
+    bench.ip("route add 198.51.100.0/24 via 10.0.1.2 metric 19 proto static");
+    bench.ip("route add 198.51.100.0/24 via 10.0.1.2 metric 21 proto static");
+    bench.ip("-6 route add 2001:db8::/32 via fd00:1::2 metric 1");
+    bench.ip("-6 route append 2001:db8::/32 via fd00:1::3 metric 1");
+    let all = ["0.0.0.0/0 16 0", "198.51.100.0/24 4 19", "2001:db8::/32 3 1"];
+    bench.until("all are known", |b| overriding(b) == all);
+    bench.ip("-6 route del 2001:db8::/32 via fd00:1::3 metric 1");
+    bench.ip("route del default proto dhcp");
+    bench.until("one is gone", |b| overriding(b) == all[1..]);
+    bench.ip("-6 route del 2001:db8::/32 via fd00:1::2 metric 1");
+    bench.ip("route del 198.51.100.0/24 metric 19");
+    bench.ip("route add 0.0.0.0/0 via 10.0.1.2 proto dhcp");
+    bench.until("the other route is back", |b| overriding(b) == all[..1]);
+    bench.ip("link set eth1 down");
+    bench.until("the kernel forwards by all routes", |b| b.drive.core().problems().is_empty());
+}
+
 #[test]
 fn unused_next_hops_go() {
     let Some(mut bench) = Bench::new() else { return };
