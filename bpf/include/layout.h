@@ -120,6 +120,9 @@ struct ipv6_node {
 // The group whose frames go to the kernel.
 #define GROUP_KERNEL 2
 
+// Bits of IPv4 sources whose packets go to the kernel, by a hash of the address.
+#define IPV4_SOURCE_WORDS (1 << 10)
+
 #define BUCKET_BLOCKS (1 << 12)
 #define BUCKETS 128
 
