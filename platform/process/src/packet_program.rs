@@ -101,3 +101,19 @@ impl PacketProgram {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_put_again_when_the_path_ended_or_began() {
+        let path = PacketPath::default();
+        let changed = |takes_programs| fea::InterfaceChangedRequest { takes_programs, ..Default::default() };
+        assert!(!path.read(&changed(None)) && !path.takes_programs());
+        assert!(path.read(&changed(Some(true))) && path.takes_programs());
+        assert!(!path.read(&changed(None)) && path.takes_programs(), "a change of interfaces alone");
+        assert!(path.read(&changed(Some(false))) && !path.takes_programs());
+        assert_eq!(path.version.get(), 2);
+    }
+}
