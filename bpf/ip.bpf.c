@@ -69,8 +69,8 @@ static __always_inline struct member *choose(struct xdp_md *ctx, __u32 group, vo
     return bpf_map_lookup_elem(&members, &index);
 }
 
-// Returns `forwarded` if the packet may be sent to `member`, else the reason against it.
-static __always_inline enum reason judge(struct xdp_md *ctx, struct member *member, enum reason forwarded)
+// Returns `forwarded` if the packet of `length` octets may be sent to `member`, else the reason against it.
+static __always_inline enum reason judge(struct xdp_md *ctx, struct member *member, __u32 length, enum reason forwarded)
 {
     if (!member)
         return REASON_KERNEL;
@@ -81,16 +81,16 @@ static __always_inline enum reason judge(struct xdp_md *ctx, struct member *memb
         return REASON_UNRESOLVED;
     if (action != MEMBER_FORWARD)
         return REASON_KERNEL;
-    // With its padding, since the driver refuses a longer frame; the kernel removes the padding.
-    if (ctx->data_end - ctx->data > (__u64)member->mtu + sizeof(struct ethhdr))
+    if (length > member->mtu)
         return REASON_SIZE;
     if (member->interface == ctx->ingress_ifindex)
         return REASON_SAME_INTERFACE;
     return forwarded;
 }
 
-// Sets `member` and writes the packet's new headers, or returns the reason for which the packet is not sent.
-static __always_inline enum reason forward_ipv4(struct xdp_md *ctx, struct port *port, struct member **member)
+// Sets `member` and `length`, that of the packet, and writes the packet's new headers, or returns the reason for which the packet is not
+// sent.
+static __always_inline enum reason forward_ipv4(struct xdp_md *ctx, struct port *port, struct member **member, __u32 *length)
 {
     struct ethhdr *ethernet = frame_start(ctx);
     struct iphdr *ip = (void *)(ethernet + 1);
@@ -106,10 +106,11 @@ static __always_inline enum reason forward_ipv4(struct xdp_md *ctx, struct port 
         return REASON_MALFORMED;
     if (ip->ttl <= 1)
         return REASON_TTL;
-    if (ipv4_is_martian(ip->saddr) || ipv4_is_martian(ip->daddr))
+    if (ipv4_is_martian(ip->saddr) || ipv4_is_martian(ip->daddr) || ipv4_source_is_kernels(ip->saddr))
         return REASON_MARTIAN;
+    *length = bpf_ntohs(ip->tot_len);
     *member = choose(ctx, ipv4_group(ip->daddr), ip, 0);
-    enum reason reason = judge(ctx, *member, REASON_FORWARDED_IPV4);
+    enum reason reason = judge(ctx, *member, *length, REASON_FORWARDED_IPV4);
     if (reason == REASON_FORWARDED_IPV4) {
         decrement_ttl(ip);
         write_macs(ethernet, *member);
@@ -118,7 +119,7 @@ static __always_inline enum reason forward_ipv4(struct xdp_md *ctx, struct port 
 }
 
 // Does for IPv6 what `forward_ipv4` does for IPv4.
-static __always_inline enum reason forward_ipv6(struct xdp_md *ctx, struct port *port, struct member **member)
+static __always_inline enum reason forward_ipv6(struct xdp_md *ctx, struct port *port, struct member **member, __u32 *length)
 {
     struct ethhdr *ethernet = frame_start(ctx);
     struct ipv6hdr *ip = (void *)(ethernet + 1);
@@ -134,8 +135,9 @@ static __always_inline enum reason forward_ipv6(struct xdp_md *ctx, struct port 
         return REASON_TTL;
     if (ipv6_is_martian(&ip->saddr) || ipv6_is_martian(&ip->daddr))
         return REASON_MARTIAN;
+    *length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
     *member = choose(ctx, ipv6_group(ip->daddr.s6_addr), ip, 1);
-    enum reason reason = judge(ctx, *member, REASON_FORWARDED_IPV6);
+    enum reason reason = judge(ctx, *member, *length, REASON_FORWARDED_IPV6);
     if (reason == REASON_FORWARDED_IPV6) {
         ip->hop_limit -= 1;
         write_macs(ethernet, *member);
@@ -143,20 +145,31 @@ static __always_inline enum reason forward_ipv6(struct xdp_md *ctx, struct port 
     return reason;
 }
 
+// Removes what lies behind the packet of `length` octets, such as padding to the shortest frame. Pointers into the frame end here.
+static __always_inline void cut(struct xdp_md *ctx, __u32 length)
+{
+    __s64 surplus = frame_end(ctx) - frame_start(ctx) - (__s64)(sizeof(struct ethhdr) + length);
+    if (surplus > 0)
+        bpf_xdp_adjust_tail(ctx, -(int)surplus);
+}
+
 SEC("xdp")
 int sluice_ip(struct xdp_md *ctx)
 {
     struct port *port = port_of(ctx);
     struct member *member = 0;
+    __u32 length = 0;
     enum class class = ether_class(ctx);
     enum reason reason = REASON_OTHER_ETHERTYPE;
     if (class == CLASS_IPV4)
-        reason = forward_ipv4(ctx, port, &member);
+        reason = forward_ipv4(ctx, port, &member, &length);
     else if (class == CLASS_IPV6)
-        reason = forward_ipv6(ctx, port, &member);
+        reason = forward_ipv6(ctx, port, &member, &length);
     if (reason == REASON_BLACKHOLE)
         return end_at(ctx, port, reason, XDP_DROP);
     if (reason > REASON_FORWARDED_IPV6 || !member)
         return end_at(ctx, port, reason, XDP_PASS);
-    return end_at(ctx, port, reason, bpf_redirect(member->interface, 0));
+    int verdict = end_at(ctx, port, reason, bpf_redirect(member->interface, 0));
+    cut(ctx, length);
+    return verdict;
 }

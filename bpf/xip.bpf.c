@@ -124,7 +124,7 @@ static __always_inline enum xip_reason hash_row(struct xdp_md *ctx, struct way *
     // The compiler may check another register's bounds than the one that it reads by.
     asm volatile("" : "+r"(from));
     if ((void *)(from + 1) > end)
-        return XIP_SHORT;
+        return XIP_SHORT_ROWS;
     if (row + 1 != way->rows && from->edge[0] == XIP_EMPTY_EDGE)
         return XIP_AT_SINK;
     __u32 shape = 0, is_over = 0, least = row + 1 == way->rows ? 0 : row + 1;
@@ -140,7 +140,7 @@ static __always_inline enum xip_reason hash_row(struct xdp_md *ctx, struct way *
         struct xip_row *to = rows + edge * sizeof(struct xip_row);
         asm volatile("" : "+r"(to));
         if ((void *)(to + 1) > end)
-            return XIP_SHORT;
+            return XIP_SHORT_ROWS;
         word32 *word = (void *)to->xid;
 #pragma unroll
         for (int pair = 0; pair < 3; pair++)
@@ -210,7 +210,7 @@ static __always_inline int tunnel(struct xdp_md *ctx, struct port *port, struct 
 {
     struct xip_header *header = xip_of(ctx);
     if ((void *)(header + 1) > frame_end(ctx))
-        return drop(ctx, port, XIP_SHORT);
+        return drop(ctx, port, XIP_SHORT_FIXED_HEADER);
     if (!header->hop_limit)
         return fail(ctx, port, settings, XIP_HOP_LIMIT);
     int interface = into_tunnel(ctx, end, length);
@@ -237,7 +237,7 @@ static __always_inline int replicate(struct xdp_md *ctx, struct port *port, stru
     struct ethhdr *ethernet = frame_start(ctx);
     struct xip_header *header = (void *)(ethernet + 1);
     if ((void *)(header + 1) > frame_end(ctx))
-        return drop(ctx, port, XIP_SHORT);
+        return drop(ctx, port, XIP_SHORT_FIXED_HEADER);
     if (!header->hop_limit)
         return fail(ctx, port, settings, XIP_HOP_LIMIT);
     if (!version)
@@ -250,13 +250,18 @@ static __always_inline int replicate(struct xdp_md *ctx, struct port *port, stru
     return end_at(ctx, port, REASON_FORWARDED_XIP, bpf_redirect_map(&xip_devices, 0, BPF_F_BROADCAST));
 }
 
-// Returns true if the header's first 8 octets pass the checks at reception (docs/xia/wire.md).
-static __always_inline int begins_well(struct xip_header *header)
+// Returns the first check at reception that the header's first 8 octets fail (docs/xia/wire.md), or XIP_HIT.
+static __always_inline enum xip_reason check_header(struct xip_header *header)
 {
-    if (header->version != XIP_VERSION || header->destinations < 1 || header->destinations > XIP_MOST_ROWS)
-        return 0;
-    return header->sources <= XIP_MOST_ROWS &&
-           (header->last_node < header->destinations || header->last_node == XIP_ENTRY_NODE);
+    if (header->version != XIP_HEADER_VERSION)
+        return XIP_VERSION;
+    if (header->destinations < 1 || header->destinations > XIP_MOST_ROWS)
+        return XIP_DESTINATION_ROWS;
+    if (header->sources > XIP_MOST_ROWS)
+        return XIP_SOURCE_ROWS;
+    if (header->last_node >= header->destinations && header->last_node != XIP_ENTRY_NODE)
+        return XIP_LAST_NODE;
+    return XIP_HIT;
 }
 
 SEC("xdp")
@@ -269,7 +274,7 @@ int sluice_xip(struct xdp_md *ctx)
             return continue_after(ctx, SLOT_XIP);
         int taken = from_tunnel(ctx);
         if (taken < 0)
-            return drop(ctx, port, XIP_SHORT);
+            return drop(ctx, port, XIP_SHORT_FIXED_HEADER);
         if (!taken)
             return continue_after(ctx, SLOT_XIP);
         note(XIP_FROM_TUNNEL);
@@ -281,15 +286,19 @@ int sluice_xip(struct xdp_md *ctx)
     if (!settings || (void *)(ethernet + 1) > frame_end(ctx) || ethernet->h_proto != settings->ether_type)
         return continue_after(ctx, SLOT_XIP);
     if ((void *)(header + 1) > frame_end(ctx))
-        return drop(ctx, port, XIP_SHORT);
+        return drop(ctx, port, XIP_SHORT_FIXED_HEADER);
     if (!port || !is_for(ethernet, port))
         return end_at(ctx, port, REASON_STATION, XDP_PASS);
-    if (!begins_well(header))
-        return drop(ctx, port, XIP_BAD_HEADER);
-    __u64 length = sizeof(*header) + (header->destinations + header->sources) * sizeof(struct xip_row) +
-                   bpf_ntohs(header->payload_length);
-    if (length > ctx->data_end - ctx->data - sizeof(*ethernet))
-        return drop(ctx, port, XIP_SHORT);
+    enum xip_reason fault = check_header(header);
+    if (fault != XIP_HIT)
+        return drop(ctx, port, fault);
+    __u64 available = ctx->data_end - ctx->data - sizeof(*ethernet);
+    __u64 length = sizeof(*header) + (header->destinations + header->sources) * sizeof(struct xip_row);
+    if (length > available)
+        return drop(ctx, port, XIP_SHORT_ROWS);
+    length += bpf_ntohs(header->payload_length);
+    if (length > available)
+        return drop(ctx, port, XIP_SHORT_PAYLOAD);
     struct way way = {.rows = header->destinations};
     way.row = header->last_node == XIP_ENTRY_NODE ? way.rows - 1 : header->last_node;
     if (header->last_node != XIP_ENTRY_NODE && header->last_node + 1 == way.rows)

@@ -120,6 +120,9 @@ struct ipv6_node {
 // The group whose frames go to the kernel.
 #define GROUP_KERNEL 2
 
+// Bits of IPv4 sources whose packets go to the kernel, by a hash of the address.
+#define IPV4_SOURCE_WORDS (1 << 10)
+
 #define BUCKET_BLOCKS (1 << 12)
 #define BUCKETS 128
 
@@ -280,9 +283,9 @@ enum xip_reason {
     // Packets for user space that the source's budget did not cover.
     XIP_OVER_BUDGET = 3,
     XIP_TO_USER = 4,
-    // The checks at reception.
-    XIP_SHORT = 5,
-    XIP_BAD_HEADER = 6,
+    // The checks at reception (docs/xia/wire.md); more of them below.
+    XIP_SHORT_FIXED_HEADER = 5,
+    XIP_VERSION = 6,
     XIP_BAD_ROW = 7,
     XIP_AT_SINK = 8,
     // The packet cannot leave.
@@ -304,6 +307,11 @@ enum xip_reason {
     // Packets given to all interfaces for copies, and copies sent.
     XIP_REPLICATED = 21,
     XIP_COPIED = 22,
+    XIP_DESTINATION_ROWS = 23,
+    XIP_SOURCE_ROWS = 24,
+    XIP_LAST_NODE = 25,
+    XIP_SHORT_ROWS = 26,
+    XIP_SHORT_PAYLOAD = 27,
     XIP_REASONS = 32,
 };
 

@@ -17,6 +17,7 @@ TABLE(ipv6_nodes, IPV6_NODES, struct ipv6_node);
 TABLE(groups, GROUPS, __u64);
 TABLE(buckets, BUCKET_BLOCKS, struct bucket_block);
 TABLE(members, MEMBERS, struct member);
+TABLE(ipv4_sources, IPV4_SOURCE_WORDS, __u64);
 
 // The octets of an IPv6 address below the root's 24 bits: no way has more nodes.
 #define IPV6_DEPTH 13
@@ -36,6 +37,15 @@ static __always_inline __u32 ipv4_group(__be32 address)
     struct ipv4_node *node = bpf_map_lookup_elem(&ipv4_nodes, &index);
     // A node within a node is beyond the last octet; such an entry is no group either.
     return node ? node->entry[host & 0xff] : GROUP_KERNEL;
+}
+
+// Returns true if packets with this IPv4 source go to the kernel: the host's own addresses, and others with their hashes.
+static __always_inline int ipv4_source_is_kernels(__be32 address)
+{
+    __u32 bit = bpf_ntohl(address) * 0x9e3779b1u >> 16;
+    __u32 index = bit >> 6;
+    __u64 *word = bpf_map_lookup_elem(&ipv4_sources, &index);
+    return word && (*word >> (bit & 63) & 1);
 }
 
 // Returns the group of the IPv6 address at `octets`. The group may lie beyond the map's end.

@@ -5,7 +5,7 @@
 
 #include "parse.h"
 
-#define XIP_VERSION 1
+#define XIP_HEADER_VERSION 1
 #define XIP_MOST_ROWS 9
 #define XIP_MOST_EDGES 4
 // The value of `last_node` that stands for the entry node, whose edges are in the last row.

@@ -164,8 +164,9 @@ mod tests {
     use super::*;
     use crate::Module;
 
-    const MODULES: [Module; 2] = [
+    const MODULES: [Module; 3] = [
         Module { name: "sluice-static", text: include_str!("../../../components/static/static.yang") },
+        Module { name: "sluice-fea", text: include_str!("../../../components/fea/fea.yang") },
         Module { name: "sluice-cluster", text: include_str!("../../../components/cluster/cluster.yang") },
     ];
 

@@ -37,7 +37,7 @@ pub use ffi::{leave_out_checksums, watch};
 pub use handover::{HandOverError, Sink, Source};
 pub use interfaces::{InterfaceNames, follow_fea, interface_events};
 pub use packet::{Link, PACKET_HOST, PACKET_OTHERHOST, PacketSocket};
-pub use packet_program::{PacketProgram, PacketProgramError};
+pub use packet_program::{PacketPath, PacketProgram, PacketProgramError};
 pub use process::{CORES, CORES_DIR, Component, Frame, Prepared, run, start_log};
 pub use process_end::process_end;
 pub use profile::{Point, Profile};

@@ -6,7 +6,7 @@ use crate::process::ProcessId;
 use crate::scope::Scope;
 use crate::state::{self, NodeState, State};
 use crate::topology::Topology;
-use crate::{LabError, daemon, network};
+use crate::{LabError, daemon, neighbors, network};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -68,6 +68,9 @@ impl Lab {
         take_down_orphans();
         let name = options.name.clone().or_else(|| topology.name.clone()).unwrap_or_else(|| "lab".into());
         let owner = if options.stays { None } else { ProcessId::of(std::process::id()) };
+        for warning in neighbors::warnings(topology) {
+            eprintln!("lab {name}: {warning}");
+        }
         let state = State::claim(&name, owner)?;
         let mut lab = Lab { state, children: BTreeMap::new(), guardian: None, owned: true };
         // From here on an error drops the lab, which takes it down.

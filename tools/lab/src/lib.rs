@@ -35,6 +35,7 @@ mod ffi;
 mod guardian;
 mod lab;
 mod mounts;
+mod neighbors;
 mod network;
 pub mod process;
 pub mod scope;

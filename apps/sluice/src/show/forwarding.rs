@@ -80,7 +80,8 @@ pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
 
 fn state(reply: &fea::GetForwardingReply) -> String {
     match (reply.configured.as_str(), reply.live, reply.unavailable.as_str()) {
-        ("kernel", _, _) => {
+        ("kernel", true, _) => "XDP forwards until the kernel has all routes".into(),
+        ("kernel", false, _) => {
             "the kernel forwards alone; `set interfaces forwarding engine both` adds XDP".into()
         }
         (_, true, _) => "XDP and the kernel forward".into(),

@@ -12,6 +12,7 @@ use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::idl::rib::v1 as rib;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -211,6 +212,41 @@ fn rib_json(r: &rib::Route, names: &Names) -> Value {
     })
 }
 
+/// The routes of other programs by which the kernel forwards instead of by the router's, by table and prefix.
+struct Overriding(BTreeMap<(u32, String), fea::OverridingRoute>);
+
+impl Overriding {
+    /// Asks the FEA, as [`Names::ask_within`] does.
+    async fn ask_within(router: &XrlEndpoint, deadline: Duration) -> Self {
+        let client = fea::FibClient::new(router, "fea").with_deadline(deadline);
+        let reply = client.get_overriding(fea::GetOverridingRequest::default()).await.unwrap_or_default();
+        let key = |route: &fea::OverridingRoute| (route.table, output::net(route.net.as_ref()));
+        Overriding(reply.routes.into_iter().map(|route| (key(&route), route)).collect())
+    }
+
+    /// Returns the route that overrides a route of a table.
+    fn of(&self, table: u32, route: &rib::Route) -> Option<&fea::OverridingRoute> {
+        let found = || self.0.get(&(table, output::net(route.net.as_ref())));
+        if route.selected && !self.0.is_empty() { found() } else { None }
+    }
+}
+
+/// A line with the route that overrides this one.
+fn own_line(r: &rib::Route, names: &Names, by: Option<&fea::OverridingRoute>) -> String {
+    let line = rib_line(r, names);
+    match by {
+        None => line,
+        Some(by) => format!("{line}  overridden: proto {} metric {}", by.protocol, by.metric),
+    }
+}
+
+fn own_json(r: &rib::Route, names: &Names, by: Option<&fea::OverridingRoute>) -> Value {
+    let mut value = rib_json(r, names);
+    value["overridden_by"] =
+        by.map_or(Value::Null, |by| json!({ "protocol": by.protocol, "metric": by.metric }));
+    value
+}
+
 /// A line with the differences of other elements.
 fn line_of(shown: &Shown, names: &Names) -> String {
     let line = rib_line(&shown.route, names);
@@ -232,11 +268,14 @@ struct Source {
     router: XrlEndpoint,
     /// The longest wait for names of interfaces.
     wait: Duration,
+    table: u32,
+    /// Of this machine.
+    overriding: Overriding,
     differences: Option<Differences>,
 }
 
 impl Source {
-    async fn find(session: &Session, out: &mut Output) -> Result<Self, Failure> {
+    async fn find(session: &Session, table: u32, out: &mut Output) -> Result<Self, Failure> {
         let (router, timeout) = (session.router().await?, session.flags.timeout);
         // A named element is asked alone.
         let whole = match session.flags.element {
@@ -248,7 +287,11 @@ impl Source {
             None => (router, NAMES_DEADLINE, None),
         };
         let client = rib::RibClient::new(&router, "rib").with_deadline(timeout);
-        Ok(Source { client, router, wait, differences })
+        let overriding = match differences {
+            None => Overriding::ask_within(&router, NAMES_DEADLINE).await,
+            Some(_) => Overriding(BTreeMap::new()),
+        };
+        Ok(Source { client, router, wait, table, overriding, differences })
     }
 
     async fn names(&self) -> Names {
@@ -257,7 +300,10 @@ impl Source {
 
     fn show(&self, shown: &Shown, names: &Names, out: &mut Output) {
         match &self.differences {
-            None => out.element(|| rib_line(&shown.route, names), || rib_json(&shown.route, names)),
+            None => {
+                let by = self.overriding.of(self.table, &shown.route);
+                out.element(|| own_line(&shown.route, names, by), || own_json(&shown.route, names, by));
+            }
             Some(differences) => {
                 let names = differences.names(shown, names);
                 out.element(|| line_of(shown, names), || json_of(shown, names));
@@ -310,7 +356,7 @@ async fn family_routes(
 }
 
 async fn rib(session: &Session, args: &RoutesArgs, what: &What, out: &mut Output) -> Result<(), Failure> {
-    let mut source = Source::find(session, out).await?;
+    let mut source = Source::find(session, args.table, out).await?;
     let column = if source.differences.is_some() { "  [differences]" } else { "" };
     out.begin_list(
         "routes",

@@ -48,6 +48,19 @@ fn a_router_forwards_by_xdp() {
     ip(&["route", "del", "203.0.113.1/32"]);
     lab.until("Sluice's route forwards again", |lab| !kernel(lab));
 
+    // A route to the same prefix that the kernel prefers overrides Sluice's: everybody who asks is told.
+    let overridden = |lab: &RouterLab| {
+        let shown = lab.ask(&["show", "routes", "203.0.113.0/24"]);
+        let degraded = lab.ask(&["status"]).to_string().contains("does not use the route to 203.0.113.0/24");
+        (shown["routes"][0]["overridden_by"].clone(), degraded)
+    };
+    assert_eq!(overridden(&lab), (Value::Null, false));
+    ip(&["route", "add", "203.0.113.0/24", "via", "10.2.0.2", "proto", "dhcp"]);
+    let dhcp = serde_json::json!({ "protocol": 16, "metric": 0 });
+    lab.until("the route is overridden", |lab| overridden(lab) == (dhcp.clone(), true));
+    ip(&["route", "del", "203.0.113.0/24", "proto", "dhcp"]);
+    lab.until("the kernel uses Sluice's route", |lab| overridden(lab) == (Value::Null, false));
+
     commit(&lab, "set interfaces forwarding engine kernel");
     lab.until("the kernel forwards alone", |lab| forwarding(lab)["configured"] == "kernel" && !is_live(lab));
     let attached = ip(&["link", "show", "eth0"]);

@@ -32,8 +32,8 @@ use sluice_cluster::machine::Cluster;
 use sluice_cluster::settings::Settings;
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, EffectKind, Frame, InterfaceNames, PacketSocket, Prepared, RunOptions, SocketError,
-    Tasks, follow_fea,
+    Component, Driver, EffectKind, Frame, InterfaceNames, PacketPath, PacketSocket, Prepared, RunOptions,
+    SocketError, Tasks, follow_fea,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service, neighbor_observer_service};
 use sluice_xrl::idl::manager::v1::configuration_owner_service;
@@ -79,6 +79,7 @@ pub struct ClusterProcess {
     sockets: RefCell<BTreeMap<InterfaceIndex, Interconnect>>,
     links: Links,
     maps: RefCell<Option<ProgramMaps>>,
+    path: PacketPath,
     /// The interfaces that the program has.
     program_interfaces: RefCell<Vec<String>>,
     /// The reason why the program does not run.
@@ -118,6 +119,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 sockets: RefCell::default(),
                 links: Links::default(),
                 maps: RefCell::default(),
+                path: PacketPath::default(),
                 program_interfaces: RefCell::default(),
                 without_program: RefCell::default(),
                 without_sockets: RefCell::default(),
@@ -210,7 +212,7 @@ impl ClusterProcess {
         if self.maps.borrow().is_some() && *self.program_interfaces.borrow() == interfaces {
             return;
         }
-        match program::start(&self.frame, interfaces.clone()).await {
+        match program::start(&self.frame, &self.path, interfaces.clone()).await {
             Ok(maps) => {
                 let found = maps.found();
                 self.maps.replace(Some(maps));
@@ -309,8 +311,6 @@ impl Component for ClusterProcess {
     async fn registered(self: Rc<Self>, instance: String) {
         let me = Rc::clone(&self);
         let started = async move |_| {
-            // A new FEA may have another chain, and asks for the links again.
-            me.program_interfaces.borrow_mut().clear();
             me.links.renew();
             me.changed.notify_one();
         };
@@ -381,6 +381,13 @@ impl fea::InterfaceObserver for Served {
     ) -> Result<fea::InterfaceChangedReply, XrlError> {
         for event in self.interfaces.read(&request)? {
             self.input(Input::Interface(event));
+        }
+        if self.path.read(&request) {
+            self.program_interfaces.borrow_mut().clear();
+            // The maps of a path that ended have no effect any more.
+            if !self.path.takes_programs() && self.maps.take().is_some() {
+                self.input(Input::Maps(None));
+            }
         }
         self.changed.notify_one();
         self.stream.interfaces_changed(self);

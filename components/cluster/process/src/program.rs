@@ -2,7 +2,7 @@
 
 use crate::maps::ProgramMaps;
 use sluice_bpf::BpfError;
-use sluice_process::{Frame, PacketProgram, PacketProgramError};
+use sluice_process::{Frame, PacketPath, PacketProgram, PacketProgramError};
 
 /// The name of the program.
 const PROGRAM: &str = "balance";
@@ -24,8 +24,12 @@ pub enum ProgramError {
 ///
 /// # Errors
 /// [`ProgramError`]; no frames are balanced then.
-pub async fn start(frame: &Frame, interfaces: Vec<String>) -> Result<ProgramMaps, ProgramError> {
-    let program = PacketProgram::put(frame, PROGRAM, interfaces, GRACE_MS).await?;
+pub async fn start(
+    frame: &Frame,
+    path: &PacketPath,
+    interfaces: Vec<String>,
+) -> Result<ProgramMaps, ProgramError> {
+    let program = path.put(frame, PROGRAM, interfaces, GRACE_MS).await?;
     let missing = |name: &str| BpfError::NoSuch { program: PROGRAM, kind: "map", name: name.into() };
     Ok(ProgramMaps::new(|name| program.map(name).ok_or_else(|| missing(name)))?)
 }

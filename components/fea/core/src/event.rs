@@ -3,6 +3,7 @@
 use crate::engine::{EngineOp, Mended, NextHopId, Refusal};
 use alloc::string::String;
 use core::fmt;
+use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, GroupId, IpPrefix, TableId};
 
@@ -15,6 +16,10 @@ pub enum Event {
     NextHopRepaired(NextHopId),
     /// Another program switched the forwarding of a family; it was set as configured again.
     ForwardingRepaired(Family),
+    /// Another program changed an interface, by its name; it was set as configured again.
+    LinkRepaired(String),
+    /// An interface, by its name, lost a configured address, which was set again.
+    AddressRepaired(String, IpAddr),
     /// Somebody else keeps changing something of ours; it is set again less and less often.
     Contended(String),
     /// The engine lost notices; everything is compared with what it holds.
@@ -42,6 +47,8 @@ impl Event {
             Event::RouteRepaired(..) => "fea.route.repaired",
             Event::NextHopRepaired(_) => "fea.next-hop.repaired",
             Event::ForwardingRepaired(_) => "fea.forwarding.repaired",
+            Event::LinkRepaired(_) => "fea.link.repaired",
+            Event::AddressRepaired(..) => "fea.address.repaired",
             Event::Contended(_) => "fea.engine.contended",
             Event::Overrun => "fea.engine.overrun",
             Event::Refused(..) => "fea.engine.refused",
@@ -67,6 +74,10 @@ impl fmt::Display for Event {
             Event::ForwardingRepaired(family) => {
                 write!(f, "{family} forwarding was switched from outside; set as configured again")
             }
+            Event::LinkRepaired(name) => {
+                write!(f, "interface {name} was changed from outside; set as configured again")
+            }
+            Event::AddressRepaired(name, address) => write!(f, "interface {name} lost {address}; set again"),
             Event::Contended(what) => write!(f, "{what} is changed from outside again and again"),
             Event::Overrun => f.write_str("the engine lost notices; comparing everything"),
             Event::Refused(op, refusal) => write!(f, "refused: {refusal}: {op:?}"),

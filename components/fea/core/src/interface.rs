@@ -1,9 +1,10 @@
 //! The interfaces: as they are, and as the configuration wants them.
 
-use crate::engine::{EngineOp, Link};
+use crate::engine::{EngineOp, Link, Refusal};
 use crate::event::Event;
 use crate::output::{Apply, Effect, Output};
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::{Bound, ControlFlow};
@@ -52,6 +53,8 @@ struct Known {
 struct Asked {
     up: Option<bool>,
     mtu: Option<u32>,
+    /// Addresses that are to come.
+    coming: BTreeSet<InterfaceAddress>,
     /// Addresses that are to go.
     leaving: BTreeSet<InterfaceAddress>,
 }
@@ -61,6 +64,22 @@ impl Asked {
     fn shown(&mut self, interface: &Interface) {
         self.up.take_if(|up| *up == interface.admin_up);
         self.mtu.take_if(|mtu| *mtu == interface.mtu);
+    }
+}
+
+impl Known {
+    /// Returns the settings to ask for: up or down, and the MTU.
+    fn missing(&self, wanted: &LinkConfiguration) -> (Option<bool>, Option<u32>) {
+        let (up, mtu) = (self.interface.admin_up, self.interface.mtu);
+        (
+            wanted.enabled.filter(|wanted| *wanted != self.asked.up.unwrap_or(up)),
+            wanted.mtu.filter(|wanted| *wanted != self.asked.mtu.unwrap_or(mtu)),
+        )
+    }
+
+    /// Returns true if the engine shows an address that it was not asked to remove.
+    fn has(&self, address: &InterfaceAddress) -> bool {
+        self.interface.addresses.binary_search(address).is_ok() && !self.asked.leaving.contains(address)
     }
 }
 
@@ -103,8 +122,8 @@ pub(crate) struct Interfaces {
     configured: bool,
     /// True if all that existed at the start has been told.
     complete: bool,
-    /// The settings whose last operation the engine refused.
-    refused: BTreeSet<Setting>,
+    /// The settings whose last operation the engine refused, with the reasons.
+    refused: BTreeMap<Setting, String>,
 }
 
 impl Interfaces {
@@ -144,14 +163,24 @@ impl Interfaces {
             (true, false) => Transition::WentDown,
             _ => Transition::None,
         };
-        let reconfigure = transition == Transition::CameUp || interface.name != known.interface.name;
-        known.interface = interface;
-        out.push(changed(&known.interface));
+        let before = core::mem::replace(&mut known.interface, interface);
+        let now = &known.interface;
+        // The kernel drops IPv6 addresses when a link goes down, and when its packets become too small.
+        let takes_addresses = now.admin_up && !before.admin_up
+            || now.mtu >= SMALLEST_IPV6_MTU && before.mtu < SMALLEST_IPV6_MTU;
+        let reconfigure = transition == Transition::CameUp || takes_addresses || now.name != before.name;
+        out.push(changed(now));
         if reconfigure {
-            // The kernel drops IPv6 addresses when a link goes down.
             self.configure_one(index, out);
         }
         transition
+    }
+
+    /// Returns true if an interface is up or down, or has an MTU, against its configuration, and the engine has not been asked to change that.
+    pub(crate) fn differs(&self, index: InterfaceIndex) -> bool {
+        let Some(known) = self.known.get(&index) else { return false };
+        let wanted = self.configuration.interfaces.get(&known.interface.name);
+        wanted.is_some_and(|wanted| known.missing(wanted) != (None, None))
     }
 
     /// Returns how the configuration wants the host to forward packets of `family`; `None` leaves it.
@@ -170,7 +199,7 @@ impl Interfaces {
                 Setting::Forwarding(_) => true,
                 Setting::Link(interface) | Setting::Address(interface, _) => *interface != index,
             };
-            self.refused.retain(is_elsewhere);
+            self.refused.retain(|setting, _| is_elsewhere(setting));
             out.push(Output::Effect(Effect::Interface(InterfaceEvent::Removed(index))));
         }
     }
@@ -188,25 +217,30 @@ impl Interfaces {
             known.own.insert(address);
         }
         known.seen_addresses.insert(address);
+        known.asked.coming.remove(&address);
         let Err(place) = known.interface.addresses.binary_search(&address) else { return false };
         known.interface.addresses.insert(place, address);
         out.push(changed(&known.interface));
         true
     }
 
+    /// An interface has lost this address. Returns true if the configuration has it and nobody asked the engine to remove it. An interface that
+    /// is down gets its addresses when it is up again.
     pub(crate) fn address_gone(
         &mut self,
         index: InterfaceIndex,
         address: InterfaceAddress,
         out: &mut Outbox<Output>,
-    ) {
-        let Some(known) = self.known.get_mut(&index) else { return };
+    ) -> bool {
+        let Some(known) = self.known.get_mut(&index) else { return false };
         known.own.remove(&address);
-        known.asked.leaving.remove(&address);
+        let was_leaving = known.asked.leaving.remove(&address);
         if let Ok(place) = known.interface.addresses.binary_search(&address) {
             known.interface.addresses.remove(place);
             out.push(changed(&known.interface));
         }
+        let wanted = self.configuration.interfaces.get(&known.interface.name);
+        !was_leaving && known.interface.admin_up && wanted.is_some_and(|w| w.addresses.contains(&address))
     }
 
     /// A snapshot begins.
@@ -226,7 +260,7 @@ impl Interfaces {
         }
         for known in self.known.values_mut() {
             // What the engine was asked for may have been undone while its notices were lost.
-            (known.asked.up, known.asked.mtu) = (None, None);
+            known.asked = Asked::default();
             let before = known.interface.addresses.clone();
             known.interface.addresses.retain(|a| known.seen_addresses.contains(a));
             if known.interface.addresses != before {
@@ -234,13 +268,13 @@ impl Interfaces {
                     before.binary_search(a).is_ok() && !known.seen_addresses.contains(a)
                 };
                 known.own.retain(|a| !is_lost(a));
-                known.asked.leaving.retain(|a| !is_lost(a));
                 out.push(changed(&known.interface));
             }
         }
         if !core::mem::replace(&mut self.complete, true) {
             out.push(Output::Effect(Effect::Interface(InterfaceEvent::SnapshotEnd)));
         }
+        self.configure_all(out);
     }
 
     /// Returns the interfaces; `None` before the first snapshot is complete.
@@ -260,10 +294,56 @@ impl Interfaces {
                 out.push(Output::Effect(Effect::Event(Event::NoInterface(name.clone()))));
             }
         }
+        self.configure_all(out);
+    }
+
+    fn configure_all(&mut self, out: &mut Outbox<Output>) {
         let indices: Vec<InterfaceIndex> = self.known.keys().copied().collect();
         for index in indices {
             self.configure_one(index, out);
         }
+    }
+
+    /// Returns what is not as configured and will not be by what the engine was asked for, a sentence each.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems: Vec<String> = Vec::new();
+        for family in self.configuration.forwarding.keys() {
+            if let Some(reason) = self.refused.get(&Setting::Forwarding(*family)) {
+                problems.push(format!("the switch for forwarding {family} is not as configured: {reason}"));
+            }
+        }
+        for (name, wanted) in &self.configuration.interfaces {
+            let mut found = self.known.iter().filter(|(_, known)| known.interface.name == *name);
+            let Some((index, known)) = found.next() else {
+                // Before the first snapshot, no interface is known.
+                if self.complete {
+                    problems.push(format!("interface {name} is configured and does not exist"));
+                }
+                continue;
+            };
+            let mut tell = |setting: Setting, what: String| {
+                let reason = self.refused.get(&setting).map(|reason| format!(": {reason}"));
+                problems.push(format!("interface {name} {what}{}", reason.unwrap_or_default()));
+            };
+            let (up, mtu) = known.missing(wanted);
+            if let Some(up) = up {
+                let [is, wanted] = if up { ["down", "up"] } else { ["up", "down"] };
+                tell(Setting::Link(*index), format!("is {is} instead of {wanted}"));
+            }
+            if let Some(mtu) = mtu {
+                let text = format!("has the MTU {} instead of {mtu}", known.interface.mtu);
+                tell(Setting::Link(*index), text);
+            }
+            let is_missing = |a: &&InterfaceAddress| {
+                known.interface.admin_up && !known.has(a) && !known.asked.coming.contains(*a)
+            };
+            for address in wanted.addresses.iter().filter(is_missing) {
+                let InterfaceAddress { addr, prefix_len, .. } = address;
+                let text = format!("is without its address {addr}/{prefix_len}");
+                tell(Setting::Address(*index, *address), text);
+            }
+        }
+        problems
     }
 
     /// The interfaces whose traffic another configuration interrupts: they go down, lose an address that this one gave them, or are
@@ -288,29 +368,28 @@ impl Interfaces {
 
     /// Asks for what is missing at an interface, and takes back what it was given and is not to have any more. Before there is a
     /// configuration nothing is known to be too much.
-    fn configure_one(&mut self, interface: InterfaceIndex, out: &mut Outbox<Output>) {
+    pub(crate) fn configure_one(&mut self, interface: InterfaceIndex, out: &mut Outbox<Output>) {
         if !self.configured {
             return;
         }
         let Some(known) = self.known.get_mut(&interface) else { return };
         let none = LinkConfiguration::default();
         let wanted = self.configuration.interfaces.get(&known.interface.name).unwrap_or(&none);
-        let Asked { up: asked_up, mtu: asked_mtu, leaving } = &mut known.asked;
         // Also one that the engine has not shown yet: that it was asked for is enough.
         for address in known.own.iter().filter(|a| !wanted.addresses.contains(a)) {
             out.push(Output::Engine(EngineOp::DeleteAddress { interface, address: *address }));
-            leaving.insert(*address);
+            known.asked.coming.remove(address);
+            known.asked.leaving.insert(*address);
         }
-        let has =
-            |a: &InterfaceAddress| known.interface.addresses.binary_search(a).is_ok() && !leaving.contains(a);
-        let up = wanted.enabled.filter(|up| *up != asked_up.unwrap_or(known.interface.admin_up));
-        let mtu = wanted.mtu.filter(|mtu| *mtu != asked_mtu.unwrap_or(known.interface.mtu));
-        (*asked_up, *asked_mtu) = (up.or(*asked_up), mtu.or(*asked_mtu));
+        let (up, mtu) = known.missing(wanted);
+        let addresses: Vec<_> = wanted.addresses.iter().filter(|a| !known.has(a)).copied().collect();
+        (known.asked.up, known.asked.mtu) = (up.or(known.asked.up), mtu.or(known.asked.mtu));
         if up.is_some() || mtu.is_some() {
             request(&mut self.refused, EngineOp::SetLink { interface, up, mtu }, out);
         }
-        for address in wanted.addresses.iter().filter(|a| !has(a)) {
-            request(&mut self.refused, EngineOp::AddAddress { interface, address: *address }, out);
+        for address in addresses {
+            known.asked.coming.insert(address);
+            request(&mut self.refused, EngineOp::AddAddress { interface, address }, out);
         }
         known.own.clone_from(&wanted.addresses);
     }
@@ -320,19 +399,24 @@ impl Interfaces {
         request(&mut self.refused, EngineOp::SetForwarding { family, enabled }, out);
     }
 
-    /// Returns the number of settings whose last operation the engine refused.
-    pub(crate) fn settings_refused(&self) -> usize {
-        self.refused.len()
-    }
-
-    /// Notes that the engine refused an operation.
-    pub(crate) fn note_refused(&mut self, op: &EngineOp) {
-        if let EngineOp::SetLink { interface, .. } = op
-            && let Some(known) = self.known.get_mut(interface)
-        {
-            (known.asked.up, known.asked.mtu) = (None, None);
+    /// Notes that the engine refused an operation, or had done before what was asked.
+    pub(crate) fn note_refused(&mut self, op: &EngineOp, refusal: &Refusal) {
+        match op {
+            EngineOp::SetLink { interface, .. } => {
+                if let Some(known) = self.known.get_mut(interface) {
+                    (known.asked.up, known.asked.mtu) = (None, None);
+                }
+            }
+            EngineOp::AddAddress { interface, address } => {
+                if let Some(known) = self.known.get_mut(interface) {
+                    known.asked.coming.remove(address);
+                }
+            }
+            _ => {}
         }
-        self.refused.extend(Setting::of(op));
+        if !op.is_satisfied_despite(refusal) {
+            self.refused.extend(Setting::of(op).map(|setting| (setting, refusal.to_string())));
+        }
     }
 
     /// Replays the switches for forwarding that the configuration sets.
@@ -370,14 +454,14 @@ impl Interfaces {
 
     /// Replays a setting unless the authority refused it.
     fn replay_one(&self, op: EngineOp, apply: Apply<'_>) {
-        if Setting::of(&op).is_none_or(|setting| !self.refused.contains(&setting)) {
+        if Setting::of(&op).is_none_or(|setting| !self.refused.contains_key(&setting)) {
             apply(op);
         }
     }
 }
 
 /// Asks the engine for a setting; an earlier refusal is no longer true.
-fn request(refused: &mut BTreeSet<Setting>, op: EngineOp, out: &mut Outbox<Output>) {
+fn request(refused: &mut BTreeMap<Setting, String>, op: EngineOp, out: &mut Outbox<Output>) {
     if let Some(setting) = Setting::of(&op) {
         refused.remove(&setting);
     }

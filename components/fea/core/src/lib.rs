@@ -28,6 +28,7 @@ pub mod links;
 mod machine;
 mod members;
 mod mending;
+mod others;
 mod output;
 mod repair;
 mod replay;

@@ -1,23 +1,25 @@
 //! The FEA's core: all tables, the interfaces, and what to do when the engine tells something.
 
 mod comparison;
+mod repair;
 
 use crate::engine::{
     AuthorityRoutes, BesideId, Capability, EngineDigests, EngineOp, Members, Mended, NextHopId, Notice,
-    Refusal, RefusalKind, RouteTarget, Scope,
+    OtherRoute, Refusal, RefusalKind, RouteTarget, Scope,
 };
 use crate::event::Event;
 use crate::fib::{Observation, RefusedRoute};
 use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
 use crate::mending::Mendings;
+use crate::others::OtherRoutes;
 use crate::output::{Effect, Output};
-use crate::repair::{Drift, Repairs, Verdict};
+use crate::repair::{Drift, Repairs};
 use crate::replay::{Held, Replays};
 use crate::table::Table;
 use crate::totals::Totals;
 use alloc::collections::BTreeMap;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{
@@ -68,6 +70,9 @@ pub enum Input {
     SelectRoutes(AuthorityRoutes),
 }
 
+/// The most overridden routes that are counted for a sentence.
+const MOST_COUNTED: usize = 100;
+
 /// The core's state: what was announced, to be announced to a core that takes over.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
@@ -82,6 +87,8 @@ pub struct Fea {
     tables: BTreeMap<TableId, Table>,
     pool: Pool,
     interfaces: Interfaces,
+    /// Routes of other programs that precede those of the tables.
+    others: OtherRoutes,
     repairs: Repairs,
     replays: Replays,
     mendings: Mendings,
@@ -112,6 +119,7 @@ impl Fea {
             tables: BTreeMap::new(),
             pool: Pool::new(),
             interfaces: Interfaces::default(),
+            others: OtherRoutes::default(),
             repairs: Repairs::default(),
             replays: Replays::default(),
             mendings: Mendings::default(),
@@ -133,6 +141,34 @@ impl Fea {
         self.interfaces.all()
     }
 
+    /// Returns what of the host is not as configured, and the routes that others override, a sentence each.
+    pub fn problems(&self) -> Vec<String> {
+        self.interfaces.problems().into_iter().chain(self.overridden()).collect()
+    }
+
+    /// Returns routes of other programs, at most `most`, by which the engine forwards instead of by an announced route of the same prefix.
+    pub fn overriding(&self, most: usize) -> Vec<OtherRoute> {
+        let is_ours = |table, prefix: IpPrefix| {
+            let table: Option<&Table> = self.tables.get(&table);
+            table.is_some_and(|table| table.side_ref(prefix.family()).is_announced(prefix))
+        };
+        self.others.overriding(is_ours, most)
+    }
+
+    /// Returns a sentence about the routes that others override; `None` without such routes.
+    fn overridden(&self) -> Option<String> {
+        let all = self.overriding(MOST_COUNTED + 1);
+        let OtherRoute { prefix, protocol, .. } = all.first()?;
+        let count = match all.len() {
+            1 => "the route".into(),
+            count @ ..=MOST_COUNTED => alloc::format!("{count} routes, such as that"),
+            _ => alloc::format!("more than {MOST_COUNTED} routes, such as that"),
+        };
+        Some(alloc::format!(
+            "the kernel does not use {count} to {prefix}: a route of another program (protocol {protocol}) precedes"
+        ))
+    }
+
     /// The interfaces whose traffic going over to another configuration interrupts.
     pub fn interrupted_by(&self, new: &Configuration) -> Vec<String> {
         self.interfaces.interrupted_by(new)
@@ -150,7 +186,6 @@ impl Fea {
             refused: self.refusals,
             mended: self.mended,
             refreshed: self.refreshed,
-            settings_refused: self.interfaces.settings_refused(),
             ..Totals::default()
         };
         (totals.nexthop_objects, totals.idle) =
@@ -194,9 +229,11 @@ impl Fea {
                     let side = self.table(table).side(prefix.family());
                     side.route_refused(refused, round, out);
                 }
-                op if op.is_satisfied_despite(&refusal) => {}
                 op => {
-                    self.interfaces.note_refused(&op);
+                    self.interfaces.note_refused(&op, &refusal);
+                    if op.is_satisfied_despite(&refusal) {
+                        continue;
+                    }
                     out.push(Output::Effect(Effect::Event(Event::Refused(op, refusal))));
                 }
             }
@@ -207,6 +244,9 @@ impl Fea {
         match notice {
             Notice::LinkIs(link) => {
                 let index = link.index;
+                if !link.admin_up {
+                    self.others.remove_on(index);
+                }
                 match self.interfaces.link_is(link, out) {
                     Transition::CameUp => {
                         self.retry(self.pool.dead(|m| m.interface() == Some(index)), out);
@@ -214,9 +254,13 @@ impl Fea {
                     Transition::WentDown => self.link_down(index, out),
                     Transition::None => {}
                 }
+                if self.interfaces.differs(index) {
+                    self.damage(now, Drift::Link(index), out);
+                }
             }
             Notice::LinkGone(index) => {
                 self.link_down(index, out);
+                self.others.remove_on(index);
                 self.interfaces.link_gone(index, out);
             }
             Notice::AddressIs(index, address, own) => {
@@ -224,7 +268,11 @@ impl Fea {
                     self.retry(self.pool.dead(|m| m.interface() == Some(index)), out);
                 }
             }
-            Notice::AddressGone(index, address) => self.interfaces.address_gone(index, address, out),
+            Notice::AddressGone(index, address) => {
+                if self.interfaces.address_gone(index, address, out) {
+                    self.damage(now, Drift::Address(index, address), out);
+                }
+            }
             Notice::MemberIs(id, member) => match self.pool.find(id) {
                 Some(n) => {
                     if !self.pool.see(n, member) {
@@ -249,6 +297,8 @@ impl Fea {
                     self.damage(now, Drift::Route(table, prefix), out);
                 }
             }
+            Notice::OtherRouteIs(route) => self.others.add(route),
+            Notice::OtherRouteGone(route) => self.others.remove(route),
             Notice::ForwardingIs(family, enabled) => {
                 if self.interfaces.wanted_forwarding(family).is_some_and(|wanted| wanted != enabled) {
                     self.damage(now, Drift::Forwarding(family), out);
@@ -267,6 +317,7 @@ impl Fea {
         self.in_snapshot = true;
         self.found_groups.clear();
         self.interfaces.clear_seen();
+        self.others.begin_snapshot();
         self.pool.clear_seen();
         for side in self.tables.values_mut().flat_map(Table::sides) {
             side.clear_seen();
@@ -279,6 +330,7 @@ impl Fea {
         }
         self.started = true;
         self.interfaces.end_snapshot(out);
+        self.others.end_snapshot();
         for n in self.pool.unseen() {
             self.pool.rewrite(n, out);
         }
@@ -395,53 +447,6 @@ impl Fea {
         for n in self.pool.take_revived() {
             for side in self.tables.values_mut().flat_map(Table::sides) {
                 side.member_changed(n, self.round, &mut self.pool, out);
-            }
-        }
-    }
-
-    /// Repairs a damage now, or when it may be.
-    fn damage(&mut self, now: Instant, damage: Drift, out: &mut Outbox<Output>) {
-        match self.repairs.ask(now, damage) {
-            Verdict::Now => self.repair(damage, out),
-            Verdict::FirstWait => {
-                let what = match damage {
-                    Drift::Route(_, prefix) => prefix.to_string(),
-                    Drift::NextHop(id) => id.to_string(),
-                    Drift::Forwarding(family) => alloc::format!("{family} forwarding"),
-                };
-                out.push(Output::Effect(Effect::Event(Event::Contended(what))));
-            }
-            Verdict::Wait => {}
-        }
-    }
-
-    fn repair(&mut self, damage: Drift, out: &mut Outbox<Output>) {
-        self.repaired += 1;
-        match damage {
-            Drift::Route(table, prefix) => {
-                out.push(Output::Effect(Effect::Event(Event::RouteRepaired(table, prefix))));
-                self.table(table).side(prefix.family()).repair(prefix, out);
-            }
-            Drift::Forwarding(family) => {
-                if let Some(enabled) = self.interfaces.wanted_forwarding(family) {
-                    out.push(Output::Effect(Effect::Event(Event::ForwardingRepaired(family))));
-                    self.interfaces.write_forwarding(family, enabled, out);
-                }
-            }
-            Drift::NextHop(id) => {
-                out.push(Output::Effect(Effect::Event(Event::NextHopRepaired(id))));
-                if let Some(n) = self.pool.find(id) {
-                    self.pool.rewrite(n, out);
-                    for side in self.tables.values_mut().flat_map(Table::sides) {
-                        side.member_changed(n, self.round, &mut self.pool, out);
-                    }
-                    return;
-                }
-                for side in self.tables.values_mut().flat_map(Table::sides) {
-                    if side.rewrite_group(id, &mut self.pool, out) {
-                        return;
-                    }
-                }
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::engine::NextHopId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Duration, Family, Instant, IpPrefix, TableId};
+use sluice_base::{Duration, Family, Instant, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
 
 /// The pause after the first repair; it doubles with each that follows.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -25,6 +25,10 @@ pub(crate) enum Drift {
     NextHop(NextHopId),
     /// The switch that has the host forward packets of a family.
     Forwarding(Family),
+    /// The settings of an interface.
+    Link(InterfaceIndex),
+    /// An address of an interface.
+    Address(InterfaceIndex, InterfaceAddress),
 }
 
 /// A thing that was repaired not long ago.

@@ -92,6 +92,25 @@ impl SimEngine {
         }
     }
 
+    /// Takes an address from an interface, and with the first (lowest) address of a subnet all others there, as a kernel that promotes none.
+    /// Returns false if the interface does not have it.
+    pub fn take_address(&mut self, index: InterfaceIndex, address: InterfaceAddress) -> bool {
+        let Some((_, addresses)) = self.links.get_mut(&index) else { return false };
+        if !addresses.remove(&address) {
+            return false;
+        }
+        let subnet = |a: &InterfaceAddress| IpPrefix::new(a.addr, a.prefix_len);
+        let goes_too =
+            |a: &InterfaceAddress| address.addr.is_ipv4() && *a > address && subnet(a) == subnet(&address);
+        let others: Vec<InterfaceAddress> = addresses.iter().filter(|a| goes_too(a)).copied().collect();
+        for gone in core::iter::once(address).chain(others) {
+            addresses.remove(&gone);
+            self.given.remove(&(index, gone));
+            self.notices.push_back(Notice::AddressGone(index, gone));
+        }
+        true
+    }
+
     /// Somebody deletes whatever route stands there.
     pub fn outsider_deletes(&mut self, table: TableId, prefix: IpPrefix) {
         if self.routes.remove(&(table, prefix)).is_some() {
@@ -214,11 +233,10 @@ impl SimEngine {
                 self.notices.push_back(Notice::AddressIs(*interface, *address, true));
             }
             EngineOp::DeleteAddress { interface, address } => {
-                let (_, addresses) = self.links.get_mut(interface).ok_or_else(no_interface)?;
-                if !addresses.remove(address) {
+                self.links.get(interface).ok_or_else(no_interface)?;
+                if !self.take_address(*interface, *address) {
                     return Err(refusal(RefusalKind::NotFound, "Cannot assign requested address"));
                 }
-                self.notices.push_back(Notice::AddressGone(*interface, *address));
             }
             EngineOp::SetForwarding { family, enabled } => {
                 self.forwards.insert(*family, *enabled);

@@ -20,14 +20,12 @@ pub struct Totals {
     pub mended: u64,
     /// How often the owner announced one family again.
     pub refreshed: u64,
-    /// Settings of interfaces, and switches for forwarding, that the engine refused when they were set last.
-    pub settings_refused: usize,
     /// True if nothing is left to do in the background.
     pub idle: bool,
 }
 
 impl Totals {
-    /// Returns the reasons why the host does not forward as the router wants; empty while all is well.
+    /// Returns a sentence for each table with routes that the kernel refuses.
     pub fn degraded(&self) -> Vec<String> {
         let refused = self.tables.iter().filter(|(.., summary)| summary.refused > 0);
         let routes = refused.map(|(table, family, summary)| {
@@ -38,12 +36,6 @@ impl Totals {
                  fea.route.refused have the reasons"
             )
         });
-        let settings = (self.settings_refused > 0).then(|| {
-            alloc::format!(
-                "the kernel refuses {} of the settings of interfaces and of forwarding; the event fea.engine.refused has the reasons",
-                self.settings_refused
-            )
-        });
-        routes.chain(settings).collect()
+        routes.collect()
     }
 }

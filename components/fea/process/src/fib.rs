@@ -16,6 +16,9 @@ use std::rc::Rc;
 use tokio::sync::oneshot;
 use tracing::{debug, info, warn};
 
+/// The most routes of other programs in a reply.
+const MOST_OVERRIDING: usize = 10_000;
+
 /// Returns the family that a request is limited to.
 fn optional_family(number: i32) -> Result<Option<Family>, XrlError> {
     if number == 0 { Ok(None) } else { Ok(Some(family(number)?)) }
@@ -208,6 +211,22 @@ impl pb::Fib for Served {
         let addr = convert::addr(request.addr.as_ref())?;
         let route = self.0.reader()?.lookup(addr).map_err(pages::unreadable)?;
         Ok(pb::LookupKernelRouteReply { route: route.map(pages::message) })
+    }
+
+    async fn get_overriding(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetOverridingRequest,
+    ) -> Result<pb::GetOverridingReply, XrlError> {
+        let most = if request.limit == 0 { MOST_OVERRIDING } else { request.limit as usize };
+        let routes = self.0.with_core(|core| core.overriding(most.min(MOST_OVERRIDING)));
+        let routes = routes.into_iter().map(|route| pb::OverridingRoute {
+            table: route.table.0,
+            net: Some(route.prefix.into()),
+            protocol: route.protocol.into(),
+            metric: route.metric,
+        });
+        Ok(pb::GetOverridingReply { routes: routes.collect() })
     }
 
     async fn get_summary(

@@ -12,7 +12,12 @@ use tracing::{debug, info};
 
 /// The subscribers to interfaces.
 #[derive(Default)]
-pub(crate) struct Subscribers(RefCell<BTreeMap<String, Rc<Subscriber>>>, Links);
+pub(crate) struct Subscribers {
+    all: RefCell<BTreeMap<String, Rc<Subscriber>>>,
+    links: Links,
+    /// Whether the path of packets takes programs, once that is decided.
+    takes_programs: Cell<Option<bool>>,
+}
 
 /// The reported links: names, and whether they run.
 #[derive(Default)]
@@ -52,6 +57,8 @@ struct Subscriber {
     waiting: RefCell<BTreeMap<InterfaceIndex, InterfaceEvent>>,
     /// The snapshot waits to be sent, before what changed since.
     snapshot: Cell<bool>,
+    /// Whether the path of packets takes programs waits to be sent.
+    takes_programs: Cell<Option<bool>>,
     /// The target has subscribed again: another subscriber is on the list.
     is_replaced: Cell<bool>,
     wake: Notify,
@@ -68,23 +75,38 @@ impl Subscriber {
         self.wake.notify_one();
     }
 
-    fn take(&self) -> Vec<pb::InterfaceEvent> {
+    fn queue_takes_programs(&self, takes_programs: Option<bool>) {
+        self.takes_programs.set(takes_programs);
+        self.wake.notify_one();
+    }
+
+    /// Returns what waits; `None` if nothing does.
+    fn take(&self) -> Option<pb::InterfaceChangedRequest> {
         let waiting = self.waiting.take();
-        let events = waiting.values().map(Into::into);
-        if !self.snapshot.take() {
-            return events.collect();
-        }
-        let begin = std::iter::once((&InterfaceEvent::SnapshotBegin).into());
-        begin.chain(events).chain(std::iter::once((&InterfaceEvent::SnapshotEnd).into())).collect()
+        let (snapshot, takes_programs) = (self.snapshot.take(), self.takes_programs.take());
+        let begin = snapshot.then_some(InterfaceEvent::SnapshotBegin);
+        let end = snapshot.then_some(InterfaceEvent::SnapshotEnd);
+        let events: Vec<_> =
+            begin.iter().chain(waiting.values()).chain(&end).map(pb::InterfaceEvent::from).collect();
+        let is_empty = events.is_empty() && takes_programs.is_none();
+        (!is_empty).then_some(pb::InterfaceChangedRequest { events, takes_programs })
     }
 }
 
 impl Subscribers {
     /// Tells everybody.
     pub(crate) fn tell(&self, _shell: &Rc<FeaProcess>, event: InterfaceEvent) {
-        self.1.report(&event);
-        for subscriber in self.0.borrow().values() {
+        self.links.report(&event);
+        for subscriber in self.all.borrow().values() {
             subscriber.queue(event.clone());
+        }
+    }
+
+    /// Notifies all subscribers that the path of packets begins or ends: programs that they put there before are to be put again.
+    pub(crate) fn set_takes_programs(&self, takes_programs: bool) {
+        self.takes_programs.set(Some(takes_programs));
+        for subscriber in self.all.borrow().values() {
+            subscriber.queue_takes_programs(Some(takes_programs));
         }
     }
 
@@ -94,9 +116,9 @@ impl Subscribers {
             subscriber.queue(InterfaceEvent::Changed(interface));
         }
         subscriber.snapshot.set(true);
-        subscriber.wake.notify_one();
+        subscriber.queue_takes_programs(self.takes_programs.get());
         // A target that subscribes again starts afresh, and its earlier task ends.
-        if let Some(earlier) = self.0.borrow_mut().insert(target.into(), Rc::clone(&subscriber)) {
+        if let Some(earlier) = self.all.borrow_mut().insert(target.into(), Rc::clone(&subscriber)) {
             earlier.is_replaced.set(true);
             earlier.wake.notify_one();
         }
@@ -108,7 +130,7 @@ impl Subscribers {
                 () = serve => {}
                 () = life => {}
             }
-            let list = &mut *process.subscribers.0.borrow_mut();
+            let list = &mut *process.subscribers.all.borrow_mut();
             if list.get(&target).is_some_and(|s| Rc::ptr_eq(s, &subscriber)) {
                 list.remove(&target);
             }
@@ -123,11 +145,8 @@ async fn feed(process: &Rc<FeaProcess>, target: &str, subscriber: &Rc<Subscriber
         if subscriber.is_replaced.get() {
             return;
         }
-        let events = subscriber.take();
-        if events.is_empty() {
-            continue;
-        }
-        if let Err(error) = client.interface_changed(pb::InterfaceChangedRequest { events }).await {
+        let Some(request) = subscriber.take() else { continue };
+        if let Err(error) = client.interface_changed(request).await {
             return debug!(%error, target, "does not take interface events");
         }
     }

@@ -320,7 +320,14 @@ impl Component for FeaProcess {
     }
 
     fn degraded(&self) -> Vec<String> {
-        self.with_core(|core| core.totals()).degraded()
+        let unavailable = self.fast_path.unavailable().map(|reason| format!("XDP does not run: {reason}"));
+        let problems = self.with_core(|core| core.problems());
+        self.with_core(|core| core.totals())
+            .degraded()
+            .into_iter()
+            .chain(problems)
+            .chain(unavailable)
+            .collect()
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, Self::Error> {

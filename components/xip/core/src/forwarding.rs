@@ -6,7 +6,7 @@ use crate::io::{Output, Pong, PongKind};
 use crate::links::Links;
 use crate::ports::Port;
 use crate::row::Row;
-use crate::waiting::{WaitingPacket, WaitingPackets};
+use crate::waiting::{Arrival, WaitingPacket, WaitingPackets};
 use crate::walk::{DropReason, PacketFacts, Routed, RowError, Rows, follow};
 use crate::wire::header::next_header;
 use crate::wire::xcmp::{self, Echo, Message, Quote};
@@ -116,7 +116,8 @@ impl Forwarding {
         out: &mut Outbox<Output>,
     ) {
         match Packet::receive(link, &octets) {
-            Ok(_) => self.route(context, octets, true, out),
+            Ok(_) if link == LinkDestination::Group => self.route(context, octets, Arrival::ToGroup, out),
+            Ok(_) => self.route(context, octets, Arrival::ToThisHost, out),
             Err(error) => self.counts.count(error.name()),
         }
     }
@@ -126,18 +127,18 @@ impl Forwarding {
         &mut self,
         context: &mut Context<'_, L>,
         octets: Vec<u8>,
-        is_input: bool,
+        arrival: Arrival,
         out: &mut Outbox<Output>,
     ) {
-        let mut waiting = alloc::vec![(octets, is_input)];
+        let mut waiting = alloc::vec![(octets, arrival)];
         let mut left = MOST_COPIES;
-        while let Some((octets, is_input)) = waiting.pop() {
+        while let Some((octets, arrival)) = waiting.pop() {
             if left == 0 {
                 self.counts.count("too-many-copies");
                 continue;
             }
             left -= 1;
-            self.route_one(context, octets, is_input, &mut waiting, out);
+            self.route_one(context, octets, arrival, &mut waiting, out);
         }
     }
 
@@ -145,13 +146,14 @@ impl Forwarding {
         &mut self,
         context: &mut Context<'_, L>,
         mut octets: Vec<u8>,
-        is_input: bool,
-        waiting: &mut Vec<(Vec<u8>, bool)>,
+        arrival: Arrival,
+        waiting: &mut Vec<(Vec<u8>, Arrival)>,
         out: &mut Outbox<Output>,
     ) {
         let Ok(mut packet) = PacketMut::parse(&mut octets) else { return self.counts.count("malformed") };
         let length = packet.octets().len();
         let hop_limit = packet.packet().map_or(0, |packet| packet.hop_limit());
+        let is_input = arrival != Arrival::Made;
         let facts = PacketFacts { is_input, hop_limit, octets: length };
         let Context { now, answers, links, .. } = context;
         let routed = follow(
@@ -161,6 +163,14 @@ impl Forwarding {
             |port| mtu(links, port),
         );
         match routed {
+            // No errors either: all hosts of the group would report.
+            Routed::Send { .. }
+            | Routed::Replicate { .. }
+            | Routed::Drop(DropReason::Unreachable | DropReason::HopLimit)
+                if arrival == Arrival::ToGroup =>
+            {
+                self.counts.count("group");
+            }
             Routed::Send { port, .. } => {
                 // The hop limit was above 0, or the packet was made here.
                 let _ = is_input && packet.decrement_hop_limit();
@@ -179,7 +189,7 @@ impl Forwarding {
                         // A filter that is a sink has no socket.
                         self.counts.count("not-supported");
                     } else if is_selected {
-                        waiting.push((copy, false));
+                        waiting.push((copy, Arrival::Made));
                     }
                 }
                 octets.truncate(length);
@@ -199,7 +209,7 @@ impl Forwarding {
             Routed::PerPacket(_) => self.counts.count("per-packet"),
             Routed::Unanswered => {
                 octets.truncate(length);
-                self.wait(context, octets, is_input);
+                self.wait(context, octets, arrival);
             }
             Routed::Drop(reason) => {
                 self.counts.count(name_of(reason));
@@ -216,12 +226,12 @@ impl Forwarding {
     }
 
     /// Keeps a packet until the pending decision on its row can be made.
-    fn wait<L: Lines>(&mut self, context: &Context<'_, L>, octets: Vec<u8>, is_input: bool) {
+    fn wait<L: Lines>(&mut self, context: &Context<'_, L>, octets: Vec<u8>, arrival: Arrival) {
         self.counts.count(match context.answers.pending() {
             None => "unanswered",
             Some(_) if context.waits >= WaitingPackets::MOST_WAITS => "waited-too-often",
             Some(xid) => {
-                let packet = WaitingPacket { xid, octets, is_input, waits: context.waits };
+                let packet = WaitingPacket { xid, octets, arrival, waits: context.waits };
                 if self.waiting.push(packet) { "waited" } else { "no-room-to-wait" }
             }
         });
@@ -233,7 +243,7 @@ impl Forwarding {
         context: &mut Context<'_, L>,
         octets: Vec<u8>,
         is_delivery: bool,
-        waiting: &mut Vec<(Vec<u8>, bool)>,
+        waiting: &mut Vec<(Vec<u8>, Arrival)>,
         out: &mut Outbox<Output>,
     ) {
         let Ok(packet) = Packet::parse(&octets) else { return };
@@ -255,7 +265,7 @@ impl Forwarding {
         &mut self,
         context: &mut Context<'_, L>,
         packet: &Packet<'_>,
-        waiting: &mut Vec<(Vec<u8>, bool)>,
+        waiting: &mut Vec<(Vec<u8>, Arrival)>,
         out: &mut Outbox<Output>,
     ) {
         let message = match Message::decode(packet.payload()) {
@@ -268,7 +278,7 @@ impl Forwarding {
                     let mut answer = Vec::new();
                     if xcmp::put_answer(packet, context.own, &Message::EchoReply(echo), &mut answer).is_ok() {
                         self.counts.count("echo-answered");
-                        waiting.push((answer, false));
+                        waiting.push((answer, Arrival::Made));
                     }
                 }
             }
@@ -310,7 +320,7 @@ impl Forwarding {
         context: &Context<'_, L>,
         octets: &[u8],
         kind: PongKind,
-        waiting: &mut Vec<(Vec<u8>, bool)>,
+        waiting: &mut Vec<(Vec<u8>, Arrival)>,
     ) {
         let Ok(packet) = Packet::parse(octets) else { return };
         if !xcmp::may_report(&packet) || !self.may_send(context.now) {
@@ -324,7 +334,7 @@ impl Forwarding {
         let mut answer = Vec::new();
         if xcmp::put_answer(&packet, context.own, &message, &mut answer).is_ok() {
             self.counts.count("reported");
-            waiting.push((answer, false));
+            waiting.push((answer, Arrival::Made));
         }
     }
 

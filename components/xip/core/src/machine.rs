@@ -13,6 +13,7 @@ use crate::principals::catalog;
 use crate::registry::Registered;
 use crate::route::{ChangeError, Route};
 use crate::router::{Limits, Router};
+use crate::waiting::Arrival;
 use crate::wire::nwp::Form;
 use crate::wire::{Dag, ETHERTYPE_NWP, Hid, LinkDestination, Mac, udp};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -366,7 +367,7 @@ impl<L: Lines> Xip<L> {
         for packet in ready {
             let waits = packet.waits + 1;
             let mut context = Context { now, answers: &mut self.answers, links: &self.links, own, waits };
-            self.forwarding.route(&mut context, packet.octets, packet.is_input, out);
+            self.forwarding.route(&mut context, packet.octets, packet.arrival, out);
         }
     }
 }
@@ -423,7 +424,7 @@ impl<L: Lines> Machine for Xip<L> {
                 if let Some(octets) = Forwarding::ping(own, &ping) {
                     let (answers, links) = (&mut self.answers, &self.links);
                     let mut context = Context { now, answers, links, own, waits: 0 };
-                    self.forwarding.route(&mut context, octets, false, out);
+                    self.forwarding.route(&mut context, octets, Arrival::Made, out);
                 }
             }
         }

@@ -5,6 +5,17 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use sluice_base::Xid;
 
+/// The way by which a packet came to the packet path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arrival {
+    /// Made on this host.
+    Made,
+    /// From a tunnel, or in a frame to this host.
+    ToThisHost,
+    /// In a frame to a group of hosts. Each of them would forward a copy: the packet may be for this host only.
+    ToGroup,
+}
+
 /// A packet whose decision is pending.
 #[derive(Clone, Debug)]
 pub(crate) struct WaitingPacket {
@@ -12,8 +23,8 @@ pub(crate) struct WaitingPacket {
     pub(crate) xid: Xid,
     /// The packet, with the edges selected before.
     pub(crate) octets: Vec<u8>,
-    /// True if the packet came from a device or a tunnel.
-    pub(crate) is_input: bool,
+    /// The way by which the packet came here.
+    pub(crate) arrival: Arrival,
     /// The number of answers that the packet has waited for before.
     pub(crate) waits: u8,
 }
@@ -69,7 +80,7 @@ mod tests {
 
     fn packet(octet: u8, length: usize) -> WaitingPacket {
         let xid = Xid { kind: XidType(0x12), id: [octet; 20] };
-        WaitingPacket { xid, octets: vec![octet; length], is_input: true, waits: 0 }
+        WaitingPacket { xid, octets: vec![octet; length], arrival: Arrival::ToThisHost, waits: 0 }
     }
 
     #[test]

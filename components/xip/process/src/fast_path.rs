@@ -3,7 +3,7 @@
 use crate::config::Settings;
 use crate::maps::{CacheLines, ProgramMaps};
 use sluice_bpf::BpfError;
-use sluice_process::{Frame, PacketProgram, PacketProgramError};
+use sluice_process::{Frame, PacketPath, PacketProgram, PacketProgramError};
 use sluice_xip::cache::{Cache, HashKey};
 
 /// The name of the program.
@@ -31,10 +31,11 @@ pub enum FastPathError {
 /// [`FastPathError`]; packets then come to this process.
 pub async fn start(
     frame: &Frame,
+    path: &PacketPath,
     settings: &Settings,
 ) -> Result<(Cache<CacheLines>, ProgramMaps), FastPathError> {
     let interfaces = settings.core.interfaces.keys().cloned().collect();
-    let program = PacketProgram::put(frame, PROGRAM, interfaces, GRACE_MS).await?;
+    let program = path.put(frame, PROGRAM, interfaces, GRACE_MS).await?;
     let missing = |name: &str| BpfError::NoSuch { program: PROGRAM, kind: "map", name: name.into() };
     let (lines, maps) = ProgramMaps::new(|name| program.map(name).ok_or_else(|| missing(name)))?;
     let cache = Cache::new(lines, settings.line_bits, draw_key()?);

@@ -24,8 +24,8 @@ use service::Pings;
 use sluice_base::{FamilyId, InterfaceIndex, XidPrefix};
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, Frame, InterfaceNames, Link, PACKET_HOST, PACKET_OTHERHOST, PacketSocket, Prepared,
-    RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions, Tasks, follow_fea,
+    Component, Driver, Frame, InterfaceNames, Link, PACKET_HOST, PACKET_OTHERHOST, PacketPath, PacketSocket,
+    Prepared, RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions, Tasks, follow_fea,
 };
 use sluice_xip::early::{EarlyPacket, EarlyPackets};
 use sluice_xip::io::{Input, Output};
@@ -71,6 +71,7 @@ pub struct XipProcess {
     interfaces: InterfaceNames,
     sockets: RefCell<BTreeMap<InterfaceIndex, InterfaceSockets>>,
     maps: RefCell<Option<ProgramMaps>>,
+    path: PacketPath,
     /// The AF_XDP sockets.
     rings: rings::Rings,
     tunnel: RefCell<Option<TunnelSocket>>,
@@ -131,6 +132,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 interfaces: InterfaceNames::default(),
                 sockets: RefCell::default(),
                 maps: RefCell::default(),
+                path: PacketPath::default(),
                 rings: rings::Rings::default(),
                 tunnel: RefCell::default(),
                 subscription,
@@ -243,7 +245,7 @@ impl XipProcess {
     }
 
     async fn start_program(&self, settings: &Settings) {
-        let started = fast_path::start(&self.frame, settings).await;
+        let started = fast_path::start(&self.frame, &self.path, settings).await;
         // A program that is put anew knows no sockets.
         self.close_rings();
         match started {
@@ -365,14 +367,6 @@ impl Component for XipProcess {
     async fn registered(self: Rc<Self>, instance: String) {
         let (me, subscription, router) =
             (Rc::clone(&self), Rc::clone(&self.subscription), self.frame.router.clone());
-        let started = {
-            let me = Rc::clone(&self);
-            async move |_| {
-                // A new FEA may have another chain.
-                me.maps.take();
-                me.changed.notify_one();
-            }
-        };
         let (nwp, me_too) = (Rc::clone(self.nwp.origin()), Rc::clone(&self));
         let rib_changed = move |change| {
             if change == RibChange::Registered {
@@ -385,7 +379,7 @@ impl Component for XipProcess {
             tokio::task::spawn_local(subscription.keep(router.clone(), instance.clone(), move |removed| {
                 me.routes_changed(removed);
             })),
-            tokio::task::spawn_local(follow_fea(router, instance, started)),
+            tokio::task::spawn_local(follow_fea(router, instance, async |_| {})),
             tokio::task::spawn_local(Rc::clone(&self).follow()),
             tokio::task::spawn_local(Rc::clone(&self).report_refusals()),
         ];
@@ -397,8 +391,10 @@ impl Component for XipProcess {
 
     fn degraded(&self) -> Vec<String> {
         let sockets = self.without_sockets.borrow().values().cloned().collect::<Vec<_>>();
+        // Where the kernel forwards alone, all packets come to this process as the operator wants it.
+        let program = self.without_program.borrow().clone().filter(|_| self.path.takes_programs());
         let origin = self.nwp.origin().problem().into_iter().chain(self.ip_routes.problem());
-        sockets.into_iter().chain(self.subscription.problem()).chain(origin).collect()
+        sockets.into_iter().chain(program).chain(self.subscription.problem()).chain(origin).collect()
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
@@ -444,6 +440,9 @@ impl fea::InterfaceObserver for Served {
     ) -> Result<fea::InterfaceChangedReply, XrlError> {
         for event in self.interfaces.read(&request)? {
             self.input(Input::Interface(event));
+        }
+        if self.path.read(&request) {
+            self.maps.take();
         }
         self.changed.notify_one();
         Ok(fea::InterfaceChangedReply {})

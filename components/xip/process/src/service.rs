@@ -255,6 +255,8 @@ impl pb::Xip for Served {
         self.driver.read(|xip| {
             let slow = xip.forwarding().counts().iter();
             counters.extend(slow.map(|(name, count)| counter("slow", name, count)));
+            let dropped = xip.neighbors().drops().iter().filter(|(_, count)| *count > 0);
+            counters.extend(dropped.map(|(name, count)| counter("nwp", name, count)));
             let decisions = xip.answers().router().counters();
             let reasons = Reason::ALL
                 .iter()

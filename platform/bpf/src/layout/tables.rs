@@ -41,6 +41,16 @@ pub const GROUP_IPV6_DEFAULT: u32 = 1;
 /// The group whose packets go to the kernel.
 pub const GROUP_KERNEL: u32 = 2;
 
+/// The number of entries of the map `ipv4_sources`: words of 64 bits, with a bit for each hash of a source whose packets go to the kernel.
+///
+/// The bit of a source is at [`ipv4_source_bit`] & 63 of the word [`ipv4_source_bit`] >> 6.
+pub const IPV4_SOURCE_WORDS: u32 = 1 << 10;
+
+/// Returns the number of the bit of an IPv4 source in the map `ipv4_sources`.
+pub const fn ipv4_source_bit(address: u32) -> u32 {
+    address.wrapping_mul(0x9e37_79b1) >> 16
+}
+
 /// The number of entries of the map `buckets`.
 pub const BUCKET_BLOCKS: u32 = 1 << 12;
 

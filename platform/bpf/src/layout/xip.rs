@@ -144,14 +144,14 @@ pub struct ReasonCount {
 }
 
 /// The reasons by which XIP packets are counted (`enum xip_reason`), with their names.
-pub const REASON_NAMES: [(u32, &str); 23] = [
+pub const REASON_NAMES: [(u32, &str); 28] = [
     (0, "hit"),
     (1, "miss"),
     (2, "shadowed"),
     (3, "over-budget"),
     (4, "to-user"),
-    (5, "short"),
-    (6, "bad-header"),
+    (5, "short-fixed-header"),
+    (6, "version"),
     (7, "bad-row"),
     (8, "at-sink"),
     (9, "hop-limit"),
@@ -168,4 +168,9 @@ pub const REASON_NAMES: [(u32, &str); 23] = [
     (20, "no-way"),
     (21, "replicated"),
     (22, "copied"),
+    (23, "destination-rows"),
+    (24, "source-rows"),
+    (25, "last-node"),
+    (26, "short-rows"),
+    (27, "short-payload"),
 ];

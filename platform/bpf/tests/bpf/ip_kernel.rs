@@ -3,7 +3,7 @@
 #![cfg(feature = "xdp")]
 
 use crate::support;
-use crate::support::frame::{ETHERNET, SENDER, ipv4, set_checksum};
+use crate::support::frame::{ETHERNET, SENDER, ipv4, ipv6, set_checksum};
 use crate::support::in_node;
 use crate::support::model::{Model, Route};
 use crate::support::mutation::{Mutation, Random, captured};
@@ -18,7 +18,7 @@ use sluice_bpf::layout::*;
 use sluice_bpf::{Embedded, Link, Loaded, Loader};
 use sluice_lab::{Lab, LabOptions};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const FRAMES: usize = 96_000;
@@ -125,6 +125,14 @@ const DESTINATIONS: [&str; 32] = [
 /// Addresses of the router, the subnet-router anycast ones of its links among them (RFC 4291, section 2.6.1): its own packets to `b` are no
 /// forwarded ones. The kernel limits how many errors it sends, so that their number differs from run to run.
 const OWN: [&str; 6] = ["10.0.0.1", "10.0.1.1", "fd00::1", "fd00:1::1", "fd00::", "fd00:1::"];
+
+/// The IPv4 addresses in the kernel's local table, but for the loopback's.
+const LOCAL4: [Ipv4Addr; 4] = [
+    Ipv4Addr::new(10, 0, 0, 1),
+    Ipv4Addr::new(10, 0, 0, 255),
+    Ipv4Addr::new(10, 0, 1, 1),
+    Ipv4Addr::new(10, 0, 1, 255),
+];
 
 fn addresses(texts: &[&str]) -> Vec<IpAddr> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
@@ -283,27 +291,10 @@ fn with_option(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// Returns the frame without what lies behind its IP packet: the kernel removes that, the program does not.
-fn trimmed(frame: &[u8]) -> Vec<u8> {
-    let length = match frame {
-        [_, _, _, _, _, _, _, _, _, _, _, _, 0x08, 0x00, _, _, a, b, ..] => {
-            u16::from_be_bytes([*a, *b]).into()
-        }
-        [_, _, _, _, _, _, _, _, _, _, _, _, 0x86, 0xdd, _, _, _, _, a, b, ..] => {
-            40 + usize::from(u16::from_be_bytes([*a, *b]))
-        }
-        _ => frame.len(),
-    };
-    frame[..frame.len().min(ETHERNET + length)].to_vec()
-}
-
-/// Returns the forwarded frames without padding.
-fn comparable(frames: BTreeMap<Vec<u8>, u32>) -> BTreeMap<Vec<u8>, u32> {
-    let mut comparable = BTreeMap::new();
-    for (frame, number) in frames.into_iter().filter(|(frame, _)| is_forwarded(frame)) {
-        *comparable.entry(trimmed(&frame)).or_default() += number;
-    }
-    comparable
+/// Returns the forwarded frames.
+fn comparable(mut frames: BTreeMap<Vec<u8>, u32>) -> BTreeMap<Vec<u8>, u32> {
+    frames.retain(|frame, _| is_forwarded(frame));
+    frames
 }
 
 /// Returns true for frames of IPv4, and of IPv6 but for neighbor discovery, whose sources are link-local or unspecified.
@@ -353,6 +344,7 @@ fn program(lab: &Lab) -> (Chain, Link) {
         let chain = Chain::load(Options::default());
         let (incoming, outgoing) = (interface_index("eth0").unwrap(), interface_index("eth1").unwrap());
         model(incoming, outgoing).fill(&chain.tables);
+        LOCAL4.into_iter().for_each(|own| chain.tables.set_own(own));
         let port = Port { mac: ROUTER, number: PORT, flags: PORT_IPV4 | PORT_IPV6, skipped: 0 };
         chain.tables.set_port(incoming, port);
         let link = Link::attach("eth0", chain.root.program()).unwrap();
@@ -410,25 +402,39 @@ fn the_program_forwards_as_the_kernel_does() {
     assert!(sent > FRAMES as u64 / 16, "{sent} frames were sent by the program");
 }
 
+/// Sources that the router has itself, subnet-broadcast addresses among them, and octets behind the IP packet.
 #[test]
-fn the_documented_differences_are_real() {
+fn own_sources_and_padding_are_treated_as_by_the_kernel() {
     let Some(mut bench) = Bench::new() else { return };
     stay_on_one_cpu();
     let (source, to) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(10, 9, 0, 1));
-    let mut padded = ipv4(source, to, 2);
-    padded.resize(60, 0x77);
-    let own = ipv4(Ipv4Addr::new(10, 0, 0, 1), to, 18);
-    let frames = [padded.clone(), own.clone()];
-    let out = |frame: &[u8]| {
-        let [second, _] = NEIGHBORS;
-        let member = Member { destination: second, source: OUTGOING, ..Member::default() };
-        support::model::forwarded(frame, &member)
-    };
+    let mut frames = vec![ipv4(source, to, 2)];
+    frames[0].resize(60, 0x77);
+    // Longer than the MTU by its padding alone.
+    let mut long = ipv4(source, to, MTU as usize - 28);
+    long.resize(long.len() + 9, 0x77);
+    frames.push(long);
+    frames.extend(LOCAL4.map(|own| ipv4(own, to, 18)));
+    let to: Ipv6Addr = "2001:db8:9::1".parse().unwrap();
+    frames.extend(addresses(&OWN).into_iter().filter_map(|own| match own {
+        IpAddr::V6(own) => Some(ipv6(own, to, 18)),
+        IpAddr::V4(_) => None,
+    }));
+    let mut padded = ipv6(addresses(&SOURCES).iter().find_map(of_ipv6).unwrap(), to, 3);
+    padded.resize(90, 0x77);
+    frames.push(padded);
     let by_kernel = bench.exchange(&frames);
-    assert_eq!(by_kernel.into_keys().collect::<Vec<_>>(), [trimmed(&out(&padded))]);
-    let _attached = program(&bench.lab);
-    let by_both = bench.exchange(&frames);
-    let mut expected = [out(&padded), out(&own)];
-    expected.sort();
-    assert_eq!(by_both.into_keys().collect::<Vec<_>>(), expected);
+    let (chain, _link) = program(&bench.lab);
+    assert_eq!(bench.exchange(&frames), by_kernel);
+    let counts = chain.counters.read().unwrap();
+    let count = |reason| counts.count(PORT, reason).packets;
+    assert_eq!(count(Reason::Martian), LOCAL4.len() as u64);
+    assert!(count(Reason::ForwardedIpv4) >= 2 && count(Reason::ForwardedIpv6) >= 1);
+}
+
+fn of_ipv6(address: &IpAddr) -> Option<Ipv6Addr> {
+    match address {
+        IpAddr::V6(address) => Some(*address),
+        IpAddr::V4(_) => None,
+    }
 }

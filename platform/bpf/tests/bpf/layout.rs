@@ -225,6 +225,7 @@ fn maps_have_the_sizes_that_user_space_expects() {
         ("groups", GROUPS, 8),
         ("buckets", BUCKET_BLOCKS, size_of::<BucketBlock>()),
         ("members", MEMBERS, size_of::<Member>()),
+        ("ipv4_sources", IPV4_SOURCE_WORDS, size_of::<u64>()),
         ("counts", PORTS * REASONS, size_of::<Count>()),
     ];
     for (name, entries, octets) in tables {

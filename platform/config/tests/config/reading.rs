@@ -408,6 +408,36 @@ fn all_errors_of_a_text_are_found() {
 }
 
 #[test]
+fn a_balancer_has_an_engine_that_runs_its_program() {
+    let fea = Module { name: "sluice-fea", text: include_str!("../../../../components/fea/fea.yang") };
+    let cluster =
+        Module { name: "sluice-cluster", text: include_str!("../../../../components/cluster/cluster.yang") };
+    let schema = Schema::of(&[fea, cluster]).unwrap();
+    let read = |element: u8, forwarding: &str| {
+        let key = "5a".repeat(32);
+        let text = format!(
+            "cluster {{ element {element}; interconnect in0; key {key}; member 1 {{ role balancer; }} member 2 {{ role router; }} }}
+             {forwarding}"
+        );
+        schema.read("r.conf", &text).map_err(|error| error.to_string())
+    };
+    for forwarding in ["", "interfaces;", "interfaces { forwarding { engine kernel; } }"] {
+        let refused = read(1, forwarding).map(|_| ());
+        let says =
+            |error: &String| error.contains("a balancer, which needs `interfaces forwarding engine both`");
+        assert!(refused.as_ref().is_err_and(says), "{forwarding}: {refused:?}");
+        read(2, forwarding).unwrap();
+    }
+    for engine in ["both", "xdp"] {
+        read(1, &format!("interfaces {{ forwarding {{ engine {engine}; }} }}")).unwrap();
+    }
+    // A change of the engine alone is refused too.
+    let tree = read(1, "interfaces { forwarding { engine both; } }").unwrap();
+    let other = schema.edit(&tree, "set interfaces forwarding engine kernel").unwrap();
+    assert!(schema.validate(Some(&tree), &other).is_err());
+}
+
+#[test]
 fn interfaces_have_addresses_and_names_that_can_be() {
     let fea = Module { name: "sluice-fea", text: include_str!("../../../../components/fea/fea.yang") };
     let schema = Schema::of(&[fea]).unwrap();

@@ -63,6 +63,25 @@ fn check_promiscuity(network: &Network) {
     network.commit(&["b1".into()], &["delete cluster", "delete interfaces forwarding"]);
     network
         .until("the interfaces are as before", |_| !["in0", "out1", "out2"].into_iter().any(is_promiscuous));
+    let back = run(&network.lab, "b1", &["configure", "rollback 1", "commit"]);
+    assert!(back.status.success(), "{}", String::from_utf8_lossy(&back.stdout));
+    network.until("the balancer has its program again", |network| {
+        at(&network.lab, "b1", &["show", "cluster"])["balances"] == true
+            && ["in0", "out1", "out2"].into_iter().all(is_promiscuous)
+    });
+}
+
+/// A balancer keeps its program under the engines that run it, without a loss, and refuses the engine that does not.
+fn check_engines(network: &Network) {
+    let traffic = Traffic::start(network);
+    for engine in ["xdp", "both"] {
+        network.commit(&["b1".into()], &[&format!("set interfaces forwarding engine {engine}")]);
+    }
+    network.without_loss(traffic, "the engines changed");
+    let statement = "set interfaces forwarding engine kernel";
+    let output = run(&network.lab, "b1", &["configure", statement, "commit check"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success() && said.contains("this element is a balancer"), "{said}");
 }
 
 #[test]
@@ -102,6 +121,7 @@ fn neighbors_see_one_router_made_of_a_balancer_a_router_and_a_control_plane() {
     network.until("the link is back", |network| {
         NEAR.iter().all(|from| network.ping(from, 1, "64").contains(" 1 received"))
     });
+    check_engines(&network);
     // Without the cluster in its configuration, a machine has no links.
     network.commit(&["r1".into()], &["delete cluster"]);
     network.until("the links are gone", |network| {

@@ -47,7 +47,6 @@ fn a_component_has_a_program_in_the_path_of_packets() {
         let done = router.configure(&[statement, "commit"]);
         assert!(done.status.success(), "{}", text(&done));
     };
-    // Asks again: at the start the chain may not have run yet.
     configure("set protocols meter interface eth0");
     router.until("the program is in its slot", || programs(&router) == ["\"police\" \"meter\""]);
     router.until("an echo is answered", || answers(&router));
@@ -69,6 +68,12 @@ fn a_component_has_a_program_in_the_path_of_packets() {
     let done = router.run(&["restart", "fea"]);
     assert!(done.status.success(), "{}", text(&done));
     assert!(!answers(&router));
+    // The path of packets ends with its programs, and the component puts its program into the next one.
+    configure("set interfaces forwarding engine kernel");
+    router.until("an echo is answered", || answers(&router));
+    router.until("the component misses its program", || degraded(&router).contains("XDP does not run here"));
+    configure("set interfaces forwarding engine both");
+    router.until("ICMP is dropped", || !answers(&router));
     configure("delete protocols meter drop 1");
     router.until("an echo is answered", || answers(&router));
 

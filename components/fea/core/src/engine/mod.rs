@@ -262,6 +262,10 @@ pub enum Notice {
         /// The prefix.
         prefix: IpPrefix,
     },
+    /// A route of the kernel itself or of another program exists whose preference is better than [`PREFERENCE`].
+    OtherRouteIs(OtherRoute),
+    /// Such a route is gone, or as many of its next hops as the notice has.
+    OtherRouteGone(OtherRoute),
     /// The host forwards packets of a family between its interfaces, or does not.
     ForwardingIs(Family, bool),
     /// The beginning of a snapshot, up to [`Notice::SnapshotEnd`]: all objects of the engine, of routes and next hops those with our mark.
@@ -270,6 +274,23 @@ pub enum Notice {
     SnapshotEnd,
     /// Notices were lost.
     Overrun,
+}
+
+/// A route of the kernel itself or of another program that precedes the core's route of the same prefix and table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OtherRoute {
+    /// The table.
+    pub table: TableId,
+    /// The prefix.
+    pub prefix: IpPrefix,
+    /// The preference among routes of one prefix and table; lower is better.
+    pub metric: u32,
+    /// The number of the program or protocol (`rtm_protocol`).
+    pub protocol: u8,
+    /// The interface of its only next hop.
+    pub interface: Option<InterfaceIndex>,
+    /// The number of next hops: an IPv6 route may lose some of them.
+    pub next_hops: u32,
 }
 
 /// A forwarding engine.

@@ -24,7 +24,7 @@ use hashbrown::HashMap;
 use held::{HeldDigest, HeldRoutes};
 use sluice_base::{
     AnnouncedDigest, AnnouncedRoute, AnyPrefix, Digest, DigestKey, FibBatch, FibRoute, Forwarding, GroupId,
-    IpKey, Provenance, TableId,
+    IpKey, IpPrefix, Provenance, TableId,
 };
 use sluice_machine::{Budget, Outbox, Progress};
 use sluice_stage::TableKey;
@@ -544,6 +544,9 @@ pub(crate) trait Side:
 
     /// Returns the digests of the announced routes and groups.
     fn announced(&self) -> [Digest; 2];
+
+    /// Returns true if the owner announced a route of a prefix.
+    fn is_announced(&self, prefix: IpPrefix) -> bool;
 }
 
 impl<P: TableKey + IpKey> Side for Fib<P> {
@@ -586,5 +589,9 @@ impl<P: TableKey + IpKey> Side for Fib<P> {
 
     fn announced(&self) -> [Digest; 2] {
         self.announced.digests()
+    }
+
+    fn is_announced(&self, prefix: IpPrefix) -> bool {
+        self.entry(prefix).is_some_and(|(_, route)| route.is_announced())
     }
 }

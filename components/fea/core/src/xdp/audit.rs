@@ -65,6 +65,8 @@ enum Cursor {
     Groups(u32),
     /// A member.
     Members(u32),
+    /// The bits of own sources.
+    Sources,
 }
 
 const START: Cursor = Cursor::Ipv4Root(0);
@@ -221,7 +223,13 @@ impl<W: Words> Tables<W> {
                 }
                 (Cursor::Members(number + 1), MEMBER_WORDS)
             }
-            Cursor::Members(_) => return ControlFlow::Break(()),
+            Cursor::Members(_) => (Cursor::Sources, 0),
+            Cursor::Sources => {
+                for word in 0..Area::Sources.words() {
+                    auditor.compare(words, Area::Sources, word, &[self.sources.expected(word)]);
+                }
+                return ControlFlow::Break(());
+            }
         };
         auditor.cursor = next;
         ControlFlow::Continue(work)

@@ -85,6 +85,16 @@ impl ForeignRoutes {
         keys.iter().filter_map(|(table, metric)| ForeignRoute::precedence(*table, *metric)).min()
     }
 
+    /// Returns true if a prefix is local: its addresses are the host's own, or broadcast addresses.
+    pub(crate) fn is_local(&self, prefix: IpPrefix) -> bool {
+        self.0.get(&prefix).is_some_and(|keys| keys.iter().any(|(table, _)| *table == TableId::LOCAL))
+    }
+
+    /// Iterates over the prefixes with foreign routes.
+    pub(crate) fn prefixes(&self) -> impl Iterator<Item = IpPrefix> {
+        self.0.keys().copied()
+    }
+
     /// Returns the number of prefixes with foreign routes.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

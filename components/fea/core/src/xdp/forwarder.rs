@@ -219,6 +219,8 @@ impl<W: Words> Forwarder<W> {
     pub fn set_foreign(&mut self, routes: impl Iterator<Item = ForeignRoute>) {
         let before = self.foreign.clone();
         let changed = self.foreign.replace_all(routes);
+        let local: Vec<_> = before.prefixes().chain(self.foreign.prefixes()).collect();
+        local.into_iter().for_each(|prefix| self.note_own(prefix));
         for prefix in changed {
             let had = before.precedence(prefix).is_some();
             self.stand_again(prefix, had);
@@ -234,6 +236,12 @@ impl<W: Words> Forwarder<W> {
         for prefix in change(&mut self.foreign) {
             self.stand_again(prefix, had);
         }
+        self.note_own(prefix);
+    }
+
+    fn note_own(&mut self, prefix: IpPrefix) {
+        let is_own = self.foreign.is_local(prefix);
+        self.tables.set_own(prefix, is_own);
     }
 
     /// Writes a prefix whose foreign routes changed. `had`: the prefix had foreign routes before.

@@ -22,6 +22,8 @@ pub enum Area {
     Buckets,
     /// Members of three words. Member 0 is zero for ever.
     Members,
+    /// Bits of IPv4 sources whose packets go to the kernel, by a hash of the address.
+    Sources,
 }
 
 /// Bits of an address that select the root's entry.
@@ -59,7 +61,7 @@ pub const KERNEL_MEMBER: u32 = 0;
 
 impl Area {
     /// The areas, in the order of declaration.
-    pub const ALL: [Area; 7] = [
+    pub const ALL: [Area; 8] = [
         Area::Ipv4Root,
         Area::Ipv4Nodes,
         Area::Ipv6Root,
@@ -67,14 +69,15 @@ impl Area {
         Area::Groups,
         Area::Buckets,
         Area::Members,
+        Area::Sources,
     ];
 
-    /// Returns the number of objects in the area: root entries, nodes, groups, blocks or members.
+    /// Returns the number of objects in the area: root entries, nodes, groups, blocks, members or bits.
     pub const fn objects(self) -> usize {
         match self {
             Area::Ipv4Root | Area::Ipv6Root => 1 << ROOT_BITS,
             Area::Ipv4Nodes | Area::Groups => 1 << 15,
-            Area::Ipv6Nodes => 1 << 16,
+            Area::Ipv6Nodes | Area::Sources => 1 << 16,
             Area::Buckets => 1 << 12,
             Area::Members => 1 << 14,
         }
@@ -90,6 +93,7 @@ impl Area {
             Area::Groups => self.objects(),
             Area::Buckets => self.objects() * BLOCK_WORDS,
             Area::Members => self.objects() * MEMBER_WORDS,
+            Area::Sources => self.objects() / 64,
         }
     }
 }
@@ -104,6 +108,7 @@ impl fmt::Display for Area {
             Area::Groups => "groups",
             Area::Buckets => "blocks of buckets",
             Area::Members => "members",
+            Area::Sources => "bits of own sources",
         })
     }
 }

@@ -8,7 +8,7 @@ pub(super) const fn first_number(area: Area) -> u32 {
     match area {
         Area::Ipv4Nodes | Area::Ipv6Nodes | Area::Members => 1,
         Area::Groups => FIRST_GROUP,
-        Area::Ipv4Root | Area::Ipv6Root | Area::Buckets => 0,
+        Area::Ipv4Root | Area::Ipv6Root | Area::Buckets | Area::Sources => 0,
     }
 }
 
@@ -49,7 +49,7 @@ impl Limits {
             Area::Groups => self.groups,
             Area::Buckets => self.blocks,
             Area::Members => self.members,
-            Area::Ipv4Root | Area::Ipv6Root => area.objects(),
+            Area::Ipv4Root | Area::Ipv6Root | Area::Sources => area.objects(),
         };
         limit.min(area.objects()) as u32
     }

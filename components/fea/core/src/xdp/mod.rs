@@ -31,6 +31,7 @@ pub mod obstacles;
 pub mod programs;
 mod promiscuity;
 mod shares;
+mod sources;
 mod tables;
 mod trie;
 mod words;

@@ -8,6 +8,7 @@ use super::limits::{Full, Limits};
 use super::lookup::{group_member, ipv4_group, ipv6_group, member_way};
 use super::members::{MemberSlot, Members};
 use super::numbers::{Numbers, Use};
+use super::sources::Sources;
 use super::trie::Trie;
 use super::words::Words;
 use core::fmt;
@@ -62,6 +63,7 @@ pub struct Tables<W> {
     defaults: [Option<u32>; 2],
     pub(super) groups: Groups,
     pub(super) members: Members,
+    pub(super) sources: Sources,
     /// The number of the running grace period, or of the next one.
     grace: u64,
     in_grace: bool,
@@ -88,8 +90,17 @@ impl<W: Words> Tables<W> {
             defaults: [None; 2],
             groups: Groups::new(&limits),
             members: Members::new(&limits),
+            sources: Sources::default(),
             grace: 0,
             in_grace: false,
+        }
+    }
+
+    /// Notes that the addresses of a prefix are the host's own, whose packets from outside the kernel drops, or are not any more. IPv6
+    /// packets of such sources are forwarded, as the kernel does.
+    pub fn set_own(&mut self, prefix: IpPrefix, is_own: bool) {
+        if let IpPrefix::V4(prefix) = prefix {
+            self.sources.set(&mut self.words, prefix, is_own);
         }
     }
 

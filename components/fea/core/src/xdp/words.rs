@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-/// The memory of the tables: seven areas of 64-bit words, all of them 0 at the start.
+/// The memory of the tables: eight areas of 64-bit words, all of them 0 at the start.
 ///
 /// Readers on other processors see each store whole, and stores in the order in which they were made (release
 /// ordering). Only one writer exists, so that a word may be read, changed and stored.

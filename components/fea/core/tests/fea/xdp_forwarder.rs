@@ -2,7 +2,7 @@
 
 use sluice_base::*;
 use sluice_fea::engine::{PREFERENCE, Scope};
-use sluice_fea::xdp::{Action, ForeignRoute, Forwarder, Memory, NeighborWish, Port, Way};
+use sluice_fea::xdp::{Action, Area, ForeignRoute, Forwarder, Memory, NeighborWish, Port, Way, Words};
 use sluice_fea::{EngineOp, Member, NextHopId, RouteTarget};
 use std::net::IpAddr;
 
@@ -209,4 +209,25 @@ fn a_route_beside_the_kernel_leaves_another_programs_route() {
     }
     forwarder.apply(&op);
     assert_eq!(action(&forwarder, [192, 0, 2, 1]), Action::Forward);
+}
+
+/// The kernel drops packets from outside whose source is local, so that it gets them: for each of its addresses, while it has them.
+#[test]
+fn packets_with_the_hosts_own_sources_go_to_the_kernel() {
+    let mut forwarder = forwarder();
+    let bits = |forwarder: &Forwarder<Memory>| -> u32 {
+        let words = forwarder.tables().words();
+        (0..Area::Sources.words()).map(|word| words.load(Area::Sources, word).count_ones()).sum()
+    };
+    let local = |text| foreign(text, TableId::LOCAL, 0);
+    forwarder.set_foreign([local("10.0.1.1/32"), local("10.0.1.255/32"), local("127.0.0.0/8")].into_iter());
+    assert_eq!(bits(&forwarder), 2);
+    forwarder.add_foreign(foreign("10.0.2.1/32", TableId::MAIN, 0), false);
+    forwarder.add_foreign(local("2001:db8::1/128"), false);
+    assert_eq!(bits(&forwarder), 2, "no address of the host, or one of IPv6");
+    forwarder.add_foreign(local("10.0.2.1/32"), false);
+    assert_eq!(bits(&forwarder), 3);
+    forwarder.remove_foreign(local("10.0.1.1/32"));
+    forwarder.set_foreign([local("10.0.2.1/32")].into_iter());
+    assert_eq!(bits(&forwarder), 1);
 }

@@ -15,11 +15,12 @@ use crate::linux::netlink::socket::{DATAGRAM, Socket};
 use crate::linux::switch::Switch;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use sluice_base::Family;
-use sluice_fea::engine::{Capability, PROTOCOL, RouteReader};
+use sluice_fea::engine::{Capability, PREFERENCE, PROTOCOL, RouteReader};
 use sluice_fea::{Engine, EngineOp, Notice, Refusal, RefusalKind, Refused};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use tracing::debug;
 
 /// Messages in a datagram. From 16 on the gain is had; more of them hold the kernel's lock for longer.
 const BATCH: usize = 128;
@@ -30,6 +31,9 @@ const POLL: usize = 64;
 /// The number of times that a dump is begun again because the kernel's tables changed under it. The last one is taken as it is: what
 /// changed meanwhile was told.
 const RETRIES: u32 = 3;
+
+/// The kernel's setting by which the next address of a subnet takes the place of a removed first one.
+const PROMOTION: &str = "/proc/sys/net/ipv4/conf/all/promote_secondaries";
 
 /// The dumps of a snapshot, in order: next hops before the routes that use them.
 const SNAPSHOT: [(u16, Option<Family>); 5] = [
@@ -68,10 +72,11 @@ pub struct LinuxEngine {
 
 impl LinuxEngine {
     /// The kernel of this network namespace. Prepares it: next-hop objects stand for themselves
-    /// (`net.ipv4.nexthop_compat_mode=0`), so that the change of one is not a change of all its routes.
+    /// (`net.ipv4.nexthop_compat_mode=0`), so that the change of one is not a change of all its routes, and an address that is removed takes
+    /// no others with it (`net.ipv4.conf.all.promote_secondaries=1`).
     pub fn open() -> io::Result<Self> {
         let (writer, monitor) = (Socket::open()?, Socket::open()?);
-        monitor.ignore(writer.port(), PROTOCOL)?;
+        monitor.ignore(writer.port(), PROTOCOL, PREFERENCE)?;
         for group in [
             libc::RTNLGRP_LINK,
             libc::RTNLGRP_IPV4_IFADDR,
@@ -87,6 +92,10 @@ impl LinuxEngine {
         let compat_mode = "/proc/sys/net/ipv4/nexthop_compat_mode";
         let refused = |e: io::Error| io::Error::new(e.kind(), format!("{compat_mode} must be 0: {e}"));
         Switch::open(compat_mode)?.set(false).map_err(refused)?;
+        // Without it, the kernel removes the other addresses of a subnet with the first one. Where it cannot be set, they are set again.
+        if let Err(error) = Switch::open(PROMOTION).and_then(|promotion| promotion.set(true)) {
+            debug!(%error, "{PROMOTION} stays as it is");
+        }
         let (dumper, readiness) = (Socket::open()?, Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?);
         for socket in [&monitor, &dumper] {
             readiness.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;

@@ -23,7 +23,7 @@ impl RouteReader for KernelReader {
     ) -> Result<(), ReadError> {
         let objects = objects().map_err(error)?;
         let mut request = Messages::default();
-        request.push_all_routes(query.family, 1);
+        request.push_dump(RTM_GETROUTE, Some(query.family), 1);
         let read = |message: &Message<'_>| match route(message, &objects) {
             Some(route) if query.selects(&route) => each(route),
             _ => ControlFlow::Continue(()),

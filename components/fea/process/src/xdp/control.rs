@@ -21,6 +21,8 @@ use tracing::{error, info, warn};
 
 /// The wanted engines, and the fast path if it runs.
 pub(crate) struct FastPathControl {
+    configured: Cell<ForwardingEngine>,
+    /// The engines to run: those of the configuration, or the kernel after a failure.
     wanted: watch::Sender<Option<ForwardingEngine>>,
     running: RefCell<Option<Running>>,
     /// The reason for which the fast path does not run although it is wanted.
@@ -53,6 +55,7 @@ enum StartError {
 impl Default for FastPathControl {
     fn default() -> Self {
         FastPathControl {
+            configured: Cell::default(),
             wanted: watch::Sender::new(None),
             running: RefCell::default(),
             unavailable: RefCell::default(),
@@ -66,6 +69,7 @@ impl FastPathControl {
     /// Sets the wanted engines, and the external routes that the kernel has with any of them. Takes effect in the background.
     pub(crate) fn want(&self, process: &Rc<FeaProcess>, engine: ForwardingEngine, prefixes: Vec<IpPrefix>) {
         self.selection.set_prefixes(prefixes);
+        self.configured.set(engine);
         self.change_engine(process, engine);
     }
 
@@ -97,7 +101,7 @@ impl FastPathControl {
 
     /// Returns the configured engines.
     pub(crate) fn configured(&self) -> ForwardingEngine {
-        self.wanted.borrow().unwrap_or_default()
+        self.configured.get()
     }
 
     /// Looks at the running fast path.
@@ -226,13 +230,17 @@ async fn start(process: &Rc<FeaProcess>) -> Result<(), StartError> {
     process.fast_path.unavailable.replace(None);
     process.programs.found(|slot| process.fast_path.with(|path| path.chain().is_filled(slot)) == Some(true));
     process.fast_path.refresh_ports(process);
+    process.subscribers.set_takes_programs(true);
     process.wake();
     Ok(())
 }
 
-/// Stops the fast path, and removes what an earlier process left.
+/// Stops the fast path, removes what an earlier process left, and notifies the holders of programs, which put theirs again once the
+/// fast path is back.
 fn stop(process: &Rc<FeaProcess>) {
-    process.fast_path.unavailable.replace(None);
+    if process.fast_path.configured() == ForwardingEngine::Kernel {
+        process.fast_path.unavailable.replace(None);
+    }
     let running = process.fast_path.running.borrow_mut().take();
     let was_running = running.is_some();
     if let Some(mut running) = running {
@@ -246,6 +254,7 @@ fn stop(process: &Rc<FeaProcess>) {
         Ok(()) => {}
         Err(error) => warn!(%error, "the programs of the fast path stay attached"),
     }
+    process.subscribers.set_takes_programs(false);
 }
 
 /// Gives what the watch sees to the running fast path.

@@ -26,8 +26,8 @@ impl Maps {
                 expected: format!("{} words", area.words()),
             })
         };
-        let [a, b, c, d, e, f, g] = Area::ALL;
-        Ok(Maps([map(a)?, map(b)?, map(c)?, map(d)?, map(e)?, map(f)?, map(g)?]))
+        let [a, b, c, d, e, f, g, h] = Area::ALL;
+        Ok(Maps([map(a)?, map(b)?, map(c)?, map(d)?, map(e)?, map(f)?, map(g)?, map(h)?]))
     }
 }
 
@@ -40,6 +40,7 @@ fn name(area: Area) -> &'static str {
         Area::Groups => "groups",
         Area::Buckets => "buckets",
         Area::Members => "members",
+        Area::Sources => "ipv4_sources",
     }
 }
 
@@ -74,6 +75,7 @@ mod tests {
             Area::Groups => program::GROUPS as usize * 8,
             Area::Buckets => program::BUCKET_BLOCKS as usize * size_of::<program::BucketBlock>(),
             Area::Members => program::MEMBERS as usize * size_of::<program::Member>(),
+            Area::Sources => program::IPV4_SOURCE_WORDS as usize * 8,
         };
         for area in Area::ALL {
             assert_eq!(area.words() * 8, octets(area), "{area}");

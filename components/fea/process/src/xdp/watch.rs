@@ -5,6 +5,7 @@ use super::facts::{self, Fact};
 use super::settings;
 use crate::linux::netlink::decode;
 use crate::linux::netlink::encode::Messages;
+use crate::linux::netlink::number::RTM_GETROUTE;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
@@ -237,7 +238,7 @@ impl Watcher {
         let (mut foreign, mut neighbors) = (Vec::new(), BTreeMap::new());
         for family in Family::ALL {
             let mut routes = Messages::default();
-            routes.push_all_routes(family, 1);
+            routes.push_dump(RTM_GETROUTE, Some(family), 1);
             let mut of_family = Messages::default();
             facts::push_neighbors(&mut of_family, family);
             for request in [&routes, &of_family] {

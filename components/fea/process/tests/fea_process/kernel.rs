@@ -176,6 +176,53 @@ fn interfaces_are_seen_and_configured() {
     assert!(!text.contains("192.0.2.1") && !text.contains("2001:db8::1/64") && text.contains("10.0.0.1/24"));
 }
 
+/// Other addresses of a subnet stay when the first one goes, and whatever others change at an interface is set again.
+#[test]
+fn interfaces_stay_as_configured() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.until("the snapshot", |b| b.drive.core().interfaces().is_some());
+    let configure = |bench: &mut Bench, addresses: &[(&str, u8)]| {
+        let address = |(a, prefix_len): &(&str, u8)| InterfaceAddress {
+            addr: a.parse().unwrap(),
+            prefix_len: *prefix_len,
+            peer: None,
+        };
+        let addresses = addresses.iter().map(address).collect();
+        let link = LinkConfiguration { enabled: Some(true), mtu: Some(1400), addresses };
+        let interfaces = [("eth0".into(), link)].into();
+        bench.input(Input::Configure(Configuration { interfaces, ..Configuration::default() }));
+    };
+    let shows = |bench: &Bench, parts: &[&str]| {
+        let shown = bench.ip("address show dev eth0");
+        parts.iter().all(|part| shown.contains(part))
+    };
+    configure(&mut bench, &[("192.0.2.1", 24), ("192.0.2.2", 24), ("192.0.2.3", 24), ("2001:db8::1", 64)]);
+    configure(&mut bench, &[("192.0.2.2", 24), ("192.0.2.3", 24), ("2001:db8::1", 64)]);
+    assert!(shows(&bench, &["192.0.2.2/24", "192.0.2.3/24"]) && !shows(&bench, &["192.0.2.1/24"]));
+    bench.until("all is as configured", |b| b.drive.core().problems().is_empty());
+
+    // A kernel that promotes no address removes the others with the first one.
+    let off = "for f in /proc/sys/net/ipv4/conf/*/promote_secondaries; do echo 0 >$f; done";
+    bench.lab.exec("r", "sh", ["-c", off]).unwrap();
+    let all = ["192.0.2.2/24", "192.0.2.3/24", "2001:db8::1/64", "10.0.0.1/24", "mtu 1400", ",UP"];
+    let changes = [
+        "address del 192.0.2.2/24 dev eth0",
+        "address del 2001:db8::1/64 dev eth0",
+        "link set eth0 mtu 1500",
+        "link set eth0 mtu 1000",
+        "link set eth0 down",
+    ];
+    for change in changes {
+        bench.ip(change);
+        bench.until(change, |b| shows(b, &all) && b.drive.core().problems().is_empty());
+    }
+    // So it is after a change of the configuration.
+    configure(&mut bench, &[("192.0.2.3", 24), ("2001:db8::1", 64)]);
+    bench.until("the other address is there", |b| {
+        shows(b, &["192.0.2.3/24"]) && b.drive.core().problems().is_empty()
+    });
+}
+
 #[test]
 fn every_kind_of_route() {
     let Some(mut bench) = Bench::new() else { return };
@@ -264,6 +311,41 @@ fn routes_of_another_table() {
 }
 
 /// A group that no route uses any more leaves no object behind in the kernel.
+/// Routes of other programs that the kernel prefers are known, whenever they came.
+#[test]
+fn routes_of_other_programs_that_precede_are_known() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.ip("route add default via 10.0.1.2 proto dhcp");
+    bench.ip("route add 203.0.113.0/24 via 10.0.1.2 proto dhcp");
+    bench.restart();
+    let overriding = |b: &mut Bench| -> Vec<String> {
+        let all = b.drive.core().overriding(10);
+        all.iter().map(|route| format!("{} {} {}", route.prefix, route.protocol, route.metric)).collect()
+    };
+    assert_eq!(overriding(&mut bench), Vec::<String>::new(), "no route of ours");
+    let way = Forwarding::one(bench.hop("10.0.0.2", "eth0"));
+    bench.set4(1, way, &["0.0.0.0/0", "198.51.100.0/24"]);
+    let way = Forwarding::one(bench.hop("fd00::2", "eth0"));
+    bench.set6(2, way, &["2001:db8::/32"]);
+    assert_eq!(overriding(&mut bench), ["0.0.0.0/0 16 0"]);
+    assert!(bench.drive.core().problems()[0].contains("the route to 0.0.0.0/0"));
+    bench.ip("route add 198.51.100.0/24 via 10.0.1.2 metric 19 proto static");
+    bench.ip("route add 198.51.100.0/24 via 10.0.1.2 metric 21 proto static");
+    bench.ip("-6 route add 2001:db8::/32 via fd00:1::2 metric 1");
+    bench.ip("-6 route append 2001:db8::/32 via fd00:1::3 metric 1");
+    let all = ["0.0.0.0/0 16 0", "198.51.100.0/24 4 19", "2001:db8::/32 3 1"];
+    bench.until("all are known", |b| overriding(b) == all);
+    bench.ip("-6 route del 2001:db8::/32 via fd00:1::3 metric 1");
+    bench.ip("route del default proto dhcp");
+    bench.until("one is gone", |b| overriding(b) == all[1..]);
+    bench.ip("-6 route del 2001:db8::/32 via fd00:1::2 metric 1");
+    bench.ip("route del 198.51.100.0/24 metric 19");
+    bench.ip("route add 0.0.0.0/0 via 10.0.1.2 proto dhcp");
+    bench.until("the other route is back", |b| overriding(b) == all[..1]);
+    bench.ip("link set eth1 down");
+    bench.until("the kernel forwards by all routes", |b| b.drive.core().problems().is_empty());
+}
+
 #[test]
 fn unused_next_hops_go() {
     let Some(mut bench) = Bench::new() else { return };

@@ -200,3 +200,32 @@ fn a_socket_gets_its_packets_and_an_unknown_principal_is_the_next_edge() {
     let reply = net.ping(0, Dag::any_of(&[unknown, hid(1)]).unwrap(), 128);
     assert_eq!(reply.first().map(|(_, kind, _)| *kind), Some(PongKind::Reply));
 }
+
+/// Every router on a LAN would forward its copy of a frame to a group; a packet for a socket here arrives.
+#[test]
+fn packets_to_a_group_of_hosts_are_never_forwarded() {
+    let mut net = Net::row(3);
+    let socket = xid(XidType::XDP, 0xd1);
+    net.route(1, socket, Some(RibRoute::Local));
+    let from = Station { interface: index(2), mac: mac(1, 1) };
+    for (to, forwarded) in [
+        (Dag::direct(hid(2)), true),
+        (Dag::direct(xid(XidType::HID, 0x99)), false),
+        (Dag::with_fallback(socket, &[hid(1)]).unwrap(), false),
+    ] {
+        let mut octets = Vec::new();
+        sluice_xip::wire::PacketHead::new(to, Dag::EMPTY).put(b"hello", &mut octets).unwrap();
+        let mut sent = |link| {
+            let before = net.hosts[1].forwarding().counts().clone();
+            net.input(1, Input::Packet { from, link, octets: octets.clone() });
+            let counts = net.hosts[1].forwarding().counts();
+            let grown = counts.iter().filter(|(name, count)| *count > before.of(name)).map(|(name, _)| name);
+            grown.collect::<Vec<_>>()
+        };
+        let (to_group, to_host) = (sent(LinkDestination::Group), sent(LinkDestination::ThisHost));
+        assert!(!to_group.contains(&"sent"), "{to_group:?}");
+        assert_eq!(to_host.contains(&"sent"), forwarded, "{to_host:?}");
+        let is_here = to_host.contains(&"delivered");
+        assert_eq!(to_group.contains(&if is_here { "delivered" } else { "group" }), true, "{to_group:?}");
+    }
+}

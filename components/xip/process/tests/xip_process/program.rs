@@ -4,6 +4,7 @@ use crate::support::{Bench, NEIGHBOR, ROUTER, SETTINGS, frame, octets, xid};
 use sluice_base::{Rng, Xid, XidType};
 use sluice_bpf::layout::xip::CacheAction;
 use sluice_bpf::run::Verdict;
+use sluice_xip::wire::{LinkDestination, Packet};
 use sluice_xip_process::maps::ProgramSettings;
 
 /// V2 of the specification: AD, HID, XDP, each leading to the next.
@@ -71,26 +72,31 @@ fn malformed_packets_are_dropped_for_their_reason() {
         packet
     };
     for (packet, reason) in [
-        (with(0, 0), "bad-header"),
-        (with(0, 2), "bad-header"),
-        (with(5, 0), "bad-header"),
-        (with(5, 10), "bad-header"),
-        (with(6, 10), "bad-header"),
-        (with(7, 1), "bad-header"),
-        (with(7, 0xff), "bad-header"),
+        (with(0, 0), "version"),
+        (with(0, 2), "version"),
+        (with(5, 0), "destination-rows"),
+        (with(5, 10), "destination-rows"),
+        (with(6, 10), "source-rows"),
+        (with(7, 1), "last-node"),
+        (with(7, 0xff), "last-node"),
         (with(7, 0), "at-sink"),
-        (with(3, 6), "short"),
-        (with(6, 9), "short"),
+        (with(3, 6), "short-payload"),
+        (with(6, 9), "short-rows"),
         (with(32, 0x80), "bad-row"),
         (with(32, 1), "bad-row"),
         (with(32, 0x7e), "bad-row"),
         (with(32, 0x7f), "bad-row"),
         (with(34, 0), "bad-row"),
-        (v1[..7].to_vec(), "short"),
-        (v1[..40].to_vec(), "short"),
+        (v1[..7].to_vec(), "short-fixed-header"),
+        (v1[..40].to_vec(), "short-payload"),
     ] {
         let (ran, reasons) = bench.run(&packet);
         assert_eq!((ran.verdict, reasons), (Verdict::Drop, vec![reason]), "{packet:02x?}");
+    }
+    // The process counts the same packets by the same names.
+    for (packet, name) in [(&v1[..7], "short-fixed-header"), (&with(5, 10)[..], "destination-rows")] {
+        let refused = Packet::receive(LinkDestination::ThisHost, packet).map(|_| ());
+        assert_eq!(refused.unwrap_err().name(), name);
     }
     // The reception's own checks let a hop limit of 0 pass: the packet may be for this host.
     assert_eq!(bench.run(&with(4, 0)).1, ["miss", "to-user"]);

@@ -47,6 +47,7 @@ impl Model {
     /// Decides on a frame of at least 14 octets that came to the incoming port.
     pub fn decide(&self, frame: &[u8]) -> Decision<'_> {
         let (ethernet, packet) = frame.split_at(ETHERNET);
+        let length = trimmed(frame).len() - ETHERNET;
         let decided = match [ethernet[12], ethernet[13]] {
             [0x08, 0x00] => before_ipv4(ethernet, packet),
             [0x86, 0xdd] => before_ipv6(ethernet, packet),
@@ -55,7 +56,7 @@ impl Model {
         };
         match decided {
             Err(reason) => Decision { reason, members: vec![] },
-            Ok(to) => self.decide_by_route(to, packet.len()),
+            Ok(to) => self.decide_by_route(to, length),
         }
     }
 
@@ -129,9 +130,23 @@ fn before_ipv6(ethernet: &[u8], packet: &[u8]) -> Result<IpAddr, Reason> {
     Ok(IpAddr::from(*header.last_chunk::<16>().unwrap()))
 }
 
+/// Returns an intact frame without what lies behind its IP packet.
+pub fn trimmed(frame: &[u8]) -> &[u8] {
+    let length = match frame {
+        [_, _, _, _, _, _, _, _, _, _, _, _, 0x08, 0x00, _, _, a, b, ..] => {
+            u16::from_be_bytes([*a, *b]).into()
+        }
+        [_, _, _, _, _, _, _, _, _, _, _, _, 0x86, 0xdd, _, _, _, _, a, b, ..] => {
+            40 + usize::from(u16::from_be_bytes([*a, *b]))
+        }
+        _ => frame.len(),
+    };
+    &frame[..frame.len().min(ETHERNET + length)]
+}
+
 /// Returns the frame as it goes out to a member. The IPv4 checksum is computed anew.
 pub fn forwarded(frame: &[u8], member: &Member) -> Vec<u8> {
-    let mut out = frame.to_vec();
+    let mut out = trimmed(frame).to_vec();
     out[..6].copy_from_slice(&member.destination);
     out[6..12].copy_from_slice(&member.source);
     if out[12] == 0x08 {

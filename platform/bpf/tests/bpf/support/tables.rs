@@ -130,6 +130,7 @@ pub struct Tables {
     pub groups: MappedArray,
     pub buckets: MappedArray,
     pub members: MappedArray,
+    pub ipv4_sources: MappedArray,
 }
 
 impl Tables {
@@ -145,13 +146,30 @@ impl Tables {
             groups: array("groups"),
             buckets: array("buckets"),
             members: array("members"),
+            ipv4_sources: array("ipv4_sources"),
         }
     }
 
     /// Returns all maps.
-    pub fn all(&self) -> [&MappedArray; 8] {
-        let Tables { ports, ipv4_root, ipv4_nodes, ipv6_root, ipv6_nodes, groups, buckets, members } = self;
-        [ports, ipv4_root, ipv4_nodes, ipv6_root, ipv6_nodes, groups, buckets, members]
+    pub fn all(&self) -> [&MappedArray; 9] {
+        let Tables {
+            ports,
+            ipv4_root,
+            ipv4_nodes,
+            ipv6_root,
+            ipv6_nodes,
+            groups,
+            buckets,
+            members,
+            ipv4_sources,
+        } = self;
+        [ports, ipv4_root, ipv4_nodes, ipv6_root, ipv6_nodes, groups, buckets, members, ipv4_sources]
+    }
+
+    /// Leaves packets with a source to the kernel.
+    pub fn set_own(&self, source: std::net::Ipv4Addr) {
+        let bit = ipv4_source_bit(source.to_bits());
+        set_part(&self.ipv4_sources, bit >> 6, bit & 63, 1, 1);
     }
 
     pub fn set_port(&self, interface: u32, port: Port) {

@@ -109,3 +109,130 @@ fn the_next_life_takes_back_what_the_last_one_gave() {
     let left = addresses(&mut world);
     assert!(!left.contains(&given) && left.len() == others, "{left:?}");
 }
+
+/// An address of eth1's configuration, by its number.
+fn own_address(host: u8) -> InterfaceAddress {
+    InterfaceAddress { addr: format!("198.51.100.{host}").parse().unwrap(), prefix_len: 24, peer: None }
+}
+
+/// A configuration of eth1: up, with an MTU and addresses.
+fn configured(mtu: u32, hosts: &[u8]) -> Configuration {
+    let addresses = hosts.iter().map(|host| own_address(*host)).collect();
+    let link = LinkConfiguration { enabled: Some(true), mtu: Some(mtu), addresses };
+    Configuration { interfaces: [("eth1".into(), link)].into(), ..Configuration::default() }
+}
+
+impl World {
+    /// Gives the core a configuration of eth1, and handles what follows.
+    fn configure_eth1(&mut self, mtu: u32, hosts: &[u8]) {
+        let configuration = configured(mtu, hosts);
+        self.drive.handle(self.now, Input::Configure(configuration), &mut self.effects);
+    }
+
+    /// Returns the MTU of eth1 if it is up, and the hosts of its own addresses.
+    fn eth1(&mut self) -> (Option<u32>, Vec<u8>) {
+        let (link, addresses) = &self.drive.engine().links[&index(1)];
+        let hosts = (0..=255).filter(|host| addresses.contains(&own_address(*host))).collect();
+        (link.admin_up.then_some(link.mtu), hosts)
+    }
+}
+
+/// The usual renumbering: the kernel takes the other addresses of a subnet with the first one.
+#[test]
+fn the_other_addresses_of_a_subnet_stay_when_the_first_one_goes() {
+    let mut world = World::new();
+    world.configure_eth1(1400, &[1, 2, 3]);
+    world.quiet();
+    world.configure_eth1(1400, &[2, 3]);
+    world.quiet();
+    assert_eq!(world.eth1(), (Some(1400), vec![2, 3]));
+    assert_eq!(world.drive.core().problems(), Vec::<String>::new());
+}
+
+#[test]
+fn what_cannot_be_set_is_a_problem() {
+    let mut world = World::new();
+    let mut configuration = configured(1400, &[1]);
+    configuration.interfaces.insert("eth9".into(), LinkConfiguration::default());
+    world.drive.handle(world.now, Input::Configure(configuration), &mut world.effects);
+    let missing = "interface eth9 is configured and does not exist".to_owned();
+    assert_eq!(world.drive.core().problems(), [missing.clone()], "the rest was asked for");
+    world.quiet();
+    assert_eq!(world.drive.core().problems(), [missing.clone()]);
+    // Somebody holds on to another state, and the kernel refuses to change it.
+    let engine = world.drive.engine();
+    let link = engine.links[&index(1)].0.clone();
+    engine.set_link(sluice_fea::engine::Link { mtu: 9000, ..link });
+    engine.take_address(index(1), own_address(1));
+    let mut notices = Vec::new();
+    while engine.poll(&mut notices) {}
+    let mut machine = world.drive.core().clone();
+    let mut out = sluice_machine::Outbox::default();
+    for notice in notices {
+        sluice_machine::Machine::handle(&mut machine, world.now, Input::Notice(notice), &mut out);
+    }
+    let refusal = sluice_fea::Refusal { kind: sluice_fea::RefusalKind::Invalid, reason: "Busy".into() };
+    let asked = out.drain().filter_map(|output| match output {
+        sluice_fea::Output::Engine(op) => Some((op, refusal.clone())),
+        _ => None,
+    });
+    let refused = Input::Refused(asked.collect());
+    sluice_machine::Machine::handle(&mut machine, world.now, refused, &mut out);
+    let without = "interface eth1 is without its address 198.51.100.1/24: Busy".to_owned();
+    let mtu = "interface eth1 has the MTU 9000 instead of 1400: Busy".to_owned();
+    assert_eq!(machine.problems(), [mtu, without, missing]);
+}
+
+/// A change of eth1 that the core did not ask for, or another configuration.
+#[derive(Clone, Debug)]
+enum Change {
+    Up(bool),
+    Mtu(u32),
+    Take(u8),
+    Configure(u32, BTreeSet<u8>),
+    Overrun,
+    Quiet,
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let mtu = || prop_oneof![Just(1400_u32), Just(1500), Just(9000)];
+    prop_oneof![
+        any::<bool>().prop_map(Change::Up),
+        mtu().prop_map(Change::Mtu),
+        (1..6u8).prop_map(Change::Take),
+        (mtu(), proptest::collection::btree_set(1..6u8, 0..5)).prop_map(|(m, a)| Change::Configure(m, a)),
+        Just(Change::Overrun),
+        Just(Change::Quiet),
+    ]
+}
+
+proptest! {
+    /// Whoever changes what, and whatever the core hears of it, in the end an interface is as configured.
+    #[test]
+    fn an_interface_is_as_configured_in_the_end(changes in proptest::collection::vec(change(), 1..30)) {
+        let mut world = World::new();
+        let mut wanted = (1400, BTreeSet::from([1, 2, 3]));
+        world.configure_eth1(1400, &[1, 2, 3]);
+        for change in changes {
+            let engine = world.drive.engine();
+            match change {
+                Change::Up(up) => engine.set_up(index(1), up),
+                Change::Mtu(mtu) => {
+                    let link = engine.links[&index(1)].0.clone();
+                    engine.set_link(sluice_fea::engine::Link { mtu, ..link });
+                }
+                Change::Take(host) => drop(engine.take_address(index(1), own_address(host))),
+                Change::Configure(mtu, hosts) => {
+                    let all: Vec<u8> = hosts.iter().copied().collect();
+                    wanted = (mtu, hosts);
+                    world.configure_eth1(mtu, &all);
+                }
+                Change::Overrun => engine.overrun(),
+                Change::Quiet => world.quiet(),
+            }
+        }
+        world.quiet();
+        prop_assert_eq!(world.eth1(), (Some(wanted.0), wanted.1.into_iter().collect()));
+        prop_assert_eq!(world.drive.core().problems(), Vec::<String>::new());
+    }
+}

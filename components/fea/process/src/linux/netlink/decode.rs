@@ -3,7 +3,7 @@
 
 use super::number::*;
 use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
-use sluice_fea::engine::{Link, PREFERENCE, PROTOCOL};
+use sluice_fea::engine::{Link, OtherRoute, PREFERENCE, PROTOCOL};
 use sluice_fea::{Member, Members, NextHopId, Notice, RouteTarget};
 use std::net::IpAddr;
 
@@ -164,7 +164,7 @@ fn route(message: &Message<'_>) -> Option<Notice> {
         return None;
     }
     let (mut destination, mut preference, mut table) = (None, 0, u32::from(table));
-    let mut target = RouteTarget::Other;
+    let (mut target, mut next_hops, mut output) = (RouteTarget::Other, 1, None);
     if kind == libc::RTN_UNREACHABLE {
         target = RouteTarget::Unreachable;
     }
@@ -176,6 +176,9 @@ fn route(message: &Message<'_>) -> Option<Notice> {
             RTA_NH_ID if kind == libc::RTN_UNICAST || kind == libc::RTN_BLACKHOLE => {
                 target = RouteTarget::Group(NextHopId(u32_at(value, 0)?));
             }
+            RTA_OIF => output = interface(value, 0),
+            // An IPv4 route is one with all its next hops.
+            RTA_MULTIPATH if i32::from(family) == libc::AF_INET6 => next_hops = next_hop_count(value),
             _ => {}
         }
     }
@@ -184,17 +187,34 @@ fn route(message: &Message<'_>) -> Option<Notice> {
         libc::AF_INET6 => IpAddr::from([0; 16]),
         _ => return None,
     };
+    let (prefix, table) = (IpPrefix::new(destination.unwrap_or(any), prefix_len)?, TableId(table));
+    if preference < PREFERENCE && protocol != PROTOCOL && table != TableId::LOCAL {
+        let other = OtherRoute { table, prefix, metric: preference, protocol, interface: output, next_hops };
+        return Some(match message.kind {
+            RTM_DELROUTE => Notice::OtherRouteGone(other),
+            _ => Notice::OtherRouteIs(other),
+        });
+    }
     if preference != PREFERENCE {
         return None;
     }
-    let prefix = IpPrefix::new(destination.unwrap_or(any), prefix_len)?;
-    let table = TableId(table);
     if message.kind == RTM_DELROUTE {
         return Some(Notice::RouteGone { table, prefix });
     }
     let replaced = message.flags & NLM_F_REPLACE != 0;
     let target = (protocol == PROTOCOL).then_some(target);
     Some(Notice::RouteIs { table, prefix, target, replaced })
+}
+
+/// Returns the number of next hops in a multipath attribute: struct rtnexthop begins with the octets of a next hop, in steps of 4.
+fn next_hop_count(mut value: &[u8]) -> u32 {
+    let mut count = 0;
+    while let Some(length) = u16_at(value, 0) {
+        count += 1;
+        let step = usize::from(length).next_multiple_of(4).max(8);
+        value = value.get(step..).unwrap_or_default();
+    }
+    count.max(1)
 }
 
 fn next_hop(message: &Message<'_>) -> Option<Notice> {

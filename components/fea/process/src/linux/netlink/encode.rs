@@ -233,13 +233,6 @@ impl Messages {
         self.end();
     }
 
-    /// Adds a request for the routes of one family, of all programs.
-    pub fn push_all_routes(&mut self, of: Family, sequence: u32) {
-        self.begin(RTM_GETROUTE, NLM_F_DUMP, sequence);
-        self.octets.extend_from_slice(&[family(of) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        self.end();
-    }
-
     /// Adds a request for the route by which the kernel forwards packets to `addr`.
     pub fn push_lookup(&mut self, addr: IpAddr, sequence: u32) {
         self.begin(RTM_GETROUTE, 0, sequence);
@@ -250,13 +243,13 @@ impl Messages {
         self.end();
     }
 
-    /// Adds a request for all links, addresses or next-hop objects (`kind`), or for our routes of one family.
+    /// Adds a request for all links, addresses or next-hop objects (`kind`), or for the routes of one family, of all programs.
     pub fn push_dump(&mut self, kind: u16, family_of: Option<Family>, sequence: u32) {
         self.begin(kind, NLM_F_DUMP, sequence);
         let family = family_of.map_or(libc::AF_UNSPEC, family) as u8;
         match kind {
             RTM_GETROUTE => {
-                self.octets.extend_from_slice(&[family, 0, 0, 0, 0, PROTOCOL, 0, 0, 0, 0, 0, 0]);
+                self.octets.extend_from_slice(&[family, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
             }
             RTM_GETLINK => self.octets.extend_from_slice(&[0; 16]),
             _ => self.octets.extend_from_slice(&[family, 0, 0, 0, 0, 0, 0, 0]),

@@ -4,7 +4,9 @@ use crate::ffi;
 use crate::filter::instruction;
 use crate::linux::netlink::decode::{self, Message};
 use crate::linux::netlink::encode::Messages;
-use crate::linux::netlink::number::{NLM_F_REPLACE, NLMSG_DONE, NLMSG_ERROR, RTM_DELROUTE, RTM_NEWROUTE};
+use crate::linux::netlink::number::{
+    NLM_F_REPLACE, NLMSG_DONE, NLMSG_ERROR, RTA_PRIORITY, RTM_DELROUTE, RTM_NEWROUTE,
+};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname, recv, sendto,
     socket,
@@ -74,21 +76,32 @@ impl Socket {
     }
 
     /// Lets the kernel drop, before they cost anything, the notices of what the socket `port` did, and of new routes of others
-    /// that replace none.
-    pub fn ignore(&self, port: u32, protocol: u8) -> io::Result<()> {
+    /// that replace none and whose preference is not better than `preference`, a number of one octet.
+    pub fn ignore(&self, port: u32, protocol: u8, preference: u32) -> io::Result<()> {
         let load = |size: u32, at: u32| instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, at);
-        let equal = |value, yes, no| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
-        // The filter's machine loads numbers as the network writes them.
+        let jump =
+            |test: u32, value, yes, no| instruction(libc::BPF_JMP | test | libc::BPF_K, yes, no, value);
+        let constant = |register: u32, value: u16| instruction(register | libc::BPF_IMM, 0, 0, value.into());
+        // The filter's machine loads numbers as the network writes them. A number of one octet has that octet first or last.
+        let octet = u32::from(u8::MAX).to_be();
         let mut program = [
             load(libc::BPF_W, 12),
-            equal(port.to_be(), 7, 0),
+            jump(libc::BPF_JEQ, port.to_be(), 14, 0),
             load(libc::BPF_H, 4),
-            equal(u32::from(RTM_NEWROUTE.to_be()), 0, 6),
+            jump(libc::BPF_JEQ, RTM_NEWROUTE.to_be().into(), 0, 13),
             load(libc::BPF_B, 16 + 5),
-            equal(u32::from(protocol), 4, 0),
+            jump(libc::BPF_JEQ, protocol.into(), 11, 0),
             load(libc::BPF_H, 6),
-            instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 2, 0, u32::from(NLM_F_REPLACE.to_be())),
-            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+            jump(libc::BPF_JSET, NLM_F_REPLACE.to_be().into(), 9, 0),
+            // The place of the preference among the attributes, which follow a header and a struct rtmsg; without one it is 0.
+            constant(libc::BPF_LD, 16 + 12),
+            constant(libc::BPF_LDX, RTA_PRIORITY),
+            load(libc::BPF_W, (libc::SKF_AD_OFF + libc::SKF_AD_NLATTR) as u32),
+            jump(libc::BPF_JEQ, 0, 5, 0),
+            instruction(libc::BPF_MISC | libc::BPF_TAX, 0, 0, 0),
+            instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_IND, 0, 0, 4),
+            jump(libc::BPF_JSET, !octet, 1, 0),
+            jump(libc::BPF_JGE, preference.to_be(), 0, 1),
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
         ];
