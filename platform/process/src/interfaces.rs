@@ -79,7 +79,7 @@ mod tests {
 
     fn read(names: &InterfaceNames, events: &[InterfaceEvent]) -> Vec<InterfaceEvent> {
         let events = events.iter().map(Into::into).collect();
-        names.read(&fea::InterfaceChangedRequest { events }).expect("good events")
+        names.read(&fea::InterfaceChangedRequest { events, takes_programs: None }).expect("good events")
     }
 
     #[test]

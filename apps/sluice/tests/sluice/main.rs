@@ -66,6 +66,7 @@ mod withdrawn_meanwhile;
 mod xid_routes;
 mod xip;
 mod xip_bgp;
+mod xip_engines;
 mod xip_networks;
 mod xip_principals;
 

@@ -26,12 +26,12 @@ fn key_of(key: &str) -> String {
 }
 
 /// The far host within its domain.
-fn far() -> String {
+pub(crate) fn far() -> String {
     format!("{FAR_DOMAIN}-1:{FAR}-0")
 }
 
 /// Three routers in a row: near, sluice, far.
-fn row(engine: &str) -> String {
+pub(crate) fn row(engine: &str) -> String {
     let near = config("kernel", &["eth0"], &[NEAR, NEAR_DOMAIN], &[(FAR_DOMAIN, MIDDLE)], "");
     let middle_redirects = [(NEAR_DOMAIN, NEAR), (FAR_DOMAIN, FAR)];
     let shadow = "cache { shadow-interval 3; }";
@@ -261,37 +261,6 @@ fn without_xdp_all_packets_come_to_the_process() {
         summary["fast_path_reason"].as_str().is_some_and(|reason| reason.contains("engine"))
     });
     assert!(counter(&lab, "slow", "sent") >= 2);
-}
-
-/// The program leaves the path of packets with XDP, and returns with it; the displays say where packets are forwarded.
-#[test]
-fn the_program_follows_the_engines_under_traffic() {
-    let _share = share();
-    if !possible() {
-        return;
-    }
-    let lab = RouterLab::up(&row("both").parse().unwrap(), Path::new(SLUICE));
-    let by_program = |lab: &RouterLab| {
-        let before = counter(lab, "fast", "sent");
-        ping(lab, "near", &far()) == "reply" && counter(lab, "fast", "sent") > before
-    };
-    let summary = |lab: &RouterLab| lab.ask(&["show", "xip", "principals"]);
-    lab.until("the program forwards", by_program);
-    for engine in ["both", "xdp"] {
-        commit(&lab, "set interfaces forwarding engine kernel");
-        lab.until("packets come to the process", |lab| {
-            let reason = summary(lab)["fast_path_reason"].to_string();
-            ping(lab, "near", &far()) == "reply" && reason.contains("XDP does not run here")
-        });
-        assert_eq!(summary(&lab)["fast_path"], false);
-        let back = format!("set interfaces forwarding engine {engine}");
-        match engine {
-            "both" => assert!(lab.cli(&["configure", "rollback 1", "commit"]).status.success()),
-            _ => commit(&lab, &back),
-        }
-        lab.until("the program forwards again", by_program);
-        assert_eq!(summary(&lab)["fast_path"], true);
-    }
 }
 
 /// Other EtherTypes than the usual ones, those for experiments on a link (IEEE 802).

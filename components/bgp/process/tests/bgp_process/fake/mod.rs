@@ -377,7 +377,10 @@ impl Surroundings {
     pub async fn interface(&self, event: &InterfaceEvent) {
         let events = vec![event.into()];
         let client = fea::InterfaceObserverClient::new(&self.others, "bgp");
-        client.interface_changed(fea::InterfaceChangedRequest { events }).await.unwrap();
+        client
+            .interface_changed(fea::InterfaceChangedRequest { events, takes_programs: None })
+            .await
+            .unwrap();
     }
 
     /// Ends the RIB and starts it again.
