@@ -3,7 +3,7 @@
 use crate::Where;
 use crate::connection::unmanaged::Unmanaged;
 use crate::output::Failure;
-use sluice_manager_process::manager_pid;
+use sluice_manager_process::{manager_pid, operators_socket};
 use sluice_xrl::{EndpointOptions, XrlEndpoint, XrlError};
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,10 @@ pub async fn connect(run_dir: &Path, timeout: Duration) -> Result<XrlEndpoint, F
     if let Some(unmanaged) = Unmanaged::find(run_dir) {
         return Err(Failure::not_connected(unmanaged.text()));
     }
-    let mut options = EndpointOptions::new(run_dir.join("finder.sock"), None, std::env::temp_dir());
+    // Only who may use the operators' socket sees it.
+    let apart = operators_socket(run_dir);
+    let finder = if apart.exists() { apart } else { run_dir.join("finder.sock") };
+    let mut options = EndpointOptions::new(finder, None, std::env::temp_dir());
     options.patience = PATIENCE.min(timeout);
     XrlEndpoint::connect(options).await.map_err(|error| match error {
         XrlError::AccessDenied(_) => no_role(run_dir),

@@ -3,12 +3,17 @@
 //! A component is somebody else's program, or one of the router's own in the hands of an attacker. Its octets are divided into
 //! lines of a bounded length, and the lines of a component that writes too much are left out and counted.
 
+use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use sluice_base::{Duration, Instant};
 
 /// The most octets of a line; the rest is left out.
 pub const LONGEST: usize = 16 << 10;
+/// The last lines that are written all the same when a process has ended: they may say why.
+const LAST: usize = 16;
+/// The most octets of such a line.
+const LONGEST_LAST: usize = 1024;
 /// The end of a line whose rest is left out.
 const CUT: &str = " [...]";
 
@@ -42,13 +47,23 @@ pub struct Lines {
     is_cut: bool,
     /// The number of lines left out since the last line.
     left_out: u64,
+    /// The newest lines among those.
+    newest: VecDeque<String>,
 }
 
 impl Lines {
     /// Makes the lines of a component that has written nothing.
     pub fn new(allowance: Allowance) -> Self {
         let left = allowance.burst;
-        Lines { allowance, left, counted: None, begun: Vec::new(), is_cut: false, left_out: 0 }
+        Lines {
+            allowance,
+            left,
+            counted: None,
+            begun: Vec::new(),
+            is_cut: false,
+            left_out: 0,
+            newest: VecDeque::new(),
+        }
     }
 
     /// Takes octets, and returns the lines that end in them.
@@ -67,14 +82,17 @@ impl Lines {
         lines
     }
 
-    /// Returns the last lines of a process that has ended: also a line without an end.
+    /// Returns the last lines of a process that has ended: also a line without an end, and the newest of the lines that were left out.
     pub fn end(&mut self, now: Instant) -> Vec<String> {
         self.refill(now);
         let mut lines = Vec::new();
         if !self.begun.is_empty() {
             self.end_line(&mut lines);
         }
+        let newest = core::mem::take(&mut self.newest);
+        self.left_out = self.left_out.saturating_sub(newest.len() as u64);
         self.tell_left_out(&mut lines);
+        lines.extend(newest);
         lines
     }
 
@@ -101,6 +119,11 @@ impl Lines {
         let cost = octets.len() as u64 + 1;
         if cost > self.left {
             self.left_out += 1;
+            if self.newest.len() == LAST {
+                self.newest.pop_front();
+            }
+            let end = octets.len().min(LONGEST_LAST);
+            self.newest.push_back(String::from_utf8_lossy(&octets[..end]).into_owned());
             return;
         }
         self.left -= cost;
@@ -113,6 +136,7 @@ impl Lines {
     }
 
     fn tell_left_out(&mut self, lines: &mut Vec<String>) {
+        self.newest.clear();
         match core::mem::take(&mut self.left_out) {
             0 => {}
             1 => lines.push("1 line was left out: the component writes too much".into()),
@@ -158,6 +182,12 @@ mod tests {
         let flood = b"123456789\n".repeat(1000);
         assert_eq!(lines.take(at(0), &flood).len(), 10);
         assert!(lines.take(at(500), &flood).is_empty());
+        let mut ended = Lines::new(SMALL);
+        ended.take(at(0), &flood);
+        assert!(ended.take(at(0), b"last words").is_empty());
+        let end = ended.end(at(0));
+        assert_eq!(end[0], "975 lines were left out: the component writes too much");
+        assert_eq!((end.len(), end[LAST].as_str()), (LAST + 1, "last words"));
         let later = lines.take(at(1000), b"123456789\n");
         assert_eq!(later, ["1990 lines were left out: the component writes too much", "123456789"]);
     }

@@ -22,7 +22,7 @@ pub use supervise::core_file;
 pub use supervise::credentials::folder as credentials_folder;
 pub use supervise::inherited::{close_inherited, permit_descriptors};
 pub use supervise::left_behind::{LeftBehind, claim_network, is_manager_dead, left_behind, manager_pid};
-pub use supervise::state::{Recorded, parse as parse_state};
+pub use supervise::state::{Recorded, operators_socket, parse as parse_state};
 
 use audit::Audit;
 use audit::actions::SeenLately;
@@ -190,7 +190,9 @@ async fn serve(
     }
     state::remove_orphaned_sockets(&options.run_dir);
     let socket = options.run_dir.join("finder.sock");
-    let finder = Finder::bind(&socket, acl).await.map_err(state::cannot("make the socket", &socket))?;
+    let mut finder = Finder::bind(&socket, acl).await.map_err(state::cannot("make the socket", &socket))?;
+    let apart = state::make_operators_folder(&options.run_dir)?;
+    finder.bind_apart(&apart).await.map_err(state::cannot("make the socket", &apart))?;
     state::open_to_components(&options.run_dir, &socket)
         .map_err(state::cannot("open the socket", &socket))?;
     let people = Rc::new(People::new(&model, &start.tree));

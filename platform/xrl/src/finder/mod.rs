@@ -41,6 +41,7 @@ pub const TARGET: &str = "finder";
 pub struct Finder {
     state: Rc<State>,
     path: PathBuf,
+    apart: Option<PathBuf>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -83,9 +84,20 @@ impl Finder {
             registry.insert(path, Rc::new(entry));
         }
         *state.registry.borrow_mut() = Some(Rc::clone(&registry));
-        let mut finder = Finder { state, path, tasks: Vec::new() };
+        let mut finder = Finder { state, path, apart: None, tasks: Vec::new() };
         finder.listen(Listener::Unix(listener), registry);
         Ok(finder)
+    }
+
+    /// Listens on a second Unix socket too, with a queue of its own: who cannot reach the folder of the socket cannot fill the queue.
+    pub async fn bind_apart(&mut self, path: impl AsRef<Path>) -> io::Result<()> {
+        let listener = crate::listen::unix(path.as_ref())?;
+        let registry = self.state.registry.borrow().clone();
+        if let Some(registry) = registry {
+            self.listen(Listener::Unix(listener), registry);
+        }
+        self.apart = Some(path.as_ref().to_owned());
+        Ok(())
     }
 
     /// Listens on a TCP port too, for processes of remote hosts; returns the address.
@@ -151,7 +163,9 @@ impl Finder {
 impl Drop for Finder {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
-        let _gone_already = std::fs::remove_file(&self.path);
+        for path in [Some(&self.path), self.apart.as_ref()].into_iter().flatten() {
+            let _gone_already = std::fs::remove_file(path);
+        }
     }
 }
 

@@ -55,8 +55,11 @@ fn the_folder_of_sockets_is_the_components() {
     };
     let (said, status) = router.shell(&format!("{STRANGER} touch /run/sluice/xrl/1-handover"));
     assert_ne!(status, 0, "{said}");
-    let (said, status) = router.shell(&format!("{STRANGER} ls /run/sluice/xrl"));
-    assert_ne!(status, 0, "{said}");
+    for folder in ["xrl", "operators", "output"] {
+        let (said, status) = router.shell(&format!("{STRANGER} ls /run/sluice/{folder}"));
+        assert_ne!(status, 0, "{said}");
+        assert!(router.shell(&format!("ls /run/sluice/{folder}")).1 == 0, "{folder}");
+    }
     router.run("sluice restart static && sluice restart fea && sluice restart rib && sluice restart manager");
     assert!(router.waits(|router| router.status() == 0));
 }

@@ -17,6 +17,8 @@ const LOCK: &str = "manager.lock";
 const STATE: &str = "state.json";
 /// The folder with a folder of sockets for each component.
 const SOCKETS: &str = "xrl";
+/// The folder with the operators' socket.
+const OPERATORS: &str = "operators";
 
 /// A process as it is written down.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -135,6 +137,20 @@ pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
     }
 }
 
+/// Returns the Finder's socket for the router's user and root: strangers cannot fill its queue.
+pub fn operators_socket(run_dir: &Path) -> PathBuf {
+    run_dir.join(OPERATORS).join("finder.sock")
+}
+
+/// Makes the folder of [`operators_socket`] for the router's user alone, and returns the socket's path.
+pub fn make_operators_folder(run_dir: &Path) -> Result<PathBuf, StartError> {
+    let folder = run_dir.join(OPERATORS);
+    fs::create_dir_all(&folder).map_err(cannot("make the folder", &folder))?;
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))
+        .map_err(cannot("take over the folder", &folder))?;
+    Ok(operators_socket(run_dir))
+}
+
 /// Returns the process that last locked a run-time folder, if still running.
 pub fn lock_holder(run_dir: &Path) -> Option<u32> {
     let holder = fs::read_to_string(run_dir.join(LOCK)).ok()?;
@@ -215,6 +231,7 @@ pub fn clean(run_dir: &Path) {
         let _ = fs::remove_file(run_dir.join(name));
     }
     let _ = fs::remove_dir_all(run_dir.join(SOCKETS));
+    let _ = fs::remove_dir_all(run_dir.join(OPERATORS));
     super::output::clean(run_dir);
     super::pins::unmount_if_empty(run_dir);
 }
