@@ -88,7 +88,7 @@ fn client(call: &Call<'_>) -> idl::bgp::v1::BgpClient {
     idl::bgp::v1::BgpClient::new(&call.router, &call.target).with_deadline(call.timeout)
 }
 
-/// Returns the neighbors that exchange nothing for want of a policy (RFC 8212), and those without bounds on their prefixes.
+/// Returns the neighbors that exchange nothing for want of a policy (RFC 8212), and neighbors without bounds on prefixes.
 async fn notices(call: Call<'_>) -> Result<Vec<Notice>, Failure> {
     let neighbors =
         client(&call).get_neighbors(idl::bgp::v1::GetNeighborsRequest::default()).await?.neighbors;

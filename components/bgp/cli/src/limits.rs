@@ -5,10 +5,10 @@ use crate::sessions::family;
 use serde_json::{Value, json};
 use sluice_console::{Notice, span};
 
-/// The most neighbors that a notice names.
+/// The most neighbors in a notice.
 const NAMED: usize = 5;
 
-/// Prefixes that import policy accepted.
+/// Returns the number of accepted prefixes.
 fn accepted(f: &pb::NeighborFamily) -> u64 {
     f.prefixes_received.saturating_sub(f.prefixes_rejected)
 }
@@ -26,7 +26,7 @@ fn action(bounds: &pb::MaximumPrefixes) -> &'static str {
     }
 }
 
-/// Returns a family's bounds, with the distance of each to its count.
+/// Returns a family's bounds and the room below each bound.
 pub fn bounds(f: &pb::NeighborFamily) -> Option<String> {
     let bounds = f.maximum_prefixes?;
     let of = |bound: Option<u32>, count: u64, what: &str| {
@@ -61,7 +61,7 @@ pub fn bounds_json(f: &pb::NeighborFamily) -> Value {
     })
 }
 
-/// Returns what opens a session again that ended for a bound.
+/// Returns the events that open a stopped session, in words.
 pub fn opens(n: &pb::Neighbor) -> Option<String> {
     let after = n.stopped?.reopens_in_ms.map(|left| format!("in {}, ", span(left))).unwrap_or_default();
     let address = &n.address;
@@ -70,7 +70,7 @@ pub fn opens(n: &pb::Neighbor) -> Option<String> {
     ))
 }
 
-/// Returns the end of a session for a bound as JSON; null unless it ended so.
+/// Returns the bound that stopped a session as JSON; null without a stop.
 pub fn stop_json(n: &pb::Neighbor) -> Value {
     let Some(stop) = &n.stopped else { return Value::Null };
     json!({
@@ -79,7 +79,7 @@ pub fn stop_json(n: &pb::Neighbor) -> Value {
     })
 }
 
-/// Returns the notice of external neighbors with families without a bound; `None` if all have bounds.
+/// Returns the notice of external neighbors with families without a bound; `None` without such neighbors.
 pub fn notice(neighbors: &[pb::Neighbor]) -> Option<Notice> {
     let is_unbounded = |n: &&pb::Neighbor| {
         let is_any = n.families.iter().any(|f| f.maximum_prefixes.is_none());

@@ -228,7 +228,7 @@ impl Peers {
 
     /// Does what a neighbor's bounds of a family say of its counts.
     fn judge(&mut self, now: Instant, index: PeerIndex, family: FamilyIndex, out: &mut Outbox<Output>) {
-        let code = self.identity.codes.of(family);
+        let code = self.identity.codes.of(family).octets();
         let Some(peer) = self.peer_mut(index) else { return };
         let (address, bounds) = (peer.config.address, peer.config.maximum_prefixes(family));
         let (exceeded, near) = bounds.judge(peer.limits.total(family));

@@ -1,8 +1,7 @@
 //! NOTIFICATION: why a session ends (RFC 4271, section 4.5; subcodes of RFC 4486, RFC 5492, RFC 8538 and RFC 9003).
 
 use super::header::{HeaderError, MAX_MESSAGE_LEN, MessageType, finish, start};
-use super::{HEADER_LEN, WireError};
-use crate::family::{FamilyCode, FamilyCodes};
+use super::{AFI_IPV4, AFI_IPV6, HEADER_LEN, SAFI_UNICAST, WireError};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -125,21 +124,21 @@ impl Notification {
         notification
     }
 
-    /// A Cease for more prefixes of a family than `bound` (RFC 4486, section 4).
-    pub fn max_prefixes(family: FamilyCode, bound: u32) -> Self {
+    /// A Cease for more prefixes than `bound` (RFC 4486, section 4); `family` has the octets of AFI and SAFI.
+    pub fn max_prefixes(family: [u8; 3], bound: u32) -> Self {
         let mut notification = Notification::new(code::CEASE, cease::MAX_PREFIXES);
-        notification.data.extend(family.octets());
+        notification.data.extend(family);
         notification.data.extend(bound.to_be_bytes());
         notification
     }
 
-    /// Returns family and bound of a Cease for too many prefixes; `None` if they are not in it.
-    pub fn bound(&self) -> Option<(FamilyCode, u32)> {
+    /// Returns AFI, SAFI and bound of a Cease for too many prefixes; `None` for other data.
+    pub fn bound(&self) -> Option<(u16, u8, u32)> {
         if (self.code, self.subcode) != (code::CEASE, cease::MAX_PREFIXES) || self.data.len() != 7 {
             return None;
         }
         let mut c = Cursor::new(&self.data);
-        Some((FamilyCode { afi: c.u16().ok()?, safi: c.u8().ok()? }, c.u32().ok()?))
+        Some((c.u16().ok()?, c.u8().ok()?, c.u32().ok()?))
     }
 
     /// Returns true for a Hard Reset, after which nobody keeps routes (RFC 8538, section 3).
@@ -266,11 +265,11 @@ impl fmt::Display for Notification {
         if let Some(reason) = self.reason() {
             write!(f, ": {reason}")?;
         }
-        if let Some((FamilyCode { afi, safi }, bound)) = self.bound() {
-            match FamilyCodes::DEFAULT.family(afi, safi) {
-                Some(family) => write!(f, ", {family}: at most {bound}")?,
-                None => write!(f, ", AFI {afi}, SAFI {safi}: at most {bound}")?,
-            }
+        match self.bound() {
+            Some((AFI_IPV4, SAFI_UNICAST, bound)) => write!(f, ", ipv4: at most {bound}")?,
+            Some((AFI_IPV6, SAFI_UNICAST, bound)) => write!(f, ", ipv6: at most {bound}")?,
+            Some((afi, safi, bound)) => write!(f, ", AFI {afi}, SAFI {safi}: at most {bound}")?,
+            None => {}
         }
         self.communication().map_or(Ok(()), |text| write!(f, ", {text:?}"))
     }
@@ -316,17 +315,16 @@ mod tests {
 
     #[test]
     fn bounds_on_prefixes_are_in_the_cease() {
-        let ipv6 = FamilyCode { afi: 2, safi: 1 };
-        let n = Notification::max_prefixes(ipv6, 1000);
+        let n = Notification::max_prefixes([0, 2, 1], 1000);
         assert_eq!((n.code, n.subcode, &n.data[..]), (6, 1, &[0, 2, 1, 0, 0, 3, 0xe8][..]));
-        assert_eq!(n.bound(), Some((ipv6, 1000)));
+        assert_eq!(n.bound(), Some((2, 1, 1000)));
         assert_eq!(n.to_string(), "cease: maximum number of prefixes reached (6/1), ipv6: at most 1000");
         let hard = n.for_graceful_peer().to_string();
         assert!(
             hard.ends_with("(6/9): cease: maximum number of prefixes reached (6/1), ipv6: at most 1000"),
             "{hard}"
         );
-        let other = Notification::max_prefixes(FamilyCode { afi: 25, safi: 65 }, 1).to_string();
+        let other = Notification::max_prefixes([0, 25, 65], 1).to_string();
         assert!(other.ends_with("(6/1), AFI 25, SAFI 65: at most 1"), "{other}");
         // The data are optional, and come from outside.
         for data in [vec![], vec![0, 1, 1], vec![0; 8]] {
