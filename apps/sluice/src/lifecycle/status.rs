@@ -1,5 +1,6 @@
 //! `sluice status`: the health of the router, for scripts and supervisors.
 
+use super::refresh;
 use crate::configuration::{drain, waiting};
 use crate::connection::session::Session;
 use crate::output::{self, Failure, Output};
@@ -25,10 +26,11 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
     let (trouble, open) = (revisions.trouble, revisions.unconfirmed);
     let drained = drain::is_drained(session).await?;
     let degraded = degraded(&reply.processes);
+    let refreshing = refresh::refreshing(session, &router).await;
     match out.is_json() {
         true => out.json(&json!({
             "ready": true, "uptime_ms": reply.uptime_ms, "drained": drained, "trouble": trouble,
-            "degraded": degraded_json(&degraded),
+            "degraded": degraded_json(&degraded), "refreshing": refresh::as_json(&refreshing),
             "unconfirmed": waiting::json(open.as_ref()),
         })),
         false => {
@@ -38,6 +40,7 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
                 out.line(drain::DRAINED);
             }
             open.iter().for_each(|open| out.line(&waiting::text(open)));
+            refresh::lines(&refreshing).iter().for_each(|line| out.line(line));
             print_degraded(&degraded, out);
         }
     }
