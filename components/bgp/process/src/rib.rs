@@ -2,10 +2,11 @@
 
 use crate::tables::table::{RIB_BATCH, Routes};
 use crate::transport::reader::ControlMessage;
-use crate::{BgpProcess, session_note};
+use crate::BgpProcess;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{Address, AnyPrefix, Distance, Metric, Prefix, RouteAction, RouteBatch};
 use sluice_bgp::family::FamilyIndex;
+use sluice_bgp::session_note;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::Settings;
 use sluice_bgp::speaker::control::{Control, Input};
