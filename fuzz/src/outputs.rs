@@ -27,7 +27,11 @@ pub fn printable(octets: &[u8]) {
 
 /// Seeds.
 pub fn texts() -> Vec<Vec<u8>> {
-    let texts: [&[u8]; 4] =
-        [b"begun\nended\n", b"\x1b[2J\x1b]0;title\x07\n", "no end \u{9b}31m\u{202e}".as_bytes(), b"\xff\xfe\n"];
+    let texts: [&[u8]; 4] = [
+        b"begun\nended\n",
+        b"\x1b[2J\x1b]0;title\x07\n",
+        "no end \u{9b}31m\u{202e}".as_bytes(),
+        b"\xff\xfe\n",
+    ];
     texts.map(Vec::from).into()
 }

@@ -143,10 +143,7 @@ fn passwords_and_ttl_security_with_bird_and_frr() {
         lab.until(reason, |l| l.neighbor(address)["reason"] == reason);
     };
     says("10.3.0.2", "no answer to the attempt to connect (another password looks the same)");
-    says(
-        "10.4.0.2",
-        "the neighbor has not connected yet (ttl-security that does not fit looks the same)",
-    );
+    says("10.4.0.2", "the neighbor has not connected yet (ttl-security that does not fit looks the same)");
     proved("TCP MD5 signatures (RFC 2385)", &["BIRD", "FRR"]);
     proved("GTSM (RFC 5082)", &["BIRD", "FRR"]);
 }
