@@ -70,9 +70,9 @@ test-extending: setup
 	$(CARGO) test --locked -p sluice --test sluice guide::own_protocol
 	$(CARGO) test --locked -p sluice --test sluice third_party::
 
-# Packages that try everything they may not; part of make test.
+# Packages that try everything they may not, and texts of others with control characters; part of make test.
 test-hostile: setup
-	$(CARGO) test --locked -p sluice --test sluice third_party::hostile third_party::sandbox third_party::guard third_party::floods
+	$(CARGO) test --locked -p sluice --test sluice third_party::hostile third_party::sandbox third_party::guard third_party::floods third_party::output third_party::bomb hostile_texts:: cli_package:: packages::
 
 # All campaigns of long tests, the oldest result first; docs/long-runs.json has the results. An interrupted run continues at the next call.
 test-long: setup

@@ -6,10 +6,12 @@ use sluice_bgp::batch::Batch;
 use sluice_bgp::batch::Batches;
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::family::{Families, FamilyCodes};
+use sluice_bgp::gtsm;
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::orf::Entries;
 use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::session::{ConnectionId, Direction};
+use sluice_bgp::session_note;
 use sluice_bgp::speaker::{
     AddPath, Config, DefaultPolicy, Identity, Input, NeighborConfig, SendPaths, Speaker,
 };
@@ -29,6 +31,21 @@ use std::net::IpAddr;
 pub fn frame(octets: &[u8]) {
     let whole = cut(octets, octets.len().max(1));
     assert_eq!(cut(octets, 7), whole);
+}
+
+/// The note of sessions for the next process: read notes are written again as they were, but for order and repetitions.
+pub fn session_note(octets: &[u8]) {
+    if let Some(neighbors) = session_note::read(octets) {
+        let written = session_note::write(&neighbors);
+        assert!(written.len() <= octets.len());
+        assert_eq!(session_note::read(&written), Some(neighbors));
+    }
+}
+
+/// The first packet of a connection: a packet from further away is never nearer.
+pub fn first_packet(octets: &[u8]) {
+    let is_near = |least| gtsm::is_near(least, octets, true);
+    assert!((1..=u8::MAX).all(|least| !is_near(least) || is_near(least - 1)));
 }
 
 fn cut(octets: &[u8], piece: usize) -> Vec<(u8, Vec<u8>)> {
@@ -228,6 +245,22 @@ fn body(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 /// Bodies of OPENs.
+pub fn session_notes() -> Vec<Vec<u8>> {
+    let neighbors = ["10.0.0.1", "2001:db8::1"].map(|text| text.parse().expect("an address"));
+    vec![session_note::write(&neighbors.into()), session_note::write(&[].into())]
+}
+
+/// Seeds: the beginnings of an IPv4 and of an IPv6 packet.
+pub fn first_packets() -> Vec<Vec<u8>> {
+    let packet = |version: u8| {
+        let mut packet = vec![255; 60];
+        packet[0] = version << 4;
+        packet
+    };
+    vec![packet(4), packet(6)]
+}
+
+/// Seeds.
 pub fn opens() -> Vec<Vec<u8>> {
     let sample = sample_open(Asn(65002));
     let bare = Open { capabilities: vec![], ..sample.clone() };

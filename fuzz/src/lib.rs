@@ -22,6 +22,7 @@ pub mod kept;
 pub mod methods;
 mod mutate;
 pub mod netlink;
+pub mod outputs;
 pub mod policy;
 pub mod rpki;
 pub mod shared;
@@ -121,6 +122,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "bgp-route-refresh", run: bgp::route_refresh, seeds: bgp::refreshes },
     Target { name: "bgp-update", run: bgp::update, seeds: bgp::updates },
     Target { name: "bgp-session", run: bgp::session, seeds: bgp::messages },
+    Target { name: "bgp-session-note", run: bgp::session_note, seeds: bgp::session_notes },
+    Target { name: "bgp-first-packet", run: bgp::first_packet, seeds: bgp::first_packets },
     Target { name: "cluster-frame", run: cluster::frame, seeds: cluster::frames },
     Target { name: "rpki-pdu", run: rpki::pdu, seeds: rpki::pdus },
     Target { name: "rpki-session", run: rpki::session, seeds: rpki::pdus },
@@ -154,6 +157,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "manager-state", run: kept::state, seeds: kept::state_files },
     Target { name: "configuration-copy", run: kept::copy, seeds: kept::copy_files },
     Target { name: "config-change", run: kept::change, seeds: kept::changes },
+    Target { name: "component-output", run: outputs::lines, seeds: outputs::texts },
+    Target { name: "printable", run: outputs::printable, seeds: outputs::texts },
     Target { name: "core-pattern", run: kept::core_pattern, seeds: kept::core_patterns },
     Target { name: "hand-over", run: handover::stream, seeds: handover::streams },
     Target { name: "netlink", run: netlink::datagram, seeds: netlink::datagrams },

@@ -154,7 +154,8 @@ impl Figures<'_> {
         let mut lines = Vec::new();
         let mut all: [Vec<f64>; 3] = Default::default();
         for mix in MIXES {
-            // One thread sends, whatever the mix: what differs is the order alone.
+            // One thread sends in every mix. The order differs, and with the order the number of a peer's
+            // messages in a write: one in the best mix.
             let order = if mix == Mix::Best { Order::RoundRobin(1) } else { Order::Trace };
             let play = self.feeds(order, mix)?;
             let times = [

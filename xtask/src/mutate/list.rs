@@ -216,6 +216,9 @@ mutations! {
         "aspa-sets-are-ignored": "            path.push_set();\n" => "";
         "aspa-route-servers-come-first": ".filter(|_| role != Some(Relationship::RouteServer))" => "";
     }
+    "gtsm.rs" {
+        "gtsm-octets-of-unknown-origin-are-near": "map_or(!has_octets, |ttl| ttl >= least)" => "is_none_or(|ttl| ttl >= least)";
+    }
     "policy/ingress.rs" {
         "ingress-route-server-heeds-shutdown": "heeds_graceful_shutdown: !is_of_client," => "heeds_graceful_shutdown: true,";
         "ingress-marks-twice": ".filter(|_| has(code::ONLY_TO_CUSTOMER).is_none())" => "";

@@ -49,7 +49,7 @@ mod tests {
         let table = |origins| rib::TableSummary { table: 254, origins, ..Default::default() };
         let families =
             vec![table(vec![origin("bgp", 31), origin("static", 0)]), table(vec![origin("bgp", 31)])];
-        let refreshing = of(&rib::GetSummaryReply { tables: families, ..Default::default() });
+        let refreshing = of(&rib::GetSummaryReply { tables: families });
         assert_eq!(lines(&refreshing), ["refreshing: 31 routes of the previous process of bgp"]);
         assert_eq!(as_json(&refreshing)[0]["routes"], 31);
     }

@@ -29,6 +29,7 @@ pub mod policy;
 pub mod reader;
 pub mod relationship;
 pub mod session;
+pub mod session_note;
 pub mod shard;
 mod slab;
 pub mod speaker;

@@ -27,7 +27,6 @@ mod ranges;
 mod redistribution;
 mod rib;
 mod service;
-mod session_note;
 mod tables;
 mod threads;
 mod transport;

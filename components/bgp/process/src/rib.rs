@@ -1,11 +1,12 @@
 //! Talking to the RIB: best routes to it in batches as it takes them, questions about next hops and their answers.
 
+use crate::BgpProcess;
 use crate::tables::table::{RIB_BATCH, Routes};
 use crate::transport::reader::ControlMessage;
-use crate::{BgpProcess, session_note};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{Address, AnyPrefix, Distance, Metric, Prefix, RouteAction, RouteBatch};
 use sluice_bgp::family::FamilyIndex;
+use sluice_bgp::session_note;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::Settings;
 use sluice_bgp::speaker::control::{Control, Input};

@@ -375,9 +375,16 @@ fn events(router: &Router) {
     let (mut child, mut lines) =
         follow(&["monitor", "sessions", "component", "bgp", "last", "1", "count", "2"]);
     assert!(lines.next().is_some());
-    let output = router.run(&["clear", "bgp", "neighbor", "10.1.0.2"]);
-    assert!(output.status.success(), "{}", text(&output));
-    let down = lines.next().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || lines.next().map(|line| tell.send(line)));
+    // A session that a commit ends at this moment cannot be ended again: the next one can.
+    let down = (0..15).find_map(|_| {
+        router.wait_for_session();
+        let output = router.run(&["clear", "bgp", "neighbor", "10.1.0.2"]);
+        assert!(output.status.success(), "{}", text(&output));
+        told.recv_timeout(Duration::from_secs(10)).ok()
+    });
+    let down = down.expect("the session ended");
     assert_eq!((&down["id"], &down["fields"]["neighbor"]), (&json!("bgp.session.down"), &json!("10.1.0.2")));
     assert!(down["fields"]["reason"].as_str().unwrap().contains("NOTIFICATION"), "{down}");
     assert!(child.wait().unwrap().success());

@@ -59,7 +59,7 @@ fn a_neighbor_that_is_up_and_quiet_has_announced_everything() {
 }
 
 #[test]
-fn end_of_rib_ends_the_wait_at_once_and_a_neighbor_that_is_down_does_not() {
+fn end_of_rib_ends_the_wait_at_once_and_a_neighbor_that_is_down_some_seconds_later() {
     let mut router = Router::new(&[65002, 65003], 1);
     let end_of_rib = |router: &mut Router, peer| {
         let mut octets = vec![];
@@ -69,7 +69,7 @@ fn end_of_rib_ends_the_wait_at_once_and_a_neighbor_that_is_down_does_not() {
     router.up(0);
     end_of_rib(&mut router, 0);
     let took = until_converged(&mut router);
-    assert!(took >= Duration::from_secs(100), "the other one may come up yet: {took:?}");
+    assert!((Duration::from_secs(19)..Duration::from_secs(22)).contains(&took), "the other may be late: {took:?}");
 
     let mut router = Router::new(&[65002, 65003], 1);
     for peer in [0, 1] {

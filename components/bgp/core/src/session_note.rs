@@ -1,13 +1,15 @@
 //! The note for BGP's next process, which the RIB keeps: the neighbors with a session.
 
-use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv6Addr};
+use alloc::collections::BTreeSet;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv6Addr};
 
 /// The form of the note.
 const FORM: u8 = 1;
 
 /// Writes the note: the form, then 16 octets for each neighbor, IPv4 addresses mapped into IPv6.
-pub(crate) fn write(neighbors: &BTreeSet<IpAddr>) -> Vec<u8> {
+pub fn write(neighbors: &BTreeSet<IpAddr>) -> Vec<u8> {
     let mut note = vec![FORM];
     for neighbor in neighbors {
         let mapped = match neighbor {
@@ -20,7 +22,7 @@ pub(crate) fn write(neighbors: &BTreeSet<IpAddr>) -> Vec<u8> {
 }
 
 /// Reads a note; `None` if there is none, or if it has another form.
-pub(crate) fn read(note: &[u8]) -> Option<BTreeSet<IpAddr>> {
+pub fn read(note: &[u8]) -> Option<BTreeSet<IpAddr>> {
     let (form, rest) = note.split_first()?;
     let (neighbors, left) = rest.as_chunks::<16>();
     let is_known = *form == FORM && left.is_empty();
