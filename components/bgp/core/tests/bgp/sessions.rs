@@ -69,7 +69,10 @@ fn end_of_rib_ends_the_wait_at_once_and_a_neighbor_that_is_down_some_seconds_lat
     router.up(0);
     end_of_rib(&mut router, 0);
     let took = until_converged(&mut router);
-    assert!((Duration::from_secs(19)..Duration::from_secs(22)).contains(&took), "the other may be late: {took:?}");
+    assert!(
+        (Duration::from_secs(19)..Duration::from_secs(22)).contains(&took),
+        "the other may be late: {took:?}"
+    );
 
     let mut router = Router::new(&[65002, 65003], 1);
     for peer in [0, 1] {
