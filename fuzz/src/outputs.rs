@@ -18,11 +18,11 @@ pub fn lines(octets: &[u8]) {
     assert_eq!(taken(7), whole);
 }
 
-/// An escaped text has no control character, and a text of lines none but ends of lines.
+/// An escaped text has no control character, and a text of lines none but ends of lines and tabs.
 pub fn printable(octets: &[u8]) {
     let text = String::from_utf8_lossy(octets);
     assert!(!escaped(&text).chars().any(char::is_control));
-    assert!(!printable_lines(&text).chars().any(|c| c.is_control() && c != '\n'));
+    assert!(!printable_lines(&text).chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
 }
 
 /// Seeds.

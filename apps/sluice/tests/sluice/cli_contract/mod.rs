@@ -286,7 +286,7 @@ fn metrics(router: &Router) {
     signal("-STOP");
     let stuck =
         [&["show", "metrics"][..], &["show", "metrics", "--json"], &["show", "metrics", "static", "--json"]];
-    let [as_text, as_json, alone] = stuck.map(|words| router.run(&[words, &["--timeout", "1"]].concat()));
+    let [as_text, as_json, alone] = stuck.map(|words| router.run(&[words, &["--timeout", "5"]].concat()));
     signal("-CONT");
     assert_eq!(as_text.status.code(), Some(0), "{}", text(&as_text));
     let shown = String::from_utf8_lossy(&as_text.stdout);

@@ -157,7 +157,7 @@ impl Router {
     }
 
     pub fn until(&self, what: &str, so: impl FnMut() -> bool) {
-        assert!(until(Duration::from_secs(30), so), "never: {what}\n{}", self.log());
+        assert!(until(Duration::from_secs(120), so), "never: {what}\n{}", self.log());
     }
 }
 
