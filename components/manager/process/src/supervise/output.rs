@@ -181,6 +181,7 @@ impl ManagerProcess {
 mod tests {
     use super::*;
     use std::time::Duration;
+    use tokio::io::AsyncWriteExt;
 
     thread_local! {
         static SEEN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
@@ -222,11 +223,13 @@ mod tests {
             .await;
         // The manager is gone, with its ends of pipes; the process goes on.
         drop(work);
-        drop(child.stdin.take());
+        let mut stdin = child.stdin.take().expect("a pipe");
         let next = tokio::task::LocalSet::new();
         next.run_until(async {
+            stdin.write_all(b"go\n").await.expect("it is read");
             let outputs = Outputs::new(folder.path(), see);
             outputs.follow("x", false).expect("the pipe is there");
+            drop(stdin);
             assert!(child.wait().await.expect("a child").code().is_some(), "no signal ended it");
             outputs.ended("x");
             until_seen(&["x: one", "x: two", "x: last"]).await;
