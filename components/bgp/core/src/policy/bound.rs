@@ -185,6 +185,15 @@ impl BoundPolicy {
         self.asks_for_validation
     }
 
+    /// Returns true if there is no program, and the rules of BGP leave an accepted route with these attributes as it is: the usual case of a
+    /// neighbor without policies, for which nothing need be remembered.
+    #[inline]
+    pub fn leaves_unchanged(&self, received: &[u8]) -> bool {
+        self.programs.is_empty()
+            && self.default == DefaultPolicy::Accept
+            && self.ingress.as_ref().is_none_or(|ingress| ingress.leaves_unchanged(received))
+    }
+
     /// Returns the attributes that the first program decides on; `None` if they are the received ones.
     pub fn entered(&self, received: &[u8]) -> Option<Vec<u8>> {
         self.ingress.as_ref()?.changed(received)

@@ -38,16 +38,26 @@ impl Ingress {
             heeds_graceful_shutdown: !is_of_client,
         }
     }
-    /// Returns the attributes of a route after the changes; `None` if nothing changes.
-    pub fn changed(&self, received: &[u8]) -> Option<Vec<u8>> {
+    /// Returns what a route gets.
+    fn added(&self, received: &[u8]) -> Added {
         let has = |code| canonical::find(received, code);
         let is_draining =
             self.heeds_graceful_shutdown && has(code::COMMUNITIES).is_some_and(graceful_shutdown::is_in);
-        let added = Added {
+        Added {
             local_pref: if is_draining { Some(graceful_shutdown::LOCAL_PREF) } else { self.local_pref },
             only_to_customer: self.mark.filter(|_| has(code::ONLY_TO_CUSTOMER).is_none()),
             prepended_as: self.prepended_as,
-        };
+        }
+    }
+
+    /// Returns true if the changes leave a route with these attributes as it is.
+    pub fn leaves_unchanged(&self, received: &[u8]) -> bool {
+        self.added(received) == Added::default()
+    }
+
+    /// Returns the attributes of a route after the changes; `None` if nothing changes.
+    pub fn changed(&self, received: &[u8]) -> Option<Vec<u8>> {
+        let added = self.added(received);
         (added != Added::default()).then(|| {
             let mut octets = Vec::with_capacity(received.len() + 18);
             added.put(received, &mut octets);

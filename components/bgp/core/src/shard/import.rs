@@ -109,6 +109,9 @@ impl<P: FamilyKey> Core<P> {
         imports: &mut Imports,
         out: &mut Outbox<Interest<P::Hop>>,
     ) -> PathSet {
+        if policy.leaves_unchanged(self.sets.octets(&self.sets[received])) {
+            return PathSet::as_received(received);
+        }
         let row = imports.row(policy, received);
         if !policy.reads_prefix()
             && let Some(known) = row.rejected.or_else(|| row.accepted.first().map(|(_, known)| *known))
