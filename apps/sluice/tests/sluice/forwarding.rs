@@ -48,7 +48,7 @@ fn a_router_forwards_by_xdp() {
     ip(&["route", "del", "203.0.113.1/32"]);
     lab.until("Sluice's route forwards again", |lab| !kernel(lab));
 
-    // A route to the same prefix that the kernel prefers overrides Sluice's: everybody who asks is told.
+    // A route to the same prefix that the kernel prefers overrides Sluice's: each display shows it.
     let overridden = |lab: &RouterLab| {
         let shown = lab.ask(&["show", "routes", "203.0.113.0/24"]);
         let degraded = lab.ask(&["status"]).to_string().contains("does not use the route to 203.0.113.0/24");

@@ -14,7 +14,7 @@ use sluice_xrl::{Acl, EndpointOptions, Method, Principal, Service, Target, XrlEn
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Clears the screen, ends the line, and uses a control character of eight bits.
 const HOSTILE: &str = "x\u{1b}[2J\n\u{9b}2Jforged";
@@ -142,18 +142,10 @@ fn serve(folder: PathBuf, ready: mpsc::Sender<()>, mut ends: tokio::sync::onesho
 
 /// Runs a command; one that follows what happens is ended.
 fn run(folder: &Path, line: &str, more: &[&str]) -> Output {
-    let mut command = Command::new(SLUICE);
-    command.args(line.split(' ')).args(more).arg("--run-dir").arg(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let begun = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if begun.elapsed() > PATIENCE {
-            let _ended_meanwhile = child.kill();
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.wait_with_output().unwrap()
+    let mut command = Command::new("timeout");
+    command.args(["--signal", "KILL", &PATIENCE.as_secs_f64().to_string(), SLUICE]);
+    command.args(line.split(' ')).args(more).arg("--run-dir").arg(folder).stdin(Stdio::null());
+    command.output().unwrap()
 }
 
 #[test]

@@ -127,7 +127,7 @@ impl<P: FamilyKey> NextHopsFor<'_, P> {
         self.subnet.is_some_and(|subnet| address_in(octets).is_some_and(|hop: P| subnet.covers(hop)))
     }
 
-    /// Returns the octets of another router's next hop that the member is told: with the link-local address if, and only if, it is known and
+    /// Returns the octets of another router's next hop that the member is sent: with the link-local address if, and only if, it is known and
     /// the router, the member and the next hop share a subnet (RFC 2545, section 3).
     pub(super) fn of_other<'o>(&self, octets: &'o [u8]) -> &'o [u8] {
         let has_link_local = octets.len() == BOTH && octets[ONE..] != [0; BOTH - ONE];

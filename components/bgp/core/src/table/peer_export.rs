@@ -24,8 +24,8 @@ pub struct PeerExport {
     pub next_hops: ByFamily<OwnNextHop>,
     /// The subnets that the router shares with the peer.
     pub subnets: Subnets,
-    /// True if the peer is told the next hops of other external neighbors on these subnets, which it reaches itself (RFC 4271, section
-    /// 5.1.3); false if it is told this router for all.
+    /// True if the peer is sent the next hops of other external neighbors on these subnets, which it reaches itself (RFC 4271, section
+    /// 5.1.3); false if it is sent this router for all.
     pub keeps_third_party: bool,
     /// The peer's address, which the peer is never told as a next hop (RFC 4271, section 5.1.3).
     pub address: IpAddr,

@@ -157,7 +157,7 @@ fn what_came_has_no_attribute_that_no_neighbor_sent() {
 /// Attributes by code.
 type Attributes = Vec<(u8, Vec<u8>)>;
 
-/// Returns the communities of all kinds that the second neighbor is told of the first one's route with these communities, and the LOCAL_PREF
+/// Returns the communities of all kinds that the second neighbor is sent with the first one's route with these communities, and the LOCAL_PREF
 /// by which the router decides.
 fn communities_told(change: impl FnOnce(&mut Config), communities: &[u8]) -> Option<(Attributes, u32)> {
     let mut dut = router::<Ipv4Prefix>(&[65002, 65003], change);
