@@ -107,7 +107,11 @@ impl<'a> Runner<'a> {
                 left_out += 1;
                 continue;
             }
-            let run = self.step(step)?;
+            let Some(run) = self.step(step)? else {
+                failed += 1;
+                results.push(format!("     - s  no build  {}: {}", step.campaign, step.name));
+                continue;
+            };
             failed += usize::from(matches!(run.outcome, Outcome::Failed | Outcome::Timeout));
             let (outcome, detail) = (run.outcome.name(), run.detail.as_deref().unwrap_or_default());
             results.push(format!(
@@ -127,8 +131,8 @@ impl<'a> Runner<'a> {
         Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Builds and runs a step.
-    fn step(&mut self, step: &Step) -> Result<Run> {
+    /// Builds and runs a step. Returns `None` if a build fails: that says nothing about the step, whose last result stays on record.
+    fn step(&mut self, step: &Step) -> Result<Option<Run>> {
         println!("\n     Running {}: {}", step.campaign, step.name);
         let log =
             self.target.join(LOGS).join(format!("{}, {}.log", step.campaign, step.name).replace('/', "-"));
@@ -142,7 +146,7 @@ impl<'a> Runner<'a> {
             outcome: Outcome::Failed,
             caught: None,
             of: None,
-            detail: Some("the build fails".into()),
+            detail: None,
         };
         for build in &step.builds {
             if !self.built.contains_key(build) {
@@ -150,7 +154,8 @@ impl<'a> Runner<'a> {
                 self.built.insert(build.clone(), ended.success == Some(true));
             }
             if !self.built[build] {
-                return Ok(run);
+                println!("     Ended: {} fails, {}", build.join(" "), log.display());
+                return Ok(None);
             }
         }
         let records = self.target.join(LOGS).join("record");
@@ -169,7 +174,7 @@ impl<'a> Runner<'a> {
         (run.seconds, run.outcome, run.detail) = (ended.time.as_secs(), verdict.outcome, verdict.detail);
         (run.caught, run.of) = verdict.bugs.unzip();
         println!("     Ended: {}, {} s, {}", run.outcome.name(), run.seconds, log.display());
-        Ok(run)
+        Ok(Some(run))
     }
 
     /// Returns a command with cargo's target folder in place of `target`.
