@@ -2,6 +2,7 @@
 //! table, with BIRD 2 (and, with an empty table, the installed ones of FRR, OpenBGPD and GoBGP) in the same run.
 //! `make bench-latency`, as root; in network namespaces of its own.
 
+mod background;
 mod flow;
 mod message;
 mod network;
@@ -11,6 +12,7 @@ mod show;
 mod speaker;
 
 use anyhow::{Context, Result};
+use background::Work;
 use bench_lab::{Device, TableArgs, TableWatch};
 use bench_report::Report;
 use clap::Parser;
@@ -116,6 +118,15 @@ fn measure_in(
         }
         results.show_round(round);
     }
+    println!("full table: from peer to peer while the router has other work");
+    let changes = table.v4.len() as u64;
+    for work in Work::ALL {
+        results.background.push(background::during(Device::Sluice, work, &mut to_sluice, &cli, changes)?);
+        results.show_background();
+    }
+    let work = Work::SessionEnd;
+    results.background.push(background::during(Device::Bird, work, &mut to_bird, &cli, changes)?);
+    results.show_background();
     Ok(results)
 }
 

@@ -17,6 +17,9 @@ pub const NOTIFICATION: u8 = 3;
 /// KEEPALIVE.
 pub const KEEPALIVE: u8 = 4;
 
+/// ROUTE-REFRESH (RFC 2918).
+pub const ROUTE_REFRESH: u8 = 5;
+
 /// AS_TRANS (RFC 6793, section 9): the AS in the two octets of an OPEN is said in the capability.
 const AS_TRANS: u16 = 23456;
 
@@ -29,9 +32,9 @@ pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An OPEN for IPv4 and, if wanted, IPv6; without timers if `hold_time` is 0.
+/// An OPEN for IPv4 with route refreshes and, if wanted, IPv6; without timers if `hold_time` is 0.
 pub fn open(asn: u32, id: Ipv4Addr, with_v6: bool, hold_time: u16) -> Vec<u8> {
-    let mut capabilities = vec![1, 4, 0, 1, 0, 1, 65, 4];
+    let mut capabilities = vec![1, 4, 0, 1, 0, 1, 2, 0, 65, 4];
     capabilities.extend_from_slice(&asn.to_be_bytes());
     if with_v6 {
         capabilities.extend_from_slice(&[1, 4, 0, 2, 0, 1]);
@@ -44,6 +47,11 @@ pub fn open(asn: u32, id: Ipv4Addr, with_v6: bool, hold_time: u16) -> Vec<u8> {
     body.extend_from_slice(&[capabilities.len() as u8 + 2, 2, capabilities.len() as u8]);
     body.extend_from_slice(&capabilities);
     message(OPEN, &body)
+}
+
+/// A request for all IPv4 unicast routes.
+pub fn route_refresh() -> Vec<u8> {
+    message(ROUTE_REFRESH, &[0, 1, 0, 1])
 }
 
 fn attribute(out: &mut Vec<u8>, flags: u8, code: u8, value: &[u8]) {

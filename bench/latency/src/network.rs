@@ -41,6 +41,11 @@ fn identity(device: Device, peer: usize) -> Identity {
     }
 }
 
+/// The address of a peer at its link to a router.
+pub fn address(device: Device, peer: usize) -> Ipv4Addr {
+    identity(device, peer).local.v4
+}
+
 /// The sessions of a router under test.
 pub struct Peers {
     /// Has the table.
@@ -84,7 +89,7 @@ pub fn topology(devices: &[Device]) -> Result<Topology> {
     let mut topology: Topology = text.parse()?;
     for device in devices.iter().copied() {
         let addresses: Vec<String> =
-            (0..PEERS.len()).map(|peer| identity(device, peer).local.v4.to_string()).collect();
+            (0..PEERS.len()).map(|peer| address(device, peer).to_string()).collect();
         let neighbors: Vec<Neighbor<'_>> = addresses
             .iter()
             .enumerate()

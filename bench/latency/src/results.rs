@@ -1,5 +1,6 @@
 //! The measurements, as tables, rows, bars and plots.
 
+use crate::background::Delays;
 use crate::flow::{Flow, ROUTES};
 use crate::profile::{POINTS, Times};
 use bench_lab::Device;
@@ -29,6 +30,8 @@ pub struct Results {
     pub empty: Vec<(Device, Flow)>,
     /// From peer to peer with a full table, each run.
     pub full: Vec<(Device, Flow)>,
+    /// From peer to peer with a full table while the router has other work.
+    pub background: Vec<Delays>,
     /// Milliseconds to the first line while the table was loading.
     pub while_loading: Vec<f64>,
     /// The same with the table complete.
@@ -74,6 +77,24 @@ impl Results {
         println!("{text}");
     }
 
+    /// Prints the last delays during other work.
+    pub fn show_background(&self) {
+        if let Some(during) = self.background.last() {
+            let all = delays(&during.routes);
+            println!(
+                "{}, {}: {} changes in {:.1} s, {} routes, p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms",
+                during.device.name(),
+                during.work.name(),
+                number(during.changes as f64),
+                during.seconds,
+                all.len(),
+                rank(&all, 0.5),
+                rank(&all, 0.99),
+                largest(&all),
+            );
+        }
+    }
+
     /// Prints and reports everything; the plots.
     pub fn tell(
         &self,
@@ -98,6 +119,7 @@ impl Results {
             points(what, figure, times, report);
         }
         self.flows(report);
+        self.during_work(report);
         self.first_lines(report);
         let of_runs = |share| {
             let runs: Vec<f64> = self.figure12.iter().map(|t| rank(&t[POINTS.len() - 1], share)).collect();
@@ -109,6 +131,7 @@ impl Results {
             ("", profile_plot(&cases.map(|(_, figure, times)| (figure, times)))),
             ("-figure13", flow_plot("full table", &first_of_each(&self.full))),
             ("-figure13-empty", flow_plot("empty table", &first_of_each(&self.empty))),
+            ("-background", background_plot(&self.background)),
         ]
     }
 
@@ -163,6 +186,29 @@ impl Results {
         let (p50, p99) = (ratio(0.5), ratio(0.99));
         println!("peer to peer at full table, Sluice / BIRD 2: p50 {p50:.2}, p99 {p99:.2}\n");
         report.row(json!({ "what": "peer to peer, full table, Sluice / BIRD 2", "p50": p50, "p99": p99 }));
+    }
+
+    /// From peer to peer while the router has other work.
+    fn during_work(&self, report: &mut Report) {
+        let mut lines = Vec::new();
+        let mut most = 0.0;
+        for during in &self.background {
+            let all = delays(&during.routes);
+            let (p50, p99, max) = (rank(&all, 0.5), rank(&all, 0.99), largest(&all));
+            report.row(json!({
+                "what": "peer to peer during background work", "router": during.device.name(),
+                "work": during.work.name(), "changes": during.changes, "seconds": during.seconds,
+                "routes": all.len(), "p50_ms": p50, "p99_ms": p99, "max_ms": max,
+            }));
+            if during.device == Device::Sluice {
+                most = f64::max(most, p99);
+            }
+            let cell = |ms: f64| format!("{ms:.3}");
+            let what = format!("{}, {}", during.device.name(), during.work.name());
+            lines.push(vec![what, format!("{:.1}", during.seconds), cell(p50), cell(p99), cell(max)]);
+        }
+        println!("{}", table(&["peer to peer during other work", "s", "p50 ms", "p99 ms", "max ms"], &lines));
+        report.bar(Bar::lower("latency.background_p99_ms", most, "ms", 10.0));
     }
 
     fn first_lines(&self, report: &mut Report) {
@@ -226,6 +272,22 @@ fn flow_plot(what: &str, flows: &[(Device, &Flow)]) -> Plot {
     Plot {
         title: format!("{} routes from peer to peer, {what} (XORP, figure 13)", number(ROUTES.into())),
         x: "when the route was told, s".to_owned(),
+        y: "until it is at the other peer, ms".to_owned(),
+        logarithmic: true,
+        boxes: Vec::new(),
+        names: Vec::new(),
+        series: series.collect(),
+    }
+}
+
+fn background_plot(all: &[Delays]) -> Plot {
+    let series = all.iter().map(|during| Series {
+        name: format!("{}, {}", during.device.name(), during.work.name()),
+        points: during.routes.iter().map(|(at, delay)| (*at, *delay, 0.0)).collect(),
+    });
+    Plot {
+        title: "Routes from peer to peer at full table, while the router has other work".to_owned(),
+        x: "when the route was sent, s since the beginning of the work".to_owned(),
         y: "until it is at the other peer, ms".to_owned(),
         logarithmic: true,
         boxes: Vec::new(),

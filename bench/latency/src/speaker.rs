@@ -6,7 +6,7 @@ use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Prefix};
 use sluice_lab::Lab;
 use sluice_load::{Announcement, RoutingTable};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -58,11 +58,18 @@ pub struct Identity {
     pub hold_time: u16,
 }
 
+/// IPv4 prefixes in the UPDATEs that a speaker was sent, including repetitions.
+#[derive(Default)]
+struct Counts {
+    announced: AtomicU64,
+    withdrawn: AtomicU64,
+}
+
 /// A speaker with an established session.
 pub struct Speaker {
     stream: TcpStream,
     identity: Identity,
-    announced: Arc<AtomicU64>,
+    counts: Arc<Counts>,
     /// Timed routes in the order of their arrival.
     pub arrivals: Receiver<Seen>,
 }
@@ -80,19 +87,34 @@ impl Speaker {
             }
         };
         let (sender, arrivals) = mpsc::sync_channel(ARRIVALS);
-        let announced = Arc::new(AtomicU64::new(0));
-        let speaker =
-            Speaker { stream: stream.try_clone()?, identity, announced: announced.clone(), arrivals };
+        let counts = Arc::new(Counts::default());
+        let speaker = Speaker { stream: stream.try_clone()?, identity, counts: counts.clone(), arrivals };
         // It ends when the connection does.
-        std::thread::spawn(move || listen(&mut stream, &announced, &sender));
+        std::thread::spawn(move || listen(&mut stream, &counts, &sender));
         Ok(speaker)
     }
 
     /// Announces a route.
     pub fn announce(&mut self, prefix: IpPrefix) -> Result<()> {
+        self.announce_by(prefix, &[])
+    }
+
+    /// Announces a route along a path through further ASes.
+    pub fn announce_by(&mut self, prefix: IpPrefix, further: &[u32]) -> Result<()> {
+        let path: Vec<Asn> = [self.identity.asn].iter().chain(further).copied().map(Asn).collect();
         let mut octets = Vec::new();
-        message::announcements(&[Asn(self.identity.asn)], self.identity.local, &[prefix], &mut octets);
+        message::announcements(&path, self.identity.local, &[prefix], &mut octets);
         Ok(self.stream.write_all(&octets)?)
+    }
+
+    /// Requests all IPv4 routes again (RFC 2918).
+    pub fn request_routes(&mut self) -> Result<()> {
+        Ok(self.stream.write_all(&message::route_refresh())?)
+    }
+
+    /// Ends the connection, and the session with it.
+    pub fn end(&mut self) -> Result<()> {
+        Ok(self.stream.shutdown(Shutdown::Both)?)
     }
 
     /// Withdraws a route.
@@ -122,7 +144,12 @@ impl Speaker {
 
     /// IPv4 prefixes announced to the speaker so far, including repetitions.
     pub fn announced(&self) -> u64 {
-        self.announced.load(Ordering::Relaxed)
+        self.counts.announced.load(Ordering::Relaxed)
+    }
+
+    /// IPv4 prefixes announced to the speaker or withdrawn so far, including repetitions.
+    pub fn changes(&self) -> u64 {
+        self.announced() + self.counts.withdrawn.load(Ordering::Relaxed)
     }
 
     /// Waits until the given number of IPv4 prefixes have been announced to the speaker.
@@ -139,7 +166,7 @@ impl Speaker {
 impl Drop for Speaker {
     fn drop(&mut self) {
         // The listening thread ends; a connection that is gone already is as good.
-        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+        let _ = self.end();
     }
 }
 
@@ -173,7 +200,7 @@ fn expect(stream: &mut TcpStream, wanted: u8) -> Result<()> {
 }
 
 /// Reads until the end of the connection.
-fn listen(stream: &mut TcpStream, announced: &AtomicU64, arrivals: &SyncSender<Seen>) {
+fn listen(stream: &mut TcpStream, counts: &Counts, arrivals: &SyncSender<Seen>) {
     let mut buffer = vec![0; 1 << 18];
     let mut filled = 0;
     while let Ok(read) = stream.read(&mut buffer[filled..]) {
@@ -190,7 +217,7 @@ fn listen(stream: &mut TcpStream, announced: &AtomicU64, arrivals: &SyncSender<S
             }
             let body = &buffer[from + HEADER..from + length];
             match *kind {
-                UPDATE => note(body, at, announced, arrivals),
+                UPDATE => note(body, at, counts, arrivals),
                 NOTIFICATION => eprintln!("NOTIFICATION from the router: {body:?}"),
                 _ => {}
             }
@@ -201,14 +228,15 @@ fn listen(stream: &mut TcpStream, announced: &AtomicU64, arrivals: &SyncSender<S
     }
 }
 
-fn note(body: &[u8], at: Instant, announced: &AtomicU64, arrivals: &SyncSender<Seen>) {
-    let mut count = 0;
+fn note(body: &[u8], at: Instant, counts: &Counts, arrivals: &SyncSender<Seen>) {
+    let mut all = [0; 2];
     for (address, length, withdrawn) in message::prefixes(body) {
-        count += u64::from(!withdrawn);
+        all[usize::from(withdrawn)] += 1;
         if let ([198, 18, number, 0], 24) = (address.octets(), length) {
             // At the end of a run nobody listens any more.
             let _ = arrivals.try_send(Seen { number, withdrawn, at });
         }
     }
-    announced.fetch_add(count, Ordering::Relaxed);
+    counts.announced.fetch_add(all[0], Ordering::Relaxed);
+    counts.withdrawn.fetch_add(all[1], Ordering::Relaxed);
 }

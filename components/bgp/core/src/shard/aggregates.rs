@@ -8,6 +8,7 @@
 //! that no neighbor hears of a contributor before its aggregate has been originated.
 
 use super::entry::PeerIndex;
+use super::queue::Cursor;
 use super::{Accepted, Core, Shard};
 use crate::aggregate::{Contribution, Contributors, Totals};
 use crate::policy::{BoundPolicy, Memory, PolicyRoute};
@@ -55,7 +56,7 @@ pub(super) struct Aggregates<P> {
     /// True if an aggregate keeps contributors from neighbors.
     suppresses: bool,
     /// The place in the change queue; has no meaning without aggregates.
-    pub(super) cursor: u64,
+    cursor: Cursor,
     /// The next entry of a walk over all entries after a change of the aggregates.
     walk: Option<u32>,
     /// True if control knows that there is something to report.
@@ -64,20 +65,20 @@ pub(super) struct Aggregates<P> {
 
 impl<P> Default for Aggregates<P> {
     fn default() -> Self {
-        Aggregates { sums: Vec::new(), suppresses: false, cursor: 0, walk: None, is_known: false }
+        Aggregates { sums: Vec::new(), suppresses: false, cursor: Cursor::default(), walk: None, is_known: false }
     }
 }
 
 impl<P: FamilyKey> Aggregates<P> {
     /// Returns the place in the change queue; `None` without aggregates.
-    pub fn cursor(&mut self) -> Option<&mut u64> {
+    pub fn cursor(&mut self) -> Option<&mut Cursor> {
         (!self.sums.is_empty()).then_some(&mut self.cursor)
     }
 
     /// Returns true if changes wait to be read; the queue ends at `end`.
     #[inline]
-    pub fn has_work(&self, end: u64) -> bool {
-        !self.sums.is_empty() && (self.cursor < end || self.walk.is_some())
+    pub fn has_work(&self, end: Cursor) -> bool {
+        !self.sums.is_empty() && (self.cursor != end || self.walk.is_some())
     }
 
     /// Returns the covering aggregates of a prefix to which a route of a peer may contribute.
@@ -193,12 +194,14 @@ impl<P: FamilyKey> Shard<P> {
     /// Reads up to `limit` changes, or looks at up to `limit` entries of a walk.
     pub(super) fn sum_slice(&mut self, limit: usize) {
         let core = &mut self.core;
-        let to = core.queue.end().min(core.aggregates.cursor.saturating_add(limit as u64));
-        while core.aggregates.cursor < to {
-            if let Some((entry, _)) = core.queue.get(&core.entries, core.aggregates.cursor) {
-                core.sum_up(entry);
-            }
-            core.aggregates.cursor += 1;
+        let (mut cursor, mut changed) = (core.aggregates.cursor, Vec::new());
+        core.queue.read(&core.entries, &mut cursor, limit, |entry, _| {
+            changed.push(entry);
+            true
+        });
+        core.aggregates.cursor = cursor;
+        for entry in changed {
+            core.sum_up(entry);
         }
         if let Some(from) = core.aggregates.walk {
             let end = core.entries.end();

@@ -9,6 +9,7 @@ use super::entry::{PathNumber, PeerIndex};
 use super::export_view::ExportView;
 use super::exporter::OutcomeId;
 use super::pages::Pages;
+use super::queue::Cursor;
 use super::paths_out::PathsOut;
 use super::reexport::Reexport;
 use crate::wire::FamilyKey;
@@ -89,7 +90,7 @@ pub(super) struct Branch {
     /// The number of advertised entries by source.
     advertised_by_source: Vec<u32>,
     /// The branch's place in the change queue.
-    pub cursor: u64,
+    pub cursor: Cursor,
     pub dump: Option<Dump>,
     /// The walk over the entries after a change of the export view.
     pub reexport: Option<Box<Reexport>>,
@@ -99,7 +100,7 @@ pub(super) struct Branch {
 
 impl Branch {
     /// Makes a branch with an empty Adj-RIB-Out; the queue ends at `end`.
-    pub fn new(end: u64) -> Self {
+    pub fn new(end: Cursor) -> Self {
         Branch {
             adj_rib_out: Pages::default(),
             paths_out: None,
@@ -157,7 +158,7 @@ impl Branch {
     }
 
     /// Returns true if all changes were advertised.
-    pub fn is_idle(&self, end: u64) -> bool {
+    pub fn is_idle(&self, end: Cursor) -> bool {
         let is_sent = |paths_out: &PathsOut| paths_out.is_idle();
         self.cursor == end
             && self.dump.is_none()
@@ -176,13 +177,12 @@ impl Branch {
         items: &mut Vec<Item>,
     ) {
         self.adj_rib_out.reach(core.entries.end());
-        let to = core.queue.end().min(self.cursor + limit as u64);
-        while self.cursor < to {
-            if let Some((entry, provenance)) = core.queue.get(&core.entries, self.cursor) {
-                self.visit(entry, provenance, &mut export, items);
-            }
-            self.cursor += 1;
-        }
+        let mut cursor = self.cursor;
+        core.queue.read(&core.entries, &mut cursor, limit, |entry, provenance| {
+            self.visit(entry, provenance, &mut export, items);
+            true
+        });
+        self.cursor = cursor;
         if !self.due.is_empty() {
             self.gather_due(core, limit, &mut export, items);
         }

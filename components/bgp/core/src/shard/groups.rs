@@ -13,6 +13,7 @@ use super::export_view::ExportView;
 use super::exporter::Exporter;
 use super::monitor::SentBlock;
 use super::pack::{Block, NextHopsFor, Packer, Sent};
+use super::queue::Cursor;
 use super::reexport::Comparison;
 use super::rules::{Announced, run_check};
 use crate::wire::FamilyKey;
@@ -124,7 +125,7 @@ impl<P: FamilyKey> Group<P> {
     }
 
     /// Returns true if all changes are packed and read: the group's Adj-RIB-Out is complete then.
-    fn is_settled(&self, queue_end: u64) -> bool {
+    fn is_settled(&self, queue_end: Cursor) -> bool {
         self.blocks.is_empty() && self.branch.is_idle(queue_end) && !self.branch.is_reexporting()
     }
 }
@@ -241,7 +242,7 @@ impl<P: FamilyKey> Groups<P> {
     }
 
     /// Adds a member with an empty Adj-RIB-Out.
-    pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>, queue_end: u64) {
+    pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>, queue_end: Cursor) {
         self.leave(peer);
         let check = self.checks(&view).then(|| Box::new(CheckStage::new()));
         let mut branch = Branch::new(queue_end);
@@ -381,7 +382,7 @@ impl<P: FamilyKey> Groups<P> {
     }
 
     /// Returns true if there are changes to advertise to a member.
-    pub fn has_output(&self, peer: PeerIndex, queue_end: u64) -> bool {
+    pub fn has_output(&self, peer: PeerIndex, queue_end: Cursor) -> bool {
         let Some((index, position)) = self.find(peer) else { return false };
         self.groups[index].as_ref().is_some_and(|group| {
             let member = &group.members[position];
@@ -390,7 +391,7 @@ impl<P: FamilyKey> Groups<P> {
     }
 
     /// Adds all members with changes to advertise to `out`. Groups at rest cost nothing, whatever the number of members.
-    pub fn with_output(&self, queue_end: u64, out: &mut Vec<PeerIndex>) {
+    pub fn with_output(&self, queue_end: Cursor, out: &mut Vec<PeerIndex>) {
         for group in self.groups.iter().flatten() {
             // A newcomer is sent its End-of-RIB marker together with the end of the dump: no settled group owes one.
             if group.is_settled(queue_end) {
@@ -580,12 +581,12 @@ impl<P: FamilyKey> Groups<P> {
     }
 
     /// Iterates over the cursors of all branches.
-    pub fn cursors(&mut self) -> impl Iterator<Item = &mut u64> {
+    pub fn cursors(&mut self) -> impl Iterator<Item = &mut Cursor> {
         self.groups.iter_mut().flatten().map(|g| &mut g.branch.cursor)
     }
 
     /// Returns a view of each group for operators: export view, members, pending blocks, and the distance to the end of the queue.
-    pub fn plumbing(&self) -> impl Iterator<Item = (Arc<ExportView>, Vec<PeerIndex>, usize, u64, bool)> {
+    pub fn plumbing(&self) -> impl Iterator<Item = (Arc<ExportView>, Vec<PeerIndex>, usize, Cursor, bool)> {
         self.groups.iter().flatten().map(|g| {
             let members = g.members.iter().map(|m| m.peer).collect();
             (g.view.clone(), members, g.blocks.len(), g.branch.cursor, g.check.is_some())

@@ -108,7 +108,7 @@ use import::Imports;
 use lanes::Lanes;
 use monitor::Monitor;
 use peer_in::PeerIn;
-use queue::Queue;
+use queue::{Cursor, Queue};
 use refilter::Refilter;
 use resolver::Resolver;
 use revalidate::Revalidation;
@@ -227,7 +227,7 @@ impl<P: FamilyKey> Shard<P> {
             monitor: None,
         };
         let mut shard = Shard {
-            rib: RibBranch::new(0),
+            rib: RibBranch::new(Cursor::default()),
             core,
             groups: Groups::default(),
             deletion: Deletion::default(),
@@ -393,7 +393,9 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Does background work: decides entries with changed next hops again, and deletes stale paths.
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Interest<P::Hop>>) -> Progress {
+        self.core.queue.begin_background();
         let progress = self.work(budget, out);
+        self.core.queue.end_background();
         self.pass_on_paths();
         progress
     }
@@ -476,7 +478,7 @@ impl<P: FamilyKey> Shard<P> {
         let rib = &mut self.rib.branch.cursor;
         let Core { queue, entries, aggregates, .. } = &mut self.core;
         if queue.needs_compaction(entries.len()) {
-            let mut cursors: Vec<&mut u64> =
+            let mut cursors: Vec<&mut Cursor> =
                 self.groups.cursors().chain([rib]).chain(aggregates.cursor()).collect();
             queue.compact(entries, &mut cursors);
         }
@@ -485,15 +487,14 @@ impl<P: FamilyKey> Shard<P> {
     /// Drops the items that all readers of the queue have passed. The RIB's branch is mostly the last reader.
     #[inline]
     fn trim(&mut self) {
-        if self.rib.branch.cursor > self.core.queue.start() {
+        if self.rib.branch.cursor.is_past(self.core.queue.start()) {
             self.trim_passed();
         }
     }
 
     fn trim_passed(&mut self) {
         let others = self.core.aggregates.cursor().map(|c| *c).into_iter().chain([self.rib.branch.cursor]);
-        let passed = self.groups.cursors().map(|c| *c).chain(others).min();
-        let place = passed.unwrap_or(self.core.queue.end());
+        let place = self.groups.cursors().map(|c| *c).chain(others).fold(self.core.queue.end(), Cursor::min);
         self.slice.clear();
         let (core, freed) = (&mut self.core, &mut self.slice);
         core.queue.trim(&mut core.entries, place, |id| freed.push(id));

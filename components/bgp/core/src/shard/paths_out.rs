@@ -107,13 +107,12 @@ impl Branch {
         let Some(mut paths_out) = self.paths_out.take() else { return };
         let core = export.core;
         paths_out.few.reach(core.entries.end());
-        let end = core.queue.end().min(self.cursor + limit as u64);
-        while self.cursor < end && items.len() < limit {
-            if let Some((entry, provenance)) = core.queue.get(&core.entries, self.cursor) {
-                self.visit_paths(&mut paths_out, export, (entry, false), provenance, items);
-            }
-            self.cursor += 1;
-        }
+        let mut cursor = self.cursor;
+        core.queue.read(&core.entries, &mut cursor, limit, |entry, provenance| {
+            self.visit_paths(&mut paths_out, export, (entry, false), provenance, items);
+            items.len() < limit
+        });
+        self.cursor = cursor;
         // A visit takes what is due of its entry, so that no entry that the queue had is taken twice.
         while items.len() < limit
             && let Some((entry, _)) = paths_out.due.first().copied()

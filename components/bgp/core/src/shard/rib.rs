@@ -4,6 +4,7 @@ use super::branch::{Branch, Item, Source};
 use super::entry::PeerIndex;
 use super::exporter::OutcomeId;
 use super::multipath::{Group, ToldGroups};
+use super::queue::Cursor;
 use super::sets::SetId;
 use super::{Accepted, Core};
 use crate::attributes::private::Private;
@@ -57,7 +58,7 @@ fn best_for_rib<P: FamilyKey>(core: &Core<P>, entry: u32) -> Option<Accepted> {
 }
 
 impl RibBranch {
-    pub fn new(queue_end: u64) -> Self {
+    pub fn new(queue_end: Cursor) -> Self {
         RibBranch {
             branch: Branch::new(queue_end),
             items: Vec::new(),
@@ -75,7 +76,7 @@ impl RibBranch {
     }
 
     /// Returns true if all that happened was told; the queue ends at `end`.
-    pub fn is_idle(&self, end: u64) -> bool {
+    pub fn is_idle(&self, end: Cursor) -> bool {
         self.branch.is_idle(end) && self.walk.is_none()
     }
 

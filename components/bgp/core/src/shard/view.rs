@@ -1,5 +1,6 @@
 //! What an operator sees of a shard, in pages that stall nobody.
 
+use super::queue::Cursor;
 use super::entry::{PathNumber, PeerIndex};
 use super::export::Exported;
 use super::exporter::Exporter;
@@ -169,11 +170,11 @@ impl<P: FamilyKey> Shard<P> {
     /// The update groups.
     pub fn groups(&self) -> Vec<GroupView> {
         let end = self.core.queue.end();
-        let view = |(view, members, blocks, cursor, checked)| GroupView {
+        let view = |(view, members, blocks, cursor, checked): (_, _, _, Cursor, _)| GroupView {
             view,
             members,
             blocks,
-            behind: end - cursor,
+            behind: cursor.distance(end),
             checked,
         };
         self.groups.plumbing().map(view).collect()
