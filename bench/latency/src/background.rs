@@ -46,13 +46,14 @@ impl Work {
 
     /// Begins the work; returns the command to wait for, if there is one.
     fn begin(self, device: Device, peers: &mut Peers, cli: &Cli<'_>) -> Result<Option<Child>> {
+        // A community of its own for each step: one that a route has already would change nothing.
         let configure = |peer: usize, step: &str| {
             let address = network::address(device, peer);
             let child = cli
                 .command(&[
                     "configure",
-                    "set policy community marked member 64500:1",
-                    &format!("set policy policy-statement mark-{step} term all then community-add marked"),
+                    &format!("set policy community of-{step} member 64500:{peer}"),
+                    &format!("set policy policy-statement mark-{step} term all then community-add of-{step}"),
                     &format!("set policy policy-statement mark-{step} term all then accept"),
                     &format!("set protocols bgp neighbor {address} {step} mark-{step}"),
                     "commit",
@@ -91,7 +92,7 @@ pub fn during(device: Device, work: Work, peers: &mut Peers, cli: &Cli<'_>, chan
     while peers.c.arrivals.try_recv().is_ok() {}
     let before = peers.c.changes();
     let start = Instant::now();
-    let mut probes = Probes::new(start);
+    let mut probes = Probes::new(work, start);
     let mut child = work.begin(device, peers, cli)?;
     let (mut others, mut last_change) = (0, start);
     for round in 0.. {
@@ -117,6 +118,7 @@ pub fn during(device: Device, work: Work, peers: &mut Peers, cli: &Cli<'_>, chan
 
 /// Timed routes that take turns.
 struct Probes {
+    work: Work,
     start: Instant,
     /// For each route on its way the time of sending.
     sent: [Option<Instant>; ROUTES],
@@ -126,16 +128,17 @@ struct Probes {
 }
 
 impl Probes {
-    fn new(start: Instant) -> Self {
-        Probes { start, sent: [None; ROUTES], next: 0, arrived: 0, delays: Vec::new() }
+    fn new(work: Work, start: Instant) -> Self {
+        Probes { work, start, sent: [None; ROUTES], next: 0, arrived: 0, delays: Vec::new() }
     }
 
-    /// Announces the next route along a path of its own, unless it is still on its way.
+    /// Announces the next route along a path that it never had, unless it is still on its way.
     fn send(&mut self, peers: &mut Peers) -> Result<()> {
         let number = self.next % ROUTES;
         if self.sent[number].is_none() {
             self.sent[number] = Some(Instant::now());
-            peers.b.announce_by(probe(number as u8), &[(self.next / ROUTES) as u32 % 1000 + 1])?;
+            let path = [self.work as u32 + 1, (self.next / ROUTES) as u32 + 1];
+            peers.b.announce_by(probe(number as u8), &path)?;
             self.next += 1;
         }
         Ok(())

@@ -88,8 +88,7 @@ pub fn topology(devices: &[Device]) -> Result<Topology> {
     }
     let mut topology: Topology = text.parse()?;
     for device in devices.iter().copied() {
-        let addresses: Vec<String> =
-            (0..PEERS.len()).map(|peer| address(device, peer).to_string()).collect();
+        let addresses: Vec<String> = (0..PEERS.len()).map(|peer| address(device, peer).to_string()).collect();
         let neighbors: Vec<Neighbor<'_>> = addresses
             .iter()
             .enumerate()

@@ -65,7 +65,13 @@ pub(super) struct Aggregates<P> {
 
 impl<P> Default for Aggregates<P> {
     fn default() -> Self {
-        Aggregates { sums: Vec::new(), suppresses: false, cursor: Cursor::default(), walk: None, is_known: false }
+        Aggregates {
+            sums: Vec::new(),
+            suppresses: false,
+            cursor: Cursor::default(),
+            walk: None,
+            is_known: false,
+        }
     }
 }
 

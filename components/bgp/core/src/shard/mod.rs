@@ -188,8 +188,8 @@ pub struct Shard<P: FamilyKey> {
     revalidation: Revalidation,
     /// The results of import policy for the present batch.
     imports: Imports,
-    /// The sets of the present batch, by index in the batch.
-    interned: Vec<Option<SetId>>,
+    /// The sets of the present batch, by index in the batch, with true for a set that import leaves as it is.
+    interned: Vec<Option<(SetId, bool)>>,
     slice: Vec<u32>,
 }
 
@@ -308,13 +308,17 @@ impl<P: FamilyKey> Shard<P> {
                 continue;
             }
             let index = change.set as usize;
-            let set = *self.interned[index].get_or_insert_with(|| {
+            let (set, is_unchanged) = *self.interned[index].get_or_insert_with(|| {
                 let set = &batch.sets()[index];
-                core.intern(set, batch.octets(set), out)
+                let octets = batch.octets(set);
+                let is_unchanged = policy.as_ref().is_none_or(|policy| policy.leaves_unchanged(octets));
+                (core.intern(set, octets, out), is_unchanged)
             });
             let attributes = match &policy {
-                None => PathSet::as_received(set),
-                Some(policy) => core.import(policy, peer, change.prefix, set, &mut self.imports, out),
+                Some(policy) if !is_unchanged => {
+                    core.import(policy, peer, change.prefix, set, &mut self.imports, out)
+                }
+                _ => PathSet::as_received(set),
             };
             if !keeps_rejected && core.sets.accepted(attributes).is_none() {
                 core.withdraw(peer, path_id, change.prefix, provenance, out);
@@ -342,7 +346,7 @@ impl<P: FamilyKey> Shard<P> {
             }
         }
         core.end_imports(&mut self.imports, out);
-        for set in self.interned.drain(..).flatten() {
+        for (set, _) in self.interned.drain(..).flatten() {
             core.release(set, out);
         }
         self.pass_on_paths();

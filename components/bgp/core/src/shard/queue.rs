@@ -254,7 +254,9 @@ mod tests {
             queue.push(&mut entries, ids[n], event);
         }
         assert_eq!(read(&queue, &entries, at(0, 0)), [0, 2, 1, 3]);
-        queue.read(&entries, &mut at(0, 0), 9, |_, provenance| provenance == event || panic!("{provenance:?}"));
+        queue.read(&entries, &mut at(0, 0), 9, |_, provenance| {
+            provenance == event || panic!("{provenance:?}")
+        });
         let (mut slow, mut fast) = (at(1, 0), at(4, 0));
         queue.compact(&mut entries, &mut [&mut slow, &mut fast]);
         assert_eq!((queue.len(), fast.distance(queue.end()), slow.distance(queue.end())), (4, 2, 4));

@@ -1,10 +1,10 @@
 //! What an operator sees of a shard, in pages that stall nobody.
 
-use super::queue::Cursor;
 use super::entry::{PathNumber, PeerIndex};
 use super::export::Exported;
 use super::exporter::Exporter;
 use super::paths_out::Paths;
+use super::queue::Cursor;
 use super::sets::SetId;
 use super::{Elimination, ExportView, Multipath, NextHopsFor, Resolution, Shard};
 use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};

@@ -33,7 +33,7 @@ impl Table {
     /// Reports changed counts of all peers with bounds after background work: another policy, or another epoch of validation, accepts
     /// other prefixes.
     pub(super) fn report_counts(&mut self, out: &mut Outbox<TableEvent>) {
-        if self.counts_prefixes && !self.shards.all().into_values().any(|shard| shard.has_work()) {
+        if self.counts_prefixes && !self.has_work() {
             (0..self.peers.len()).for_each(|peer| self.report_count(PeerIndex(peer as u16), out));
         }
     }

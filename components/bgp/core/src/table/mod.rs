@@ -455,14 +455,16 @@ impl Table {
         self.tell(out);
     }
 
+    /// Returns true if there is background work.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        self.shards.all().into_values().any(|shard| shard.has_work())
+    }
+
     /// Background work.
     #[inline]
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<TableEvent>) -> Progress {
-        if self.shards.all().into_values().any(|shard| shard.has_work()) {
-            self.work(budget, out)
-        } else {
-            Progress::Done
-        }
+        if self.has_work() { self.work(budget, out) } else { Progress::Done }
     }
 
     fn work(&mut self, budget: Budget, out: &mut Outbox<TableEvent>) -> Progress {

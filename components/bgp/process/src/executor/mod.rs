@@ -16,6 +16,7 @@ pub use readiness::Socket;
 
 use crate::ffi;
 use readiness::Poller;
+use sluice_process::clock;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -23,12 +24,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 use task::Task;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, oneshot};
 
 /// Tasks that run between two looks at sockets.
 const ROUND: usize = 16;
+/// The time after which no further task runs before a look at sockets: background work must not keep what arrives waiting.
+const ROUND_TIME: Duration = Duration::from_micros(500);
 /// Tasks in a row that make each other ready, before queued tasks have a turn.
 const CHAIN: usize = 4;
 
@@ -175,6 +179,7 @@ impl Executor {
 
     /// Runs some of the ready tasks.
     fn run_ready(&self) {
+        let begin = clock::now();
         for _ in 0..ROUND {
             let mut queue = self.queue();
             let Some(task) = queue.tasks.pop_front() else { return };
@@ -185,6 +190,9 @@ impl Executor {
             }
             with_turn(self, |turn| turn.next = Some(task));
             self.run_next();
+            if clock::now().saturating_since(begin) > ROUND_TIME {
+                return;
+            }
         }
     }
 

@@ -26,6 +26,8 @@ const WAITING: usize = 16;
 pub const RIB_BATCH: usize = 4096;
 /// Rounds of other work after which the RIB has its turn, where nobody waits for what it is told: neighbours do.
 const RIB_ROUNDS: u32 = 256;
+/// The same where somebody waits for it: letters that wait may have routes for a neighbor that wait longer otherwise.
+const CONSUMED_RIB_ROUNDS: u32 = 4;
 /// Letters that are read before writers have their turn.
 const BURST: usize = 8;
 /// Neighbours whom a table tells a little by itself, before it leaves the others to their writers: they may do it at the same time.
@@ -152,6 +154,8 @@ pub struct TableTask {
     settling: Vec<oneshot::Sender<()>>,
     /// There is background work.
     busy: bool,
+    /// Background work waits until what was read has gone out.
+    puts_off_work: bool,
     /// The RIB is told something when there is time.
     puts_off: bool,
     /// Rounds since the RIB was thought of.
@@ -185,6 +189,7 @@ impl TableTask {
             space: Vec::new(),
             settling: Vec::new(),
             busy: false,
+            puts_off_work: false,
             puts_off: false,
             rounds: 0,
             resting: false,
@@ -213,8 +218,7 @@ impl TableTask {
                     next = self.letters.try_recv().ok();
                 }
             }
-            // Letters first: they may have made work, which is looked for when no more are waiting.
-            self.busy = match read < BURST {
+            self.busy = match self.has_time_for_work(read) {
                 true => self.table.run_slice(Budget::SLICE, &mut self.out) == Progress::More,
                 false => true,
             };
@@ -229,6 +233,13 @@ impl TableTask {
                 yield_now().await;
             }
         }
+    }
+
+    /// Returns true if background work has its turn, with so many letters read: not while more are waiting, and every other time otherwise.
+    /// What letters made goes out before background work goes on.
+    fn has_time_for_work(&mut self, read: usize) -> bool {
+        self.puts_off_work = read >= BURST || (read > 0 && !self.puts_off_work && self.table.has_work());
+        !self.puts_off_work
     }
 
     fn open(&mut self, letter: TableMessage) {
@@ -299,7 +310,11 @@ impl TableTask {
                 };
                 self.space = outgoing.send(piece, at_once);
                 own_writes = own_writes.saturating_sub(1);
-                own_pieces = own_pieces.saturating_sub(usize::from(at_once));
+                // What arrives does not wait until all is written.
+                own_pieces = match self.letters.is_empty() {
+                    true => own_pieces.saturating_sub(usize::from(at_once)),
+                    false => 0,
+                };
                 told.get_or_insert(*peer);
             }
         }
@@ -343,11 +358,16 @@ impl TableTask {
         }
     }
 
-    /// Returns true if the RIB has its turn: always, unless nobody waits for it and there is other work, here or elsewhere.
+    /// Returns true if the RIB has its turn: at once if there is no other work, here or elsewhere; otherwise the sooner if somebody waits for
+    /// its routes, but not before letters that wait.
     fn has_time_for_rib(&mut self) -> bool {
-        let others_first = self.busy || !self.letters.is_empty() || others_wait();
-        let has_time = !others_first || self.address.rib.has_consumers.load(Ordering::Relaxed);
-        self.rounds = if has_time { 0 } else { (self.rounds + 1) % RIB_ROUNDS };
+        let has_consumers = self.address.rib.has_consumers.load(Ordering::Relaxed);
+        let others_first = match has_consumers {
+            true => !self.letters.is_empty(),
+            false => self.busy || !self.letters.is_empty() || others_wait(),
+        };
+        let rounds = if has_consumers { CONSUMED_RIB_ROUNDS } else { RIB_ROUNDS };
+        self.rounds = if others_first { (self.rounds + 1) % rounds } else { 0 };
         self.rounds == 0
     }
 
