@@ -8,6 +8,7 @@ use super::limits::MaximumPrefixes;
 use super::listen_range::ListenRange;
 use super::redistribution::Redistribute;
 use super::restart::GracefulRestart;
+use crate::event::{DownReason, NotOpened};
 use crate::family::{Families, FamilyCodes, FamilyIndex};
 use crate::local_as::LocalAs;
 use crate::policy::{AspaProcedure, DefaultPolicy, Policies};
@@ -83,6 +84,9 @@ pub struct NeighborConfig {
     /// SendHoldTime in seconds (RFC 9687); see [`SessionConfig`].
     #[serde(default)]
     pub send_hold_time: Option<u16>,
+    /// KeepaliveTime in seconds; `None` for a third of the negotiated hold time.
+    #[serde(default)]
+    pub keepalive_time: Option<u16>,
     /// ConnectRetryTime in seconds.
     #[serde(default = "default_connect_retry_time")]
     pub connect_retry_time: u16,
@@ -262,6 +266,11 @@ impl NeighborConfig {
         self.ttl_security.then_some(u8::MAX - (hops - 1))
     }
 
+    /// Describes a failed attempt to open the session.
+    pub fn not_opened(&self, reason: DownReason) -> NotOpened {
+        NotOpened { reason, has_password: self.password.is_some(), has_ttl_security: self.ttl_security }
+    }
+
     /// Returns the families to offer.
     pub fn families(&self) -> Families {
         let own = FamilyIndex::from(Family::of(&self.address));
@@ -314,6 +323,7 @@ impl NeighborConfig {
             passive: false,
             hold_time: default_hold_time(),
             send_hold_time: None,
+            keepalive_time: None,
             connect_retry_time: default_connect_retry_time(),
             delay_open_time: None,
             description: String::new(),
@@ -393,6 +403,7 @@ impl NeighborConfig {
             }),
             hold_time: self.hold_time,
             send_hold_time: self.send_hold_time,
+            keepalive_time: self.keepalive_time,
             connect_retry: Duration::from_secs(self.connect_retry_time.into()),
             delay_open: self.delay_open_time.map(|seconds| Duration::from_secs(seconds.into())),
             passive: self.passive,
@@ -414,6 +425,7 @@ impl NeighborConfig {
             enabled: other.enabled,
             passive: other.passive,
             send_hold_time: other.send_hold_time,
+            keepalive_time: other.keepalive_time,
             connect_retry_time: other.connect_retry_time,
             delay_open_time: other.delay_open_time,
             description: other.description.clone(),

@@ -55,7 +55,7 @@ pub use listen_range::{AsSpan, AsSpanError, ListenRange};
 pub use peer::Link;
 pub use presence::{PresenceQuestion, PresenceScope};
 pub use redistribution::{Redistribute, Redistributed, RedistributedRoute};
-pub use restart::GracefulRestart;
+pub use restart::{GracefulRestart, RoutesStay};
 pub use settings::{Owner, Scheduling, Settings, SettingsError};
 pub use view::{NeighborView, PrefixCounts, Summary};
 
