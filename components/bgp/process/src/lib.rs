@@ -20,6 +20,7 @@ mod hits;
 mod injection;
 mod monitoring;
 mod mrt;
+mod neighbor;
 mod notices;
 mod plumbing;
 mod presence;
