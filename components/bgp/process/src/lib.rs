@@ -527,6 +527,7 @@ impl Component for BgpProcess {
             .chain(self.redistribution.problem())
             .chain(self.presence.problem())
             .chain(self.mrt.problems())
+            .chain(self.bmp.problems(&self.interfaces.borrow()))
             .collect()
     }
 
@@ -536,6 +537,11 @@ impl Component for BgpProcess {
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
         let settings = config::settings(planned.whole())?;
+        if let Some(itself) =
+            self.read(|control| settings.itself(&control.config(), &self.interfaces.borrow()))
+        {
+            itself.map_or(Ok(()), Err)?;
+        }
         let effects = if self.is_other(&settings) {
             vec![(EffectKind::ProcessRestart, vec![self.frame.name.clone()])]
         } else {

@@ -15,6 +15,7 @@
 //! takes them can. Nothing that waits to be pulled grows.
 
 mod add_path;
+mod addresses;
 mod aggregation;
 mod bindings;
 mod config;
