@@ -1,7 +1,7 @@
 //! Next hops that no route can have, which are refused, and next hops that nothing resolves at present, which are remarked.
 //!
-//! Interfaces, and routes of other protocols, come and go after a configuration is committed. A route that depends on them is therefore
-//! never refused.
+//! Interfaces and routes of other protocols come and go after a commit. A route that depends on interfaces or on other routes is
+//! therefore never refused.
 
 use crate::machine::{Input, Static};
 use crate::route::{RouteKind, StaticNextHop, StaticRoute};
@@ -13,12 +13,12 @@ use core::fmt;
 use core::net::IpAddr;
 use sluice_base::{Address, AnyPrefix, Interface, IpPrefix, Prefix, Xid, XidPrefix};
 
-/// A next hop that its route cannot have.
+/// An impossible next hop of a route.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NextHopError {
-    /// The route leads to exactly its own gateway: no other route can lead there.
+    /// The route's gateway is exactly the route's destination: no more specific route can exist.
     Itself(AnyPrefix, Address),
-    /// A link-local address, which is on the link of each interface, without an interface.
+    /// A link-local gateway without an interface.
     NoInterface(AnyPrefix, Address),
 }
 
@@ -48,7 +48,7 @@ impl StaticRoute {
     /// Checks the next hops.
     ///
     /// # Errors
-    /// A next hop can never be used.
+    /// A next hop is impossible.
     pub fn check(&self) -> Result<(), NextHopError> {
         let RouteKind::NextHops(hops) = &self.kind else { return Ok(()) };
         for gateway in hops.iter().filter(|hop| hop.interface.is_none()).filter_map(|hop| hop.gateway) {
@@ -76,7 +76,7 @@ fn within(address: IpAddr, len: u8) -> Option<AnyPrefix> {
     IpPrefix::new(address, len).map(AnyPrefix::from)
 }
 
-/// A next hop that cannot be used at present.
+/// A next hop that is unusable at present.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Remark {
     /// The router has no interface of this name.
@@ -107,7 +107,7 @@ impl fmt::Display for Remark {
 }
 
 impl Static {
-    /// Returns remarks on the routes of a change: next hops that cannot be used at present. Without known interfaces there are none.
+    /// Returns remarks on the next hops of a change that are unusable at present; none without known interfaces.
     pub fn remarks(&self, change: &Input) -> Vec<String> {
         if self.interfaces().iter().next().is_none() {
             return Vec::new();
@@ -128,7 +128,7 @@ impl Static {
         all.into_iter().map(text).collect()
     }
 
-    /// Returns the routes of a change, with those that stay.
+    /// Returns the routes after a change.
     fn planned<'a>(&'a self, change: &'a Input) -> Planned<'a> {
         match change {
             Input::Configure(routes) => {
@@ -163,7 +163,7 @@ impl Static {
             return None;
         }
         let width: u8 = if gateway.is_ipv4() { 32 } else { 128 };
-        // The longest prefix is the one by which packets to the gateway are forwarded.
+        // The longest matching prefix forwards packets to the gateway.
         let nearest =
             (0..=width).rev().filter_map(|len| within(gateway, len)).find(|around| planned.has(*around));
         match nearest {
@@ -176,18 +176,18 @@ impl Static {
 
 /// The routes after a change.
 struct Planned<'a> {
-    /// The routes before, if those that the change does not name stay.
+    /// The routes before the change; `None` if the change replaces all routes.
     stays: Option<&'a BTreeMap<AnyPrefix, StaticRoute>>,
     changes: BTreeMap<AnyPrefix, Option<&'a StaticRoute>>,
 }
 
 impl<'a> Planned<'a> {
-    /// Iterates over the routes that come or are replaced.
+    /// Iterates over the added and replaced routes.
     fn changed(&self) -> impl Iterator<Item = (AnyPrefix, &'a StaticRoute)> {
         self.changes.iter().filter_map(|(prefix, route)| Some((*prefix, (*route)?)))
     }
 
-    /// Returns true if there is a route to exactly this prefix.
+    /// Returns true if a route has exactly this prefix.
     fn has(&self, prefix: AnyPrefix) -> bool {
         match self.changes.get(&prefix) {
             Some(route) => route.is_some(),

@@ -8,7 +8,6 @@ use super::limits::MaximumPrefixes;
 use super::listen_range::ListenRange;
 use super::redistribution::Redistribute;
 use super::restart::GracefulRestart;
-use crate::event::{DownReason, NotOpened};
 use crate::family::{Families, FamilyCodes, FamilyIndex};
 use crate::local_as::LocalAs;
 use crate::policy::{AspaProcedure, DefaultPolicy, Policies};
@@ -264,11 +263,6 @@ impl NeighborConfig {
     pub fn min_ttl(&self) -> Option<u8> {
         let hops = self.multihop.unwrap_or(1).max(1);
         self.ttl_security.then_some(u8::MAX - (hops - 1))
-    }
-
-    /// Describes a failed attempt to open the session.
-    pub fn not_opened(&self, reason: DownReason) -> NotOpened {
-        NotOpened { reason, has_password: self.password.is_some(), has_ttl_security: self.ttl_security }
     }
 
     /// Returns the families to offer.

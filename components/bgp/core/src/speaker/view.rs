@@ -116,6 +116,13 @@ pub struct PrefixCounts {
     pub sent: ByFamily<u32>,
 }
 
+impl NeighborConfig {
+    /// Describes a failed attempt to open the session.
+    pub fn not_opened(&self, reason: DownReason) -> NotOpened {
+        NotOpened { reason, has_password: self.password.is_some(), has_ttl_security: self.ttl_security }
+    }
+}
+
 impl NeighborView {
     /// Returns the reason, in words, for a session that is not established; empty for an established session, and during the first attempt
     /// to connect.
