@@ -83,7 +83,7 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("fea", module, none, metrics),
     builtin!("rib", module, none, metrics, sluice_rib_process::configuration::check),
     builtin!("bgp", module, commands, metrics, sluice_bgp_process::config::check),
-    builtin!("static", module, none, metrics),
+    builtin!("static", module, none, metrics, sluice_static_process::config::check),
     builtin!("xip", module, commands, metrics),
     builtin!("cluster", module, commands, metrics, none, sluice_cluster_process::config),
     builtin!("rpki", module, commands, metrics),

@@ -26,6 +26,7 @@
 //! * [`package`] reads extensions of the router, [`metrics`] their metrics, [`upgrade`] finds the effects of a
 //!   different schema on a configuration.
 
+mod addresses;
 mod bind;
 mod change;
 mod comments;

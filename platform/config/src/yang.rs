@@ -2,7 +2,9 @@
 //! dependencies of constraints, and the check of a value.
 #![allow(unsafe_code)]
 
+use crate::addresses;
 use crate::tree::Form;
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char};
 use thiserror::Error;
 use yang5::context::Context;
@@ -175,6 +177,9 @@ pub(crate) enum ValueError {
     /// The value is not of the type: libyang's message.
     #[error("{0}")]
     Refused(String),
+    /// The value is an address that no machine can have.
+    #[error("expected {0}")]
+    Address(&'static str),
 }
 
 impl Yang {
@@ -220,7 +225,7 @@ impl Yang {
                 return Err(ValueError::Refused(reason.trim_end_matches('.').to_owned()));
             }
             let form = if kind.is_null() { Form::Text } else { form((*kind).basetype) };
-            let found = if canonical.is_null() {
+            let found: Box<str> = if canonical.is_null() {
                 value.into()
             } else {
                 CStr::from_ptr(canonical).to_string_lossy().into()
@@ -228,8 +233,28 @@ impl Yang {
             if !canonical.is_null() {
                 ffi::lydict_remove(context, canonical);
             }
+            let type_name = typedef_name(node);
+            if let Some(expected) = type_name.and_then(|name| addresses::fault(&name, &found)) {
+                return Err(ValueError::Address(expected));
+            }
             Ok((found, form))
         }
+    }
+}
+
+/// Returns the name of the typedef of a leaf or a leaf-list; `None` for types without a name.
+///
+/// # Safety
+/// The node is a leaf or a leaf-list of a living context.
+unsafe fn typedef_name<'a>(node: *const ffi::lysc_node) -> Option<Cow<'a, str>> {
+    // SAFETY: the caller says that it lives, and its kind says which structure it is.
+    unsafe {
+        let kind = match u32::from((*node).nodetype) {
+            ffi::LYS_LEAF => (*node.cast::<ffi::lysc_node_leaf>()).type_,
+            _ => (*node.cast::<ffi::lysc_node_leaflist>()).type_,
+        };
+        let name = (*kind).name;
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy())
     }
 }
 

@@ -256,7 +256,7 @@ impl Log {
                     let _ = write!(line, "{}: ", event.id);
                 }
                 line.push_str(&event.text);
-                for field in &event.fields {
+                for field in beside_text(event) {
                     let _ = write!(line, " {}={}", field.name, field.value);
                 }
                 // A line is a line, whatever a neighbor has sent.
@@ -267,6 +267,15 @@ impl Log {
         // there is nobody to tell it to.
         let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
     }
+}
+
+/// Returns the fields of an event that a line for people has beside the text: those whose value is not in the text already. Numbers are
+/// always among them, as a number in the text may be another one.
+pub fn beside_text(event: &pb::Event) -> impl Iterator<Item = &pb::EventField> {
+    event.fields.iter().filter(|field| {
+        let is_number = field.value.chars().all(|c| c.is_ascii_digit());
+        is_number || !event.text.contains(&field.value)
+    })
 }
 
 /// Writes a line of another process into the log: as it is if the line is an event of the component itself, else labeled with the
@@ -458,6 +467,23 @@ mod tests {
         };
         assert_eq!(admitted("192.0.2.1"), BURST as usize);
         assert_eq!(admitted("192.0.2.2"), BURST as usize, "another neighbor is another line");
+    }
+
+    #[test]
+    fn a_line_says_nothing_twice() {
+        let field = |name: &str, value: &str| pb::EventField { name: name.into(), value: value.into() };
+        let event = pb::Event {
+            text: "neighbor 10.0.0.2: session is down: connection lost".into(),
+            fields: vec![
+                field("neighbor", "10.0.0.2"),
+                field("reason", "connection lost"),
+                field("group", "transit"),
+                field("count", "2"),
+            ],
+            ..pb::Event::default()
+        };
+        let beside: Vec<&str> = beside_text(&event).map(|field| field.name.as_str()).collect();
+        assert_eq!(beside, ["group", "count"]);
     }
 
     #[test]

@@ -241,6 +241,7 @@ mutations! {
         "bounds-count-one-table": "received: sum.received.saturating_add(count.received)," => "received: sum.received.max(count.received),";
         "bounds-never-open-again": "let restart_at = after.map(|after| now + after);" => "let restart_at = None;";
         "bounds-never-ask-again": "                self.ask_for_refresh(index, out);\n" => "";
+        "bounds-warn-each-time": "of(counts).max(of(raised).min(before))" => "of(counts)";
         "bounds-changed-are-not-judged": "                standing.stage = Stage::Below;\n" => "";
     }
     "shard/rib.rs" {
@@ -341,6 +342,11 @@ mutations! {
     }
     "session/config.rs" {
         "send-hold-below-hold": ".max(hold + Duration::from_secs(1))" => "";
+        "keepalives-too-seldom": "(hold_time > 0).then(|| wanted.min(third))" => "(hold_time > 0).then_some(wanted)";
+    }
+    "session/ends.rs" {
+        "failed-attempts-are-reported-each-time": "let is_due = report.due <= now;" => "let is_due = true;";
+        "failed-attempts-have-the-reason-of-a-commit": "let is_hidden = reason == DownReason::ConnectionLost && self.has_telling(now);" => "let is_hidden = self.last.is_some();";
     }
     "shard/groups.rs" {
         "groups-drop-unread-blocks": "pending.unread == 0" => "pending.unread <= 1";

@@ -33,8 +33,8 @@ fn wanted(what: &str, id: &str) -> bool {
 
 fn line(event: &common::Event) -> String {
     let time = render::time(event.time_unix_ms);
-    let fields: Vec<String> = event.fields.iter().map(|f| format!(" {}={}", f.name, f.value)).collect();
-    let fields = fields.concat();
+    let fields = sluice_process::events::beside_text(event).map(|f| format!(" {}={}", f.name, f.value));
+    let fields: String = fields.collect();
     format!("{time} {:<5} {:<8} {} {}{fields}", event.level, event.component, event.id, event.text)
 }
 

@@ -129,6 +129,8 @@ fn show_routes() -> Command {
     .choice_of("advertised-to", Kind::Addr, Some(neighbors()), "only routes that this neighbor was told")
     .flag("v6", Some('6'), "IPv6 instead of IPv4, where no prefix says so")
     .flag("xid", None, "XIDs instead of IP prefixes, where no prefix says so")
+    .flag("accepted", None, "only paths that import policy accepts")
+    .flag("rejected", None, "only paths that import policy rejects")
     .choice_of("limit", Kind::Number, None, "at most this many prefixes")
     .flag("detail", None, "all attributes, and why a path is not the best")
     .choice_of("community", Kind::Text, None, "only paths with it: 65000:1, 65000:1:2, no-export, ...")
@@ -197,7 +199,7 @@ mod tests {
             ("show ip ", "bgp interface route"),
             (
                 "show bgp routes --",
-                "--advertised-to --as-path --community --detail --limit --longer --origin-as --received-from --v6 --xid <place>",
+                "--accepted --advertised-to --as-path --community --detail --limit --longer --origin-as --received-from --rejected --v6 --xid <place>",
             ),
             ("show bgp routes received-from ", "<received-from>"),
         ] {

@@ -7,6 +7,7 @@ mod grammar;
 mod hits;
 mod inject;
 mod limits;
+mod neighbor;
 mod pages;
 mod plumbing;
 mod routes;
@@ -107,7 +108,7 @@ async fn run(id: &str, call: Call<'_>, out: &mut Output) -> Result<(), Failure> 
     let client = client(&call);
     match id {
         "show bgp summary" => sessions::summary(&client, out).await,
-        "show bgp neighbor" => neighbor(&client, &call, out).await,
+        "show bgp neighbor" => show_neighbor(&client, &call, out).await,
         "show bgp diff" => diff::diff(&client, call.values, out).await,
         "show bgp plumbing" => plumbing::plumbing(&client, out).await,
         "show bgp routes" => routes::routes(&client, RoutesArgs::from_values(call.values), out).await,
@@ -119,7 +120,7 @@ async fn run(id: &str, call: Call<'_>, out: &mut Output) -> Result<(), Failure> 
     }
 }
 
-async fn neighbor(
+async fn show_neighbor(
     client: &idl::bgp::v1::BgpClient,
     call: &Call<'_>,
     out: &mut Output,

@@ -8,8 +8,8 @@ use sluice_console::{Notice, span};
 /// The most neighbors that a notice names.
 const NAMED: usize = 5;
 
-/// Prefixes that import policy accepted.
-fn accepted(f: &pb::NeighborFamily) -> u64 {
+/// Returns the number of prefixes that import policy accepted.
+pub fn accepted(f: &pb::NeighborFamily) -> u64 {
     f.prefixes_received.saturating_sub(f.prefixes_rejected)
 }
 

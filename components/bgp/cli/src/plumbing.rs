@@ -4,7 +4,6 @@ use crate::idl::bgp::v1 as pb;
 use crate::sessions::family;
 use serde_json::{Value, json};
 use sluice_console::{Failure, Output, counted};
-use std::collections::BTreeMap;
 
 /// The stages of an address family, summed over BGP's tables.
 struct Stages {
@@ -21,7 +20,7 @@ struct Stages {
     refiltering: u64,
     table: pb::Table,
     next_hops: NextHops,
-    groups: Vec<Group>,
+    groups: Vec<pb::UpdateGroup>,
     violations: Vec<String>,
 }
 
@@ -32,18 +31,6 @@ struct NextHops {
     unreachable: u64,
     /// The RIB has not answered yet.
     waiting: u64,
-}
-
-/// An update group.
-struct Group {
-    internal: bool,
-    members: Vec<String>,
-    /// Changes that wait to be packed.
-    behind: u64,
-    /// Packed blocks that not every member has read.
-    blocks: u64,
-    /// True if a checking stage is plugged in.
-    checked: bool,
 }
 
 /// Shows the stages of all families.
@@ -94,7 +81,7 @@ impl Stages {
             refiltering: plumbing.refiltering.into(),
             table: tables.iter().find(|table| table.family == plumbing.family).copied().unwrap_or_default(),
             next_hops,
-            groups: groups(&plumbing.groups),
+            groups: plumbing.groups.clone(),
             violations: plumbing.violations.clone(),
         }
     }
@@ -162,24 +149,6 @@ impl Stages {
     }
 }
 
-/// Returns the update groups with the parts of a group in all tables as one.
-fn groups(parts: &[pb::UpdateGroup]) -> Vec<Group> {
-    let mut all: BTreeMap<(bool, &[String]), Group> = BTreeMap::new();
-    for part in parts {
-        let group = all.entry((part.internal, &part.members)).or_insert_with(|| Group {
-            internal: part.internal,
-            members: part.members.clone(),
-            behind: 0,
-            blocks: 0,
-            checked: false,
-        });
-        group.behind += part.behind;
-        group.blocks += u64::from(part.blocks);
-        group.checked |= part.checked;
-    }
-    all.into_values().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,7 +171,7 @@ mod tests {
             |behind| pb::UpdateGroup { members: vec!["10.0.0.2".into()], behind, ..Default::default() };
         let plumbing = pb::TablePlumbing {
             family,
-            groups: vec![part(2), part(5)],
+            groups: vec![part(7)],
             next_hops: vec![hop("reachable"), hop("unreachable"), hop("waiting")],
             violations: vec![],
             refiltered_entries: 12,

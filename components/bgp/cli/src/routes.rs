@@ -35,6 +35,11 @@ impl RoutesArgs {
     /// Reads the arguments of a command line.
     pub fn from_values(values: &Values) -> Self {
         let text = |name| values.text(name).map(String::from).unwrap_or_default();
+        let verdict = match (values.has("accepted"), values.has("rejected")) {
+            (true, false) => pb::Verdict::Accepted,
+            (false, true) => pb::Verdict::Rejected,
+            _ => pb::Verdict::Any,
+        };
         RoutesArgs {
             place: values.text("place").map(String::from),
             longer: values.has("longer"),
@@ -47,6 +52,7 @@ impl RoutesArgs {
                 communities: values.text("community").map(String::from).into_iter().collect(),
                 as_path: text("as-path"),
                 origin_as: values.number("origin-as").map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
+                verdict: verdict.into(),
                 ..pb::GetRoutesRequest::default()
             },
         }
@@ -157,7 +163,7 @@ fn widths(family: common::Family) -> (usize, usize) {
 fn heading(family: common::Family) -> String {
     let (net, hop) = widths(family);
     format!(
-        "*: best, =: used beside the best, s: stale, !: next hop not reachable\n  {:<net$} {:<hop$} {:>5} {:>10} AS path and origin (i, e, ?)\n",
+        "*: best, =: used beside the best, x: rejected by import policy, s: stale, !: next hop not reachable\n  {:<net$} {:<hop$} {:>5} {:>10} AS path and origin (i, e, ?)\n",
         "prefix", "next hop", "pref", "MED"
     )
 }
@@ -169,6 +175,7 @@ fn lines(route: &pb::Route, family: common::Family) -> String {
     let mut text = String::new();
     for p in &route.paths {
         let mark = match (p.stale, p.best, p.resolution.as_str()) {
+            _ if !p.rejected_by.is_empty() => 'x',
             (true, ..) => 's',
             (_, true, _) => '*',
             _ if p.multipath_weight.is_some() => '=',

@@ -25,6 +25,17 @@ pub struct Endpoints {
     pub interface: Option<InterfaceIndex>,
     /// The connected subnets on the link to the peer; none if the peer is on no link of this router.
     pub subnets: Subnets,
+    /// The TCP ports of the connection; `None` where they are not known.
+    pub ports: Option<Ports>,
+}
+
+/// The TCP ports of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Ports {
+    /// This router's port.
+    pub local: u16,
+    /// The peer's port.
+    pub remote: u16,
 }
 
 /// The connected subnets that the router shares with a peer, by family: the one that the peer's address is in, and of the other family the one
@@ -67,7 +78,15 @@ impl From<IpPrefix> for Subnets {
 impl Endpoints {
     /// Returns the endpoints of a connection of which only the local address is known.
     pub const fn new(local: IpAddr) -> Self {
-        Endpoints { local, ipv4: None, ipv6: None, link_local: None, interface: None, subnets: Subnets::NONE }
+        Endpoints {
+            local,
+            ipv4: None,
+            ipv6: None,
+            link_local: None,
+            interface: None,
+            subnets: Subnets::NONE,
+            ports: None,
+        }
     }
 
     /// Returns the endpoints of a connection between `local` and `neighbor`: the addresses of the interface that has `local`. The

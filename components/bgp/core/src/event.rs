@@ -70,6 +70,27 @@ impl DownReason {
         }
     }
 
+    /// Returns the side that ended a session for this reason.
+    pub fn ended_by(&self) -> EndedBy {
+        match self {
+            DownReason::Stopped => EndedBy::Configuration,
+            DownReason::Sent(n) => {
+                let inside = n.reason();
+                let n = inside.as_ref().unwrap_or(n);
+                match (n.code, n.subcode) {
+                    (code::CEASE, cease::RESET) => EndedBy::Operator,
+                    (code::CEASE, cease::CONFIGURATION | cease::SHUTDOWN | cease::DECONFIGURED) => {
+                        EndedBy::Configuration
+                    }
+                    _ => EndedBy::ThisRouter,
+                }
+            }
+            DownReason::WrongPeerAs { .. } => EndedBy::ThisRouter,
+            DownReason::Received(_) => EndedBy::Neighbor,
+            DownReason::ConnectionLost | DownReason::ConnectionFailed(_) => EndedBy::Connection,
+        }
+    }
+
     /// Returns true for a NOTIFICATION after which sessions with graceful notifications keep routes (RFC 8538, section 4).
     pub fn is_graceful_notification(&self) -> bool {
         matches!(self, DownReason::Sent(n) | DownReason::Received(n) if !n.is_hard_reset())
@@ -80,10 +101,19 @@ impl DownReason {
         matches!(self, DownReason::Sent(n) | DownReason::Received(n) if n.code == code::CEASE && n.subcode == cease::COLLISION)
     }
 
+    /// Returns true if this router ended the session with a Cease, or stopped it: an operator or a commit wanted that.
+    pub(crate) fn is_own_cease(&self) -> bool {
+        matches!(self, DownReason::Sent(n) if n.code == code::CEASE) || *self == DownReason::Stopped
+    }
+
     /// Returns true if the reason names what must be put right before a session can come up. The end of another connection without
-    /// a reason, which often follows, does not replace it.
+    /// a reason, which often follows, does not replace it for a while.
     pub(crate) fn is_telling(&self) -> bool {
-        matches!(self, DownReason::Sent(_) | DownReason::Received(_) | DownReason::WrongPeerAs { .. })
+        match self {
+            DownReason::Sent(_) => !self.is_own_cease(),
+            DownReason::Received(_) | DownReason::WrongPeerAs { .. } => true,
+            DownReason::Stopped | DownReason::ConnectionLost | DownReason::ConnectionFailed(_) => false,
+        }
     }
 }
 
@@ -101,6 +131,69 @@ impl fmt::Display for DownReason {
             DownReason::WrongPeerAs { says, configured } => {
                 write!(f, "neighbor says AS {says}, configured {configured}")
             }
+        }
+    }
+}
+
+/// A failed attempt to open a session, with the statements that make packets disappear where both sides do not have them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NotOpened {
+    /// The reason.
+    pub reason: DownReason,
+    /// True if the neighbor has a password here.
+    pub has_password: bool,
+    /// True if the neighbor has `ttl-security` here.
+    pub has_ttl_security: bool,
+}
+
+impl NotOpened {
+    /// Returns the causes that look like a neighbor without an answer, in parentheses; empty if there are none.
+    pub const fn hint(has_password: bool, has_ttl_security: bool) -> &'static str {
+        match (has_password, has_ttl_security) {
+            (true, true) => " (another password, or ttl-security, looks the same)",
+            (true, false) => " (another password looks the same)",
+            (false, true) => " (ttl-security that does not fit looks the same)",
+            (false, false) => "",
+        }
+    }
+}
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)?;
+        match self.reason {
+            DownReason::ConnectionFailed(ConnectError::NoAnswer) => {
+                f.write_str(Self::hint(self.has_password, self.has_ttl_security))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The side that ended a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndedBy {
+    /// An operator of this router, by a command.
+    Operator,
+    /// A commit at this router.
+    Configuration,
+    /// This router, for an error, an expired timer or a bound.
+    ThisRouter,
+    /// The neighbor, by a NOTIFICATION.
+    Neighbor,
+    /// The neighbor or the network between both: the connection was lost without a NOTIFICATION.
+    Connection,
+}
+
+impl EndedBy {
+    /// Returns the name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EndedBy::Operator => "operator",
+            EndedBy::Configuration => "configuration",
+            EndedBy::ThisRouter => "this router",
+            EndedBy::Neighbor => "neighbor",
+            EndedBy::Connection => "connection",
         }
     }
 }
@@ -147,6 +240,8 @@ pub enum PeerEvent {
     Up,
     /// Its session is down.
     Down(DownReason),
+    /// An attempt to open its session failed, for a reason that was not reported just before.
+    NotOpened(NotOpened),
     /// Its session did something else.
     Session(SessionEvent),
     /// The neighbor has sent all its routes of a family (RFC 4724).
@@ -322,7 +417,7 @@ impl Event {
     pub fn id(&self) -> &'static str {
         match self.what {
             PeerEvent::Up => "bgp.session.up",
-            PeerEvent::Down(_) => "bgp.session.down",
+            PeerEvent::Down(_) | PeerEvent::NotOpened(_) => "bgp.session.down",
             PeerEvent::Session(_) => "bgp.session.state",
             PeerEvent::EndOfRib(_) => "bgp.session.end-of-rib",
             PeerEvent::NoNextHop(_) => "bgp.session.no-next-hop",
@@ -352,6 +447,7 @@ impl fmt::Display for Event {
         match &self.what {
             PeerEvent::Up => f.write_str("session is up"),
             PeerEvent::Down(reason) => write!(f, "session is down: {reason}"),
+            PeerEvent::NotOpened(failed) => write!(f, "session cannot be opened: {failed}"),
             PeerEvent::Session(event) => event.fmt(f),
             PeerEvent::EndOfRib(family) => write!(f, "End-of-RIB for {family}"),
             PeerEvent::NoNextHop(family) => {

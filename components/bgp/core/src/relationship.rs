@@ -37,7 +37,30 @@ mod role {
     pub const PEER: u8 = 4;
 }
 
+/// Returns the name of a role (RFC 9234, table 1), as the sender of the capability has it; `None` for unassigned values.
+pub const fn role_name(role: u8) -> Option<&'static str> {
+    Some(match role {
+        role::PROVIDER => "provider",
+        role::ROUTE_SERVER => "route-server",
+        role::ROUTE_SERVER_CLIENT => "route-server-client",
+        role::CUSTOMER => "customer",
+        role::PEER => "peer",
+        _ => return None,
+    })
+}
+
 impl Relationship {
+    /// Returns the name, as in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Relationship::Customer => "customer",
+            Relationship::Peer => "peer",
+            Relationship::Provider => "provider",
+            Relationship::RouteServer => "route-server",
+            Relationship::RouteServerClient => "route-server-client",
+        }
+    }
+
     /// Returns the LOCAL_PREF of the neighbor's routes. Routes of neighbors without a relationship, and the AS's own routes, have
     /// [`DEFAULT_LOCAL_PREF`], as customers' routes have: no neighbor's route may be preferred to an own route, or two ASes
     /// with one prefix, each preferring the route of the neighbor, would never settle. The shorter path makes the own route win.
@@ -112,6 +135,7 @@ mod tests {
         ];
         for (here, there) in ends {
             assert_eq!(here.neighbors_role(), there.own_role());
+            assert_eq!(role_name(here.neighbors_role()), Some(here.name()));
             // What one end marks, the other would have marked.
             assert_eq!(here.marks_sent(), there.marks_received(), "{here:?}");
         }

@@ -1,6 +1,7 @@
 //! Capabilities and the results of their negotiation, in words.
 
 use sluice_bgp::family::{Families, FamilyCodes, FamilyIndex};
+use sluice_bgp::relationship::role_name;
 use sluice_bgp::session::Negotiated;
 use sluice_bgp::wire::Capability;
 
@@ -18,7 +19,10 @@ pub(crate) fn capability(capability: &Capability, codes: &FamilyCodes) -> String
         Capability::EnhancedRefresh => "enhanced-route-refresh".into(),
         Capability::RouteFilter(_) => "outbound-route-filtering".into(),
         Capability::FourOctetAs(asn) => format!("4-octet-as {asn}"),
-        Capability::Role(role) => format!("role {role}"),
+        Capability::Role(role) => match role_name(*role) {
+            Some(name) => format!("role {name}"),
+            None => format!("role {role}"),
+        },
         Capability::GracefulRestart { .. } => "graceful-restart".into(),
         Capability::LongLivedRestart(_) => "long-lived-graceful-restart".into(),
         Capability::AddPath(_) => "add-path".into(),

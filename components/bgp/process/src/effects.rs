@@ -36,6 +36,7 @@ impl BgpProcess {
 
     /// Returns the effects of other settings of the same router, with the objects that they touch.
     pub(crate) fn effects(&self, settings: &Settings) -> Vec<(EffectKind, Vec<String>)> {
+        let interfaces = self.interfaces.borrow();
         let (config, counts) = (settings.config(), self.surveyed.take());
         let now = self.read(|control| control.config()).unwrap_or_default();
         let remarks = now.remarks();
@@ -53,7 +54,10 @@ impl BgpProcess {
         asked.retain(|address| refusal(address).is_none());
         // What was remarked before is not repeated.
         let new = config.remarks().into_iter().filter(|remark| !remarks.contains(remark));
-        let notes = overruns.iter().map(ToString::to_string).chain(new);
+        let known = now.address_remarks(&self.bmp.settings(), &interfaces);
+        let addresses = config.address_remarks(&settings.bmp.station, &interfaces);
+        let addresses = addresses.into_iter().filter(|remark| !known.contains(remark));
+        let notes = overruns.iter().map(ToString::to_string).chain(new).chain(addresses);
         vec![
             (EffectKind::SessionReset, names(&touched.reset)),
             (EffectKind::Refiltered, names(&touched.refiltered)),

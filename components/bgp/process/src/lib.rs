@@ -20,6 +20,7 @@ mod hits;
 mod injection;
 mod monitoring;
 mod mrt;
+mod neighbor;
 mod notices;
 mod plumbing;
 mod presence;
@@ -39,7 +40,7 @@ use executor::pool::{Plan, Pool};
 use presence::PresenceSide;
 use rib::RibSide;
 use sluice_base::{AnyPrefix, Distance, Duration};
-use sluice_bgp::endpoints::Endpoints;
+use sluice_bgp::endpoints::{Endpoints, Ports};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
 use sluice_bgp::speaker::{Config, Identity, Settings};
@@ -366,8 +367,12 @@ impl BgpProcess {
         if self.handover.is_asleep() {
             return self.lost(address, id);
         }
-        let Ok(local) = stream.local_addr() else { return self.lost(address, id) };
+        let (Ok(local), Ok(remote)) = (stream.local_addr(), stream.peer_addr()) else {
+            return self.lost(address, id);
+        };
         let endpoints = Endpoints::between(&self.interfaces.borrow(), local.ip().to_canonical(), address);
+        let ports = Some(Ports { local: local.port(), remote: remote.port() });
+        let endpoints = Endpoints { ports, ..endpoints };
         let pool = Rc::clone(&core.pool.borrow());
         let started = stream.into_std().and_then(|s| connection.start(&pool, (address, id), s, &core.post));
         if let Err(error) = started {
@@ -444,7 +449,7 @@ impl BgpProcess {
 impl Component for BgpProcess {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 16;
+    const STATE: u32 = 17;
 
     type Settings = Settings;
 
@@ -522,6 +527,7 @@ impl Component for BgpProcess {
             .chain(self.redistribution.problem())
             .chain(self.presence.problem())
             .chain(self.mrt.problems())
+            .chain(self.bmp.problems(&self.interfaces.borrow()))
             .collect()
     }
 
@@ -531,6 +537,11 @@ impl Component for BgpProcess {
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
         let settings = config::settings(planned.whole())?;
+        if let Some(itself) =
+            self.read(|control| settings.itself(&control.config(), &self.interfaces.borrow()))
+        {
+            itself.map_or(Ok(()), Err)?;
+        }
         let effects = if self.is_other(&settings) {
             vec![(EffectKind::ProcessRestart, vec![self.frame.name.clone()])]
         } else {

@@ -20,6 +20,9 @@ impl BgpProcess {
         match &event.what {
             PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),
+            PeerEvent::NotOpened(failed) => {
+                info!(event = event.id(), neighbor = %event.peer, reason = %failed, "{event}")
+            }
             PeerEvent::Restarts(_) => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::EndOfRib(_) | PeerEvent::Session(_) | PeerEvent::Joined(_) | PeerEvent::Left(_) => {
                 debug!(event = event.id(), neighbor = %event.peer, "{event}")

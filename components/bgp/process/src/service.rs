@@ -1,19 +1,17 @@
 //! The interface that BGP serves: the core's views as messages.
 
-use crate::capabilities::{agreed, capability};
 use crate::damping::suppressed;
 use crate::idl::bgp::v1 as pb;
+use crate::neighbor::neighbor;
 use crate::tables::table::TableMessage;
 use crate::{BgpProcess, Served, bmp};
-use sluice_base::{AnyPrefix, FamilyId, Instant, Ipv4Prefix, Ipv6Prefix, XidPrefix};
+use sluice_base::{AnyPrefix, FamilyId, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_bgp::attributes::private::Private;
 use sluice_bgp::attributes::{View, canonical};
-use sluice_bgp::event::WithoutPolicy;
-use sluice_bgp::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
-use sluice_bgp::session::{MessageCounters, State, Timer};
+use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
 use sluice_bgp::shard::{Multipath, PathView, PeerIndex, ReceivedView, Resolution};
+use sluice_bgp::speaker::PrefixCounts;
 use sluice_bgp::speaker::control::{Control, Input};
-use sluice_bgp::speaker::{LimitAction, MaximumPrefixes, NeighborView, PrefixCounts};
 use sluice_bgp::table::{Order, Table};
 use sluice_bgp::wire::as_path::{AS_SET, Segments};
 use sluice_bgp::wire::attribute::code;
@@ -51,126 +49,6 @@ pub(crate) fn resolution(resolution: Resolution) -> (String, u32) {
         Resolution::Waiting => ("waiting".into(), 0),
         Resolution::Unreachable => ("unreachable".into(), 0),
         Resolution::Reachable { metric, .. } => ("reachable".into(), metric.0),
-    }
-}
-
-fn messages(counters: MessageCounters) -> pb::Messages {
-    pb::Messages {
-        open: counters.open,
-        update: counters.update,
-        notification: counters.notification,
-        keepalive: counters.keepalive,
-        route_refresh: counters.route_refresh,
-    }
-}
-
-fn timer(timer: Timer) -> &'static str {
-    match timer {
-        Timer::ConnectRetry => "connect-retry",
-        Timer::Hold => "hold",
-        Timer::Keepalive => "keepalive",
-        Timer::DelayOpen => "delay-open",
-        Timer::IdleHold => "idle-hold",
-        Timer::SendHold => "send-hold",
-    }
-}
-
-/// Returns bounds as a message; `None` if there are none.
-fn bounds(bounds: MaximumPrefixes) -> Option<pb::MaximumPrefixes> {
-    let action = match bounds.action() {
-        LimitAction::Shutdown => pb::LimitAction::Shutdown,
-        LimitAction::Warn => pb::LimitAction::Warn,
-        LimitAction::Discard => pb::LimitAction::Discard,
-    };
-    bounds.is_set().then(|| pb::MaximumPrefixes {
-        received: bounds.received,
-        accepted: bounds.accepted,
-        action: action.into(),
-        warn_percent: bounds.warn_percent().into(),
-        restart_after: bounds.restart_after,
-    })
-}
-
-/// A neighbor; `closed` is why it cannot connect to this router, if it cannot.
-fn neighbor(view: NeighborView, codes: &FamilyCodes, closed: Option<String>, now: Instant) -> pb::Neighbor {
-    let is_down = view.config.enabled && view.state != State::Established;
-    let reason = match closed.filter(|_| is_down) {
-        Some(closed) if view.config.passive => format!("this router does not listen: {closed}"),
-        Some(closed) => format!("{}; nor does this router listen: {closed}", view.reason()),
-        None => view.reason(),
-    };
-    let negotiated = view.negotiated.map(|n| n.families).unwrap_or_default();
-    let (last_error, last_error_ms) = match &view.last_down {
-        Some((at, reason)) => (reason.to_string(), ms(now.saturating_since(*at))),
-        None => (String::new(), 0),
-    };
-    let families = view.config.families().iter().map(|family| pb::NeighborFamily {
-        family: family_number(family),
-        negotiated: negotiated.has(family),
-        prefixes_received: view.prefixes.received[family].into(),
-        prefixes_rejected: view.prefixes.rejected[family].into(),
-        prefixes_sent: view.prefixes.sent[family].into(),
-        end_of_rib: view.end_of_rib[family],
-        problem: if view.untold.has(family) { family.row().no_next_hop.into() } else { String::new() },
-        filter_entries_received: view.filters[family].received.map(|count| count as u32),
-        filter_entries_sent: view.filters[family].sent.map(|count| count as u32),
-        maximum_prefixes: bounds(view.config.maximum_prefixes(family)),
-    });
-    let families = families.collect();
-    pb::Neighbor {
-        address: view.config.address.to_string(),
-        peer_as: view.config.peer_as.0,
-        internal: view.internal,
-        description: view.config.description,
-        enabled: view.config.enabled,
-        state: view.state.to_string(),
-        uptime_ms: view.established_at.map_or(0, |at| ms(now.saturating_since(at))),
-        router_id: view.open.as_ref().map_or(String::new(), |o| o.router_id.to_string()),
-        flaps: view.flaps,
-        last_error,
-        last_error_ms,
-        hold_time: view.negotiated.map_or(0, |n| n.hold_time.into()),
-        capabilities: view.open.iter().flat_map(|o| &o.capabilities).map(|c| capability(c, codes)).collect(),
-        timers: view
-            .timers
-            .iter()
-            .map(|(t, at)| pb::Timer { name: timer(*t).into(), expires_in_ms: ms(at.saturating_since(now)) })
-            .collect(),
-        agreed: view.negotiated.as_ref().map(agreed).unwrap_or_default(),
-        stopped: view.stopped.map(|stop| pb::LimitStop {
-            family: family_number(stop.family),
-            bound: stop.reached.bound,
-            count: stop.reached.count,
-            accepted: stop.reached.is_accepted,
-            reopens_in_ms: stop.restart_at.map(|at| ms(at.saturating_since(now))),
-        }),
-        changes_received: Some(pb::Changes {
-            announced: view.reader.announced,
-            withdrawn: view.reader.withdrawn,
-        }),
-        changes_sent: Some(pb::Changes {
-            announced: view.writer.announced,
-            withdrawn: view.writer.withdrawn,
-        }),
-        unroutable: view.reader.unroutable,
-        octets_received: view.reader.octets,
-        received: Some(messages(view.received)),
-        sent: Some(messages(view.sent)),
-        families,
-        treated_as_withdraw: view.reader.treated_as_withdraw,
-        attribute_discards: view.reader.attribute_discards,
-        loops: view.reader.loops,
-        leaks: view.reader.leaks,
-        reason,
-        too_large: view.writer.too_large,
-        reduced: view.writer.reduced,
-        without_policy: WithoutPolicy { import: view.without_policy.0, export: view.without_policy.1 }
-            .to_string(),
-        without_refresh: view.without_refresh.map_or_else(String::new, |without| without.to_string()),
-        range: view.config.range.map_or_else(String::new, |range| range.to_string()),
-        group: view.config.group.unwrap_or_default(),
-        import: view.config.import,
-        export: view.config.export,
     }
 }
 

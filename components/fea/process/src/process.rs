@@ -327,6 +327,7 @@ impl Component for FeaProcess {
             .into_iter()
             .chain(problems)
             .chain(unavailable)
+            .chain(self.sockets.problem())
             .collect()
     }
 

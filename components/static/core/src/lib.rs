@@ -15,8 +15,10 @@ use sluice_base::Duration;
 /// The time for which the RIB keeps static routes of a dead process: the next life announces the same routes.
 pub const GRACE: Duration = Duration::from_secs(60);
 
+pub mod check;
 pub mod machine;
 pub mod route;
 
+pub use check::NextHopError;
 pub use machine::{Input, Output, Static};
 pub use route::{RouteKind, StaticNextHop, StaticRoute};

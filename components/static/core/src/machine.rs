@@ -59,6 +59,14 @@ impl Static {
         self.configured.values().map(|r| (r, self.announced.contains_key(&r.prefix)))
     }
 
+    pub(crate) fn configured(&self) -> &BTreeMap<AnyPrefix, StaticRoute> {
+        &self.configured
+    }
+
+    pub(crate) fn interfaces(&self) -> &InterfaceTable {
+        &self.interfaces
+    }
+
     /// Announces every route that differs from its last announcement.
     fn announce(&mut self, out: &mut Outbox<Output>) {
         let all: BTreeSet<AnyPrefix> = self.configured.keys().chain(self.announced.keys()).copied().collect();

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sluice_base::prefix::PrefixError;
 use sluice_base::{Address, AnyPrefix, Distance, IpPrefix, Metric, Tag, Xid, XidError, XidPrefix};
 use sluice_process::part::{Change, Edit};
-use sluice_static::{Input, RouteKind, StaticNextHop, StaticRoute};
+use sluice_static::{Input, NextHopError, RouteKind, StaticNextHop, StaticRoute};
 use std::net::IpAddr;
 use thiserror::Error;
 
@@ -89,6 +89,9 @@ pub enum ConfigError {
         /// The text.
         text: String,
     },
+    /// A route has a next hop that can never be used.
+    #[error(transparent)]
+    NextHop(#[from] NextHopError),
     /// A text is no XID, and no prefix of XIDs.
     #[error(
         "`{text}` is no XID: expected TYPE-ID, as ad- and 40 hexadecimal digits, or a prefix of XIDs, TYPE-ID/BITS: {error}"
@@ -119,6 +122,17 @@ pub enum ConfigError {
         /// The text.
         text: String,
     },
+}
+
+/// Checks a configuration tree where no process of static routes runs. Returns the reason of a refusal, which begins with the path of
+/// the statement, if there is one.
+pub fn check(tree: serde_json::Value) -> Option<String> {
+    let entries =
+        |name: &str| tree.get(name).and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
+    let routes = entries("route").into_iter().map(|value| route(Route::deserialize(value)?));
+    let xid_routes = entries("xid-route").into_iter().map(|value| xid_route(XidRoute::deserialize(value)?));
+    let fault = routes.chain(xid_routes).find_map(Result::err);
+    fault.map(|error| error.to_string())
 }
 
 /// Converts a change of the configuration tree for the core.
@@ -152,15 +166,17 @@ fn of_edit(
     }
 }
 
-/// Returns a route with the properties that routes of every family have.
-fn common(prefix: AnyPrefix, kind: RouteKind, properties: &Properties) -> StaticRoute {
-    StaticRoute {
+/// Returns a route with the properties that routes of every family have, unless it can never be used.
+fn common(prefix: AnyPrefix, kind: RouteKind, properties: &Properties) -> Result<StaticRoute, ConfigError> {
+    let route = StaticRoute {
         prefix,
         kind,
         distance: properties.distance.map(Distance),
         metric: Metric(properties.metric),
         tags: Some(properties.tag).filter(|tag| *tag != 0).map(Tag).into_iter().collect(),
-    }
+    };
+    route.check()?;
+    Ok(route)
 }
 
 fn route(r: Route) -> Result<StaticRoute, ConfigError> {
@@ -183,7 +199,7 @@ fn route(r: Route) -> Result<StaticRoute, ConfigError> {
             RouteKind::NextHops(gateways.chain(links).collect::<Result<_, ConfigError>>()?)
         }
     };
-    Ok(common(prefix, kind, &r.properties))
+    common(prefix, kind, &r.properties)
 }
 
 fn xid_route(r: XidRoute) -> Result<StaticRoute, ConfigError> {
@@ -208,7 +224,7 @@ fn xid_route(r: XidRoute) -> Result<StaticRoute, ConfigError> {
             RouteKind::NextHops(hops.collect::<Result<_, ConfigError>>()?)
         }
     };
-    Ok(common(prefix, kind, &r.properties))
+    common(prefix, kind, &r.properties)
 }
 
 /// Reads six octets in hexadecimal, with colons between them.
@@ -273,6 +289,21 @@ mod tests {
         let gone = canonical("10.0.0.0/8").expect("a prefix");
         let expected = vec![(routes[2].prefix, Some(routes[2].clone())), (gone, None)];
         assert_eq!(input(&Change { clear: false, edits }).ok(), Some(Input::Change(expected)));
+    }
+
+    #[test]
+    fn a_route_that_leads_to_its_own_gateway_is_refused() {
+        let check = |prefix: &str, hop: serde_json::Value| {
+            check(serde_json::json!({"route": [{"prefix": prefix, "next-hop": [hop]}]}))
+        };
+        let own = check("10.0.0.1/32", serde_json::json!({"gateway": "10.0.0.1"})).unwrap_or_default();
+        assert!(own.starts_with("route 10.0.0.1/32 next-hop 10.0.0.1: expected"), "{own}");
+        assert_eq!(
+            check("10.0.0.1/32", serde_json::json!({"gateway": "10.0.0.1", "interface": "eth0"})),
+            None
+        );
+        assert!(check("2001:db8::/32", serde_json::json!({"gateway": "fe80::1"})).is_some());
+        assert_eq!(check("10.0.0.0/8", serde_json::json!({"gateway": "10.0.0.1"})), None);
     }
 
     const AD: &str = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";

@@ -5,8 +5,8 @@ pub mod config;
 use sluice_base::Distance;
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RunOptions, Tasks,
-    follow_fea,
+    Component, Driver, EffectKind, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RunOptions,
+    Tasks, follow_fea,
 };
 use sluice_static::{GRACE, Input, Output, Static};
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
@@ -109,7 +109,13 @@ impl Component for StaticProcess {
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Input>, Self::Error> {
-        config::input(planned.change).map(Prepared::quiet)
+        let input = config::input(planned.change)?;
+        // The first configuration is the stored one: what became of interfaces meanwhile is no remark on a change.
+        let remarks = match self.configured.get() {
+            true => self.driver.read(|machine| machine.remarks(&input)),
+            false => Vec::new(),
+        };
+        Ok(Prepared::touching(input, vec![(EffectKind::Noted, remarks)]))
     }
 
     async fn apply(self: Rc<Self>, input: Input) -> Result<(), Self::Error> {

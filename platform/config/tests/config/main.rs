@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod addresses;
 mod changes;
 mod instances;
 mod packages;

@@ -67,6 +67,7 @@ pub const ELSEWHERE: &[(&str, Proof)] = &[
     ("protocols/bgp/neighbor/connect-retry-time", TOUCHED),
     ("protocols/bgp/neighbor/delay-open-time", TOUCHED),
     ("protocols/bgp/neighbor/send-hold-time", TOUCHED),
+    ("protocols/bgp/neighbor/keepalive-time", TOUCHED),
     ("protocols/bgp/neighbor/ipv4-unicast/maximum-prefixes", TOUCHED),
     ("protocols/bgp/neighbor/ipv6-unicast/maximum-prefixes", TOUCHED),
     ("protocols/bgp/neighbor/xid/maximum-prefixes", TOUCHED),

@@ -56,6 +56,8 @@ pub struct SessionConfig {
     /// SendHoldTime in seconds (RFC 9687): how long the peer may take nothing of what waits to be sent. 0 for ever; `None` for 8 minutes, or
     /// twice the hold time if that is more.
     pub send_hold_time: Option<u16>,
+    /// KeepaliveTime in seconds; `None` for a third of the negotiated hold time.
+    pub keepalive_time: Option<u16>,
     /// ConnectRetryTime.
     pub connect_retry: Duration,
     /// DelayOpenTime; `None` where DelayOpen is false.
@@ -130,6 +132,7 @@ impl SessionConfig {
             peer_as,
             hold_time: 90,
             send_hold_time: None,
+            keepalive_time: None,
             connect_retry: Duration::from_secs(30),
             delay_open: None,
             passive: false,
@@ -165,6 +168,14 @@ impl SessionConfig {
             Some(seconds) => Some(Duration::from_secs(seconds.into()).max(hold + Duration::from_secs(1))),
             None => Some(SEND_HOLD.max(hold * 2)),
         }
+    }
+
+    /// Returns the time between KEEPALIVEs that goes with a negotiated hold time: at most a third of it (RFC 4271, section 4.4); `None` for
+    /// no KEEPALIVEs, which a hold time of 0 forbids.
+    pub fn keepalive(&self, hold_time: u16) -> Option<Duration> {
+        let third = Duration::from_secs(hold_time.into()) / 3;
+        let wanted = self.keepalive_time.map_or(third, |seconds| Duration::from_secs(seconds.into()));
+        (hold_time > 0).then(|| wanted.min(third))
     }
 
     /// IdleHoldTime after `failures` in a row.

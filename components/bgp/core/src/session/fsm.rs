@@ -171,7 +171,7 @@ impl Fsm {
     pub fn send_keepalive(&mut self, cx: &mut Context<'_>) {
         self.send(cx, header::put_keepalive);
         cx.sent.keepalive += 1;
-        self.restart_keepalive(cx.now, cx.rng);
+        self.restart_keepalive(cx.now, cx.config, cx.rng);
     }
 
     /// Returns the NOTIFICATION that the peer of this session is sent: a Hard Reset if the peer would keep routes otherwise.
@@ -219,14 +219,11 @@ impl Fsm {
         }
     }
 
-    /// A third of the hold time from now, less jitter (RFC 4271, sections 4.4 and 10).
-    pub fn restart_keepalive(&mut self, now: Instant, rng: &mut Rng) {
-        match self.negotiated.map(|n| n.hold_time) {
-            Some(0) | None => self.timers.stop(Timer::Keepalive),
-            Some(seconds) => {
-                let third = Duration::from_secs(seconds.into()) / 3;
-                self.timers.start(now, Timer::Keepalive, jittered(third, rng));
-            }
+    /// KeepaliveTime from now, less jitter (RFC 4271, sections 4.4 and 10).
+    pub fn restart_keepalive(&mut self, now: Instant, config: &SessionConfig, rng: &mut Rng) {
+        match self.negotiated.and_then(|n| config.keepalive(n.hold_time)) {
+            None => self.timers.stop(Timer::Keepalive),
+            Some(time) => self.timers.start(now, Timer::Keepalive, jittered(time, rng)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! A session on its way to another process: with its connection, if it is up.
 
+use super::ends::{Ends, SessionEnd};
 use super::fsm::{Event, Failures, Fsm};
 use super::{ConnectionId, MessageCounters, Negotiated, Output, Session, State, Timer, Which};
 use crate::event::DownReason;
@@ -21,6 +22,7 @@ pub struct SessionState {
     sent: MessageCounters,
     received: MessageCounters,
     last_down: Option<(Instant, DownReason)>,
+    last_end: Option<SessionEnd>,
     flaps: u64,
     established: Option<Established>,
 }
@@ -59,7 +61,8 @@ impl Session {
             failures: (failures.all, failures.errors, failures.last_is_error),
             sent: self.sent,
             received: self.received,
-            last_down: self.last_down.clone(),
+            last_down: self.ends.last.clone(),
+            last_end: self.ends.session.clone(),
             flaps: self.flaps,
             established: established.map(|((connection, negotiated), since)| Established {
                 connection,
@@ -76,7 +79,8 @@ impl Session {
         let (all, errors, last_is_error) = state.failures;
         self.next_connection = state.next_connection;
         (self.sent, self.received) = (state.sent, state.received);
-        (self.last_down, self.flaps) = (state.last_down, state.flaps);
+        self.ends = Ends::resumed(state.last_down, state.last_end);
+        self.flaps = state.flaps;
         match state.established {
             Some(established) => {
                 self.started = state.started;

@@ -6,6 +6,7 @@
 //! arrived; what comes out is what to send and close, and when the session is up or down.
 
 mod config;
+mod ends;
 mod fsm;
 mod handover;
 mod negotiation;
@@ -16,6 +17,7 @@ mod tests;
 pub use crate::state::State;
 pub(crate) use config::jittered;
 pub use config::{AddPathFamilies, ConnectionId, Direction, OwnRestart, SessionConfig};
+pub use ends::SessionEnd;
 pub use fsm::Timer;
 pub use handover::SessionState;
 pub use negotiation::{Negotiated, PeerRestart};
@@ -25,6 +27,7 @@ use crate::wire::notification::{cease, code};
 use crate::wire::{Notification, Open};
 use alloc::string::String;
 use alloc::vec::Vec;
+use ends::Ends;
 use fsm::{Context, Event, Failures, Fsm};
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, Instant, Rng};
@@ -90,6 +93,8 @@ pub enum Output {
     Up(ConnectionId, Negotiated),
     /// The session that was up is down: its routes are void.
     Down(DownReason),
+    /// An attempt to open the session failed, and that is to be reported.
+    NotOpened(DownReason),
     /// For the log.
     Event(SessionEvent),
 }
@@ -124,7 +129,7 @@ pub struct Session {
     pub sent: MessageCounters,
     /// Messages received, without UPDATEs, which the reader counts.
     pub received: MessageCounters,
-    last_down: Option<(Instant, DownReason)>,
+    ends: Ends,
     established_at: Option<Instant>,
     /// Times that the session went from Established to another state.
     pub flaps: u64,
@@ -143,7 +148,7 @@ impl Session {
             second: None,
             sent: MessageCounters::default(),
             received: MessageCounters::default(),
-            last_down: None,
+            ends: Ends::default(),
             established_at: None,
             flaps: 0,
         }
@@ -179,6 +184,11 @@ impl Session {
         self.primary.sent_notification.as_ref()
     }
 
+    /// The primary connection, whatever its state.
+    pub fn connection(&self) -> Option<ConnectionId> {
+        self.primary.connection
+    }
+
     /// The connection that carries routes.
     pub fn established(&self) -> Option<ConnectionId> {
         self.primary.connection.filter(|_| self.state() == State::Established)
@@ -191,7 +201,12 @@ impl Session {
 
     /// Returns the time when and why the session last ended or could not be opened.
     pub fn last_down(&self) -> Option<&(Instant, DownReason)> {
-        self.last_down.as_ref()
+        self.ends.last.as_ref()
+    }
+
+    /// Returns the last end of the established session.
+    pub fn last_end(&self) -> Option<&SessionEnd> {
+        self.ends.session.as_ref()
     }
 
     /// Since when the session is Established.
@@ -204,13 +219,26 @@ impl Session {
         &self.config
     }
 
-    /// Replaces the configuration. It holds from the next connection on, SendHoldTime at once.
+    /// Replaces the configuration. It holds from the next connection on, SendHoldTime and KeepaliveTime at once.
     pub fn configure(&mut self, now: Instant, config: SessionConfig) {
-        let is_other = self.config.send_hold_time != config.send_hold_time;
+        let has_other_send_hold = self.config.send_hold_time != config.send_hold_time;
+        let has_other_keepalive = self.config.keepalive_time != config.keepalive_time;
         self.config = config;
-        if is_other && self.established().is_some() {
+        if self.established().is_none() {
+            return;
+        }
+        if has_other_send_hold {
             self.primary.restart_send_hold(now, &self.config);
         }
+        if has_other_keepalive {
+            self.primary.restart_keepalive(now, &self.config, &mut self.rng);
+        }
+    }
+
+    /// Returns the seconds between KEEPALIVEs of the established session; 0 without a session, or for no KEEPALIVEs.
+    pub fn keepalive_time(&self) -> u64 {
+        let time = self.negotiated().and_then(|negotiated| self.config.keepalive(negotiated.hold_time));
+        time.map_or(0, |time| time.as_secs())
     }
 
     /// Returns true if `connection` is one that the session still follows.
@@ -221,7 +249,23 @@ impl Session {
 
     /// Runs one event of one connection's machine, then tidies up.
     fn step(&mut self, now: Instant, which: Which, event: Event, out: &mut Outbox<Output>) {
+        self.step_ending(now, which, event, None, out);
+    }
+
+    /// Runs one event of one connection's machine, then tidies up. If the connection ends, `why` is the reason in place of the machine's.
+    fn step_ending(
+        &mut self,
+        now: Instant,
+        which: Which,
+        event: Event,
+        why: Option<DownReason>,
+        out: &mut Outbox<Output>,
+    ) {
         let before = self.primary.state;
+        let was = match which {
+            Which::Primary => before,
+            Which::Second => self.second.as_ref().map_or(State::Idle, |second| second.state),
+        };
         let mut cx = Context {
             now,
             config: &self.config,
@@ -240,14 +284,18 @@ impl Session {
                 }
             }
         }
-        if let Some(reason) = cx.down.take() {
-            self.note_down(now, before, reason);
-        }
+        let ended = cx.down.take().map(|reason| why.unwrap_or(reason));
+        let failed = ended.and_then(|reason| self.ends.note(now, was, self.established_at, reason));
         if self.second.as_ref().is_some_and(|f| f.connection.is_none()) {
             self.second = None;
         }
         self.promote(out);
         let after = self.primary.state;
+        // While another connection goes on, the session may still be opened.
+        let failed = failed.filter(|_| after < State::OpenSent);
+        if let Some(reason) = failed.filter(|reason| self.ends.is_report_due(now, reason)) {
+            out.push(Output::NotOpened(reason));
+        }
         if before != after {
             out.push(Output::Event(SessionEvent::State { from: before, to: after }));
             self.note_established(now, before, after);
@@ -279,6 +327,7 @@ impl Session {
     fn note_established(&mut self, now: Instant, before: State, after: State) {
         if after == State::Established {
             self.established_at = Some(now);
+            self.ends.forget_reports();
         } else if before == State::Established {
             let since = self.established_at.take().unwrap_or(now);
             self.flaps += 1;
@@ -340,16 +389,6 @@ impl Session {
         }
     }
 
-    /// Keeps why a connection ended, unless what is known already says more.
-    fn note_down(&mut self, now: Instant, before: State, reason: DownReason) {
-        let known = self.last_down.as_ref().map(|(_, known)| known);
-        let says_nothing = reason == DownReason::ConnectionLost && before != State::Established;
-        if reason.is_collision() || (says_nothing && known.is_some_and(DownReason::is_telling)) {
-            return;
-        }
-        self.last_down = Some((now, reason));
-    }
-
     /// Returns true if a new connection takes the place of the established one: a peer that is prepared to restart opens another
     /// connection when it has forgotten the first (RFC 4724, section 5).
     fn is_restarting(&self, new: Which) -> bool {
@@ -363,7 +402,7 @@ impl Session {
     }
 
     /// Returns the AS of this router's next OPEN.
-    fn presented_as(&self) -> Asn {
+    pub fn presented_as(&self) -> Asn {
         self.config.presented_as(self.tries_own_as)
     }
 
@@ -408,11 +447,8 @@ impl Session {
         let event = match negotiation::negotiate(&self.config, self.presented_as(), &open) {
             Err(notification) => {
                 let (says, configured) = (open.asn(), self.config.peer_as);
-                self.step(now, which, Event::Error(notification), out);
-                if says != configured {
-                    self.last_down = Some((now, DownReason::WrongPeerAs { says, configured }));
-                }
-                return;
+                let wrong_as = (says != configured).then_some(DownReason::WrongPeerAs { says, configured });
+                return self.step_ending(now, which, Event::Error(notification), wrong_as, out);
             }
             Ok(negotiated) => match self.collision_loser(which, &open) {
                 Some(loser) if loser == which => Event::CollisionDump,
@@ -501,6 +537,7 @@ impl Machine for Session {
         match input {
             Input::Start => {
                 self.started = true;
+                self.ends.forget_reports();
                 self.step(now, Which::Primary, Event::Start, out);
             }
             Input::Stop(cease) => {
@@ -509,6 +546,7 @@ impl Machine for Session {
                 self.primary.timers.clear();
             }
             Input::Reset { subcode, text } => {
+                self.ends.forget_reports();
                 self.end(now, &Event::AutomaticStop(Notification::cease(subcode, &text)), out);
             }
             Input::Connected(connection) => match self.which(connection) {
@@ -521,7 +559,7 @@ impl Machine for Session {
             }
             Input::Failed(connection, error) => self.closed(now, connection, error, out),
             Input::Received(connection, received) => self.received(now, connection, received, out),
-            Input::UpdateSent => self.primary.restart_keepalive(now, &mut self.rng),
+            Input::UpdateSent => self.primary.restart_keepalive(now, &self.config, &mut self.rng),
             Input::Written => {
                 if self.established().is_some() {
                     self.primary.restart_send_hold(now, &self.config);

@@ -1,5 +1,8 @@
 //! Every state and every event: a table; then connections that collide, and timers.
 
+mod ends;
+mod keepalive;
+
 use super::*;
 use crate::family::{Families, FamilyIndex};
 use crate::local_as::{LocalAs, LocalAsMode};
@@ -105,7 +108,7 @@ fn word(output: &Output) -> Option<String> {
         }
         Output::Up(..) => "up".to_string(),
         Output::Down(_) => "down".to_string(),
-        Output::Event(_) => return None,
+        Output::NotOpened(_) | Output::Event(_) => return None,
     })
 }
 

@@ -83,6 +83,9 @@ pub struct NeighborConfig {
     /// SendHoldTime in seconds (RFC 9687); see [`SessionConfig`].
     #[serde(default)]
     pub send_hold_time: Option<u16>,
+    /// KeepaliveTime in seconds; `None` for a third of the negotiated hold time.
+    #[serde(default)]
+    pub keepalive_time: Option<u16>,
     /// ConnectRetryTime in seconds.
     #[serde(default = "default_connect_retry_time")]
     pub connect_retry_time: u16,
@@ -314,6 +317,7 @@ impl NeighborConfig {
             passive: false,
             hold_time: default_hold_time(),
             send_hold_time: None,
+            keepalive_time: None,
             connect_retry_time: default_connect_retry_time(),
             delay_open_time: None,
             description: String::new(),
@@ -393,6 +397,7 @@ impl NeighborConfig {
             }),
             hold_time: self.hold_time,
             send_hold_time: self.send_hold_time,
+            keepalive_time: self.keepalive_time,
             connect_retry: Duration::from_secs(self.connect_retry_time.into()),
             delay_open: self.delay_open_time.map(|seconds| Duration::from_secs(seconds.into())),
             passive: self.passive,
@@ -414,6 +419,7 @@ impl NeighborConfig {
             enabled: other.enabled,
             passive: other.passive,
             send_hold_time: other.send_hold_time,
+            keepalive_time: other.keepalive_time,
             connect_retry_time: other.connect_retry_time,
             delay_open_time: other.delay_open_time,
             description: other.description.clone(),

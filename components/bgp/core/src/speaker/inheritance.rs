@@ -108,6 +108,7 @@ statements! {
     passive: bool,
     hold_time: u16,
     send_hold_time: u16,
+    keepalive_time: u16,
     connect_retry_time: u16,
     delay_open_time: u16,
     description: String,

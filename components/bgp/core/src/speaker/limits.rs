@@ -89,6 +89,19 @@ impl MaximumPrefixes {
         }
     }
 
+    /// Returns the stage of counts that were at `before`. Counts fall back to a lower stage when they are a tenth below the threshold that they
+    /// had reached, so that counts which come and go at a threshold are reported once.
+    fn stage(&self, before: Stage, counts: PrefixCount) -> Stage {
+        let of = |counts| match self.judge(counts) {
+            (Some(_), _) => Stage::Exceeded,
+            (None, Some(_)) => Stage::Warned,
+            (None, None) => Stage::Below,
+        };
+        let raise = |count: u32| count.saturating_add(count / 9);
+        let raised = PrefixCount { received: raise(counts.received), accepted: raise(counts.accepted) };
+        of(counts).max(of(raised).min(before))
+    }
+
     /// Returns the first bound that counts exceed, and the first whose warning they reach.
     fn judge(&self, counts: PrefixCount) -> (Option<LimitReached>, Option<LimitReached>) {
         let bounds = [(self.received, counts.received, false), (self.accepted, counts.accepted, true)];
@@ -231,15 +244,12 @@ impl Peers {
         let code = self.identity.codes.of(family);
         let Some(peer) = self.peer_mut(index) else { return };
         let (address, bounds) = (peer.config.address, peer.config.maximum_prefixes(family));
-        let (exceeded, near) = bounds.judge(peer.limits.total(family));
-        let stage = match (exceeded, near) {
-            (Some(_), _) => Stage::Exceeded,
-            (None, Some(_)) => Stage::Warned,
-            (None, None) => Stage::Below,
-        };
+        let counts = peer.limits.total(family);
+        let (exceeded, near) = bounds.judge(counts);
         let is_full = exceeded.is_some() && bounds.action() == LimitAction::Discard;
-        let standing = Standing { stage, is_full };
-        let before = peer.limits.standings.insert(family, standing).unwrap_or_default();
+        let before = peer.limits.standings.get(&family).copied().unwrap_or_default();
+        let stage = bounds.stage(before.stage, counts);
+        peer.limits.standings.insert(family, Standing { stage, is_full });
         if is_full != before.is_full {
             out.push(Output::Order(None, Order::SetFull(index, family, is_full)));
             // What was ignored comes again where the neighbor can be asked.

@@ -15,6 +15,7 @@
 //! takes them can. Nothing that waits to be pulled grows.
 
 mod add_path;
+mod addresses;
 mod aggregation;
 mod bindings;
 mod config;
@@ -55,7 +56,7 @@ pub use listen_range::{AsSpan, AsSpanError, ListenRange};
 pub use peer::Link;
 pub use presence::{PresenceQuestion, PresenceScope};
 pub use redistribution::{Redistribute, Redistributed, RedistributedRoute};
-pub use restart::GracefulRestart;
+pub use restart::{GracefulRestart, RoutesStay};
 pub use settings::{Owner, Scheduling, Settings, SettingsError};
 pub use view::{NeighborView, PrefixCounts, Summary};
 

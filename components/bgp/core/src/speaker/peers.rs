@@ -306,6 +306,10 @@ impl Peers {
                         out.push(event(address, PeerEvent::Restarts(retained.families)));
                     }
                 }
+                session::Output::NotOpened(reason) => {
+                    let failed = peer.config.not_opened(reason);
+                    out.push(event(address, PeerEvent::NotOpened(failed)));
+                }
                 session::Output::Event(what) => out.push(event(address, PeerEvent::Session(what))),
             }
         }

@@ -7,6 +7,8 @@ use crate::policy::{Neighbor, Policies};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 use core::net::IpAddr;
 use sluice_policy::program::NextHop;
 
@@ -19,10 +21,49 @@ struct About {
     others: usize,
 }
 
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.first.fmt(f)?;
+        if self.others > 0 { write!(f, " and {} more", self.others) } else { Ok(()) }
+    }
+}
+
+/// Adds a neighbor to those that a remark is about.
+fn note<K: Ord>(all: &mut BTreeMap<K, About>, key: K, neighbor: IpAddr) {
+    let about = all.entry(key);
+    about.and_modify(|about| about.others += 1).or_insert(About { first: neighbor, others: 0 });
+}
+
 impl Config {
+    /// Returns all remarks.
+    pub fn remarks(&self) -> BTreeSet<String> {
+        self.next_hop_remarks().into_iter().chain(self.keepalive_remarks()).collect()
+    }
+
+    /// Returns remarks on keepalive times that are more than a third of the hold time, of which a third is used (RFC 4271, section 4.4).
+    fn keepalive_remarks(&self) -> Vec<String> {
+        let mut all: BTreeMap<(u16, u16), About> = BTreeMap::new();
+        for neighbor in &self.neighbors {
+            let Some(time) = neighbor.keepalive_time else { continue };
+            if time > neighbor.hold_time / 3 {
+                note(&mut all, (time, neighbor.hold_time), neighbor.address);
+            }
+        }
+        let text = |((time, hold_time), about): ((u16, u16), About)| {
+            let effect = match hold_time / 3 {
+                0 => String::from("no KEEPALIVEs are sent"),
+                third => format!("KEEPALIVEs are sent every {third} s"),
+            };
+            format!(
+                "neighbor {about}: keepalive-time {time} is more than a third of hold-time ({hold_time}): {effect}"
+            )
+        };
+        all.into_iter().map(text).collect()
+    }
+
     /// Returns remarks on policies of neighbors with IPv4 and IPv6, whose next hop is an address of one of both: such an action leaves
     /// the routes of the other family as they are.
-    pub fn remarks(&self) -> BTreeSet<String> {
+    fn next_hop_remarks(&self) -> Vec<String> {
         let mut all: BTreeMap<(&str, &str, IpAddr, &str), About> = BTreeMap::new();
         for neighbor in &self.neighbors {
             for (direction, names) in
@@ -31,17 +72,13 @@ impl Config {
                 for (name, family, address) in
                     names.iter().filter_map(|name| untouched(&self.policies, name, neighbor))
                 {
-                    let about = all.entry((name, direction.name(), address, family));
-                    about
-                        .and_modify(|about| about.others += 1)
-                        .or_insert(About { first: neighbor.address, others: 0 });
+                    note(&mut all, (name, direction.name(), address, family), neighbor.address);
                 }
             }
         }
-        let text = |((name, direction, address, family), About { first, others })| {
-            let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+        let text = |((name, direction, address, family), about)| {
             format!(
-                "policy {name} ({direction} of {first}{others}): `next-hop {address}` leaves {family} routes as they are; a second address is for them"
+                "policy {name} ({direction} of {about}): `next-hop {address}` leaves {family} routes as they are; a second address is for them"
             )
         };
         all.into_iter().map(text).collect()
@@ -91,7 +128,6 @@ fn untouched<'a>(
 mod tests {
     use super::*;
     use alloc::vec;
-    use alloc::vec::Vec;
     use sluice_base::Asn;
 
     fn remarks(then: &str, has_both: bool) -> Vec<String> {
@@ -104,6 +140,24 @@ mod tests {
         }
         let policies = Policies::compile(serde_json::from_str(&text).expect("policies")).expect("valid");
         Config { neighbors, policies, ..Config::default() }.remarks().into_iter().collect()
+    }
+
+    #[test]
+    fn a_keepalive_time_that_is_not_used_is_remarked() {
+        let remarks = |keepalive_time, hold_time| -> Vec<String> {
+            let neighbor = |last| NeighborConfig {
+                keepalive_time,
+                hold_time,
+                ..NeighborConfig::new([10, 0, 0, last].into(), Asn(2))
+            };
+            let neighbors = vec![neighbor(2), neighbor(3)];
+            Config { neighbors, ..Config::default() }.remarks().into_iter().collect()
+        };
+        assert_eq!(remarks(Some(30), 90), [""; 0]);
+        assert_eq!(remarks(None, 0), [""; 0]);
+        let text = "neighbor 10.0.0.2 and 1 more: keepalive-time 60 is more than a third of hold-time (90): KEEPALIVEs are sent every 30 s";
+        assert_eq!(remarks(Some(60), 90), [text]);
+        assert!(remarks(Some(60), 0)[0].ends_with("hold-time (0): no KEEPALIVEs are sent"));
     }
 
     #[test]

@@ -34,6 +34,15 @@ impl Default for GracefulRestart {
     }
 }
 
+/// Routes of a family that stay from an earlier session, for operators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RoutesStay {
+    /// True if the routes are long-lived stale ones.
+    pub is_long_lived: bool,
+    /// The end of the time for which they stay.
+    pub until: Instant,
+}
+
 /// The reason for routes of a family to stay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Stay {
@@ -97,6 +106,14 @@ impl Restart {
     /// Returns the families with routes that stay.
     pub fn kept(&self) -> Families {
         Families::of(|family| self.stays[family].is_some())
+    }
+
+    /// Returns the families with routes that stay, whether the routes are long-lived stale ones, and until when they stay.
+    pub fn stays(&self) -> ByFamily<Option<RoutesStay>> {
+        ByFamily::from_fn(|family| {
+            let stay = self.stays[family]?;
+            Some(RoutesStay { is_long_lived: matches!(stay, Stay::LongLived(_)), until: stay.until() })
+        })
     }
 
     /// Returns the next time at which routes have stayed for as long as they may.

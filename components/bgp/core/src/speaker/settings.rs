@@ -1,5 +1,6 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
+use super::addresses;
 use super::aggregation::AggregateConfig;
 use super::config::{Config, Identity, NeighborConfig};
 use super::inheritance::{Group, Neighbor};
@@ -151,6 +152,8 @@ pub enum SettingsError {
     NoRouterId,
     /// The local address of a neighbor is of the other address family.
     LocalAddress(Owner),
+    /// A neighbor is this router itself.
+    Itself(Owner),
     /// An internal neighbor has a statement for external ones, or an external one a statement for internal ones: the statement, and
     /// true if it is for external ones.
     Side(Owner, &'static str, bool),
@@ -220,6 +223,9 @@ impl Display for SettingsError {
             SettingsError::NoRouterId => f.write_str("router-id: 0.0.0.0 identifies no router"),
             SettingsError::LocalAddress(owner) => {
                 write!(f, "{owner}: local-address is of the other family")
+            }
+            SettingsError::Itself(owner) => {
+                write!(f, "{owner}: expected the address of another router: this router has it itself")
             }
             SettingsError::Side(owner, statement, is_for_external) => {
                 let side = if *is_for_external { "external" } else { "internal" };
@@ -321,6 +327,7 @@ impl Settings {
             let owner = Owner::Neighbor(neighbor.address);
             self.check_group(owner, neighbor.group.as_deref())?;
             let config = self.joined(neighbor).ok_or(SettingsError::NoAs(owner))?;
+            addresses::check(&config)?;
             self.check_neighbor(owner, &config)
         })?;
         self.check_ranges()

@@ -4,11 +4,13 @@ use super::aggregation::AggregateView;
 use super::config::NeighborConfig;
 use super::dynamic::RangeView;
 use super::limits::LimitStop;
+use super::restart::RoutesStay;
 use super::{Control, Speaker};
-use crate::event::{ConnectError, DownReason, WithoutRefresh};
+use crate::endpoints::Endpoints;
+use crate::event::{DownReason, NotOpened, WithoutRefresh};
 use crate::family::{ByFamily, Families};
 use crate::reader::ReaderCounters;
-use crate::session::{MessageCounters, Negotiated, State, Timer};
+use crate::session::{MessageCounters, Negotiated, SessionEnd, State, Timer};
 use crate::shard::{PeerIndex, Sent, ShardView};
 use crate::table::Table;
 use crate::wire::Open;
@@ -54,14 +56,26 @@ pub struct NeighborView {
     pub established_at: Option<Instant>,
     /// The number of times that the session was lost.
     pub flaps: u64,
-    /// Time and reason of the last end of the session.
+    /// Time and reason of the last end, of the session or of an attempt to open it.
     pub last_down: Option<(Instant, DownReason)>,
+    /// The last end of the established session.
+    pub last_end: Option<SessionEnd>,
     /// The time when running timers fire.
     pub timers: Vec<(Timer, Instant)>,
     /// The negotiated parameters.
     pub negotiated: Option<Negotiated>,
+    /// The seconds between KEEPALIVEs of the established session; 0 without a session, or for no KEEPALIVEs.
+    pub keepalive_time: u64,
     /// The neighbor's OPEN.
     pub open: Option<Open>,
+    /// The OPEN that this router sent.
+    pub own_open: Option<Open>,
+    /// The AS that this router has for the neighbor.
+    pub local_as: Asn,
+    /// The addresses and ports of the connection; `None` without a connection.
+    pub endpoints: Option<Endpoints>,
+    /// The routes that stay from an earlier session.
+    pub stays: ByFamily<Option<RoutesStay>>,
     /// Messages received.
     pub received: MessageCounters,
     /// Messages sent.
@@ -102,16 +116,18 @@ pub struct PrefixCounts {
     pub sent: ByFamily<u32>,
 }
 
+impl NeighborConfig {
+    /// Describes a failed attempt to open the session.
+    pub fn not_opened(&self, reason: DownReason) -> NotOpened {
+        NotOpened { reason, has_password: self.password.is_some(), has_ttl_security: self.ttl_security }
+    }
+}
+
 impl NeighborView {
     /// Returns the reason, in words, for a session that is not established; empty for an established session, and during the first attempt
     /// to connect.
     pub fn reason(&self) -> String {
-        let hint = match (self.config.password.is_some(), self.config.ttl_security) {
-            (true, true) => " (another password, or ttl-security, looks the same)",
-            (true, false) => " (another password looks the same)",
-            (false, true) => " (ttl-security that does not fit looks the same)",
-            (false, false) => "",
-        };
+        let hint = NotOpened::hint(self.config.password.is_some(), self.config.ttl_security);
         match &self.last_down {
             _ if self.state == State::Established => String::new(),
             _ if !self.config.enabled => "not enabled".into(),
@@ -119,10 +135,10 @@ impl NeighborView {
                 .stopped
                 .as_ref()
                 .map_or_else(String::new, |stop| format!("{}: {}", stop.family, stop.reached)),
-            Some((_, reason @ DownReason::ConnectionFailed(ConnectError::NoAnswer))) => {
-                format!("{reason}{hint}")
+            Some((_, reason)) if self.config.passive && reason.is_own_cease() => {
+                format!("the neighbor has not connected since: {reason}{hint}")
             }
-            Some((_, reason)) => reason.to_string(),
+            Some((_, reason)) => self.config.not_opened(reason.clone()).to_string(),
             None if matches!(self.state, State::OpenSent | State::OpenConfirm) => {
                 format!("connected, but the neighbor has not answered yet{hint}")
             }
@@ -206,9 +222,15 @@ impl Control {
             established_at: session.established_at(),
             flaps: session.flaps,
             last_down: session.last_down().cloned(),
+            last_end: session.last_end().cloned(),
             timers,
             negotiated: session.negotiated().copied(),
+            keepalive_time: session.keepalive_time(),
             open: session.peer_open().cloned(),
+            own_open: session.own_open().cloned(),
+            local_as: session.negotiated().map_or_else(|| session.presented_as(), |n| n.presented_as),
+            endpoints: session.connection().and_then(|connection| peer.endpoints(connection)),
+            stays: peer.restart.stays(),
             received: MessageCounters { update: reader.updates, ..session.received },
             sent: MessageCounters { update: writer.updates, ..session.sent },
             reader,

@@ -39,6 +39,8 @@ pub mod open {
     pub const ROUTER_ID: u8 = 3;
     /// Unsupported Optional Parameter.
     pub const PARAMETER: u8 = 4;
+    /// Authentication Failure (RFC 1771).
+    pub const AUTHENTICATION: u8 = 5;
     /// Unacceptable Hold Time.
     pub const HOLD_TIME: u8 = 6;
     /// Unsupported Capability (RFC 5492, section 5).
@@ -227,6 +229,8 @@ impl fmt::Display for Notification {
             (code::OPEN, open::PEER_AS) => "OPEN message error: bad peer AS",
             (code::OPEN, open::ROUTER_ID) => "OPEN message error: bad BGP identifier",
             (code::OPEN, open::PARAMETER) => "OPEN message error: unsupported optional parameter",
+            // Deprecated since RFC 4271, and some speakers still send it.
+            (code::OPEN, open::AUTHENTICATION) => "OPEN message error: authentication failure",
             (code::OPEN, open::HOLD_TIME) => "OPEN message error: unacceptable hold time",
             (code::OPEN, open::CAPABILITY) => "OPEN message error: unsupported capability",
             (code::OPEN, open::ROLE_MISMATCH) => "OPEN message error: role mismatch",

@@ -86,6 +86,37 @@ fn a_session_ends_and_comes_back_after_its_time() {
 }
 
 #[test]
+fn counts_that_come_and_go_at_a_threshold_are_reported_once() {
+    let bounds =
+        MaximumPrefixes { received: Some(20), action: Some(LimitAction::Warn), ..MaximumPrefixes::default() };
+    let (mut router, _) = router(bounds);
+    let withdraw = |router: &mut Router, numbers: std::ops::Range<u32>| {
+        router.withdraw(0, &numbers.map(Ipv4Prefix::nth).collect::<Vec<_>>());
+        router.settle();
+    };
+    announce(&mut router, 0..16);
+    assert_eq!(reached(&mut router).len(), 1);
+    for _ in 0..5 {
+        withdraw(&mut router, 14..16);
+        announce(&mut router, 14..16);
+    }
+    assert_eq!(reached(&mut router), []);
+    // Beyond the bound, and back below it.
+    announce(&mut router, 16..22);
+    assert_eq!(reached(&mut router).iter().filter(|reached| reached.count > 20).count(), 1);
+    for _ in 0..5 {
+        withdraw(&mut router, 19..22);
+        announce(&mut router, 19..22);
+    }
+    assert_eq!(reached(&mut router), []);
+    // Far below, so that coming near is news.
+    withdraw(&mut router, 10..22);
+    assert_eq!(reached(&mut router), []);
+    announce(&mut router, 10..16);
+    assert_eq!(reached(&mut router).len(), 1);
+}
+
+#[test]
 fn an_operator_and_other_bounds_open_a_session_again() {
     let bounds = MaximumPrefixes { received: Some(5), ..MaximumPrefixes::default() };
     let (mut router, mut config) = router(bounds);

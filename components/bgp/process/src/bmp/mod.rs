@@ -17,6 +17,8 @@ use sluice_bgp::bmp::{
     Instance, StationCounters, StationEvent, StationFailure, StationSettings, Termination,
 };
 use sluice_bgp::shard::MonitorId;
+use sluice_bgp::speaker::Config;
+use sluice_clients::InterfaceTable;
 use sluice_process::{Frame, clock};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -150,6 +152,16 @@ impl BmpSide {
     /// Wakes the stations' tasks: there may be something for them.
     pub fn wake(&self) {
         self.news.send_replace(());
+    }
+
+    /// Returns the configured stations.
+    pub fn settings(&self) -> Vec<StationSettings> {
+        self.wanted.borrow().clone()
+    }
+
+    /// Returns the reasons why stations cannot be connected from here: the local addresses that no interface has.
+    pub fn problems(&self, interfaces: &InterfaceTable) -> Vec<String> {
+        Config::default().address_remarks(&self.wanted.borrow(), interfaces)
     }
 
     /// Sets the stations, whose connections begin with [`BmpSide::start`].

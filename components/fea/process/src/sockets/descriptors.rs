@@ -59,11 +59,25 @@ pub struct Descriptors {
     connections: Cell<usize>,
     /// The task that accepts connections.
     task: Cell<Option<AbortHandle>>,
+    /// The reason why no descriptors are handed over.
+    problem: RefCell<Option<String>>,
 }
 
 impl Descriptors {
+    /// Returns the reason why no descriptors are handed over; `None` if nothing is wrong.
+    pub fn problem(&self) -> Option<String> {
+        self.problem.borrow().clone()
+    }
+
     /// Listens in the router's run-time folder, and serves for as long as the process lives. Needs a `LocalSet`.
     pub fn serve(self: &Rc<Self>, run_dir: &Path) -> io::Result<()> {
+        let served = self.listen(run_dir);
+        self.problem
+            .replace(served.as_ref().err().map(|error| format!("components cannot have sockets: {error}")));
+        served
+    }
+
+    fn listen(self: &Rc<Self>, run_dir: &Path) -> io::Result<()> {
         let path = socket_path(run_dir);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -83,6 +97,7 @@ impl Descriptors {
         let task = tokio::task::spawn_local(async move {
             if let Err(error) = me.accept(&listener).await {
                 warn!(%error, "no descriptors are handed over any more");
+                me.problem.replace(Some(format!("components cannot have sockets: {error}")));
             }
         });
         if let Some(before) = self.task.replace(Some(task.abort_handle())) {

@@ -117,6 +117,11 @@ impl Sockets {
         self.descriptors.serve(run_dir)
     }
 
+    /// Returns the reason why no component can have sockets; `None` if nothing is wrong.
+    pub fn problem(&self) -> Option<String> {
+        self.descriptors.problem()
+    }
+
     /// The broker as it is served.
     pub fn service(self: &Rc<Self>) -> Rc<impl pb::Sockets + use<>> {
         Rc::new(service::Served(Rc::clone(self)))

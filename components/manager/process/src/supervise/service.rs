@@ -5,7 +5,7 @@ use crate::audit::record::Act;
 use crate::configure::people::user_name;
 use crate::supervise::processes::usage_of;
 use crate::supervise::start_again as starting_again;
-use crate::supervise::{credentials, handover, pins};
+use crate::supervise::{credentials, handover, pins, watch};
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
@@ -57,6 +57,7 @@ impl pb::Manager for Served {
         _ctx: &CallContext,
         _request: pb::GetProcessesRequest,
     ) -> Result<pb::GetProcessesReply, XrlError> {
+        watch::look(self).await;
         let own = usage_of(std::process::id());
         let uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(0);
         let mut processes = vec![pb::Process {

@@ -15,6 +15,9 @@ use tracing::{error, info, warn};
 /// The time for a process to write its memory to disk before SIGKILL.
 const DUMPS: Duration = Duration::from_secs(5);
 
+/// The longest wait for the components' reports, for somebody who looks at the processes.
+const LOOK: Duration = Duration::from_millis(300);
+
 /// Names other limits, for tests: `EVERY,SILENCE,LONGEST` in milliseconds.
 const LIMITS: &str = "SLUICE_WATCHDOG";
 
@@ -40,11 +43,7 @@ pub async fn watch(me: Rc<ManagerProcess>) {
     loop {
         times.tick().await;
         me.degraded.forget_all_but(|class| me.phase(class) == Some(Phase::Ready));
-        let classes = me.driver.read(|manager| {
-            let ready = manager.components().filter(|c| c.phase == Phase::Ready);
-            ready.map(|c| c.spec.name.clone()).collect::<Vec<_>>()
-        });
-        for class in classes {
+        for class in ready(&me) {
             // A component has at most one question to answer.
             if asked.borrow_mut().insert(class.clone()) {
                 let (me, watchdog, asked) = (Rc::clone(&me), Rc::clone(&watchdog), Rc::clone(&asked));
@@ -55,6 +54,33 @@ pub async fn watch(me: Rc<ManagerProcess>) {
             }
         }
     }
+}
+
+/// Returns the components that run.
+fn ready(me: &ManagerProcess) -> Vec<String> {
+    me.driver.read(|manager| {
+        let ready = manager.components().filter(|c| c.phase == Phase::Ready);
+        ready.map(|c| c.spec.name.clone()).collect()
+    })
+}
+
+/// Asks all components for their reports, so that somebody who looks at the processes sees a problem at once and not after the next round of
+/// [`watch`]. A component that does not answer soon keeps the report before.
+pub async fn look(me: &Rc<ManagerProcess>) {
+    let mut asked = tokio::task::JoinSet::new();
+    for class in ready(me) {
+        let me = Rc::clone(me);
+        asked.spawn_local(async move {
+            let client = common::ComponentClient::new(&me.router, &class).with_deadline(LOOK);
+            let answer = client.get_status(common::GetStatusRequest {}).await;
+            if let Ok(status) = answer
+                && me.phase(&class) == Some(Phase::Ready)
+            {
+                me.degraded.reported(&class, status.degraded);
+            }
+        });
+    }
+    while asked.join_next().await.is_some() {}
 }
 
 async fn ask(me: &Rc<ManagerProcess>, watchdog: &RefCell<Watchdog>, limits: Limits, class: &str) {
