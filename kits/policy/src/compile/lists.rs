@@ -2,7 +2,7 @@
 
 use super::{ValueError, unknown};
 use crate::as_path::{Automaton, Expression};
-use crate::community::Pattern;
+use crate::community::Member;
 use crate::error::PolicyError;
 use crate::limits::{MOST_ENTRIES, MOST_LISTS};
 use crate::prefix_list::{ListId, PrefixLists, PrefixRange};
@@ -28,7 +28,7 @@ pub struct Lists {
     hashes: BTreeMap<String, [u64; 2]>,
     as_paths: BTreeMap<String, Automaton>,
     expressions: BTreeMap<String, String>,
-    communities: BTreeMap<String, Vec<Pattern>>,
+    communities: BTreeMap<String, Vec<Member>>,
     dampings: BTreeMap<String, Damping>,
 }
 
@@ -92,7 +92,7 @@ impl Lists {
     }
 
     /// Returns the members of a set of communities; an error if there is none of this name.
-    pub fn community(&self, name: &str) -> Result<&[Pattern], ValueError> {
+    pub fn community(&self, name: &str) -> Result<&[Member], ValueError> {
         let members = self.communities.get(name).map(Vec::as_slice);
         members.ok_or_else(|| unknown_list("community", name, names(&self.communities)))
     }
