@@ -315,6 +315,7 @@ fn errors_name_the_place_and_the_remedy() {
         "policy as-path a expression: at character 3",
     );
     lists("as-path", json!({"name": "a", "expression": "(.* 1 .{100})"}), "more states");
+    lists("as-path", json!({"name": "a", "expression": "_65000_"}), "here it is written `.* 65000 .*`");
     lists(
         "community",
         json!({"name": "a", "member": ["1"]}),

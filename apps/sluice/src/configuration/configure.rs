@@ -161,6 +161,7 @@ impl Editing {
                 out.remark(&format!("sluice: {why}"));
                 return Ok((Next::Stay, Value::Null));
             }
+            Some(Meaning::Here(what)) => return Err(Failure::usage(format!("here: {what}"))),
             Some(Meaning::Words(words)) => words,
             None => line.texts(),
         };

@@ -45,19 +45,7 @@ impl Lists {
             let hash = SEEDS.map(|seed| FixedState::with_seed(seed).hash_one(&list.prefix));
             lists.hashes.insert(list.name.clone(), hash);
         }
-        for path in &policies.as_path {
-            let place = ["as-path", &path.name, "expression"];
-            let expression: Expression = read(&place, &path.expression)?;
-            let automaton = Automaton::new(&expression).map_err(|_| {
-                let text = &path.expression;
-                error(&place, format!("`{text}` needs more states than an expression may have: use smaller repetitions, or split it"))
-            })?;
-            lists.as_paths.insert(path.name.clone(), automaton);
-            lists.expressions.insert(path.name.clone(), path.expression.clone());
-            if lists.as_paths.len() > MOST_LISTS {
-                return Err(too_many(&place, "expressions"));
-            }
-        }
+        lists.read_as_paths(policies)?;
         for community in &policies.community {
             let place = ["community", &community.name];
             lists.communities.insert(community.name.clone(), read_all(&place, "member", &community.member)?);
@@ -76,6 +64,23 @@ impl Lists {
             }
         }
         Ok(lists)
+    }
+
+    fn read_as_paths(&mut self, policies: &Policies) -> Result<(), PolicyError> {
+        for path in &policies.as_path {
+            let place = ["as-path", &path.name, "expression"];
+            let expression: Expression = read(&place, &path.expression)?;
+            let automaton = Automaton::new(&expression).map_err(|_| {
+                let text = &path.expression;
+                error(&place, format!("`{text}` needs more states than an expression may have: use smaller repetitions, or split it"))
+            })?;
+            self.as_paths.insert(path.name.clone(), automaton);
+            self.expressions.insert(path.name.clone(), path.expression.clone());
+            if self.as_paths.len() > MOST_LISTS {
+                return Err(too_many(&place, "expressions"));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the number of a prefix list; an error if there is none of this name.

@@ -148,6 +148,9 @@ fn rejections_defaults_and_comparisons() {
         ("in 10.0.0.0/8 as neighbor x", "`x` is no address"),
         ("in 10.0.0.0/8 compare", "`compare` needs more"),
         ("in", "there is no route and no file"),
+        ("in 10.0.0.0/8 compare all compare in", "`compare` stands twice"),
+        ("in 10.0.0.0/8 as neighbor 10.0.0.2 as neighbor 10.0.0.3", "`as` stands twice"),
+        ("in 10.0.0.0/8 med 5 med 6", "`med` stands twice"),
         ("in nothing", "neither a prefix nor a file"),
     ] {
         let error = ask(words, None).expect_err(words).to_string();
