@@ -1,7 +1,7 @@
 //! Policies: configured texts through the compiler, and any instructions through the verifier and the machine.
 
 use sluice_policy::as_path::{Automaton, Expression};
-use sluice_policy::community::{Kind, Pattern};
+use sluice_policy::community::{Kind, Member};
 use sluice_policy::prefix_list::PrefixRange;
 use sluice_policy::program::{Change, Constants, Fact, Instruction, Program, Test};
 use sluice_policy::source::Policies;
@@ -18,6 +18,13 @@ const VARIABLES: &[Variable] = &[
     },
     Variable { name: "group", values: Type::Text, is_writable: false, reads: Reads::Neighbor },
     Variable { name: "neighbor", values: Type::Address, is_writable: false, reads: Reads::Neighbor },
+    Variable { name: "next-hop", values: Type::Address, is_writable: false, reads: Reads::Attributes },
+    Variable {
+        name: "neighbor-as",
+        values: Type::Number(u32::MAX),
+        is_writable: false,
+        reads: Reads::Neighbor,
+    },
 ];
 
 /// A route whose attributes are any octets.
@@ -26,6 +33,8 @@ fn route(octets: &[u8]) -> Draft {
     route.as_path = octets.to_vec();
     route.communities.insert(Kind::Standard, octets.to_vec());
     route.communities.insert(Kind::Large, octets.to_vec());
+    route.addresses.insert(3, [192, 0, 2, 1].into());
+    route.numbers.insert(5, octets.iter().fold(0, |asn: u32, octet| asn.rotate_left(5) ^ u32::from(*octet)));
     route
 }
 
@@ -36,6 +45,8 @@ pub fn source(octets: &[u8]) {
         Ok(set) => {
             for (_, program) in set.iter() {
                 program.run(&mut route(octets));
+                let mut route = route(octets);
+                program.bind(&route.clone()).run(&mut route);
             }
         }
         Err(error) => assert!(!error.place.is_empty() && error.to_string().starts_with("policy ")),
@@ -48,7 +59,7 @@ pub fn texts(octets: &[u8]) {
     if let Ok(range) = text.parse::<PrefixRange>() {
         assert_eq!(range.to_string().parse(), Ok(range));
     }
-    if let Ok(pattern) = text.parse::<Pattern>() {
+    if let Ok(pattern) = text.parse::<Member>() {
         assert_eq!(pattern.to_string().parse(), Ok(pattern));
     }
     if let Ok(expression) = text.parse::<Expression>()
@@ -84,7 +95,7 @@ pub fn instructions(octets: &[u8]) {
 fn instruction(octets: &[u8]) -> Instruction {
     let [kind, a, b, c] = [octets[0], octets[1], octets[2], octets[3]];
     let index = u16::from(b & 1);
-    let test = match a % 8 {
+    let test = match a % 9 {
         0 => Test::PrefixIn(index),
         1 => Test::NumberIn(a >> 6, index),
         2 => Test::TextIn(a >> 6, index),
@@ -92,6 +103,7 @@ fn instruction(octets: &[u8]) -> Instruction {
         4 => Test::PathIs(index),
         5 => Test::AnyCommunity(index),
         6 => Test::AllCommunities(index),
+        7 => Test::AddressInOrPeer(a >> 6, index),
         _ => Test::Fact(index),
     };
     let value = u32::from(c) * 8;
@@ -119,9 +131,9 @@ fn instruction(octets: &[u8]) -> Instruction {
 pub fn sources() -> Vec<Vec<u8>> {
     let one = r#"{"prefix-list": [{"name": "c", "prefix": ["192.0.2.0/24", "10.0.0.0/8 upto /24"]}],
         "as-path": [{"name": "a", "expression": "65001 .*|[1-9]{2}"}],
-        "community": [{"name": "m", "member": ["65000:*", "1:2:3", "rt:1:2"]}, {"name": "n", "member": ["1:1"]}],
+        "community": [{"name": "m", "member": ["65000:*", "1:2:3", "rt:1:2"]}, {"name": "n", "member": ["1:1", "1:peer-as"]}],
         "policy-statement": [{"name": "p", "term": [
-            {"name": "1", "from": {"prefix-list": "c", "metric": "1-9"}, "except": {"as-path": ["a"]},
+            {"name": "1", "from": {"prefix-list": "c", "metric": "1-9", "next-hop": ["peer"]}, "except": {"as-path": ["a"]},
              "then": {"metric": "+5", "community-delete": "m", "community-add": "n", "as-path-prepend": "1 1", "call": "q x=7"}},
             {"name": "2", "then": {"reject": [null], "reason": "no"}}]},
           {"name": "q", "parameter": ["x"], "term": [{"name": "1", "then": {"metric": "$x", "accept": [null]}}]}]}"#;
@@ -134,6 +146,7 @@ pub fn entries() -> Vec<Vec<u8>> {
         "10.0.0.0/8 prefix-length-range /16-/24",
         "65000:1-9",
         "rt:192.0.2.1:*",
+        "*:peer-as:1",
         "(1 2-3)+ [^4 5]? .{0,3}|()",
     ];
     all.iter().map(|text| text.as_bytes().to_vec()).collect()

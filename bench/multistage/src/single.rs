@@ -81,8 +81,44 @@ pub fn run(rounds: usize, seconds: f64, pins: &Path, report: &mut Report) -> Res
         logarithmic: false,
         names: Vec::new(),
         boxes: Vec::new(),
-        series: MACHINES.into_iter().zip(&middle).map(|(machine, rates)| series(machine, rates)).collect(),
+        series: MACHINES
+            .into_iter()
+            .zip(&middle)
+            .map(|(machine, rates)| series(machine, rates))
+            .chain(paper())
+            .collect(),
     })
+}
+
+/// Returns the curves of the paper's figure 2: the line rate of 1 Gbit/s Ethernet, and the rate that a single computer has of it. The paper names
+/// that rate for frames of 64 octets; it holds up to the size at which the line is slower.
+fn paper() -> [Series; 2] {
+    // Octets of the preamble and of the gap between frames.
+    const AROUND: f64 = 20.0;
+    let line = |octets: f64| 1e9 / (8.0 * (octets + AROUND));
+    let curve = |name: &str, rate: &dyn Fn(f64) -> f64| Series {
+        name: name.to_owned(),
+        points: SIZES
+            .iter()
+            .map(|size| (*size + 4) as f64)
+            .map(|octets| (octets, rate(octets) / 1000.0, 0.0))
+            .collect(),
+    };
+    [curve("paper: line rate", &line), curve("paper: a computer", &|octets| line(octets).min(PAPER_ROUTER))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_curve_begins_at_its_rates() {
+        let [line, computer] = paper();
+        // 1,488 and 640 thousand packets a second with frames of 64 octets, the line rate with frames of 1,518 octets.
+        assert_eq!((line.points[0].0, line.points[0].1.round(), computer.points[0].1), (64.0, 1488.0, 640.0));
+        assert_eq!(line.points.last(), computer.points.last());
+        assert_eq!(line.points.last().map(|point| point.1.round()), Some(81.0));
+    }
 }
 
 /// Measures a machine with frames of each size.

@@ -49,6 +49,13 @@ impl Bar {
         Bar { better: Better::Lower, ..Bar::higher(name, value, unit, target) }
     }
 
+    fn json(&self) -> Value {
+        json!({
+            "name": self.name, "value": self.value, "unit": self.unit, "target": self.target,
+            "better": match self.better { Better::Lower => "lower", Better::Higher => "higher" },
+        })
+    }
+
     /// Returns true if the target is reached.
     pub fn reached(&self) -> bool {
         match self.better {
@@ -84,19 +91,13 @@ impl Report {
 
     /// Prints the bars, writes the JSON and the plots; returns where the JSON is.
     pub fn finish(self, plots: &[(&str, &Plot)]) -> std::io::Result<PathBuf> {
-        let bars = self.bars.iter().map(|b| {
-            json!({
-                "name": b.name, "value": b.value, "unit": b.unit, "target": b.target,
-                "better": match b.better { Better::Lower => "lower", Better::Higher => "higher" },
-            })
-        });
         let host = self.meter.stop();
         let report = json!({
             "name": self.name,
             "host": host,
             "profile": profile(),
             "rows": self.rows,
-            "bars": bars.collect::<Vec<_>>(),
+            "bars": self.bars.iter().map(Bar::json).collect::<Vec<_>>(),
         });
         let lines: Vec<Vec<String>> = self.bars.iter().map(bar_line).collect();
         println!("{}", table(&["bar", "value", "target", "reached"], &lines));
@@ -112,6 +113,29 @@ impl Report {
         println!("{}", path.display());
         Ok(path)
     }
+}
+
+/// Puts bars that another program measures into the results of the benchmark `name` in a folder, in the place of earlier bars of the same
+/// names, and prints them. Returns where the JSON is.
+pub fn add_bars(folder: &Path, name: &str, bars: &[Bar]) -> std::io::Result<PathBuf> {
+    let path = folder.join(format!("{name}.json"));
+    let mut report = match std::fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str::<Value>(&text)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            json!({ "name": name, "profile": profile(), "rows": [], "bars": [] })
+        }
+        Err(error) => return Err(error),
+    };
+    let is_new = |old: &Value| bars.iter().any(|bar| old["name"] == *bar.name);
+    let mut all = report["bars"].as_array().cloned().unwrap_or_default();
+    all.retain(|old| !is_new(old));
+    all.extend(bars.iter().map(Bar::json));
+    report["bars"] = all.into();
+    let lines: Vec<Vec<String>> = bars.iter().map(bar_line).collect();
+    println!("{}", table(&["bar", "value", "target", "reached"], &lines));
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(&path, serde_json::to_string_pretty(&report)? + "\n")?;
+    Ok(path)
 }
 
 fn bar_line(bar: &Bar) -> Vec<String> {

@@ -74,6 +74,77 @@ pub struct Pattern {
     fields: [(u8, u32, u32); 4],
 }
 
+/// The word for the neighbor's AS in a field of a [`Member`].
+pub const PEER_AS: &str = "peer-as";
+
+/// A member of a configured set.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Member {
+    /// A member with the same communities for all neighbors.
+    Pattern(Pattern),
+    /// A member with the neighbor's AS in a field.
+    OfPeer(PeerPattern),
+}
+
+impl Member {
+    /// Returns true if the member describes one community, without wildcards and ranges.
+    pub fn is_exact(&self) -> bool {
+        match self {
+            Member::Pattern(pattern) => pattern.exact().is_some(),
+            Member::OfPeer(pattern) => pattern.is_exact(),
+        }
+    }
+}
+
+impl FromStr for Member {
+    type Err = PatternError;
+
+    /// Reads a [`Pattern`], or one with `peer-as` in the place of a field: `65000:peer-as`.
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        if !text.split(':').any(|field| field == PEER_AS) {
+            return text.parse().map(Member::Pattern);
+        }
+        let pattern = PeerPattern(text.into());
+        pattern.of(SMALLEST_AS).map(|_| Member::OfPeer(pattern)).ok_or_else(|| no_community(text))
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Member::Pattern(pattern) => pattern.fmt(f),
+            Member::OfPeer(pattern) => pattern.fmt(f),
+        }
+    }
+}
+
+/// The AS that fits every field.
+const SMALLEST_AS: u32 = 1;
+
+/// A pattern with the neighbor's AS in a field, as configured.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct PeerPattern(String);
+
+impl PeerPattern {
+    /// Returns the pattern for a neighbor in an AS; `None` if the AS does not fit the field.
+    pub fn of(&self, asn: u32) -> Option<Pattern> {
+        let asn = format!("{asn}");
+        let fields = self.0.split(':').map(|field| if field == PEER_AS { &*asn } else { field });
+        fields.collect::<Vec<&str>>().join(":").parse().ok()
+    }
+
+    /// Returns true if the pattern describes one community, whose AS is the neighbor's.
+    pub fn is_exact(&self) -> bool {
+        self.of(SMALLEST_AS).is_some_and(|pattern| pattern.exact().is_some())
+    }
+}
+
+impl fmt::Display for PeerPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// The reason why a text is no [`Pattern`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatternError(String);
@@ -125,12 +196,7 @@ impl FromStr for Pattern {
             let fields = [octet(STATE_TYPE.0), octet(STATE_TYPE.1), (32, 0, 0), state];
             return Ok(Pattern { kind: Kind::Extended, fields });
         }
-        let wrong = || {
-            PatternError(format!(
-                "`{text}` is no community: write 65000:100, 65000:1:2, rt:65000:100 or a well-known name such as no-export; \
-                 a field may be `*` or a range"
-            ))
-        };
+        let wrong = || no_community(text);
         let parts: Vec<&str> = text.split(':').collect();
         let field = |text: &str, width: u8| field(text, width).ok_or_else(wrong);
         match parts[..] {
@@ -147,6 +213,13 @@ impl FromStr for Pattern {
             _ => Err(wrong()),
         }
     }
+}
+
+fn no_community(text: &str) -> PatternError {
+    PatternError(format!(
+        "`{text}` is no community: write 65000:100, 65000:1:2, rt:65000:100 or a well-known name such as no-export; \
+         a field may be `*` or a range, and in policies `peer-as`"
+    ))
 }
 
 /// Makes the pattern of a transitive extended community: of an AS of 2 octets, of an address, or of an AS of 4 octets
@@ -256,15 +329,20 @@ impl CommunitySet {
     /// Makes a set of members of one kind.
     pub fn new<'p>(members: impl IntoIterator<Item = &'p Pattern>) -> Self {
         let mut set = CommunitySet::default();
+        set.extend(members);
+        set
+    }
+
+    /// Adds members of the set's kind.
+    pub fn extend<'p>(&mut self, members: impl IntoIterator<Item = &'p Pattern>) {
         for member in members {
             match member.exact() {
-                Some(community) => set.exact.push(community),
-                None => set.patterns.push(member.clone()),
+                Some(community) => self.exact.push(community),
+                None => self.patterns.push(member.clone()),
             }
         }
-        set.exact.sort_unstable();
-        set.exact.dedup();
-        set
+        self.exact.sort_unstable();
+        self.exact.dedup();
     }
 
     /// Returns true for the set without members.

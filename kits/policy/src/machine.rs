@@ -303,6 +303,9 @@ impl Program {
             Test::AddressIn(variable, list) => route
                 .address(variable)
                 .is_some_and(|address| constants.prefix_lists.has_address(list, address)),
+            Test::AddressInOrPeer(variable, list) => route.address(variable).is_some_and(|address| {
+                self.is_peer(address) || constants.prefix_lists.has_address(list, address)
+            }),
             Test::PathIs(automaton) => {
                 let automaton: Option<&Automaton> = constants.automata.get(usize::from(automaton));
                 automaton.is_some_and(|automaton| automaton.matches(route.as_path()))
@@ -315,14 +318,10 @@ impl Program {
             }),
             Test::AllCommunities(set) => self.sets(set).is_some_and(|sets| {
                 let has = |kind| sets.of(kind).is_covered_by(Communities::of(kind, route.communities(kind)));
-                Kind::ALL.into_iter().all(has)
+                Kind::ALL.into_iter().all(has) && sets.unfit().is_empty()
             }),
             Test::Fact(fact) => constants.facts.get(usize::from(fact)).is_some_and(|fact| route.holds(fact)),
         }
-    }
-
-    fn sets(&self, set: Index) -> Option<&CommunitySets> {
-        self.constants.communities.get(usize::from(set))
     }
 
     /// Returns a change with its values; `None` never occurs in a verified program.

@@ -1,7 +1,7 @@
 //! Programs: policies as instructions. Each jump leads forward, so that the length of a program bounds its time.
 
 use crate::as_path::Automaton;
-use crate::community::{CommunitySet, Kind};
+use crate::community::{CommunitySet, Kind, Member, Pattern, PeerPattern};
 use crate::prefix_list::{ListId, PrefixLists};
 use crate::source::Damping;
 use crate::vocabulary::{Reads, VariableId, Vocabulary};
@@ -51,6 +51,8 @@ pub enum Test {
     TextIn(VariableId, Index),
     /// Is an address in a prefix list?
     AddressIn(VariableId, ListId),
+    /// Is an address the neighbor's, or in a prefix list?
+    AddressInOrPeer(VariableId, ListId),
     /// Does an expression describe the AS path?
     PathIs(Index),
     /// Has the route a community of a set?
@@ -116,13 +118,53 @@ pub struct CommunitySets {
     standard: CommunitySet,
     extended: CommunitySet,
     large: CommunitySet,
+    /// Members with the AS of a neighbor that is not known, or whose AS does not fit the field. They describe no community.
+    of_peer: Vec<PeerPattern>,
 }
 
 impl CommunitySets {
     /// Makes the sets of members of any kind.
-    pub fn new(members: &[crate::community::Pattern]) -> Self {
-        let of = |kind| CommunitySet::new(members.iter().filter(|member| member.kind == kind));
-        CommunitySets { standard: of(Kind::Standard), extended: of(Kind::Extended), large: of(Kind::Large) }
+    pub fn new(members: &[Member]) -> Self {
+        let mut sets = CommunitySets::default();
+        let mut patterns = Vec::new();
+        for member in members {
+            match member {
+                Member::Pattern(pattern) => patterns.push(pattern.clone()),
+                Member::OfPeer(pattern) => sets.of_peer.push(pattern.clone()),
+            }
+        }
+        sets.extend(&patterns);
+        sets
+    }
+
+    fn extend(&mut self, patterns: &[Pattern]) {
+        for kind in Kind::ALL {
+            let set = match kind {
+                Kind::Standard => &mut self.standard,
+                Kind::Extended => &mut self.extended,
+                Kind::Large => &mut self.large,
+            };
+            set.extend(patterns.iter().filter(|pattern| pattern.kind == kind));
+        }
+    }
+
+    /// Returns the sets for a neighbor in an AS.
+    fn for_neighbor(&self, asn: u32) -> CommunitySets {
+        let mut sets = CommunitySets { of_peer: Vec::new(), ..self.clone() };
+        let mut patterns = Vec::new();
+        for member in &self.of_peer {
+            match member.of(asn) {
+                Some(pattern) => patterns.push(pattern),
+                None => sets.of_peer.push(member.clone()),
+            }
+        }
+        sets.extend(&patterns);
+        sets
+    }
+
+    /// Returns the members with a neighbor's AS that describe no community.
+    pub fn unfit(&self) -> &[PeerPattern] {
+        &self.of_peer
     }
 
     /// Returns the set of a kind.
@@ -137,6 +179,7 @@ impl CommunitySets {
     /// Returns true if no member has wildcards.
     pub fn is_exact(&self) -> bool {
         Kind::ALL.into_iter().all(|kind| self.of(kind).is_exact())
+            && self.of_peer.iter().all(PeerPattern::is_exact)
     }
 }
 
@@ -160,7 +203,7 @@ pub struct Constants {
     pub texts: Vec<String>,
     /// Automata of AS-path expressions.
     pub automata: Vec<Automaton>,
-    /// Sets of communities.
+    /// Sets of communities. A program keeps its own sets, which may depend on its neighbor.
     pub communities: Vec<CommunitySets>,
     /// Sequences of AS numbers.
     pub sequences: Vec<Vec<u32>>,
@@ -185,11 +228,24 @@ pub struct Program {
     /// The number of different tests on attributes.
     slot_count: Slot,
     pub(crate) constants: Arc<Constants>,
+    /// Sets of communities, with the neighbor's AS if the neighbor is known.
+    communities: Vec<Arc<CommunitySets>>,
+    /// The properties of the neighbor that the program uses as values.
+    peer: Peer,
     vocabulary: Vocabulary,
     /// The source of the program: the policy with all called policies and lists. Empty for a program that was not compiled.
     source: Arc<str>,
     /// The answers to reachable tests on the neighbor, in order, of a program that is bound to a neighbor.
     bound: Vec<bool>,
+}
+
+/// The properties of a neighbor that a program uses as values; `None` for those that it does not use, and for an unknown neighbor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Peer {
+    /// The address, for [`Test::AddressInOrPeer`].
+    address: Option<IpAddr>,
+    /// The AS, for members of communities.
+    asn: Option<u32>,
 }
 
 /// The number of a test among the tests on attributes of a program.
@@ -201,11 +257,12 @@ pub(crate) const NO_SLOT: Slot = Slot::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InvalidInstruction(pub Place);
 
-/// Programs are equal if both have the same source and the same answers about their neighbors. Equal programs decide alike.
+/// Programs are equal if both have the same source and the same answers and values of their neighbors. Equal programs decide alike.
 impl PartialEq for Program {
     fn eq(&self, other: &Self) -> bool {
         let is_same = Arc::ptr_eq(&self.constants, &other.constants) && self.code == other.code;
-        is_same || (!self.source.is_empty() && self.source == other.source && self.bound == other.bound)
+        let is_alike = !self.source.is_empty() && self.source == other.source && self.bound == other.bound;
+        (is_same || is_alike) && self.peer == other.peer
     }
 }
 
@@ -229,13 +286,15 @@ impl Program {
     /// Makes a program as [`Program::verified`] does, of a known source.
     pub(crate) fn of_source(
         code: Vec<Instruction>,
-        constants: Constants,
+        mut constants: Constants,
         vocabulary: Vocabulary,
         source: Arc<str>,
     ) -> Result<Self, InvalidInstruction> {
+        let communities = core::mem::take(&mut constants.communities).into_iter().map(Arc::new).collect();
         let constants = Arc::new(constants);
-        let (slots, bound) = (Vec::new(), Vec::new());
-        let mut program = Program { code, slots, slot_count: 0, constants, vocabulary, source, bound };
+        let (slots, bound, peer) = (Vec::new(), Vec::new(), Peer::default());
+        let mut program =
+            Program { code, slots, slot_count: 0, constants, communities, peer, vocabulary, source, bound };
         match (0..).zip(&program.code).find(|(place, instruction)| !program.is_valid(*place, **instruction)) {
             Some((place, _)) => Err(InvalidInstruction(place)),
             None => {
@@ -280,6 +339,43 @@ impl Program {
         program
     }
 
+    /// Returns true if a condition compares an address with the neighbor's.
+    pub(crate) fn uses_peer_address(&self) -> bool {
+        self.code.iter().any(|instruction| {
+            matches!(instruction, Instruction::Check { test: Test::AddressInOrPeer(..), .. })
+        })
+    }
+
+    /// Returns true if communities have the neighbor's AS as a value.
+    pub(crate) fn uses_peer_as(&self) -> bool {
+        self.communities.iter().any(|sets| !sets.of_peer.is_empty())
+    }
+
+    /// Returns the program with values of a neighbor.
+    pub(crate) fn of_peer(&self, address: Option<IpAddr>, asn: Option<u32>) -> Program {
+        let with_as = |sets: &Arc<CommunitySets>| match asn {
+            Some(asn) if !sets.of_peer.is_empty() => Arc::new(sets.for_neighbor(asn)),
+            _ => Arc::clone(sets),
+        };
+        let communities = self.communities.iter().map(with_as).collect();
+        Program { peer: Peer { address, asn }, communities, ..self.clone() }
+    }
+
+    /// Returns true if an address is the neighbor's.
+    pub(crate) fn is_peer(&self, address: IpAddr) -> bool {
+        self.peer.address == Some(address)
+    }
+
+    /// Returns a set of communities.
+    pub(crate) fn sets(&self, set: Index) -> Option<&CommunitySets> {
+        self.communities.get(usize::from(set)).map(|sets| &**sets)
+    }
+
+    /// Iterates over the members of communities with the neighbor's AS that describe no community: the AS does not fit.
+    pub fn unfit_members(&self) -> impl Iterator<Item = &PeerPattern> {
+        self.communities.iter().flat_map(|sets| sets.unfit())
+    }
+
     fn is_valid(&self, place: Place, instruction: Instruction) -> bool {
         let leads_forward = |target: Place| target > place && target as usize <= self.code.len();
         match instruction {
@@ -308,11 +404,11 @@ impl Program {
             Test::TextIn(variable, texts) => {
                 is(variable, |t| t == Type::Text) && usize::from(texts) < constants.text_sets.len()
             }
-            Test::AddressIn(variable, list) => is(variable, |t| t == Type::Address) && has_list(list),
-            Test::PathIs(automaton) => usize::from(automaton) < constants.automata.len(),
-            Test::AnyCommunity(set) | Test::AllCommunities(set) => {
-                usize::from(set) < constants.communities.len()
+            Test::AddressIn(variable, list) | Test::AddressInOrPeer(variable, list) => {
+                is(variable, |t| t == Type::Address) && has_list(list)
             }
+            Test::PathIs(automaton) => usize::from(automaton) < constants.automata.len(),
+            Test::AnyCommunity(set) | Test::AllCommunities(set) => self.sets(set).is_some(),
             Test::Fact(fact) => usize::from(fact) < constants.facts.len(),
         }
     }
@@ -328,9 +424,9 @@ impl Program {
             | Change::Add(variable, value)
             | Change::Subtract(variable, value) => is_writable(variable, value),
             Change::AddCommunities(set) | Change::ReplaceCommunities(set) => {
-                constants.communities.get(usize::from(set)).is_some_and(CommunitySets::is_exact)
+                self.sets(set).is_some_and(CommunitySets::is_exact)
             }
-            Change::DeleteCommunities(set) => usize::from(set) < constants.communities.len(),
+            Change::DeleteCommunities(set) => self.sets(set).is_some(),
             Change::Prepend(sequence) => usize::from(sequence) < constants.sequences.len(),
             Change::ReplaceAs(ranges, _) => usize::from(ranges) < constants.ranges.len(),
             Change::Damping(Some(damping)) => usize::from(damping) < constants.dampings.len(),
@@ -391,7 +487,10 @@ impl Program {
         self.code.iter().any(|instruction| {
             let Instruction::Check { test, .. } = instruction else { return false };
             let asked = match test {
-                Test::NumberIn(asked, _) | Test::TextIn(asked, _) | Test::AddressIn(asked, _) => Some(*asked),
+                Test::NumberIn(asked, _)
+                | Test::TextIn(asked, _)
+                | Test::AddressIn(asked, _)
+                | Test::AddressInOrPeer(asked, _) => Some(*asked),
                 _ => None,
             };
             asked == Some(variable)
@@ -401,7 +500,10 @@ impl Program {
     pub(crate) fn reads_of(&self, test: Test) -> Reads {
         match test {
             Test::PrefixIn(_) => Reads::Prefix,
-            Test::NumberIn(variable, _) | Test::TextIn(variable, _) | Test::AddressIn(variable, _) => {
+            Test::NumberIn(variable, _)
+            | Test::TextIn(variable, _)
+            | Test::AddressIn(variable, _)
+            | Test::AddressInOrPeer(variable, _) => {
                 self.vocabulary.get(usize::from(variable)).map_or(Reads::Prefix, |variable| variable.reads)
             }
             Test::PathIs(_) | Test::AnyCommunity(_) | Test::AllCommunities(_) => Reads::Attributes,

@@ -2,7 +2,7 @@
 //! means than the compiler where there are any.
 
 use crate::as_path::Expression;
-use crate::community::{Kind, Pattern, communities};
+use crate::community::{Kind, Member, Pattern, communities};
 use crate::draft::Draft;
 use crate::machine::{Edit, Route};
 use crate::prefix_list::PrefixRange;
@@ -32,6 +32,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable { name: "group", values: Type::Text, is_writable: false, reads: Reads::Neighbor },
     Variable { name: "neighbor", values: Type::Address, is_writable: false, reads: Reads::Neighbor },
+    Variable { name: "next-hop", values: Type::Address, is_writable: false, reads: Reads::Attributes },
 ];
 
 /// A path as segments: kind and AS numbers.
@@ -142,11 +143,17 @@ fn run(
         let then: BTreeMap<String, Vec<String>> =
             term.then.iter().map(|(n, v)| (n.clone(), values(v))).collect();
         for (name, all) in &then {
-            if find(VARIABLES, name).is_some() {
+            if find(VARIABLES, name).is_some_and(|(_, variable)| variable.is_writable) {
                 set(name, &all[0], route);
             }
         }
-        let sets = |name: &str| then.get(name).map(|names| CommunitySets::new(&members(policies, names)));
+        let asn = route.numbers[&3];
+        let sets = |name: &str| {
+            then.get(name).map(|names| {
+                let members = members(policies, names, asn).into_iter().flatten();
+                CommunitySets::new(&members.map(Member::Pattern).collect::<Vec<_>>())
+            })
+        };
         if let Some(sets) = sets("community-delete") {
             route.change(Edit::DeleteCommunities(&sets));
         }
@@ -186,9 +193,18 @@ fn run(
     None
 }
 
-fn members(policies: &Policies, names: &[String]) -> Vec<Pattern> {
+/// The members of sets for the neighbor of a route: none in the place of one that its AS does not fit.
+fn members(policies: &Policies, names: &[String], asn: u32) -> Vec<Option<Pattern>> {
+    let asn = asn.to_string();
     let of = |name: &String| policies.community.iter().find(|c| c.name == *name).unwrap().member.clone();
-    names.iter().flat_map(of).map(|member| member.parse().unwrap()).collect()
+    names
+        .iter()
+        .flat_map(of)
+        .map(|member| {
+            let text = member.replace("peer-as", &asn);
+            if text == member { Some(member.parse().unwrap()) } else { text.parse().ok() }
+        })
+        .collect()
 }
 
 /// Whether one value of a condition holds; `community-all` looks at all of its values.
@@ -221,8 +237,11 @@ fn holds(policies: &Policies, name: &str, value: &str, all: &Values, route: &Dra
             }
             naive_path_match(&text.parse().unwrap(), &Path(path))
         }
-        "community" => members(policies, &[value.to_string()]).iter().any(has),
-        "community-all" => members(policies, &all.0).iter().all(has),
+        "community" => members(policies, &[value.to_string()], route.numbers[&3]).iter().flatten().any(has),
+        "community-all" => {
+            members(policies, &all.0, route.numbers[&3]).iter().all(|m| m.as_ref().is_some_and(has))
+        }
+        "next-hop" if value == "peer" => route.addresses.get(&6) == route.addresses.get(&5),
         variable => {
             let (number, about) = find(VARIABLES, variable).unwrap();
             match about.values {

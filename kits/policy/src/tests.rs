@@ -18,7 +18,8 @@ fn policies(statements: Value) -> Policies {
         "prefix-list": [{"name": "customers", "prefix": ["192.0.2.0/24", "10.0.0.0/8 orlonger"]},
                         {"name": "bogons", "prefix": ["127.0.0.0/8 orlonger"]}],
         "as-path": [{"name": "short", "expression": ". .?"}, {"name": "from-two", "expression": "2 .*"}],
-        "community": [{"name": "prefer", "member": ["1:1", "1:2:3"]}, {"name": "internal", "member": ["1:*", "no-export"]}],
+        "community": [{"name": "prefer", "member": ["1:1", "1:2:3"]}, {"name": "internal", "member": ["1:*", "no-export"]},
+                      {"name": "of-peer", "member": ["1:peer-as", "0:0:peer-as"]}, {"name": "any-of-peer", "member": ["*:peer-as"]}],
         "policy-statement": statements,
     });
     serde_json::from_value(lists).expect("policies")
@@ -47,6 +48,7 @@ fn route() -> Draft {
 fn outcome(policies: &Policies, route: &mut Draft) -> Outcome {
     let set = PolicySet::compile(policies, VARIABLES).expect("valid");
     let program = set.get("p").expect("the policy");
+    let program = program.with_peer(&route.clone());
     match program.run(route).decision {
         Decision::Accept => Outcome::Accept,
         Decision::Reject(reason) => {
@@ -83,6 +85,75 @@ fn conditions() {
     check(json!({"group": ["customers"]}), false);
     check(json!({"neighbor": ["192.0.2.1"]}), true);
     check(json!({"neighbor": ["192.0.2.2"]}), false);
+}
+
+#[test]
+fn the_neighbor_is_a_value() {
+    let run = |from: Value, then: Value, asn: u32, next_hop: &str, communities: &[u8]| {
+        let mut route = route();
+        route.numbers.insert(3, asn);
+        route.addresses.insert(6, next_hop.parse().expect("an address"));
+        route.communities.insert(Kind::Standard, communities.to_vec());
+        let policies = policies(one_term(from, then));
+        let set = PolicySet::compile(&policies, VARIABLES).expect("valid");
+        let bound = set.get("p").expect("the policy").bind(&route);
+        let (mut by_model, mut unbound) = (route.clone(), route.clone());
+        let is_met = bound.run(&mut route).decision == Decision::Accept;
+        assert_eq!(evaluate(&policies, "p", &mut by_model) == Outcome::Accept, is_met, "the model");
+        assert_eq!(outcome(&policies, &mut unbound) == Outcome::Accept, is_met, "not bound");
+        assert_eq!((&by_model, &unbound), (&route, &route));
+        (is_met, route.communities)
+    };
+    let accept = || json!({"accept": [null]});
+    let peer = |next_hop: &str| run(json!({"next-hop": ["peer", "10.1.1.1"]}), accept(), 7, next_hop, &[]).0;
+    assert!(peer("192.0.2.1") && peer("10.1.1.1"));
+    assert!(!peer("192.0.2.2"));
+    let has = |name: &str, asn: u32, community: [u8; 4]| {
+        run(json!({ name: ["of-peer"] }), accept(), asn, "192.0.2.1", &community).0
+    };
+    assert!(has("community", 7, [0, 1, 0, 7]));
+    assert!(!has("community", 8, [0, 1, 0, 7]));
+    // An AS above 65535 fits no field of a standard community: no route has that community.
+    assert!(!has("community", 65536 + 7, [0, 1, 0, 7]));
+    assert!(!has("community-all", 65536 + 7, [0, 1, 0, 7]));
+    let add = |asn: u32| {
+        run(json!({}), json!({"community-add": "of-peer", "accept": [null]}), asn, "192.0.2.1", &[]).1
+    };
+    assert_eq!(add(7)[&Kind::Standard], [0, 1, 0, 7]);
+    assert_eq!(add(7)[&Kind::Large], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
+    assert_eq!(add(65536)[&Kind::Standard], [0u8; 0]);
+    assert_eq!(add(65536)[&Kind::Large], [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]);
+    let left = |asn: u32| {
+        run(
+            json!({}),
+            json!({"community-delete": "any-of-peer", "accept": [null]}),
+            asn,
+            "192.0.2.1",
+            &[0, 9, 0, 7],
+        )
+        .1
+    };
+    assert_eq!((left(7)[&Kind::Standard].len(), left(8)[&Kind::Standard].len()), (0, 4));
+}
+
+#[test]
+fn programs_with_values_of_different_neighbors_differ() {
+    let program = |from: Value, asn: u32, address: &str| {
+        let set = PolicySet::compile(&policies(one_term(from, json!({"accept": [null]}))), VARIABLES)
+            .expect("valid");
+        let mut neighbor = route();
+        neighbor.numbers.insert(3, asn);
+        neighbor.addresses.insert(5, address.parse().expect("an address"));
+        set.get("p").expect("the policy").bind(&neighbor)
+    };
+    let hop = || json!({"next-hop": ["peer"]});
+    assert_eq!(program(hop(), 1, "10.0.0.1"), program(hop(), 2, "10.0.0.1"));
+    assert_ne!(program(hop(), 1, "10.0.0.1"), program(hop(), 1, "10.0.0.2"));
+    let community = || json!({"community": ["of-peer"]});
+    assert_eq!(program(community(), 1, "10.0.0.1"), program(community(), 1, "10.0.0.2"));
+    assert_ne!(program(community(), 1, "10.0.0.1"), program(community(), 2, "10.0.0.1"));
+    let plain = || json!({"community": ["prefer"]});
+    assert_eq!(program(plain(), 1, "10.0.0.1"), program(plain(), 2, "10.0.0.2"));
 }
 
 #[test]
@@ -208,7 +279,8 @@ fn errors_name_the_place_and_the_remedy() {
     check(json!({"preference": "5-4"}), "range");
     check(json!({"origin": "bgp"}), "expected igp, egp, incomplete");
     check(json!({"prefix": "10.0.0.0/8 ge 9"}), "orlonger");
-    check(json!({"neighbor": "x"}), "an address or a prefix");
+    check(json!({"neighbor": "peer"}), "`peer`: expected an address or a prefix");
+    check(json!({"next-hop": "pear"}), "expected an address, a prefix or `peer`");
     check(json!({"prefix-list": []}), "expected a value");
     check(json!({"prefix-list": "$x"}), "no parameter of this policy");
     let check = |then: Value, expected: &str| refused(one_term(json!({}), then), expected);
@@ -217,6 +289,7 @@ fn errors_name_the_place_and_the_remedy() {
     check(json!({"accept": [null], "reject": [null]}), "one way");
     check(json!({"reason": "x"}), "for `reject`");
     check(json!({"community-add": "internal"}), "without wildcards");
+    check(json!({"community-add": "any-of-peer"}), "`*:peer-as` describes several communities");
     check(json!({"preference": "+-1"}), "+N adds");
     check(json!({"as-path-prepend": ""}), "1 to 64");
     check(json!({"as-path-replace": "1 2"}), "by AS");
@@ -242,11 +315,13 @@ fn errors_name_the_place_and_the_remedy() {
         "policy as-path a expression: at character 3",
     );
     lists("as-path", json!({"name": "a", "expression": "(.* 1 .{100})"}), "more states");
+    lists("as-path", json!({"name": "a", "expression": "_65000_"}), "here it is written `.* 65000 .*`");
     lists(
         "community",
         json!({"name": "a", "member": ["1"]}),
         "policy community a member: `1` is no community",
     );
+    lists("community", json!({"name": "a", "member": ["peer-as:1:2:3"]}), "`peer-as:1:2:3` is no community");
 }
 
 #[test]
@@ -307,18 +382,22 @@ fn any_condition() -> impl Strategy<Value = (String, Value)> {
         let values = proptest::sample::subsequence(values, 1..=values.len().min(2));
         values.prop_map(move |values| (String::from(name), json!(values)))
     };
-    prop_oneof![
+    let lists = prop_oneof![
         row("prefix-list", &["customers", "bogons"]),
         row("prefix", &["10.0.0.0/8 upto /16", "0.0.0.0/0", "10.1.0.0/16"]),
         row("as-path", &["short", "from-two"]),
-        row("community", &["prefer", "internal"]),
-        row("community-all", &["prefer", "internal"]),
+        row("community", &["prefer", "internal", "of-peer", "any-of-peer"]),
+        row("community-all", &["prefer", "internal", "of-peer"]),
+    ];
+    let variables = prop_oneof![
         row("preference", &["100", "0-99", "150-1000"]),
         row("metric", &["0", "1-10"]),
         row("origin", &["igp", "egp"]),
         row("group", &["upstreams", "peers"]),
         row("neighbor", &["192.0.2.1"]),
-    ]
+        row("next-hop", &["peer", "10.0.0.1"]),
+    ];
+    prop_oneof![lists, variables]
 }
 
 fn any_action() -> impl Strategy<Value = (String, Value)> {
@@ -329,9 +408,9 @@ fn any_action() -> impl Strategy<Value = (String, Value)> {
         row("preference", &["100", "+50", "-70", "+1000"]),
         row("metric", &["5", "-4294967295", "+4294967295"]),
         row("origin", &["igp", "egp", "incomplete"]),
-        row("community-delete", &["prefer", "internal"]),
-        row("community-set", &["prefer"]),
-        row("community-add", &["prefer"]),
+        row("community-delete", &["prefer", "internal", "any-of-peer"]),
+        row("community-set", &["prefer", "of-peer"]),
+        row("community-add", &["prefer", "of-peer"]),
         row("as-path-prepend", &["2", "1 2 3"]),
         row("next-hop", &["self", "192.0.2.9"]),
         row("call", &["helper value=7"]),
@@ -372,8 +451,10 @@ fn routes() -> impl Strategy<Value = Draft> {
         proptest::option::of(0..300u32),
         proptest::option::of(0..20u32),
         proptest::sample::select(&["upstreams", "customers"][..]),
+        proptest::sample::select(&[1u32, 9, 70_000][..]),
+        proptest::sample::select(&["192.0.2.1", "10.0.0.1"][..]),
     )
-        .prop_map(|(prefix, path, communities, preference, metric, group)| {
+        .prop_map(|(prefix, path, communities, preference, metric, group, asn, next_hop)| {
             let mut route = route();
             route.prefix = prefix.parse().expect("a prefix");
             route.as_path = path.octets();
@@ -381,6 +462,8 @@ fn routes() -> impl Strategy<Value = Draft> {
             route.numbers.clear();
             route.numbers.extend(preference.map(|n| (0, n)).into_iter().chain(metric.map(|n| (1, n))));
             route.texts.insert(4, group.into());
+            route.numbers.insert(3, asn);
+            route.addresses.insert(6, next_hop.parse().expect("an address"));
             route
         })
 }
@@ -419,7 +502,7 @@ proptest! {
             let mut changes = Changes::default();
             let verdict = bound.decide(&mut later, &mut answers, &mut changes);
             bound.make(&mut later, &mut changes);
-            prop_assert_eq!(verdict, program.run(&mut now));
+            prop_assert_eq!(verdict, program.with_peer(&route).run(&mut now));
             prop_assert_eq!(later, now);
         }
     }

@@ -6,6 +6,11 @@ pub type Vocabulary = &'static [Variable];
 /// The number of a variable in its [`Vocabulary`].
 pub type VariableId = u8;
 
+/// The name of the variable with the neighbor's address, in vocabularies of protocols with neighbors.
+pub const NEIGHBOR: &str = "neighbor";
+/// The name of the variable with the neighbor's AS.
+pub const NEIGHBOR_AS: &str = "neighbor-as";
+
 /// A property of routes with a name in the configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Variable {

@@ -12,6 +12,18 @@ use sluice_machine::{Budget, Progress};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StageId(u32);
 
+impl StageId {
+    /// Returns the stage's number as an operator names it.
+    pub const fn from_number(number: u32) -> Self {
+        StageId(number)
+    }
+
+    /// Returns the number.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// An ordered row of stages below a source.
 ///
 /// The branch does not own its source: the driver passes it in, because the head of a branch (a table, a junction of

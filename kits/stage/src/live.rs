@@ -112,6 +112,11 @@ impl<T: Table> LiveStage<T> {
         }
     }
 
+    /// Returns true if the stage leaves.
+    pub fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Leaving | Phase::Left)
+    }
+
     /// Returns the rule that a guarded stage broke.
     pub fn violation(&self) -> Option<&Violation<T>> {
         self.guard.as_ref()?.violation.as_ref()

@@ -163,7 +163,7 @@ pub fn operational() -> Grammar {
             .choice_of("rollback", Kind::Revision, None, "compare with this many commits ago"),
         emptying(commented(confirmed(confirming(
             command("commit", "Commits the candidate, or a file; without changes confirms a commit that waits")
-                .choice_of("from-file", Kind::File, None, "a whole configuration"),
+                .choice_of("from-file", Kind::File, None, "a whole configuration: a file, or a folder with files `*.conf`"),
         ))))
         .flag("check", None, "only say what it would do"),
         commented(confirmed(command("rollback", "Runs an older configuration again").argument(
@@ -219,7 +219,7 @@ fn loading(words: &str, help: &str) -> Command {
         "file",
         Kind::File,
         true,
-        "the file; `terminal` takes what is typed or pasted",
+        "the file, or a folder with files `*.conf`; `terminal` takes what is typed or pasted",
     )
 }
 

@@ -15,6 +15,9 @@ pub enum FilterError {
     /// Several filters begin like this.
     #[error("`{0}` is ambiguous")]
     Ambiguous(String),
+    /// The filter is one of foreign routers, and has another name here.
+    #[error("`{0}`; here: {1}")]
+    Elsewhere(String, &'static str),
     /// The bar is the last character.
     #[error("a filter is expected behind `|`")]
     Missing,
@@ -39,7 +42,21 @@ const NAMES: [(&str, &str); 9] = [
 ];
 
 /// Names used by foreign routers, with the names here.
-const ALSO: [(&str, &str); 3] = [("include", "match"), ("exclude", "except"), ("grep", "match")];
+const ALSO: [(&str, &str); 4] =
+    [("include", "match"), ("exclude", "except"), ("grep", "match"), ("find", "begin")];
+
+/// The word before a form of the output, as in `display json`.
+const DISPLAY: &str = "display";
+
+/// Filters of foreign routers without a name here, with what to type instead.
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("section", "`match RE`, or `begin RE`"),
+    ("save", "`sluice COMMAND > FILE` in a shell"),
+    ("redirect", "`sluice COMMAND > FILE` in a shell"),
+    ("tee", "`sluice COMMAND '|' tee FILE` in a shell"),
+    ("compare", "the command `compare`"),
+    ("xml", "`json`"),
+];
 
 /// At most this many lines are kept for `last`.
 const MAX_LAST: usize = 100_000;
@@ -77,7 +94,8 @@ impl Filters {
     }
 
     fn add(&mut self, words: &[Word]) -> Result<(), FilterError> {
-        let mut texts = words.iter().map(|w| w.text.as_str());
+        let mut texts = words.iter().map(|w| w.text.as_str()).peekable();
+        texts.next_if_eq(&DISPLAY);
         let name = resolve(texts.next().ok_or(FilterError::Missing)?)?;
         // A pattern is all that follows; quotes are needed only to keep blanks at its ends.
         let value = texts.collect::<Vec<_>>().join(" ");
@@ -169,7 +187,11 @@ fn resolve(word: &str) -> Result<&'static str, FilterError> {
         [one] => Ok(one),
         [] => {
             let also = ALSO.iter().find(|(name, _)| name.starts_with(word));
-            also.map(|(_, name)| *name).ok_or_else(|| FilterError::Unknown(word.into()))
+            let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == word);
+            also.map(|(_, name)| *name).ok_or_else(|| match elsewhere {
+                Some((_, here)) => FilterError::Elsewhere(word.into(), here),
+                None => FilterError::Unknown(word.into()),
+            })
         }
         _ => Err(FilterError::Ambiguous(word.into())),
     }
@@ -235,6 +257,7 @@ mod tests {
             ("x | include o", vec!["one", "two", "Four"]),
             ("x | inc ^f | count", vec!["1 line"]),
             ("x | exclude o", vec!["three"]),
+            ("x | find ^t", vec!["two", "three", "Four"]),
             ("x | begin ^t", vec!["two", "three", "Four"]),
             ("x | b three | match o", vec!["Four"]),
             ("x | no-more", vec!["one", "two", "three", "Four"]),
@@ -248,6 +271,14 @@ mod tests {
         for line in ["x |", "x | frob", "x | match", "x | match (", "x | first many", "x | last 999999999"] {
             assert!(Filters::read(&split(line).filters).is_err(), "{line}");
         }
-        assert!(Filters::read(&split("x | json").filters).expect("valid").json);
+        for line in ["x | json", "x | display json"] {
+            assert!(Filters::read(&split(line).filters).expect("valid").json, "{line}");
+        }
+        assert!(Filters::read(&split("x | display set").filters).expect("valid").set);
+        for (word, here) in ELSEWHERE {
+            let error = Filters::read(&split(&format!("x | {word} y")).filters).expect_err(word).to_string();
+            assert_eq!(error, format!("`{word}`; here: {here}"));
+        }
+        assert!(Filters::read(&split("x | display").filters).is_err());
     }
 }

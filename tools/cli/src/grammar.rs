@@ -121,6 +121,12 @@ pub enum Misread {
         /// The words that begin so.
         candidates: Vec<String>,
     },
+    /// An option stands twice.
+    #[error("`{word}` stands twice; say it once")]
+    Repeated {
+        /// The option.
+        word: String,
+    },
     /// The line ends too early.
     #[error("incomplete command{}", one_of(.expected))]
     Incomplete {
@@ -416,6 +422,7 @@ impl Command {
 
     fn take<'c>(&'c self, words: &[String], values: &mut Values) -> Result<Taken<'c>, Misread> {
         let mut state = Taken { filled: 0, waiting: None, rest: false };
+        let mut chosen: Vec<&str> = Vec::new();
         for word in words {
             if let Some(argument) = state.waiting.take() {
                 check(argument, word)?;
@@ -432,6 +439,10 @@ impl Command {
             }
             let fits = next.is_some_and(|a| a.kind.wants(word).is_none());
             if let Some(choice) = self.choice(word, fits) {
+                if chosen.contains(&&*choice.word) {
+                    return Err(Misread::Repeated { word: choice.word.clone() });
+                }
+                chosen.push(&choice.word);
                 match &choice.value {
                     Some(argument) => state.waiting = Some(argument),
                     None => values.set(&choice.word, String::new()),

@@ -31,6 +31,9 @@ fn lines_and_what_they_mean() {
         ),
         ("monitor sessions count 3", "monitor"),
         ("rollback", "incomplete command; expected <revision>"),
+        ("show routes origin bgp origin static", "`origin` stands twice; say it once"),
+        ("show routes --limit 1 -6 limit 2", "`limit` stands twice; say it once"),
+        ("show ipv6 route v6", "show routes"),
         ("show routes frob", "`frob` is not right for `place`: an address, a prefix or an XID is expected"),
     ] {
         assert_eq!(meant(&grammar, line), id, "{line}");

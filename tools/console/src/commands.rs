@@ -2,6 +2,7 @@
 
 use crate::{Failure, Output};
 use serde_json::Value;
+use sluice_cli::spelling::Row;
 use sluice_cli::{Command, Values};
 use sluice_xrl::XrlEndpoint;
 use std::pin::Pin;
@@ -15,7 +16,7 @@ pub struct ComponentCommands {
     /// Carries the command of an id out and prints its output.
     pub run: for<'a> fn(&'a str, Call<'a>, &'a mut Output) -> Done<'a>,
     /// Spellings of other routers' command lines, and the words here ([`sluice_cli::spelling`]).
-    pub spellings: &'static [(&'static str, &'static str)],
+    pub spellings: &'static [Row],
     /// Examples for manual pages: the command's id, and lines to type with what they do.
     pub examples: &'static [(&'static str, &'static [(&'static str, &'static str)])],
     /// Commands whose output a support bundle takes.

@@ -173,10 +173,11 @@ impl Explanation {
     pub fn of(policies: &Policies, program: &Program, subject: &Subject, local_as: Asn) -> Self {
         let terms = terms(policies, program);
         let mut route = subject.running(local_as);
+        let program = program.with_peer(&route);
         let before = route.properties();
         let mut record = Record::default();
         let verdict = program.run_observed(&mut route, |route, step| {
-            record.note_fact(program, step);
+            record.note_fact(&program, step);
             record.step(&terms, route, step);
         });
         record.complete(&route);

@@ -9,6 +9,7 @@ use sluice_bgp::policy::vocabulary::{ORIGINS, PATH_VALIDATIONS, ROUTE_TYPES, VAL
 use sluice_bgp::wire::attribute::{Flags, code};
 use sluice_policy::community::{Kind, Pattern, put};
 use sluice_policy::unknown;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 use thiserror::Error;
@@ -36,6 +37,9 @@ pub(crate) const PROPERTIES: [&str; 17] = [
 /// A further property, for the condition of the same name.
 pub(crate) const PRESENT: &str = "route-present";
 
+/// The properties of which a route may have several.
+const REPEATABLE: [&str; 2] = ["tag", PRESENT];
+
 /// The reason why words are no route.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum RouteError {
@@ -51,6 +55,9 @@ pub enum RouteError {
     /// A value is missing, or not one of the property's.
     #[error("{0}: {1}")]
     Value(&'static str, String),
+    /// A property stands twice.
+    #[error("`{0}` stands twice; a route has each property once, with all its values")]
+    Twice(&'static str),
 }
 
 /// Reads a route. Lists of ASes and communities go on up to the next property.
@@ -67,10 +74,14 @@ pub fn parse(words: &[String]) -> Result<Subject, RouteError> {
     let mut subject = Subject::new(parsed);
     let mut private = Private::default();
     let known = || PROPERTIES.into_iter().chain([PRESENT]);
+    let mut named = BTreeSet::new();
     while let Some((name, after)) = rest.split_first() {
         let Some(name) = known().find(|known| known == name) else {
             return Err(RouteError::Property(unknown("property", name, known())));
         };
+        if !named.insert(name) && !REPEATABLE.contains(&name) {
+            return Err(RouteError::Twice(name));
+        }
         let count = after.iter().take_while(|word| !known().any(|known| known == **word)).count();
         let (values, behind) = after.split_at(count);
         property(&mut subject, &mut private, name, values)?;
@@ -239,6 +250,15 @@ mod tests {
     }
 
     #[test]
+    fn a_route_may_have_several_tags_and_facts() {
+        let text = "10.0.0.0/8 tag 1 tag 2 route-present 10.0.0.0/8 route-present 192.0.2.0/24";
+        let subject = parse(&words(text)).expect("a route");
+        assert_eq!(subject.present.len(), 2);
+        let tag = sluice_bgp::policy::vocabulary::TAG;
+        assert!(sluice_policy::Route::number_is_in(&subject.running(Asn(1)), tag, &[(2, 2)]));
+    }
+
+    #[test]
     fn errors_say_what_was_expected() {
         for (text, said) in [
             ("10.0.0.0", "neither a prefix nor a file"),
@@ -252,6 +272,8 @@ mod tests {
             ("10.0.0.0/8 community 65000:*", "without `*` and ranges"),
             ("10.0.0.0/8 community x", "is no community"),
             ("10.0.0.0/8 weight 70000", "weight: `70000`"),
+            ("10.0.0.0/8 med 5 med 7", "`med` stands twice; a route has each property once"),
+            ("10.0.0.0/8 community 1:1 med 5 community 1:2", "once, with all its values"),
         ] {
             let error = parse(&words(text)).expect_err(text).to_string();
             assert!(error.contains(said), "{text}: {error}");

@@ -67,7 +67,8 @@ impl Tally {
                 hits[term].0 += 1;
             }
         };
-        let verdict = self.program.run_observed(&mut route, |_, step| {
+        let program = self.program.with_peer(&route);
+        let verdict = program.run_observed(&mut route, |_, step| {
             if let sluice_policy::Step::Enter(_) = step {
                 end_term(&walk);
             }

@@ -70,6 +70,14 @@ impl Question {
             Question { policy: policy.clone(), subject: Vec::new(), neighbor: None, compare: None };
         let mut rest = rest;
         while let Some((word, after)) = rest.split_first() {
+            let is_again = match word.as_str() {
+                "as" => question.neighbor.is_some(),
+                "compare" => question.compare.is_some(),
+                _ => false,
+            };
+            if is_again {
+                return Err(wrong(&format!("`{word}` stands twice")));
+            }
             rest = match (word.as_str(), after) {
                 ("as", [neighbor, address, behind @ ..]) if neighbor == "neighbor" => {
                     let parsed = address.parse();

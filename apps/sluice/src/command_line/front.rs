@@ -44,6 +44,7 @@ pub fn choose(args: &[String]) -> Result<Choice, Failure> {
     flags::take_element(&mut flags, &mut words)?;
     match spelling::meaning(Mode::Operational, &words, &spellings) {
         Some(Meaning::Needless(why)) => return Ok(Choice::Needless(why)),
+        Some(Meaning::Here(what)) => return Err(Failure::usage(format!("here: {what}"))),
         Some(Meaning::Words(meant)) => words = meant,
         None => {}
     }

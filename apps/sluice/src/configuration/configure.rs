@@ -2,6 +2,7 @@
 //! mode.
 
 use crate::configuration::effects::{counts, effect_lines, effects_json, element_lines, elements_json};
+use crate::configuration::parts::{self, Part};
 use crate::configuration::waiting;
 use crate::connection::refusal::refused;
 use crate::connection::session::Session;
@@ -160,6 +161,7 @@ impl Editing {
                 out.remark(&format!("sluice: {why}"));
                 return Ok((Next::Stay, Value::Null));
             }
+            Some(Meaning::Here(what)) => return Err(Failure::usage(format!("here: {what}"))),
             Some(Meaning::Words(words)) => words,
             None => line.texts(),
         };
@@ -306,14 +308,9 @@ impl Editing {
         Ok((next, Value::Null))
     }
 
-    /// Puts a file into the candidate. `-` is standard input.
+    /// Puts a file, or the files of a folder, into the candidate. `-` is standard input.
     pub async fn load(&self, session: &Session, load: Load, file: &str) -> Result<(), Failure> {
-        let text = match file {
-            "-" => std::io::read_to_string(std::io::stdin()),
-            file => std::fs::read_to_string(file),
-        };
-        let text = text.map_err(|e| Failure::io(file, &e))?;
-        self.load_text(session, load, text, file).await
+        self.load_parts(session, load, parts::read(file)?).await
     }
 
     /// Loads a text into the candidate, atomically; `name` names the text in errors.
@@ -324,19 +321,29 @@ impl Editing {
         text: String,
         name: &str,
     ) -> Result<(), Failure> {
+        self.load_parts(session, load, vec![Part { name: name.into(), text }]).await
+    }
+
+    async fn load_parts(&self, session: &Session, load: Load, parts: Vec<Part>) -> Result<(), Failure> {
         let (mode, allow_empty) = match load {
             Load::Merge => (pb::LoadMode::Merge, false),
             Load::Replace { allow_empty } => (pb::LoadMode::Replace, allow_empty),
-            Load::Set => return self.load_statements(session, &text, name).await,
+            Load::Set => return self.load_statements(session, &parts).await,
         };
-        let (editor, file) = (self.editor, name.into());
-        let request = pb::LoadRequest { editor, mode: mode.into(), text, file, allow_empty };
+        let mut parts = parts.into_iter();
+        let Part { name: file, text } = parts.next().unwrap_or_default();
+        let more = parts.map(|part| pb::LoadPart { file: part.name, text: part.text }).collect();
+        let request =
+            pb::LoadRequest { editor: self.editor, mode: mode.into(), text, file, allow_empty, more };
         self.client.load(request).await.map(drop).map_err(refused)
     }
 
-    async fn load_statements(&self, session: &Session, text: &str, name: &str) -> Result<(), Failure> {
+    async fn load_statements(&self, session: &Session, parts: &[Part]) -> Result<(), Failure> {
         let mut statements = Vec::new();
-        for (index, line) in text.lines().enumerate() {
+        let lines = parts.iter().flat_map(|part| {
+            part.text.lines().enumerate().map(move |(index, line)| (&part.name, index, line))
+        });
+        for (name, index, line) in lines {
             let line = line.trim().trim_end_matches(';');
             if line.is_empty() || line.starts_with('#') {
                 continue;

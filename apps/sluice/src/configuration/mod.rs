@@ -4,6 +4,7 @@ pub mod configure;
 pub mod drain;
 pub mod effects;
 pub mod one_shot;
+pub mod parts;
 pub mod policy_test;
 pub mod upgrade_check;
 pub mod waiting;

@@ -6,6 +6,8 @@ use crate::output::{Failure, Output};
 use serde_json::{Map, Value, json};
 use sluice_cli::package::{self, PackageCommand};
 use sluice_cli::render::{Format, cell, records};
+use sluice_cli::spelling::Becomes::Words;
+use sluice_cli::spelling::Row;
 use sluice_cli::{Command, Values, builtin};
 use sluice_console::ComponentCommands;
 use sluice_xrl::text;
@@ -22,14 +24,14 @@ pub fn in_code() -> Vec<Command> {
 }
 
 /// Other words for commands of the manager.
-const MANAGER_SPELLINGS: [(&str, &str); 3] = [
-    ("audit show", "show audit"),
-    ("audit show ...", "show audit"),
-    ("audit verify", "request audit verify"),
+const MANAGER_SPELLINGS: [Row; 3] = [
+    ("audit show", Words("show audit")),
+    ("audit show ...", Words("show audit")),
+    ("audit verify", Words("request audit verify")),
 ];
 
 /// Returns other spellings for commands of the manager and of components.
-pub fn spellings() -> Vec<(&'static str, &'static str)> {
+pub fn spellings() -> Vec<Row> {
     let own = components::COMMANDS.iter().flat_map(|(_, own)| own.spellings.iter().copied());
     MANAGER_SPELLINGS.into_iter().chain(components::ELEMENT_SPELLINGS).chain(own).collect()
 }

@@ -198,6 +198,7 @@ impl State {
                 println!("{why}");
                 return Ok(Verdict::Stay(0));
             }
+            Some(Meaning::Here(what)) => return Err(Failure::usage(format!("here: {what}"))),
             Some(Meaning::Words(words)) => Some(Line { words: words_of(&words), ..line.clone() }),
             None => None,
         };

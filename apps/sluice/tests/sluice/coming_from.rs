@@ -16,7 +16,8 @@ fn typed() -> Vec<String> {
 
 #[test]
 fn commands_are_understood() {
-    let is_whole = |text: &&String| !["...", "FILE", "schema"].iter().any(|word| text.contains(word));
+    let is_whole =
+        |text: &&String| !["...", "FILE", "FOLDER", "schema"].iter().any(|word| text.contains(word));
     let mut count = 0;
     for text in typed().iter().filter(is_whole) {
         let Some(words) = text.strip_prefix("sluice ").filter(|words| *words != "configure") else {

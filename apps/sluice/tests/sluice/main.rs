@@ -48,6 +48,7 @@ mod own_host;
 mod packages;
 mod people;
 mod plain_restart;
+mod plugged_stages;
 mod policies;
 mod presence;
 mod recursion;

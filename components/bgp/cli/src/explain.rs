@@ -6,7 +6,7 @@
 mod cause;
 
 use crate::idl::bgp::v1 as pb;
-use crate::routes::{attributes, path_json, sender, share, way};
+use crate::routes::{attributes, path_json, place, sender, share, way};
 use serde_json::{Value, json};
 use sluice_base::{AnyPrefix, Asn, IpPrefix};
 use sluice_console::{Call, Failure, Output, addr};
@@ -19,6 +19,9 @@ use sluice_xrl::idl::manager::v1 as manager;
 use sluice_xrl::idl::rib::v1 as rib;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// The number of the kernel's main table.
+const MAIN_TABLE: u32 = 254;
 
 /// The answers of the components.
 struct Answers {
@@ -33,12 +36,7 @@ struct Answers {
 
 /// Answers the question of a command line.
 pub async fn run(client: &pb::BgpClient, call: &Call<'_>, out: &mut Output) -> Result<(), Failure> {
-    let text = call.values.text("prefix").unwrap_or_default();
-    let prefix: AnyPrefix = text.parse().map_err(|error| {
-        Failure::usage(format!(
-            "`{text}` is no prefix and no XID: {error}; `show routes ADDRESS` finds an address's route"
-        ))
-    })?;
+    let prefix = asked_prefix(client, call.values.text("prefix").unwrap_or_default()).await?;
     let answers = ask(client, call, prefix).await?;
     if out.is_json() {
         out.json(&answers.json());
@@ -46,6 +44,21 @@ pub async fn run(client: &pb::BgpClient, call: &Call<'_>, out: &mut Output) -> R
         answers.text().lines().for_each(|line| out.line(line));
     }
     Ok(())
+}
+
+/// Returns the prefix that a word names: a prefix, or that of BGP's longest match of an address.
+async fn asked_prefix(client: &pb::BgpClient, text: &str) -> Result<AnyPrefix, Failure> {
+    if text.parse::<IpAddr>().is_err() {
+        return text.parse().map_err(|error| {
+            Failure::usage(format!("`{text}` is neither a prefix, an address nor an XID: {error}"))
+        });
+    }
+    let (host, longest) = place(text, false)?;
+    let request =
+        pb::GetRoutesRequest { net: Some(host.into()), r#match: longest.into(), ..Default::default() };
+    let found = client.get_routes(request).await?.routes.pop().and_then(|route| route.net);
+    // An address without a route has an explanation too.
+    Ok(found.and_then(|net| AnyPrefix::try_from(&net).ok()).unwrap_or(host))
 }
 
 async fn ask(client: &pb::BgpClient, call: &Call<'_>, prefix: AnyPrefix) -> Result<Answers, Failure> {
@@ -67,12 +80,33 @@ async fn ask(client: &pb::BgpClient, call: &Call<'_>, prefix: AnyPrefix) -> Resu
     })
 }
 
-/// Returns the kernel's routes of a prefix. The kernel has none of XIDs.
+/// Returns the kernel's routes of a prefix; only ours if the kernel forwards by it. The kernel has none of XIDs.
 async fn kernel_routes(client: &fea::FibClient, prefix: AnyPrefix) -> Vec<fea::KernelRoute> {
     let Some(prefix) = prefix.ip() else { return Vec::new() };
+    // A look-up answers at once. The routes of a prefix are found by reading the kernel's whole table.
+    let lookup = fea::LookupKernelRouteRequest { addr: Some(prefix.addr().into()) };
+    if let Ok(reply) = client.lookup_kernel_route(lookup).await
+        && let Some(routes) = looked_up(reply.route, prefix)
+    {
+        return routes;
+    }
     let family = common::Family::from(prefix.family()).into();
     let request = fea::GetKernelRoutesRequest { family, exact: Some(prefix.into()), ..Default::default() };
     client.get_kernel_routes(request).await.map(|reply| reply.routes).unwrap_or_default()
+}
+
+/// Returns the kernel's routes of a prefix after a look-up of the prefix's first address in all tables; `None` if the look-up does not tell: a
+/// route inside the prefix, of another program or of another table was found.
+fn looked_up(found: Option<fea::KernelRoute>, prefix: IpPrefix) -> Option<Vec<fea::KernelRoute>> {
+    let Some(route) = found else { return Some(Vec::new()) };
+    let net = IpPrefix::try_from(route.net.as_ref()?).ok()?;
+    if route.table != MAIN_TABLE || net.len() > prefix.len() {
+        return None;
+    }
+    if net.len() < prefix.len() {
+        return Some(Vec::new());
+    }
+    route.ours.then(|| vec![route])
 }
 
 /// Returns the running configuration; `None` if the manager does not answer.
@@ -329,5 +363,30 @@ fn hops(forwarding: Option<&common::Forwarding>) -> String {
             };
             forwarding.next_hops.iter().map(hop).collect::<Vec<_>>().join(", ")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_up_tells_the_route_of_a_prefix_or_that_there_is_none() {
+        let route = |net: &str, table: u32, ours: bool| fea::KernelRoute {
+            net: Some(net.parse::<IpPrefix>().expect("a prefix").into()),
+            table,
+            ours,
+            ..Default::default()
+        };
+        let told = |found: Option<fea::KernelRoute>| {
+            looked_up(found, "10.0.0.0/16".parse().expect("a prefix")).map(|routes| routes.len())
+        };
+        assert_eq!(told(Some(route("10.0.0.0/16", MAIN_TABLE, true))), Some(1));
+        assert_eq!(told(Some(route("10.0.0.0/8", MAIN_TABLE, true))), Some(0));
+        assert_eq!(told(None), Some(0));
+        // The whole table tells.
+        assert_eq!(told(Some(route("10.0.0.0/24", MAIN_TABLE, true))), None);
+        assert_eq!(told(Some(route("10.0.0.0/16", MAIN_TABLE, false))), None);
+        assert_eq!(told(Some(route("10.0.0.0/8", 255, true))), None);
     }
 }

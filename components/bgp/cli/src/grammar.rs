@@ -75,7 +75,7 @@ fn explain() -> Command {
         "explain",
         "Why a prefix has the route that it has, from the wire to the kernel, and who is sent it",
     )
-    .argument("prefix", Kind::Place, true, "the prefix, or the XID")
+    .argument("prefix", Kind::Place, true, "the prefix, the XID, or an address: its longest match")
     .choice_of("from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
     .choice_of("to", Kind::Addr, Some(neighbors()), "only what this neighbor is sent")
 }
@@ -147,6 +147,7 @@ fn show_routes() -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sluice_cli::spelling::{Becomes, Meaning, Mode, meaning};
     use sluice_cli::{Grammar, builtin};
 
     fn whole() -> Grammar {
@@ -177,6 +178,32 @@ mod tests {
         }
         let unknown = |line| grammar.read(&words(line)).err().map(|misread| misread.to_string());
         assert!(unknown("show bpg").is_some_and(|said| said.ends_with("; did you mean `bgp`?")));
+    }
+
+    #[test]
+    fn every_spelling_of_other_routers_is_understood_and_documented() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/coming-from.md");
+        let page = std::fs::read_to_string(page).expect("the page");
+        let rows = crate::COMMANDS.spellings;
+        let mut grammar = whole();
+        // Commands of the table `commands.toml` are not in code.
+        let elsewhere =
+            ["clear bgp neighbor", "request bgp refresh", "show bgp groups", "show bgp next-hops"];
+        grammar.commands.retain(|command| !elsewhere.contains(&command.id.as_str()));
+        for (spelling, becomes) in rows {
+            let typed = words(&spelling.replace("...", "192.0.2.1").replace('?', "192.0.2.1"));
+            let shown = spelling.replace('?', "X");
+            assert!(page.contains(&format!("`{shown}`")), "{shown} is not in docs/coming-from.md");
+            match (becomes, meaning(Mode::Operational, &typed, rows)) {
+                (Becomes::Words(known), Some(Meaning::Words(means))) => {
+                    let is_elsewhere = elsewhere.iter().any(|other| known.starts_with(other));
+                    assert!(is_elsewhere || grammar.read(&means).is_ok(), "{spelling}: {means:?}");
+                }
+                (Becomes::Needless(why), Some(Meaning::Needless(said))) => assert_eq!(*why, said),
+                (Becomes::Here(what), Some(Meaning::Here(said))) => assert_eq!(*what, said),
+                (_, found) => panic!("{spelling}: {found:?}"),
+            }
+        }
     }
 
     #[test]

@@ -16,16 +16,53 @@ mod sessions;
 sluice_xrl::include_idl!();
 
 use routes::{Part, RoutesArgs};
+use sluice_cli::spelling::Becomes::{Here, Needless, Words};
 use sluice_console::{Call, ComponentCommands, Failure, Notice, Output, PolicyHits};
+
+/// The reason why nothing is to be done after a change of an export policy.
+const FILTERED: &str = "not needed: a commit sends each neighbor what a changed policy changes";
 
 /// BGP's commands.
 pub const COMMANDS: ComponentCommands = ComponentCommands {
     commands: grammar::commands,
     run: |id, call, out| Box::pin(run(id, call, out)),
     spellings: &[
-        ("clear bgp *", "clear bgp all"),
-        ("clear ip bgp *", "clear bgp all"),
-        ("clear ip bgp ...", "clear bgp neighbor"),
+        ("clear bgp *", Words("clear bgp all")),
+        ("clear ip bgp *", Words("clear bgp all")),
+        ("clear bgp ? soft", Words("request bgp refresh ?")),
+        ("clear bgp ? soft in", Words("request bgp refresh ?")),
+        ("clear bgp ? soft out", Needless(FILTERED)),
+        ("clear ip bgp ? soft", Words("request bgp refresh ?")),
+        ("clear ip bgp ? soft in", Words("request bgp refresh ?")),
+        ("clear ip bgp ? in", Words("request bgp refresh ?")),
+        ("clear ip bgp ? soft out", Needless(FILTERED)),
+        ("clear ip bgp ? out", Needless(FILTERED)),
+        ("clear ip bgp ...", Words("clear bgp neighbor")),
+        (
+            "reload in ?",
+            Here(
+                "`request bgp refresh ADDRESS` asks a neighbor for its routes; a changed policy needs no command",
+            ),
+        ),
+        ("reload out ?", Needless(FILTERED)),
+        ("show ip bgp neighbors ? routes", Words("show bgp neighbor ? accepted")),
+        ("show bgp neighbors ? routes", Words("show bgp neighbor ? accepted")),
+        ("show ip bgp regexp ?", Words("show bgp routes as-path ?")),
+        ("show bgp regexp ?", Words("show bgp routes as-path ?")),
+        ("show ip bgp community ?", Words("show bgp routes community ?")),
+        ("show bgp community ?", Words("show bgp routes community ?")),
+        ("show bgp update-groups", Words("show bgp groups")),
+        ("show bgp group", Words("show bgp groups")),
+        ("show protocols", Here("`show processes` lists the components, `show bgp summary` BGP's sessions")),
+        (
+            "show protocols all ...",
+            Here("`show processes` lists the components, `show bgp neighbor ADDRESS` shows a session"),
+        ),
+        ("show ip route bgp", Words("show routes v4 origin bgp")),
+        ("show ipv6 route bgp", Words("show routes v6 origin bgp")),
+        ("show ip nht", Words("show bgp next-hops")),
+        ("show route advertising-protocol bgp ?", Words("show bgp neighbor ? advertised")),
+        ("show route receive-protocol bgp ?", Words("show bgp neighbor ? received")),
     ],
     examples: &[
         (

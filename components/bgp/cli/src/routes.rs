@@ -101,7 +101,7 @@ fn asked_family(values: &Values) -> common::Family {
 
 /// Returns the prefix that a word of a command line names, and the routes that are meant by it: those of a prefix, or the one by which an
 /// address or an XID is forwarded.
-fn place(text: &str, longer: bool) -> Result<(AnyPrefix, pb::Match), Failure> {
+pub fn place(text: &str, longer: bool) -> Result<(AnyPrefix, pb::Match), Failure> {
     let of_prefix = if longer { pb::Match::Longer } else { pb::Match::Exact };
     if let Ok(addr) = text.parse::<std::net::IpAddr>() {
         let width = if addr.is_ipv4() { 32 } else { 128 };

@@ -15,6 +15,8 @@ use files::Texts;
 use invitation::Invitation;
 use serde_json::{Value, json};
 use sluice_cli::render;
+use sluice_cli::spelling::Becomes::Words;
+use sluice_cli::spelling::Row;
 use sluice_cluster::inventory::ElementId;
 use sluice_cluster::roster::FIRST_MACHINE;
 use sluice_cluster_process::credentials::AUTHORITIES;
@@ -24,11 +26,11 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Other words for commands of the component, beside the commands for certificates.
-pub const SPELLINGS: [(&str, &str); 4] = [
-    ("cluster drain ...", "request cluster drain"),
-    ("cluster undrain ...", "request cluster undrain"),
-    ("cluster remove ...", "request cluster remove"),
-    ("cluster replace ...", "request cluster replace"),
+pub const SPELLINGS: [Row; 4] = [
+    ("cluster drain ...", Words("request cluster drain")),
+    ("cluster undrain ...", Words("request cluster undrain")),
+    ("cluster remove ...", Words("request cluster remove")),
+    ("cluster replace ...", Words("request cluster replace")),
 ];
 
 /// Prints a JSON document by the schema of a name.

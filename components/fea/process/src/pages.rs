@@ -98,6 +98,7 @@ pub fn message(route: EngineRoute) -> pb::KernelRoute {
         ours: route.is_ours(),
         metric: route.metric,
         forwarding: Some((&route.forwarding).into()),
+        table: route.table.0,
     }
 }
 

@@ -575,6 +575,7 @@ impl<P: TableKey> FamilyRib<P> {
     /// Returns the names of stages that broke a rule, each once, with the rule.
     pub(crate) fn broken_stages(&mut self) -> Vec<(&'static str, String)> {
         let stages: Vec<_> = self.selected_routes.names().collect();
+        self.reported_stages.retain(|reported| stages.iter().any(|(id, _)| id == reported));
         let mut broken = Vec::new();
         for (id, name) in stages {
             let stage = self.selected_routes.stage::<LiveStage<RibTable<P>>>(id);

@@ -232,6 +232,8 @@ impl RibPolicies {
         imports: BTreeMap<String, Vec<String>>,
         resolving: Vec<String>,
     ) -> Result<Self, ImportError> {
+        // Protocols check the lists too. The RIB runs without any protocol.
+        PolicySet::check_lists(&without_prefix_lists(&source)).map_err(ImportError::of_policy)?;
         for (origin, name) in
             imports.iter().flat_map(|(origin, names)| names.iter().map(move |name| (origin, name)))
         {
@@ -244,8 +246,7 @@ impl RibPolicies {
         }
         let mut chains = BTreeMap::new();
         let names: Vec<&str> = imports.values().flatten().chain(&resolving).map(|name| &**name).collect();
-        let programs = compile(&source, &names)
-            .map_err(|error| ImportError { place: String::new(), error: PolicyUseError::Policy(error) })?;
+        let programs = compile(&source, &names).map_err(ImportError::of_policy)?;
         let program = |name: String| programs.get(&name).map(|program| (name, Arc::clone(program)));
         let chain = |names: Vec<String>| {
             (!names.is_empty()).then(|| Arc::new(Chain(names.into_iter().filter_map(program).collect())))
@@ -307,6 +308,13 @@ pub struct ImportError {
     error: PolicyUseError,
 }
 
+impl ImportError {
+    /// Makes an error of one whose text has its place.
+    fn of_policy(error: PolicyError) -> Self {
+        ImportError { place: String::new(), error: PolicyUseError::Policy(error) }
+    }
+}
+
 impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.error {
@@ -352,6 +360,11 @@ fn compile(source: &Policies, names: &[&str]) -> Result<PolicySet, PolicyError> 
     let is_needed = |statement: &&Statement| needed.contains(&*statement.name);
     let statements = source.policy_statement.iter().filter(is_needed).cloned().collect();
     PolicySet::compile(&Policies { policy_statement: statements, ..lists(source) }, VOCABULARY)
+}
+
+/// Returns the lists that are read in full: entries of prefix lists, of which there may be a million, are checked by the schema.
+fn without_prefix_lists(source: &Policies) -> Policies {
+    Policies { prefix_list: Vec::new(), ..lists(source) }
 }
 
 /// Returns the policies without statements.

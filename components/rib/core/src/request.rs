@@ -3,6 +3,7 @@
 use crate::family::RibTable;
 use crate::interest::{Scope, WatcherId};
 use crate::machine::{Output, Rib};
+use crate::plugged::{MOST_PREFIXES, MOST_STAGES, PluggedStage, PlumbError};
 use crate::policy::{RibPolicies, SubscriberPolicy};
 use crate::presence::TooManyWatches;
 use crate::subscriber::{SubscribedBatch, SubscriptionId};
@@ -69,6 +70,34 @@ impl<P: TableKey> Request<Rib> for PlumbStage<P> {
     fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> StageId {
         let stage = if self.is_guarded { LiveStage::guarded(self.stage) } else { LiveStage::new(self.stage) };
         rib.stages::<P>(self.table).plumb(self.position, Box::new(stage))
+    }
+}
+
+/// Plugs in a guarded stage of the RIB's own, behind the stages of the table's family.
+#[derive(Clone, Debug)]
+pub struct PlugStage<P> {
+    /// The table.
+    pub table: TableId,
+    /// The stage.
+    pub stage: PluggedStage<P>,
+}
+
+impl<P: TableKey> Request<Rib> for PlugStage<P> {
+    type Answer = Result<StageId, PlumbError>;
+
+    fn make(self, rib: &mut Rib, now: Instant, out: &mut Outbox<Output>) -> Self::Answer {
+        let PlugStage { table, stage } = self;
+        if rib.table(table).is_none() {
+            return Err(PlumbError::NoTable);
+        }
+        if matches!(&stage, PluggedStage::HoldBack(prefixes) if prefixes.len() > MOST_PREFIXES) {
+            return Err(PlumbError::TooManyPrefixes);
+        }
+        if rib.stages::<P>(table).len() >= MOST_STAGES {
+            return Err(PlumbError::TooManyStages);
+        }
+        let plumb = PlumbStage { table, position: usize::MAX, stage: stage.stage(), is_guarded: true };
+        Ok(plumb.make(rib, now, out))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::entry::{Entry, Path};
 use crate::family::{FamilyRib, Shared};
 use crate::machine::Rib;
+use crate::plugged::StageView;
 use alloc::string::String;
 use alloc::vec::Vec;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
@@ -192,5 +193,11 @@ impl Rib {
     /// Returns counts of the tables and families.
     pub fn summary(&self) -> Vec<Summary> {
         self.tables().flat_map(|table| table.all_families().map(|family| family.summary(table))).collect()
+    }
+
+    /// Returns the stages that the selected routes of a table's family pass, in order.
+    pub fn plugged_stages<P: TableKey>(&self, table: TableId) -> Vec<StageView> {
+        let family = self.table(table).and_then(|table| table.family::<P>());
+        family.map(|family| family.plugged_stages()).unwrap_or_default()
     }
 }

@@ -10,6 +10,7 @@ mod convert;
 mod fib;
 mod handover;
 mod service;
+mod stages;
 
 use clients::Clients;
 use configuration::RibSettings;

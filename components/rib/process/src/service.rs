@@ -1,6 +1,7 @@
 //! The interfaces that the RIB serves.
 
 use crate::clients::{Wish, presence_message};
+use crate::stages::no_stages;
 use crate::{RibProcess, convert};
 use sluice_base::{
     Address, AnyPrefix, Distance, Duration, FamilyId, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix,
@@ -380,6 +381,48 @@ impl pb::Rib for Served {
     ) -> Result<pb::GetSummaryReply, XrlError> {
         let tables = self.driver.read(|rib| rib.summary());
         Ok(pb::GetSummaryReply { tables: tables.into_iter().map(convert::summary).collect() })
+    }
+
+    async fn plumb_stage(
+        &self,
+        _ctx: &CallContext,
+        request: pb::PlumbStageRequest,
+    ) -> Result<pb::PlumbStageReply, XrlError> {
+        let (table, nets) = (table(request.table), ip_prefixes(&request.nets)?);
+        let stage = match family_id(request.family.into())? {
+            FamilyId::IPV4 => self.plumb::<Ipv4Prefix>(table, request.kind(), nets)?,
+            FamilyId::IPV6 => self.plumb::<Ipv6Prefix>(table, request.kind(), nets)?,
+            family => return Err(no_stages(family)),
+        };
+        Ok(pb::PlumbStageReply { stage: stage.number() })
+    }
+
+    async fn unplumb_stage(
+        &self,
+        _ctx: &CallContext,
+        request: pb::UnplumbStageRequest,
+    ) -> Result<pb::UnplumbStageReply, XrlError> {
+        let (table, stage) = (table(request.table), request.stage);
+        match family_id(request.family.into())? {
+            FamilyId::IPV4 => self.unplumb::<Ipv4Prefix>(table, stage)?,
+            FamilyId::IPV6 => self.unplumb::<Ipv6Prefix>(table, stage)?,
+            family => return Err(no_stages(family)),
+        }
+        Ok(pb::UnplumbStageReply {})
+    }
+
+    async fn get_stages(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetStagesRequest,
+    ) -> Result<pb::GetStagesReply, XrlError> {
+        let table = table(request.table);
+        let stages = match family_id(request.family.into())? {
+            FamilyId::IPV4 => self.stages::<Ipv4Prefix>(table),
+            FamilyId::IPV6 => self.stages::<Ipv6Prefix>(table),
+            family => return Err(no_stages(family)),
+        };
+        Ok(pb::GetStagesReply { stages })
     }
 }
 

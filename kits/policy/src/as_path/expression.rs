@@ -1,6 +1,7 @@
 //! The text of an expression, taken apart.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
@@ -62,11 +63,14 @@ pub struct ExpressionError {
     pub offset: usize,
     /// The expected text.
     pub expected: &'static str,
+    /// The form here of an expression of another router over the text of a path; `None` if the text is none, or has no such form.
+    pub written_here: Option<String>,
 }
 
 impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at character {}: expected {}", self.offset + 1, self.expected)
+        write!(f, "at character {}: expected {}", self.offset + 1, self.expected)?;
+        self.written_here.iter().try_for_each(|form| write!(f, "; here it is written `{form}`"))
     }
 }
 
@@ -78,14 +82,34 @@ impl FromStr for Expression {
     fn from_str(text: &str) -> Result<Self, ExpressionError> {
         let mut reader = Reader { text: text.as_bytes(), offset: 0, depth: 0 };
         if text.len() > LONGEST {
-            return Err(ExpressionError { offset: LONGEST, expected: "at most 4096 characters" });
+            return Err(reader.at(LONGEST, "at most 4096 characters"));
         }
-        let expression = reader.either()?;
-        match reader.peek() {
+        let read = reader.either().and_then(|expression| match reader.peek() {
             None => Ok(expression),
             Some(_) => Err(reader.expected("an AS number, `.`, `[`, `(`, `|` or the end")),
-        }
+        });
+        read.map_err(|error| ExpressionError { written_here: of_text(text), ..error })
     }
+}
+
+/// Returns the form here of an expression over the text of a path, as other routers have them: AS numbers between `_`, `^` at the
+/// beginning of the path, `$` at the end. `None` for other texts.
+fn of_text(text: &str) -> Option<String> {
+    let begins = text.strip_prefix('^');
+    let inner = begins.unwrap_or(text);
+    let ends = inner.strip_suffix('$');
+    let inner = ends.unwrap_or(inner);
+    let parts: Vec<&str> = inner.split('_').filter(|part| !part.is_empty()).collect();
+    let is_known = |part: &&str| *part == ".*" || part.bytes().all(|digit| digit.is_ascii_digit());
+    if text.len() == inner.len() && !inner.contains('_') || !parts.iter().all(is_known) {
+        return None;
+    }
+    let before = begins.is_none().then_some(".*");
+    let behind = ends.is_none().then_some(".*");
+    let mut all: Vec<&str> = before.into_iter().chain(parts).chain(behind).collect();
+    all.dedup_by(|a, b| *a == ".*" && *b == ".*");
+    let form = if all.is_empty() { "()".into() } else { all.join(" ") };
+    form.parse::<Expression>().is_ok().then_some(form)
 }
 
 struct Reader<'t> {
@@ -96,7 +120,11 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn expected(&self, expected: &'static str) -> ExpressionError {
-        ExpressionError { offset: self.offset, expected }
+        self.at(self.offset, expected)
+    }
+
+    fn at(&self, offset: usize, expected: &'static str) -> ExpressionError {
+        ExpressionError { offset, expected, written_here: None }
     }
 
     /// Returns the next character behind spaces.
@@ -172,7 +200,7 @@ impl Reader<'_> {
         let start = self.offset;
         let last = self.number("the last AS number of the range")?;
         if last < first {
-            return Err(ExpressionError { offset: start, expected: "a number that is not below the first" });
+            return Err(self.at(start, "a number that is not below the first"));
         }
         Ok((first, last))
     }
@@ -262,6 +290,24 @@ mod tests {
         ] {
             let error = text.parse::<Expression>().expect_err(text).to_string();
             assert!(error.contains(expected), "{text}: {error}");
+        }
+        for (text, form) in [
+            ("_65000_", Some(".* 65000 .*")),
+            ("^65000_", Some("65000 .*")),
+            ("^65000", Some("65000 .*")),
+            ("_65000$", Some(".* 65000")),
+            ("^65000$", Some("65000")),
+            ("^65000_65010_", Some("65000 65010 .*")),
+            ("_65000_.*_65010$", Some(".* 65000 .* 65010")),
+            ("^$", Some("()")),
+            ("_99999999999_", None),
+            ("_6500[0-9]_", None),
+            ("1)", None),
+        ] {
+            let error = text.parse::<Expression>().expect_err(text);
+            assert_eq!(error.written_here.as_deref(), form, "{text}");
+            let said = error.to_string();
+            assert_eq!(said.contains("; here it is written `"), form.is_some(), "{said}");
         }
         let deep = "(".repeat(100);
         assert!(deep.parse::<Expression>().expect_err("too deep").to_string().contains("32 parentheses"));

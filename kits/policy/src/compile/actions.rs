@@ -131,7 +131,7 @@ impl Compiler<'_> {
     /// Reads communities that are added: none with wildcards.
     fn exact_communities(&mut self, values: &Values) -> Result<Index, PolicyError> {
         let members = self.members(values)?;
-        if let Some(member) = members.iter().find(|member| member.exact().is_none()) {
+        if let Some(member) = members.iter().find(|member| !member.is_exact()) {
             return Err(self.error(format!(
                 "`{member}` describes several communities; a route can get one without wildcards only"
             )));

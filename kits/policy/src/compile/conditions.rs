@@ -2,12 +2,12 @@
 
 use super::lists::Lists;
 use super::{Compiler, ValueError, unknown};
-use crate::community::Pattern;
+use crate::community::Member;
 use crate::error::{PolicyError, shown};
 use crate::prefix_list::PrefixRange;
 use crate::program::{CommunitySets, Fact, Test};
 use crate::source::Values;
-use crate::vocabulary::{Type, Variable, VariableId, find};
+use crate::vocabulary::{NEIGHBOR, NEIGHBOR_AS, Reads, Type, Variable, VariableId, find};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -15,6 +15,9 @@ use core::net::IpAddr;
 use sluice_base::IpPrefix;
 
 type Compile = fn(&mut Compiler<'_>, &Values) -> Result<Vec<Test>, PolicyError>;
+
+/// The value that stands for the neighbor's address.
+const PEER: &str = "peer";
 
 /// The conditions that are no variables, by name.
 pub const CONDITIONS: [(&str, Compile); 6] = [
@@ -86,18 +89,42 @@ impl Compiler<'_> {
                 texts.dedup();
                 Test::TextIn(number, self.constant(|c| &mut c.text_sets, texts)?)
             }
-            Type::Address => {
-                let entries = self.read(values, addresses)?;
-                Test::AddressIn(number, self.prefix_list(entries)?)
-            }
+            Type::Address => return self.address(number, variable, values),
+        })
+    }
+
+    /// Compiles a condition on an address: addresses, prefixes, and for properties of routes from or to neighbors `peer`.
+    fn address(
+        &mut self,
+        number: VariableId,
+        variable: &Variable,
+        values: &Values,
+    ) -> Result<Test, PolicyError> {
+        let has_peer = variable.reads != Reads::Neighbor && find(self.vocabulary, NEIGHBOR).is_some();
+        let entries = self.read(values, |text| match text {
+            PEER if has_peer => Ok(None),
+            text => addresses(text, has_peer).map(Some),
+        })?;
+        let is_plain = entries.iter().all(Option::is_some);
+        let list = self.prefix_list(entries.into_iter().flatten().collect())?;
+        Ok(match is_plain {
+            true => Test::AddressIn(number, list),
+            false => Test::AddressInOrPeer(number, list),
         })
     }
 
     /// Returns the members of several sets of communities.
-    pub(super) fn members(&mut self, values: &Values) -> Result<Vec<Pattern>, PolicyError> {
+    pub(super) fn members(&mut self, values: &Values) -> Result<Vec<Member>, PolicyError> {
         self.note_source(values, |lists, name| lists.source_of_community(name))?;
-        let all = self.read(values, |name| self.lists.community(name).map(<[Pattern]>::to_vec))?;
-        Ok(all.concat())
+        let all = self.read(values, |name| self.lists.community(name).map(<[Member]>::to_vec))?;
+        let members = all.concat();
+        let has_neighbors = find(self.vocabulary, NEIGHBOR_AS).is_some();
+        match members.iter().find(|member| matches!(member, Member::OfPeer(_))).filter(|_| !has_neighbors) {
+            Some(member) => {
+                Err(self.error(format!("`{member}`: routes of this protocol have no neighbor with an AS")))
+            }
+            None => Ok(members),
+        }
     }
 }
 
@@ -157,13 +184,13 @@ pub(super) fn name_of(text: &str, names: &[&str]) -> Result<u32, ValueError> {
         .ok_or_else(|| ValueError(format!("`{}`: expected {}", shown(text), names.join(", "))))
 }
 
-/// Reads an address, or a prefix of addresses.
-fn addresses(text: &str) -> Result<PrefixRange, ValueError> {
+/// Reads an address, or a prefix of addresses. `has_peer`: `peer` is a value too, for the error.
+fn addresses(text: &str, has_peer: bool) -> Result<PrefixRange, ValueError> {
+    let expected = if has_peer { "an address, a prefix or `peer`" } else { "an address or a prefix" };
     let host = |address: IpAddr| IpPrefix::new(address, if address.is_ipv4() { 32 } else { 128 });
     let address = text.parse::<IpAddr>().ok().and_then(host);
     let prefix = address.or_else(|| text.parse().ok());
-    let prefix =
-        prefix.ok_or_else(|| ValueError(format!("`{}`: expected an address or a prefix", shown(text))))?;
+    let prefix = prefix.ok_or_else(|| ValueError(format!("`{}`: expected {expected}", shown(text))))?;
     let longest = if prefix.addr().is_ipv4() { 32 } else { 128 };
     Ok(PrefixRange { prefix: prefix.into(), shortest: prefix.len(), longest })
 }

@@ -2,7 +2,7 @@
 
 use super::{ValueError, unknown};
 use crate::as_path::{Automaton, Expression};
-use crate::community::Pattern;
+use crate::community::Member;
 use crate::error::PolicyError;
 use crate::limits::{MOST_ENTRIES, MOST_LISTS};
 use crate::prefix_list::{ListId, PrefixLists, PrefixRange};
@@ -28,7 +28,7 @@ pub struct Lists {
     hashes: BTreeMap<String, [u64; 2]>,
     as_paths: BTreeMap<String, Automaton>,
     expressions: BTreeMap<String, String>,
-    communities: BTreeMap<String, Vec<Pattern>>,
+    communities: BTreeMap<String, Vec<Member>>,
     dampings: BTreeMap<String, Damping>,
 }
 
@@ -45,19 +45,7 @@ impl Lists {
             let hash = SEEDS.map(|seed| FixedState::with_seed(seed).hash_one(&list.prefix));
             lists.hashes.insert(list.name.clone(), hash);
         }
-        for path in &policies.as_path {
-            let place = ["as-path", &path.name, "expression"];
-            let expression: Expression = read(&place, &path.expression)?;
-            let automaton = Automaton::new(&expression).map_err(|_| {
-                let text = &path.expression;
-                error(&place, format!("`{text}` needs more states than an expression may have: use smaller repetitions, or split it"))
-            })?;
-            lists.as_paths.insert(path.name.clone(), automaton);
-            lists.expressions.insert(path.name.clone(), path.expression.clone());
-            if lists.as_paths.len() > MOST_LISTS {
-                return Err(too_many(&place, "expressions"));
-            }
-        }
+        lists.read_as_paths(policies)?;
         for community in &policies.community {
             let place = ["community", &community.name];
             lists.communities.insert(community.name.clone(), read_all(&place, "member", &community.member)?);
@@ -78,6 +66,23 @@ impl Lists {
         Ok(lists)
     }
 
+    fn read_as_paths(&mut self, policies: &Policies) -> Result<(), PolicyError> {
+        for path in &policies.as_path {
+            let place = ["as-path", &path.name, "expression"];
+            let expression: Expression = read(&place, &path.expression)?;
+            let automaton = Automaton::new(&expression).map_err(|_| {
+                let text = &path.expression;
+                error(&place, format!("`{text}` needs more states than an expression may have: use smaller repetitions, or split it"))
+            })?;
+            self.as_paths.insert(path.name.clone(), automaton);
+            self.expressions.insert(path.name.clone(), path.expression.clone());
+            if self.as_paths.len() > MOST_LISTS {
+                return Err(too_many(&place, "expressions"));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the number of a prefix list; an error if there is none of this name.
     pub fn prefix_list(&self, name: &str) -> Result<ListId, ValueError> {
         self.prefix_lists
@@ -92,7 +97,7 @@ impl Lists {
     }
 
     /// Returns the members of a set of communities; an error if there is none of this name.
-    pub fn community(&self, name: &str) -> Result<&[Pattern], ValueError> {
+    pub fn community(&self, name: &str) -> Result<&[Member], ValueError> {
         let members = self.communities.get(name).map(Vec::as_slice);
         members.ok_or_else(|| unknown_list("community", name, names(&self.communities)))
     }

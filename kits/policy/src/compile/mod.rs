@@ -39,6 +39,15 @@ impl PolicySet {
         PolicySet::compile_used(policies, vocabulary, |_| true)
     }
 
+    /// Checks the named lists, whether or not policies use them.
+    ///
+    /// # Errors
+    ///
+    /// The first entry, expression or community that is not valid, with its place.
+    pub fn check_lists(policies: &Policies) -> Result<(), PolicyError> {
+        Lists::read(policies, &mut PrefixLists::default()).map(drop)
+    }
+
     /// Compiles the policies that a protocol uses, and the others in the protocol's words. Other policies may have conditions and
     /// actions of other protocols, and are left out then.
     ///

@@ -154,6 +154,7 @@ fn values_are_checked_where_they_are_written() {
     check("as-path a;", "needs `expression`");
     check("community a { member 65000; }", "65000:100");
     check("community a { member 1:2:3:4; }", "65000:100");
+    check("community a { member 65000:local-as; }", "`*`, a range 100-199 or `peer-as`");
     let term = |inside: &str| format!("policy-statement p {{ term t {{ {inside} }} }}");
     let check = |inside: &str, said: &str| check(&term(inside), said);
     check("from { local-preferense 100; }", "did you mean `local-preference`");
@@ -161,6 +162,7 @@ fn values_are_checked_where_they_are_written() {
     check("from { origin bgp; }", "one of igp, egp, incomplete");
     check("from { neighbor 10.0.0; }", "ipv4-prefix");
     check("from { prefix-list \"a b\"; }", "the name of a list");
+    check("from { neighbor peer; }", "ipv4-prefix");
     check("then { acept; }", "did you mean `accept`");
     check("then { accept; reject; }", "exclude each other");
     check("then { med ++1; }", "`+N` to add");
@@ -170,6 +172,8 @@ fn values_are_checked_where_they_are_written() {
     check("then { call \"x 7\"; }", "PARAMETER=VALUE");
     check("from { accept; }", "unknown statement `accept`");
     check("then { neighbor-as 1; }", "unknown statement `neighbor-as`");
+    let of_peer = "policy { community a { member [ 0:peer-as 65000:1:peer-as rt:peer-as:* ]; }";
+    schema.read("t", &format!("{of_peer} {} }}", term("from { next-hop [ peer 10.0.0.0/8 ]; }"))).unwrap();
     let tree = schema.read("t", &format!("policy {{ {} }}", term("then { accept; }"))).unwrap();
     let rejects = edit(&schema, &tree, &["set policy policy-statement p term t then reject"]);
     let json = schema.json(&rejects, &path("policy policy-statement p term t then"), Secrets::Shown).unwrap();

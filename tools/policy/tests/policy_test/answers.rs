@@ -11,7 +11,7 @@ fn configuration() -> Value {
             "prefix-list": [{"name": "customers", "prefix": ["192.0.2.0/24", "10.0.0.0/8 orlonger"]},
                             {"name": "bogons", "prefix": ["127.0.0.0/8 orlonger"]}],
             "as-path": [{"name": "from-customer", "expression": "65010 .*"}],
-            "community": [{"name": "prefer", "member": ["65000:100"]}],
+            "community": [{"name": "prefer", "member": ["65000:100"]}, {"name": "came-from", "member": ["65000:peer-as"]}],
             "policy-statement": [
                 {"name": "in", "term": [
                     {"name": "bogons", "from": {"prefix-list": ["bogons"]}, "then": {"reject": [null], "reason": "a bogon"}},
@@ -20,6 +20,7 @@ fn configuration() -> Value {
                      "then": {"local-preference": "200", "community-add": ["prefer"], "as-path-prepend": "65000",
                               "next-hop": "self", "call": ["mark value=7"], "accept": [null]}},
                 ]},
+                {"name": "marked", "term": [{"name": "direct", "from": {"next-hop": ["peer"]}, "then": {"community-add": ["came-from"], "accept": [null]}}]},
                 {"name": "all", "term": [{"name": "all", "then": {"accept": [null]}}]},
                 {"name": "backup", "term": [
                     {"name": "up", "from": {"route-present": ["198.51.100.0/24", "203.0.113.0/24"]}, "then": {"call": ["only route=2001:db8::/32"]}},
@@ -147,11 +148,25 @@ fn rejections_defaults_and_comparisons() {
         ("in 10.0.0.0/8 as neighbor x", "`x` is no address"),
         ("in 10.0.0.0/8 compare", "`compare` needs more"),
         ("in", "there is no route and no file"),
+        ("in 10.0.0.0/8 compare all compare in", "`compare` stands twice"),
+        ("in 10.0.0.0/8 as neighbor 10.0.0.2 as neighbor 10.0.0.3", "`as` stands twice"),
+        ("in 10.0.0.0/8 med 5 med 6", "`med` stands twice"),
         ("in nothing", "neither a prefix nor a file"),
     ] {
         let error = ask(words, None).expect_err(words).to_string();
         assert!(error.contains(said), "{words}: {error}");
     }
+}
+
+#[test]
+fn the_neighbor_is_a_value_of_conditions_and_communities() {
+    let ask = |words: &str| ask(&format!("marked 10.1.0.0/16 next-hop 10.0.0.2 {words}"), None).unwrap();
+    let report = ask("as neighbor 10.0.0.2");
+    assert!(report.text.contains("from next-hop peer: yes (10.0.0.2)"), "{}", report.text);
+    assert_eq!(report.json["after"]["community"], "65000:65010");
+    let report = ask("as neighbor 10.0.0.3");
+    assert!(report.text.contains("from next-hop peer: no (10.0.0.2)"), "{}", report.text);
+    assert_eq!(ask("neighbor 10.0.0.2 neighbor-as 70000").json["after"]["community"], json!(null));
 }
 
 #[test]

@@ -5,11 +5,13 @@
 
 use crate::cluster::network::{INTERVAL, Network, Shape, Traffic, more_of_bird};
 use crate::cluster::stream::possible_with_store;
+use bench_report::{Bar, add_bars, folder};
 use sluice_load::source::{shared_folder, unpacked};
 use sluice_router_lab::alone;
 use sluice_router_lab::speaker::{Speaker, announcement, base, nlri, usual};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,41 @@ const SPEED: u32 = 20;
 const PLAYED: Duration = Duration::from_secs(40);
 /// The time between two turns of the player. Each turn announces a prefix of its own, by which the time to the routers is measured.
 const TURN: Duration = Duration::from_millis(50);
+
+/// The benchmark whose results have the rates.
+const REPORT: &str = "multistage";
+/// A rate: the name of its bar, the unit, the target.
+type Rate = (&'static str, &'static str, f64);
+const NEW_ROUTER: Rate = ("multistage.new_router_s", "s", 10.0);
+const ROUTE_LAG: Rate = ("multistage.route_lag_ms", "ms", 100.0);
+const ROUTER_LOSS: Rate = ("multistage.router_loss_ms", "ms", 50.0);
+
+/// Puts a rate into the results of `make bench-multistage`.
+fn record(folder: &Path, (name, unit, target): Rate, value: f64) {
+    add_bars(folder, REPORT, &[Bar::lower(name, value, unit, target)]).unwrap();
+}
+
+#[test]
+fn the_rates_are_in_the_results_of_the_benchmark() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("multistage.json");
+    let before = r#"{"name": "multistage", "rows": [{"what": "one machine"}], "bars": [{"name": "multistage.balancer_vs_routing"}]}"#;
+    std::fs::write(&path, before).unwrap();
+    for (value, rate) in [(4.3, NEW_ROUTER), (28.0, ROUTE_LAG), (25.0, ROUTER_LOSS), (5.5, NEW_ROUTER)] {
+        record(folder.path(), rate, value);
+    }
+    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!(report["rows"][0]["what"], "one machine");
+    let bars = report["bars"].as_array().unwrap().iter();
+    let bars: Vec<_> = bars.map(|bar| (bar["name"].as_str().unwrap(), bar["value"].as_f64())).collect();
+    let expected = [
+        ("multistage.balancer_vs_routing", None),
+        ("multistage.route_lag_ms", Some(28.0)),
+        ("multistage.router_loss_ms", Some(25.0)),
+        ("multistage.new_router_s", Some(5.5)),
+    ];
+    assert_eq!(bars, expected);
+}
 
 #[test]
 fn a_full_table_reaches_a_new_router_and_follows_the_churn() {
@@ -54,7 +91,7 @@ fn a_full_table_reaches_a_new_router_and_follows_the_churn() {
     network.until("the kernel has the last route", |network| {
         network.has_route("r2", &more_of_bird(MANY_ROUTES - 1)) && network.has_route("r2", &more_of_bird(0))
     });
-    println!("multistage.new_router_s: {:.1} (bar: 10)", begun.elapsed().as_secs_f64());
+    record(&folder(), NEW_ROUTER, begun.elapsed().as_secs_f64());
 
     network.play_churn();
 
@@ -63,7 +100,7 @@ fn a_full_table_reaches_a_new_router_and_follows_the_churn() {
     network.until("the router is lost", |network| network.states("b1").contains(&"silent".to_owned()));
     let outcomes = traffic.stop(&network);
     let lost = outcomes.iter().map(|outcome| outcome.lost).max().unwrap_or_default();
-    println!("multistage.router_loss_ms: {} (bar: 50)", (INTERVAL * lost).as_millis());
+    record(&folder(), ROUTER_LOSS, (INTERVAL * lost).as_secs_f64() * 1000.0);
 }
 
 impl Network {
@@ -110,12 +147,8 @@ impl Network {
         lags.sort_by(f64::total_cmp);
         let part = |share: f64| lags[((lags.len() - 1) as f64 * share) as usize];
         println!("{} changes a second beside, {} measured", of_turn * 20, lags.len());
-        println!(
-            "multistage.route_lag_ms: {:.1} at 99 % (bar: 100); {:.1} at 50 %, {:.1} at most",
-            part(0.99),
-            part(0.5),
-            part(1.0)
-        );
+        println!("route lag: {:.1} ms at 50 %, {:.1} ms at most", part(0.5), part(1.0));
+        record(&folder(), ROUTE_LAG, part(0.99));
         assert!(lags.len() > turn as usize, "changes were seen in both routers");
         for node in ["r1", "r2"] {
             self.until_equal(node);

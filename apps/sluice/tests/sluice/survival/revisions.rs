@@ -220,6 +220,30 @@ fn an_empty_file_is_damaged_and_not_the_wish_to_stop_everything() {
 }
 
 #[test]
+fn a_folder_of_files_is_one_configuration() {
+    let _share = share();
+    let Some(lab) = up() else { return };
+    let folder = lab.lab.dir("sluice").join("parts");
+    fs::create_dir(&folder).unwrap();
+    let part = |name: &str, route: &str| {
+        fs::write(folder.join(name), format!("protocols {{ static {{\n{route}\n}} }}")).unwrap();
+    };
+    let commit = || lab.cli(&["commit", "from-file", folder.to_str().unwrap()]);
+    part("10-first.conf", &format!("route {SECOND} {{ discard; }}"));
+    part("20-second.conf", &format!("route {THIRD} {{ dicsard; }}"));
+    part("20-second.conf.bak", "no statement");
+    let refused = commit();
+    let said = text(&refused);
+    assert!(refused.status.code() == Some(4) && said.contains("parts/20-second.conf:2:"), "{said}");
+    runs(&lab, &[FIRST]);
+    part("20-second.conf", &format!("route {THIRD} {{ discard; }}"));
+    assert!(commit().status.success());
+    runs(&lab, &[SECOND, THIRD]);
+    file_says(&lab, &[SECOND, THIRD]);
+    lab.lab.down().unwrap();
+}
+
+#[test]
 fn only_a_commit_that_says_so_confirms_another_one() {
     let _share = share();
     let Some(mut lab) = up() else { return };

@@ -7,9 +7,10 @@ use crate::policy::{Neighbor, Policies};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
+use sluice_base::Asn;
+use sluice_policy::Program;
 use sluice_policy::program::NextHop;
 
 /// The families of IP, with the names that operators know.
@@ -18,7 +19,19 @@ const FAMILIES: [(FamilyIndex, &str); 2] = [(FamilyIndex::IPV4, "IPv4"), (Family
 /// The neighbors that a remark is about.
 struct About {
     first: IpAddr,
+    asn: Asn,
     others: usize,
+}
+
+impl About {
+    /// Counts a neighbor to those of a remark.
+    fn count<K: Ord>(all: &mut BTreeMap<K, About>, remark: K, neighbor: &NeighborConfig) {
+        all.entry(remark).and_modify(|about| about.others += 1).or_insert(About {
+            first: neighbor.address,
+            asn: neighbor.peer_as,
+            others: 0,
+        });
+    }
 }
 
 impl fmt::Display for About {
@@ -28,25 +41,20 @@ impl fmt::Display for About {
     }
 }
 
-/// Adds a neighbor to those that a remark is about.
-fn note<K: Ord>(all: &mut BTreeMap<K, About>, key: K, neighbor: IpAddr) {
-    let about = all.entry(key);
-    about.and_modify(|about| about.others += 1).or_insert(About { first: neighbor, others: 0 });
-}
-
 impl Config {
     /// Returns all remarks.
     pub fn remarks(&self) -> BTreeSet<String> {
-        self.next_hop_remarks().into_iter().chain(self.keepalive_remarks()).collect()
+        let all = [self.remarks_on_next_hops(), self.remarks_on_members(), self.remarks_on_keepalives()];
+        all.into_iter().flatten().collect()
     }
 
     /// Returns remarks on keepalive times that are more than a third of the hold time, of which a third is used (RFC 4271, section 4.4).
-    fn keepalive_remarks(&self) -> Vec<String> {
+    fn remarks_on_keepalives(&self) -> BTreeSet<String> {
         let mut all: BTreeMap<(u16, u16), About> = BTreeMap::new();
         for neighbor in &self.neighbors {
             let Some(time) = neighbor.keepalive_time else { continue };
             if time > neighbor.hold_time / 3 {
-                note(&mut all, (time, neighbor.hold_time), neighbor.address);
+                About::count(&mut all, (time, neighbor.hold_time), neighbor);
             }
         }
         let text = |((time, hold_time), about): ((u16, u16), About)| {
@@ -61,9 +69,36 @@ impl Config {
         all.into_iter().map(text).collect()
     }
 
+    /// Returns remarks on communities whose field does not hold the AS of a neighbor.
+    fn remarks_on_members(&self) -> BTreeSet<String> {
+        let mut all: BTreeMap<(&str, &str, String), About> = BTreeMap::new();
+        for neighbor in self.neighbors.iter().filter(|neighbor| u16::try_from(neighbor.peer_as.0).is_err()) {
+            for (direction, names) in
+                [(Direction::Import, &neighbor.import), (Direction::Export, &neighbor.export)]
+            {
+                for name in names {
+                    let program = self
+                        .policies
+                        .program(name)
+                        .map(|program| bound(program, neighbor, FamilyIndex::IPV4));
+                    for member in program.iter().flat_map(|program| program.unfit_members()) {
+                        About::count(&mut all, (name, direction.name(), format!("{member}")), neighbor);
+                    }
+                }
+            }
+        }
+        let text = |((name, direction, member), about): ((&str, &str, String), About)| {
+            format!(
+                "policy {name} ({direction} of {about}): `{member}` has no room for the AS {}, so no route has or gets the community; use a large community",
+                about.asn
+            )
+        };
+        all.into_iter().map(text).collect()
+    }
+
     /// Returns remarks on policies of neighbors with IPv4 and IPv6, whose next hop is an address of one of both: such an action leaves
     /// the routes of the other family as they are.
-    fn next_hop_remarks(&self) -> Vec<String> {
+    fn remarks_on_next_hops(&self) -> BTreeSet<String> {
         let mut all: BTreeMap<(&str, &str, IpAddr, &str), About> = BTreeMap::new();
         for neighbor in &self.neighbors {
             for (direction, names) in
@@ -72,7 +107,7 @@ impl Config {
                 for (name, family, address) in
                     names.iter().filter_map(|name| untouched(&self.policies, name, neighbor))
                 {
-                    note(&mut all, (name, direction.name(), address, family), neighbor.address);
+                    About::count(&mut all, (name, direction.name(), address, family), neighbor);
                 }
             }
         }
@@ -83,6 +118,17 @@ impl Config {
         };
         all.into_iter().map(text).collect()
     }
+}
+
+/// Returns the program of a policy, bound to a neighbor and a family.
+fn bound(program: &Program, config: &NeighborConfig, family: FamilyIndex) -> Program {
+    program.bind(&Neighbor {
+        address: config.address,
+        asn: config.peer_as,
+        group: config.group.as_deref(),
+        family: usize::from(family) as u32,
+        facts: &BTreeSet::new(),
+    })
 }
 
 /// Returns the name of a policy, the family whose routes it leaves as they are, and the address of the other family that it has as the next
@@ -102,15 +148,7 @@ fn untouched<'a>(
     }
     // Terms for one family alone are not meant for the other.
     let addresses = |family: FamilyIndex| {
-        let facts = BTreeSet::new();
-        let bound = program.bind(&Neighbor {
-            address: config.address,
-            asn: config.peer_as,
-            group: config.group.as_deref(),
-            family: usize::from(family) as u32,
-            facts: &facts,
-        });
-        let addresses: BTreeSet<IpAddr> = bound
+        let addresses: BTreeSet<IpAddr> = bound(program, config, family)
             .next_hops()
             .filter_map(|hop| if let NextHop::Address(address) = hop { Some(address) } else { None })
             .collect();
@@ -128,7 +166,7 @@ fn untouched<'a>(
 mod tests {
     use super::*;
     use alloc::vec;
-    use sluice_base::Asn;
+    use alloc::vec::Vec;
 
     fn remarks(then: &str, has_both: bool) -> Vec<String> {
         let text = format!(r#"{{"policy-statement": [{{"name": "p", "term": [{{"name": "t", {then}}}]}}]}}"#);
@@ -158,6 +196,23 @@ mod tests {
         let text = "neighbor 10.0.0.2 and 1 more: keepalive-time 60 is more than a third of hold-time (90): KEEPALIVEs are sent every 30 s";
         assert_eq!(remarks(Some(60), 90), [text]);
         assert!(remarks(Some(60), 0)[0].ends_with("hold-time (0): no KEEPALIVEs are sent"));
+    }
+
+    #[test]
+    fn a_community_without_room_for_the_as_is_remarked() {
+        let remarks = |member: &str, asn: u32| {
+            let text = format!(
+                r#"{{"community": [{{"name": "c", "member": ["{member}"]}}],
+                    "policy-statement": [{{"name": "p", "term": [{{"name": "t", "then": {{"community-add": "c"}}}}]}}]}}"#
+            );
+            let mut neighbor = NeighborConfig::new([10, 0, 0, 2].into(), Asn(asn));
+            neighbor.import = vec!["p".into()];
+            let policies = Policies::compile(serde_json::from_str(&text).expect("policies")).expect("valid");
+            Config { neighbors: vec![neighbor], policies, ..Config::default() }.remarks()
+        };
+        let text = "policy p (import of 10.0.0.2): `65000:peer-as` has no room for the AS 70000, so no route has or gets the community; use a large community";
+        assert_eq!(remarks("65000:peer-as", 70000).into_iter().collect::<Vec<_>>(), [text]);
+        assert!(remarks("65000:peer-as", 65010).is_empty() && remarks("65000:1:peer-as", 70000).is_empty());
     }
 
     #[test]

@@ -97,11 +97,7 @@ impl Filter {
         };
         let as_path = match request.as_path.as_str() {
             "" => None,
-            // `_` stands for any border of a number, as in the expressions of other routers.
-            text => Some(
-                Regex::new(&text.replace('_', "(?:^|$|[ ,{}])"))
-                    .map_err(|e| wrong(format!("as-path `{text}`: {e}")))?,
-            ),
+            text => Some(path_expression(text).map_err(|e| wrong(format!("as-path `{text}`: {e}")))?),
         };
         Ok(Filter {
             communities: request.communities.iter().map(community).collect::<Result<_, _>>()?,
@@ -130,6 +126,25 @@ impl Filter {
         self.as_path.as_ref().is_none_or(|expression| expression.is_match(&text))
             && self.origin_as.is_none_or(is_origin)
     }
+}
+
+/// Reads an expression over the text of an AS path. `_` stands for any border of a number, as in the expressions of other routers.
+fn path_expression(text: &str) -> Result<Regex, String> {
+    let expected = "expected AS numbers, `_` for the border of a number, `^` and `$` for the ends, and . * + ? | ( ) [ ]";
+    let mut before = ' ';
+    for character in text.chars() {
+        let is_of_paths = character.is_ascii_digit() || "_^$.*+?|()[]{},- \\".contains(character);
+        let is_class = before == '\\' && "dDsSbB".contains(character);
+        if !is_of_paths && !is_class {
+            return Err(format!("no AS path has `{}`; {expected}", character.escape_default()));
+        }
+        before = character;
+    }
+    let numbers = text.split(|character: char| !character.is_ascii_digit()).filter(|part| !part.is_empty());
+    if let Some(number) = numbers.into_iter().find(|number| number.parse::<u32>().is_err()) {
+        return Err(format!("`{number}` is no AS number"));
+    }
+    Regex::new(&text.replace('_', "(?:^|$|[ ,{}])")).map_err(|error| error.to_string())
 }
 
 /// The part of the routes that a request is about.
@@ -410,6 +425,23 @@ mod tests {
         assert_eq!(parsed("0002fde800000001"), Some((16, vec![0, 2, 0xfd, 0xe8, 0, 0, 0, 1])));
         for wrong in ["", "65536:1", "1:2:3:4", "x", "1:", "00000000000000zz"] {
             assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn expressions_that_no_path_can_match_are_refused() {
+        for right in ["_65000_", "^$", "65000 .*", "[1-9]{2,5}", r"\b65000\b", "(1|2)+", "{1,2}"] {
+            assert!(path_expression(right).is_ok(), "{right}");
+        }
+        for (wrong, said) in [
+            ("65000x", "no AS path has `x`; expected AS numbers"),
+            ("customer", "no AS path has `c`"),
+            ("65000:1", "no AS path has `:`"),
+            ("99999999999", "is no AS number"),
+            ("(65000", "unclosed group"),
+        ] {
+            let error = path_expression(wrong).expect_err(wrong);
+            assert!(error.contains(said), "{wrong}: {error}");
         }
     }
 

@@ -371,15 +371,49 @@ impl ManagerProcess {
         Ok(())
     }
 
-    /// Adds what a text says to an editor's candidate.
-    pub fn merge_into_candidate(&self, id: u64, file: &str, text: &str) -> Result<(), EditError> {
-        let before = self.candidate(id)?;
-        let model = self.model();
-        let merged = model.schema.merge(&before, file, text);
-        let tree = merged.map_err(|error| model.explain_port(error, &before))?;
+    /// Adds the statements of texts to an editor's candidate, atomically.
+    pub fn merge_into_candidate(&self, id: u64, texts: &[ConfigText]) -> Result<(), EditError> {
+        let tree = self.merged(self.candidate(id)?, texts)?;
         self.editing.editors.borrow().may_change(Some(id))?;
         self.editing.set(id, tree);
         Ok(())
+    }
+
+    /// Returns a tree with the statements of texts, in order: those of a later text replace those of earlier ones.
+    pub fn merged(&self, mut tree: Tree, texts: &[ConfigText]) -> Result<Tree, ConfigError> {
+        let model = self.model();
+        for ConfigText { file, text } in texts {
+            let merged = model.schema.merge(&tree, file, text);
+            tree = merged.map_err(|error| model.explain_port(error, &tree))?;
+        }
+        Ok(tree)
+    }
+
+    /// Puts texts that are together a whole configuration in the place of an editor's candidate.
+    pub fn load_whole(
+        &self,
+        id: u64,
+        mut texts: Vec<ConfigText>,
+        allow_empty: bool,
+    ) -> Result<(), EditError> {
+        let model = self.model();
+        let tree = match &texts[..] {
+            [only] => model.schema.read(&only.file, &only.text).map_err(|error| {
+                EditError::InvalidFile(Box::new(model.explain_ports(error.into(), &only.text)))
+            })?,
+            texts => {
+                let tree = self.merged(Tree::empty(), texts)?;
+                model.schema.validate(None, &tree)?;
+                tree
+            }
+        };
+        if !allow_empty && self.running_tree().is_emptied_by(&tree) {
+            let text = texts.iter().map(|text| &*text.file).collect::<Vec<_>>().join(", ");
+            return Err(EditError::Emptied { text, how: "say `allow-empty`" });
+        }
+        // Comments and the order of statements are kept of one text.
+        let written = texts.pop().filter(|_| texts.is_empty()).map(Rc::new);
+        self.replace_candidate(id, tree, written)
     }
 
     /// Returns the configuration to commit for an editor. The caller has the turn to commit.

@@ -204,21 +204,13 @@ impl pb::Configuration for Served {
 
     async fn load(&self, ctx: &CallContext, request: pb::LoadRequest) -> Result<pb::LoadReply, XrlError> {
         self.check_holder(ctx, request.editor)?;
-        match request.mode() {
-            pb::LoadMode::Merge => self.merge_into_candidate(request.editor, &request.file, &request.text),
-            pb::LoadMode::Replace => match self.model().schema.read(&request.file, &request.text) {
-                Ok(tree) if !request.allow_empty && self.running_tree().is_emptied_by(&tree) => {
-                    Err(EditError::Emptied { text: request.file, how: "say `allow-empty`" })
-                }
-                Ok(tree) => {
-                    let written = ConfigText { file: request.file, text: request.text };
-                    self.replace_candidate(request.editor, tree, Some(Rc::new(written)))
-                }
-                Err(error) => {
-                    let errors = self.model().explain_ports(error.into(), &request.text);
-                    Err(EditError::InvalidFile(Box::new(errors)))
-                }
-            },
+        let (mode, allow_empty) = (request.mode(), request.allow_empty);
+        let first = ConfigText { file: request.file, text: request.text };
+        let more = request.more.into_iter().map(|part| ConfigText { file: part.file, text: part.text });
+        let texts: Vec<ConfigText> = std::iter::once(first).chain(more).collect();
+        match mode {
+            pb::LoadMode::Merge => self.merge_into_candidate(request.editor, &texts),
+            pb::LoadMode::Replace => self.load_whole(request.editor, texts, allow_empty),
         }
         .map_err(refusal)?;
         Ok(pb::LoadReply {})

@@ -7,6 +7,7 @@ mod bench;
 mod digests;
 mod model;
 mod next_hops;
+mod plugged;
 mod policies;
 mod presence;
 mod recursion;

@@ -283,6 +283,13 @@ fn a_policy_must_make_sense_in_the_rib() {
         vec![parameter.clone()],
         "origin static import: `p` has parameters; use a policy without parameters that calls `p`",
     );
+    // Expressions are checked where they are defined, whether or not a policy uses them.
+    let named = sluice_policy::source::AsPath { name: "cisco".into(), expression: "_65000_".into() };
+    let unused = Policies { as_path: vec![named], ..Policies::default() };
+    assert_eq!(
+        RibPolicies::compile(unused, BTreeMap::new(), Vec::new()).unwrap_err().to_string(),
+        "policy as-path cisco expression: at character 1: expected an AS number, `.`, `[`, `(`, `|` or the end; here it is written `.* 65000 .*`"
+    );
     // Policies of other protocols beside are not looked at, and a policy with parameters can be called.
     let called = Statement { name: "q".into(), ..parameter };
     let mut caller = policy("p", "", "");

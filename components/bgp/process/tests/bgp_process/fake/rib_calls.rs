@@ -172,4 +172,28 @@ impl rib::Rib for Served<FakeRib> {
     ) -> Result<rib::GetSummaryReply, XrlError> {
         not_here()
     }
+
+    async fn plumb_stage(
+        &self,
+        _: &CallContext,
+        _: rib::PlumbStageRequest,
+    ) -> Result<rib::PlumbStageReply, XrlError> {
+        not_here()
+    }
+
+    async fn unplumb_stage(
+        &self,
+        _: &CallContext,
+        _: rib::UnplumbStageRequest,
+    ) -> Result<rib::UnplumbStageReply, XrlError> {
+        not_here()
+    }
+
+    async fn get_stages(
+        &self,
+        _: &CallContext,
+        _: rib::GetStagesRequest,
+    ) -> Result<rib::GetStagesReply, XrlError> {
+        not_here()
+    }
 }
