@@ -26,6 +26,9 @@ pub struct Rights {
     /// The calls allowed: from target (`*`: any) to methods (`interface/method`, `*` at the end stands for anything).
     #[serde(default)]
     pub calls: BTreeMap<String, Vec<String>>,
+    /// True if the component may call every method that only reads, beside `calls`.
+    #[serde(default)]
+    pub reads: bool,
     /// Limits on the arguments of some of the calls.
     #[serde(default)]
     pub limit: Vec<Limit>,

@@ -366,6 +366,7 @@ impl Model {
             class: class.into(),
             needs: Vec::new(),
             calls: BTreeMap::new(),
+            reads: false,
             limit: Vec::new(),
             sockets: Default::default(),
             routes: Default::default(),
