@@ -1,5 +1,7 @@
 //! The executable: the router, its components, and the tools around the router.
 
+#![warn(clippy::disallowed_macros)]
+
 mod command_line;
 mod commands;
 mod components;
@@ -315,11 +317,11 @@ fn main() -> ExitCode {
         Ok(command_line::front::Choice::Interactive(flags)) => return shell::run(flags, None),
         Ok(command_line::front::Choice::Help(words)) => return command_line::front::help(&words),
         Ok(command_line::front::Choice::Needless(why)) => {
-            eprintln!("sluice: {why}");
+            sluice_print::errln!("sluice: {why}");
             return ExitCode::SUCCESS;
         }
         Ok(command_line::front::Choice::Version) => {
-            println!("sluice {}", env!("CARGO_PKG_VERSION"));
+            sluice_print::outln!("sluice {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
         }
         Err(failure) => return output::fail(&failure, json),
@@ -409,7 +411,7 @@ fn run_tool(command: Command) -> ExitCode {
         }
         Command::Schema { command } => (manual::schemas::print(&command), false),
         Command::Completions { shell } => {
-            print!("{}", shell.script());
+            sluice_print::out!("{}", shell.script());
             (Ok(()), false)
         }
         Command::Complete { shell, line } => (command_line::completions::run(shell, &line), false),
@@ -439,7 +441,7 @@ fn check(file: PathBuf, packages_dir: PathBuf, json: bool) -> Result<(), Failure
             for r in &refused {
                 output::complain(&format!("sluice: package `{}` is refused: {}", r.name, r.reason));
             }
-            println!("{shown}: valid");
+            sluice_print::outln!("{shown}: valid");
         }
     }
     Ok(())

@@ -223,6 +223,11 @@ fn loading(words: &str, help: &str) -> Command {
     )
 }
 
+/// With the contested statements that a decision is about.
+fn decided(command: Command) -> Command {
+    command.argument("path", Kind::Path, false, "only statements here; all of them if absent")
+}
+
 /// Commands of the configuration mode.
 pub fn configuration() -> Grammar {
     let commands = vec![
@@ -287,6 +292,14 @@ pub fn configuration() -> Grammar {
         loading("load merge", "Adds a configuration to the candidate"),
         emptying(loading("load replace", "Takes a configuration as the candidate")),
         loading("load set", "Carries out statements, a line each: all of them, or none"),
+        command(
+            "update",
+            "Moves a private candidate onto what runs; says which statements others changed too",
+        ),
+        decided(command("update mine", "Keeps the candidate's statements where others changed them too")),
+        decided(command("update theirs", "Takes the statements of others where both changed them")),
+        command("save", "Writes the changes of the candidate to a file; `load set` carries them out again")
+            .argument("file", Kind::File, true, "the file"),
         command("run", "A command of the operational mode").argument(
             "command",
             Kind::Command,

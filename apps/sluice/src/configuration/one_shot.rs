@@ -3,7 +3,7 @@
 use crate::configuration::configure::{self, Editing, Next, Words, compare, with_minutes};
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, describe};
-use crate::show::configuration::{back, of_editor};
+use crate::show::configuration::{back, shared};
 use serde_json::{Value, json};
 use sluice_cli::{Values, quoted, split};
 use sluice_xrl::idl::manager::v1 as pb;
@@ -106,7 +106,7 @@ async fn carry_out(
         let (next, value) = editing.run(session, &line, out).await.map_err(at)?;
         uncommitted = match verb.as_str() {
             "commit" => false,
-            "show" | "compare" | "edit" | "up" | "top" => uncommitted,
+            "show" | "compare" | "save" | "edit" | "up" | "top" => uncommitted,
             _ => true,
         };
         if !value.is_null() {
@@ -202,12 +202,7 @@ pub async fn compare_with_running(
     let client = session.configuration().await?;
     let value = match values.number("rollback") {
         Some(older) => compare(&client, back(u32::try_from(older).unwrap_or(u32::MAX)), back(0), out).await?,
-        None => {
-            let editing = Editing::open(session, pb::EditMode::Shared).await?;
-            let compared = compare(&client, back(0), of_editor(editing.editor), out).await;
-            editing.close().await;
-            compared?
-        }
+        None => compare(&client, back(0), shared(), out).await?,
     };
     if out.is_json() {
         out.json(&value);

@@ -117,7 +117,7 @@ pub fn list(place: &Where) -> Result<(), Failure> {
             ]);
         }
         if packages.is_empty() {
-            println!("no packages; `sluice package install FOLDER` installs one");
+            sluice_print::outln!("no packages; `sluice package install FOLDER` installs one");
         }
         table.print();
         Ok(())
@@ -151,7 +151,7 @@ fn is_agreed(reply: &pb::InstallPackageReply, as_json: bool) -> Result<bool, Fai
         );
         return Err(Failure::failed(text));
     }
-    print!("Agree? [y/N] ");
+    sluice_print::out!("Agree? [y/N] ");
     let failed = |error: std::io::Error| Failure::io("the terminal", &error);
     std::io::stdout().flush().map_err(failed)?;
     let mut answer = String::new();
