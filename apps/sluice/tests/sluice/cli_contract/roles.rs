@@ -12,8 +12,10 @@ const READER: (&str, &str) = ("games", "5");
 const OPERATOR: (&str, &str) = ("daemon", "1");
 
 /// Commands that an operator may carry out, and a reader may not.
-const OPERATING: [&str; 8] = [
+const OPERATING: [&str; 9] = [
     "clear",
+    // The statements of a commit are judged one by one: an operator drains.
+    "commit",
     "request bgp refresh",
     "request xip ping",
     "xip ping",
@@ -23,8 +25,8 @@ const OPERATING: [&str; 8] = [
     "restart",
 ];
 /// Commands of administrators.
-const ADMINISTERING: [&str; 6] =
-    ["commit", "profile", "reload", "upgrade", "request bgp inject", "request bgp stop-injection"];
+const ADMINISTERING: [&str; 5] =
+    ["profile", "reload", "upgrade", "request bgp inject", "request bgp stop-injection"];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Level {
