@@ -171,7 +171,8 @@ pub fn operational() -> Grammar {
             Kind::Revision,
             true,
             "how many commits ago",
-        ))),
+        )))
+        .flag("yes", None, "without a question at the terminal"),
         commented(command(
             "drain",
             "Has traffic go another way before maintenance (RFC 8326: BGP graceful shutdown); sessions stay up",

@@ -27,7 +27,7 @@ const POLICY_REFERENCE: &str = "policy-reference";
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoPath {
     /// An unknown word.
-    #[error("unknown statement `{word}`{}; expected one of {}{}", inside(.path), .expected.join(", "), hint(.word, .expected))]
+    #[error("unknown statement `{word}`{}{}; expected one of {}", inside(.path), hint(.word, .expected), .expected.join(", "))]
     Unknown {
         /// The word.
         word: String,

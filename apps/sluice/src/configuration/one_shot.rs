@@ -178,6 +178,12 @@ pub async fn commit(session: &Session, values: &Values, out: &mut Output) -> Res
 /// `rollback N`.
 pub async fn rollback(session: &Session, values: &Values, out: &mut Output) -> Result<u8, Failure> {
     let number = values.number("revision").unwrap_or(0);
+    let client = session.configuration().await?;
+    let older = back(u32::try_from(number).unwrap_or(u32::MAX));
+    let changes = compare(&client, back(0), older, out).await?["changes"] != 0;
+    if changes && !values.has("yes") && !out.is_json() && !is_agreed(number, out)? {
+        return Err(Failure::failed("nothing was committed"));
+    }
     let mut editing = Editing::open(session, pb::EditMode::Private).await?;
     let done = async {
         editing.run(session, &split(&format!("rollback {number}")), out).await?;
@@ -191,6 +197,18 @@ pub async fn rollback(session: &Session, values: &Values, out: &mut Output) -> R
         out.json(&value);
     }
     Ok(0)
+}
+
+/// Asks at the terminal whether to commit what was just shown. Without a terminal nobody is asked.
+fn is_agreed(number: u64, out: &mut Output) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Ok(true);
+    }
+    out.flush();
+    sluice_print::out!("Commit this, which ran {number} commits ago? [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(|error| Failure::io("the terminal", &error))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// `compare [rollback N]`: compares the shared candidate, or an earlier configuration, with the running configuration.

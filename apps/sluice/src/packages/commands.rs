@@ -146,6 +146,10 @@ impl Columns {
             .map(|r| command.columns.iter().map(|c| cell(r, &c.path, c.format)).collect())
             .collect();
         self.rows += cells.len() as u64;
+        // A command without columns says in one line what it did.
+        if command.columns.is_empty() {
+            return;
+        }
         let headings = || command.columns.iter().map(|c| c.heading.clone()).collect();
         let rows: Vec<Vec<String>> = match self.layout {
             Some(_) => cells,

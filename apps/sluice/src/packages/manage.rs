@@ -4,6 +4,7 @@ use crate::Where;
 use crate::connection::connect::with_router;
 use crate::connection::refusal::refused;
 use crate::output::{Failure, Table, print_json, say};
+use crate::packages::check;
 use crate::packages::commands::package_state;
 use serde_json::json;
 use sluice_xrl::XrlEndpoint;
@@ -130,6 +131,10 @@ fn client(router: &XrlEndpoint) -> pb::PackagesClient {
 
 fn request(package: &Path, unsigned: bool, upgrade: bool) -> Result<pb::InstallPackageRequest, Failure> {
     let shown = package.display().to_string();
+    let problems = check::unknown_names(package);
+    if !problems.is_empty() {
+        return Err(Failure::new(Failure::CONFIG, "config-invalid", problems.join("\n")));
+    }
     let path = package.canonicalize().map_err(|error| Failure::failed(format!("{shown}: {error}")))?;
     let path = path.into_os_string().into_string();
     let path = path.map_err(|_| Failure::failed(format!("{shown}: the path is not UTF-8")))?;

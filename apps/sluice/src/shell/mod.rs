@@ -42,7 +42,7 @@ pub fn one_command(flags: Flags, words: Vec<String>) -> ExitCode {
             );
             return Ok(Err(mode));
         }
-        let streams = ["monitor", "configure", "doctor"].contains(&read.command.id.as_str());
+        let streams = ["monitor", "configure", "doctor", "rollback"].contains(&read.command.id.as_str());
         let wanted = Wanted { no_pager: wanted.no_pager || streams || flags.watch.is_some(), ..wanted };
         loop {
             let filters = Filters::read(&line.filters).map_err(Failure::usage)?;

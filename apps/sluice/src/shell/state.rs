@@ -269,7 +269,7 @@ impl State {
 
     fn wanted(&self, command: &str) -> Wanted {
         let wanted = self.session.flags.wanted;
-        Wanted { no_pager: wanted.no_pager || ["monitor", "doctor"].contains(&command), ..wanted }
+        Wanted { no_pager: wanted.no_pager || ["monitor", "doctor", "rollback"].contains(&command), ..wanted }
     }
 
     async fn edit_line(&mut self, line: &Line, filters: Filters) -> Result<Verdict, Failure> {

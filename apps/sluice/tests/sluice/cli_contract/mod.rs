@@ -1,5 +1,6 @@
 //! Every command in both forms, as text and as JSON, and every way of failing: the output matches its schema exactly.
 
+mod answers;
 mod closed_pipe;
 mod cluster;
 pub mod lines;
