@@ -7,7 +7,7 @@
 //! the statements come back.
 
 use crate::marks::INACTIVE;
-use crate::text::quoted;
+use crate::text::{parse, quoted};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -24,6 +24,17 @@ struct Comments {
 }
 
 impl Comments {
+    /// Returns true if the lines are comments and nothing else.
+    fn are_comments(&self) -> bool {
+        let behind: Vec<String> = self.behind.iter().cloned().collect();
+        [&self.above, &behind, &self.end].into_iter().all(|lines| {
+            let text = lines.join("\n");
+            // What would not end goes on into the next line.
+            let is_ended = parse("comments", &text).is_ok_and(|statements| statements.is_empty());
+            is_ended && pieces(&text).iter().all(|piece| matches!(piece, Piece::Comment(_) | Piece::Lines(_)))
+        })
+    }
+
     fn octets(&self) -> usize {
         self.above.iter().chain(&self.end).chain(&self.behind).map(String::len).sum()
     }
@@ -35,9 +46,11 @@ impl Comments {
 pub struct KeptComments(BTreeMap<String, Comments>);
 
 impl KeptComments {
-    /// Reads what [`KeptComments::text`] wrote; of a damaged text nothing is kept.
+    /// Reads what [`KeptComments::text`] wrote. Of a damaged text nothing is kept, and nothing that is more than a comment.
     pub fn parse(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_default()
+        let mut kept: KeptComments = serde_json::from_str(text).unwrap_or_default();
+        kept.0.retain(|_, comments| comments.are_comments());
+        kept
     }
 
     /// Returns the comments as a text.
@@ -354,7 +367,6 @@ fn insert(collected: &mut Collected, by_name: &HashMap<String, String>, text: &s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::parse;
     use proptest::prelude::*;
 
     #[track_caller]
@@ -403,6 +415,11 @@ mod tests {
         // A statement that is written without a comment has none.
         assert_eq!(carry("a 1;\n", "a 1;\n", &mut kept), "a 1;\n");
         assert_eq!(KeptComments::parse("{"), KeptComments::default());
+        // Nothing that is no comment comes into a configuration by a damaged file.
+        for wrong in ["set b 1;", "# x\\nb;", "/* open", "}", "/* x */ b;"] {
+            let text = format!("{{\"a 1\": {{\"above\": [\"{wrong}\"]}}, \"b\": {{\"end\": [\"# fine\"]}}}}");
+            assert_eq!(KeptComments::parse(&text).0.len(), 1, "{wrong}");
+        }
     }
 
     /// Statements that a configuration may have, each with comments of its own.

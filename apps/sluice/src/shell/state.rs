@@ -35,7 +35,8 @@ const CONFIGURATION_HELP: &str = "\
   edit PATH, up, top   go into blocks and out of them     show [PATH]   the candidate
   compare              what differs from what runs        rollback [N]  what ran N commits ago; `discard`: drop all changes
   commit               makes it run; commit check, commit comment TEXT, commit confirmed MINUTES, commit confirm, commit and-quit
-  load merge|replace|set FILE, or `terminal` to paste a text; run COMMAND, exit
+  load merge|replace|set FILE, or `terminal` to paste a text; save FILE; run COMMAND, exit
+  update               moves a private candidate onto what runs; update mine|theirs [PATH] where others changed the same
 
 `?` says at any place what may follow.";
 
