@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub type ParseError = toml::de::Error;
 
 /// A component's rights.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rights {
     /// The component's class: the name by which it may register.

@@ -43,7 +43,7 @@ fn snake(name: &str) -> String {
     out
 }
 
-/// Returns true for a method whose interface says that it only reads: `option idempotency_level = NO_SIDE_EFFECTS`.
+/// Returns true for a method with `option idempotency_level = NO_SIDE_EFFECTS`.
 fn reads(method: &Method) -> bool {
     method.options.idempotency_level() == IdempotencyLevel::NoSideEffects
 }

@@ -7,8 +7,7 @@ use crate::commit::refused::{ComponentRefusal, Refusal, Refused, written_or_show
 use crate::commit::shared::{Effects, Offered, Others, SharedText};
 use crate::commit::steps::name;
 use crate::commit::store::ToStore;
-use crate::configure::candidate::CandidateId;
-use crate::configure::editors::{EditError, ToCommit};
+use crate::configure::editors::{CandidateId, EditError, ToCommit};
 use crate::configure::sharing::SharedChange;
 use crate::revisions::{Unconfirmed, Via};
 use sluice_config::{Comparison, ConfigError, ConfigText, Impact, Tree};
