@@ -3,6 +3,8 @@
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use sluice_config::package::Manifest;
+use sluice_config::text::{Statement, parse};
+use sluice_config::{KeptComments, carry_comments};
 use sluice_manager_process::core_file::{Destination, Facts, expand, matches};
 use sluice_manager_process::{
     audit_record as audit, parse_copy, parse_revision, parse_state, parse_unconfirmed,
@@ -157,6 +159,34 @@ pub fn core_pattern(octets: &[u8]) {
             Destination::Nowhere => assert!(!pattern.starts_with(|c| c != '%')),
         }
     }
+}
+
+/// The comments of removed statements: whatever the file holds, only comments come into a configuration.
+pub fn comments(octets: &[u8]) {
+    const TEXT: &str = "a 1;\nb {\n    c 2;\n}\n";
+    let mut kept = KeptComments::parse(&String::from_utf8_lossy(octets));
+    assert_eq!(KeptComments::parse(&kept.text()), kept);
+    let carried = carry_comments("", TEXT, &mut kept);
+    let words = |text: &str| {
+        let statements = parse("fuzz", text).expect("a configuration with comments");
+        let shown = |statements: &[Statement]| {
+            statements
+                .iter()
+                .map(|s| s.words.iter().map(|w| w.text.clone()).collect())
+                .collect::<Vec<Vec<String>>>()
+        };
+        let inner: Vec<_> = statements.iter().filter_map(|s| s.block.as_deref()).map(shown).collect();
+        (shown(&statements), inner)
+    };
+    assert_eq!(words(&carried), words(TEXT));
+}
+
+/// Comments of the statements of a text, and texts that are none.
+pub fn comment_files() -> Vec<Vec<u8>> {
+    seeds(&[
+        r##"{"a 1":{"above":["# one","// two"],"behind":"/* x */","end":[]},"b":{"end":["# last"]},"b c 2":{"behind":"# c"}}"##,
+        r##"{"b":{"above":["/* open"],"end":["} x;"]}}"##,
+    ])
 }
 
 fn seeds(texts: &[&str]) -> Vec<Vec<u8>> {

@@ -156,6 +156,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "unconfirmed", run: kept::unconfirmed, seeds: kept::unconfirmed_files },
     Target { name: "manager-state", run: kept::state, seeds: kept::state_files },
     Target { name: "configuration-copy", run: kept::copy, seeds: kept::copy_files },
+    Target { name: "kept-comments", run: kept::comments, seeds: kept::comment_files },
     Target { name: "config-change", run: kept::change, seeds: kept::changes },
     Target { name: "component-output", run: outputs::lines, seeds: outputs::texts },
     Target { name: "printable", run: outputs::printable, seeds: outputs::texts },

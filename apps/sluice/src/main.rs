@@ -1,5 +1,7 @@
 //! The executable: the router, its components, and the tools around the router.
 
+#![warn(clippy::disallowed_macros)]
+
 mod command_line;
 mod commands;
 mod components;
@@ -249,9 +251,8 @@ struct RightsOptions {
     /// The folder with the packages of third-party components.
     #[arg(long, default_value = "/etc/sluice/packages")]
     packages_dir: PathBuf,
-    /// Print one JSON document instead of text.
-    #[arg(long, short = 'j')]
-    json: bool,
+    #[command(flatten)]
+    place: Where,
 }
 
 #[derive(Subcommand)]
@@ -263,9 +264,8 @@ enum ConfigCommand {
         /// The folder with the packages of third-party components.
         #[arg(long, default_value = "/etc/sluice/packages")]
         packages_dir: PathBuf,
-        /// Print one JSON document instead of text.
-        #[arg(long, short = 'j')]
-        json: bool,
+        #[command(flatten)]
+        place: Where,
     },
     /// Compares the behavior of the last committed configuration, perhaps committed by a different version, with its
     /// behavior in this executable: removed statements, refused values, defaults, impacts. Needs no router. Exit
@@ -315,11 +315,11 @@ fn main() -> ExitCode {
         Ok(command_line::front::Choice::Interactive(flags)) => return shell::run(flags, None),
         Ok(command_line::front::Choice::Help(words)) => return command_line::front::help(&words),
         Ok(command_line::front::Choice::Needless(why)) => {
-            eprintln!("sluice: {why}");
+            sluice_print::errln!("sluice: {why}");
             return ExitCode::SUCCESS;
         }
         Ok(command_line::front::Choice::Version) => {
-            println!("sluice {}", env!("CARGO_PKG_VERSION"));
+            sluice_print::outln!("sluice {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
         }
         Err(failure) => return output::fail(&failure, json),
@@ -357,8 +357,8 @@ fn run_tool(command: Command) -> ExitCode {
             let options = RunOptions { run_dir: place.run_dir, instance, table: TableId(table) };
             (components::run(class_of(&component), options).map_err(output::start_failure), place.json)
         }
-        Command::Config { command: ConfigCommand::Check { file, packages_dir, json } } => {
-            (check(file, packages_dir, json), json)
+        Command::Config { command: ConfigCommand::Check { file, packages_dir, place } } => {
+            (check(file, packages_dir, &place), place.json)
         }
         Command::Config { command: ConfigCommand::UpgradeCheck { args, place } } => {
             return configuration::upgrade_check::run(args, &place)
@@ -376,10 +376,12 @@ fn run_tool(command: Command) -> ExitCode {
         Command::Rights { command } => {
             let (printed, json) = match command {
                 RightsCommand::Show { component, options } => {
-                    (packages::rights::show(&component, &options.packages_dir, options.json), options.json)
+                    let json = options.place.json;
+                    (packages::rights::show(&component, &options.packages_dir, json), json)
                 }
                 RightsCommand::Diff { old, new, options } => {
-                    (packages::rights::diff(&old, &new, &options.packages_dir, options.json), options.json)
+                    let json = options.place.json;
+                    (packages::rights::diff(&old, &new, &options.packages_dir, json), json)
                 }
             };
             return printed.unwrap_or_else(|failure| output::fail(&failure, json));
@@ -409,7 +411,7 @@ fn run_tool(command: Command) -> ExitCode {
         }
         Command::Schema { command } => (manual::schemas::print(&command), false),
         Command::Completions { shell } => {
-            print!("{}", shell.script());
+            sluice_print::out!("{}", shell.script());
             (Ok(()), false)
         }
         Command::Complete { shell, line } => (command_line::completions::run(shell, &line), false),
@@ -422,11 +424,11 @@ fn run_tool(command: Command) -> ExitCode {
     }
 }
 
-fn check(file: PathBuf, packages_dir: PathBuf, json: bool) -> Result<(), Failure> {
+fn check(file: PathBuf, packages_dir: PathBuf, place: &Where) -> Result<(), Failure> {
     let shown = file.display().to_string();
     let refused = sluice_manager_process::check(&source(file, packages_dir, PathBuf::new()))
         .map_err(output::config_failure)?;
-    match json {
+    match place.json {
         true => {
             let refused: Vec<_> = refused
                 .iter()
@@ -436,10 +438,10 @@ fn check(file: PathBuf, packages_dir: PathBuf, json: bool) -> Result<(), Failure
             output::print_json("config-check", &value);
         }
         false => {
-            for r in &refused {
+            for r in refused.iter().filter(|_| !place.quiet) {
                 output::complain(&format!("sluice: package `{}` is refused: {}", r.name, r.reason));
             }
-            println!("{shown}: valid");
+            sluice_print::outln!("{shown}: valid");
         }
     }
     Ok(())

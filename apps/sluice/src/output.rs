@@ -1,8 +1,8 @@
 //! Output by the schemas of this executable, and failures of a start.
 
 pub use sluice_console::{
-    Call, Failure, Output, Paint, Table, Wanted, addr, bytes, complain, counted, fail, net, say, say_lines,
-    span,
+    Align, Call, Failure, Layout, Output, Paint, Table, Wanted, addr, bytes, complain, counted, fail, net,
+    say, say_lines, span,
 };
 
 use crate::manual::schemas;
@@ -26,7 +26,7 @@ pub fn print_json(schema: &str, value: &Value) {
     widen(&schemas::read(schema).unwrap_or_default(), &mut value);
     // A value always prints; a closed pipe ends the program at the next line anyway.
     let text = serde_json::to_string_pretty(&value).unwrap_or_default();
-    println!("{}", printable_json(&text));
+    sluice_print::outln!("{}", printable_json(&text));
 }
 
 /// The configuration is not valid.

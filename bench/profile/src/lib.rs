@@ -3,6 +3,8 @@
 //!
 //! As there, timers are off and nothing is announced while the functions are profiled: only the way from the socket into the table.
 
+#![warn(clippy::disallowed_macros)]
+
 mod ablation;
 mod clock;
 pub mod crossing;
@@ -41,7 +43,7 @@ pub fn run(args: &ProfileArgs) -> Result<()> {
     ensure!(args.runs > 0, "at least one run");
     let mut report = Report::begin("bgp-profile");
     let feed = Feed::find(args.trace.as_deref())?;
-    println!(
+    sluice_print::outln!(
         "{}: {} UPDATEs, {} prefixes",
         feed.source,
         number(feed.updates as f64),
@@ -154,7 +156,7 @@ fn tell_functions(feed: &Feed, threads: usize, one: &Profile, many: &Profile, re
         number(of_pbts),
         format!("{:.1}", of_paper / of_pbts),
     ]);
-    println!("{}", bench_report::table(&head, &lines));
+    sluice_print::outln!("{}", bench_report::table(&head, &lines));
 }
 
 fn tell_ablations(all: &[Ablation], report: &mut Report) {
@@ -174,7 +176,10 @@ fn tell_ablations(all: &[Ablation], report: &mut Report) {
         ]
     };
     let lines: Vec<Vec<String>> = all.iter().map(line).collect();
-    println!("{}", bench_report::table(&["optimisation", "with", "without", "ns", "ns", "gain", ""], &lines));
+    sluice_print::outln!(
+        "{}",
+        bench_report::table(&["optimisation", "with", "without", "ns", "ns", "gain", ""], &lines)
+    );
 }
 
 #[cfg(test)]

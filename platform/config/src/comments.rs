@@ -2,20 +2,86 @@
 //!
 //! A comment belongs to the following statement, or to the preceding statement on the comment's line. Comments before
 //! the first blank line of a text are its head. In the new text each comment moves to the line of its statement: a
-//! statement with equal words, or, after a change of the value, with equal words except the last. Comments of removed
-//! statements are removed too.
+//! statement with equal words, or, after a change of the value, with equal words except the last; the values of a list do not count.
+//! Comments behind the last statement of a block, or of the text, stay there. Comments of removed statements are kept apart, for the time when
+//! the statements come back.
 
 use crate::marks::INACTIVE;
-use crate::text::quoted;
-use std::collections::HashMap;
+use crate::text::{parse, quoted};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Comments of a statement.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Comments {
     /// Lines above the statement.
     above: Vec<String>,
     /// The comment behind the statement.
     behind: Option<String>,
+    /// Lines before the end of the statement's block.
+    end: Vec<String>,
+}
+
+impl Comments {
+    /// Returns true if the lines are comments and nothing else.
+    fn are_comments(&self) -> bool {
+        let behind: Vec<String> = self.behind.iter().cloned().collect();
+        [&self.above, &behind, &self.end].into_iter().all(|lines| {
+            let text = lines.join("\n");
+            // What would not end goes on into the next line.
+            let is_ended = parse("comments", &text).is_ok_and(|statements| statements.is_empty());
+            is_ended && pieces(&text).iter().all(|piece| matches!(piece, Piece::Comment(_) | Piece::Lines(_)))
+        })
+    }
+
+    fn octets(&self) -> usize {
+        self.above.iter().chain(&self.end).chain(&self.behind).map(String::len).sum()
+    }
+}
+
+/// Comments of statements that were removed, by statement.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KeptComments(BTreeMap<String, Comments>);
+
+impl KeptComments {
+    /// Reads what [`KeptComments::text`] wrote. Of a damaged text nothing is kept, and nothing that is more than a comment.
+    pub fn parse(text: &str) -> Self {
+        let mut kept: KeptComments = serde_json::from_str(text).unwrap_or_default();
+        kept.0.retain(|_, comments| comments.are_comments());
+        kept
+    }
+
+    /// Returns the comments as a text.
+    pub fn text(&self) -> String {
+        // Maps of texts always have one.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Keeps the comments of statements that are in no text now: as many as there is room for.
+    fn keep(&mut self, left: HashMap<String, Comments>) {
+        let mut octets = 0;
+        let left: BTreeMap<String, Comments> = left.into_iter().collect();
+        let has_room = |(path, comments): &(String, Comments)| {
+            octets += path.len() + comments.octets();
+            octets <= MOST
+        };
+        self.0 = left.into_iter().filter(has_room).collect();
+    }
+}
+
+/// The comments of a text.
+#[derive(Default)]
+struct Collected {
+    /// Lines above the first statement, with a blank line behind them.
+    head: Vec<String>,
+    /// Lines behind the last statement.
+    tail: Vec<String>,
+    /// Comments by statement.
+    comments: HashMap<String, Comments>,
+    /// The statements of the text.
+    statements: HashSet<String>,
 }
 
 /// The most octets of comments carried over.
@@ -26,22 +92,36 @@ enum Piece<'t> {
     Word(&'t str),
     Open,
     Close,
+    /// The values of a list follow.
+    List,
     End,
     Comment(&'t str),
     /// Ends of lines between other pieces: how many.
     Lines(usize),
 }
 
-/// Returns `new`, as it is rendered, with the comments of `old`.
-pub fn carry(old: &str, new: &str) -> String {
-    if !["#", "//", "/*"].iter().any(|sign| old.contains(sign)) {
+/// Returns `new`, as it is rendered, with the comments of `old`, and with those of `kept` for statements that come back.
+pub fn carry(old: &str, new: &str, kept: &mut KeptComments) -> String {
+    if kept.0.is_empty() && !["#", "//", "/*"].iter().any(|sign| old.contains(sign)) {
         return new.to_owned();
     }
-    let (head, comments) = collect(old);
-    if head.is_empty() && comments.is_empty() {
-        return new.to_owned();
+    let mut collected = collect(old);
+    // By the words but the last, for values that are others now.
+    let mut by_name: HashMap<String, String> = HashMap::new();
+    for path in collected.comments.keys() {
+        if let Some((name, _)) = path.rsplit_once(' ') {
+            by_name.insert(name.to_owned(), path.clone());
+        }
     }
-    insert(&head, comments, new)
+    // What the text says of a statement counts, also nothing.
+    for (path, comments) in std::mem::take(&mut kept.0) {
+        if !collected.statements.contains(&path) {
+            collected.comments.entry(path).or_insert(comments);
+        }
+    }
+    let text = insert(&mut collected, &by_name, new);
+    kept.keep(collected.comments);
+    text
 }
 
 /// Splits a text. The rest of a malformed text is ignored.
@@ -53,7 +133,8 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
             '{' => (Some(Piece::Open), 1),
             '}' => (Some(Piece::Close), 1),
             ';' => (Some(Piece::End), 1),
-            '[' | ']' => (None, 1),
+            '[' => (Some(Piece::List), 1),
+            ']' => (None, 1),
             '"' => {
                 let mut escaped = false;
                 let end = rest[1..].find(|c| {
@@ -118,10 +199,10 @@ fn path(blocks: &[Vec<String>], words: &[String]) -> String {
     all.join(" ")
 }
 
-/// The head of a text, and its comments by statement.
-fn collect(text: &str) -> (Vec<String>, HashMap<String, Comments>) {
-    let (mut head, mut comments): (Vec<String>, HashMap<String, Comments>) = Default::default();
-    let mut octets = 0;
+/// Returns the comments of a text.
+fn collect(text: &str) -> Collected {
+    let mut found = Collected::default();
+    let (mut octets, mut is_listed) = (0, false);
     let mut blocks: Vec<Vec<String>> = Vec::new();
     let mut words: Vec<String> = Vec::new();
     let mut above: Vec<String> = Vec::new();
@@ -140,11 +221,13 @@ fn collect(text: &str) -> (Vec<String>, HashMap<String, Comments>) {
                     break;
                 }
                 if is_lines && !words.is_empty() {
-                    ended(&blocks, &mut words, &mut above, &mut comments, &mut last);
+                    is_listed = false;
+                    found.ended(&blocks, &mut words, &mut above, &mut last);
                 }
                 match &last {
                     Some(path) if !is_new_line && words.is_empty() => {
-                        comments.entry(path.clone()).or_default().behind.get_or_insert(said.to_owned());
+                        let comments = found.comments.entry(path.clone()).or_default();
+                        comments.behind.get_or_insert(said.to_owned());
                     }
                     _ => above.extend(said.lines().map(|line| line.trim().to_owned())),
                 }
@@ -153,27 +236,34 @@ fn collect(text: &str) -> (Vec<String>, HashMap<String, Comments>) {
             Piece::Lines(count) => {
                 is_new_line = true;
                 if is_start && count > 1 && words.is_empty() && !above.is_empty() {
-                    head.append(&mut above);
+                    found.head.append(&mut above);
                     is_start = false;
                 }
                 if !is_lines || words.is_empty() {
                     continue;
                 }
-                ended(&blocks, &mut words, &mut above, &mut comments, &mut last);
+                is_listed = false;
+                found.ended(&blocks, &mut words, &mut above, &mut last);
                 continue;
             }
+            Piece::Word(_) if is_listed => {}
             Piece::Word(word) => words.push(plain(word)),
+            Piece::List => is_listed = true,
             Piece::Open => {
-                ended(&blocks, &mut words.clone(), &mut above, &mut comments, &mut last);
+                found.ended(&blocks, &mut words.clone(), &mut above, &mut last);
                 blocks.push(std::mem::take(&mut words));
             }
-            Piece::End => ended(&blocks, &mut words, &mut above, &mut comments, &mut last),
+            Piece::End => {
+                is_listed = false;
+                found.ended(&blocks, &mut words, &mut above, &mut last);
+            }
             Piece::Close => {
+                is_listed = false;
                 // Comments at the end of a block have no statement to stand by, and stay with the block.
                 if let Some(block) = blocks.pop()
                     && !above.is_empty()
                 {
-                    comments.entry(path(&blocks, &block)).or_default().above.append(&mut above);
+                    found.comments.entry(path(&blocks, &block)).or_default().end.append(&mut above);
                 }
                 words.clear();
                 last = None;
@@ -181,72 +271,82 @@ fn collect(text: &str) -> (Vec<String>, HashMap<String, Comments>) {
         }
         (is_start, is_new_line) = (false, false);
     }
-    head.append(&mut above);
-    (head, comments)
+    let rest = if found.statements.is_empty() { &mut found.head } else { &mut found.tail };
+    rest.append(&mut above);
+    found
 }
 
-/// Gives the waiting comments to an ended statement.
-fn ended(
-    blocks: &[Vec<String>],
-    words: &mut Vec<String>,
-    above: &mut Vec<String>,
-    comments: &mut HashMap<String, Comments>,
-    last: &mut Option<String>,
-) {
-    if words.first().is_some_and(|word| word == "set") && blocks.is_empty() {
-        words.remove(0);
+impl Collected {
+    /// Gives the waiting comments to an ended statement.
+    fn ended(
+        &mut self,
+        blocks: &[Vec<String>],
+        words: &mut Vec<String>,
+        above: &mut Vec<String>,
+        last: &mut Option<String>,
+    ) {
+        if words.first().is_some_and(|word| word == "set") && blocks.is_empty() {
+            words.remove(0);
+        }
+        let path = path(blocks, words);
+        if !above.is_empty() {
+            self.comments.entry(path.clone()).or_default().above.append(above);
+        }
+        self.statements.insert(path.clone());
+        *last = Some(path);
+        words.clear();
     }
-    let path = path(blocks, words);
-    if !above.is_empty() {
-        comments.entry(path.clone()).or_default().above.append(above);
+
+    /// Takes the comments of a statement, or of the statement with another value.
+    fn take(&mut self, by_name: &HashMap<String, String>, own: &str, opens: bool) -> Comments {
+        let found = self.comments.remove(own).or_else(|| {
+            let name = if opens { return None } else { own.rsplit_once(' ').map_or(own, |(name, _)| name) };
+            // A flag may be written without its value, and one value without a list.
+            let flag = self.comments.remove(name);
+            flag.or_else(|| self.comments.remove(by_name.get(own).or_else(|| by_name.get(name))?))
+        });
+        found.unwrap_or_default()
     }
-    *last = Some(path);
-    words.clear();
 }
 
 /// Puts comments into a rendered text, in which each statement begins on a line of its own.
-fn insert(head: &[String], mut comments: HashMap<String, Comments>, text: &str) -> String {
+fn insert(collected: &mut Collected, by_name: &HashMap<String, String>, text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 4096);
-    for line in head {
-        out.push_str(line);
+    let put = |out: &mut String, indent: &str, lines: &[String]| {
+        lines.iter().for_each(|line| out.extend([indent, line, "\n"]));
+    };
+    put(&mut out, "", &collected.head);
+    if !collected.head.is_empty() {
         out.push('\n');
-    }
-    if !head.is_empty() {
-        out.push('\n');
-    }
-    // By the words but the last, for values that are others now.
-    let mut by_name: HashMap<String, String> = HashMap::new();
-    for path in comments.keys() {
-        if let Some((name, _)) = path.rsplit_once(' ') {
-            by_name.insert(name.to_owned(), path.clone());
-        }
     }
     let mut blocks: Vec<Vec<String>> = Vec::new();
+    // The comments at the ends of the blocks.
+    let mut ends: Vec<Vec<String>> = Vec::new();
     for line in text.lines() {
         let indent = &line[..line.len() - line.trim_start().len()];
-        let (mut words, mut opens, mut closes) = (Vec::new(), false, false);
+        let (mut words, mut opens, mut closes, mut is_listed) = (Vec::new(), false, false, false);
         for piece in pieces(line) {
             match piece {
+                Piece::Word(_) if is_listed => {}
+                Piece::List => is_listed = true,
                 Piece::Word(word) => words.push(plain(word)),
                 Piece::Open => opens = true,
                 Piece::Close => closes = true,
                 Piece::End | Piece::Comment(_) | Piece::Lines(_) => {}
             }
         }
-        let own = path(&blocks, &words);
         let found = match words.is_empty() {
-            true => None,
-            false => comments.remove(&own).or_else(|| {
-                let name = own.rsplit_once(' ').filter(|_| !opens)?.0;
-                // A flag may be written without its value.
-                comments.remove(name).or_else(|| comments.remove(by_name.get(name)?))
-            }),
+            true => Comments::default(),
+            false => collected.take(by_name, &path(&blocks, &words), opens),
         };
-        let Comments { above, behind } = found.unwrap_or_default();
-        for comment in above {
-            out.push_str(indent);
-            out.push_str(&comment);
-            out.push('\n');
+        let Comments { above, behind, end } = found;
+        put(&mut out, indent, &above);
+        if opens {
+            ends.push(end);
+        } else if closes {
+            put(&mut out, &format!("{indent}    "), &ends.pop().unwrap_or_default());
+        } else {
+            put(&mut out, indent, &end);
         }
         out.push_str(line);
         if let Some(behind) = behind {
@@ -260,18 +360,18 @@ fn insert(head: &[String], mut comments: HashMap<String, Comments>, text: &str) 
             blocks.pop();
         }
     }
+    put(&mut out, "", &collected.tail);
     out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::parse;
     use proptest::prelude::*;
 
     #[track_caller]
     fn check(old: &str, new: &str, expected: &str) {
-        assert_eq!(carry(old, new), expected);
+        assert_eq!(carry(old, new, &mut KeptComments::default()), expected);
     }
 
     const NEW: &str = "a {\n    b 2;\n    c \"x y\" {\n        d true;\n    }\n}\n";
@@ -282,7 +382,7 @@ mod tests {
         check(
             "# The head,\n# of two lines.\n\n# Before a.\na {\n  # Two\n  // lines.\n  b 1; # behind b\n  # gone\n  gone 1;\n  /* c */ c \"x y\" { # behind c\n    d; }\n  # last\n}\n",
             NEW,
-            "# The head,\n# of two lines.\n\n# Before a.\n# last\na {\n    # Two\n    // lines.\n    b 2; # behind b\n    /* c */\n    c \"x y\" { # behind c\n        d true;\n    }\n}\n",
+            "# The head,\n# of two lines.\n\n# Before a.\na {\n    # Two\n    // lines.\n    b 2; # behind b\n    /* c */\n    c \"x y\" { # behind c\n        d true;\n    }\n    # last\n}\n",
         );
         check(
             "# of b\nset a b 1\nset a c \"x y\" d true # behind d\n",
@@ -291,14 +391,73 @@ mod tests {
         );
     }
 
+    #[test]
+    fn comments_of_lists_and_ends_stay() {
+        check(
+            "a {\n  export [ x y ]; # who gets it\n}\n# the end\n",
+            "a {\n    b 1;\n    export [ w x y ];\n}\n",
+            "a {\n    b 1;\n    export [ w x y ]; # who gets it\n}\n# the end\n",
+        );
+        check("export x; # one\n", "export [ x y ];\n", "export [ x y ]; # one\n");
+        check("export [ x y ]; # two\n", "export x;\n", "export x; # two\n");
+    }
+
+    #[test]
+    fn comments_come_back_with_their_statements() {
+        let mut kept = KeptComments::default();
+        let whole = "# of a\na 1; # behind a\nb {\n    c 2; # of c\n}\n";
+        let without = carry(whole, "b {\n    d 3;\n}\n", &mut kept);
+        assert_eq!(without, "b {\n    d 3;\n}\n");
+        let mut again = KeptComments::parse(&kept.text());
+        assert_eq!(again, kept);
+        assert_eq!(carry(&without, "a 1;\nb {\n    c 2;\n}\n", &mut again), whole);
+        assert_eq!(again, KeptComments::default());
+        // A statement that is written without a comment has none.
+        assert_eq!(carry("a 1;\n", "a 1;\n", &mut kept), "a 1;\n");
+        assert_eq!(KeptComments::parse("{"), KeptComments::default());
+        // Nothing that is no comment comes into a configuration by a damaged file.
+        for wrong in ["set b 1;", "# x\\nb;", "/* open", "}", "/* x */ b;"] {
+            let text = format!("{{\"a 1\": {{\"above\": [\"{wrong}\"]}}, \"b\": {{\"end\": [\"# fine\"]}}}}");
+            assert_eq!(KeptComments::parse(&text).0.len(), 1, "{wrong}");
+        }
+    }
+
+    /// Statements that a configuration may have, each with comments of its own.
+    fn text_of(statements: &[bool]) -> (String, String) {
+        let (mut plain, mut commented) = ("a {\n".to_owned(), "a {\n".to_owned());
+        for (number, is_there) in statements.iter().enumerate() {
+            if *is_there {
+                plain.push_str(&format!("    s{number} {number};\n"));
+                commented
+                    .push_str(&format!("    # above {number}\n    s{number} {number}; # behind {number}\n"));
+            }
+        }
+        plain.push_str("}\n");
+        commented.push_str("}\n");
+        (plain, commented)
+    }
+
     proptest! {
+        /// Whatever statements go and come back, each has its comments while it is there.
+        #[test]
+        fn each_statement_has_its_comments(steps in prop::collection::vec(prop::array::uniform4(any::<bool>()), 1..8)) {
+            let mut kept = KeptComments::default();
+            let (_, mut text) = text_of(&[true; 4]);
+            for step in steps {
+                let (plain, commented) = text_of(&step);
+                text = carry(&text, &plain, &mut kept);
+                kept = KeptComments::parse(&kept.text());
+                prop_assert_eq!(&text, &commented);
+            }
+        }
+
         #[test]
         fn comments_change_nothing(
             old in "([a-c]( [a-c\"])?( \\{|;|\\}| #x|//y|/\\*z\\*/)?[ \n]{0,2}){0,20}",
             names in prop::collection::vec("[a-c]", 1..4),
         ) {
             let new: String = names.iter().map(|name| format!("{name} {{\n    b {name};\n    a;\n}}\n")).collect();
-            let carried = carry(&old, &new);
+            let carried = carry(&old, &new, &mut KeptComments::default());
             let words = |text: &str| -> Vec<String> {
                 fn all(statements: &[crate::text::Statement], found: &mut Vec<String>) {
                     for statement in statements {

@@ -412,6 +412,17 @@ impl Comparison {
         out
     }
 
+    /// Returns the differences at the places for which `keep` returns true.
+    pub fn restricted(&self, keep: impl Fn(&[&str]) -> bool) -> Comparison {
+        let kept = |difference: &&Difference| keep(&difference.words(&self.index).collect::<Vec<_>>());
+        Comparison {
+            index: self.index.clone(),
+            differences: self.differences.iter().filter(kept).cloned().collect(),
+            leaves: self.leaves.clone(),
+            marks: self.marks.restricted(&keep),
+        }
+    }
+
     /// Iterates over the leaves (schema paths: names joined with `/`, keys left out) with changed values, defaults
     /// included, and the impact of each change; a block without any leaf stands for itself.
     pub fn leaves(&self) -> impl Iterator<Item = (&str, Impact)> {

@@ -106,11 +106,12 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Place { line, column, length } = self.place;
         write!(f, "{}:{line}:{column}: {}", Shown(&self.file), Shown(&self.message))?;
-        if let Some(expected) = &self.expected {
-            write!(f, "; expected {}", Shown(expected))?;
-        }
+        // The likely word before the list of all that are possible.
         if let Some(hint) = &self.hint {
             write!(f, "; {}", Shown(hint))?;
+        }
+        if let Some(expected) = &self.expected {
+            write!(f, "; expected {}", Shown(expected))?;
         }
         if !self.source_line.is_empty() {
             let shown: String =

@@ -66,7 +66,7 @@ mod write;
 mod yang;
 
 pub use bind::HIDDEN;
-pub use comments::carry as carry_comments;
+pub use comments::{KeptComments, carry as carry_comments};
 pub use compare::Comparison;
 pub use error::{ConfigError, ConfigErrors, Place, SchemaError, nearest};
 pub use impact::Impact;

@@ -30,6 +30,21 @@ impl MarkChanges {
         MarkChanges { before: a.clone(), after: b.clone(), root: after.root.clone(), inactive, notes }
     }
 
+    /// Returns the changes at the paths for which `keep` returns true; all other marks are as before.
+    pub fn restricted(&self, keep: &impl Fn(&[&str]) -> bool) -> Self {
+        let is_kept = |path: &&Path| keep(&path.iter().map(|word| &**word).collect::<Vec<_>>());
+        let (inactive, notes): (Vec<Path>, Vec<Path>) = (
+            self.inactive.iter().filter(is_kept).cloned().collect(),
+            self.notes.iter().filter(is_kept).cloned().collect(),
+        );
+        let after = Marks {
+            inactive: taken(&self.before.inactive, &self.after.inactive, &inactive),
+            notes: taken(&self.before.notes, &self.after.notes, &notes),
+        };
+        let (before, root) = (self.before.clone(), self.root.clone());
+        MarkChanges { before, after: Arc::new(after), root, inactive, notes }
+    }
+
     pub fn len(&self) -> usize {
         self.inactive.len() + self.notes.len()
     }
@@ -88,6 +103,22 @@ impl MarkChanges {
         }
         out
     }
+}
+
+/// Returns `before` with the values of `after` at some of the keys.
+fn taken<V: Clone>(
+    before: &BTreeMap<Path, V>,
+    after: &BTreeMap<Path, V>,
+    keys: &[Path],
+) -> BTreeMap<Path, V> {
+    let mut map = before.clone();
+    for key in keys {
+        match after.get(key) {
+            Some(value) => drop(map.insert(key.clone(), value.clone())),
+            None => drop(map.remove(key)),
+        }
+    }
+    map
 }
 
 /// The keys under which two maps do not say the same.

@@ -222,7 +222,7 @@ fn build(prefix: &str, entry: Entry) -> Result<Metric, Wrong> {
     })
 }
 
-/// TARGET/INTERFACE/METHOD, and the method only looks.
+/// TARGET/INTERFACE/METHOD.
 fn call(text: &Spanned<String>, with: BTreeMap<String, String>) -> Result<Call, Wrong> {
     let parts: Vec<&str> = text.get_ref().split('/').collect();
     let is_word = |part: &&str| {
@@ -234,9 +234,6 @@ fn call(text: &Spanned<String>, with: BTreeMap<String, String>) -> Result<Call, 
     };
     if !parts.iter().all(is_word) {
         return Err((text.span().start, Problem::Call(shown(text.get_ref()))));
-    }
-    if !method.starts_with("Get") && !method.starts_with("List") {
-        return Err((text.span().start, Problem::Method(method.into())));
     }
     Ok(Call { target: target.into(), interface: interface.into(), method: method.into(), with })
 }

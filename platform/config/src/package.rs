@@ -131,12 +131,26 @@ pub fn read_folder(dir: &Path) -> Result<Vec<Result<Package, Refused>>, SchemaEr
     Ok(folders.iter().map(|folder| read(folder)).collect())
 }
 
-/// Reads the package in a folder.
+/// Reads the package in a folder, which has the package's name.
 pub fn read(folder: &Path) -> Result<Package, Refused> {
-    read_one(folder).map_err(|error| Refused {
+    let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let named = |package: Package| match package.name == folder_name {
+        true => Ok(package),
+        false => Err(PackageError::Name(package.name)),
+    };
+    read_one(folder).and_then(named).map_err(|error| refused(folder, &error))
+}
+
+/// Reads the package in a folder of any name, such as one to be installed.
+pub fn read_before_install(folder: &Path) -> Result<Package, Refused> {
+    read_one(folder).map_err(|error| refused(folder, &error))
+}
+
+fn refused(folder: &Path, error: &PackageError) -> Refused {
+    Refused {
         name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         reason: error.to_string(),
-    })
+    }
 }
 
 /// The reason why a package cannot be read.
@@ -179,10 +193,6 @@ const LONGEST: u64 = 1 << 20;
 fn read_one(folder: &Path) -> Result<Package, PackageError> {
     let manifest = optional(folder, "package.toml")?.ok_or(PackageError::NoManifest)?;
     let manifest = Manifest::parse(&manifest)?;
-    let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
-    if manifest.name != folder_name {
-        return Err(PackageError::Name(manifest.name));
-    }
     let executable = manifest.executable.map(|path| folder.join(path));
     if let Some(path) = executable.as_ref().filter(|path| !path.is_file()) {
         return Err(PackageError::NoExecutable(path.clone()));

@@ -288,6 +288,9 @@ fn block(lexer: &mut Lexer<'_>, opened: Option<Place>, depth: usize) -> Result<V
     loop {
         let Some((token, place)) = lexer.next()? else {
             return match (words.last(), opened) {
+                (Some(_), _) if let Some(opened) = list => {
+                    Err(lexer.error(opened, "this list never ends").expecting("`]`"))
+                }
                 (Some(word), _) => {
                     Err(lexer.error(word.place, "this statement never ends").expecting("`;` or `{`"))
                 }
@@ -310,7 +313,7 @@ fn block(lexer: &mut Lexer<'_>, opened: Option<Place>, depth: usize) -> Result<V
             Token::Open if words.is_empty() => {
                 return Err(lexer.error(place, "this block has no name").expecting("a statement before `{`"));
             }
-            Token::Close if !words.is_empty() => {
+            Token::Close if !words.is_empty() && list.is_none() => {
                 let last = words.last().map_or(place, |w| w.place);
                 return Err(lexer.error(last, "this statement is not ended").expecting("`;` after it"));
             }
@@ -321,10 +324,12 @@ fn block(lexer: &mut Lexer<'_>, opened: Option<Place>, depth: usize) -> Result<V
                 let inner = block(lexer, Some(place), depth + 1)?;
                 statements.push(Statement { words: std::mem::take(&mut words), block: Some(inner) });
             }
-            Token::Close if opened.is_some() => return Ok(statements),
-            Token::Close => return Err(lexer.error(place, "this `}` closes nothing")),
-            Token::End | Token::Open => {
-                return Err(lexer.error(list.unwrap_or(place), "this list never ends").expecting("`]`"));
+            Token::Close if list.is_none() && opened.is_some() => return Ok(statements),
+            Token::Close if list.is_none() => return Err(lexer.error(place, "this `}` closes nothing")),
+            Token::End | Token::Open | Token::Close => {
+                let opened = list.unwrap_or(place).line;
+                let wrong = format!("the list that begins in line {opened} has not ended");
+                return Err(lexer.error(place, wrong).expecting("a value or `]`"));
             }
         }
     }
@@ -363,7 +368,14 @@ mod tests {
         check("a {\n b;", "f:1:3: this block never ends; expected `}` before the end of the file");
         check("a }", "f:1:1: this statement is not ended; expected `;` after it");
         check("}", "f:1:1: this `}` closes nothing");
-        check("a [ b;", "f:1:3: this list never ends; expected `]`");
+        check("a [ b;", "f:1:6: the list that begins in line 1 has not ended; expected a value or `]`");
+        check("a [ b", "f:1:3: this list never ends; expected `]`");
+        let long: String = (0..60).map(|n| format!("  v{n}{}\n", if n == 40 { ";" } else { "" })).collect();
+        check(
+            &format!("a [\n{long}];"),
+            "f:42:6: the list that begins in line 1 has not ended; expected a value or `]`",
+        );
+        check("a { b [ c }", "f:1:11: the list that begins in line 1 has not ended; expected a value or `]`");
         check("\n  ;", "f:2:3: there is nothing before this `;`; expected a statement");
         check("a \"b", "f:1:3: this quoted word never ends; expected `\"`");
         check("/* a", "f:1:1: this comment never ends; expected `*/`");

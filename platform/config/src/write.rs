@@ -1,7 +1,7 @@
 //! A tree as text, as statements, and as JSON.
 
 use crate::bind::HIDDEN;
-use crate::comments::carry;
+use crate::comments::{KeptComments, carry};
 use crate::edit::{Found, Located};
 use crate::entries::{Entries, Key, SEPARATOR};
 use crate::error::ConfigError;
@@ -119,9 +119,9 @@ impl Schema {
 
 impl Renderer {
     /// Writes a tree as [`Renderer::text`] does, with the statements in the order and with the comments of a text that says something
-    /// similar.
-    pub fn text_like(&self, tree: &Tree, before: &str) -> String {
-        carry(before, &arrange(&self.0, before, &self.text(tree)))
+    /// similar. Comments of statements that come and go are in `kept`.
+    pub fn text_like(&self, tree: &Tree, before: &str, kept: &mut KeptComments) -> String {
+        carry(before, &arrange(&self.0, before, &self.text(tree)), kept)
     }
 
     /// Returns the text of [`Schema::text`] for the empty path, with secrets.

@@ -7,6 +7,8 @@
 //! configuration ([`part`]), handing over to the next process of its class ([`handover`]), calls under way
 //! ([`UnderWay`]), sockets and descriptors from the FEA's broker ([`open_udp`], [`tcp`], [`descriptor`]).
 
+#![warn(clippy::disallowed_macros)]
+
 pub mod clock;
 pub mod descriptor;
 mod driver;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub type ParseError = toml::de::Error;
 
 /// A component's rights.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rights {
     /// The component's class: the name by which it may register.
@@ -26,6 +26,9 @@ pub struct Rights {
     /// The calls allowed: from target (`*`: any) to methods (`interface/method`, `*` at the end stands for anything).
     #[serde(default)]
     pub calls: BTreeMap<String, Vec<String>>,
+    /// True if the component may call every method that only reads, beside `calls`.
+    #[serde(default)]
+    pub reads: bool,
     /// Limits on the arguments of some of the calls.
     #[serde(default)]
     pub limit: Vec<Limit>,

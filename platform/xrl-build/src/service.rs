@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use prost_build::{Comments, Method, Service, ServiceGenerator};
+use protox::prost_reflect::prost_types::method_options::IdempotencyLevel;
 
 /// Generates code for every service.
 pub(crate) struct Services {
@@ -42,6 +43,11 @@ fn snake(name: &str) -> String {
     out
 }
 
+/// Returns true for a method with `option idempotency_level = NO_SIDE_EFFECTS`.
+fn reads(method: &Method) -> bool {
+    method.options.idempotency_level() == IdempotencyLevel::NoSideEffects
+}
+
 fn server(service: &Service, folder: &str) -> String {
     let name = &service.name;
     let interface = format!("{}.{}", service.package, service.proto_name);
@@ -69,8 +75,11 @@ fn server(service: &Service, folder: &str) -> String {
             out,
             "        ::sluice_xrl::Method::new(\"{}\", {{ let target = ::std::rc::Rc::clone(&target); \
              move |ctx: ::sluice_xrl::CallContext, request: {}| {{ let target = ::std::rc::Rc::clone(&target); \
-             async move {{ target.{}(&ctx, request).await }} }} }}),",
-            m.proto_name, m.input_type, m.name
+             async move {{ target.{}(&ctx, request).await }} }} }}){},",
+            m.proto_name,
+            m.input_type,
+            m.name,
+            if reads(m) { ".reading()" } else { "" }
         );
     }
     out.push_str("    ])\n}\n");
@@ -82,6 +91,12 @@ fn client(service: &Service) -> String {
     let interface = format!("{}.{}", service.package, service.proto_name);
     let paths: Vec<String> =
         service.methods.iter().map(|m| format!("\"{interface}/{}\"", m.proto_name)).collect();
+    let reading: Vec<String> = service
+        .methods
+        .iter()
+        .filter(|m| reads(m))
+        .map(|m| format!("\"{interface}/{}\"", m.proto_name))
+        .collect();
     let mut out = format!(
         "/// Calls the interface `{interface}` of a target.\n\
          #[derive(Clone)]\n\
@@ -89,6 +104,8 @@ fn client(service: &Service) -> String {
          impl {name}Client {{\n\
          \x20   /// The interface's name.\n\
          \x20   pub const INTERFACE: &'static str = \"{interface}\";\n\
+         \x20   /// The methods that only read.\n\
+         \x20   pub const READING: &'static [&'static str] = &[{}];\n\
          \x20   const METHODS: &'static [&'static str] = &[{}];\n\
          \x20   /// A client for the target `target`: a class (its first live instance answers) or an instance.\n\
          \x20   pub fn new(router: &::sluice_xrl::XrlEndpoint, target: &str) -> Self {{\n\
@@ -104,6 +121,7 @@ fn client(service: &Service) -> String {
          \x20   pub async fn ready(&self) {{ self.0.ready().await }}\n\
          \x20   /// Writes what was called at once, before anything else that this turn of the loop still has to do.\n\
          \x20   pub fn flush(&self) {{ self.0.flush() }}\n",
+        reading.join(", "),
         paths.join(", ")
     );
     for (index, m) in service.methods.iter().enumerate() {

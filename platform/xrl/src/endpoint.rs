@@ -252,8 +252,7 @@ impl XrlEndpoint {
             for method in service.methods {
                 let path = format!("{instance}/{}/{}", service.name, method.name);
                 let seals = &registered.seals;
-                let entry =
-                    MethodEntry::new(&instance, &method.families, method.handler, method.typed, seals);
+                let entry = MethodEntry::new(&instance, method, seals);
                 self.0.registry.insert(path.clone(), Rc::new(entry));
                 registered.paths.push(path);
             }
@@ -293,6 +292,15 @@ impl XrlEndpoint {
             wire::GetDescriptorsRequest { target: target.to_owned(), interface: interface.to_owned() };
         let reply: wire::GetDescriptorsReply = self.ask_finder("GetDescriptors", &request).await?;
         Ok(reply.descriptors)
+    }
+
+    /// Returns true if a method only reads, as its target says; `path` is INTERFACE/METHOD.
+    pub async fn reads(&self, target: &str, path: &str) -> Result<bool, XrlError> {
+        if target == finder::TARGET {
+            return Ok(wire::FinderClient::READING.contains(&path));
+        }
+        let reply: wire::ResolveReply = self.ask_finder("Resolve", &resolve_request(target, path)).await?;
+        Ok(reply.reads)
     }
 
     /// Waits until the Finder is connected, for as long as the options say.
@@ -335,13 +343,7 @@ impl XrlEndpoint {
             let number = connection.bind(&format!("{target}/{path}"), &Credential::none())?;
             return Ok(Route::Stream { version: connection.version(), connection, number });
         }
-        let (interface, method) = path.split_once('/').unwrap_or((path, ""));
-        let request = wire::ResolveRequest {
-            target: target.to_owned(),
-            interface: interface.to_owned(),
-            method: method.to_owned(),
-        };
-        let reply: wire::ResolveReply = ask(&connection, "Resolve", &request).await?;
+        let reply: wire::ResolveReply = ask(&connection, "Resolve", &resolve_request(target, path)).await?;
         let principal = Rc::clone(&inner.principal.borrow());
         let credential = |key: &[u8]| {
             let principal = Rc::clone(&principal);
@@ -372,6 +374,15 @@ impl XrlEndpoint {
             }
         }
         Err(error)
+    }
+}
+
+fn resolve_request(target: &str, path: &str) -> wire::ResolveRequest {
+    let (interface, method) = path.split_once('/').unwrap_or((path, ""));
+    wire::ResolveRequest {
+        target: target.to_owned(),
+        interface: interface.to_owned(),
+        method: method.to_owned(),
     }
 }
 

@@ -10,11 +10,9 @@ use crate::finder::denials::Denied;
 use crate::frame::{Bind, KEY, Key};
 use crate::refusals::Refusals;
 use crate::seal::{Holder, Seals};
-use crate::service::Handler;
+use crate::service::{Handler, Method};
 use crate::{Family, XrlError};
 
-/// Prefixes of the names of reading methods.
-pub(crate) const READING: [&str; 3] = ["Get", "List", "Lookup"];
 /// The instance in the path of a caller that reads without the Finder, and so does not know the instance's name.
 pub(crate) const ANY_INSTANCE: &str = "*";
 /// The principal of a caller that reads without a key.
@@ -30,6 +28,8 @@ pub(crate) const NO_KEY: Key = [0; KEY];
 pub(crate) struct MethodEntry {
     pub(crate) instance: String,
     pub(crate) families: Vec<Family>,
+    /// True for a method that only reads.
+    reads: bool,
     pub(crate) handler: Rc<dyn Handler>,
     pub(crate) typed: Rc<dyn Any>,
     seals: Rc<Seals>,
@@ -37,18 +37,13 @@ pub(crate) struct MethodEntry {
 }
 
 impl MethodEntry {
-    pub(crate) fn new(
-        instance: &str,
-        families: &[Family],
-        handler: Rc<dyn Handler>,
-        typed: Rc<dyn Any>,
-        seals: &Rc<Seals>,
-    ) -> Self {
+    pub(crate) fn new(instance: &str, method: Method, seals: &Rc<Seals>) -> Self {
         MethodEntry {
             instance: instance.to_owned(),
-            families: families.to_vec(),
-            handler,
-            typed,
+            families: method.families,
+            reads: method.reads,
+            handler: method.handler,
+            typed: method.typed,
             seals: Rc::clone(seals),
             live: Cell::new(true),
         }
@@ -188,8 +183,9 @@ impl Registry {
         uid: Option<u32>,
     ) -> Result<Bound, XrlError> {
         let methods = self.methods.borrow();
-        let may_read = self.may_read(bind, uid);
-        let entry = if may_read { lookup(&methods, bind.path) } else { methods.get(bind.path) };
+        let is_trusted = self.is_trusted(uid) && bind.key == NO_KEY;
+        let entry = if is_trusted { lookup(&methods, bind.path) } else { methods.get(bind.path) };
+        let may_read = is_trusted && entry.is_some_and(|entry| entry.reads);
         let holder = match (family, pid, uid) {
             (Family::Unix, Some(pid), Some(uid)) => Holder::Process { pid, uid },
             _ => Holder::Network,
@@ -235,12 +231,6 @@ impl Registry {
             }
             revoked.push_back(grant);
         }
-    }
-
-    /// Returns true for a call without a key, by root or the operator, of a method that only reads.
-    fn may_read(&self, bind: &Bind<'_>, uid: Option<u32>) -> bool {
-        let method = bind.path.rsplit('/').next().unwrap_or_default();
-        self.is_trusted(uid) && bind.key == NO_KEY && READING.iter().any(|word| method.starts_with(word))
     }
 
     /// The method at `path`, for a caller of the same process with the Finder's permission.

@@ -94,6 +94,8 @@ impl Service {
 pub struct Method {
     pub(crate) name: Cow<'static, str>,
     pub(crate) families: Vec<Family>,
+    /// True for a method that only reads.
+    pub(crate) reads: bool,
     pub(crate) handler: Rc<dyn Handler>,
     /// An `Rc<dyn TypedHandler<Req, Rep>>`, for callers of the same process.
     pub(crate) typed: Rc<dyn Any>,
@@ -110,7 +112,20 @@ impl Method {
     {
         let method = Rc::new(FnHandler { handle, spare: RefCell::new(None), types: PhantomData });
         let typed: Rc<dyn TypedHandler<Req, Rep>> = method.clone();
-        Method { name: name.into(), families: Vec::new(), handler: method, typed: Rc::new(typed) }
+        Method {
+            name: name.into(),
+            families: Vec::new(),
+            reads: false,
+            handler: method,
+            typed: Rc::new(typed),
+        }
+    }
+
+    /// Marks a method that only reads: every role may call it, and no call of it is recorded as a change.
+    #[must_use]
+    pub fn reading(mut self) -> Self {
+        self.reads = true;
+        self
     }
 }
 

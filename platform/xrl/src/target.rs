@@ -51,6 +51,7 @@ pub(crate) fn offer(service: &Service) -> wire::InterfaceOffer {
     let method = |m: &Method| wire::MethodOffer {
         name: m.name.to_string(),
         families: m.families.iter().map(|f| f.to_wire().into()).collect(),
+        reads: m.reads,
     };
     wire::InterfaceOffer {
         name: service.name.to_string(),

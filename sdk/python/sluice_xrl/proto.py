@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Iterable
 
-from .schema import ENUM, MESSAGE, SCALARS, Schema
+from .schema import ENUM, IDEMPOTENCY_LEVELS, MESSAGE, SCALARS, Schema
 
 _TOKEN = re.compile(r'\s+|//[^\n]*|/\*.*?\*/|("(?:[^"\\]|\\.)*"|\'[^\']*\'|[A-Za-z_][\w.]*|\.[\w.]+|-?\d\w*|[^\s\w])', re.S)
 
@@ -236,11 +236,24 @@ def _service(r: _Reader) -> dict[str, Any]:
         r.expect(")")
         if r.accept("{"):
             while not r.accept("}"):
-                r.skip_statement()
+                _method_option(r, method)
         else:
             r.expect(";")
         service["method"].append(method)
     return service
+
+
+def _method_option(r: _Reader, method: dict[str, Any]) -> None:
+    """Takes a statement of a method; of all options the level of idempotency has a meaning here."""
+    if not (r.accept("option") and r.accept("idempotency_level")):
+        r.skip_statement()
+        return
+    r.expect("=")
+    level = r.take()
+    if level not in IDEMPOTENCY_LEVELS:
+        raise ProtoError(f"{r.name}: idempotency_level: expected {', '.join(IDEMPOTENCY_LEVELS)}, found {level!r}")
+    method["options"] = {"idempotency_level": IDEMPOTENCY_LEVELS[level]}
+    r.expect(";")
 
 
 def _resolve(files: Iterable[dict[str, Any]]) -> None:

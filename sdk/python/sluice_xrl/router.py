@@ -123,7 +123,11 @@ class Router:
         endpoints = [{"family": f, "address": await self._listen(f)} for f in families]
         descriptors = schema.descriptors()
         offers = [
-            {"name": i, "methods": [{"name": m} for m in ms], "descriptors": descriptors}
+            {
+                "name": i,
+                "methods": [{"name": m, "reads": schema.services[i].methods[m].reads} for m in ms],
+                "descriptors": descriptors,
+            }
             for i, ms in interfaces.items()
         ]
         request = {

@@ -14,6 +14,9 @@ SCALARS = {
     "sfixed64": SFIXED64, "sint32": SINT32, "sint64": SINT64,
 }
 
+# MethodOptions.IdempotencyLevel
+IDEMPOTENCY_LEVELS = {"IDEMPOTENCY_UNKNOWN": 0, "NO_SIDE_EFFECTS": 1, "IDEMPOTENT": 2}
+
 
 @dataclass
 class Field:
@@ -66,6 +69,8 @@ class Method:
     name: str
     input: str
     output: str
+    reads: bool = False
+    """True for `option idempotency_level = NO_SIDE_EFFECTS`: the method only reads, and every role may call it."""
 
 
 @dataclass
@@ -117,7 +122,7 @@ class Schema:
         for service in file["service"]:
             name = _join(package, service["name"])
             methods = (
-                Method(m["name"], m["input_type"].lstrip("."), m["output_type"].lstrip("."))
+                Method(m["name"], m["input_type"].lstrip("."), m["output_type"].lstrip("."), _reads(m))
                 for m in service["method"]
             )
             self.services[name] = Service(name, {m.name: m for m in methods})
@@ -133,6 +138,11 @@ class Schema:
             options = message["options"] or {}
             self.messages[name] = Message(name, fields, bool(options.get("map_entry")))
             self._add_types(name, message["nested_type"], message["enum_type"])
+
+
+def _reads(method: dict[str, Any]) -> bool:
+    options = method.get("options") or {}
+    return options.get("idempotency_level") == IDEMPOTENCY_LEVELS["NO_SIDE_EFFECTS"]
 
 
 def _join(scope: str, name: str) -> str:
@@ -179,7 +189,11 @@ def _describe_descriptors() -> Schema:
     message("EnumDescriptorProto", ("name", 1, STRING), many("value", 2, "EnumValueDescriptorProto"))
     message("EnumValueDescriptorProto", ("name", 1, STRING), ("number", 2, INT32, "", False, True))
     message("ServiceDescriptorProto", ("name", 1, STRING), many("method", 2, "MethodDescriptorProto"))
-    message("MethodDescriptorProto", ("name", 1, STRING), ("input_type", 2, STRING), ("output_type", 3, STRING))
+    message(
+        "MethodDescriptorProto", ("name", 1, STRING), ("input_type", 2, STRING), ("output_type", 3, STRING),
+        ("options", 4, MESSAGE, "MethodOptions"),
+    )
+    message("MethodOptions", ("idempotency_level", 34, INT32))
     return schema
 
 

@@ -30,6 +30,12 @@ class CodecTest(unittest.TestCase):
         again = Schema.from_descriptors(s.descriptors())
         self.assertEqual(decode(again, ALL, encode(again, ALL, value)), value)
 
+    def test_methods_say_whether_they_read(self) -> None:
+        s = schema()
+        for known in [s, Schema.from_descriptors(s.descriptors())]:
+            reads = {name: method.reads for name, method in known.services["greeter.v1.Greeter"].methods.items()}
+            self.assertEqual(reads, {"Greet": True, "Everything": False, "Hang": False, "Fail": False})
+
     def test_known_octets(self) -> None:
         s = schema()
         for value, octets in [

@@ -170,7 +170,7 @@ pub fn run(args: &BgpsimArgs, document: impl Fn(&Value)) -> Result<ExitCode> {
     })?;
     // The report is out: what went wrong after it is not put into another document.
     if let Err(error) = &stayed {
-        eprintln!("sluice bgpsim: {error:#}");
+        sluice_print::errln!("sluice bgpsim: {error:#}");
     }
     let success = stayed.is_ok() && report::verified(&done.phases);
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -180,11 +180,11 @@ pub fn run(args: &BgpsimArgs, document: impl Fn(&Value)) -> Result<ExitCode> {
 fn keep(stay: Stay, kept: &Kept<'_>) -> Result<()> {
     match kept.count() {
         0 => {
-            eprintln!("sluice bgpsim: no session stays up: the scenario has ended all of them");
+            sluice_print::errln!("sluice bgpsim: no session stays up: the scenario has ended all of them");
             Ok(())
         }
         count => {
-            eprintln!("sluice bgpsim: sessions that stay up {stay}: {count}");
+            sluice_print::errln!("sluice bgpsim: sessions that stay up {stay}: {count}");
             kept.wait(stay)
         }
     }
@@ -201,7 +201,11 @@ fn print(
         value["floor"] = floor.as_ref().map_or(Value::Null, |f| report::value(title, f)["phases"].clone());
         document(&value);
     } else {
-        print!("{}{}", report::text(title, phases), report::beside_floor(phases, floor.as_deref()));
+        sluice_print::out!(
+            "{}{}",
+            report::text(title, phases),
+            report::beside_floor(phases, floor.as_deref())
+        );
     }
     if let Some(path) = &args.plot {
         let written = std::fs::write(path, report::plot(title, phases).svg());

@@ -5,6 +5,8 @@
 //! encoded once ([`stream`]). Sending only writes ready octets. The plan also has the messages that receivers should
 //! receive ([`tally`]).
 
+#![warn(clippy::disallowed_macros)]
+
 pub mod aloof;
 pub mod brake;
 pub mod cli;

@@ -171,7 +171,8 @@ pub fn operational() -> Grammar {
             Kind::Revision,
             true,
             "how many commits ago",
-        ))),
+        )))
+        .flag("yes", None, "without a question at the terminal"),
         commented(command(
             "drain",
             "Has traffic go another way before maintenance (RFC 8326: BGP graceful shutdown); sessions stay up",
@@ -221,6 +222,11 @@ fn loading(words: &str, help: &str) -> Command {
         true,
         "the file, or a folder with files `*.conf`; `terminal` takes what is typed or pasted",
     )
+}
+
+/// With the contested statements that a decision is about.
+fn decided(command: Command) -> Command {
+    command.argument("path", Kind::Path, false, "only statements here; all of them if absent")
 }
 
 /// Commands of the configuration mode.
@@ -287,6 +293,14 @@ pub fn configuration() -> Grammar {
         loading("load merge", "Adds a configuration to the candidate"),
         emptying(loading("load replace", "Takes a configuration as the candidate")),
         loading("load set", "Carries out statements, a line each: all of them, or none"),
+        command(
+            "update",
+            "Moves a private candidate onto what runs; says which statements others changed too",
+        ),
+        decided(command("update mine", "Keeps the candidate's statements where others changed them too")),
+        decided(command("update theirs", "Takes the statements of others where both changed them")),
+        command("save", "Writes the changes of the candidate to a file; `load set` carries them out again")
+            .argument("file", Kind::File, true, "the file"),
         command("run", "A command of the operational mode").argument(
             "command",
             Kind::Command,

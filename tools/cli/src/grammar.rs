@@ -106,7 +106,7 @@ pub struct Read<'g> {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Misread {
     /// No command goes on with this word.
-    #[error("unknown word `{word}`{}{}", one_of(.expected), meant(.word, .expected))]
+    #[error("unknown word `{word}`{}{}", meant(.word, .expected), one_of(.expected))]
     Unknown {
         /// The word.
         word: String,

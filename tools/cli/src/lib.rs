@@ -11,6 +11,8 @@
 //! Nothing here does I/O: live values (neighbors, interfaces, entries of lists) are requested by [`Live`], and the
 //! caller fetches the values.
 
+#![warn(clippy::disallowed_macros)]
+
 pub mod builtin;
 mod compose;
 mod filter;

@@ -27,7 +27,7 @@ const POLICY_REFERENCE: &str = "policy-reference";
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoPath {
     /// An unknown word.
-    #[error("unknown statement `{word}`{}; expected one of {}{}", inside(.path), .expected.join(", "), hint(.word, .expected))]
+    #[error("unknown statement `{word}`{}{}; expected one of {}", inside(.path), hint(.word, .expected), .expected.join(", "))]
     Unknown {
         /// The word.
         word: String,
@@ -67,6 +67,8 @@ enum Spot<'s> {
     Key(&'s Node, usize),
     /// A value is next.
     Value(&'s Value, &'s Node, bool),
+    /// A value of a list in brackets is next, or the closing bracket if the list has a value.
+    Listed(&'s Value, &'s Node, bool),
     /// A complete statement: no word can follow.
     Done,
 }
@@ -101,6 +103,12 @@ fn walk<'s>(schema: &'s [Node], words: &[String]) -> Result<(Spot<'s>, Vec<Strin
                     false => Spot::Inside(&node.children, key_names(node).to_vec(), true),
                 }
             }
+            Spot::Value(value, node, _)
+                if matches!(node.kind, NodeKind::LeafList(_)) && word.starts_with('[') =>
+            {
+                listed(value, node, &word[1..], false, &mut path)
+            }
+            Spot::Listed(value, node, has_value) => listed(value, node, word, has_value, &mut path),
             Spot::Value(..) => {
                 path.push(word.clone());
                 Spot::Done
@@ -109,6 +117,24 @@ fn walk<'s>(schema: &'s [Node], words: &[String]) -> Result<(Spot<'s>, Vec<Strin
         };
     }
     Ok((spot, path))
+}
+
+/// Takes a word of a list in brackets, as files write it. The brackets are no part of the path.
+fn listed<'s>(
+    value: &'s Value,
+    node: &'s Node,
+    word: &str,
+    has_value: bool,
+    path: &mut Vec<String>,
+) -> Spot<'s> {
+    let (text, closes) = match word.strip_suffix(']') {
+        Some(text) => (text, true),
+        None => (word, false),
+    };
+    if !text.is_empty() {
+        path.push(text.to_owned());
+    }
+    if closes { Spot::Done } else { Spot::Listed(value, node, has_value || !text.is_empty()) }
 }
 
 fn named<'s>(children: &'s [Node], keys: &[String], word: &str, path: &[String]) -> Result<&'s Node, NoPath> {
@@ -147,8 +173,14 @@ pub fn following(schema: &[Node], words: &[String], values: bool) -> Result<Foll
             found.entries = Some((path, index));
             found.enter = !values && index == 0;
         }
-        Spot::Value(value, node, enter) => {
-            found.enter = enter || !values;
+        spot @ (Spot::Value(value, node, _) | Spot::Listed(value, node, _)) => {
+            found.enter = match spot {
+                Spot::Value(_, _, enter) => enter || !values,
+                _ => false,
+            };
+            if let Spot::Listed(_, _, true) = spot {
+                found.words.push(Candidate::new("]", "Ends the list"));
+            }
             if values || matches!(node.kind, NodeKind::LeafList(_)) {
                 found.words.extend(enum_words(value));
                 found.policy = values && value.type_name == POLICY_REFERENCE;
@@ -289,6 +321,19 @@ mod tests {
         assert_eq!(found.values[0].help, "The hold-time (3..65535 seconds, default 90)");
         assert!(following(&schema(), &words("protocols ospf"), true).is_err());
         assert!(following(&schema(), &words("protocols bgp network a b"), true).is_err());
+    }
+
+    #[test]
+    fn lists_are_written_as_in_files() {
+        for line in ["prot b netw [ a b ]", "prot b netw [a b]", "prot b netw [ a b", "prot b netw [a b ]"] {
+            let path = whole(&schema(), &words(line)).expect(line);
+            assert_eq!(path.join(" "), "protocols bgp network a b", "{line}");
+        }
+        assert!(whole(&schema(), &words("prot b netw [ a ] b")).is_err());
+        let found = following(&schema(), &words("prot b netw [ a"), true).expect("a path");
+        assert!(found.words.iter().any(|word| word.text == "]") && !found.enter, "{found:?}");
+        let begun = following(&schema(), &words("prot b netw ["), true).expect("a path");
+        assert!(begun.words.iter().all(|word| word.text != "]") && begun.existing.is_some(), "{begun:?}");
     }
 
     #[test]

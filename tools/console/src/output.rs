@@ -1,12 +1,14 @@
 //! Output for people and programs: lines and tables, or one JSON document.
 
 use crate::failure::Failure;
+use crate::layout::Layout;
 use crate::wide::widen;
 use serde_json::Value;
 use sluice_base::{Address, AnyPrefix, printable, printable_json, printable_lines};
 use sluice_cli::Filters;
 use sluice_xrl::idl::common::v1 as common;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 
@@ -37,6 +39,8 @@ pub struct Output {
     wanted: Wanted,
     filters: Filters,
     colour: bool,
+    /// The width of tables; `None`: as wide as they are.
+    width: Option<usize>,
     sink: Box<dyn Write>,
     /// Sends the output that follows to a pager.
     page: bool,
@@ -64,6 +68,7 @@ impl Output {
             wanted,
             filters,
             colour: terminal && !no_color,
+            width: width(),
             page,
             ..Output::into_sink(wanted, Box::new(io::BufWriter::new(io::stdout())))
         }
@@ -75,6 +80,7 @@ impl Output {
             wanted,
             filters: Filters::default(),
             colour: false,
+            width: None,
             sink,
             page: false,
             pager: None,
@@ -99,6 +105,16 @@ impl Output {
     /// Returns true if one JSON document is wanted.
     pub fn is_json(&self) -> bool {
         self.wanted.json
+    }
+
+    /// Returns the width of tables: of the terminal, or of `COLUMNS`; `None` for tables of any width.
+    pub fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// Returns true if the output has colors.
+    pub fn is_colored(&self) -> bool {
+        self.colour
     }
 
     /// Returns true if a configuration is wanted as statements.
@@ -240,7 +256,12 @@ impl Output {
     pub fn table(&mut self, table: &Table, nothing: &str) {
         match table.rows.len() {
             1 => self.line(nothing),
-            _ => table.lines().iter().for_each(|line| self.line(line)),
+            _ => {
+                for (is_bad, line) in table.lines(self.width) {
+                    let line = if is_bad { self.paint(Paint::Bad, &line) } else { line };
+                    self.line(&line);
+                }
+            }
         }
     }
 
@@ -306,17 +327,17 @@ fn printable_in_color(text: &str) -> Cow<'_, str> {
 
 /// Prints a line on standard output, with control characters escaped, for a command without an [`Output`].
 pub fn say(line: &str) {
-    println!("{}", printable(line));
+    sluice_print::outln!("{}", printable(line));
 }
 
 /// Prints lines on standard output, with control characters escaped.
 pub fn say_lines(lines: &str) {
-    println!("{}", printable_lines(lines));
+    sluice_print::outln!("{}", printable_lines(lines));
 }
 
 /// Prints lines on standard error, with control characters escaped.
 pub fn complain(lines: &str) {
-    eprintln!("{}", printable_lines(lines));
+    sluice_print::errln!("{}", printable_lines(lines));
 }
 
 /// Starts the pager of the user: `$SLUICE_PAGER`, `$PAGER`, or `less`. Returns `None` for `cat`, and if the pager does not start.
@@ -344,15 +365,24 @@ pub fn fail(failure: &Failure, as_json: bool) -> ExitCode {
     ExitCode::from(failure.status)
 }
 
-/// A table: columns as wide as their widest cell, two spaces between them.
+/// Returns the width for tables: `COLUMNS`, or the terminal's; `None` without both.
+fn width() -> Option<usize> {
+    let named = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let terminal = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    named.or_else(terminal).filter(|width| *width > 0)
+}
+
+/// A table: columns as wide as their widest cell, or as the terminal permits ([`Layout`]), two spaces between them.
 pub struct Table {
     rows: Vec<Vec<String>>,
+    /// The rows of something that is down.
+    bad: BTreeSet<usize>,
 }
 
 impl Table {
     /// Makes a table with these headings.
     pub fn new(headings: &[&str]) -> Self {
-        Table { rows: vec![headings.iter().map(|h| (*h).to_string()).collect()] }
+        Table { rows: vec![headings.iter().map(|h| (*h).to_string()).collect()], bad: BTreeSet::new() }
     }
 
     /// Adds a row. A cell without text is shown as `-`.
@@ -363,23 +393,25 @@ impl Table {
         self.rows.push(cells.into_iter().map(shown).collect());
     }
 
-    /// Returns the lines of the table: each column as wide as the widest cell.
-    pub fn lines(&self) -> Vec<String> {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |c: usize| {
-            self.rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0)
+    /// Adds the row of something that is down: red where there are colors.
+    pub fn row_down(&mut self, cells: Vec<String>) {
+        self.bad.insert(self.rows.len());
+        self.row(cells);
+    }
+
+    /// Returns the lines of the table within `width`, each with true for a row of something that is down.
+    fn lines(&self, width: Option<usize>) -> Vec<(bool, String)> {
+        let layout = Layout::new(&self.rows, Vec::new(), width);
+        let lines = |(at, row): (usize, &Vec<String>)| {
+            let is_bad = self.bad.contains(&at);
+            layout.lines(row).into_iter().map(move |line| (is_bad, line))
         };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let line = |row: &Vec<String>| {
-            let cells: Vec<String> = row.iter().zip(&widths).map(|(t, w)| format!("{t:<w$}")).collect();
-            cells.join("  ").trim_end().to_string()
-        };
-        self.rows.iter().map(line).collect()
+        self.rows.iter().enumerate().flat_map(lines).collect()
     }
 
     /// Prints the table to standard output.
     pub fn print(&self) {
-        self.lines().iter().for_each(|line| say(line));
+        self.lines(width()).iter().for_each(|(_, line)| say(line));
     }
 }
 
@@ -411,7 +443,10 @@ mod tests {
     fn cells_are_one_line() {
         let mut table = Table::new(&["a"]);
         table.row(vec![HOSTILE.into()]);
-        let lines = table.lines();
-        assert!(lines.len() == 2 && lines.iter().all(|line| !line.contains(char::is_control)), "{lines:?}");
+        let lines = table.lines(None);
+        assert!(
+            lines.len() == 2 && lines.iter().all(|(_, line)| !line.contains(char::is_control)),
+            "{lines:?}"
+        );
     }
 }

@@ -4,6 +4,8 @@
 //! of its own. The router learns, chooses, resolves, installs, re-advertises and forwards; then a feed dies. The counts
 //! of every router must agree.
 
+#![warn(clippy::disallowed_macros)]
+
 mod network;
 mod packets;
 mod report;
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("demo: {error:#}");
+            sluice_print::errln!("demo: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -47,7 +47,7 @@ pub fn run(command: HostCommand) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("demo host: {error:#}");
+            sluice_print::errln!("demo host: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -72,7 +72,7 @@ fn source(file: &std::path::Path, rate: u32) -> anyhow::Result<()> {
             std::thread::sleep(wait);
         }
     }
-    println!("{sent}");
+    sluice_print::outln!("{sent}");
     Ok(())
 }
 
@@ -91,6 +91,6 @@ fn sink(ready: &std::path::Path, quiet_ms: u64, patience_ms: u64) -> anyhow::Res
         }
         seen.insert(buffer[..length].to_vec());
     }
-    println!("{}", seen.len());
+    sluice_print::outln!("{}", seen.len());
     Ok(())
 }

@@ -28,15 +28,15 @@ impl Report {
     /// A step begins or is done.
     pub fn step(&self, text: &str) {
         if self.terminal {
-            print!("\r\x1b[K");
+            sluice_print::out!("\r\x1b[K");
         }
-        println!("[{:6.1} s] {text}", self.started.elapsed().as_secs_f64());
+        sluice_print::outln!("[{:6.1} s] {text}", self.started.elapsed().as_secs_f64());
     }
 
     /// Shows progress: a single line, overwritten on a terminal.
     pub fn progress(&self, text: &str) {
         if self.terminal {
-            print!("\r\x1b[K           {text}");
+            sluice_print::out!("\r\x1b[K           {text}");
             // Progress that cannot be shown is no reason to stop.
             let _ = std::io::stdout().flush();
         }
@@ -93,7 +93,7 @@ impl Report {
         std::fs::write(path, serde_json::to_string_pretty(&Value::Object(self.summary.clone()))?)?;
         self.step(&format!("summary: {}", path.display()));
         for failure in &self.failures {
-            eprintln!("demo: {failure}");
+            sluice_print::errln!("demo: {failure}");
         }
         Ok(good)
     }

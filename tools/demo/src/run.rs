@@ -41,7 +41,7 @@ pub fn demo(args: &crate::Args) -> Result<bool> {
     let outcome = act(&mut lab, &sluice, &table, &mut report, Instant::now());
     if let Err(error) = &outcome {
         report.check(&format!("the demo ran to its end ({error:#})"), false);
-        eprintln!("{}", lab.log("sluice", "sluice"));
+        sluice_print::errln!("{}", lab.log("sluice", "sluice"));
     }
     if args.keep {
         keep(&lab, &sluice);
@@ -172,13 +172,18 @@ fn latency(lab: &Lab, sluice: &Path, report: &mut Report) -> Result<()> {
     std::fs::write(lab.dir("probe").join("go"), "")?;
     let output = profile.wait_with_output()?;
     let table: Value = serde_json::from_slice(&output.stdout).context("the profile is not JSON")?;
-    println!(
+    sluice_print::outln!(
         "           {:<38} {:>8} {:>8} {:>8} {:>8} {:>8}",
-        "Profile Point (ms)", "Avg", "SD", "Min", "Max", "p99"
+        "Profile Point (ms)",
+        "Avg",
+        "SD",
+        "Min",
+        "Max",
+        "p99"
     );
     for point in table["points"].as_array().into_iter().flatten() {
         let ms = |name: &str| point[name].as_f64().map_or("-".into(), |n| format!("{n:.3}"));
-        println!(
+        sluice_print::outln!(
             "           {:<38} {:>8} {:>8} {:>8} {:>8} {:>8}",
             point["name"].as_str().unwrap_or("?"),
             ms("avg_ms"),
@@ -240,7 +245,7 @@ fn send_packets(lab: &Lab, table: &RoutingTable, seed: u64) -> Result<(u64, u64)
     let source = lab.command("host", &program)?.arg("source").arg(&file).output()?;
     let number = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().parse::<u64>().unwrap_or(0);
     if !source.status.success() {
-        eprintln!("demo: {}", String::from_utf8_lossy(&source.stderr).trim());
+        sluice_print::errln!("demo: {}", String::from_utf8_lossy(&source.stderr).trim());
     }
     Ok((number(&source.stdout), number(&sink.wait_with_output()?.stdout)))
 }
@@ -294,16 +299,16 @@ fn dead_next_hops(lab: &Lab) -> Result<usize> {
 
 fn keep(lab: &Lab, sluice: &Path) {
     let name = lab.name();
-    println!("\nThe lab `{name}` stays up. Look around:");
-    println!("  {}", Cli { lab, sluice }.command_line());
-    println!("  {} lab status {name}", sluice.display());
-    println!(
+    sluice_print::outln!("\nThe lab `{name}` stays up. Look around:");
+    sluice_print::outln!("  {}", Cli { lab, sluice }.command_line());
+    sluice_print::outln!("  {} lab status {name}", sluice.display());
+    sluice_print::outln!(
         "  {} lab exec --lab {name} frr vtysh --vty_socket {} -c 'show bgp summary'",
         sluice.display(),
         lab.dir("frr").display()
     );
-    println!("  ip netns exec {name}-host ping 192.0.2.1");
-    println!("Take it down with: {} lab down {name}", sluice.display());
+    sluice_print::outln!("  ip netns exec {name}-host ping 192.0.2.1");
+    sluice_print::outln!("Take it down with: {} lab down {name}", sluice.display());
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub fn run_in(folder: &Path, command: LabCommand) -> anyhow::Result<ExitCode> {
         LabCommand::Up { topology, name, sluice, rootless } => {
             let topology = Topology::read(&topology)?;
             let lab = Lab::up(&topology, LabOptions { name, sluice, rootless, stays: true })?;
-            println!("lab {} is up", lab.name());
+            sluice_print::outln!("lab {} is up", lab.name());
         }
         LabCommand::Down { all: true, .. } => {
             for name in state::names() {
@@ -96,7 +96,7 @@ pub fn run_in(folder: &Path, command: LabCommand) -> anyhow::Result<ExitCode> {
         }
         LabCommand::Down { orphans: true, .. } => {
             for name in take_down_orphans() {
-                println!("lab {name} is down");
+                sluice_print::outln!("lab {name} is down");
             }
         }
         LabCommand::Down { name, .. } => match name {
@@ -134,7 +134,7 @@ pub fn run_in(folder: &Path, command: LabCommand) -> anyhow::Result<ExitCode> {
 
 fn down(name: &str) -> anyhow::Result<()> {
     Lab::attach(name)?.down()?;
-    println!("lab {name} is down");
+    sluice_print::outln!("lab {name} is down");
     Ok(())
 }
 
@@ -251,21 +251,21 @@ fn status(name: Option<String>, json: bool) -> anyhow::Result<()> {
     };
     let labs: Vec<LabStatus> = states.iter().map(LabStatus::of).collect();
     if json {
-        println!("{}", serde_json::to_string_pretty(&labs)?);
+        sluice_print::outln!("{}", serde_json::to_string_pretty(&labs)?);
         return Ok(());
     }
     for lab in &labs {
         let orphan = if lab.orphan { ", its owner has died" } else { "" };
-        println!("lab {} in {}{orphan}", lab.name, lab.dir.display());
+        sluice_print::outln!("lab {} in {}{orphan}", lab.name, lab.dir.display());
         for node in &lab.nodes {
             let part = |p: &ProcessStatus| {
                 format!("{} {}", p.name, if p.running { p.pid.to_string() } else { "ended".into() })
             };
             let parts: Vec<String> = node.processes.iter().map(part).collect();
-            println!("  {:<16} {:<24} {}", node.name, node.namespace, parts.join(", "));
+            sluice_print::outln!("  {:<16} {:<24} {}", node.name, node.namespace, parts.join(", "));
         }
         for link in &lab.links {
-            println!("  {} - {}", link.a, link.b);
+            sluice_print::outln!("  {} - {}", link.a, link.b);
         }
     }
     Ok(())

@@ -69,7 +69,7 @@ impl Lab {
         let name = options.name.clone().or_else(|| topology.name.clone()).unwrap_or_else(|| "lab".into());
         let owner = if options.stays { None } else { ProcessId::of(std::process::id()) };
         for warning in neighbors::warnings(topology) {
-            eprintln!("lab {name}: {warning}");
+            sluice_print::errln!("lab {name}: {warning}");
         }
         let state = State::claim(&name, owner)?;
         let mut lab = Lab { state, children: BTreeMap::new(), guardian: None, owned: true };
@@ -275,7 +275,7 @@ impl Drop for Lab {
             return;
         }
         if let Err(e) = self.take_down() {
-            eprintln!("lab {}: {e}", self.state.name);
+            sluice_print::errln!("lab {}: {e}", self.state.name);
         }
     }
 }

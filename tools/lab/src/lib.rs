@@ -27,6 +27,8 @@
 //!
 //! The user's guide is `docs/lab.md`.
 
+#![warn(clippy::disallowed_macros)]
+
 mod cli;
 mod daemon;
 mod error;

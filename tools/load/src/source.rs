@@ -85,7 +85,7 @@ pub fn read_file(path: &Path) -> Result<RoutingTable> {
     }
     let left_out = all.len() - table.len();
     if left_out > 0 {
-        eprintln!("{name}: {left_out} default routes and special-purpose prefixes are left out");
+        sluice_print::errln!("{name}: {left_out} default routes and special-purpose prefixes are left out");
     }
     Ok(table)
 }

@@ -211,7 +211,7 @@ pub fn run(command: &PktgenCommand, document: impl Fn(&str, &Value)) -> Result<(
             if args.common.json {
                 document("pktgen-send", &report::sent_json(&args.interface, args.stream, &sent));
             } else {
-                println!("{}", report::sent_text(&sent));
+                sluice_print::outln!("{}", report::sent_text(&sent));
             }
         }
         PktgenCommand::Count(args) => {
@@ -221,7 +221,7 @@ pub fn run(command: &PktgenCommand, document: impl Fn(&str, &Value)) -> Result<(
                 let hook = sink.mode().to_string();
                 document("pktgen-count", &report::counted_json(&args.interface, &hook, args.stream, &tally));
             } else {
-                println!("{}", report::counted_text(&tally));
+                sluice_print::outln!("{}", report::counted_text(&tally));
             }
         }
         PktgenCommand::Replay(args) => {
@@ -238,7 +238,7 @@ pub fn run(command: &PktgenCommand, document: impl Fn(&str, &Value)) -> Result<(
                 let value = report::replayed_json(&args.interface, &args.file, &replay.frames, &counts);
                 document("pktgen-replay", &value);
             } else {
-                println!("{}", report::replayed_text(&replay.frames, &counts));
+                sluice_print::outln!("{}", report::replayed_text(&replay.frames, &counts));
             }
         }
     }
@@ -267,7 +267,7 @@ impl Progress {
         if self.pause().is_zero() {
             self.lines = (self.begin.elapsed().as_secs_f64() / PROGRESS.as_secs_f64()) as u32;
             if self.is_shown {
-                eprintln!("{} s: {}", self.lines, text());
+                sluice_print::errln!("{} s: {}", self.lines, text());
             }
         }
     }

@@ -21,6 +21,8 @@
 //!
 //! The user's guide is `docs/pktgen.md`.
 
+#![warn(clippy::disallowed_macros)]
+
 pub mod capture;
 mod cli;
 pub mod destinations;

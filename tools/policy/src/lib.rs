@@ -4,6 +4,8 @@
 //! MRT ([`trace`]). Either passes through the same machine and the same octets as in a router, so that the answer is the
 //! router's.
 
+#![warn(clippy::disallowed_macros)]
+
 pub mod explain;
 pub mod offer;
 pub mod report;

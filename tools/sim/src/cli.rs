@@ -137,15 +137,15 @@ fn create_log(path: &Path) -> Result<crate::history::Log> {
 
 fn print(s: &Summary) {
     let rest = if s.quiet { "came to rest" } else { "did not come to rest" };
-    println!("routers {}, links {}, prefixes {}: {rest}", s.routers, s.links, s.prefixes);
-    println!("sessions up         {}", s.sessions);
-    println!("routes in tables    {} ({} routers have every prefix)", s.routes, s.complete);
-    println!("UPDATEs received    {}", s.updates);
-    println!("virtual time        {:.3} s", s.virtual_seconds);
-    println!("real time           {:.2} s", s.seconds);
-    println!("events              {} ({:.0} a second)", s.events, s.events_per_second);
-    println!("memory              {:.0} MB", s.memory as f64 / 1e6);
-    println!("history             {}", s.history);
+    sluice_print::outln!("routers {}, links {}, prefixes {}: {rest}", s.routers, s.links, s.prefixes);
+    sluice_print::outln!("sessions up         {}", s.sessions);
+    sluice_print::outln!("routes in tables    {} ({} routers have every prefix)", s.routes, s.complete);
+    sluice_print::outln!("UPDATEs received    {}", s.updates);
+    sluice_print::outln!("virtual time        {:.3} s", s.virtual_seconds);
+    sluice_print::outln!("real time           {:.2} s", s.seconds);
+    sluice_print::outln!("events              {} ({:.0} a second)", s.events, s.events_per_second);
+    sluice_print::outln!("memory              {:.0} MB", s.memory as f64 / 1e6);
+    sluice_print::outln!("history             {}", s.history);
 }
 
 fn run_campaign(args: &SimulateArgs, document: &dyn Fn(&Value)) -> Result<ExitCode> {
@@ -173,7 +173,7 @@ fn run_campaign(args: &SimulateArgs, document: &dyn Fn(&Value)) -> Result<ExitCo
                 "failed": failure.map(|(s, _)| s.seed), "wrong": failure.map(|(_, w)| w), "file": file,
         }));
     } else {
-        println!(
+        sluice_print::outln!(
             "{} networks, {} events, {} virtual hours in {:.1} s: {per_second:.0} networks a second",
             report.seeds,
             report.events,
@@ -183,9 +183,9 @@ fn run_campaign(args: &SimulateArgs, document: &dyn Fn(&Value)) -> Result<ExitCo
     }
     let (Some((scenario, wrong)), Some(file)) = (failure, file) else { return Ok(ExitCode::SUCCESS) };
     if !args.json {
-        println!("seed {} fails:", scenario.seed);
-        wrong.iter().for_each(|w| println!("  {w}"));
-        println!("repeat it with: sluice simulate --replay {}", file.display());
+        sluice_print::outln!("seed {} fails:", scenario.seed);
+        wrong.iter().for_each(|w| sluice_print::outln!("  {w}"));
+        sluice_print::outln!("repeat it with: sluice simulate --replay {}", file.display());
     }
     Ok(ExitCode::FAILURE)
 }
@@ -202,8 +202,8 @@ fn replay(args: &SimulateArgs, file: &Path, document: &dyn Fn(&Value)) -> Result
                 "history": format!("{:016x}", outcome.history), "wrong": outcome.wrong,
         }));
     } else {
-        println!("{} events, {} virtual seconds", outcome.events, outcome.virtual_seconds);
-        outcome.wrong.iter().for_each(|w| println!("  {w}"));
+        sluice_print::outln!("{} events, {} virtual seconds", outcome.events, outcome.virtual_seconds);
+        outcome.wrong.iter().for_each(|w| sluice_print::outln!("  {w}"));
     }
     Ok(if outcome.wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

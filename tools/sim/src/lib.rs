@@ -9,6 +9,8 @@
 //! [`simulate`] runs a large network until the network is at rest. [`campaign`] runs and checks many small networks
 //! with faults.
 
+#![warn(clippy::disallowed_macros)]
+
 pub mod campaign;
 pub mod check;
 pub mod cli;

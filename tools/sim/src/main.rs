@@ -1,5 +1,7 @@
 //! `sluice simulate` as a separate program, for users who build only the simulator.
 
+#![warn(clippy::disallowed_macros)]
+
 use clap::Parser;
 use sluice_sim::SimulateArgs;
 use std::process::ExitCode;
@@ -12,5 +14,5 @@ struct Cli {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    sluice_sim::cli::run(&Cli::parse().args, &|document| println!("{document:#}"))
+    sluice_sim::cli::run(&Cli::parse().args, &|document| sluice_print::outln!("{document:#}"))
 }

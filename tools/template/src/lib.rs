@@ -1,6 +1,8 @@
 //! The first files of a new component: a route that is announced while an interface runs, and datagrams that are counted. What is
 //! written runs, and passes its tests.
 
+#![warn(clippy::disallowed_macros)]
+
 mod names;
 
 pub use names::Names;

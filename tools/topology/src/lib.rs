@@ -6,6 +6,8 @@
 //!
 //! [`hierarchy`] assigns customers and providers where measurements are missing.
 
+#![warn(clippy::disallowed_macros)]
+
 mod brite;
 mod caida;
 mod error;

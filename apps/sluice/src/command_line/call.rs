@@ -42,6 +42,8 @@ pub fn run(args: CallArgs, place: &Where) -> Result<(), Failure> {
         let reply = text::call_text(&router, &args.xrl.unwrap_or_default()).await?;
         match as_json {
             true => print_json("call", &reply.json),
+            // A reply without fields has no line.
+            false if reply.text.is_empty() => {}
             false => say_lines(&reply.text),
         }
         Ok(())

@@ -81,7 +81,7 @@ pub fn run(shell: Shell, line: &str) -> Result<(), Failure> {
     for candidate in &found {
         // A tab stands between a candidate and its help; nothing else that a shell or a terminal obeys is printed.
         let lines = shell.line(candidate, partial).replace('\n', " ");
-        println!("{}", printable_lines(&lines));
+        sluice_print::outln!("{}", printable_lines(&lines));
     }
     Ok(())
 }

@@ -67,9 +67,9 @@ pub fn choose(args: &[String]) -> Result<Choice, Failure> {
         _ if roots.contains(&first) => {}
         [] => {
             return Err(Failure::usage(format!(
-                "unknown command `{first}`; expected one of {}{}",
-                roots.join(", "),
-                sluice_cli::meant(&first, &roots)
+                "unknown command `{first}`{}; expected one of {}",
+                sluice_cli::meant(&first, &roots),
+                roots.join(", ")
             )));
         }
         [one] if tools.contains(one) => {

@@ -54,7 +54,7 @@ pub enum Load {
 
 /// An editing session.
 pub struct Editing {
-    client: pb::ConfigurationClient,
+    pub(super) client: pb::ConfigurationClient,
     /// The editor's number.
     pub editor: u64,
     /// The interval within which the editor must renew its lease.
@@ -130,7 +130,7 @@ impl Editing {
     }
 
     /// Returns the path of words relative to the current block, with abbreviations written out.
-    async fn whole(&self, session: &Session, words: &[String]) -> Result<Vec<String>, Failure> {
+    pub(super) async fn whole(&self, session: &Session, words: &[String]) -> Result<Vec<String>, Failure> {
         let mut path = [self.path(), words.to_vec()].concat();
         let schema = session.schema().await?;
         // The word stands in statements as `show configuration | set` prints them, and is none of the schema.
@@ -203,6 +203,14 @@ impl Editing {
                 return self.load_from(session, load, values).await;
             }
             "load set" => return self.load_from(session, Load::Set, values).await,
+            "update" => value = self.update(session, pb::Decision::None, &[], out).await?,
+            "update mine" => {
+                value = self.update(session, pb::Decision::Mine, values.all("path"), out).await?;
+            }
+            "update theirs" => {
+                value = self.update(session, pb::Decision::Theirs, values.all("path"), out).await?;
+            }
+            "save" => value = self.save(values.text("file").unwrap_or_default(), out).await?,
             "run" => return Ok((Next::Run(values.all("command").to_vec()), value)),
             "help" => return Ok((Next::Help, value)),
             "exit" => match self.depths.pop() {

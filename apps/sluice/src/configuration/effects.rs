@@ -67,6 +67,16 @@ pub fn counts(all: &[pb::ComponentEffect]) -> String {
     all.join(", ")
 }
 
+/// The subjects of an effect that are named; the rest is counted.
+const NAMED: usize = 8;
+
+/// Returns the first subjects, and the number of the others. `--json` has all of them.
+fn shortened(subjects: &[String]) -> Vec<String> {
+    let (named, others) = subjects.split_at(subjects.len().min(NAMED));
+    let others = (!others.is_empty()).then(|| format!("and {} more", others.len()));
+    named.iter().cloned().chain(others).collect()
+}
+
 /// Returns the effects, a line each.
 pub fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {
     let lines = |c: &pb::ComponentEffect| -> Vec<String> {
@@ -75,8 +85,10 @@ pub fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {
         };
         let of_effect = |e: &sluice_xrl::idl::common::v1::Effect| match e.kind() {
             // A sentence a line.
-            EffectKind::Noted => e.subjects.iter().map(|subject| line(EffectKind::Noted, subject)).collect(),
-            kind => vec![line(kind, &e.subjects.join(", "))],
+            EffectKind::Noted => {
+                shortened(&e.subjects).iter().map(|said| line(EffectKind::Noted, said)).collect()
+            }
+            kind => vec![line(kind, &shortened(&e.subjects).join(", "))],
         };
         c.effects.iter().flat_map(of_effect).collect()
     };
@@ -111,4 +123,29 @@ pub fn effects_json(all: &[pb::ComponentEffect]) -> Value {
         json!({ "component": c.component, "effects": effects })
     };
     all.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_xrl::idl::common::v1::Effect;
+
+    #[test]
+    fn many_subjects_are_counted() {
+        let effect = |count: u32| pb::ComponentEffect {
+            component: "bgp".into(),
+            effects: vec![Effect {
+                kind: EffectKind::SessionReset.into(),
+                subjects: (0..count).map(|n| format!("10.0.0.{n}")).collect(),
+            }],
+        };
+        let lines = effect_lines(&[effect(200)]);
+        assert!(
+            lines.len() == 1 && lines[0].len() < 160 && lines[0].ends_with(", and 192 more"),
+            "{lines:?}"
+        );
+        assert_eq!(effect_lines(&[effect(2)]), ["  bgp: session reset: 10.0.0.0, 10.0.0.1"]);
+        let json = effects_json(&[effect(200)]);
+        assert_eq!(json[0]["effects"][0]["subjects"].as_array().map(Vec::len), Some(200));
+    }
 }

@@ -3,6 +3,7 @@
 pub mod configure;
 pub mod drain;
 pub mod effects;
+pub mod keeping;
 pub mod one_shot;
 pub mod parts;
 pub mod policy_test;

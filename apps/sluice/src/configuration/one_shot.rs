@@ -3,7 +3,7 @@
 use crate::configuration::configure::{self, Editing, Next, Words, compare, with_minutes};
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, describe};
-use crate::show::configuration::{back, of_editor};
+use crate::show::configuration::{back, shared};
 use serde_json::{Value, json};
 use sluice_cli::{Values, quoted, split};
 use sluice_xrl::idl::manager::v1 as pb;
@@ -106,7 +106,7 @@ async fn carry_out(
         let (next, value) = editing.run(session, &line, out).await.map_err(at)?;
         uncommitted = match verb.as_str() {
             "commit" => false,
-            "show" | "compare" | "edit" | "up" | "top" => uncommitted,
+            "show" | "compare" | "save" | "edit" | "up" | "top" => uncommitted,
             _ => true,
         };
         if !value.is_null() {
@@ -178,6 +178,12 @@ pub async fn commit(session: &Session, values: &Values, out: &mut Output) -> Res
 /// `rollback N`.
 pub async fn rollback(session: &Session, values: &Values, out: &mut Output) -> Result<u8, Failure> {
     let number = values.number("revision").unwrap_or(0);
+    let client = session.configuration().await?;
+    let older = back(u32::try_from(number).unwrap_or(u32::MAX));
+    let changes = compare(&client, back(0), older, out).await?["changes"] != 0;
+    if changes && !values.has("yes") && !out.is_json() && !is_agreed(number, out)? {
+        return Err(Failure::failed("nothing was committed"));
+    }
     let mut editing = Editing::open(session, pb::EditMode::Private).await?;
     let done = async {
         editing.run(session, &split(&format!("rollback {number}")), out).await?;
@@ -193,6 +199,18 @@ pub async fn rollback(session: &Session, values: &Values, out: &mut Output) -> R
     Ok(0)
 }
 
+/// Asks at the terminal whether to commit what was just shown. Without a terminal nobody is asked.
+fn is_agreed(number: u64, out: &mut Output) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Ok(true);
+    }
+    out.flush();
+    sluice_print::out!("Commit this, which ran {number} commits ago? [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(|error| Failure::io("the terminal", &error))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
 /// `compare [rollback N]`: compares the shared candidate, or an earlier configuration, with the running configuration.
 pub async fn compare_with_running(
     session: &Session,
@@ -202,12 +220,7 @@ pub async fn compare_with_running(
     let client = session.configuration().await?;
     let value = match values.number("rollback") {
         Some(older) => compare(&client, back(u32::try_from(older).unwrap_or(u32::MAX)), back(0), out).await?,
-        None => {
-            let editing = Editing::open(session, pb::EditMode::Shared).await?;
-            let compared = compare(&client, back(0), of_editor(editing.editor), out).await;
-            editing.close().await;
-            compared?
-        }
+        None => compare(&client, back(0), shared(), out).await?,
     };
     if out.is_json() {
         out.json(&value);

@@ -47,7 +47,7 @@ pub fn run(args: PolicyTestArgs, place: &Where) -> Result<(), Failure> {
     let report = trial.answer(&question, trace.as_deref()).map_err(failure)?;
     match place.json {
         true => print_json("policy-test", &report.json),
-        false => print!("{}", report.text),
+        false => sluice_print::out!("{}", report.text),
     }
     Ok(())
 }

@@ -231,7 +231,7 @@ impl Session {
         };
         let Some(router) = self.quick_router().await else { return Vec::new() };
         let target = self.component(target);
-        let asking = text::call_plain(&router, (&target, interface, method), &[], COMPLETION_DEADLINE);
+        let asking = text::read_plain(&router, (&target, interface, method), &[], COMPLETION_DEADLINE);
         let reply = tokio::time::timeout(COMPLETION_DEADLINE, asking).await;
         let Ok(Ok(reply)) = reply else { return Vec::new() };
         let mut values: Vec<String> = at(&reply, &live.path)

@@ -19,12 +19,14 @@ const CAP_NET_ADMIN: u64 = 1 << 12;
 const CONFIGURATION: &str = "/etc/sluice/sluice.conf";
 
 /// Runs the checks of the host.
-pub fn findings(run_dir: &Path) -> Vec<Finding> {
+///
+/// `file` is the configuration file of the running router, if one runs.
+pub fn findings(run_dir: &Path, file: Option<&Path>) -> Vec<Finding> {
     vec![
         rights(),
         sandbox(),
         folder(run_dir),
-        secrets(Path::new(CONFIGURATION)),
+        secrets(file.unwrap_or(Path::new(CONFIGURATION))),
         space(run_dir),
         clock(),
         kernel(),

@@ -11,6 +11,7 @@ mod security;
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, Paint};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// The outcome of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,8 +70,12 @@ impl Finding {
 /// Makes every check. Changes nothing.
 pub async fn findings(session: &Session) -> Vec<Finding> {
     let run_dir = &session.flags.run_dir;
-    let mut all = host::findings(run_dir);
+    let running = router::configuration(session).await;
+    let file =
+        running.as_ref().filter(|running| !running.file.is_empty()).map(|running| Path::new(&running.file));
+    let mut all = host::findings(run_dir, file);
     all.push(router::finding(session).await);
+    all.extend(running.as_ref().map(router::of_configuration));
     all.extend(notices::findings(session).await);
     all.extend(security::finding(session).await);
     all.extend(network::findings());

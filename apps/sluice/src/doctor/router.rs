@@ -19,6 +19,24 @@ pub async fn finding(session: &Session) -> Finding {
     }
 }
 
+/// Returns what the running router says of its configuration; `None` without a router.
+pub async fn configuration(session: &Session) -> Option<pb::GetRevisionsReply> {
+    session.configuration().await.ok()?.get_revisions(pb::GetRevisionsRequest {}).await.ok()
+}
+
+/// Checks that the router runs what was committed last.
+pub fn of_configuration(running: &pb::GetRevisionsReply) -> Finding {
+    if !running.trouble.is_empty() {
+        let advice = "mend the configuration file and `sluice reload`, or commit what should run";
+        return Finding::warn("configuration", &running.trouble, advice);
+    }
+    let found = match running.running {
+        0 => format!("what {} says runs; nothing was committed so far", running.file),
+        number => format!("revision {number} runs, of the file {}", running.file),
+    };
+    Finding::ok("configuration", found)
+}
+
 async fn processes(session: &Session) -> Result<Vec<pb::Process>, Failure> {
     let router = session.router().await?;
     let client = pb::ManagerClient::new(&router, "manager").with_deadline(session.flags.timeout);
@@ -43,6 +61,19 @@ fn of(processes: &[pb::Process]) -> Finding {
 mod tests {
     use super::super::Outcome;
     use super::*;
+
+    #[test]
+    fn a_router_that_runs_an_older_configuration_is_a_warning() {
+        let reply = |trouble: &str| pb::GetRevisionsReply {
+            trouble: trouble.into(),
+            running: 3,
+            file: "/tmp/other.conf".into(),
+            ..pb::GetRevisionsReply::default()
+        };
+        let found = of_configuration(&reply(""));
+        assert!(found.outcome == Outcome::Ok && found.found.contains("/tmp/other.conf"), "{}", found.found);
+        assert_eq!(of_configuration(&reply("the file is not valid")).outcome, Outcome::Warn);
+    }
 
     #[test]
     fn a_degraded_router_is_a_warning() {

@@ -24,13 +24,13 @@ pub struct ConfineArgs {
 /// Executes the program in the place of this process, or says why not.
 pub fn run(args: ConfineArgs) -> ExitCode {
     if args.probe {
-        println!("{}", serde_json::json!(Host::probe()));
+        sluice_print::outln!("{}", serde_json::json!(Host::probe()));
         return ExitCode::SUCCESS;
     }
     let plan: Plan = match serde_json::from_str(args.plan.as_deref().unwrap_or_default()) {
         Ok(plan) => plan,
         Err(error) => {
-            eprintln!("confine: the plan cannot be read: {error}");
+            sluice_print::errln!("confine: the plan cannot be read: {error}");
             return ExitCode::from(FAILED);
         }
     };
@@ -39,7 +39,7 @@ pub fn run(args: ConfineArgs) -> ExitCode {
     match launch(&plan, program, words.collect()) {
         Ok(never) => match never {},
         Err(error) => {
-            eprintln!("confine: nothing was started: {error}");
+            sluice_print::errln!("confine: nothing was started: {error}");
             ExitCode::from(FAILED)
         }
     }

@@ -50,6 +50,11 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
     let as_json = place.json;
     with_router(place, move |router| async move {
         let client = pb::ManagerClient::new(&router, "manager").with_deadline(DEADLINE);
+        let known = client.get_processes(pb::GetProcessesRequest {}).await?.processes;
+        let known: Vec<String> = known.into_iter().map(|process| process.component).collect();
+        if !known.contains(&component) {
+            return Err(unknown(&component, &known));
+        }
         if !as_json {
             say(&format!("{component}: a new process is started"));
         }
@@ -114,4 +119,25 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
         }
         Ok(())
     })
+}
+
+/// Returns the failure for a component that the router does not have.
+fn unknown(component: &str, known: &[String]) -> Failure {
+    let meant = sluice_cli::meant(component, known);
+    Failure::failed(format!("there is no component `{component}`{meant}; there are {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unknown;
+
+    #[test]
+    fn an_unknown_component_is_one_line() {
+        let known = ["bgp", "rib"].map(String::from);
+        assert_eq!(
+            unknown("bpg", &known).message,
+            "there is no component `bpg`; did you mean `bgp`?; there are bgp, rib"
+        );
+        assert_eq!(unknown("frob", &known).message, "there is no component `frob`; there are bgp, rib");
+    }
 }

@@ -32,7 +32,7 @@ pub fn read(name: &str) -> Option<Value> {
 /// Prints a command's schema, or the names of every schema.
 pub fn print(command: &[String]) -> Result<(), Failure> {
     if command.is_empty() {
-        SCHEMAS.iter().for_each(|(name, _)| println!("{name}"));
+        SCHEMAS.iter().for_each(|(name, _)| sluice_print::outln!("{name}"));
         return Ok(());
     }
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
@@ -41,12 +41,12 @@ pub fn print(command: &[String]) -> Result<(), Failure> {
     let id = grammar.read(command).map(|read| read.command.id.replace(' ', "-"));
     let found = embedded(&name(&words)).or_else(|| id.ok().and_then(|id| embedded(&id)));
     if let Some(text) = found {
-        print!("{text}");
+        sluice_print::out!("{text}");
         return Ok(());
     }
     match block_on(of_package(command))?? {
         Some(schema) => {
-            println!("{schema:#}");
+            sluice_print::outln!("{schema:#}");
             Ok(())
         }
         None => {

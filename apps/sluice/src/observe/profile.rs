@@ -104,7 +104,10 @@ impl Journeys {
         }
         table.print();
         let first = self.points.first().map_or_else(String::new, |point| point.heading.to_lowercase());
-        println!("{}, milliseconds since {first}", counted(self.complete() as u64, "route", "routes"));
+        sluice_print::outln!(
+            "{}, milliseconds since {first}",
+            counted(self.complete() as u64, "route", "routes")
+        );
     }
 
     fn json(&self) -> Value {
@@ -208,7 +211,7 @@ async fn follow(
         }
         if args.live && !as_json && printed.elapsed() >= Duration::from_secs(1) {
             printed = Instant::now();
-            print!("\x1b[H\x1b[2J");
+            sluice_print::out!("\x1b[H\x1b[2J");
             journeys.print();
         }
     }

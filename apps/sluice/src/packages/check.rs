@@ -14,13 +14,7 @@ pub fn run(folder: &Path, json: bool) -> ExitCode {
         let executable = std::env::current_exe().ok();
         sluice_manager_process::check_package(crate::components::BUILTINS, &folder, executable.as_deref())
     };
-    let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
-    if let Some(rights) = text("rights.toml").and_then(|text| Rights::parse(&text).ok()) {
-        problems.extend(unknown_calls(&rights));
-    }
-    if let Some(commands) = text("commands.toml") {
-        problems.extend(wrong_commands(&commands));
-    }
+    problems.extend(unknown_names(&folder));
     match json {
         true => output::print_json(
             "package-check",
@@ -30,6 +24,15 @@ pub fn run(folder: &Path, json: bool) -> ExitCode {
         false => problems.iter().for_each(|problem| output::say_lines(problem)),
     }
     ExitCode::from(if problems.is_empty() { 0 } else { Failure::CONFIG })
+}
+
+/// Returns what a package in a folder names that this executable does not have. `package install` refuses the same.
+pub fn unknown_names(folder: &Path) -> Vec<String> {
+    let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let rights = text("rights.toml").and_then(|text| Rights::parse(&text).ok());
+    let mut problems = rights.map(|rights| unknown_calls(&rights)).unwrap_or_default();
+    problems.extend(text("commands.toml").map(|commands| wrong_commands(&commands)).unwrap_or_default());
+    problems
 }
 
 /// Returns the calls in a package's rights that no component of the router serves. Calls of further packages are not

@@ -2,7 +2,7 @@
 
 use crate::components;
 use crate::connection::session::Session;
-use crate::output::{Failure, Output};
+use crate::output::{Align, Failure, Layout, Output};
 use serde_json::{Map, Value, json};
 use sluice_cli::package::{self, PackageCommand};
 use sluice_cli::render::{Format, cell, records};
@@ -69,7 +69,7 @@ pub async fn run(
     if out.is_json() && !out.is_described() {
         out.describe_by(printed_schema(session, command).await?);
     }
-    let mut table = Columns::of(command);
+    let mut table = Columns::default();
     let mut page: Option<String> = None;
     let mut first = true;
     loop {
@@ -77,7 +77,10 @@ pub async fn run(
         if let (Some(p), Some(from)) = (&command.page, &page) {
             asked.push((p.field.clone(), from.clone()));
         }
-        let reply = text::call_plain(&router, call, &asked, session.flags.timeout).await?;
+        let reply = match command.command.id.starts_with("show ") {
+            true => text::read_plain(&router, call, &asked, session.flags.timeout).await?,
+            false => text::call_plain(&router, call, &asked, session.flags.timeout).await?,
+        };
         if command.page.is_none() && out.is_json() {
             out.json(&reply);
             return Ok(());
@@ -124,16 +127,13 @@ fn next_page(value: &Value) -> Option<String> {
 }
 
 /// Prints a table read in pages: the first page decides the widths of columns.
+#[derive(Default)]
 struct Columns {
-    widths: Vec<usize>,
+    layout: Option<Layout>,
     rows: u64,
 }
 
 impl Columns {
-    fn of(command: &PackageCommand) -> Self {
-        Columns { widths: command.columns.iter().map(|c| c.heading.chars().count()).collect(), rows: 0 }
-    }
-
     fn print(&mut self, command: &PackageCommand, reply: &Value, out: &mut Output) {
         let records = records(reply, &command.rows);
         if out.is_json() {
@@ -147,31 +147,28 @@ impl Columns {
             .iter()
             .map(|r| command.columns.iter().map(|c| cell(r, &c.path, c.format)).collect())
             .collect();
-        if self.rows == 0 && !cells.is_empty() {
-            for row in &cells {
-                for (width, text) in self.widths.iter_mut().zip(row) {
-                    *width = (*width).max(text.chars().count());
-                }
-            }
-            let headings: Vec<String> = command.columns.iter().map(|c| c.heading.clone()).collect();
-            out.line(&self.line(command, &headings));
-        }
-        for row in &cells {
-            out.line(&self.line(command, row));
-        }
         self.rows += cells.len() as u64;
+        // A command without columns says in one line what it did.
+        if command.columns.is_empty() {
+            return;
+        }
+        let headings = || command.columns.iter().map(|c| c.heading.clone()).collect();
+        let rows: Vec<Vec<String>> = match self.layout {
+            Some(_) => cells,
+            None if cells.is_empty() => return,
+            None => std::iter::once_with(headings).chain(cells).collect(),
+        };
+        let layout = self.layout.get_or_insert_with(|| Layout::new(&rows, aligned(command), out.width()));
+        rows.iter().flat_map(|row| layout.lines(row)).for_each(|line| out.line(&line));
     }
+}
 
-    fn line(&self, command: &PackageCommand, cells: &[String]) -> String {
-        let right = |format: Format| matches!(format, Format::Count | Format::Bytes);
-        let cells: Vec<String> = cells
-            .iter()
-            .zip(&self.widths)
-            .zip(&command.columns)
-            .map(|((text, w), c)| if right(c.format) { format!("{text:>w$}") } else { format!("{text:<w$}") })
-            .collect();
-        cells.join("  ").trim_end().to_string()
-    }
+fn aligned(command: &PackageCommand) -> Vec<Align> {
+    let of = |format| match format {
+        Format::Count | Format::Bytes => Align::Right,
+        _ => Align::Left,
+    };
+    command.columns.iter().map(|column| of(column.format)).collect()
 }
 
 /// Returns whether a package is taken.

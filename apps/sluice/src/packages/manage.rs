@@ -4,6 +4,7 @@ use crate::Where;
 use crate::connection::connect::with_router;
 use crate::connection::refusal::refused;
 use crate::output::{Failure, Table, print_json, say};
+use crate::packages::check;
 use crate::packages::commands::package_state;
 use serde_json::json;
 use sluice_xrl::XrlEndpoint;
@@ -117,7 +118,7 @@ pub fn list(place: &Where) -> Result<(), Failure> {
             ]);
         }
         if packages.is_empty() {
-            println!("no packages; `sluice package install FOLDER` installs one");
+            sluice_print::outln!("no packages; `sluice package install FOLDER` installs one");
         }
         table.print();
         Ok(())
@@ -130,6 +131,10 @@ fn client(router: &XrlEndpoint) -> pb::PackagesClient {
 
 fn request(package: &Path, unsigned: bool, upgrade: bool) -> Result<pb::InstallPackageRequest, Failure> {
     let shown = package.display().to_string();
+    let problems = check::unknown_names(package);
+    if !problems.is_empty() {
+        return Err(Failure::new(Failure::CONFIG, "config-invalid", problems.join("\n")));
+    }
     let path = package.canonicalize().map_err(|error| Failure::failed(format!("{shown}: {error}")))?;
     let path = path.into_os_string().into_string();
     let path = path.map_err(|_| Failure::failed(format!("{shown}: the path is not UTF-8")))?;
@@ -151,7 +156,7 @@ fn is_agreed(reply: &pb::InstallPackageReply, as_json: bool) -> Result<bool, Fai
         );
         return Err(Failure::failed(text));
     }
-    print!("Agree? [y/N] ");
+    sluice_print::out!("Agree? [y/N] ");
     let failed = |error: std::io::Error| Failure::io("the terminal", &error);
     std::io::stdout().flush().map_err(failed)?;
     let mut answer = String::new();

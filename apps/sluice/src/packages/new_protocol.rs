@@ -54,8 +54,8 @@ pub fn new_protocol(args: &NewProtocolArgs) -> Result<(), Failure> {
     match args.json {
         true => print_json("new-protocol", &json!({ "folder": folder, "files": written, "next": next })),
         false => {
-            written.iter().for_each(|path| println!("{}", path.display()));
-            println!("next: {next}");
+            written.iter().for_each(|path| sluice_print::outln!("{}", path.display()));
+            sluice_print::outln!("next: {next}");
         }
     }
     Ok(())

@@ -123,7 +123,7 @@ pub fn new_key(args: &NewKeyArgs) -> Result<(), Failure> {
     let public = key.write(&args.file).map_err(refused)?;
     match args.json {
         true => print_json("package-new-key", &json!({ "secret": args.file, "public": public })),
-        false => println!(
+        false => sluice_print::outln!(
             "{} stays secret; {} goes into the folder /etc/sluice/trust of each router that trusts it",
             args.file.display(),
             public.display()

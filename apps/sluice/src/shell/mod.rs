@@ -15,7 +15,7 @@ use crate::commands;
 use crate::configuration::one_shot;
 use crate::connection::connect::block_on;
 use crate::connection::session::Session;
-use crate::output::{Failure, Output, Wanted, counted, say};
+use crate::output::{Failure, Output, Wanted, counted};
 use reader::Ask;
 use sluice_cli::{Filters, Line, Misread, quoted, split};
 use state::{State, Verdict};
@@ -42,7 +42,7 @@ pub fn one_command(flags: Flags, words: Vec<String>) -> ExitCode {
             );
             return Ok(Err(mode));
         }
-        let streams = ["monitor", "configure", "doctor"].contains(&read.command.id.as_str());
+        let streams = ["monitor", "configure", "doctor", "rollback"].contains(&read.command.id.as_str());
         let wanted = Wanted { no_pager: wanted.no_pager || streams || flags.watch.is_some(), ..wanted };
         loop {
             let filters = Filters::read(&line.filters).map_err(Failure::usage)?;
@@ -54,7 +54,7 @@ pub fn one_command(flags: Flags, words: Vec<String>) -> ExitCode {
             }
             tokio::time::sleep(every).await;
             if std::io::stdout().is_terminal() && !wanted.json {
-                print!("\x1b[H\x1b[2J");
+                sluice_print::out!("\x1b[H\x1b[2J");
             }
         }
     });
@@ -136,7 +136,7 @@ async fn piped(state: &mut State) -> Result<u8, Failure> {
 
 async fn interactive(state: &mut State) -> Result<u8, Failure> {
     let (reader, mut asked) = reader::start();
-    println!(
+    sluice_print::outln!(
         "sluice {}: `?` says what may follow, Tab completes, `help` tells more",
         env!("CARGO_PKG_VERSION")
     );
@@ -153,13 +153,15 @@ async fn interactive(state: &mut State) -> Result<u8, Failure> {
         match ask {
             Some(Ask::Complete(text)) => reader.answer(state.complete(&text).await),
             Some(Ask::Help(text)) => {
-                print_help(&state.complete(&text).await);
+                state.help(&text).await;
                 reader.prompt(state.prompt().await);
             }
             Some(Ask::Lines(lines)) => match carry_out(state, &reader, &lines).await {
                 Verdict::Quit => break,
                 Verdict::Text => {
-                    println!("[Ctrl-D at the beginning of a line ends the text, Ctrl-C cancels it]");
+                    sluice_print::outln!(
+                        "[Ctrl-D at the beginning of a line ends the text, Ctrl-C cancels it]"
+                    );
                     reader.text();
                 }
                 Verdict::Stay(_) => reader.prompt(state.prompt().await),
@@ -183,7 +185,7 @@ async fn carry_out(state: &mut State, reader: &reader::Reader, lines: &[String])
         let verdict = tokio::select! {
             verdict = state.line(line) => verdict,
             _ = tokio::signal::ctrl_c() => {
-                eprintln!("interrupted");
+                sluice_print::errln!("interrupted");
                 Verdict::Stay(1)
             }
         };
@@ -192,7 +194,7 @@ async fn carry_out(state: &mut State, reader: &reader::Reader, lines: &[String])
             Verdict::Stay(status) => {
                 let behind = lines.len() - index - 1;
                 if behind > 0 {
-                    eprintln!(
+                    sluice_print::errln!(
                         "sluice: stopped at line {} of {} (`{}`); {} not carried out",
                         index + 1,
                         lines.len(),
@@ -201,7 +203,7 @@ async fn carry_out(state: &mut State, reader: &reader::Reader, lines: &[String])
                     );
                 }
                 if line.trim_end().ends_with('{') {
-                    eprintln!("sluice: text in braces is taken by `load merge terminal`");
+                    sluice_print::errln!("sluice: text in braces is taken by `load merge terminal`");
                 }
                 reader.stop();
                 return Verdict::Stay(status);
@@ -218,7 +220,7 @@ async fn carry_out(state: &mut State, reader: &reader::Reader, lines: &[String])
 }
 
 /// Prints the possible words with their meanings.
-fn print_help(found: &Completion) {
+fn print_help(found: &Completion, out: &mut Output) {
     let mut all: Vec<(&str, &str)> =
         found.values.iter().chain(&found.words).map(|c| (c.text.as_str(), c.help.as_str())).collect();
     if found.enter {
@@ -226,12 +228,12 @@ fn print_help(found: &Completion) {
         all.push(("|", "Filter what it prints"));
     }
     if let Some(trouble) = &found.trouble {
-        say(&format!("  {trouble}"));
+        out.line(&format!("  {trouble}"));
     } else if all.is_empty() {
-        println!("  nothing can follow");
+        out.line("  nothing can follow");
     }
     let width = all.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0).min(32);
     for (text, help) in all {
-        say(format!("  {text:<width$}  {help}").trim_end());
+        out.line(format!("  {text:<width$}  {help}").trim_end());
     }
 }

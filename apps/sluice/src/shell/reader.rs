@@ -78,7 +78,7 @@ pub fn start() -> (Reader, mpsc::Receiver<Ask>) {
     let (answer, answers) = blocking::sync_channel(2);
     std::thread::spawn(move || {
         if let Err(error) = read_lines(ask, &Arc::new(answers.into())) {
-            eprintln!("sluice: the terminal cannot be read: {error}");
+            sluice_print::errln!("sluice: the terminal cannot be read: {error}");
         }
     });
     (Reader(answer), asked)
@@ -151,7 +151,9 @@ fn read_lines(ask: mpsc::Sender<Ask>, answers: &Arc<Answers>) -> Result<(), Read
                 left = (String::new(), String::new());
                 let dropped = drop_waiting();
                 if dropped > 0 {
-                    eprintln!("sluice: {dropped} more octets of input were dropped, and not carried out");
+                    sluice_print::errln!(
+                        "sluice: {dropped} more octets of input were dropped, and not carried out"
+                    );
                 }
                 continue;
             }
@@ -181,7 +183,7 @@ fn read_line(
 ) -> Result<Option<Ask>, ReadlineError> {
     let prompt = match prompt.rsplit_once('\n') {
         Some((above, prompt)) => {
-            println!("{above}");
+            sluice_print::outln!("{above}");
             prompt
         }
         None => prompt,

@@ -1,7 +1,7 @@
 //! The state of the interactive shell: operational mode, or editing a configuration, and the current block.
 
-use super::printed;
 use super::programs::Program;
+use super::{print_help, printed};
 use crate::command_line::complete::{Completion, Edited, complete};
 use crate::command_line::front;
 use crate::commands;
@@ -35,7 +35,8 @@ const CONFIGURATION_HELP: &str = "\
   edit PATH, up, top   go into blocks and out of them     show [PATH]   the candidate
   compare              what differs from what runs        rollback [N]  what ran N commits ago; `discard`: drop all changes
   commit               makes it run; commit check, commit comment TEXT, commit confirmed MINUTES, commit confirm, commit and-quit
-  load merge|replace|set FILE, or `terminal` to paste a text; run COMMAND, exit
+  load merge|replace|set FILE, or `terminal` to paste a text; save FILE; run COMMAND, exit
+  update               moves a private candidate onto what runs; update mine|theirs [PATH] where others changed the same
 
 `?` says at any place what may follow.";
 
@@ -115,7 +116,7 @@ impl State {
     pub async fn text(&mut self, text: Option<String>) -> u8 {
         let (Some(load), Some((editing, _))) = (self.load.take(), &self.editing) else { return 0 };
         let Some(text) = text else {
-            eprintln!("sluice: canceled, nothing was loaded");
+            sluice_print::errln!("sluice: canceled, nothing was loaded");
             return 1;
         };
         match editing.load_text(&self.session, load, text, "the text").await {
@@ -141,6 +142,15 @@ impl State {
         }
         found.words.sort();
         found
+    }
+
+    /// Prints what may follow a line.
+    pub async fn help(&self, text: &str) {
+        let found = self.complete(text).await;
+        let wanted = Wanted { json: false, ..self.session.flags.wanted };
+        let mut out = Output::open(wanted, Filters::default());
+        print_help(&found, &mut out);
+        out.close();
     }
 
     /// Returns true if the history may keep a line: false for a line with a secret.
@@ -195,7 +205,7 @@ impl State {
             &crate::packages::commands::spellings(),
         ) {
             Some(Meaning::Needless(why)) => {
-                println!("{why}");
+                sluice_print::outln!("{why}");
                 return Ok(Verdict::Stay(0));
             }
             Some(Meaning::Here(what)) => return Err(Failure::usage(format!("here: {what}"))),
@@ -222,7 +232,7 @@ impl State {
                 return Ok(Verdict::Stay(printed(wanted, filters, async |out| program.run(out).await).await));
             }
             "help" => {
-                println!("{HELP}");
+                sluice_print::outln!("{HELP}");
                 return Ok(Verdict::Stay(0));
             }
             "configure" if read.values.all("statements").is_empty() => {
@@ -249,7 +259,7 @@ impl State {
         let inner = Line { words: words_of(words), ..line.clone() };
         loop {
             if std::io::stdout().is_terminal() {
-                print!("\x1b[H\x1b[2J");
+                sluice_print::out!("\x1b[H\x1b[2J");
             }
             let filters = Filters::read(&inner.filters).map_err(Failure::usage)?;
             match Box::pin(self.operational_line(&inner, filters)).await? {
@@ -261,7 +271,7 @@ impl State {
 
     fn wanted(&self, command: &str) -> Wanted {
         let wanted = self.session.flags.wanted;
-        Wanted { no_pager: wanted.no_pager || ["monitor", "doctor"].contains(&command), ..wanted }
+        Wanted { no_pager: wanted.no_pager || ["monitor", "doctor", "rollback"].contains(&command), ..wanted }
     }
 
     async fn edit_line(&mut self, line: &Line, filters: Filters) -> Result<Verdict, Failure> {
@@ -290,7 +300,7 @@ impl State {
                 self.load = Some(load);
                 return Ok(Verdict::Text);
             }
-            Next::Help => println!("{CONFIGURATION_HELP}"),
+            Next::Help => sluice_print::outln!("{CONFIGURATION_HELP}"),
             Next::Run(words) => {
                 let inner =
                     Line { words: words_of(&words), filters: line.filters.clone(), ..Line::default() };
@@ -307,7 +317,7 @@ impl State {
                     return Err(Failure::failed("there are changes: `commit` them, or `discard` them first"));
                 }
                 if changes {
-                    println!("the shared candidate keeps the changes that were not committed");
+                    sluice_print::outln!("the shared candidate keeps the changes that were not committed");
                 }
                 self.farewell().await;
                 self.leave().await;

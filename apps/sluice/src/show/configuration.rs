@@ -63,6 +63,16 @@ pub fn of_editor(editor: u64) -> pb::Which {
     pb::Which { which: Some(pb::which::Which::Editor(editor)) }
 }
 
+/// The candidate that all editors share.
+pub fn shared() -> pb::Which {
+    pb::Which { which: Some(pb::which::Which::Shared(true)) }
+}
+
+/// The configuration that the changes of an editor's candidate are relative to.
+pub fn base_of(editor: u64) -> pb::Which {
+    pb::Which { which: Some(pb::which::Which::Base(editor)) }
+}
+
 /// Prints, page by page.
 pub async fn print(
     session: &Session,

@@ -126,7 +126,7 @@ async fn ask(router: &XrlEndpoint, calls: BTreeMap<Call, Limits>, timeout: Durat
         tokio::task::spawn_local(async move {
             let method = (call.target.as_str(), call.interface.as_str(), call.method.as_str());
             let fields: Vec<(String, String)> = call.with.clone().into_iter().collect();
-            let asking = text::call_plain_bounded(&router, method, &fields, timeout, (series, octets));
+            let asking = text::read_plain_bounded(&router, method, &fields, timeout, (series, octets));
             // What the method looks like is asked first, and may not be answered either.
             tokio::time::timeout(timeout, asking).await.unwrap_or(Err(XrlError::DeadlineExceeded))
         })

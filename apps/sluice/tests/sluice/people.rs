@@ -86,7 +86,7 @@ fn users_have_the_roles_of_their_groups() {
 
     // A reader looks at everything but passwords, and changes nothing.
     for words in
-        [&["show", "processes"][..], &["show", "routes"], &["show", "bgp", "summary"], &["show", "events"]]
+        [&["show", "processes"][..], &["show", "routes"], &["show", "bgp", "summary"], &["show", "audit"]]
     {
         let shown = router.run(READER.1, words);
         assert!(shown.status.success(), "{words:?}: {}", text(&shown));
@@ -136,7 +136,6 @@ fn users_have_the_roles_of_their_groups() {
     // Refusals that processes report come a moment later, and are behind the commit then.
     let last = text(&router.run(0, &["audit", "show", "last", "20"]));
     assert!(last.contains("commit"), "{last}");
-    assert!(!router.run(READER.1, &["show", "audit"]).status.success());
     let file = folder.path().join("state/audit.log");
     let changed = std::fs::read_to_string(&file).unwrap().replace("198.51.100.0/24", "198.51.100.0/25");
     std::fs::write(&file, changed).unwrap();

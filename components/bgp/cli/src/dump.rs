@@ -55,7 +55,7 @@ async fn write(client: &pb::BgpClient, mut target: BufWriter<File>, file: &str) 
         request = pb::GetTableDumpRequest { time, sequence: reply.sequence, slice: reply.next_slice };
         if shown.elapsed() >= PROGRESS && stderr().is_terminal() {
             shown = Instant::now();
-            eprintln!("{} written", counted(written.routes, "route", "routes"));
+            sluice_print::errln!("{} written", counted(written.routes, "route", "routes"));
         }
     }
     target.flush().map_err(failed)?;

@@ -116,7 +116,7 @@ async fn send(
         }
         if shown.elapsed() >= PROGRESS && stderr().is_terminal() {
             shown = Instant::now();
-            eprintln!("{} injected", counted(sent, "octet", "octets"));
+            sluice_print::errln!("{} injected", counted(sent, "octet", "octets"));
         }
     }
 }

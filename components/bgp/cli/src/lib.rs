@@ -1,5 +1,7 @@
 //! BGP's commands of the command line. Commands of one call and a table are in `components/bgp/commands.toml`.
 
+#![warn(clippy::disallowed_macros)]
+
 mod diff;
 mod dump;
 mod explain;

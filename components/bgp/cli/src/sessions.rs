@@ -6,6 +6,9 @@ use serde_json::json;
 use sluice_console::{Failure, Output, Table, counted, span};
 use sluice_xrl::idl::common::v1 as common;
 
+/// The state of a session that is up.
+const ESTABLISHED: &str = "Established";
+
 /// Returns the name of an address family.
 pub fn family(number: i32) -> &'static str {
     match common::Family::try_from(number) {
@@ -89,17 +92,22 @@ pub async fn summary(client: &pb::BgpClient, out: &mut Output) -> Result<(), Fai
         "notes",
     ]);
     for n in &neighbors {
-        table.row(vec![
+        let is_down = n.state != ESTABLISHED;
+        // Where a color can say it, the state is the word of the RFC alone.
+        let state =
+            if is_down && !out.is_colored() { format!("{} (down)", n.state) } else { n.state.clone() };
+        let cells = vec![
             n.address.clone(),
             n.peer_as.to_string(),
-            n.state.clone(),
+            state,
             if n.uptime_ms > 0 { span(n.uptime_ms) } else { "-".into() },
             counts(n, |f| f.prefixes_received),
             counts(n, limits::accepted),
             counts(n, |f| f.prefixes_sent),
             n.description.clone(),
             if n.reason.is_empty() { n.without_policy.clone() } else { n.reason.clone() },
-        ]);
+        ];
+        if is_down { table.row_down(cells) } else { table.row(cells) }
     }
     out.table(&table, "no neighbors");
     Ok(())

@@ -28,9 +28,10 @@ impl Relay for Element {
             person: String::new(),
         };
         let client = self.client.with_deadline(within + WAY);
-        let call = match kind(path) {
-            Some(CallKind::Reads) => client.get_from_element(request),
-            Some(CallKind::Changes | CallKind::Prepares) | None => client.call_element(request),
+        // Everything else has to say to the element's Finder that it only reads.
+        let call = match kind(path, false) {
+            Some(CallKind::Changes) => client.call_element(request),
+            Some(CallKind::Reads | CallKind::Prepares) | None => client.get_from_element(request),
         };
         Box::pin(async move {
             let reply = call.await.map_err(|error| match error {

@@ -1,6 +1,8 @@
 //! The cluster on the command line: certificates of elements (`sluice cluster init|invite|join`, without a
 //! router), calls to components of another element (`--element`), and the router as a whole.
 
+#![warn(clippy::disallowed_macros)]
+
 mod authority;
 mod element;
 mod files;
@@ -193,8 +195,12 @@ fn init(args: &IssueArgs, state_dir: &Path, print: Option<Print>) -> Result<(), 
         );
         return Ok(());
     }
-    println!("element {} has a certificate until {until}, in {}", args.element, credentials.display());
-    println!(
+    sluice_print::outln!(
+        "element {} has a certificate until {until}, in {}",
+        args.element,
+        credentials.display()
+    );
+    sluice_print::outln!(
         "the authority's key is {}: keep a copy in a safe place. Next, for each other element: sluice cluster invite NUMBER --address ADDRESS",
         key_file.display()
     );
@@ -229,8 +235,12 @@ fn invite(
         print("cluster-invite", &json!({ "element": args.element, "file": file, "until": until }));
         return Ok(());
     }
-    println!("{}: a secret for element {} alone, valid until {until}", file.display(), args.element);
-    println!(
+    sluice_print::outln!(
+        "{}: a secret for element {} alone, valid until {until}",
+        file.display(),
+        args.element
+    );
+    sluice_print::outln!(
         "copy the file to the element, run `sluice cluster join FILE` there, and remove it on both machines"
     );
     Ok(())
@@ -251,7 +261,13 @@ fn join(file: &Path, state_dir: &Path, print: Option<Print>) -> Result<(), Failu
         print("cluster-join", &json!({ "element": element, "credentials": credentials }));
         return Ok(());
     }
-    println!("this machine is element {element} by its certificate, in {}", credentials.display());
-    println!("remove {}, and set `cluster element {element}` in the configuration", file.display());
+    sluice_print::outln!(
+        "this machine is element {element} by its certificate, in {}",
+        credentials.display()
+    );
+    sluice_print::outln!(
+        "remove {}, and set `cluster element {element}` in the configuration",
+        file.display()
+    );
     Ok(())
 }

@@ -4,10 +4,6 @@
 /// The TCP port of the console.
 pub const PORT: u16 = 2382;
 
-/// The beginnings of methods that only read.
-const READING: [&str; 3] = ["Get", "List", "Lookup"];
-/// Further methods that only read: events, and the configuration without its secrets.
-const MORE: [&str; 2] = ["common.v1.Events/Take", "manager.v1.Configuration/Show"];
 /// The packages in which nothing is changed from other elements.
 const PLATFORM: [&str; 2] = ["manager.", "finder."];
 /// The interface whose calls are not passed on: a call goes to one element.
@@ -32,14 +28,15 @@ pub enum CallKind {
 /// The method that checks a configuration for a commit of another element.
 pub const PREPARE: &str = "manager.v1.SharedConfiguration/Prepare";
 
-/// Returns the kind of a method that an element carries out for others; `None` for all other methods. `path` is PACKAGE.SERVICE/METHOD.
-pub fn kind(path: &str) -> Option<CallKind> {
+/// Returns the kind of a method that an element carries out for others; `None` for all other methods. `path` is PACKAGE.SERVICE/METHOD,
+/// `reads` is true for a method whose target says that it only reads.
+pub fn kind(path: &str, reads: bool) -> Option<CallKind> {
     let (interface, method) = path.split_once('/').filter(|(interface, _)| *interface != OWN)?;
     if path == PREPARE {
         return Some(CallKind::Prepares);
     }
     let begins = |words: &[&str]| words.iter().any(|start| method.starts_with(start));
-    if MORE.contains(&path) || begins(&READING) {
+    if reads {
         return Some(CallKind::Reads);
     }
     let is_platform = PLATFORM.iter().any(|package| interface.starts_with(package));
@@ -55,12 +52,11 @@ mod tests {
     fn calls_that_read_and_calls_of_an_operator_are_carried_out() {
         for path in [
             "bgp.v1.Bgp/GetSummary",
-            "finder.v1.Finder/ListTargets",
-            "rib.v1.Rib/LookupRoute",
-            "common.v1.Events/Take",
+            "bgp.v1.Bgp/Explain",
             "manager.v1.Configuration/Show",
+            "x.v1.X/ClearAll",
         ] {
-            assert_eq!(kind(path), Some(CallKind::Reads), "{path}");
+            assert_eq!(kind(path, true), Some(CallKind::Reads), "{path}");
         }
         for path in [
             "bgp.v1.Bgp/ResetNeighbor",
@@ -68,9 +64,9 @@ mod tests {
             "xip.v1.Xip/ClearCache",
             "xip.v1.Xip/Ping",
         ] {
-            assert_eq!(kind(path), Some(CallKind::Changes), "{path}");
+            assert_eq!(kind(path, false), Some(CallKind::Changes), "{path}");
         }
-        assert_eq!(kind(PREPARE), Some(CallKind::Prepares));
+        assert_eq!(kind(PREPARE, false), Some(CallKind::Prepares));
         for path in [
             "manager.v1.SharedConfiguration/Take",
             "manager.v1.SharedConfiguration/Export",
@@ -78,6 +74,7 @@ mod tests {
             "/",
             "GetSummary",
             "bgp.v1.Bgp/",
+            "bgp.v1.Bgp/GetSummary",
             "bgp.v1.Bgp/SetCheck",
             "bgp.v1.Get/Put",
             "bgp.v1.Bgp/PingAll",
@@ -87,11 +84,12 @@ mod tests {
             "manager.v1.Helpers/FetchCredentials",
             "manager.v1.Remote/Admit",
             "manager.v1.Configuration/Commit",
-            "cluster.v1.Elements/GetFromElement",
-            "cluster.v1.Elements/CallElement",
             "cluster.v1.Cluster/Remove",
         ] {
-            assert_eq!(kind(path), None, "{path}");
+            assert_eq!(kind(path, false), None, "{path}");
+        }
+        for path in ["cluster.v1.Elements/GetFromElement", "cluster.v1.Elements/CallElement"] {
+            assert_eq!((kind(path, true), kind(path, false)), (None, None), "{path}");
         }
     }
 }

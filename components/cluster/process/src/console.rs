@@ -253,7 +253,9 @@ async fn carry_out(
     origin: &str,
 ) -> pb::GetFromElementReply {
     let path = &request.path;
-    let admitted = match kind(path) {
+    // A method that this component may not resolve is none that reads; the errors of the call itself say more.
+    let reads = process.frame.router.reads(&request.target, path).await.unwrap_or(false);
+    let admitted = match kind(path, reads) {
         Some(CallKind::Reads) => Ok(()),
         Some(CallKind::Changes) => admit(process, &request.person, origin, &request).await,
         // Calls of this element itself come by its manager.
@@ -301,7 +303,7 @@ pub async fn ask_for(
         person.ok_or_else(|| XrlError::AccessDenied("other elements are people's to change".into()))?;
     let own = process.settings.borrow().as_ref().map(|own| own.element);
     // A call at this element is decided and recorded once.
-    if kind(&request.path) == Some(CallKind::Changes)
+    if kind(&request.path, false) == Some(CallKind::Changes)
         && own.map(|own| u32::from(own.number())) != Some(request.element)
     {
         let origin = format!("this element, for element {}", request.element);

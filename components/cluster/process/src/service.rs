@@ -152,7 +152,7 @@ fn classes(machine: &Cluster, settings: &Settings, maps: Option<&ProgramMaps>) -
 
 /// Refuses calls that elements make of their own accord.
 fn check_asker(request: &pb::GetFromElementRequest) -> Result<(), XrlError> {
-    match kind(&request.path) {
+    match kind(&request.path, false) {
         Some(CallKind::Prepares) => {
             Err(XrlError::AccessDenied(format!("{}: elements call it", request.path)))
         }

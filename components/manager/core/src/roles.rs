@@ -3,24 +3,14 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// The calls of every role: everything that reads, the configuration without its secrets.
-const READING: [&str; 8] = [
-    "*/*/Get*",
-    "*/*/List*",
-    "*/*/Lookup*",
-    "*/common.v1.Events/Take",
-    "manager/manager.v1.Configuration/Show",
-    "manager/manager.v1.Configuration/Compare",
-    "rib/rib.v1.Rib/Subscribe",
-    "rib/rib.v1.Rib/Unsubscribe",
-];
-/// The beginnings of methods that read.
-const READS: [&str; 3] = ["Get", "List", "Lookup"];
+/// The calls of every role, beside those of each method that only reads: those by which `sluice monitor` receives routes.
+const READING: [&str; 2] = ["rib/rib.v1.Rib/Subscribe", "rib/rib.v1.Rib/Unsubscribe"];
 /// The calls of an operator beside those that read: `clear`, `request`, `restart` and draining.
-const OPERATING: [&str; 7] = [
+const OPERATING: [&str; 8] = [
     "*/*/Clear*",
     "*/*/Reset*",
     "*/*/Refresh*",
+    "*/*/Ping",
     "*/*/Drain",
     "*/*/Undrain",
     // On another element of a cluster, which decides by the role of its own user of the same name.
@@ -28,12 +18,13 @@ const OPERATING: [&str; 7] = [
     "manager/manager.v1.Manager/Restart",
 ];
 /// The calls by which a configuration is edited and committed.
-const EDITING: [&str; 8] = [
+const EDITING: [&str; 9] = [
     "manager/manager.v1.Configuration/Open",
     "manager/manager.v1.Configuration/Close",
     "manager/manager.v1.Configuration/Renew",
     "manager/manager.v1.Configuration/Edit",
     "manager/manager.v1.Configuration/Load",
+    "manager/manager.v1.Configuration/Update",
     "manager/manager.v1.Configuration/Check",
     "manager/manager.v1.Configuration/Commit",
     "manager/manager.v1.Configuration/Rollback",
@@ -41,18 +32,13 @@ const EDITING: [&str; 8] = [
 /// The classes that readers register: those by which `sluice monitor` receives routes.
 const MONITORS: [&str; 1] = ["monitor"];
 
-/// Returns true if a method only reads, by its name: every role may call it.
-pub fn reads(method: &str) -> bool {
-    READS.iter().any(|verb| method.starts_with(verb))
-}
-
 /// The words of a path of the configuration. `*` stands for any one word.
 pub type PathPattern = Vec<String>;
 
-/// A role.
+/// A role. Every role may call each method whose interface says that it only reads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Role {
-    /// Patterns of calls, as `rights.toml` writes them: `TARGET/INTERFACE/METHOD`.
+    /// Patterns of the calls that do more than read, as `rights.toml` writes them: `TARGET/INTERFACE/METHOD`.
     pub calls: Vec<String>,
     /// Patterns of classes that the role may register.
     pub targets: Vec<String>,

@@ -1,5 +1,7 @@
 //! XIP's commands of the command line. Commands of one call and a table are in `components/xip/commands.toml`.
 
+#![warn(clippy::disallowed_macros)]
+
 mod echoes;
 
 sluice_xrl::include_idl!();

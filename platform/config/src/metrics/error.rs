@@ -82,11 +82,6 @@ pub enum Problem {
     /// A malformed call.
     #[error("`call` is TARGET/INTERFACE/METHOD, as `bgp/bgp.v1.Bgp/GetNeighbors`; `{0}` is not")]
     Call(String),
-    /// A call of something that may do more than look.
-    #[error(
-        "`{0}` may change something: metrics are asked for again and again, by methods that begin with Get or List"
-    )]
-    Method(String),
     /// A malformed path.
     #[error("`{0}` is no path: names of fields with dots between them, as `neighbors.families`")]
     Path(String),

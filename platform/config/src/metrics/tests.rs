@@ -93,7 +93,6 @@ fn what_is_wrong_has_a_line_and_a_remedy() {
     check("\"Time.\"", "\"\"", "16: `help` is one line");
     check("my.v1.My/GetNeighbors", "GetNeighbors", "7: `call` is TARGET/INTERFACE/METHOD");
     check("my-proto/my.v1.My/GetNeighbors", "my proto/my.v1.My/GetNeighbors", "7: `call` is TARGET/");
-    check("GetNeighbors", "ResetNeighbor", "7: `ResetNeighbor` may change something");
     check("neighbors.families", "neighbors..families", "9: `neighbors..families` is no path");
     check("{ neighbor = \"address\"", "{ neighbor = \"\"", "10: `` is no path");
     check("{ neighbor", "{ Neighbor", "10: `Neighbor` is no name for a label");

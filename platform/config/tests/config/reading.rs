@@ -76,12 +76,12 @@ fn refusals_say_where_and_what() {
     };
     check(
         "protocls { }",
-        "r.conf:1:1: unknown statement `protocls`; expected one of instance, policy, protocols, system; did you mean `protocols`?",
+        "r.conf:1:1: unknown statement `protocls`; did you mean `protocols`?; expected one of instance, policy, protocols, system",
     );
     check(
         "protocols {\n  example {\n    local-as 65001;\n    pasive;\n  }\n}",
-        "r.conf:4:5: unknown statement `pasive` in `protocols example`; expected one of area, group, key, limits, local-as, mode, \
-         neighbor, order, passive, secret; did you mean `passive`?",
+        "r.conf:4:5: unknown statement `pasive` in `protocols example`; did you mean `passive`?; expected one of area, group, key, limits, \
+         local-as, mode, neighbor, order, passive, secret",
     );
     check(
         "protocols example passive true;",
@@ -193,7 +193,7 @@ fn statements_change_a_tree() {
     check("set", "statement:1:1: `set` needs a path");
     check(
         "sett protocols",
-        "statement:1:1: `sett` changes nothing; expected `set`, `delete`, `rename`, `copy`, `insert`, `deactivate`, `activate` or `annotate`; did you mean `set`?",
+        "statement:1:1: `sett` changes nothing; did you mean `set`?; expected `set`, `delete`, `rename`, `copy`, `insert`, `deactivate`, `activate` or `annotate`",
     );
     check(
         "set protocols example { passive; }",

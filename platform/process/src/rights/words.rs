@@ -10,6 +10,9 @@ impl Rights {
         if self.network_admin {
             words.push("configure the network of the host".into());
         }
+        if self.reads {
+            words.push("call every method that only reads, of any component".into());
+        }
         for (target, methods) in &self.calls {
             let of = if target == "*" { "any component".to_owned() } else { format!("`{target}`") };
             let limits = |method: &String| {

@@ -18,6 +18,8 @@ pub struct Principal {
     pub may_register: Vec<String>,
     /// Patterns `TARGET/INTERFACE/METHOD` of permitted resolutions; TARGET is a class or an instance.
     pub may_call: Vec<String>,
+    /// True if the principal may call every method that only reads.
+    pub may_read: bool,
     /// Methods `CLASS/INTERFACE/METHOD` whose calls go to the guard of the principal ([`guard_name`]).
     pub guarded: Vec<String>,
 }
@@ -35,6 +37,7 @@ impl Principal {
             uid: None,
             may_register: vec!["*".to_owned()],
             may_call: vec!["*".to_owned()],
+            may_read: true,
             guarded: Vec::new(),
         }
     }
@@ -54,6 +57,7 @@ impl Principal {
             && self.uid == other.uid
             && covers(&self.may_register, &other.may_register)
             && covers(&self.may_call, &other.may_call)
+            && (self.may_read || !other.may_read)
             && self.guarded == other.guarded
     }
 

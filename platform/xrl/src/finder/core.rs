@@ -57,6 +57,7 @@ pub(super) struct Client {
 struct MethodRecord {
     name: String,
     families: Vec<i32>,
+    reads: bool,
 }
 
 struct InterfaceRecord {
@@ -79,6 +80,16 @@ pub(super) struct TargetRecord {
 }
 
 impl TargetRecord {
+    fn method(&self, interface: &str, method: &str) -> Option<&MethodRecord> {
+        let interface = self.interfaces.iter().find(|i| i.name == interface)?;
+        interface.methods.iter().find(|m| m.name == method)
+    }
+
+    /// Returns true for a method that only reads, as the target says.
+    fn reads(&self, interface: &str, method: &str) -> bool {
+        self.method(interface, method).is_some_and(|method| method.reads)
+    }
+
     /// Octets of the descriptions of its interfaces.
     pub(super) fn described(&self) -> usize {
         self.interfaces.iter().map(|interface| interface.descriptors.len()).sum()
@@ -149,7 +160,7 @@ impl Core {
             methods: offer
                 .methods
                 .into_iter()
-                .map(|m| MethodRecord { name: m.name, families: m.families })
+                .map(|m| MethodRecord { name: m.name, families: m.families, reads: m.reads })
                 .collect(),
         });
         let interfaces = interfaces.collect();
@@ -301,7 +312,8 @@ impl Core {
         let (client, principal) = self.client(id)?;
         let target = self.find(name)?;
         let life = &target.life;
-        if !principal.can_call(&life.class, &life.instance, interface, method) {
+        let is_reading = principal.may_read && target.reads(interface, method);
+        if !is_reading && !principal.can_call(&life.class, &life.instance, interface, method) {
             let who = &principal.name;
             let subject = format!("{name}/{interface}/{method}");
             let why = format!("{who} may not call {subject}");
@@ -319,6 +331,7 @@ impl Core {
             }
         };
         let life = &target.life;
+        let reads = target.reads(interface, method);
         let is_kill = |e: &Endpoint| e.family() == TransportFamily::Kill;
         let offered: Vec<Endpoint> = if interface == kill::INTERFACE && method == kill::METHOD {
             target.endpoints.iter().filter(|e| is_kill(e)).cloned().collect()
@@ -345,8 +358,11 @@ impl Core {
             endpoints: offered,
             pid: owner.map_or(0, |owner| owner.pid),
             uid: owner.map_or(u32::MAX, |owner| owner.uid),
+            reads,
         };
-        if let Identity::User(_) = client.identity {
+        if let Identity::User(_) = client.identity
+            && !reads
+        {
             let (person, peer) = (principal.name.clone(), Peer { pid: client.pid, uid: client.uid });
             self.actions.note(&person, peer, path);
         }

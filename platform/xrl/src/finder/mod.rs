@@ -80,8 +80,7 @@ impl Finder {
         let seals = Rc::default();
         for method in service.methods {
             let path = format!("{TARGET}/{}/{}", service.name, method.name);
-            let entry = MethodEntry::new(TARGET, &[], method.handler, method.typed, &seals);
-            registry.insert(path, Rc::new(entry));
+            registry.insert(path, Rc::new(MethodEntry::new(TARGET, method, &seals)));
         }
         *state.registry.borrow_mut() = Some(Rc::clone(&registry));
         let mut finder = Finder { state, path, apart: None, tasks: Vec::new() };

@@ -13,7 +13,7 @@ use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
 
 pub use atoms::{AtomError, atoms, build, signature, type_name};
-pub use plain::{Decoder, call_plain, call_plain_bounded, plain, reply_schema, schema};
+pub use plain::{Decoder, call_plain, plain, read_plain, read_plain_bounded, reads, reply_schema, schema};
 pub use syntax::{Atom, SyntaxError, TextCall, escape, parse, unescape};
 
 use crate::octets::Octets;

@@ -8,6 +8,7 @@ use crate::octets::Octets;
 use crate::{XrlEndpoint, XrlError};
 use prost::Message;
 use prost::encoding::{DecodeContext, decode_key, skip_field};
+use prost_reflect::prost_types::method_options::IdempotencyLevel;
 use prost_reflect::{
     Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
 };
@@ -26,23 +27,40 @@ pub async fn call_plain(
     fields: &[(String, String)],
     deadline: Duration,
 ) -> Result<Json, XrlError> {
-    let (described, reply) = call_described(router, (target, interface, method), fields, deadline).await?;
+    let described = describe(router, target, interface, method).await?;
+    let reply = call_described(router, target, &described, fields, deadline).await?;
     decoded(&described, &reply)
 }
 
-/// Calls a method as [`call_plain`] does, and decodes only the first `most` entries of each list of the reply. Returns the
+/// Reads by a method as [`call_plain`] calls one.
+///
+/// # Errors
+/// As of [`call_plain`]; `AccessDenied` for a method whose interface does not say that it only reads.
+pub async fn read_plain(
+    router: &XrlEndpoint,
+    method: (&str, &str, &str),
+    fields: &[(String, String)],
+    deadline: Duration,
+) -> Result<Json, XrlError> {
+    let described = describe_reading(router, method).await?;
+    let reply = call_described(router, method.0, &described, fields, deadline).await?;
+    decoded(&described, &reply)
+}
+
+/// Reads by a method as [`read_plain`] does, and decodes only the first `most` entries of each list of the reply. Returns the
 /// number of further entries by the list's name: a reply of 16 MiB can take 100 times as much memory as JSON.
 ///
 /// # Errors
-/// As of [`call_plain`]; `TooLarge` for a reply that has more than `octets` octets with the first entries only.
-pub async fn call_plain_bounded(
+/// As of [`read_plain`]; `TooLarge` for a reply that has more than `octets` octets with the first entries only.
+pub async fn read_plain_bounded(
     router: &XrlEndpoint,
     method: (&str, &str, &str),
     fields: &[(String, String)],
     deadline: Duration,
     (most, octets): (usize, usize),
 ) -> Result<(Json, BTreeMap<String, u64>), XrlError> {
-    let (described, reply) = call_described(router, method, fields, deadline).await?;
+    let described = describe_reading(router, method).await?;
+    let reply = call_described(router, method.0, &described, fields, deadline).await?;
     let (reply, further) = shorten(&reply, most)?;
     if reply.len() > octets {
         return Err(XrlError::TooLarge { size: reply.len() as u64, limit: octets as u64 });
@@ -52,18 +70,36 @@ pub async fn call_plain_bounded(
     Ok((decoded(&described, &reply)?, further))
 }
 
-async fn call_described(
+async fn describe_reading(
     router: &XrlEndpoint,
     (target, interface, method): (&str, &str, &str),
+) -> Result<MethodDescriptor, XrlError> {
+    let described = describe(router, target, interface, method).await?;
+    if !reads(&described) {
+        let reason = "which does not say in its interface that it only reads";
+        return Err(XrlError::AccessDenied(format!("{target}/{interface}/{method}, {reason}")));
+    }
+    Ok(described)
+}
+
+/// Returns true for a method whose interface says that it only reads.
+pub fn reads(method: &MethodDescriptor) -> bool {
+    let options = method.method_descriptor_proto().options.as_ref();
+    options.is_some_and(|options| options.idempotency_level() == IdempotencyLevel::NoSideEffects)
+}
+
+async fn call_described(
+    router: &XrlEndpoint,
+    target: &str,
+    described: &MethodDescriptor,
     fields: &[(String, String)],
     deadline: Duration,
-) -> Result<(MethodDescriptor, Vec<u8>), XrlError> {
-    let described = describe(router, target, interface, method).await?;
+) -> Result<Vec<u8>, XrlError> {
     let request = request(&described.input(), fields)?;
-    let path = format!("{interface}/{method}");
+    let path = format!("{}/{}", described.parent_service().full_name(), described.name());
     let octets = Octets(request.encode_to_vec());
     let reply = router.call_octets(target, &path, None, Some(deadline), octets).await?;
-    Ok((described, reply.0))
+    Ok(reply.0)
 }
 
 fn decoded(described: &MethodDescriptor, reply: &[u8]) -> Result<Json, XrlError> {

@@ -86,6 +86,45 @@ fn the_death_of_a_process_is_told_at_once() {
 }
 
 #[test]
+fn the_right_to_read_is_the_right_to_call_methods_that_say_so() {
+    run(async |world| {
+        let (_noter, _handle) = noter(&world.router().await, echo()).await;
+        let reader = Principal { name: "reader".to_owned(), may_read: true, ..Principal::default() };
+        let set = |p: &Principal| {
+            world.finder.borrow().as_ref().unwrap().set_principal([3; 16], p.clone());
+        };
+        set(&reader);
+        let endpoint = XrlEndpoint::connect(world.options([3; 16])).await.unwrap();
+        let client = EchoClient::new(&endpoint, "echo");
+        client.echo(Everything::default()).await.unwrap();
+        assert!(matches!(client.note(note(1, 0)).await, Err(XrlError::AccessDenied(_))));
+        assert_eq!(endpoint.reads("echo", "echo.v1.Echo/Echo").await, Ok(true));
+        assert!(matches!(endpoint.reads("echo", "echo.v1.Echo/Note").await, Err(XrlError::AccessDenied(_))));
+        assert_eq!(endpoint.reads("finder", "finder.v1.Finder/ListTargets").await, Ok(true));
+        assert_eq!(endpoint.reads("finder", "finder.v1.Finder/Register").await, Ok(false));
+        // Text calls of a reader are judged by the interface's own description.
+        let deadline = std::time::Duration::from_secs(10);
+        let method = |name| ("echo", "echo.v1.Echo", name);
+        assert!(sluice_xrl::text::read_plain(&endpoint, method("Echo"), &[], deadline).await.is_ok());
+        let all = world.router().await;
+        let read = sluice_xrl::text::read_plain(&all, method("Note"), &[], deadline).await;
+        assert!(matches!(read, Err(XrlError::AccessDenied(_))), "{read:?}");
+        assert!(sluice_xrl::text::call_plain(&all, method("Note"), &[], deadline).await.is_ok());
+        // A principal that loses the right loses the keys of such methods.
+        set(&Principal { may_read: false, ..reader });
+        let mut denied = client.echo(Everything::default()).await;
+        for _ in 0..100 {
+            if denied.is_err() {
+                break;
+            }
+            tokio::task::yield_now().await;
+            denied = client.echo(Everything::default()).await;
+        }
+        assert!(matches!(denied, Err(XrlError::AccessDenied(_))), "{denied:?}");
+    });
+}
+
+#[test]
 fn access_list() {
     run(async |world| {
         let (_noter, _handle) = noter(&world.router().await, echo()).await;
@@ -96,6 +135,7 @@ fn access_list() {
             uid: None,
             may_register: vec!["weak".to_owned()],
             may_call: vec!["echo/echo.v1.Echo/Note".to_owned()],
+            may_read: false,
             guarded: Vec::new(),
         };
         let set = |p: &Principal| {
@@ -179,6 +219,7 @@ fn instances_answer_for_themselves() {
             uid: None,
             may_register: vec!["echo@red".to_owned()],
             may_call: vec!["*".to_owned()],
+            may_read: false,
             guarded: Vec::new(),
         };
         world.finder.borrow().as_ref().unwrap().set_principal([2; 16], principal);

@@ -118,7 +118,7 @@ fn long_calls_that_came_together_do_not_hold_up_the_others() {
 /// Registers the target `deaf` by hand, octet by octet, and keeps its connection open.
 async fn register_deaf(mut stream: UnixStream, address: &str) {
     use sluice_xrl::idl::finder::v1::*;
-    let methods = vec![MethodOffer { name: "Echo".to_owned(), families: vec![] }];
+    let methods = vec![MethodOffer { name: "Echo".to_owned(), families: vec![], reads: false }];
     let register = RegisterRequest {
         class: "deaf".to_owned(),
         endpoints: vec![Endpoint { family: TransportFamily::Unix.into(), address: address.to_owned() }],

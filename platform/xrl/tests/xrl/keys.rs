@@ -92,6 +92,7 @@ fn weak(may_call: &str) -> Principal {
         uid: None,
         may_register: vec!["weak".to_owned()],
         may_call: vec![may_call.to_owned()],
+        may_read: false,
         guarded: Vec::new(),
     }
 }

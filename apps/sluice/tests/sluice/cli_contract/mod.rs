@@ -1,9 +1,13 @@
 //! Every command in both forms, as text and as JSON, and every way of failing: the output matches its schema exactly.
 
+mod answers;
+mod closed_pipe;
 mod cluster;
 pub mod lines;
 mod packages;
 mod pktgen;
+mod roles;
+mod widths;
 
 use crate::SLUICE;
 use lines::{ALONE, RIGHT, WRONG};

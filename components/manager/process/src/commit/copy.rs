@@ -67,7 +67,14 @@ impl ManagerProcess {
         let path = &self.options.source.file;
         let file = self.revisions.borrow().configuration_file(path);
         let renderer = self.model().schema.renderer();
-        let write = move || file.write(|before| renderer.text_like(&tree, before), revision);
+        let write = move || {
+            let mut kept = file.kept_comments();
+            let copied = file.write(|before| renderer.text_like(&tree, before, &mut kept), revision)?;
+            if copied == Copied::Written {
+                file.keep_comments(&kept)?;
+            }
+            Ok(copied)
+        };
         let copied = tokio::task::spawn_blocking(write).await.map_err(io::Error::other).flatten();
         let shown = path.display();
         match copied {

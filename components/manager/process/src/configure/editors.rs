@@ -4,13 +4,14 @@ use crate::ManagerProcess;
 use crate::commit::lockout::Connection;
 use crate::commit::refused::Refusal;
 use crate::commit::transaction::{CommitRequest, Done, Source};
-use sluice_config::{ConfigError, ConfigErrors, ConfigText, Schema, Secrets, Tree};
+pub use crate::configure::candidate::CandidateId;
+use crate::configure::candidate::{Candidate, Contested, Side};
+use sluice_config::{ConfigError, ConfigErrors, ConfigText, Schema, Tree};
 use sluice_manager::editors::{Conflict, Editors, Mode};
 use sluice_manager::roles::Statements;
 use sluice_process::clock;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -70,21 +71,6 @@ impl From<Refusal> for EditError {
     }
 }
 
-/// The number of a candidate. Numbers are never reused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CandidateId(u64);
-
-/// A configuration that is being edited.
-#[derive(Clone)]
-struct Candidate {
-    id: CandidateId,
-    /// The running configuration that the changes are relative to.
-    base: Tree,
-    tree: Tree,
-    /// The text that the whole candidate was read from, unless the candidate changed since.
-    written: Option<Rc<ConfigText>>,
-}
-
 /// A configuration to commit for an editor.
 pub struct ToCommit {
     /// The configuration.
@@ -95,46 +81,6 @@ pub struct ToCommit {
     pub written: Option<Rc<ConfigText>>,
     /// The editor's user.
     pub user: String,
-}
-
-impl Candidate {
-    fn new(id: CandidateId, running: &Tree) -> Self {
-        Candidate { id, base: running.clone(), tree: running.clone(), written: None }
-    }
-
-    /// Moves the changes onto the configuration that runs now. Where the changes and the running configuration's changes since `base`
-    /// meet, the changes of the candidate win, or with `wins` unset the paths of both are the error.
-    fn rebase(&mut self, schema: &Schema, running: &Tree, wins: bool) -> Result<(), Vec<String>> {
-        if self.base == *running {
-            return Ok(());
-        }
-        let edited = schema.compare(&self.base, &self.tree);
-        if !wins {
-            let meanwhile = schema.compare(&self.base, running);
-            let meanwhile: BTreeSet<Vec<&str>> = meanwhile.paths().collect();
-            let both = edited.paths().filter(|path| meets(&meanwhile, path));
-            let both: Vec<String> = both.map(|path| path.join(" ")).collect();
-            if !both.is_empty() {
-                return Err(both);
-            }
-        }
-        let mut tree = running.clone();
-        for statement in edited.set_text(Secrets::Shown) {
-            // A statement that was to be deleted may have been deleted by others already.
-            if let Ok(next) = schema.edit(&tree, &statement) {
-                tree = next;
-            }
-        }
-        *self = Candidate { id: self.id, base: running.clone(), tree, written: None };
-        Ok(())
-    }
-}
-
-/// Returns true if any of the paths is above or below `path`, or equal to `path`.
-fn meets(paths: &BTreeSet<Vec<&str>>, path: &[&str]) -> bool {
-    let below = paths.range::<[&str], _>((Bound::Included(path), Bound::Unbounded)).next();
-    below.is_some_and(|first| first.starts_with(path))
-        || (0..path.len()).any(|length| paths.contains(&path[..length]))
 }
 
 /// The caller who opened an editor.
@@ -266,6 +212,33 @@ impl Editing {
         Ok(self.shared.borrow().clone())
     }
 
+    /// Decides about contested statements of a private candidate, and moves the candidate onto the running configuration if nothing is
+    /// contested any more. Returns what is. Other candidates follow by themselves.
+    fn update(
+        &self,
+        schema: &Schema,
+        running: &Tree,
+        id: u64,
+        decision: Option<(Side, &[String])>,
+    ) -> Vec<Contested> {
+        let mut all = self.own.borrow_mut();
+        let Some(own) = all.get_mut(&id) else { return Vec::new() };
+        if let Some((side, path)) = decision {
+            own.decide(schema, running, side, path);
+        }
+        let contested = own.contested(schema, running);
+        if contested.is_empty() {
+            // Without a contested statement there is no refusal.
+            let _never = own.rebase(schema, running, false);
+        }
+        contested
+    }
+
+    /// Returns the configuration that the changes of an editor's candidate are relative to.
+    fn base(&self, running: &Tree, id: u64) -> Tree {
+        self.own.borrow().get(&id).map_or_else(|| running.clone(), |own| own.base.clone())
+    }
+
     /// Notes that a candidate runs, as returned by [`Editing::to_commit`]. Statements received during the commit stay
     /// changes of the candidate. A candidate discarded meanwhile is left alone.
     pub fn committed(&self, id: CandidateId, after: &Tree) {
@@ -342,6 +315,25 @@ impl ManagerProcess {
     pub fn candidate(&self, id: u64) -> Result<Tree, EditError> {
         self.renew_editor(id)?;
         Ok(self.editing.candidate(&self.model().schema, &self.running_tree(), id))
+    }
+
+    /// Returns the shared candidate.
+    pub fn shared_candidate(&self) -> Tree {
+        self.editing.shared_candidate(&self.model().schema, &self.running_tree())
+    }
+
+    /// Returns the configuration that the changes of an editor's candidate are relative to.
+    pub fn candidate_base(&self, id: u64) -> Result<Tree, EditError> {
+        self.renew_editor(id)?;
+        Ok(self.editing.base(&self.running_tree(), id))
+    }
+
+    /// Moves an editor's candidate onto what runs, after a decision about contested statements. Returns those without a decision, for which
+    /// the candidate stays where it is.
+    pub fn update(&self, id: u64, decision: Option<(Side, &[String])>) -> Result<Vec<Contested>, EditError> {
+        self.renew_editor(id)?;
+        self.editing.editors.borrow().may_change(Some(id))?;
+        Ok(self.editing.update(&self.model().schema, &self.running_tree(), id, decision))
     }
 
     /// Carries out statements on an editor's candidate, atomically.
@@ -426,8 +418,8 @@ impl ManagerProcess {
             let (shown, more) = both.split_at(both.len().min(CONFLICTS));
             let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
             EditError::Conflict(format!(
-                "others have committed changes of the same statements since you began: {}{more}; look at them with `show`, then `rollback 0` \
-                 and edit again",
+                "others have committed changes of the same statements since you began: {}{more}; `update` shows both, `update mine` and \
+                 `update theirs` decide, `save FILE` keeps your statements",
                 shown.join("; ")
             ))
         })?;

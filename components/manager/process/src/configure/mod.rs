@@ -1,6 +1,7 @@
 //! Configurations: the schema of every package, people and their roles, editors and their candidates, the start
 //! configuration.
 
+pub mod candidate;
 pub mod editors;
 pub mod file;
 pub mod model;

@@ -362,21 +362,8 @@ impl Model {
     /// The rights of a component's class; empty for a class without a rights file.
     pub fn rights(&self, name: &str) -> Rights {
         let class = class_of(name);
-        self.rights.get(class).cloned().unwrap_or_else(|| Rights {
-            class: class.into(),
-            needs: Vec::new(),
-            calls: BTreeMap::new(),
-            limit: Vec::new(),
-            sockets: Default::default(),
-            routes: Default::default(),
-            resources: None,
-            files: None,
-            helper: BTreeMap::new(),
-            network_admin: false,
-            programs: Default::default(),
-            links: Default::default(),
-            xip: Default::default(),
-        })
+        let without = || Rights { class: class.into(), ..Rights::default() };
+        self.rights.get(class).cloned().unwrap_or_else(without)
     }
 
     /// The executables of third parties' components, by class.

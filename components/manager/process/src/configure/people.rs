@@ -182,6 +182,7 @@ impl People {
             uid: Some(peer.uid),
             may_register: role.targets,
             may_call: role.calls,
+            may_read: true,
             guarded: Vec::new(),
         })
     }

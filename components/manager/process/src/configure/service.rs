@@ -2,6 +2,7 @@
 
 use crate::audit::record::Act;
 use crate::commit::transaction::Done;
+use crate::configure::candidate::Side;
 use crate::configure::editors::{EditError, Holder};
 use crate::configure::people;
 use crate::revisions::now_unix_ms;
@@ -98,6 +99,11 @@ impl Served {
                 self.candidate(id).map_err(refusal)?
             }
             Some(pb::which::Which::Back(back)) => self.revision_back(back).map_err(refusal)?,
+            Some(pb::which::Which::Shared(_)) => self.shared_candidate(),
+            Some(pb::which::Which::Base(id)) => {
+                self.check_holder(ctx, id)?;
+                self.candidate_base(id).map_err(refusal)?
+            }
             None => self.running_tree(),
         };
         Ok(match self.people.reads_of(&ctx.principal, ctx.uid) {
@@ -250,6 +256,27 @@ impl pb::Configuration for Served {
         })
     }
 
+    async fn update(
+        &self,
+        ctx: &CallContext,
+        request: pb::UpdateRequest,
+    ) -> Result<pb::UpdateReply, XrlError> {
+        self.check_holder(ctx, request.editor)?;
+        let side = match request.decision() {
+            pb::Decision::None => None,
+            pb::Decision::Mine => Some(Side::Mine),
+            pb::Decision::Theirs => Some(Side::Theirs),
+        };
+        let decision = side.map(|side| (side, request.path.as_slice()));
+        let contested = self.0.update(request.editor, decision).map_err(refusal)?;
+        let contested = contested.into_iter().map(|one| pb::Contested {
+            path: one.path.join(" "),
+            mine: one.mine,
+            theirs: one.theirs,
+        });
+        Ok(pb::UpdateReply { contested: contested.collect() })
+    }
+
     async fn check(&self, ctx: &CallContext, request: pb::CheckRequest) -> Result<pb::CheckReply, XrlError> {
         self.check_holder(ctx, request.editor)?;
         let (done, warnings) = self.check_editor(request.editor).await.map_err(refusal)?;
@@ -332,7 +359,8 @@ impl pb::Configuration for Served {
         });
         let trouble = self.degraded.trouble.borrow().clone().unwrap_or_default();
         let running = self.running.borrow().revision;
-        Ok(pb::GetRevisionsReply { revisions: all.collect(), trouble, running, unconfirmed: open })
+        let file = self.options.source.file.display().to_string();
+        Ok(pb::GetRevisionsReply { revisions: all.collect(), trouble, running, unconfirmed: open, file })
     }
 
     async fn get_schema(

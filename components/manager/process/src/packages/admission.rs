@@ -4,7 +4,7 @@ use crate::configure::model::{Builtin, of_builtin};
 use crate::packages::commands::{self, CommandError};
 use crate::packages::trial;
 use sluice_config::Schema;
-use sluice_config::package::{self, Package, Refused};
+use sluice_config::package::{self, Package};
 use sluice_package::signature::FILE as SIGNATURE;
 use sluice_package::{Contents, PackageFileError, Signed, Trust};
 use sluice_process::rights::Rights;
@@ -36,20 +36,12 @@ pub fn signed(folder: &Path, trust: &Result<Trust, PackageFileError>) -> Result<
 /// Returns the problems of the package in `folder` found without a router: problems of its files, its rights, its
 /// module. `executable` tries the modules out in a process of its own.
 pub fn check_package(builtins: &'static [Builtin], folder: &Path, executable: Option<&Path>) -> Vec<String> {
-    let parent = folder.parent().map_or_else(PathBuf::new, PathBuf::from);
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let read = match package::read_folder(&parent) {
-        Ok(read) => read,
-        Err(error) => return vec![error.to_string()],
-    };
-    let is_this = |p: &Result<Package, Refused>| match p {
-        Ok(package) => package.name == name,
-        Err(refused) => refused.name == name,
-    };
-    let package = match read.into_iter().find(is_this) {
-        None => return vec![format!("{} is no folder", folder.display())],
-        Some(Err(refused)) => return vec![refused.reason],
-        Some(Ok(package)) => package,
+    if !folder.is_dir() {
+        return vec![format!("{} is no folder", folder.display())];
+    }
+    let package = match package::read_before_install(folder) {
+        Ok(package) => package,
+        Err(refused) => return vec![refused.reason],
     };
     let mut rights = BTreeMap::new();
     let mut packages: Vec<Package> = builtins.iter().map(of_builtin).collect();

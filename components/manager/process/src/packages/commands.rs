@@ -7,7 +7,6 @@ use serde::Deserialize;
 use sluice_base::class_of;
 use sluice_config::metrics;
 use sluice_config::package::Package;
-use sluice_manager::roles::reads;
 use sluice_process::rights::Rights;
 use thiserror::Error;
 
@@ -54,16 +53,6 @@ pub enum CommandError {
         /// The call.
         call: String,
     },
-    /// A call of a `show` or of completion that changes something.
-    #[error(
-        "{what} calls `{call}`, which changes something: the method of a `show` begins with Get, List or Lookup"
-    )]
-    Changes {
-        /// The command.
-        what: String,
-        /// The call.
-        call: String,
-    },
 }
 
 /// Returns the commands of a `commands.toml`. An invalid text has no commands, for the command line too.
@@ -86,17 +75,17 @@ pub fn check(package: &Package, rights: Option<&Rights>) -> Result<(), CommandEr
     for row in rows(package.commands.as_deref().unwrap_or_default()) {
         let what = format!("commands.toml: `{}`", row.words);
         if let Some(call) = &row.call {
-            may.check(&what, call, row.words.split_whitespace().next() == Some("show"))?;
+            may.check(&what, call)?;
         }
         for live in row.argument.iter().filter_map(|argument| argument.live.as_ref()) {
-            may.check(&format!("{what}: completion"), &live.call, true)?;
+            may.check(&format!("{what}: completion"), &live.call)?;
         }
     }
     let metrics = package.metrics.as_deref().unwrap_or_default();
     for metric in metrics::parse(&package.name, metrics).unwrap_or_default() {
         let metrics::Call { target, interface, method, .. } = &metric.call;
         let what = format!("metrics.toml: {}", metric.name);
-        may.check(&what, &format!("{target}/{interface}/{method}"), true)?;
+        may.check(&what, &format!("{target}/{interface}/{method}"))?;
     }
     Ok(())
 }
@@ -108,15 +97,11 @@ struct May<'a> {
 }
 
 impl May<'_> {
-    fn check(&self, what: &str, call: &str, only_reads: bool) -> Result<(), CommandError> {
-        let (what, call) = (what.to_owned(), call.to_owned());
-        if !self.allows(&call) {
-            return Err(CommandError::Foreign { what, call });
+    fn check(&self, what: &str, call: &str) -> Result<(), CommandError> {
+        if self.allows(call) {
+            return Ok(());
         }
-        if only_reads && !call.rsplit('/').next().is_some_and(reads) {
-            return Err(CommandError::Changes { what, call });
-        }
-        Ok(())
+        Err(CommandError::Foreign { what: what.to_owned(), call: call.to_owned() })
     }
 
     fn allows(&self, call: &str) -> bool {
@@ -158,13 +143,12 @@ mod tests {
         for (words, call, is_taken) in [
             ("show prb x", "prb/prb.v1.Prb/GetX", true),
             ("clear prb x", "prb/prb.v1.Prb/ForgetX", true),
-            ("show prb x", "prb/prb.v1.Prb/ForgetX", false),
             ("show prb x", "manager/manager.v1.Manager/StopRouter", false),
             ("request prb x", "manager/manager.v1.Manager/StopRouter", false),
             ("show prb x", "manager/manager.v1.Manager/GetProcesses", false),
             ("show prb x", "rib/rib.v1.Rib/LookupRoute", true),
             ("request prb x", "bgp/bgp.v1.Bgp/ResetNeighbor", true),
-            ("show prb x", "bgp/bgp.v1.Bgp/ResetNeighbor", false),
+            ("show prb x", "bgp/bgp.v1.Bgp/SetCheck", false),
         ] {
             let found = check(&package(Some("prb"), &command(words, call), ""), rights.as_ref());
             assert_eq!(found.is_ok(), is_taken, "{words} {call}: {found:?}");
@@ -182,7 +166,6 @@ mod tests {
             check(&package(Some("prb"), &text, ""), None)
         };
         assert_eq!(live("prb/prb.v1.Prb/GetNames"), Ok(()));
-        assert!(live("prb/prb.v1.Prb/ForgetX").is_err());
         assert!(live("manager/manager.v1.Manager/StopRouter").is_err());
         let metric = |call: &str| {
             let text = format!(

@@ -53,7 +53,7 @@ pub fn run(builtins: &'static [Builtin], folders: &[PathBuf]) -> io::Result<()> 
     }
     let own = builtins.iter().map(of_builtin);
     let packages: Vec<Package> =
-        own.chain(folders.iter().filter_map(|folder| package::read(folder).ok())).collect();
+        own.chain(folders.iter().filter_map(|folder| package::read_before_install(folder).ok())).collect();
     drop(Schema::load(packages));
     // libyang reports that memory is short like any other fault of a module.
     let peak = getrusage(UsageWho::RUSAGE_SELF)?.max_rss();

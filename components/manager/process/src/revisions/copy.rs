@@ -5,6 +5,7 @@ use super::chain::Folder;
 use super::line::hash;
 use crate::revisions::durable;
 use serde::{Deserialize, Serialize};
+use sluice_config::KeptComments;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -12,6 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// Permissions of a file that may hold secrets: for the owner alone.
 const PRIVATE: u32 = 0o600;
+
+/// The comments of removed statements, beside `copy.json`.
+const KEPT_COMMENTS: &str = "comments.json";
 
 /// A note about the contents of the configuration file, written before the file is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -73,6 +77,23 @@ impl ConfigurationFile {
             true => note(&self.folder, &[new]).map(|()| Copied::Written),
             false => Ok(Copied::ByHand),
         }
+    }
+}
+
+impl ConfigurationFile {
+    /// Returns the comments of statements that the file does not have now.
+    pub fn kept_comments(&self) -> KeptComments {
+        fs::read_to_string(self.folder.0.join(KEPT_COMMENTS))
+            .map(|text| KeptComments::parse(&text))
+            .unwrap_or_default()
+    }
+
+    /// Keeps comments for the time when their statements come back, as by a rollback.
+    pub fn keep_comments(&self, kept: &KeptComments) -> io::Result<()> {
+        if *kept == self.kept_comments() {
+            return Ok(());
+        }
+        durable::replace(&self.folder.0.join(KEPT_COMMENTS), kept.text().as_bytes(), PRIVATE)
     }
 }
 

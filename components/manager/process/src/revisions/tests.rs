@@ -308,7 +308,7 @@ fn comments_outlive_a_copy() {
     assert_eq!(
         revisions
             .configuration_file(&path)
-            .write(|before| carry_comments(before, "a 3;\nc 4;\n"), 2)
+            .write(|before| carry_comments(before, "a 3;\nc 4;\n", &mut Default::default()), 2)
             .unwrap(),
         Copied::Written
     );

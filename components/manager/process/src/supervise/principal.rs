@@ -14,6 +14,7 @@ pub fn principal(name: &str, model: &Model, user: Option<u32>) -> Principal {
             uid: user,
             may_register: vec![name.into(), format!("{name}:*")],
             may_call: calls(&model.rights(component)),
+            may_read: false,
             guarded: Vec::new(),
         },
         None => {
@@ -23,6 +24,7 @@ pub fn principal(name: &str, model: &Model, user: Option<u32>) -> Principal {
                 uid: user,
                 may_register: vec![name.into()],
                 may_call: rights.call_patterns(),
+                may_read: rights.reads,
                 guarded: calls(&rights),
             }
         }
