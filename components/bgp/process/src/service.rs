@@ -452,7 +452,15 @@ impl pb::Bgp for Served {
         request: pb::SetCheckRequest,
     ) -> Result<pb::SetCheckReply, XrlError> {
         let core = self.core().ok_or_else(not_configured)?;
-        core.post.tables.iter().for_each(|t| t.write(TableMessage::Order(Order::Check(request.on))));
+        let peer = match request.neighbor.as_str() {
+            "" => None,
+            neighbor => {
+                let address = self.known(neighbor)?;
+                self.read(|control| control.neighbor_index(address)).flatten()
+            }
+        };
+        let order = || TableMessage::Order(Order::Check(peer, request.on));
+        core.post.tables.iter().for_each(|table| table.write(order()));
         Ok(pb::SetCheckReply {})
     }
 }

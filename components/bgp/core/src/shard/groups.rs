@@ -11,11 +11,12 @@ use super::branch::{Branch, Item, Source};
 use super::entry::{PathNumber, PeerIndex};
 use super::export_view::ExportView;
 use super::exporter::Exporter;
+use super::filled::Filled;
 use super::monitor::SentBlock;
 use super::pack::{Block, NextHopsFor, Packer, Sent};
 use super::queue::Cursor;
 use super::reexport::Comparison;
-use super::rules::{Announced, run_check};
+use super::rules::{Announced, Checked, run_check};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -130,21 +131,6 @@ impl<P: FamilyKey> Group<P> {
     }
 }
 
-/// The result of filling a member's buffer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Filled {
-    /// The limit was reached; there may be more.
-    Full,
-    /// All changes are advertised.
-    Dry,
-    /// All changes are advertised for the first time: the End-of-RIB marker is due (RFC 4724).
-    EndOfRib,
-    /// The route refresh of this number begins (RFC 7313).
-    BeginOfRefresh(u32),
-    /// All routes were advertised again in the route refresh of this number.
-    EndOfRefresh(u32),
-}
-
 /// The update groups of a shard.
 pub(super) struct Groups<P: FamilyKey> {
     groups: Vec<Option<Group<P>>>,
@@ -158,7 +144,7 @@ pub(super) struct Groups<P: FamilyKey> {
     comparison: Comparison,
     /// A small unused block, kept for reuse.
     spare: Option<Arc<Block>>,
-    checking: bool,
+    checked: Checked,
     /// True if monitors are told what members are sent.
     pub notes_sent: bool,
     /// The changes that members were sent and that no monitor was told.
@@ -175,7 +161,7 @@ impl<P: FamilyKey> Default for Groups<P> {
             exporter: Exporter::default(),
             comparison: Comparison::default(),
             spare: None,
-            checking: false,
+            checked: Checked::default(),
             notes_sent: false,
             sent_blocks: Vec::new(),
         }
@@ -183,18 +169,20 @@ impl<P: FamilyKey> Default for Groups<P> {
 }
 
 impl<P: FamilyKey> Groups<P> {
-    /// Puts a checking stage before every PeerOut, or removes all checking stages.
-    pub fn check(&mut self, on: bool) {
-        self.checking = on;
-        for group in self.groups.iter_mut().flatten() {
-            let is_checked = on && group.view.paths.is_none();
-            group.check = is_checked.then(|| Box::new(CheckStage::late()));
-        }
+    /// Puts a checking stage before the PeerOut of a peer, or of all peers without one; or removes it.
+    pub fn check(&mut self, peer: Option<PeerIndex>, on: bool) {
+        self.checked.set(peer, on);
+        (0..self.groups.len()).for_each(|index| self.settle_check(index));
     }
 
-    /// Returns true if a checking stage goes before the members of a group. The stage knows one route of each prefix.
-    fn checks(&self, view: &ExportView) -> bool {
-        self.checking && view.paths.is_none()
+    /// A group has a checking stage if one of the members is checked. The stage knows one route of each prefix.
+    fn settle_check(&mut self, index: usize) {
+        let Some(group) = &mut self.groups[index] else { return };
+        let is_wanted = group.members.iter().any(|member| self.checked.covers(member.peer));
+        match is_wanted && group.view.paths.is_none() {
+            true => _ = group.check.get_or_insert_with(|| Box::new(CheckStage::late())),
+            false => group.check = None,
+        }
     }
 
     /// Returns true if members of a group are sent several paths of a prefix.
@@ -244,7 +232,8 @@ impl<P: FamilyKey> Groups<P> {
     /// Adds a member with an empty Adj-RIB-Out.
     pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>, queue_end: Cursor) {
         self.leave(peer);
-        let check = self.checks(&view).then(|| Box::new(CheckStage::new()));
+        let is_checked = self.checked.covers(peer) && view.paths.is_none();
+        let check = is_checked.then(|| Box::new(CheckStage::new()));
         let mut branch = Branch::new(queue_end);
         branch.paths_out = view.paths.map(|_| Box::default());
         self.add(Group {
@@ -272,6 +261,7 @@ impl<P: FamilyKey> Groups<P> {
             if group.members.is_empty() {
                 self.groups[index] = None;
             }
+            self.settle_check(index);
         }
     }
 
@@ -286,14 +276,17 @@ impl<P: FamilyKey> Groups<P> {
             blocks: group.blocks.clone(),
             first: group.first,
             members: leaving,
-            check: group.check.as_ref().map(|_| Box::new(CheckStage::late())),
+            check: None,
         };
         own.recount();
         group.recount();
         if group.members.is_empty() {
             self.groups[index] = None;
         }
-        Some(self.add(own))
+        let own = self.add(own);
+        self.settle_check(index);
+        self.settle_check(own);
+        Some(own)
     }
 
     /// Advertises all routes to a member again: after a ROUTE-REFRESH (RFC 2918), or because the member is told other next hops. The
@@ -539,6 +532,7 @@ impl<P: FamilyKey> Groups<P> {
             target.members.extend(group.members.into_iter().map(|m| Member { block, message: 0, ..m }));
             target.members.sort_unstable_by_key(|m| m.peer);
         }
+        self.settle_check(target);
     }
 
     /// Assumes that all routes are advertised to all members, by the process before a live upgrade. For groups with empty
@@ -565,8 +559,8 @@ impl<P: FamilyKey> Groups<P> {
             }
             group.members.iter_mut().for_each(|m| m.end_of_rib = true);
             group.members.sort_unstable_by_key(|m| m.peer);
-            group.check = self.checks(&group.view).then(|| Box::new(CheckStage::late()));
-            self.add(group);
+            let index = self.add(group);
+            self.settle_check(index);
         }
     }
 

@@ -148,11 +148,12 @@ impl Branch {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::shard::export_view::SentCommunities;
 
-    fn view(next_hop_self: bool) -> Arc<ExportView> {
+    /// Returns the view of an internal peer.
+    pub fn view(next_hop_self: bool) -> Arc<ExportView> {
         Arc::new(ExportView {
             internal: true,
             four_octet_as: true,

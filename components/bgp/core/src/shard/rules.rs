@@ -7,8 +7,9 @@
 use super::branch::{Item, Source};
 use super::export_view::ExportView;
 use super::exporter::Exporter;
-use super::{Core, Shard};
+use super::{Core, PeerIndex, Shard};
 use crate::wire::FamilyKey;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use sluice_base::Provenance;
@@ -70,14 +71,90 @@ pub(super) fn run_check<P: FamilyKey>(
     check.process(&mut batch, Upstream::new(&truth, &[]), &mut Batch::new());
 }
 
+/// The peers whose PeerOut has a checking stage before it.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    all: bool,
+    peers: BTreeSet<PeerIndex>,
+}
+
+impl Checked {
+    /// Adds a peer or takes it out; `None` stands for all peers, those of later sessions too.
+    pub fn set(&mut self, peer: Option<PeerIndex>, on: bool) {
+        match peer {
+            Some(peer) if on => _ = self.peers.insert(peer),
+            Some(peer) => _ = self.peers.remove(&peer),
+            None => (self.all, self.peers) = (on, BTreeSet::new()),
+        }
+    }
+
+    /// Returns true if a peer is checked.
+    pub fn covers(&self, peer: PeerIndex) -> bool {
+        self.all || self.peers.contains(&peer)
+    }
+}
+
 impl<P: FamilyKey> Shard<P> {
-    /// Puts checking stages before every PeerOut, or removes all checking stages.
-    pub fn check(&mut self, on: bool) {
-        self.groups.check(on);
+    /// Puts a checking stage before the PeerOut of a peer, or of all peers without one; or removes it. Peers that share an update group are
+    /// checked together.
+    pub fn check(&mut self, peer: Option<PeerIndex>, on: bool) {
+        self.groups.check(peer, on);
     }
 
     /// Returns the violations that the checking stages found so far.
     pub fn violations(&self) -> Vec<Violation<Announced<P>>> {
         self.groups.violations().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reexport::tests::view;
+    use super::super::{Filled, NextHopsFor, OwnRouter, Sent};
+    use super::*;
+    use crate::family::FamilyIndex;
+    use crate::hash::HashSeed;
+    use sluice_base::{Asn, Ipv4Prefix, RouterId};
+
+    const PEERS: [PeerIndex; 3] = [PeerIndex(20), PeerIndex(21), PeerIndex(22)];
+
+    /// Fills the buffers of all peers, so that groups of equal views become one.
+    fn settle(shard: &mut Shard<Ipv4Prefix>) {
+        for peer in PEERS {
+            let own = [192, 0, 2, 1];
+            let hop = NextHopsFor { own: &own, subnet: None, keeps_third_party: false, member: None };
+            while shard.fill(peer, &hop, 4096, &mut Vec::new(), &mut Sent::default()) != Filled::Dry {}
+        }
+    }
+
+    fn checked(shard: &Shard<Ipv4Prefix>) -> Vec<PeerIndex> {
+        let groups = shard.groups().into_iter().filter(|group| group.checked);
+        let mut all: Vec<PeerIndex> = groups.flat_map(|group| group.members).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn one_peer_is_checked_with_those_of_its_group() {
+        let router = OwnRouter::new(Asn(9), RouterId(99));
+        let mut shard = Shard::<Ipv4Prefix>::new(router, HashSeed(1), FamilyIndex::IPV4.row().code);
+        let [a, b, c] = PEERS;
+        shard.check(Some(b), true);
+        for (peer, next_hop_self) in [(a, false), (b, false), (c, true)] {
+            shard.join(peer, view(next_hop_self));
+        }
+        assert_eq!(checked(&shard), [b], "each is alone until all routes are advertised");
+        settle(&mut shard);
+        assert_eq!(checked(&shard), [a, b]);
+        shard.refresh(b, None, 0);
+        assert_eq!(checked(&shard), [b]);
+        shard.leave(b);
+        assert_eq!(checked(&shard), []);
+        shard.join(b, view(false));
+        settle(&mut shard);
+        shard.check(None, true);
+        assert_eq!(checked(&shard), PEERS);
+        shard.check(None, false);
+        assert_eq!(checked(&shard), []);
     }
 }

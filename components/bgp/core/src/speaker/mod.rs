@@ -407,7 +407,7 @@ impl Speaker {
     /// Puts checking stages before every PeerOut, or takes them out.
     pub fn check(&mut self, on: bool) {
         for table in &mut self.tables {
-            table.order(crate::table::Order::Check(on), &mut self.table_events);
+            table.order(crate::table::Order::Check(None, on), &mut self.table_events);
         }
     }
 

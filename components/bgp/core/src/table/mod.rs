@@ -107,8 +107,8 @@ pub enum Order {
     SetOrigins(Arc<OriginData>),
     /// Flap damping.
     Damping(DampingOrder),
-    /// Checking stages go before every PeerOut, or are taken out.
-    Check(bool),
+    /// A checking stage goes before the PeerOut of a peer, or of all peers without one; `false` removes it.
+    Check(Option<PeerIndex>, bool),
 }
 
 /// A change of what the router originates.
@@ -369,7 +369,7 @@ impl Table {
             Order::ReportContributors => self.owes_contributors = true,
             Order::SetOrigins(data) => self.each(|_, shard| shard.set_origins(&data)),
             Order::Damping(order) => self.order_damping(order),
-            Order::Check(on) => self.each(|_, shard| shard.check(on)),
+            Order::Check(peer, on) => self.each(|_, shard| shard.check(peer, on)),
         }
         self.tell(out);
     }

@@ -77,7 +77,7 @@ pub(super) trait FamilyShard {
     /// Adds the contributors of the family's aggregates that changed.
     fn take_contributors(&mut self, all: &mut Vec<TableContributors>);
     fn set_origins(&mut self, data: &OriginData);
-    fn check(&mut self, on: bool);
+    fn check(&mut self, peer: Option<PeerIndex>, on: bool);
     fn has_work(&self) -> bool;
     fn run_slice(&mut self, budget: Budget) -> Progress;
     fn with_output(&self, out: &mut Vec<PeerIndex>);
@@ -224,8 +224,8 @@ impl<P: Sharded> FamilyShard for Part<P> {
     fn set_origins(&mut self, data: &OriginData) {
         self.shard.set_origins(data);
     }
-    fn check(&mut self, on: bool) {
-        self.shard.check(on);
+    fn check(&mut self, peer: Option<PeerIndex>, on: bool) {
+        self.shard.check(peer, on);
     }
     fn has_work(&self) -> bool {
         self.shard.has_work()
