@@ -1,6 +1,7 @@
 //! A router that does not run its configuration file.
 
 use crate::manager::{FILE, Router};
+use crate::own_host::{Host, possible};
 
 const GOOD: &str = "protocols { static { route 10.1.0.0/16 discard; } }\n";
 
@@ -73,4 +74,30 @@ fn a_file_that_a_component_refuses_is_a_broken_file() {
     router.run("sluice configure 'set protocols static route 10.3.0.0/16 discard' commit");
     assert!(router.waits(|router| router.kernel().contains("10.3.0.0/16")));
     assert_eq!(router.run(&format!("cat {FILE}")), refused);
+}
+
+/// Watches so seldom that no report comes from there within a test.
+const SELDOM: &str = "SLUICE_WATCHDOG=3600000,3600000,3600000";
+
+#[test]
+fn a_port_that_is_taken_is_said_to_the_first_who_asks() {
+    if let Err(reason) = possible(&["ip", "setpriv", "python3"]) {
+        return sluice_testkit::skipped(reason);
+    }
+    let mut router = Router(Host::new());
+    let taken = "import socket, time; s = socket.create_server((\"\", 179)); time.sleep(3600)";
+    router.0.start(&format!("exec python3 -c '{taken}'")).unwrap();
+    assert!(router.waits(|router| router.shell("ss -Hltn sport = 179").0.contains("179")));
+    let bgp =
+        "protocols { bgp { local-as 65000; router-id 10.0.0.1; neighbor 10.0.0.2 { peer-as 65001; } } }\n";
+    router.0.write(FILE, bgp).unwrap();
+    router.0.start(&format!("exec env {SELDOM} sluice start")).unwrap();
+    let mut said = String::new();
+    let runs = router.waits(|router| {
+        said = router.shell("sluice status").0;
+        said.contains("running for")
+    });
+    assert!(runs, "{said}");
+    let expected = "bgp: neighbors cannot connect over IPv4: ";
+    assert!(said.contains("degraded") && said.contains(expected), "{said}");
 }

@@ -306,6 +306,8 @@ impl Peers {
                         out.push(event(address, PeerEvent::Restarts(retained.families)));
                     }
                 }
+                // A dynamic neighbor may come and go as often as it likes; what its range refuses is reported for the range.
+                session::Output::NotOpened(_) if peer.config.range.is_some() => {}
                 session::Output::NotOpened(reason) => {
                     let failed = peer.config.not_opened(reason);
                     out.push(event(address, PeerEvent::NotOpened(failed)));

@@ -93,6 +93,8 @@ fn neighbors_come_with_their_connection_and_go_with_their_session() {
         matches!(event.what, PeerEvent::Refused { refusal: RangeRefusal::PeerAs(Asn(65003)), .. })
     });
     assert_eq!(reports.count(), 1, "one report, and a counter");
+    let is_attempt = |event: &&sluice_bgp::event::Event| matches!(event.what, PeerEvent::NotOpened(_));
+    assert_eq!(world.routers[0].events.iter().filter(is_attempt).count(), 0, "the range's report is enough");
     // A spoke that says goodbye is gone at once, with its routes.
     world.routers[1].config.neighbors.clear();
     world.configure(1);

@@ -462,6 +462,7 @@ async fn scenario() {
     let reply = bgp::BgpClient::new(others, "bgp").get_neighbors(bgp::GetNeighborsRequest::default()).await;
     let neighbors = reply.unwrap().neighbors;
     assert_eq!((neighbors[0].flaps, neighbors[0].families[0].prefixes_received), (0, 20_006));
+    describes_both_ends(&neighbors[0], port);
 
     // The neighbour connects by itself while the session is up: the session stays, the new connection goes.
     until(&fake_fea.changed, || fake_fea.listening.get().is_some()).await;
@@ -490,6 +491,17 @@ async fn scenario() {
         }
     }
     assert_eq!(fake_rib.routes.borrow().len(), 10, "the RIB keeps the routes for the next life");
+}
+
+/// An established session is shown with both ends and both OPENs.
+fn describes_both_ends(neighbor: &bgp::Neighbor, port: u16) {
+    assert_eq!((neighbor.local_as, neighbor.remote_port), (65001, port.into()));
+    assert!(neighbor.local_address.starts_with("127.") && neighbor.local_port > 0, "{neighbor:?}");
+    assert!(neighbor.capabilities_sent.contains(&"4-octet-as 65001".to_string()), "{neighbor:?}");
+    assert!(neighbor.keepalive_time > 0 && neighbor.keepalive_time <= neighbor.hold_time / 3, "{neighbor:?}");
+    assert_eq!((neighbor.password, neighbor.multihop, neighbor.last_end.as_ref()), (false, None, None));
+    let restart = neighbor.restart.as_ref().expect("its state");
+    assert_eq!((restart.helper, restart.own_time), (true, None));
 }
 
 /// Asks until the neighbour has told all its routes.
