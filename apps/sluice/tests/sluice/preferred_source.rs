@@ -31,7 +31,9 @@ fn routes_have_the_source_address_while_the_router_has_it() {
     }
     let lab = RouterLab::up(&topology().parse().unwrap(), Path::new(SLUICE));
     lab.until("the routes are in the kernel", |lab| kernel_has(lab, [false, false]));
-    commit(&lab, &format!("set interfaces forwarding preferred-source [ {} {} ]", SOURCES[0], SOURCES[1]));
+    for source in SOURCES {
+        commit(&lab, &format!("set interfaces forwarding preferred-source {source}"));
+    }
     lab.until("the missing addresses are reported", |lab| {
         let status = String::from_utf8(lab.cli(&["status"]).stdout).unwrap();
         SOURCES.iter().all(|source| status.contains(&format!("preferred source {source}")))

@@ -316,7 +316,7 @@ mod tests {
         };
         let seen = |written: Option<IpAddr>, wanted: Option<IpAddr>| {
             let mut out = Messages::default();
-            out.sources = sources(written);
+            out.sources.set(sluice_base::Family::Ipv4, written);
             let (table, prefix, scope) = (TableId(254), "192.0.2.0/24".parse().unwrap(), Scope::All);
             let provenance = Provenance::NONE;
             out.push(&EngineOp::SetRoute { table, prefix, target, replace: true, scope, provenance }, 1);
