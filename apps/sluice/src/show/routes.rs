@@ -404,11 +404,13 @@ async fn rib(session: &Session, args: &RoutesArgs, what: &What, out: &mut Output
 
 fn kernel_line(r: &fea::KernelRoute, names: &Names) -> String {
     let owner = if r.ours { "sluice".into() } else { format!("proto {}", r.protocol) };
+    let source = r.source.as_ref().map(|source| format!(", source {}", output::addr(Some(source))));
     format!(
-        "  {:<24} {owner:<10} {:>6}  {}",
+        "  {:<24} {owner:<10} {:>6}  {}{}",
         output::net(r.net.as_ref()),
         r.metric,
-        hops(r.forwarding.as_ref(), names)
+        hops(r.forwarding.as_ref(), names),
+        source.unwrap_or_default()
     )
 }
 
@@ -416,6 +418,7 @@ fn kernel_json(r: &fea::KernelRoute, names: &Names) -> Value {
     json!({
         "prefix": output::net(r.net.as_ref()), "protocol": r.protocol, "ours": r.ours, "metric": r.metric,
         "forwarding": hops_json(r.forwarding.as_ref(), names),
+        "source": r.source.as_ref().map(|source| output::addr(Some(source))),
     })
 }
 

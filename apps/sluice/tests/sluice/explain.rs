@@ -233,5 +233,8 @@ fn the_first_line_is_the_cause() {
         let lost = paths.iter().find(|path| path["neighbor"] == *loser).unwrap();
         assert!(answer["cause"].as_str().unwrap().starts_with(&format!("best path from {best}")), "{answer}");
         assert_eq!(lost["reason"], *reason, "{answer}");
+        // An address in the prefix has the same answer.
+        let address = prefix.replace("0/24", "7");
+        assert_eq!(explain(&address)["prefix"], *prefix, "{address}");
     }
 }

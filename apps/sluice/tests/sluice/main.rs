@@ -50,6 +50,7 @@ mod people;
 mod plain_restart;
 mod plugged_stages;
 mod policies;
+mod preferred_source;
 mod presence;
 mod recursion;
 mod redistribution;

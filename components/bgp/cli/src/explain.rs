@@ -232,10 +232,12 @@ impl Answers {
         }
         for route in &self.kernel {
             let owner = if route.ours { "ours" } else { "of another program" };
+            let source = route.source.as_ref().map(|source| format!(", source {}", addr(Some(source))));
             text.push_str(&format!(
-                "kernel: {owner}, metric {}, {}\n",
+                "kernel: {owner}, metric {}, {}{}\n",
                 route.metric,
-                hops(route.forwarding.as_ref())
+                hops(route.forwarding.as_ref()),
+                source.unwrap_or_default()
             ));
         }
         for export in &self.bgp.exports {
@@ -317,7 +319,10 @@ impl Answers {
             })
         });
         let kernel = self.kernel.iter().map(|route| {
-            json!({ "ours": route.ours, "metric": route.metric, "forwarding": hops(route.forwarding.as_ref()) })
+            json!({
+                "ours": route.ours, "metric": route.metric, "forwarding": hops(route.forwarding.as_ref()),
+                "source": route.source.as_ref().map(|source| addr(Some(source))),
+            })
         });
         json!({
             "prefix": self.prefix.to_string(), "cause": self.cause(), "paths": paths.collect::<Vec<_>>(),

@@ -7,6 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use core::ops::{Bound, ControlFlow};
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
@@ -278,6 +279,11 @@ impl Interfaces {
     }
 
     /// Returns the interfaces; `None` before the first snapshot is complete.
+    /// Returns true if an interface has an address, whatever the length of its prefix.
+    pub(crate) fn has_address(&self, addr: IpAddr) -> bool {
+        self.known.values().any(|known| known.interface.addresses.iter().any(|address| address.addr == addr))
+    }
+
     pub(crate) fn all(&self) -> Option<Vec<Interface>> {
         self.complete.then(|| self.known.values().map(|k| k.interface.clone()).collect())
     }

@@ -36,6 +36,7 @@ mod routes;
 pub mod sim;
 mod slab;
 pub mod socket;
+mod source;
 mod table;
 mod totals;
 pub mod xdp;

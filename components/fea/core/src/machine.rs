@@ -16,11 +16,13 @@ use crate::others::OtherRoutes;
 use crate::output::{Effect, Output};
 use crate::repair::{Drift, Repairs};
 use crate::replay::{Held, Replays};
+use crate::source::Sources;
 use crate::table::Table;
 use crate::totals::Totals;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{
     Family, FibBatch, Instant, Interface, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance,
@@ -66,6 +68,8 @@ pub enum Input {
     BeginRefresh(TableId, Family),
     /// The owner has announced all routes of a table and family; [`Effect::Resynced`] follows.
     EndRefresh(TableId, Family),
+    /// The preferred source addresses of the host's own packets, by family.
+    SetSources(BTreeMap<Family, IpAddr>),
     /// The authority takes these routes; at first it takes all. [`Effect::RoutesSelected`] follows when no route is elsewhere any more.
     SelectRoutes(AuthorityRoutes),
 }
@@ -96,6 +100,7 @@ pub struct Fea {
     selection: AuthorityRoutes,
     /// True if routes may be elsewhere than the selection wants.
     is_selecting: bool,
+    sources: Sources,
     /// Groups that a snapshot showed and that no route has used yet.
     found_groups: BTreeMap<NextHopId, Members>,
     in_snapshot: bool,
@@ -125,6 +130,7 @@ impl Fea {
             mendings: Mendings::default(),
             selection: AuthorityRoutes::All,
             is_selecting: false,
+            sources: Sources::default(),
             found_groups: BTreeMap::new(),
             in_snapshot: false,
             started: false,
@@ -143,7 +149,8 @@ impl Fea {
 
     /// Returns what of the host is not as configured, and the routes that others override, a sentence each.
     pub fn problems(&self) -> Vec<String> {
-        self.interfaces.problems().into_iter().chain(self.overridden()).collect()
+        let problems = self.interfaces.problems().into_iter().chain(self.sources.problems());
+        problems.chain(self.overridden()).collect()
     }
 
     /// Returns routes of other programs, at most `most`, by which the engine forwards instead of by an announced route of the same prefix.
@@ -167,6 +174,11 @@ impl Fea {
         Some(alloc::format!(
             "the kernel does not use {count} to {prefix}: a route of another program (protocol {protocol}) precedes"
         ))
+    }
+
+    /// Returns true if an interface of the host has an address.
+    pub fn has_address(&self, addr: IpAddr) -> bool {
+        self.interfaces.has_address(addr)
     }
 
     /// The interfaces whose traffic going over to another configuration interrupts.
@@ -262,16 +274,19 @@ impl Fea {
                 self.link_down(index, out);
                 self.others.remove_on(index);
                 self.interfaces.link_gone(index, out);
+                self.settle_sources(out);
             }
             Notice::AddressIs(index, address, own) => {
                 if self.interfaces.address_is(index, address, own, out) {
                     self.retry(self.pool.dead(|m| m.interface() == Some(index)), out);
                 }
+                self.settle_sources(out);
             }
             Notice::AddressGone(index, address) => {
                 if self.interfaces.address_gone(index, address, out) {
                     self.damage(now, Drift::Address(index, address), out);
                 }
+                self.settle_sources(out);
             }
             Notice::MemberIs(id, member) => match self.pool.find(id) {
                 Some(n) => {
@@ -345,6 +360,7 @@ impl Fea {
             out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
         }
         self.pool.remove_unused(out);
+        self.settle_sources(out);
     }
 
     fn group_is(&mut self, now: Instant, id: NextHopId, members: Members, out: &mut Outbox<Output>) {
@@ -395,6 +411,16 @@ impl Fea {
                 let (scope, provenance) = (Scope::Authority, Provenance::NONE);
                 out.push(Output::Engine(EngineOp::DeleteRoute { table, prefix, scope, provenance }));
             }
+        }
+    }
+
+    /// Sets the source addresses by the host's addresses, once these are known, and has the routes written again whose source changes.
+    fn settle_sources(&mut self, out: &mut Outbox<Output>) {
+        if !self.started {
+            return;
+        }
+        for family in self.sources.settle(&self.interfaces, out).into_iter().flatten() {
+            self.tables.values_mut().for_each(|table| table.side(family).rewrite());
         }
     }
 
@@ -510,6 +536,10 @@ impl Machine for Fea {
                 }
             }
             Input::EndRefresh(table, family) => self.table(table).side(family).end_resync(),
+            Input::SetSources(sources) => {
+                self.sources.configure(sources);
+                self.settle_sources(out);
+            }
             Input::SelectRoutes(selection) => {
                 for side in self.tables.values_mut().flat_map(Table::sides) {
                     side.select_routes(&selection);

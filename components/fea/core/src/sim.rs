@@ -50,6 +50,10 @@ pub struct SimEngine {
     pub foreign: BTreeSet<NextHopId>,
     /// True if the host forwards, by family; what nobody set is not there.
     pub forwards: BTreeMap<Family, bool>,
+    /// The source addresses of routes that are set, by family.
+    sources: BTreeMap<Family, IpAddr>,
+    /// The source addresses of routes.
+    pub route_sources: BTreeMap<(TableId, IpPrefix), IpAddr>,
     /// Operations carried out so far, without those refused.
     pub operations: u64,
     notices: VecDeque<Notice>,
@@ -106,6 +110,11 @@ impl SimEngine {
         for gone in core::iter::once(address).chain(others) {
             addresses.remove(&gone);
             self.given.remove(&(index, gone));
+            // Silently, as the kernel does: IPv4 routes with the source address go with the address.
+            let sources = &self.route_sources;
+            let has_source =
+                |key: &(TableId, IpPrefix)| gone.addr.is_ipv4() && sources.get(key) == Some(&gone.addr);
+            self.routes.retain(|key, _| !has_source(key));
             self.notices.push_back(Notice::AddressGone(index, gone));
         }
         true
@@ -210,8 +219,24 @@ impl SimEngine {
             }
             EngineOp::SetRoute { table, prefix, target, replace, .. } => {
                 self.check_route(*table, *prefix, *target, *replace)?;
+                let source = self.sources.get(&prefix.family()).copied();
+                let source = source.filter(|_| matches!(target, RouteTarget::Group(_)));
+                let has = |source: &IpAddr| {
+                    self.links.values().any(|(_, all)| all.iter().any(|a| a.addr == *source))
+                };
+                if source.as_ref().is_some_and(|source| !has(source)) {
+                    return Err(refusal(RefusalKind::Invalid, "Invalid prefsrc address"));
+                }
                 self.routes.insert((*table, *prefix), SimRoute::Ours(*target));
+                match source {
+                    Some(source) => drop(self.route_sources.insert((*table, *prefix), source)),
+                    None => drop(self.route_sources.remove(&(*table, *prefix))),
+                }
             }
+            EngineOp::SetSource { family, source } => match source {
+                Some(source) => drop(self.sources.insert(*family, *source)),
+                None => drop(self.sources.remove(family)),
+            },
             EngineOp::DeleteRoute { table, prefix, .. } => match self.routes.get(&(*table, *prefix)) {
                 Some(SimRoute::Ours(_)) => {
                     self.routes.remove(&(*table, *prefix));
@@ -357,7 +382,8 @@ impl Engine for SimEngine {
                 SimRoute::Ours(target) => (PROTOCOL, leads(*target)),
                 SimRoute::Foreign => (FOREIGN, Forwarding::Discard),
             };
-            EngineRoute { table, prefix, protocol, metric: PREFERENCE, forwarding }
+            let source = self.route_sources.get(&(table, prefix)).copied();
+            EngineRoute { table, prefix, protocol, metric: PREFERENCE, forwarding, source }
         };
         Some(Box::new(Copy { routes: self.routes.iter().map(route).collect() }))
     }

@@ -5,6 +5,7 @@ use sluice_base::{Family, InterfaceAddress, IpPrefix};
 use sluice_fea::socket::SocketPolicy;
 use sluice_fea::{Configuration, LinkConfiguration};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use thiserror::Error;
 
 #[derive(Deserialize, Default)]
@@ -31,6 +32,7 @@ struct Forwarding {
     install_routes: Option<bool>,
     engine: Option<ForwardingEngine>,
     kernel_prefix: Vec<String>,
+    preferred_source: Vec<IpAddr>,
 }
 
 /// The engines that forward packets.
@@ -75,6 +77,11 @@ pub enum ConfigurationError {
     /// A text is no address of an interface.
     #[error("`{0}` is not an address with a prefix length")]
     Address(String),
+    /// Two preferred sources are of one family.
+    #[error(
+        "preferred-source: {0} and {1} are of one family; expected one address of IPv4, one of IPv6, or both"
+    )]
+    TwoSources(IpAddr, IpAddr),
     /// A text is no prefix.
     #[error("`{0}` is not a prefix; write an address, a slash and a length, such as 192.0.2.0/24")]
     Prefix(String),
@@ -97,6 +104,24 @@ pub struct Read {
     pub engine: ForwardingEngine,
     /// External routes that the kernel gets with the engine `xdp` too: those with these prefixes or inside them.
     pub kernel_prefixes: Vec<IpPrefix>,
+    /// The source addresses of the host's own packets, by family.
+    pub sources: BTreeMap<Family, IpAddr>,
+}
+
+impl Read {
+    /// Returns a sentence about each preferred source that the host lacks and that no interface is configured with.
+    pub fn remarks(&self, host_has: impl Fn(IpAddr) -> bool) -> Vec<String> {
+        let is_configured = |addr: IpAddr| {
+            let mut links = self.configuration.interfaces.values();
+            links.any(|link| link.addresses.iter().any(|address| address.addr == addr))
+        };
+        let missing = self.sources.values().filter(|addr| !is_configured(**addr) && !host_has(**addr));
+        missing
+            .map(|addr| {
+                format!("preferred-source {addr}: no interface has this address; routes have no source address until one has")
+            })
+            .collect()
+    }
 }
 
 /// Reads the tree. A router forwards unless its configuration says that it does not.
@@ -112,6 +137,12 @@ pub fn read(config: &serde_json::Value) -> Result<Read, ConfigurationError> {
         (Family::Ipv4, tree.forwarding.ipv4.unwrap_or(true)),
         (Family::Ipv6, tree.forwarding.ipv6.unwrap_or(true)),
     ]);
+    let mut sources = BTreeMap::new();
+    for source in tree.forwarding.preferred_source {
+        if let Some(other) = sources.insert(Family::of(&source), source) {
+            return Err(ConfigurationError::TwoSources(other, source));
+        }
+    }
     let prefix = |text: &String| text.parse().map_err(|_| ConfigurationError::Prefix(text.clone()));
     let kernel_prefixes = tree.forwarding.kernel_prefix.iter().map(prefix).collect::<Result<_, _>>()?;
     Ok(Read {
@@ -120,6 +151,7 @@ pub fn read(config: &serde_json::Value) -> Result<Read, ConfigurationError> {
         programs: tree.program_rights,
         links: tree.link_rights,
         installs_routes: tree.forwarding.install_routes.unwrap_or(true),
+        sources,
         engine: tree.forwarding.engine.unwrap_or_default(),
         kernel_prefixes,
     })
@@ -162,6 +194,12 @@ mod tests {
         assert_eq!((engine, kernel_prefixes), (ForwardingEngine::Xdp, vec!["192.0.2.0/24".parse().unwrap()]));
         let wrong = serde_json::json!({"forwarding": {"kernel-prefix": ["192.0.2.0"]}});
         assert!(super::read(&wrong).is_err_and(|error| error.to_string().contains("192.0.2.0")));
+        let source = serde_json::json!({"forwarding": {"preferred-source": ["10.9.9.9", "2001:db8::9"]}});
+        let read = super::read(&source).expect("valid");
+        assert_eq!(read.sources.len(), 2);
+        assert_eq!(read.remarks(|addr| addr.is_ipv4()).len(), 1);
+        let two = serde_json::json!({"forwarding": {"preferred-source": ["10.9.9.9", "10.9.9.8"]}});
+        assert!(super::read(&two).unwrap_err().to_string().contains("are of one family"));
         let reflector = serde_json::json!({"forwarding": {"install-routes": false}});
         assert!(!super::read(&reflector).expect("valid").installs_routes);
         assert!(address("10.0.0.1/33").is_err());

@@ -99,6 +99,7 @@ pub fn message(route: EngineRoute) -> pb::KernelRoute {
         metric: route.metric,
         forwarding: Some((&route.forwarding).into()),
         table: route.table.0,
+        source: route.source.map(Into::into),
     }
 }
 

@@ -334,7 +334,9 @@ impl Component for FeaProcess {
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, Self::Error> {
         let read = configuration::read(&planned.whole())?;
         let interrupted = self.with_core(|core| core.interrupted_by(&read.configuration));
-        Ok(Prepared::touching(read, vec![(EffectKind::Interrupted, interrupted)]))
+        let remarks = read.remarks(|addr| self.with_core(|core| core.has_address(addr)));
+        let touched = vec![(EffectKind::Interrupted, interrupted), (EffectKind::Noted, remarks)];
+        Ok(Prepared::touching(read, touched))
     }
 
     async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), Self::Error> {
@@ -346,11 +348,13 @@ impl Component for FeaProcess {
             installs_routes,
             engine,
             kernel_prefixes,
+            sources,
         } = settings;
         self.sockets.set_policy(policy);
         self.programs.set_rights(programs);
         self.links.set_rights(links);
         self.input(Input::Configure(configuration));
+        self.input(Input::SetSources(sources));
         // Before the RIB's routes come: those that the kernel is not to have never enter it.
         self.fast_path.want(&self, engine, kernel_prefixes);
         self.install_routes(installs_routes);

@@ -1,7 +1,7 @@
 //! The interfaces that the RIB serves.
 
 use crate::clients::{Wish, presence_message};
-use crate::stages::no_stages;
+use crate::stages::{no_stages, number_of};
 use crate::{RibProcess, convert};
 use sluice_base::{
     Address, AnyPrefix, Distance, Duration, FamilyId, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix,
@@ -394,7 +394,7 @@ impl pb::Rib for Served {
             FamilyId::IPV6 => self.plumb::<Ipv6Prefix>(table, request.kind(), nets)?,
             family => return Err(no_stages(family)),
         };
-        Ok(pb::PlumbStageReply { stage: stage.number() })
+        Ok(pb::PlumbStageReply { stage: number_of(stage) })
     }
 
     async fn unplumb_stage(

@@ -38,8 +38,8 @@ impl RibProcess {
     /// Removes a stage from a family of a table.
     pub(crate) fn unplumb<P: TableKey>(&self, table: TableId, stage: u32) -> Result<(), XrlError> {
         let is_known = self.driver.read(|rib| rib.table(table).is_some());
-        let unplumb = UnplumbStage::<P>::new(table, StageId::from_number(stage));
-        match is_known && self.driver.request(unplumb) {
+        let id = stage.checked_sub(1).filter(|_| is_known).map(StageId::from_number);
+        match id.is_some_and(|id| self.driver.request(UnplumbStage::<P>::new(table, id))) {
             true => Ok(()),
             false => Err(XrlError::BadArguments(format!("stage: there is no stage {stage}"))),
         }
@@ -48,12 +48,17 @@ impl RibProcess {
     /// Returns the stages of a family of a table.
     pub(crate) fn stages<P: TableKey>(&self, table: TableId) -> Vec<pb::PluggedStage> {
         let view = |StageView { id, name, is_leaving }| pb::PluggedStage {
-            stage: id.number(),
+            stage: number_of(id),
             name: name.into(),
             leaving: is_leaving,
         };
         self.driver.read(|rib| rib.plugged_stages::<P>(table)).into_iter().map(view).collect()
     }
+}
+
+/// Returns the number of a stage in calls: from 1 on.
+pub(crate) fn number_of(id: StageId) -> u32 {
+    id.number() + 1
 }
 
 /// Returns the error about a family without stages.

@@ -238,8 +238,8 @@ fn a_folder_of_files_is_one_configuration() {
     runs(&lab, &[FIRST]);
     part("20-second.conf", &format!("route {THIRD} {{ discard; }}"));
     assert!(commit().status.success());
-    runs(&lab, &[SECOND, THIRD]);
-    file_says(&lab, &[SECOND, THIRD]);
+    runs(&lab, &[THIRD, SECOND]);
+    file_says(&lab, &[THIRD, SECOND]);
     lab.lab.down().unwrap();
 }
 

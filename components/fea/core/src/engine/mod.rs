@@ -21,6 +21,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{DigestKey, Family, InterfaceAddress, InterfaceIndex, IpPrefix, Provenance, TableId};
 
@@ -84,6 +85,13 @@ pub enum EngineOp {
         /// The event that caused it.
         provenance: Provenance,
     },
+    /// Routes of a family that are set from now on have this source address for the host's own packets; `None`: no source address.
+    SetSource {
+        /// The family.
+        family: Family,
+        /// The source address, which the host has.
+        source: Option<IpAddr>,
+    },
     /// An interface is configured.
     SetLink {
         /// The interface.
@@ -124,7 +132,8 @@ impl EngineOp {
             | EngineOp::SetGroup { .. }
             | EngineOp::DeleteNextHop { .. }
             | EngineOp::SetRoute { .. }
-            | EngineOp::DeleteRoute { .. } => Capability::Unicast,
+            | EngineOp::DeleteRoute { .. }
+            | EngineOp::SetSource { .. } => Capability::Unicast,
             EngineOp::SetLink { .. }
             | EngineOp::AddAddress { .. }
             | EngineOp::DeleteAddress { .. }

@@ -136,6 +136,8 @@ pub struct EngineRoute {
     pub metric: u32,
     /// The treatment of packets.
     pub forwarding: Forwarding,
+    /// The source address of the host's own packets, if the route has one.
+    pub source: Option<IpAddr>,
 }
 
 impl EngineRoute {

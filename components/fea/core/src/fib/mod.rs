@@ -70,6 +70,8 @@ pub(crate) struct Fib<P: TableKey + IpKey> {
     sweep: Option<(Walk<P>, u64, u64)>,
     /// The walk over routes that a snapshot did not show.
     unseen: Option<Walk<P>>,
+    /// True if that walk writes all routes again.
+    is_rewriting: bool,
     /// The routes that the authority takes.
     selection: AuthorityRoutes,
     /// The walk over routes that may be in other engines than the selection wants.
@@ -94,6 +96,7 @@ impl<P: TableKey + IpKey> Fib<P> {
             revisit: None,
             sweep: None,
             unseen: None,
+            is_rewriting: false,
             selection,
             placement: None,
             announced: AnnouncedDigest::new(DigestKey(seed)),

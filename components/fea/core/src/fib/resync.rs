@@ -60,6 +60,9 @@ pub(crate) trait Resync {
     /// Looks for what a snapshot did not show.
     fn end_snapshot(&mut self, pool: &mut Pool, out: &mut Outbox<Output>);
 
+    /// Writes all routes again in the background: the engine is to have them with another source address.
+    fn rewrite(&mut self);
+
     /// A route was removed, or overwritten; whether it has to be written again.
     fn route_gone(&mut self, prefix: IpPrefix) -> bool;
 
@@ -181,6 +184,15 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
         self.unseen = Some(Walk::new());
     }
 
+    fn rewrite(&mut self) {
+        // A route that was found and that the core would never write waits for its owner.
+        let is_other =
+            |group: u32| self.groups.get(group).is_some_and(|group| group.content == Content::Other);
+        let routes = self.routes.values_mut().filter(|route| !is_other(route.group()));
+        routes.for_each(|route| route.set_seen(false));
+        (self.unseen, self.is_rewriting) = (Some(Walk::new()), true);
+    }
+
     fn route_gone(&mut self, prefix: IpPrefix) -> bool {
         let Ok(prefix) = P::try_from(prefix) else { return false };
         let Some(route) = self.routes.get_mut(prefix).filter(|route| !route.is_beside()) else {
@@ -281,11 +293,13 @@ impl<P: TableKey + IpKey> Fib<P> {
     pub(super) fn run_unseen(&mut self, budget: &mut Budget, out: &mut Outbox<Output>) -> Progress {
         while let Some(walk) = &mut self.unseen {
             let Some((prefix, route)) = walk.next(&self.routes) else {
-                self.unseen = None;
+                (self.unseen, self.is_rewriting) = (None, false);
                 break;
             };
             if !route.is_seen() && !route.is_beside() && route.standing() == Standing::Installed {
-                out.push(Output::Effect(Effect::Event(Event::RouteRepaired(self.table, prefix.into()))));
+                if !self.is_rewriting {
+                    out.push(Output::Effect(Effect::Event(Event::RouteRepaired(self.table, prefix.into()))));
+                }
                 self.write(prefix, route.group(), true, Provenance::NONE, out);
             }
             if !budget.spend(1) {

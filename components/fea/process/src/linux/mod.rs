@@ -170,7 +170,9 @@ impl LinuxEngine {
             match self.monitor.receive(&mut self.buffer) {
                 Ok(None) => return false,
                 Ok(Some(datagram)) => {
-                    notices.extend(decode::messages(datagram).filter_map(|m| decode::notice(&m)));
+                    let sources = self.messages.sources;
+                    notices
+                        .extend(decode::messages(datagram).filter_map(|m| decode::notice_with(&m, &sources)));
                 }
                 Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => notices.push(Notice::Overrun),
                 Err(_) => return false,
@@ -196,7 +198,7 @@ impl LinuxEngine {
             for message in decode::messages(datagram).filter(|m: &Message<'_>| m.sequence == sequence) {
                 dump.interrupted |= message.flags & NLM_F_DUMP_INTR != 0;
                 done |= matches!(message.kind, NLMSG_DONE | NLMSG_ERROR);
-                notices.extend(decode::notice(&message));
+                notices.extend(decode::notice_with(&message, &self.messages.sources));
             }
             if done {
                 self.next_dump(notices);
@@ -260,6 +262,11 @@ impl Engine for LinuxEngine {
                 if let Err(e) = self.switch(*family).set(*enabled) {
                     refused.push(Refused { index, refusal: refusal(op, &e, None) });
                 }
+                continue;
+            }
+            if let EngineOp::SetSource { family, source } = op {
+                self.sequence = self.sequence.wrapping_add(1);
+                self.messages.sources.set(*family, *source);
                 continue;
             }
             if !self.messages.push(op, self.sequence) {

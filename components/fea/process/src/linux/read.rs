@@ -100,7 +100,7 @@ fn route(message: &Message<'_>, objects: &Objects) -> Option<EngineRoute> {
         Family::Ipv6 => IpAddr::from([0; 16]),
     };
     let (mut table, mut metric) = (u32::from(table), 0);
-    let (mut gateway, mut interface) = (None, None);
+    let (mut gateway, mut interface, mut source) = (None, None, None);
     let mut hops = Vec::new();
     let mut object = None;
     for (attribute, value) in attributes(message.body.get(12..)?) {
@@ -113,6 +113,7 @@ fn route(message: &Message<'_>, objects: &Objects) -> Option<EngineRoute> {
             RTA_OIF => interface = u32_at(value, 0).and_then(InterfaceIndex::new),
             RTA_NH_ID => object = u32_at(value, 0).and_then(|id| objects.get(&id)).cloned(),
             RTA_MULTIPATH => hops = next_hops(value),
+            RTA_PREFSRC => source = address(value),
             _ => {}
         }
     }
@@ -125,7 +126,7 @@ fn route(message: &Message<'_>, objects: &Objects) -> Option<EngineRoute> {
         _ => object.or_else(|| Forwarding::many(hops)).unwrap_or(Forwarding::Discard),
     };
     let prefix = IpPrefix::new(destination, prefix_len)?;
-    Some(EngineRoute { table: TableId(table), prefix, protocol, metric, forwarding })
+    Some(EngineRoute { table: TableId(table), prefix, protocol, metric, forwarding, source })
 }
 
 /// The next hops of a route with several: records of their own, with attributes inside.

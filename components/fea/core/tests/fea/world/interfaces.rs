@@ -110,6 +110,52 @@ fn the_next_life_takes_back_what_the_last_one_gave() {
     assert!(!left.contains(&given) && left.len() == others, "{left:?}");
 }
 
+#[test]
+fn routes_have_the_preferred_source_while_the_host_has_the_address() {
+    let mut world = World::new();
+    world.configure();
+    world.group(1, hop(1, 2));
+    world.route(1, Some(1));
+    world.route(2, Some(1));
+    world.quiet();
+    let sources = |world: &mut World| -> Vec<Option<IpAddr>> {
+        let engine = world.drive.engine();
+        engine.routes.keys().map(|key| engine.route_sources.get(key).copied()).collect()
+    };
+    let source: IpAddr = "192.0.2.1".parse().unwrap();
+    assert_eq!(sources(&mut world), [None, None]);
+    let wanted = Input::SetSources([(sluice_base::Family::Ipv4, source)].into());
+    world.drive.handle(world.now, wanted, &mut world.effects);
+    world.quiet();
+    // The host lacks the address: the engine would refuse the routes.
+    assert_eq!(sources(&mut world), [None, None]);
+    assert!(world.drive.core().problems()[0].contains("no interface has the preferred source 192.0.2.1"));
+    let address = InterfaceAddress { addr: source, prefix_len: 32, peer: None };
+    let give = |world: &mut World| {
+        world.drive.engine().links.get_mut(&index(2)).unwrap().1.insert(address);
+        let notice = sluice_fea::Notice::AddressIs(index(2), address, false);
+        world.drive.handle(world.now, Input::Notice(notice), &mut world.effects);
+        world.quiet();
+    };
+    give(&mut world);
+    assert_eq!(sources(&mut world), [Some(source); 2]);
+    assert_eq!(world.drive.core().problems(), [""; 0]);
+    world.route(3, Some(1));
+    world.quiet();
+    assert_eq!(sources(&mut world), [Some(source); 3]);
+    // The engine removes the routes with the address; they are there again without a source address.
+    world.drive.engine().take_address(index(2), address);
+    world.quiet();
+    assert_eq!(sources(&mut world), [None, None, None]);
+    give(&mut world);
+    assert_eq!(sources(&mut world), [Some(source); 3]);
+    world.drive.handle(world.now, Input::SetSources(Default::default()), &mut world.effects);
+    world.quiet();
+    assert_eq!(sources(&mut world), [None, None, None]);
+    let repaired = |e: &Effect| matches!(e, Effect::Event(sluice_fea::event::Event::RouteRepaired(..)));
+    assert!(!world.effects.iter().any(repaired), "{:?}", world.effects);
+}
+
 /// An address of eth1's configuration, by its number.
 fn own_address(host: u8) -> InterfaceAddress {
     InterfaceAddress { addr: format!("198.51.100.{host}").parse().unwrap(), prefix_len: 24, peer: None }

@@ -2,6 +2,7 @@
 //! not understood is skipped.
 
 use super::number::*;
+use super::sources::Sources;
 use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
 use sluice_fea::engine::{Link, OtherRoute, PREFERENCE, PROTOCOL};
 use sluice_fea::{Member, Members, NextHopId, Notice, RouteTarget};
@@ -85,10 +86,16 @@ pub fn error(message: &Message<'_>) -> Option<(i32, Option<String>)> {
 
 /// Returns the notice in a message; `None` if the message is of no interest or not understood.
 pub fn notice(message: &Message<'_>) -> Option<Notice> {
+    notice_with(message, &Sources::default())
+}
+
+/// Returns the notice in a message, of an engine whose routes have these source addresses: the target of another route of ours is
+/// [`RouteTarget::Other`].
+pub fn notice_with(message: &Message<'_>, sources: &Sources) -> Option<Notice> {
     match message.kind {
         RTM_NEWLINK | RTM_DELLINK => link(message),
         RTM_NEWADDR | RTM_DELADDR => interface_address(message),
-        RTM_NEWROUTE | RTM_DELROUTE => route(message),
+        RTM_NEWROUTE | RTM_DELROUTE => route(message, sources),
         RTM_NEWNEXTHOP | RTM_DELNEXTHOP => next_hop(message),
         RTM_NEWNETCONF => forwarding(message),
         _ => None,
@@ -156,7 +163,7 @@ fn interface_address(message: &Message<'_>) -> Option<Notice> {
     usable.then_some(Notice::AddressIs(index, address, own))
 }
 
-fn route(message: &Message<'_>) -> Option<Notice> {
+fn route(message: &Message<'_>, sources: &Sources) -> Option<Notice> {
     let body = message.body;
     let [family, prefix_len, _, tos, table, protocol, _, kind] = *body.first_chunk::<8>()?;
     let cloned = u32_at(body, 8)? & libc::RTM_F_CLONED != 0;
@@ -165,6 +172,7 @@ fn route(message: &Message<'_>) -> Option<Notice> {
     }
     let (mut destination, mut preference, mut table) = (None, 0, u32::from(table));
     let (mut target, mut next_hops, mut output) = (RouteTarget::Other, 1, None);
+    let mut source = None;
     if kind == libc::RTN_UNREACHABLE {
         target = RouteTarget::Unreachable;
     }
@@ -177,6 +185,7 @@ fn route(message: &Message<'_>) -> Option<Notice> {
                 target = RouteTarget::Group(NextHopId(u32_at(value, 0)?));
             }
             RTA_OIF => output = interface(value, 0),
+            RTA_PREFSRC => source = address(value),
             // An IPv4 route is one with all its next hops.
             RTA_MULTIPATH if i32::from(family) == libc::AF_INET6 => next_hops = next_hop_count(value),
             _ => {}
@@ -202,6 +211,9 @@ fn route(message: &Message<'_>) -> Option<Notice> {
         return Some(Notice::RouteGone { table, prefix });
     }
     let replaced = message.flags & NLM_F_REPLACE != 0;
+    if matches!(target, RouteTarget::Group(_)) && source != sources.of(prefix.family()) {
+        target = RouteTarget::Other;
+    }
     let target = (protocol == PROTOCOL).then_some(target);
     Some(Notice::RouteIs { table, prefix, target, replaced })
 }
@@ -291,6 +303,39 @@ mod tests {
         assert!(out.push(&op, 1));
         let got: Vec<_> = messages(out.octets()).filter_map(|m| notice(&m)).collect();
         assert_eq!(got, [expected]);
+    }
+
+    #[test]
+    fn a_route_with_another_source_address_is_another_one() {
+        let (ours, other): (IpAddr, IpAddr) = ("10.9.9.9".parse().unwrap(), "10.9.9.8".parse().unwrap());
+        let target = RouteTarget::Group(NextHopId(5));
+        let sources = |source: Option<IpAddr>| {
+            let mut sources = Sources::default();
+            sources.set(sluice_base::Family::Ipv4, source);
+            sources
+        };
+        let seen = |written: Option<IpAddr>, wanted: Option<IpAddr>| {
+            let mut out = Messages::default();
+            out.sources.set(sluice_base::Family::Ipv4, written);
+            let (table, prefix, scope) = (TableId(254), "192.0.2.0/24".parse().unwrap(), Scope::All);
+            let provenance = Provenance::NONE;
+            out.push(&EngineOp::SetRoute { table, prefix, target, replace: true, scope, provenance }, 1);
+            let message = messages(out.octets()).next().unwrap();
+            match notice_with(&message, &sources(wanted)) {
+                Some(Notice::RouteIs { target, .. }) => target,
+                other => panic!("{other:?}"),
+            }
+        };
+        for (written, wanted, is_ours) in [
+            (None, None, true),
+            (Some(ours), Some(ours), true),
+            (None, Some(ours), false),
+            (Some(other), Some(ours), false),
+            (Some(other), None, false),
+        ] {
+            let expected = if is_ours { target } else { RouteTarget::Other };
+            assert_eq!(seen(written, wanted), Some(expected), "{written:?} {wanted:?}");
+        }
     }
 
     #[test]

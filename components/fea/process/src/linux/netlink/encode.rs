@@ -1,6 +1,7 @@
 //! Values to netlink messages.
 
 use super::number::*;
+use super::sources::Sources;
 use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
 use sluice_fea::engine::{PREFERENCE, PROTOCOL};
 use sluice_fea::{EngineOp, Member, Members, NextHopId, RouteTarget};
@@ -13,6 +14,8 @@ pub struct Messages {
     /// The offset of the last message.
     start: usize,
     count: usize,
+    /// The source addresses of routes that are added.
+    pub sources: Sources,
 }
 
 impl Messages {
@@ -99,7 +102,7 @@ impl Messages {
             EngineOp::DeleteAddress { interface, address } => {
                 self.address_message(RTM_DELADDR, *interface, address, sequence);
             }
-            EngineOp::SetForwarding { .. } => return false,
+            EngineOp::SetForwarding { .. } | EngineOp::SetSource { .. } => return false,
         }
         true
     }
@@ -178,6 +181,9 @@ impl Messages {
         self.route_key(table, prefix);
         if let RouteTarget::Group(id) = target {
             self.number(RTA_NH_ID, id.0);
+            if let Some(source) = self.sources.of(prefix.family()) {
+                self.address(RTA_PREFSRC, source);
+            }
         }
         self.end();
         true

@@ -7,6 +7,7 @@
 pub mod decode;
 pub mod encode;
 pub mod socket;
+pub mod sources;
 
 /// Numbers of the kernel's interface (linux/netlink.h, rtnetlink.h, nexthop.h, if_link.h, if_addr.h).
 pub mod number {
@@ -109,6 +110,8 @@ pub mod number {
     pub const RTA_GATEWAY: u16 = 5;
     /// Route attribute: preference; lower is better.
     pub const RTA_PRIORITY: u16 = 6;
+    /// The source address of the host's own packets.
+    pub const RTA_PREFSRC: u16 = 7;
     /// Route attribute: several next hops.
     pub const RTA_MULTIPATH: u16 = 9;
     /// Route attribute: gateway of another family.
