@@ -39,6 +39,9 @@ pub enum NoPath {
     /// The path does not lead to a block.
     #[error("`{0}` is not a block that can be edited")]
     NotABlock(String),
+    /// A list in brackets without its end.
+    #[error("the list in `{0}` has not ended; expected a value or `]`")]
+    Unclosed(String),
     /// Words behind the end of a statement.
     #[error("nothing can stand behind `{path}`, but `{word}` does")]
     TooLong {
@@ -200,7 +203,10 @@ pub fn following(schema: &[Node], words: &[String], values: bool) -> Result<Foll
 
 /// A path with its abbreviations written out.
 pub fn whole(schema: &[Node], words: &[String]) -> Result<Vec<String>, NoPath> {
-    walk(schema, words).map(|(_, path)| path)
+    match walk(schema, words)? {
+        (Spot::Listed(..), path) => Err(NoPath::Unclosed(path.join(" "))),
+        (_, path) => Ok(path),
+    }
 }
 
 /// Returns the blocks along a path, each with its keys: the stops of `edit` and `up`.
@@ -325,11 +331,12 @@ mod tests {
 
     #[test]
     fn lists_are_written_as_in_files() {
-        for line in ["prot b netw [ a b ]", "prot b netw [a b]", "prot b netw [ a b", "prot b netw [a b ]"] {
+        for line in ["prot b netw [ a b ]", "prot b netw [a b]", "prot b netw [a b ]"] {
             let path = whole(&schema(), &words(line)).expect(line);
             assert_eq!(path.join(" "), "protocols bgp network a b", "{line}");
         }
         assert!(whole(&schema(), &words("prot b netw [ a ] b")).is_err());
+        assert!(matches!(whole(&schema(), &words("prot b netw [ a b")), Err(NoPath::Unclosed(_))));
         let found = following(&schema(), &words("prot b netw [ a"), true).expect("a path");
         assert!(found.words.iter().any(|word| word.text == "]") && !found.enter, "{found:?}");
         let begun = following(&schema(), &words("prot b netw ["), true).expect("a path");

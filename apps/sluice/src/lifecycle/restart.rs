@@ -138,6 +138,6 @@ mod tests {
             unknown("bpg", &known).message,
             "there is no component `bpg`; did you mean `bgp`?; there are bgp, rib"
         );
-        assert_eq!(unknown("frob", &known).message, "there is no component `frob`; there are bgp, rib");
+        assert_eq!(unknown("firewall", &known).message, "there is no component `firewall`; there are bgp, rib");
     }
 }
