@@ -1,7 +1,7 @@
 //! Hits of a policy: the number of present routes that meet a term, by use. `show policy NAME` prints hits below the definition.
 
+use crate::families::family;
 use crate::idl::bgp::v1 as pb;
-use crate::sessions::family;
 use serde_json::{Value, json};
 use sluice_console::{Call, counted};
 use std::time::Duration;

@@ -5,6 +5,7 @@
 mod diff;
 mod dump;
 mod explain;
+mod families;
 mod grammar;
 mod hits;
 mod inject;

@@ -1,7 +1,7 @@
 //! Bounds on the prefixes of neighbors.
 
+use crate::families::family;
 use crate::idl::bgp::v1 as pb;
-use crate::sessions::family;
 use serde_json::{Value, json};
 use sluice_console::{Notice, span};
 

@@ -1,12 +1,12 @@
 //! A neighbor in full.
 
+use crate::families::family;
 use crate::idl::bgp::v1 as pb;
 use crate::limits;
-use crate::sessions::family;
 use serde_json::{Value, json};
 use sluice_console::{Output, counted, span};
 
-/// Prints all that is known of a neighbor.
+/// Prints the view of a neighbor.
 pub fn print(n: &pb::Neighbor, out: &mut Output) {
     let all = [head(n), session(n), n.families.iter().flat_map(routes).collect(), counters(n)];
     all.iter().flatten().for_each(|line| out.line(line));
@@ -205,7 +205,7 @@ fn restart(restart: &pb::NeighborRestart) -> Vec<String> {
     lines
 }
 
-/// Returns what a neighbor offers for a family; `None` if it offers nothing.
+/// Returns what a neighbor offers for a family; `None` for a neighbor without an offer.
 fn offer(f: &pb::NeighborRestartFamily) -> Option<String> {
     let mut text = family(f.family).to_string();
     if f.preserved || f.long_lived_preserved {

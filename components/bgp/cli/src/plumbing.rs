@@ -1,7 +1,7 @@
 //! `show bgp plumbing`: the stages that BGP's routes pass, in order, with the counters of each.
 
+use crate::families::family;
 use crate::idl::bgp::v1 as pb;
-use crate::sessions::family;
 use serde_json::{Value, json};
 use sluice_console::{Failure, Output, counted};
 

@@ -1,22 +1,13 @@
 //! Sessions and neighbors.
 
+use crate::families::family;
 use crate::idl::bgp::v1 as pb;
 use crate::{limits, neighbor};
 use serde_json::json;
 use sluice_console::{Failure, Output, Table, counted, span};
-use sluice_xrl::idl::common::v1 as common;
 
 /// The state of a session that is up.
 const ESTABLISHED: &str = "Established";
-
-/// Returns the name of an address family.
-pub fn family(number: i32) -> &'static str {
-    match common::Family::try_from(number) {
-        Ok(common::Family::Ipv6) => "ipv6",
-        Ok(common::Family::Xid) => "xid",
-        _ => "ipv4",
-    }
-}
 
 fn counts(n: &pb::Neighbor, of: impl Fn(&pb::NeighborFamily) -> u64) -> String {
     n.families.iter().filter(|f| f.negotiated).map(|f| of(f).to_string()).collect::<Vec<_>>().join("/")

@@ -2,7 +2,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::service::family_number;
+use crate::messages::family_number;
 use sluice_base::{AnyPrefix, Duration, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_bgp::family::FamilyIndex;
 use sluice_bgp::shard::{DampedView, DampingCounts};

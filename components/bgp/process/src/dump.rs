@@ -6,7 +6,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::service::not_configured;
+use crate::messages::not_configured;
 use sluice_base::{Address, AnyPrefix, Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouterId};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::shard::{PathView, PeerIndex};

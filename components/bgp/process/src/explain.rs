@@ -4,7 +4,8 @@ mod aggregates;
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::service::{not_configured, path};
+use crate::messages::not_configured;
+use crate::paths::path;
 use aggregates::covering;
 use sluice_base::{AnyPrefix, IpPrefix};
 use sluice_bgp::batch::DropCause;

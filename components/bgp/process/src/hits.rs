@@ -2,7 +2,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::service::{family_number, not_configured};
+use crate::messages::{family_number, not_configured};
 use sluice_bgp::shard::{PeerIndex, PolicyHits, PolicyUse};
 use sluice_bgp::table::{Sharded, Table};
 use sluice_xrl::XrlError;

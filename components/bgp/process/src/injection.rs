@@ -9,7 +9,7 @@
 use crate::BgpProcess;
 use crate::executor::yield_now;
 use crate::idl::bgp::v1 as pb;
-use crate::service::{address, not_configured};
+use crate::messages::{address, not_configured};
 use crate::transport::reader::Mailboxes;
 use sluice_base::Asn;
 use sluice_bgp::batch::Batches;

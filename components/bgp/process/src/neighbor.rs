@@ -2,7 +2,7 @@
 
 use crate::capabilities::{agreed, capability};
 use crate::idl::bgp::v1 as pb;
-use crate::service::{family_number, ms};
+use crate::messages::{family_number, ms};
 use sluice_base::Instant;
 use sluice_bgp::event::WithoutPolicy;
 use sluice_bgp::family::{FamilyCodes, FamilyIndex};

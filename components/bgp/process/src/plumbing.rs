@@ -2,7 +2,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::service::{family_number, resolution};
+use crate::messages::{family_number, resolution};
 use sluice_bgp::shard::PeerIndex;
 use sluice_bgp::table::{NextHops, Sharded, Table};
 use sluice_xrl::XrlError;

@@ -1,26 +1,15 @@
 //! Addresses in the configuration beside those of this router: neighbors that are this router itself, which are refused, and local addresses
 //! that this router does not have at present, which are remarked.
 
-use super::config::{Config, NeighborConfig};
+use super::config::Config;
 use super::settings::{Owner, Settings, SettingsError};
 use crate::bmp::StationSettings;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 use sluice_clients::InterfaceTable;
-
-/// Checks that a neighbor is not this router itself, as far as the configuration says it.
-pub(super) fn check(neighbor: &NeighborConfig) -> Result<(), SettingsError> {
-    let address = neighbor.address;
-    let is_loopback =
-        address == IpAddr::V4(Ipv4Addr::LOCALHOST) || address == IpAddr::V6(Ipv6Addr::LOCALHOST);
-    if is_loopback || neighbor.local_address == Some(address) {
-        return Err(SettingsError::Itself(Owner::Neighbor(address)));
-    }
-    Ok(())
-}
 
 /// Returns the addresses of this router.
 fn own(interfaces: &InterfaceTable) -> BTreeSet<IpAddr> {

@@ -1,6 +1,5 @@
 //! BGP's whole configuration, as `bgp.yang` says it.
 
-use super::addresses;
 use super::aggregation::AggregateConfig;
 use super::config::{Config, Identity, NeighborConfig};
 use super::inheritance::{Group, Neighbor};
@@ -15,7 +14,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Deserializer};
 use sluice_base::{AnyPrefix, Asn, Instant, IpPrefix, PrefixError, RouterId};
 use sluice_policy::program::NextHop;
@@ -125,6 +124,12 @@ pub enum Scheduling {
     /// An idle thread takes tasks that are ready.
     #[default]
     Dynamic,
+}
+
+/// Returns true if a neighbor is this router itself, as far as the configuration says it.
+fn is_of_this_router(neighbor: &NeighborConfig) -> bool {
+    let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    loopback.contains(&neighbor.address) || neighbor.local_address == Some(neighbor.address)
 }
 
 /// The statement that has a neighbor's statements, or gives them to neighbors.
@@ -327,7 +332,9 @@ impl Settings {
             let owner = Owner::Neighbor(neighbor.address);
             self.check_group(owner, neighbor.group.as_deref())?;
             let config = self.joined(neighbor).ok_or(SettingsError::NoAs(owner))?;
-            addresses::check(&config)?;
+            if is_of_this_router(&config) {
+                return Err(SettingsError::Itself(owner));
+            }
             self.check_neighbor(owner, &config)
         })?;
         self.check_ranges()

@@ -2,7 +2,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::service::{as_path, not_configured};
+use crate::messages::{as_path, not_configured};
 use sluice_base::AnyPrefix;
 use sluice_bgp::speaker::AggregateView;
 use sluice_bgp::table::{Sharded, Table};

@@ -7,7 +7,8 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::service::{as_path, not_configured, path};
+use crate::messages::{as_path, not_configured};
+use crate::paths::path;
 use regex::Regex;
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::shard::{Elimination, PeerIndex, RouteView};
