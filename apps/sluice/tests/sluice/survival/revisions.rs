@@ -255,6 +255,8 @@ fn only_a_commit_that_says_so_confirms_another_one() {
 
     // Somebody's change of something else, a signal that reads the file again, a file edited by hand.
     let third = format!("set protocols static route {THIRD} discard");
+    let checked = text(&configure(&lab, &[&third, "commit check"]));
+    assert!(checked.contains("waits for its confirmation"), "{checked}");
     let refused = configure(&lab, &[&third, "commit"]);
     let said = text(&refused);
     assert!(refused.status.code() == Some(5) && said.contains("commit confirm"), "{said}");

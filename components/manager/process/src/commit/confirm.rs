@@ -49,6 +49,15 @@ impl ManagerProcess {
         }
     }
 
+    /// Returns the reason why a commit of `after` would be refused that neither confirms the waiting commit nor waits with it; `None` if it
+    /// would not be.
+    pub(super) fn refusal_while_waiting(&self, after: &Tree, changes: bool) -> Option<String> {
+        let open = self.revisions.borrow().unconfirmed()?;
+        let undoes = changes && self.is_revision(open.back_to, after);
+        let next = Next { origin: Origin::Person, changes, confirms: false, is_trial: false, undoes };
+        (next.effect() == Effect::Refused).then(|| self.waiting_in_words(&open))
+    }
+
     /// Returns true if a configuration equals a revision.
     fn is_revision(&self, number: u64, tree: &Tree) -> bool {
         let read = self.revisions.borrow().read(number);

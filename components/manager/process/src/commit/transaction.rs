@@ -161,7 +161,8 @@ impl ManagerProcess {
         let shared = self.shared_change(&after)?;
         let foreseen = self.effects(&after, written.as_deref(), shared).await?;
         let Foreseen { changes, effects, others } = foreseen;
-        let warnings = self.warnings(id, &after, written.as_deref(), Some(&effects)).await?;
+        let mut warnings = self.warnings(id, &after, written.as_deref(), Some(&effects)).await?;
+        warnings.extend(self.refusal_while_waiting(&after, changes > 0));
         let revision = self.running.borrow().revision;
         Ok((Done { revision, effects, changes, took: started.elapsed(), others, confirmed: None }, warnings))
     }
