@@ -30,11 +30,6 @@ impl LifeWatch {
             self.state.notify.notified().await;
         }
     }
-
-    /// Returns the next event, if any.
-    pub fn try_next(&mut self) -> Option<LifeEvent> {
-        self.state.queue.borrow_mut().pop()
-    }
 }
 
 impl Drop for LifeWatch {

@@ -70,9 +70,4 @@ impl History {
             self.log = None;
         }
     }
-
-    /// Returns true if lines are written.
-    pub const fn is_logged(&self) -> bool {
-        self.log.is_some()
-    }
 }

@@ -15,12 +15,10 @@ mod limits;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 
@@ -97,17 +95,6 @@ impl Finder {
         }
         self.apart = Some(path.as_ref().to_owned());
         Ok(())
-    }
-
-    /// Listens on a TCP port too, for processes of remote hosts; returns the address.
-    pub async fn bind_tcp(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        let registry = self.state.registry.borrow().clone();
-        if let Some(registry) = registry {
-            self.listen(Listener::Tcp(listener), registry);
-        }
-        Ok(address)
     }
 
     fn listen(&mut self, listener: Listener, registry: Rc<Registry>) {

@@ -93,11 +93,6 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Returns true if no changed import policy has routes left to decide on.
-    pub fn is_refiltered(&self) -> bool {
-        !self.refilter.is_on()
-    }
-
     /// Returns the progress of the walk.
     pub fn refilter_progress(&self) -> RefilterProgress {
         RefilterProgress { peers: self.refilter.peers.len(), visited: self.refilter.visited }

@@ -111,11 +111,6 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Returns true if no route waits to be validated again.
-    pub fn is_revalidated(&self) -> bool {
-        !self.revalidation.is_on()
-    }
-
     /// Returns the work of walks after epochs so far.
     pub fn revalidation_progress(&self) -> RevalidationProgress {
         self.revalidation.progress
