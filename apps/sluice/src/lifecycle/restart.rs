@@ -138,6 +138,9 @@ mod tests {
             unknown("bpg", &known).message,
             "there is no component `bpg`; did you mean `bgp`?; there are bgp, rib"
         );
-        assert_eq!(unknown("firewall", &known).message, "there is no component `firewall`; there are bgp, rib");
+        assert_eq!(
+            unknown("firewall", &known).message,
+            "there is no component `firewall`; there are bgp, rib"
+        );
     }
 }
