@@ -372,7 +372,7 @@ fn run_tool(command: Command) -> ExitCode {
             let done = command.run(output::print_json, state_dir);
             (done, command.is_json())
         }
-        Command::NewProtocol { args } => (packages::new_protocol::new_protocol(&args), args.json),
+        Command::NewProtocol { args } => (packages::new_protocol::new_protocol(&args), args.place.json),
         Command::Rights { command } => {
             let (printed, json) = match command {
                 RightsCommand::Show { component, options } => {
@@ -451,6 +451,27 @@ fn check(file: PathBuf, packages_dir: PathBuf, place: &Where) -> Result<(), Fail
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    #[test]
+    fn commands_without_a_router_take_the_common_flags() {
+        let common = ["--json", "--no-pager", "--no-color", "--quiet", "--run-dir", "/run/x"];
+        for line in [
+            "config check x.conf",
+            "rights show bgp",
+            "rights diff bgp rib",
+            "package check x",
+            "package verify x",
+            "package sign x --key y",
+            "package pack x",
+            "package new-key x",
+            "new-protocol x --language python",
+            "policy test x",
+        ] {
+            let words = std::iter::once("sluice").chain(line.split(' ')).chain(common);
+            let parsed = Cli::try_parse_from(words);
+            assert!(parsed.is_ok(), "{line}: {:?}", parsed.err().map(|error| error.to_string()));
+        }
+    }
 
     #[test]
     fn the_grammar_is_sound() {

@@ -259,6 +259,18 @@ mod tests {
     }
 
     #[test]
+    fn the_right_to_read_is_said_to_the_operator() {
+        let rights = |text: &str| Rights::parse(&format!("class = \"x\"\n{text}")).expect("valid");
+        let (with, without) = (rights("reads = true\n"), rights(""));
+        assert!(with.reads && !without.reads && with.call_patterns().is_empty());
+        let (more, less) = with.compared_with(&without);
+        assert_eq!(
+            (more.as_slice(), less.len()),
+            (&["call every method that only reads, of any component".to_owned()][..], 0)
+        );
+    }
+
+    #[test]
     fn every_kind_of_socket_is_named() {
         let text = "class = \"x\"\n[sockets]\nudp = [3784, \"49152-65535\"]\ntcp_connect = [\"config:cache/*/port\"]\n\
                     multicast = [\"ff02::/16\"]\npacket = [0x88cc, \"llc:fe\"]\nlink_groups = [\"01:80:c2:00:00:14\"]\nicmpv6 = [133]\n";

@@ -44,6 +44,9 @@ pub struct Column {
     /// The format of the value.
     #[serde(default)]
     pub format: Format,
+    /// The values of something that is down: the row is red, or `(down)` stands behind the value.
+    #[serde(default)]
+    pub down: Vec<String>,
 }
 
 /// The request for the next page.

@@ -2,9 +2,9 @@
 
 use crate::components;
 use crate::connection::session::Session;
-use crate::output::{Align, Failure, Layout, Output};
+use crate::output::{Align, Failure, Layout, Output, Paint};
 use serde_json::{Map, Value, json};
-use sluice_cli::package::{self, PackageCommand};
+use sluice_cli::package::{self, Column, PackageCommand};
 use sluice_cli::render::{Format, cell, records};
 use sluice_cli::spelling::Becomes::Words;
 use sluice_cli::spelling::Row;
@@ -143,10 +143,15 @@ impl Columns {
             self.rows += records.len() as u64;
             return;
         }
-        let cells: Vec<Vec<String>> = records
-            .iter()
-            .map(|r| command.columns.iter().map(|c| cell(r, &c.path, c.format)).collect())
-            .collect();
+        let mut down = Vec::new();
+        let mut row = |record: &Vec<&Value>| -> Vec<String> {
+            let mut cells: Vec<String> =
+                command.columns.iter().map(|c| cell(record, &c.path, c.format)).collect();
+            let is_down = mark_down(&command.columns, &mut cells, out.is_colored());
+            down.push(is_down);
+            cells
+        };
+        let cells: Vec<Vec<String>> = records.iter().map(&mut row).collect();
         self.rows += cells.len() as u64;
         // A command without columns says in one line what it did.
         if command.columns.is_empty() {
@@ -156,11 +161,33 @@ impl Columns {
         let rows: Vec<Vec<String>> = match self.layout {
             Some(_) => cells,
             None if cells.is_empty() => return,
-            None => std::iter::once_with(headings).chain(cells).collect(),
+            None => {
+                down.insert(0, false);
+                std::iter::once_with(headings).chain(cells).collect()
+            }
         };
         let layout = self.layout.get_or_insert_with(|| Layout::new(&rows, aligned(command), out.width()));
-        rows.iter().flat_map(|row| layout.lines(row)).for_each(|line| out.line(&line));
+        for (row, is_down) in rows.iter().zip(down) {
+            for line in layout.lines(row) {
+                let line = if is_down { out.paint(Paint::Bad, &line) } else { line };
+                out.line(&line);
+            }
+        }
     }
+}
+
+/// Returns true if a row says that something is down; without colors the value says so too.
+fn mark_down(columns: &[Column], cells: &mut [String], is_colored: bool) -> bool {
+    let mut is_down = false;
+    for (column, cell) in columns.iter().zip(cells) {
+        if column.down.contains(cell) {
+            is_down = true;
+            if !is_colored {
+                cell.push_str(" (down)");
+            }
+        }
+    }
+    is_down
 }
 
 fn aligned(command: &PackageCommand) -> Vec<Align> {
@@ -213,6 +240,22 @@ mod tests {
             let metrics = metrics::parse(package, text).unwrap_or_else(|e| panic!("{package}: {e}"));
             assert!(!metrics.is_empty(), "{package}");
         }
+    }
+
+    #[test]
+    fn a_row_of_something_down_is_marked() {
+        let shipped: Vec<_> = shipped().flat_map(|text| package::parse(text).expect("commands")).collect();
+        let caches = shipped.iter().find(|c| c.command.id == "show rpki cache").expect("the command");
+        let state = caches.columns.iter().position(|c| c.heading == "state").expect("a state");
+        let marked = |value: &str, is_colored| {
+            let mut cells = vec!["x".to_owned(); caches.columns.len()];
+            cells[state] = value.into();
+            let is_down = mark_down(&caches.columns, &mut cells, is_colored);
+            (is_down, cells.swap_remove(state))
+        };
+        assert_eq!(marked("ready", false), (false, "ready".into()));
+        assert_eq!(marked("waiting", false), (true, "waiting (down)".into()));
+        assert_eq!(marked("waiting", true), (true, "waiting".into()));
     }
 
     #[test]

@@ -20,9 +20,8 @@ pub enum PackageCommand {
     Check {
         /// The folder with its package.toml.
         folder: PathBuf,
-        /// Print one JSON document instead of text.
-        #[arg(long, short = 'j')]
-        json: bool,
+        #[command(flatten)]
+        place: Where,
     },
     /// Installs a package in the running router. No process is restarted. Exit status: 0 installed, 4 the package is refused.
     Install {
@@ -75,18 +74,18 @@ pub enum PackageCommand {
 /// Carries a command out.
 pub fn run(command: PackageCommand) -> ExitCode {
     let (done, json) = match command {
-        PackageCommand::Check { folder, json } => return check::run(&folder, json),
+        PackageCommand::Check { folder, place } => return check::run(&folder, place.json),
         PackageCommand::Install { args, place } => (manage::install(args, &place), place.json),
         PackageCommand::Upgrade { args, place } => (manage::upgrade(args, &place), place.json),
         PackageCommand::Remove { name, place } => (manage::remove(&name, &place), place.json),
         PackageCommand::List { place } => (manage::list(&place), place.json),
         PackageCommand::Verify { args } => {
-            let json = args.json;
+            let json = args.place.json;
             return sign::verify(&args).unwrap_or_else(|failure| output::fail(&failure, json));
         }
-        PackageCommand::Sign { args } => (sign::sign(&args), args.json),
-        PackageCommand::Pack { args } => (sign::pack(&args), args.json),
-        PackageCommand::NewKey { args } => (sign::new_key(&args), args.json),
+        PackageCommand::Sign { args } => (sign::sign(&args), args.place.json),
+        PackageCommand::Pack { args } => (sign::pack(&args), args.place.json),
+        PackageCommand::NewKey { args } => (sign::new_key(&args), args.place.json),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

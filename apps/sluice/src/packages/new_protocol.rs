@@ -1,5 +1,6 @@
 //! `sluice new-protocol`: the first files of a package.
 
+use crate::Where;
 use crate::output::{Failure, print_json};
 use serde_json::json;
 use sluice_template::{Names, python_package, rust_package, write};
@@ -28,9 +29,8 @@ pub struct NewProtocolArgs {
     /// The copy of Sluice's source that a program in Rust is built on; the one around the current folder if absent.
     #[arg(long)]
     source: Option<PathBuf>,
-    /// Print one JSON document instead of text.
-    #[arg(long, short = 'j')]
-    pub json: bool,
+    #[command(flatten)]
+    pub place: Where,
 }
 
 /// Writes the files.
@@ -51,7 +51,7 @@ pub fn new_protocol(args: &NewProtocolArgs) -> Result<(), Failure> {
     };
     let written = write(&folder, &files).map_err(refused)?;
     let next = format!("cd {} && {next}", folder.display());
-    match args.json {
+    match args.place.json {
         true => print_json("new-protocol", &json!({ "folder": folder, "files": written, "next": next })),
         false => {
             written.iter().for_each(|path| sluice_print::outln!("{}", path.display()));

@@ -1,5 +1,6 @@
 //! `sluice package sign|verify|pack|new-key`: packages as files, without a router.
 
+use crate::Where;
 use crate::output::{Failure, print_json, say};
 use serde_json::json;
 use sluice_package::archive::{SUFFIX, pack as archived};
@@ -20,9 +21,8 @@ pub struct VerifyArgs {
     /// The folder with the packages of third-party components.
     #[arg(long, default_value = "/etc/sluice/packages")]
     packages_dir: PathBuf,
-    /// Print one JSON document instead of text.
-    #[arg(long, short = 'j')]
-    pub json: bool,
+    #[command(flatten)]
+    pub place: Where,
 }
 
 /// What is signed, by which key.
@@ -33,9 +33,8 @@ pub struct SignArgs {
     /// The file of the key that `sluice package new-key` made.
     #[arg(long)]
     key: PathBuf,
-    /// Print one JSON document instead of text.
-    #[arg(long, short = 'j')]
-    pub json: bool,
+    #[command(flatten)]
+    pub place: Where,
 }
 
 /// What is packed, and where to.
@@ -46,9 +45,8 @@ pub struct PackArgs {
     /// The folder of the archive.
     #[arg(long, default_value = ".")]
     into: PathBuf,
-    /// Print one JSON document instead of text.
-    #[arg(long, short = 'j')]
-    pub json: bool,
+    #[command(flatten)]
+    pub place: Where,
 }
 
 /// Where the key goes.
@@ -56,9 +54,8 @@ pub struct PackArgs {
 pub struct NewKeyArgs {
     /// The file of the secret key, which must not exist.
     file: PathBuf,
-    /// Print one JSON document instead of text.
-    #[arg(long, short = 'j')]
-    pub json: bool,
+    #[command(flatten)]
+    pub place: Where,
 }
 
 /// Prints what the signature of a package says.
@@ -69,7 +66,7 @@ pub fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
     };
     let (manifest, _, signed) =
         read(&path, &Trust::read(&args.trust_dir).map_err(refused)?).map_err(refused)?;
-    match args.json {
+    match args.place.json {
         true => print_json(
             "package-verify",
             &json!({
@@ -91,7 +88,7 @@ pub fn sign(args: &SignArgs) -> Result<(), Failure> {
     std::fs::write(&path, contents.text(SIGNATURE))
         .map_err(|error| Failure::io(&path.display().to_string(), &error))?;
     let files = contents.iter().count() - 1;
-    match args.json {
+    match args.place.json {
         true => {
             print_json("package-sign", &json!({ "signature": path, "files": files, "key": key.public() }))
         }
@@ -108,7 +105,7 @@ pub fn pack(args: &PackArgs) -> Result<(), Failure> {
     let path = args.into.join(format!("{}-{}{SUFFIX}", manifest.name, manifest.version));
     std::fs::write(&path, &archive).map_err(|error| Failure::io(&path.display().to_string(), &error))?;
     let files = contents.iter().count();
-    match args.json {
+    match args.place.json {
         true => {
             print_json("package-pack", &json!({ "archive": path, "files": files, "octets": archive.len() }))
         }
@@ -121,7 +118,7 @@ pub fn pack(args: &PackArgs) -> Result<(), Failure> {
 pub fn new_key(args: &NewKeyArgs) -> Result<(), Failure> {
     let key = SecretKey::new().map_err(|error| Failure::failed(error.to_string()))?;
     let public = key.write(&args.file).map_err(refused)?;
-    match args.json {
+    match args.place.json {
         true => print_json("package-new-key", &json!({ "secret": args.file, "public": public })),
         false => sluice_print::outln!(
             "{} stays secret; {} goes into the folder /etc/sluice/trust of each router that trusts it",
