@@ -334,7 +334,9 @@ impl Component for FeaProcess {
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, Self::Error> {
         let read = configuration::read(&planned.whole())?;
         let interrupted = self.with_core(|core| core.interrupted_by(&read.configuration));
-        Ok(Prepared::touching(read, vec![(EffectKind::Interrupted, interrupted)]))
+        let remarks = self.with_core(|core| core.remarks(&read.configuration));
+        let effects = vec![(EffectKind::Interrupted, interrupted), (EffectKind::Noted, remarks)];
+        Ok(Prepared::touching(read, effects))
     }
 
     async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), Self::Error> {
