@@ -372,6 +372,16 @@ impl Interfaces {
         names.into_iter().filter(is_interrupted).cloned().collect()
     }
 
+    /// Returns remarks on another configuration: interfaces that come with it and do not exist at present.
+    pub(crate) fn remarks(&self, new: &Configuration) -> Vec<String> {
+        let exists = |name: &&String| self.known.values().any(|known| known.interface.name == **name);
+        let is_new = |name: &&String| !self.configuration.interfaces.contains_key(*name);
+        let missing = new.interfaces.keys().filter(is_new).filter(|name| self.configured && !exists(name));
+        missing
+            .map(|name| format!("interface {name}: the router has no interface `{name}` at present"))
+            .collect()
+    }
+
     /// Asks for what is missing at an interface, and takes back what it was given and is not to have any more. Before there is a
     /// configuration nothing is known to be too much.
     pub(crate) fn configure_one(&mut self, interface: InterfaceIndex, out: &mut Outbox<Output>) {

@@ -186,6 +186,11 @@ impl Fea {
         self.interfaces.interrupted_by(new)
     }
 
+    /// Returns remarks on another configuration, which is accepted as it is.
+    pub fn remarks(&self, new: &Configuration) -> Vec<String> {
+        self.interfaces.remarks(new)
+    }
+
     /// The tables in which the engine has routes of ours, or had some in an earlier life.
     pub fn tables(&self) -> impl Iterator<Item = TableId> {
         self.tables.keys().copied()

@@ -334,9 +334,10 @@ impl Component for FeaProcess {
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, Self::Error> {
         let read = configuration::read(&planned.whole())?;
         let interrupted = self.with_core(|core| core.interrupted_by(&read.configuration));
-        let remarks = read.remarks(|addr| self.with_core(|core| core.has_address(addr)));
-        let touched = vec![(EffectKind::Interrupted, interrupted), (EffectKind::Noted, remarks)];
-        Ok(Prepared::touching(read, touched))
+        let mut remarks = self.with_core(|core| core.remarks(&read.configuration));
+        remarks.extend(read.remarks(|addr| self.with_core(|core| core.has_address(addr))));
+        let effects = vec![(EffectKind::Interrupted, interrupted), (EffectKind::Noted, remarks)];
+        Ok(Prepared::touching(read, effects))
     }
 
     async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), Self::Error> {

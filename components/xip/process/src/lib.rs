@@ -272,9 +272,22 @@ impl XipProcess {
         all.filter(|(_, name)| settings.core.interfaces.contains_key(name)).collect()
     }
 
+    /// Notes the configured interfaces that do not exist, and forgets what was wrong with interfaces that are no longer configured.
+    fn note_missing(&self, settings: &Settings, existing: &BTreeMap<InterfaceIndex, String>) {
+        let mut without = self.without_sockets.borrow_mut();
+        without.retain(|name, _| name == tunnel::NAME || settings.core.interfaces.contains_key(name));
+        let is_missing = |name: &&String| existing.values().all(|known| known != *name);
+        if self.interfaces.is_complete() {
+            for name in settings.core.interfaces.keys().filter(is_missing) {
+                without.insert(name.clone(), format!("the interface {name} does not exist"));
+            }
+        }
+    }
+
     async fn follow_sockets(self: &Rc<Self>, settings: &Settings) {
         let wanted = self.wanted_interfaces(settings);
         self.sockets.borrow_mut().retain(|index, _| wanted.contains_key(index));
+        self.note_missing(settings, &wanted);
         for (index, name) in &wanted {
             if self.sockets.borrow().contains_key(index) {
                 continue;

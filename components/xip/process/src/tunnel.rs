@@ -13,6 +13,9 @@ use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 use tracing::warn;
 
+/// The name of the tunnels' socket among those of interfaces, which no interface can have.
+pub(crate) const NAME: &str = "tunnels/";
+
 /// The largest datagram.
 const LARGEST: usize = 65_535;
 
@@ -39,6 +42,9 @@ impl TunnelSocket {
 /// Opens or closes the socket as the settings want.
 pub(crate) async fn follow(process: &Rc<XipProcess>, settings: &Settings) {
     let wanted = settings.core.tunnel;
+    if wanted.is_none() {
+        process.without_sockets.borrow_mut().remove(NAME);
+    }
     if process.tunnel.borrow().as_ref().map(|tunnel| tunnel.settings) == wanted {
         return;
     }
@@ -47,12 +53,12 @@ pub(crate) async fn follow(process: &Rc<XipProcess>, settings: &Settings) {
     match open(process, tunnel).await {
         Ok(socket) => {
             process.tunnel.replace(Some(socket));
-            process.without_sockets.borrow_mut().remove("tunnel");
+            process.without_sockets.borrow_mut().remove(NAME);
         }
         Err(error) => {
             warn!(event = "xip.socket.missing", %error, "no tunnels from {}: {error}", tunnel.local);
             let text = format!("no tunnels from {}: {error}", tunnel.local);
-            process.without_sockets.borrow_mut().insert("tunnel".into(), text);
+            process.without_sockets.borrow_mut().insert(NAME.into(), text);
         }
     }
 }

@@ -13,9 +13,9 @@ fn a_network_namespace_has_one_router() {
     assert_eq!(status, 1, "{said}");
     assert!(said.contains("network namespace") && said.contains(&format!("process {manager}")), "{said}");
     assert!(router.kernel().contains("10.1.0.0/16"));
-    // Another namespace is another matter.
-    let other =
-        "unshare --net timeout -s INT 20 sluice start --run-dir /run/other --state-dir /var/lib/other";
+    // Another namespace is another matter. Without the loopback the kernel refuses the route there.
+    let other = "unshare --net sh -c 'ip link set lo up && exec timeout -s INT 20 sluice start \
+                 --run-dir /run/other --state-dir /var/lib/other'";
     let log = router.0.start(other).unwrap();
     assert!(
         router.waits(|router| router.shell("sluice status --run-dir /run/other").1 == 0),

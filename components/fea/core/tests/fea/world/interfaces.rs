@@ -19,6 +19,22 @@ fn an_address_that_was_taken_away_is_reported() {
 }
 
 #[test]
+fn an_interface_that_does_not_exist_is_remarked_when_it_is_configured() {
+    let mut world = World::new();
+    let of = |names: &[&str]| {
+        let interfaces = names.iter().map(|name| (name.to_string(), LinkConfiguration::default())).collect();
+        Configuration { interfaces, ..Configuration::default() }
+    };
+    world.drive.handle(world.now, Input::Configure(of(&["eth1"])), &mut world.effects);
+    assert_eq!(world.drive.core().remarks(&of(&["eth1", "eth2"])), [""; 0]);
+    let expected = ["interface eth9: the router has no interface `eth9` at present"];
+    assert_eq!(world.drive.core().remarks(&of(&["eth1", "eth9"])), expected);
+    // What was remarked before is not repeated.
+    world.drive.handle(world.now, Input::Configure(of(&["eth9"])), &mut world.effects);
+    assert_eq!(world.drive.core().remarks(&of(&["eth9", "eth2"])), [""; 0]);
+}
+
+#[test]
 fn an_interface_that_vanished_while_notices_were_lost_is_reported() {
     let mut world = World::new();
     world.drive.engine().links.remove(&index(3));
