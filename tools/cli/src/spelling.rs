@@ -84,7 +84,6 @@ const SPELLINGS: &[(Mode, &str, Becomes)] = &[
     (Operational, "show interfaces brief", Words("show interfaces")),
     (Operational, "show interface brief", Words("show interfaces")),
     (Operational, "show interfaces summary", Words("show interfaces")),
-    (Operational, "show ip route static", Words("show routes v4 origin static")),
     (Operational, "show ip route connected", Words("show routes v4 origin connected")),
     (Operational, "show ip fib", Words("show routes kernel")),
     (Operational, "show route forwarding-table", Words("show routes kernel")),
