@@ -107,20 +107,6 @@ fn paper() -> [Series; 2] {
     [curve("paper: line rate", &line), curve("paper: a computer", &|octets| line(octets).min(PAPER_ROUTER))]
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_papers_curve_begins_at_its_rates() {
-        let [line, computer] = paper();
-        // 1,488 and 640 thousand packets a second with frames of 64 octets, the line rate with frames of 1,518 octets.
-        assert_eq!((line.points[0].0, line.points[0].1.round(), computer.points[0].1), (64.0, 1488.0, 640.0));
-        assert_eq!(line.points.last(), computer.points.last());
-        assert_eq!(line.points.last().map(|point| point.1.round()), Some(81.0));
-    }
-}
-
 /// Measures a machine with frames of each size.
 fn measure(machine: Machine, seconds: f64, pins: &Path) -> Result<Vec<Run>> {
     on_lab(|lab, threads| {
@@ -171,4 +157,18 @@ fn balancer(lab: &Lab) -> Result<(Front, Vec<Link>)> {
     let attach = |name: &str| Ok(Link::attach(name, front.program.program())?);
     let links = [IN, OUT[0], OUT[1]].into_iter().map(attach).collect::<Result<_>>()?;
     Ok((front, links))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_curve_begins_at_its_rates() {
+        let [line, computer] = paper();
+        // 1,488 and 640 thousand packets a second with frames of 64 octets, the line rate with frames of 1,518 octets.
+        assert_eq!((line.points[0].0, line.points[0].1.round(), computer.points[0].1), (64.0, 1488.0, 640.0));
+        assert_eq!(line.points.last(), computer.points.last());
+        assert_eq!(line.points.last().map(|point| point.1.round()), Some(81.0));
+    }
 }

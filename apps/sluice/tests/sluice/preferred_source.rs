@@ -46,7 +46,7 @@ fn routes_have_the_source_address_while_the_router_has_it() {
     address("add", "2001:db8:9::9/128");
     lab.until("the routes have the source addresses", |lab| kernel_has(lab, [true, true]));
     let shown = String::from_utf8(lab.cli(&["show", "routes", "kernel", "192.0.2.0/24"]).stdout).unwrap();
-    assert!(shown.contains(", source 10.9.9.9"), "{shown}");
+    assert!(shown.contains(r#""source":"10.9.9.9""#), "{shown}");
     // Somebody takes the address off a route.
     let route = lab.kernel_text("-4");
     let mut words = route.split_whitespace().skip_while(|word| *word != "nhid");

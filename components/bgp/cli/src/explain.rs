@@ -46,7 +46,7 @@ pub async fn run(client: &pb::BgpClient, call: &Call<'_>, out: &mut Output) -> R
     Ok(())
 }
 
-/// Returns the prefix that a word names: a prefix, or that of BGP's longest match of an address.
+/// Returns the prefix named by a word: a prefix, or the longest match of BGP for an address.
 async fn asked_prefix(client: &pb::BgpClient, text: &str) -> Result<AnyPrefix, Failure> {
     if text.parse::<IpAddr>().is_err() {
         return text.parse().map_err(|error| {
@@ -80,7 +80,7 @@ async fn ask(client: &pb::BgpClient, call: &Call<'_>, prefix: AnyPrefix) -> Resu
     })
 }
 
-/// Returns the kernel's routes of a prefix; only ours if the kernel forwards by it. The kernel has none of XIDs.
+/// Returns the kernel's routes of a prefix: the route of Sluice alone if the kernel forwards by that route. No kernel has routes of XIDs.
 async fn kernel_routes(client: &fea::FibClient, prefix: AnyPrefix) -> Vec<fea::KernelRoute> {
     let Some(prefix) = prefix.ip() else { return Vec::new() };
     // A look-up answers at once. The routes of a prefix are found by reading the kernel's whole table.
@@ -95,8 +95,8 @@ async fn kernel_routes(client: &fea::FibClient, prefix: AnyPrefix) -> Vec<fea::K
     client.get_kernel_routes(request).await.map(|reply| reply.routes).unwrap_or_default()
 }
 
-/// Returns the kernel's routes of a prefix after a look-up of the prefix's first address in all tables; `None` if the look-up does not tell: a
-/// route inside the prefix, of another program or of another table was found.
+/// Returns the kernel's routes of a prefix after a look-up of the prefix's first address in all tables; `None` after an answer with a route
+/// inside the prefix, of another program or of another table: the whole table has to be read.
 fn looked_up(found: Option<fea::KernelRoute>, prefix: IpPrefix) -> Option<Vec<fea::KernelRoute>> {
     let Some(route) = found else { return Some(Vec::new()) };
     let net = IpPrefix::try_from(route.net.as_ref()?).ok()?;

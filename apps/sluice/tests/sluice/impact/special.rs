@@ -55,7 +55,6 @@ const ROLE: Special = entry(
     ],
     &["delete system role reader"],
 );
-
 const STATICS: &[&str] = &["203.0.113.0/24", "198.51.100.0/24"];
 
 /// A policy of the RIB that rejects all static routes.
@@ -134,7 +133,6 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("interfaces/forwarding/ipv4", Special { proof: Some(proofs::ipv4_is_not_forwarded), ..PLAIN }),
     ("interfaces/forwarding/ipv6", Special { proof: Some(proofs::ipv6_is_not_forwarded), ..PLAIN }),
     ("interfaces/forwarding/kernel-prefix", value("203.0.113.0/24")),
-    // An address that no interface has changes nothing.
     ("interfaces/forwarding/preferred-source", value("203.0.113.9")),
     ("interfaces/forwarding/install-routes", Special { value: Some("false"), kernel: ALL_ROUTES, ..PLAIN }),
     (

@@ -56,6 +56,8 @@ impl Reported {
                     }
                     // A neighbor that is asked for its routes announces what it announced before.
                     "refreshed" => {}
+                    // A sentence for people: a preferred source that no interface has.
+                    "note" => {}
                     other => panic!("an effect that this test does not know: {other}"),
                 }
             }
