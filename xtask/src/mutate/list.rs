@@ -300,8 +300,7 @@ mutations! {
     }
     "session/mod.rs" {
         "session-progress-ignored": "Input::Written => {\n                if self.established().is_some() {" => "Input::Written => {\n                if false {";
-        "reason-hidden-by-a-lost-connection": "reason.is_collision() || (says_nothing && known.is_some_and(DownReason::is_telling))" => "reason.is_collision()";
-        "reason-wrong-as-unsaid": "if says != configured {" => "if says == configured {";
+        "reason-wrong-as-unsaid": "(says != configured).then_some(" => "(says == configured).then_some(";
     }
     "shard/peer_in.rs" {
         "restart-keeps-nothing": "Retention::Session => (self.stale, 1)," => "Retention::Session => (self.paths, 0),";
@@ -345,6 +344,7 @@ mutations! {
         "keepalives-too-seldom": "(hold_time > 0).then(|| wanted.min(third))" => "(hold_time > 0).then_some(wanted)";
     }
     "session/ends.rs" {
+        "reason-hidden-by-a-lost-connection": "let is_hidden = reason == DownReason::ConnectionLost && self.has_telling(now);" => "let is_hidden = false;";
         "failed-attempts-are-reported-each-time": "let is_due = report.due <= now;" => "let is_due = true;";
         "failed-attempts-have-the-reason-of-a-commit": "let is_hidden = reason == DownReason::ConnectionLost && self.has_telling(now);" => "let is_hidden = self.last.is_some();";
     }
