@@ -12,7 +12,7 @@ use crate::fib::{Observation, RefusedRoute};
 use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
 use crate::mending::Mendings;
-use crate::others::OtherRoutes;
+use crate::others::{self, OtherRoutes};
 use crate::output::{Effect, Output};
 use crate::repair::{Drift, Repairs};
 use crate::replay::{Held, Replays};
@@ -73,9 +73,6 @@ pub enum Input {
     /// The authority takes these routes; at first it takes all. [`Effect::RoutesSelected`] follows when no route is elsewhere any more.
     SelectRoutes(AuthorityRoutes),
 }
-
-/// The most overridden routes that are counted for a sentence.
-const MOST_COUNTED: usize = 100;
 
 /// The core's state: what was announced, to be announced to a core that takes over.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -150,7 +147,7 @@ impl Fea {
     /// Returns what of the host is not as configured, and the routes that others override, a sentence each.
     pub fn problems(&self) -> Vec<String> {
         let problems = self.interfaces.problems().into_iter().chain(self.sources.problems());
-        problems.chain(self.overridden()).collect()
+        problems.chain(others::in_words(&self.overriding(others::MOST_COUNTED + 1))).collect()
     }
 
     /// Returns routes of other programs, at most `most`, by which the engine forwards instead of by an announced route of the same prefix.
@@ -160,20 +157,6 @@ impl Fea {
             table.is_some_and(|table| table.side_ref(prefix.family()).is_announced(prefix))
         };
         self.others.overriding(is_ours, most)
-    }
-
-    /// Returns a sentence about the routes that others override; `None` without such routes.
-    fn overridden(&self) -> Option<String> {
-        let all = self.overriding(MOST_COUNTED + 1);
-        let OtherRoute { prefix, protocol, .. } = all.first()?;
-        let count = match all.len() {
-            1 => "the route".into(),
-            count @ ..=MOST_COUNTED => alloc::format!("{count} routes, such as that"),
-            _ => alloc::format!("more than {MOST_COUNTED} routes, such as that"),
-        };
-        Some(alloc::format!(
-            "the kernel does not use {count} to {prefix}: a route of another program (protocol {protocol}) precedes"
-        ))
     }
 
     /// Returns true if an interface of the host has an address.

@@ -2,12 +2,17 @@
 
 use crate::engine::OtherRoute;
 use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use sluice_base::{InterfaceIndex, IpPrefix, TableId};
 use smallvec::SmallVec;
 
 /// The most routes of other programs among which those with a route of Sluice's are looked for at a time.
 const MOST_SEARCHED: usize = 100_000;
+
+/// The most overriding routes that are counted in words.
+pub(crate) const MOST_COUNTED: usize = 100;
 
 /// Routes, those of a prefix with distinct metrics.
 type Routes = BTreeMap<(TableId, IpPrefix), SmallVec<[OtherRoute; 1]>>;
@@ -81,6 +86,19 @@ impl OtherRoutes {
         let ours = searched.filter(|((table, prefix), _)| is_ours(*table, *prefix));
         ours.filter_map(|(_, all)| all.iter().min_by_key(|route| route.metric).copied()).take(most).collect()
     }
+}
+
+/// Returns a sentence about overriding routes, of which there may be more than [`MOST_COUNTED`]; `None` without such routes.
+pub(crate) fn in_words(all: &[OtherRoute]) -> Option<String> {
+    let OtherRoute { prefix, protocol, .. } = all.first()?;
+    let count = match all.len() {
+        1 => "the route".into(),
+        count @ ..=MOST_COUNTED => format!("{count} routes, such as that"),
+        _ => format!("more than {MOST_COUNTED} routes, such as that"),
+    };
+    Some(format!(
+        "the kernel does not use {count} to {prefix}: a route of another program (protocol {protocol}) precedes"
+    ))
 }
 
 #[cfg(test)]

@@ -159,8 +159,7 @@ impl ManagerProcess {
         let started = Instant::now();
         let ToCommit { tree: after, written, .. } = self.to_commit(id)?;
         let shared = self.shared_change(&after)?;
-        let foreseen = self.effects(&after, written.as_deref(), shared).await?;
-        let Foreseen { changes, effects, others } = foreseen;
+        let Foreseen { changes, effects, others } = self.effects(&after, written.as_deref(), shared).await?;
         let mut warnings = self.warnings(id, &after, written.as_deref(), Some(&effects)).await?;
         warnings.extend(self.refusal_while_waiting(&after, changes > 0));
         let revision = self.running.borrow().revision;
