@@ -559,6 +559,8 @@ impl<P: FamilyKey> Groups<P> {
             }
             group.members.iter_mut().for_each(|m| m.end_of_rib = true);
             group.members.sort_unstable_by_key(|m| m.peer);
+            // A stage that saw nothing of what is taken for advertised would find violations.
+            group.check = None;
             let index = self.add(group);
             self.settle_check(index);
         }
