@@ -69,9 +69,11 @@ mutations! {
         "withdrawal-ignored": "self.remove_path(id, position, provenance, out);" => "";
     }
     "shard/queue.rs" {
-        "queue-loses-changes": "entry.queued = self.end() as u32;" => "entry.queued = (self.end() as u32).wrapping_sub(1);";
-        "queue-trims-one-too-many": "while self.start < place {" => "while self.start <= place {";
-        "queue-compact-moves-readers-wrong": "u64::from(place < **cursor)" => "u64::from(place <= **cursor)";
+        "queue-loses-changes": "entry.queued = mark(lane, self.lanes[lane].end());" => "entry.queued = mark(lane, self.lanes[lane].end().wrapping_sub(1));";
+        "queue-trims-one-too-many": "while lane.start < place.0[number] {" => "while lane.start <= place.0[number] {";
+        "queue-compact-moves-readers-wrong": "u64::from(place < cursor.0[number])" => "u64::from(place <= cursor.0[number])";
+        "queue-background-never-has-a-share": "(limit / BACKGROUND_SHARE).max(left - (end - *place) as usize).max(1)" => "left - (end - *place) as usize";
+        "queue-recent-changes-wait": "self.is_background && !self.is_recent(&entries[id])" => "self.is_background";
         "queue-entry-never-leaves": "entry.set_queued(false);" => "";
     }
     "shard/branch.rs" {
