@@ -383,15 +383,15 @@ mod tests {
             ours,
             ..Default::default()
         };
-        let told = |found: Option<fea::KernelRoute>| {
+        let matches = |found: Option<fea::KernelRoute>| {
             looked_up(found, "10.0.0.0/16".parse().expect("a prefix")).map(|routes| routes.len())
         };
-        assert_eq!(told(Some(route("10.0.0.0/16", MAIN_TABLE, true))), Some(1));
-        assert_eq!(told(Some(route("10.0.0.0/8", MAIN_TABLE, true))), Some(0));
-        assert_eq!(told(None), Some(0));
+        assert_eq!(matches(Some(route("10.0.0.0/16", MAIN_TABLE, true))), Some(1));
+        assert_eq!(matches(Some(route("10.0.0.0/8", MAIN_TABLE, true))), Some(0));
+        assert_eq!(matches(None), Some(0));
         // The whole table tells.
-        assert_eq!(told(Some(route("10.0.0.0/24", MAIN_TABLE, true))), None);
-        assert_eq!(told(Some(route("10.0.0.0/16", MAIN_TABLE, false))), None);
-        assert_eq!(told(Some(route("10.0.0.0/8", 255, true))), None);
+        assert_eq!(matches(Some(route("10.0.0.0/24", MAIN_TABLE, true))), None);
+        assert_eq!(matches(Some(route("10.0.0.0/16", MAIN_TABLE, false))), None);
+        assert_eq!(matches(Some(route("10.0.0.0/8", 255, true))), None);
     }
 }

@@ -119,7 +119,7 @@ fn counters(n: &pb::Neighbor) -> Vec<String> {
             m.open, m.update, m.keepalive, m.notification, m.route_refresh
         ));
     }
-    lines.push(format!("  {}", told(n)));
+    lines.push(format!("  {}", exchanged(n)));
     lines.push(format!(
         "  {} treated as withdraw, {} with attributes discarded, {}, {}, lost {}",
         counted(n.treated_as_withdraw, "UPDATE", "UPDATEs"),
@@ -227,7 +227,7 @@ fn filters(family: &pb::NeighborFamily) -> Option<String> {
 }
 
 /// Returns the counts of announced and withdrawn prefixes in both directions.
-fn told(n: &pb::Neighbor) -> String {
+fn exchanged(n: &pb::Neighbor) -> String {
     let (received, sent) = (n.changes_received.unwrap_or_default(), n.changes_sent.unwrap_or_default());
     let ignored = match n.unroutable {
         0 => String::new(),
@@ -381,9 +381,9 @@ mod tests {
             ..pb::Neighbor::default()
         };
         let text = "announced: 7 received, 5 sent; withdrawn: 2 received, 0 sent; 900 octets received";
-        assert_eq!(told(&n), text);
+        assert_eq!(exchanged(&n), text);
         n.unroutable = 3;
-        assert_eq!(told(&n), format!("{text}; 3 ignored: not for unicast routing"));
+        assert_eq!(exchanged(&n), format!("{text}; 3 ignored: not for unicast routing"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use sluice_bgp::shard::{Multipath, PathView, ReceivedView};
 use sluice_bgp::speaker::control::Control;
 use sluice_bgp::wire::attribute::code;
 
-/// A path as a message; `is_sent` if its attributes are those that a neighbor is told.
+/// A path as a message; `is_sent` if its attributes are those that a neighbor is sent.
 pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path {
     let (resolution, interior_cost) = resolution(view.resolution);
     let mut path = pb::Path {
