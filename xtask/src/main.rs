@@ -13,6 +13,7 @@ mod new_component;
 mod prose;
 mod quick;
 mod rows;
+mod standards;
 mod test;
 mod tidy;
 mod working_set;
@@ -47,6 +48,8 @@ enum Chore {
     Long(long::Options),
     /// Runs every test and counts passed, failed and skipped ones.
     Test(test::Options),
+    /// Writes the pages and tables of supported standards from the components' files `standards.toml`.
+    Standards,
     /// Writes a new component: core, process, schema, rights; and its rows in the executable.
     NewComponent {
         /// The component's class, in lower case, as in `rip`.
@@ -74,6 +77,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Quick(options) => quick::run(&root, &options),
         Chore::Long(options) => long::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
+        Chore::Standards => standards::write(&root).map(|()| ExitCode::SUCCESS),
         Chore::NewComponent { name, into } => {
             new_component::write(&root, &name, into.as_deref())?;
             Ok(ExitCode::SUCCESS)
@@ -89,6 +93,7 @@ fn broken_rules(root: &Path) -> anyhow::Result<Vec<String>> {
     found.extend(rows::check(root)?);
     found.extend(prose::check(root)?);
     found.extend(long::check(root)?);
+    found.extend(standards::check(root)?);
     Ok(found)
 }
 
