@@ -42,7 +42,8 @@ pub fn check(world: &mut World, prefixes: &[IpPrefix]) -> Vec<String> {
     for node in 0..world.hosts.len() {
         queues(&world.hosts[node], &mut wrong);
     }
-    let most = world.fabric.connections.under_way().1;
+    let links = &world.fabric.links;
+    let most = world.fabric.connections.most_under_way(|link| links[link as usize].is_up());
     if most > AT_REST {
         wrong.push(format!("{most} octets are under way on a connection at rest"));
     }

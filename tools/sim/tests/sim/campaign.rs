@@ -15,6 +15,14 @@ fn a_small_campaign_finds_nothing() {
     assert_eq!(report.seeds, 60);
 }
 
+/// A link is cut while a session opens over it: the OPEN and what follows it stay under way, although the network is at rest.
+#[test]
+fn octets_on_a_link_that_is_down_are_no_unrest() {
+    let scenario = Scenario::parse(include_str!("scenarios/cut_while_opening.json")).unwrap();
+    let run = campaign::run(&scenario, None);
+    assert!(run.wrong.is_empty(), "{:#?}", run.wrong);
+}
+
 #[test]
 fn campaigns_do_everything_somewhere() {
     let mut done = BTreeSet::new();
