@@ -9,13 +9,13 @@ PROFILE ?= release
 .PHONY: help setup build dist package test-package demo quick test test-long test-extending test-hostile lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-forward bench-xia bench-xia-short bench-multistage bench-bgp bench-policy bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
 
 help:
-	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
+	@echo "make demo       a router between real neighbors takes the Internet's table and forwards packets"
 	@echo "                TABLE=FILE a table of your own (MRT dump or prefix list); KEEP=1 leaves it running"
 	@echo "make quick      after an edit: rustfmt, tidy, and the tests of cores and simulators that the change may break (SINCE=REV)"
 	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name and counted)"
 	@echo "make test-extending, make test-hostile  parts of make test: a protocol of your own; packages that do evil"
 	@echo "make test-long  all campaigns of long tests, for many hours (cargo xtask long lists them; --minutes 30 runs the oldest)"
-	@echo "make dist       the executable that is installed: optimised as a whole, stripped (some minutes more than make build)"
+	@echo "make dist       the executable that is installed: optimized as a whole, stripped (some minutes more than make build)"
 	@echo "make package    a tar file, a Debian package, a container image and the symbols: target/package (make test-package tries them)"
 	@echo "make bench      all benchmarks, beside a peer in the same run: target/bench/*.json and *.svg"
 	@echo "make bench-bgp  BGP beside every other BGP daemon of this machine (an hour; BGP='--only S1 --scale 0.1' for less)"
@@ -28,7 +28,7 @@ help:
 	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
 	@echo "make uninstall  removes what make install put there, with the same PREFIX and DESTDIR"
 	@echo "make fuzz-guided  all fuzz targets under libFuzzer, SECONDS each (600)"
-	@echo "make lint       rustfmt, clippy, the rules of the house, licences, advisories"
+	@echo "make lint       rustfmt, clippy, the rules of the house, licenses, advisories"
 
 setup:
 	@dist/setup
@@ -36,7 +36,7 @@ setup:
 build: setup
 	$(CARGO) build --release --locked -p sluice -p sluice-demo
 
-# The executable for packages and hosts: link-time optimisation over the whole program; needs no library but glibc's.
+# The executable for packages and hosts: link-time optimization over the whole program; needs no library but glibc's.
 dist: setup
 	dist/static $(abspath target/static)
 	RUSTFLAGS="-L native=$(abspath target/static) --remap-path-prefix=$(CURDIR)=sluice --remap-path-prefix=$(HOME)/.cargo=cargo" \
@@ -83,7 +83,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) xtask tidy
 	$(CARGO) xtask features
-	$(CARGO) xtask licences
+	$(CARGO) xtask licenses
 	$(CARGO) xtask advisories
 
 bench: bench-xrl bench-tables bench-fib bench-latency bench-failover bench-forward bench-xia-short bench-multistage bench-sim bench-config bench-policy

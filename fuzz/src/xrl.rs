@@ -187,7 +187,7 @@ pub fn texts() -> Vec<Vec<u8>> {
         "finder://bgp/bgp.v1.Bgp/SetLocalAs?as:u32=65001&name:txt=a+b%26c->ok:bool",
         "unix://x/y.v1/Z",
         "t/i/m?i32:i32=-5&u32:u32=4294967295&i64:i64=-1&u64:u64=18446744073709551615&fp32:fp32=NaN&fp64:fp64=-1e300",
-        "t/i/m?flag:bool=true&txt:txt=&binary:binary=%00x%FF&numbers:list<u32>=1,2&texts:list<txt>=a,,&colour:enum=RED",
+        "t/i/m?flag:bool=true&txt:txt=&binary:binary=%00x%FF&numbers:list<u32>=1,2&texts:list<txt>=a,,&color:enum=RED",
         "t/i/m?addr:ipv4=192.0.2.1&net:ipv6net=2001:db8::/32&mac:mac=00:11:22:33:44:55&addrs:list<ipv6>=::1,2001:db8::1",
         "t/i/m?inner:json=%7B%22x%22:1%7D&maybe:u32=0&table:json=%7B%22a%22:1%7D&inners:json=%5B%5D&right:txt=r",
         "rib/rib.v1/UpdateRoutes?origin:txt=bgp&packed:binary=%01%01%04",

@@ -30,7 +30,7 @@ fn count(change: isize) {
     PEAK.set(PEAK.get().max(HELD.get()));
 }
 
-// SAFETY: every call goes to the system's allocator unchanged. The counters have no destructor and need no initialisation, so
+// SAFETY: every call goes to the system's allocator unchanged. The counters have no destructor and need no initialization, so
 // they neither allocate nor are ever gone.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -5,7 +5,7 @@ mod circles;
 mod features;
 mod fuzz_guided;
 mod layers;
-mod licences;
+mod licenses;
 mod long;
 mod metadata;
 mod mutate;
@@ -13,6 +13,7 @@ mod new_component;
 mod prose;
 mod quick;
 mod rows;
+mod spelling;
 mod standards;
 mod test;
 mod tidy;
@@ -27,8 +28,8 @@ use std::process::ExitCode;
 enum Chore {
     /// Checks the rules of the house beyond the compiler: layers, names, sizes, links.
     Tidy,
-    /// Checks where dependencies come from and under which licence.
-    Licences,
+    /// Checks where dependencies come from and under which license.
+    Licenses,
     /// Prints how vague doc comments are, area by area, and the worst files.
     Prose(prose::Options),
     /// Checks dependencies against a checkout of the RustSec advisory database, if there is one (SLUICE_ADVISORY_DB,
@@ -64,7 +65,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let root = root();
     match Chore::parse() {
         Chore::Tidy => Ok(report(&broken_rules(&root)?)),
-        Chore::Licences => Ok(report(&licences::check(&root)?)),
+        Chore::Licenses => Ok(report(&licenses::check(&root)?)),
         Chore::Prose(options) => {
             prose::print(&root, &options)?;
             Ok(ExitCode::SUCCESS)
@@ -94,6 +95,7 @@ fn broken_rules(root: &Path) -> anyhow::Result<Vec<String>> {
     found.extend(prose::check(root)?);
     found.extend(long::check(root)?);
     found.extend(standards::check(root)?);
+    found.extend(spelling::check(root)?);
     Ok(found)
 }
 

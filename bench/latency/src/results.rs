@@ -177,7 +177,7 @@ impl Results {
                 .row(json!({ "what": "peer to peer", "router": format!("paper: {router}"), "max_ms": most }));
         }
         println!("{}", table(&["figure 13: peer to peer", "p50 ms", "p99 ms", "max ms", &within], &lines));
-        // Run by run: what disturbs one disturbs its neighbour too.
+        // Run by run: what disturbs one disturbs its neighbor too.
         let of = |device| self.full.iter().filter(move |(d, _)| *d == device).map(|(_, flow)| delays(flow));
         let ratio = |share: f64| {
             let pairs = of(Device::Sluice).zip(of(Device::Bird));

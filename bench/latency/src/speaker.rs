@@ -126,7 +126,7 @@ impl Speaker {
     pub fn announce_table(&mut self, table: &RoutingTable) -> Result<()> {
         let mut octets = Vec::new();
         for family in [&table.v4, &table.v6] {
-            // Neighbours in the table often have the path in common, and then go into one message.
+            // Neighbors in the table often have the path in common, and then go into one message.
             for group in family.chunk_by(|a, b| a.path == b.path) {
                 let first: &Announcement = &group[0];
                 let path: Vec<Asn> =

@@ -1,5 +1,5 @@
 //! `sluice bench bgp-profile`: where BGP's time goes in an UPDATE, function by function as in table 4.2 of the multicore BGP thesis,
-//! sequential and with threads, beside the paper's cycles; and what each optimisation of ours gains.
+//! sequential and with threads, beside the paper's cycles; and what each optimization of ours gains.
 //!
 //! As there, timers are off and nothing is announced while the functions are profiled: only the way from the socket into the table.
 
@@ -162,7 +162,7 @@ fn tell_functions(feed: &Feed, threads: usize, one: &Profile, many: &Profile, re
 fn tell_ablations(all: &[Ablation], report: &mut Report) {
     let line = |a: &Ablation| {
         report.row(json!({
-            "what": "ablation", "optimisation": a.what, "with": a.with, "without": a.without,
+            "what": "ablation", "optimization": a.what, "with": a.with, "without": a.without,
             "ns_with": a.ns.0, "ns_without": a.ns.1, "gain": a.gain(), "note": a.note,
         }));
         vec![
@@ -178,7 +178,7 @@ fn tell_ablations(all: &[Ablation], report: &mut Report) {
     let lines: Vec<Vec<String>> = all.iter().map(line).collect();
     sluice_print::outln!(
         "{}",
-        bench_report::table(&["optimisation", "with", "without", "ns", "ns", "gain", ""], &lines)
+        bench_report::table(&["optimization", "with", "without", "ns", "ns", "gain", ""], &lines)
     );
 }
 

@@ -26,7 +26,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 const LOCAL_AS: Asn = Asn(65000);
 /// The AS of the first peer.
 const FIRST_AS: u32 = 65001;
-/// Octets that a table fills in for a neighbour at a time.
+/// Octets that a table fills in for a neighbor at a time.
 const PIECE: usize = 32_768;
 /// Routes that the RIB is handed at a time.
 const RIB_BATCH: usize = 4096;

@@ -51,14 +51,14 @@ impl Spread {
     }
 
     /// Draws the box around the horizontal place `x`; `py` returns the vertical place of a value.
-    pub(crate) fn draw(&self, x: f64, width: f64, colour: &str, py: impl Fn(f64) -> f64, out: &mut String) {
+    pub(crate) fn draw(&self, x: f64, width: f64, color: &str, py: impl Fn(f64) -> f64, out: &mut String) {
         let (left, half) = (x - width / 2.0, width / 4.0);
         let [low, lower, median, upper, high] =
             [self.low, self.lower, self.median, self.upper, self.high].map(&py);
         let mut line = |x1: f64, y1: f64, x2: f64, y2: f64, wide: f64| {
             let _ = writeln!(
                 out,
-                "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\" stroke-width=\"{wide}\"/>"
+                "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{color}\" stroke-width=\"{wide}\"/>"
             );
         };
         for (from, to) in [(lower, low), (upper, high)] {
@@ -69,14 +69,14 @@ impl Spread {
         let height = (lower - upper).max(0.5);
         let _ = writeln!(
             out,
-            "<rect x=\"{left:.1}\" y=\"{upper:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{colour}\" \
-             fill-opacity=\"0.25\" stroke=\"{colour}\"/>"
+            "<rect x=\"{left:.1}\" y=\"{upper:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{color}\" \
+             fill-opacity=\"0.25\" stroke=\"{color}\"/>"
         );
         for outlier in &self.outliers {
             let y = py(*outlier);
             let _ = writeln!(
                 out,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.5\" fill=\"none\" stroke=\"{colour}\"/>"
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.5\" fill=\"none\" stroke=\"{color}\"/>"
             );
         }
     }

@@ -9,7 +9,7 @@ const LEFT: f64 = 90.0;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
-const COLOURS: [&str; 8] =
+const COLORS: [&str; 8] =
     ["#1f6fb4", "#d9541e", "#2a9d4b", "#8e44ad", "#b8860b", "#c2185b", "#00838f", "#5d4037"];
 
 /// With more different values of x, six even marks are drawn.
@@ -111,19 +111,19 @@ impl Plot {
         );
         self.draw_grid(&axes, &mut out);
         for (index, series) in self.series.iter().enumerate() {
-            let colour = COLOURS[index % COLOURS.len()];
+            let color = COLORS[index % COLORS.len()];
             if self.names.is_empty() {
-                draw_line(&axes, series, colour, &mut out);
+                draw_line(&axes, series, color, &mut out);
             } else if let Some(boxes) = self.boxes.get(index) {
-                self.draw_boxes(&axes, index, boxes, colour, &mut out);
+                self.draw_boxes(&axes, index, boxes, color, &mut out);
             } else {
-                self.draw_bars(&axes, index, series, colour, &mut out);
+                self.draw_bars(&axes, index, series, color, &mut out);
             }
             let y = TOP + 16.0 * index as f64 + 8.0;
             let x = WIDTH - RIGHT + 12.0;
             let _ = writeln!(
                 out,
-                "<rect x=\"{x}\" y=\"{}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>",
+                "<rect x=\"{x}\" y=\"{}\" width=\"10\" height=\"10\" fill=\"{color}\"/>",
                 y - 9.0
             );
             text(&mut out, x + 16.0, y, "start", &series.name);
@@ -158,25 +158,18 @@ impl Plot {
         }
     }
 
-    fn draw_boxes(
-        &self,
-        axes: &Axes,
-        index: usize,
-        boxes: &[Option<Spread>],
-        colour: &str,
-        out: &mut String,
-    ) {
+    fn draw_boxes(&self, axes: &Axes, index: usize, boxes: &[Option<Spread>], color: &str, out: &mut String) {
         let slot = axes.px(0.8) - axes.px(0.0);
         let width = slot / self.boxes.len().max(1) as f64;
         for (place, spread) in boxes.iter().enumerate() {
             let left = axes.px(place as f64) - slot / 2.0 + width * index as f64;
             if let Some(spread) = spread {
-                spread.draw(left + width / 2.0, 0.8 * width, colour, |value| axes.py(value), out);
+                spread.draw(left + width / 2.0, 0.8 * width, color, |value| axes.py(value), out);
             }
         }
     }
 
-    fn draw_bars(&self, axes: &Axes, index: usize, series: &Series, colour: &str, out: &mut String) {
+    fn draw_bars(&self, axes: &Axes, index: usize, series: &Series, color: &str, out: &mut String) {
         let slot = axes.px(0.8) - axes.px(0.0);
         let width = slot / self.series.len().max(1) as f64;
         for (x, y, deviation) in &series.points {
@@ -184,7 +177,7 @@ impl Plot {
             let top = axes.py(*y);
             let _ = writeln!(
                 out,
-                "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",
+                "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{color}\"/>",
                 HEIGHT - BOTTOM - top
             );
             whisker(axes, left + width / 2.0, *y, *deviation, "#333", out);
@@ -192,27 +185,27 @@ impl Plot {
     }
 }
 
-fn draw_line(axes: &Axes, series: &Series, colour: &str, out: &mut String) {
+fn draw_line(axes: &Axes, series: &Series, color: &str, out: &mut String) {
     let path: Vec<String> =
         series.points.iter().map(|(x, y, _)| format!("{:.1},{:.1}", axes.px(*x), axes.py(*y))).collect();
     let _ = writeln!(
         out,
-        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>",
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.5\"/>",
         path.join(" ")
     );
     for (x, y, deviation) in &series.points {
         let (px, py) = (axes.px(*x), axes.py(*y));
-        let _ = writeln!(out, "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"2.5\" fill=\"{colour}\"/>");
-        whisker(axes, px, *y, *deviation, colour, out);
+        let _ = writeln!(out, "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"2.5\" fill=\"{color}\"/>");
+        whisker(axes, px, *y, *deviation, color, out);
     }
 }
 
-fn whisker(axes: &Axes, x: f64, y: f64, deviation: f64, colour: &str, out: &mut String) {
+fn whisker(axes: &Axes, x: f64, y: f64, deviation: f64, color: &str, out: &mut String) {
     if deviation > 0.0 {
         let (low, high) = (axes.py(y - deviation), axes.py(y + deviation));
         let _ = writeln!(
             out,
-            "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\" stroke=\"{colour}\"/>"
+            "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\" stroke=\"{color}\"/>"
         );
     }
 }

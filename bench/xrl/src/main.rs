@@ -283,7 +283,7 @@ fn bars(rates: &Rates, report: &mut Report) {
     let of = |way, count| rates.get(&(size, way, count)).map_or(&[][..], |v| v);
     let ratio = |way| {
         let by_count = few.iter().map(|n| {
-            // Run by run: what disturbs one disturbs its neighbour too.
+            // Run by run: what disturbs one disturbs its neighbor too.
             let runs: Vec<f64> = of(way, *n).iter().zip(of(Way::Grpc, *n)).map(|(a, b)| a / b).collect();
             median(&runs)
         });

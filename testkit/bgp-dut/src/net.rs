@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 /// A family to test with: tests run with all of them.
 pub trait Net: Sharded {
-    /// Test prefix number `n`, below 65536; neighbouring numbers lie under different covers, so that they are in different
+    /// Test prefix number `n`, below 65536; neighboring numbers lie under different covers, so that they are in different
     /// tables.
     fn nth(n: u32) -> Self;
     /// Address `host` of the test's own network.

@@ -38,7 +38,7 @@ pub enum Paint {
 pub struct Output {
     wanted: Wanted,
     filters: Filters,
-    colour: bool,
+    color: bool,
     /// The width of tables; `None`: as wide as they are.
     width: Option<usize>,
     sink: Box<dyn Write>,
@@ -67,7 +67,7 @@ impl Output {
         Output {
             wanted,
             filters,
-            colour: terminal && !no_color,
+            color: terminal && !no_color,
             width: width(),
             page,
             ..Output::into_sink(wanted, Box::new(io::BufWriter::new(io::stdout())))
@@ -79,7 +79,7 @@ impl Output {
         Output {
             wanted,
             filters: Filters::default(),
-            colour: false,
+            color: false,
             width: None,
             sink,
             page: false,
@@ -114,7 +114,7 @@ impl Output {
 
     /// Returns true if the output has colors.
     pub fn is_colored(&self) -> bool {
-        self.colour
+        self.color
     }
 
     /// Returns true if a configuration is wanted as statements.
@@ -132,7 +132,7 @@ impl Output {
 
     /// Returns the text in a color, on a terminal with colors.
     pub fn paint(&self, paint: Paint, text: &str) -> String {
-        match (self.colour, paint) {
+        match (self.color, paint) {
             (false, _) => text.into(),
             (true, Paint::Good) => format!("{GOOD}{}{PLAIN}", printable(text)),
             (true, Paint::Bad) => format!("{BAD}{}{PLAIN}", printable(text)),
@@ -172,7 +172,7 @@ impl Output {
             return;
         }
         self.start_pager();
-        let text = match (self.wanted.json, self.colour) {
+        let text = match (self.wanted.json, self.color) {
             (true, _) => printable_json(text),
             (false, true) => printable_in_color(text),
             (false, false) => printable_lines(text),
@@ -347,10 +347,10 @@ fn start_pager() -> Option<Child> {
     let mut words = line.split_whitespace();
     let program = words.next().filter(|p| *p != "cat")?;
     let mut command = Command::new(program);
-    // What is shown may come from a neighbour, and who may only look at the router is not to get a shell out of `less`.
+    // What is shown may come from a neighbor, and who may only look at the router is not to get a shell out of `less`.
     command.args(words).stdin(Stdio::piped()).env("LESSSECURE", "1");
     if std::env::var_os("LESS").is_none() {
-        // Ends by itself where everything fits, keeps colours, leaves the text on the screen.
+        // Ends by itself where everything fits, keeps colors, leaves the text on the screen.
         command.env("LESS", "FRX");
     }
     command.spawn().ok()
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn only_own_colors_reach_the_terminal() {
-        let output = Output { colour: true, ..Output::into_sink(Wanted::default(), Box::new(io::sink())) };
+        let output = Output { color: true, ..Output::into_sink(Wanted::default(), Box::new(io::sink())) };
         let painted = printable_in_color(&output.paint(Paint::Bad, HOSTILE)).into_owned();
         assert_eq!(painted, "\u{1b}[31m\\u{1b}[2J\\u{1b}[31mx\\u{9b}1m\\n\\r\u{1b}[0m");
         assert_eq!(printable_in_color("\u{1b}[2J\u{1b}"), "\\u{1b}[2J\\u{1b}");

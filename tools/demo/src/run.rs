@@ -251,7 +251,7 @@ fn send_packets(lab: &Lab, table: &RoutingTable, seed: u64) -> Result<(u64, u64)
 }
 
 fn forwarding(lab: &Lab, table: &RoutingTable, report: &mut Report) -> Result<()> {
-    // The first packets resolve neighbours' link addresses; a handful is sent before to do that.
+    // The first packets resolve neighbors' link addresses; a handful is sent before to do that.
     let warm = table.thinned(10, 10);
     send_packets(lab, &warm, 1)?;
     let (sent, received) = send_packets(lab, table, 2)?;

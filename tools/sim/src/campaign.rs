@@ -134,7 +134,7 @@ pub fn scenario(seed: u64) -> Scenario {
     let mut rng = Rng::from_seed(seed ^ 0x5ce0_a21b);
     let ipv6 = rng.below(4) == 0;
     let network = random_network(&mut rng, ipv6);
-    // At one moment, so that neighbours connect to each other at the same time, or one after the other.
+    // At one moment, so that neighbors connect to each other at the same time, or one after the other.
     let spread = if rng.below(3) == 0 { 1 } else { BOOT };
     let boots = (0..network.nodes.len() as u32)
         .map(|node| Step { at_ms: rng.below(spread), what: What::Boot { node } });

@@ -328,7 +328,7 @@ fn policies(world: &World, link: u32, side: usize) -> Policies<'_> {
     }
 }
 
-/// A router's neighbours as its tables number them.
+/// A router's neighbors as its tables number them.
 struct Neighbors(Vec<(PeerIndex, u32, bool)>);
 
 impl Neighbors {
@@ -417,7 +417,7 @@ fn routes(
     for host in world.hosts.iter().filter(|h| h.bgp().is_some()) {
         let node = host.base.id;
         let is = &known[node as usize];
-        // Adj-RIB-In is what the neighbours' best routes come to, and the best of it is used.
+        // Adj-RIB-In is what the neighbors' best routes come to, and the best of it is used.
         let received: BTreeSet<Route> = view.received(node, prefix, best).into_iter().collect();
         for route in received.difference(&is.all) {
             wrong.push(format!("n{node}: {prefix} was not heard: {route:?}"));

@@ -105,7 +105,7 @@ pub enum What {
     },
     /// No router originates anything any more.
     Drain,
-    /// A neighbour is removed from the configuration of the router at a side of a link.
+    /// A neighbor is removed from the configuration of the router at a side of a link.
     RemoveNeighbor {
         /// The link.
         link: u32,
@@ -119,7 +119,7 @@ pub enum What {
         /// The side, 0 or 1.
         side: u8,
     },
-    /// A neighbour is enabled or disabled.
+    /// A neighbor is enabled or disabled.
     Enable {
         /// The link.
         link: u32,

@@ -335,7 +335,7 @@ pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) 
     let description = &network.links[link as usize];
     let peer = &network.nodes[description.end(1 - side) as usize];
     let mut config = NeighborConfig::new(network::ipv4(link, 1 - side).into(), network::asn(peer));
-    // Neighbours do not always agree.
+    // Neighbors do not always agree.
     config.hold_time = settings.hold_time + 3 * (description.end(side) % 2) as u16;
     let is_offered = |family| match family {
         FamilyIndex::IPV4 => true,

@@ -26,7 +26,7 @@ pub use error::{Problem, TopologyError};
 pub use plane::Bandwidth;
 pub use preferential::{barabasi_albert, glp};
 pub use regular::{grid, line, mesh, ring, star};
-pub use thesis::{CENTRE_DEGREE, LEAST_THESIS_NODES, THESIS_NODES, thesis};
+pub use thesis::{CENTER_DEGREE, LEAST_THESIS_NODES, THESIS_NODES, thesis};
 pub use waxman::waxman;
 
 use sluice_base::{Asn, Duration};

@@ -6,7 +6,7 @@ use sluice_base::{Asn, Duration, Rng};
 /// The side of the square that generated nodes lie in, in kilometers: BRITE's default.
 pub(crate) const SIDE: f64 = 1000.0;
 /// Kilometers a millisecond in glass: two thirds of light in vacuum.
-const KILOMETRES_A_MILLISECOND: f64 = 200.0;
+const KILOMETERS_A_MILLISECOND: f64 = 200.0;
 /// No link is faster: the routers at both ends take this long too.
 const LEAST_DELAY: Duration = Duration::from_micros(10);
 /// The delay of a link between nodes without a position.
@@ -101,9 +101,9 @@ pub(crate) fn distance(a: Place, b: Place) -> Option<f64> {
 
 /// Returns the delay of an octet between two nodes.
 pub(crate) fn delay(a: &Node, b: &Node) -> Duration {
-    let kilometres = a.place.zip(b.place).and_then(|(a, b)| distance(a, b));
-    kilometres.map_or(DEFAULT_DELAY, |kilometres| {
-        let nanos = kilometres / KILOMETRES_A_MILLISECOND * 1e6;
+    let kilometers = a.place.zip(b.place).and_then(|(a, b)| distance(a, b));
+    kilometers.map_or(DEFAULT_DELAY, |kilometers| {
+        let nanos = kilometers / KILOMETERS_A_MILLISECOND * 1e6;
         LEAST_DELAY.max(Duration::from_nanos(nanos as u64))
     })
 }

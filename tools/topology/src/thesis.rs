@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// The thesis's number of ASes.
 pub const THESIS_NODES: usize = 1000;
 /// Neighbors of the node in the center, which is node 0.
-pub const CENTRE_DEGREE: usize = 12;
+pub const CENTER_DEGREE: usize = 12;
 /// The fewest and the most neighbors of any node.
 const DEGREES: std::ops::RangeInclusive<usize> = 10..=15;
 /// The parameter of Waxman's model as used with BRITE: how much less likely a long link is than a short link.
@@ -34,7 +34,7 @@ pub fn thesis(count: usize, rng: &mut Rng) -> Topology {
     let places: Vec<Place> = nodes.iter().filter_map(|n| n.place).collect();
     let spread = (DEGREES.end() - DEGREES.start() + 1) as u64;
     let mut degrees: Vec<usize> = (0..count).map(|_| DEGREES.start() + rng.below(spread) as usize).collect();
-    degrees[0] = CENTRE_DEGREE;
+    degrees[0] = CENTER_DEGREE;
     // Links have two ends: the last node makes the sum even.
     if degrees.iter().sum::<usize>() % 2 == 1 {
         let last = &mut degrees[count - 1];

@@ -44,7 +44,7 @@ impl Judge {
     /// The words for cargo.
     const fn words(self) -> &'static [&'static str] {
         match self {
-            // Optimised a little: that builds as fast, and a campaign takes a fifth of the time.
+            // Optimized a little: that builds as fast, and a campaign takes a fifth of the time.
             Judge::Campaign => &[
                 "run",
                 "-q",

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const HELP: [(Option<char>, &str, Option<&str>, &str); 10] = [
     (Some('j'), "json", None, "Print one JSON document instead of text, errors too"),
     (None, "no-pager", None, "Print all at once, also on a terminal"),
-    (None, "no-color", None, "No colours, also on a terminal (as the variable NO_COLOR)"),
+    (None, "no-color", None, "No colors, also on a terminal (as the variable NO_COLOR)"),
     (None, "timeout", Some("SECONDS"), "How long an answer may take [default: 10]"),
     (
         None,

@@ -290,7 +290,7 @@ fn nobody_notices(addresses: &'static Addresses) {
         let output = network.sluice(&["upgrade", "bgp", "--binary", SLUICE]);
         assert!(output.status.success(), "{output:?}\n{}", network.log());
     });
-    // The session lives: what a neighbour says and hears later is as ever.
+    // The session lives: what a neighbor says and hears later is as ever.
     network.router.birdc("bird", "disable static1");
     network.until("withdrawals arrive everywhere", || network.routes() == ROUTES - PREFIXES);
     network.until("FRR hears of it", || network.told_frr() == 1);

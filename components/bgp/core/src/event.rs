@@ -227,7 +227,7 @@ impl fmt::Display for SessionEvent {
 /// A report about a neighbor.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// The neighbour.
+    /// The neighbor.
     pub peer: IpAddr,
     /// The event.
     pub what: PeerEvent,

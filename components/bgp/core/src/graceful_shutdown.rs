@@ -1,6 +1,6 @@
 //! Graceful shutdown (RFC 8326): traffic goes another way before it has to.
 //!
-//! * In: an external neighbour's route with GRACEFUL_SHUTDOWN gets the LOCAL_PREF 0, and so is used only where there is no other
+//! * In: an external neighbor's route with GRACEFUL_SHUTDOWN gets the LOCAL_PREF 0, and so is used only where there is no other
 //!   (section 4.1).
 //! * Out, while this router prepares to go: whatever it tells carries GRACEFUL_SHUTDOWN, and within the AS the LOCAL_PREF 0 (section 4.2, for a
 //!   whole router). Nothing is withdrawn, and this router itself decides as before: what still comes to it is carried on.

@@ -55,7 +55,7 @@ impl BgpProcess {
         Families::of(|family| family.row().id.ip().is_some() || configured.has(family))
     }
 
-    /// An address that is a neighbour's.
+    /// An address that is a neighbor's.
     pub(crate) fn known(&self, text: &str) -> Result<IpAddr, XrlError> {
         let address = address(text)?;
         let known = self.read(|c| c.neighbor_config(address).is_some()).ok_or_else(not_configured)?;

@@ -62,7 +62,7 @@ fn every_type_both_ways() {
         "mac:mac=02:00:00:00:00:fe",
     );
     check(Everything { addrs: vec![addr("::1"), addr("::2")], ..d() }, "addrs:list<ipv6>=::1,::2");
-    check(Everything { colour: Colour::Red.into(), ..d() }, "colour:enum=RED");
+    check(Everything { color: Color::Red.into(), ..d() }, "color:enum=RED");
     let inner = Inner { x: 1, y: "z".to_owned() };
     check(Everything { inner: Some(inner.clone()), ..d() }, "inner:json=%7B\"x\":1%2C\"y\":\"z\"%7D");
     check(Everything { inners: vec![inner], ..d() }, "inners:json=%5B%7B\"x\":1%2C\"y\":\"z\"%7D%5D");
@@ -103,7 +103,7 @@ fn wrong_arguments() {
     check("mac:mac=1:2", "is no mac");
     check("txt:txt=%4", "`%4` is no txt");
     check("txt:txt=%FF", "is no txt");
-    check("colour:enum=BLUE", "`BLUE` is no enum");
+    check("color:enum=BLUE", "`BLUE` is no enum");
     check("inner:json=%7B\"q\":1%7D", "is no json");
 }
 

@@ -215,7 +215,7 @@ impl BgpProcess {
             return;
         }
         let is_established = self.speaker.neighbor(address).is_some_and(|n| n.state == State::Established);
-        // Two of one direction: the neighbour has given up the older one.
+        // Two of one direction: the neighbor has given up the older one.
         let mut others = self.connections.keys().filter(|(a, other)| *a == address && *other != id);
         let is_rival = others.all(|(_, other)| other.direction != id.direction);
         let neighbor = network::place(address).map_or(0, |(link, side)| fabric.host_at(link, side));
@@ -253,7 +253,7 @@ impl BgpProcess {
 
     fn connect(&mut self, base: &mut Base, fabric: &mut Fabric, address: IpAddr, id: ConnectionId) {
         fabric.history.note(fabric.now, base.id, 3, || format!("connects to {address} {id:?}"));
-        // The neighbour's side of a link of this router; sockets are the FEA's to open.
+        // The neighbor's side of a link of this router; sockets are the FEA's to open.
         let place = network::place(address).filter(|(link, side)| fabric.host_at(*link, 1 - side) == base.id);
         let end = match place.filter(|_| fabric.settings.light || base.is_alive(ProcessId::FEA)) {
             Some((link, side)) => fabric.connect(base.id, link, 1 - side, id),

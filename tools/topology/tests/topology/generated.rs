@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sluice_base::Duration;
-use sluice_topology::{CENTRE_DEGREE, NodeId, Place, Relationship, Topology, hierarchy};
+use sluice_topology::{CENTER_DEGREE, NodeId, Place, Relationship, Topology, hierarchy};
 use std::collections::BTreeSet;
 
 fn made(spec: &str, seed: u64) -> Topology {
@@ -86,7 +86,7 @@ fn the_thesis() {
         let topology = made("thesis", seed);
         let adjacency = topology.adjacency();
         assert_eq!(topology.nodes.len(), 1000);
-        assert_eq!(adjacency.degree(NodeId(0)), CENTRE_DEGREE);
+        assert_eq!(adjacency.degree(NodeId(0)), CENTER_DEGREE);
         assert_eq!(topology.nodes[0].place, Some(Place::Plane { x: 500.0, y: 500.0 }));
         let degrees: BTreeSet<usize> = topology.ids().map(|n| adjacency.degree(n)).collect();
         assert_eq!(degrees, (10..=15).collect());

@@ -124,7 +124,7 @@ fn take(network: &Network, step: &Step, case: &Case, lies: &mut Vec<String>) -> 
             return None;
         }
     };
-    // The neighbour hears of a new password only when the router is seen to have dropped the session for its own part.
+    // The neighbor hears of a new password only when the router is seen to have dropped the session for its own part.
     let announced = network.until(|| {
         let touched = match reported.components.is_empty() {
             true => network.events_since(&before),
@@ -192,7 +192,7 @@ fn judge(case: &Case, step: &Step, reported: &Reported, touched: &Touched) -> Ve
         Impact::Restart => same("interfaces of its class", &none, &touched.interfaces),
     }
     if !restarts {
-        // Who is told something, beyond what follows from a neighbour's routes going and coming back.
+        // Who is told something, beyond what follows from a neighbor's routes going and coming back.
         let mut expected = none.clone();
         for (neighbor, prefixes) in &touched.told {
             let of_touched = touched.sessions.iter().flat_map(|n| network::routes_of(n));

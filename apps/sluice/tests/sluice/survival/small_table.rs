@@ -80,7 +80,7 @@ fn any_component_killed() {
         let left: Vec<String> = left.filter(|name| name.starts_with(&format!("{pid}-"))).collect();
         assert!(left.is_empty(), "{component} is dead and left {left:?}");
     }
-    // What the neighbour withdraws is gone from the kernel: nothing is kept from an earlier life.
+    // What the neighbor withdraws is gone from the kernel: nothing is kept from an earlier life.
     lab.birdc("feed", "disable feed4");
     lab.until("IPv4 is withdrawn", |l| l.kernel() == Count { v4: 1, v6: ROUTES });
 }

@@ -99,7 +99,7 @@ pub enum Reach {
     Nobody,
     /// Within the AS: NO_EXPORT, and NO_EXPORT_SUBCONFED where there is no confederation.
     OwnAs,
-    /// Within the AS and to neighbours that are no provider or peer: ONLY_TO_CUSTOMER.
+    /// Within the AS and to neighbors that are no provider or peer: ONLY_TO_CUSTOMER.
     Customers,
     /// To everybody.
     Everybody,

@@ -1,4 +1,4 @@
-//! RFC 7606 case by case, canonical forms, and 2-octet neighbours.
+//! RFC 7606 case by case, canonical forms, and 2-octet neighbors.
 
 use super::*;
 use crate::batch::{Batches, Change, DropCause};
@@ -329,7 +329,7 @@ fn the_set_is_canonical() {
 }
 
 #[test]
-fn an_old_neighbour_s_path_and_aggregator_are_made_whole() {
+fn an_old_neighbor_s_path_and_aggregator_are_made_whole() {
     let check = |aggregator: &[u8], as4: Option<&[u8]>, path: &[u8], expected: &[u8]| {
         let mut attributes = base(false);
         attributes[1] = Attr(0x40, code::AS_PATH, &[2, 2, 0xfd, 0xea, 0x5b, 0xa0]);

@@ -271,7 +271,7 @@ pub(super) fn negotiate(
     if open.router_id.0 == 0 || same_id_inside {
         return refuse(subcode::ROUTER_ID, &open.router_id.0.to_be_bytes());
     }
-    // RFC 9234, section 4.2: a neighbour that announces no role is taken at this side's word.
+    // RFC 9234, section 4.2: a neighbor that announces no role is taken at this side's word.
     let role = config.relationship.map(Relationship::neighbors_role);
     let contradicts = |c: &Capability| matches!((c, role), (Capability::Role(r), Some(role)) if *r != role);
     if open.capabilities.iter().any(contradicts) {

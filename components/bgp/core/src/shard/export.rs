@@ -93,7 +93,7 @@ pub(super) struct Exported {
     pub is_third_party: bool,
     /// The offset of the next hop in `attributes`: IPv4 only.
     pub next_hop_at: usize,
-    /// The path with 4-octet numbers, for neighbours that need AS4_PATH.
+    /// The path with 4-octet numbers, for neighbors that need AS4_PATH.
     path: Vec<u8>,
 }
 
@@ -162,7 +162,7 @@ impl Exported {
             missing &= !(before << 1 | 1);
             match attribute.code {
                 code::AS_PATH => self.put_path(attribute.value, core.local_as, key),
-                // RFC 4271, section 5.1.4: a neighbour's MED is not for other neighbours.
+                // RFC 4271, section 5.1.4: a neighbor's MED is not for other neighbors.
                 code::MULTI_EXIT_DISC
                     if !key.internal && !key.transparent && !originated && !route.has_own_med => {}
                 code::LOCAL_PREF | code::ORIGINATOR_ID | code::CLUSTER_LIST if !key.internal => {}

@@ -136,7 +136,7 @@ impl ExportView {
         let info = &core.peers[usize::from(path.peer.0)].info;
         let reach = match self.relationship {
             _ if self.internal => Reach::OwnAs,
-            // RFC 9234, section 5, egress 2; a neighbour without a relationship is told as if there were no marks.
+            // RFC 9234, section 5, egress 2; a neighbor without a relationship is told as if there were no marks.
             None => Reach::Customers,
             Some(relationship) if relationship.is_for_everybody() => Reach::Customers,
             Some(_) => Reach::Everybody,

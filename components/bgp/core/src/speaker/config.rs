@@ -455,10 +455,10 @@ impl NeighborConfig {
     }
 }
 
-/// Neighbours, listen ranges, networks and policies.
+/// Neighbors, listen ranges, networks and policies.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Config {
-    /// The neighbours; each address once. Those of listen ranges are not part of what an operator writes.
+    /// The neighbors; each address once. Those of listen ranges are not part of what an operator writes.
     pub neighbors: Vec<NeighborConfig>,
     /// The listen ranges; each prefix once.
     #[serde(default)]
@@ -493,13 +493,13 @@ pub struct Config {
 pub struct Touched {
     /// Sessions that end; they come back unless they are not wanted any more.
     pub reset: Vec<IpAddr>,
-    /// Neighbours that are told their routes anew.
+    /// Neighbors that are told their routes anew.
     pub refiltered: Vec<IpAddr>,
     /// Neighbors that are asked for their routes (RFC 2918), because those that policy rejected are needed and not stored.
     pub refreshed: Vec<IpAddr>,
-    /// Neighbours that come.
+    /// Neighbors that come.
     pub started: Vec<IpAddr>,
-    /// Neighbours that go.
+    /// Neighbors that go.
     pub stopped: Vec<IpAddr>,
 }
 
@@ -510,7 +510,7 @@ pub(super) enum Reconfigured {
     Kept,
     /// The session ends, and a new one begins.
     Reset,
-    /// It stays, and the neighbour is told its routes anew.
+    /// It stays, and the neighbor is told its routes anew.
     Refiltered,
     /// It ends and is not wanted any more.
     Stopped,

@@ -40,7 +40,7 @@ use sluice_base::{
 };
 use sluice_machine::{Machine, Outbox};
 
-/// How long neighbours have to come up and tell all their routes before the RIB hears that what was announced is all: as long as
+/// How long neighbors have to come up and tell all their routes before the RIB hears that what was announced is all: as long as
 /// the RIB keeps the routes of an earlier life.
 pub const GRACE: Duration = Duration::from_secs(120);
 
@@ -69,7 +69,7 @@ pub enum Input {
     /// An address connects; it may be of no neighbor. Comes before [`Input::Accepted`]: if the address is in a listen range that may have
     /// one more neighbor, it is a neighbor's from now on.
     Offered(IpAddr),
-    /// A neighbour connected.
+    /// A neighbor connected.
     Accepted(IpAddr, ConnectionId, Endpoints),
     /// A connection could not be made or is gone.
     Closed(IpAddr, ConnectionId),
@@ -107,7 +107,7 @@ pub enum Input {
     Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
     Reset(IpAddr, String),
-    /// The operator wants a neighbour asked for all its routes (RFC 2918).
+    /// The operator wants a neighbor asked for all its routes (RFC 2918).
     Refresh(IpAddr),
     /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
     ClearDamping(Option<AnyPrefix>),
@@ -119,16 +119,16 @@ pub enum Input {
     RestartInjection(IpAddr),
     /// The routes of a trace are removed.
     EndInjection(IpAddr),
-    /// The router will be silent for a while: every neighbour with a session hears a word.
+    /// The router will be silent for a while: every neighbor with a session hears a word.
     Pause,
-    /// It is not any more: silence of neighbours counts from now on.
+    /// It is not any more: silence of neighbors counts from now on.
     GoOn,
 }
 
 /// What is to be done.
 #[derive(Debug)]
 pub enum Output {
-    /// Connect to the neighbour as its configuration says.
+    /// Connect to the neighbor as its configuration says.
     Connect(IpAddr, ConnectionId),
     /// Close a connection when what was sent on it is written. Its intake is fed no more.
     Close(IpAddr, ConnectionId),
@@ -215,7 +215,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// A router without neighbours that starts to live now.
+    /// A router without neighbors that starts to live now.
     pub fn new(identity: Identity, now: Instant) -> Self {
         let mut rng = Rng::from_seed(identity.seed);
         let spread = Spread::new(HashSeed(rng.next_u64()), identity.tables);
@@ -386,7 +386,7 @@ impl Control {
         }
     }
 
-    /// The addresses of the configured neighbours, in order.
+    /// The addresses of the configured neighbors, in order.
     pub fn neighbors(&self) -> impl Iterator<Item = IpAddr> {
         self.peers.addresses()
     }
@@ -399,7 +399,7 @@ impl Control {
         self.peers.due(now).collect()
     }
 
-    /// The configuration of a neighbour.
+    /// The configuration of a neighbor.
     pub fn neighbor_config(&self, address: IpAddr) -> Option<&NeighborConfig> {
         self.peers.config(address)
     }
@@ -441,7 +441,7 @@ impl Control {
         }
     }
 
-    /// The connection of a neighbour's session, if it is up.
+    /// The connection of a neighbor's session, if it is up.
     pub fn established(&self, address: IpAddr) -> Option<ConnectionId> {
         self.peers.of(address)?.session.established()
     }

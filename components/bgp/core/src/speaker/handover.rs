@@ -1,4 +1,4 @@
-//! Control on its way to another process: who the neighbours are, and the sessions that are up.
+//! Control on its way to another process: who the neighbors are, and the sessions that are up.
 
 use super::config::{Config, Identity};
 use super::control::{Control, Output};
@@ -44,7 +44,7 @@ pub struct SpeakerState {
     all_announced: bool,
 }
 
-/// A neighbour.
+/// A neighbor.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct PeerState {
     address: IpAddr,

@@ -88,7 +88,7 @@ pub enum Input {
     Configure(Config),
     /// A connection that was asked for is there.
     Connected(IpAddr, ConnectionId, Endpoints),
-    /// A neighbour connected.
+    /// A neighbor connected.
     Accepted(IpAddr, ConnectionId, Endpoints),
     /// A connection could not be made or is gone.
     Closed(IpAddr, ConnectionId),
@@ -114,7 +114,7 @@ pub enum Input {
     Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
     Reset(IpAddr, String),
-    /// The operator wants a neighbour asked for all its routes (RFC 2918).
+    /// The operator wants a neighbor asked for all its routes (RFC 2918).
     Refresh(IpAddr),
     /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
     ClearDamping(Option<AnyPrefix>),
@@ -123,7 +123,7 @@ pub enum Input {
 /// What a router's BGP wants done.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Output {
-    /// Connect to the neighbour as its configuration says.
+    /// Connect to the neighbor as its configuration says.
     Connect(IpAddr, ConnectionId),
     /// Close a connection when what was sent on it is written.
     Close(IpAddr, ConnectionId),
@@ -152,7 +152,7 @@ pub enum Output {
 /// A whole router's state: to be exported when every peer was told everything.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RouterState {
-    /// Who the neighbours are, and which sessions are up.
+    /// Who the neighbors are, and which sessions are up.
     pub control: SpeakerState,
     /// All paths.
     pub parts: Vec<TablePart>,
@@ -191,12 +191,12 @@ pub struct Speaker {
 }
 
 impl Speaker {
-    /// A router without neighbours, which starts to live at the beginning of time.
+    /// A router without neighbors, which starts to live at the beginning of time.
     pub fn new(identity: Identity) -> Self {
         Self::starting_at(identity, Instant::ZERO)
     }
 
-    /// A router without neighbours, which starts to live now.
+    /// A router without neighbors, which starts to live now.
     pub fn starting_at(identity: Identity, now: Instant) -> Self {
         let control = Control::new(identity, now);
         let tables = control.make_tables();
@@ -398,7 +398,7 @@ impl Speaker {
         Tables { tables: &self.tables, spread: self.control.spread() }
     }
 
-    /// Returns true if what was announced to the RIB is all there is: every neighbour that is wanted has told all its routes, or the time
+    /// Returns true if what was announced to the RIB is all there is: every neighbor that is wanted has told all its routes, or the time
     /// for that is over, and all next hops are resolved (what waits for that is not announced yet).
     pub fn is_converged(&mut self, now: Instant) -> bool {
         self.control.have_all_announced(now) && self.tables().is_resolved()
@@ -411,7 +411,7 @@ impl Speaker {
         }
     }
 
-    /// Says which neighbours can be told something that could not before.
+    /// Says which neighbors can be told something that could not before.
     fn offer(&mut self, out: &mut Outbox<Output>) {
         for table in &self.tables {
             table.with_output(&mut self.ready);

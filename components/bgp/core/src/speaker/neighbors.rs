@@ -1,4 +1,4 @@
-//! The neighbours that are configured, or connect from a listen range: they come, change and go, and nobody else notices.
+//! The neighbors that are configured, or connect from a listen range: they come, change and go, and nobody else notices.
 
 use super::config::{NeighborConfig, Reconfigured};
 use super::control::Output;

@@ -215,7 +215,7 @@ impl Peer {
         let Carrier { peer, life, spread, source } = carrier;
         self.life = Some(life);
         let is_extended = self.session.config().extended_messages;
-        // Every neighbour's UPDATEs have numbers of their own, so that whoever reads them draws without asking.
+        // Every neighbor's UPDATEs have numbers of their own, so that whoever reads them draws without asking.
         let first = u64::from(peer.0) << 32 | (self.read().updates & u64::from(u32::MAX));
         Reading {
             peer,

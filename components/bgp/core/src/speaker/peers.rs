@@ -1,4 +1,4 @@
-//! Neighbours and their sessions, and what the tables are told of them.
+//! Neighbors and their sessions, and what the tables are told of them.
 
 use super::bindings::Bindings;
 use super::config::{Identity, NeighborConfig};
@@ -23,7 +23,7 @@ use core::net::IpAddr;
 use sluice_base::{Instant, Provenance, Rng};
 use sluice_machine::{Machine, Outbox};
 
-/// A router's neighbours.
+/// A router's neighbors.
 pub(super) struct Peers {
     pub identity: Identity,
     pub rng: Rng,
@@ -53,7 +53,7 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// No neighbours. `rng` makes their timers differ.
+    /// No neighbors. `rng` makes their timers differ.
     pub fn new(identity: Identity, rng: Rng, spread: Spread) -> Self {
         Peers {
             provenance: Provenance::new(identity.source, 0),
@@ -208,7 +208,7 @@ impl Peers {
         self.session_out = session_out;
     }
 
-    /// Something is remarkable about what a neighbour sent.
+    /// Something is remarkable about what a neighbor sent.
     pub fn remark(&mut self, address: IpAddr, what: PeerEvent, out: &mut Outbox<Output>) {
         if let (PeerEvent::EndOfRib(family), Some((index, peer))) = (&what, self.at(address)) {
             peer.end_of_rib[*family] = peer.life.is_some();
@@ -454,7 +454,7 @@ impl Peers {
         }
     }
 
-    /// The addresses of the configured neighbours, in order.
+    /// The addresses of the configured neighbors, in order.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.configured().filter(|peer| peer.injection.is_none()).map(|peer| peer.config.address)
     }
@@ -464,13 +464,13 @@ impl Peers {
         self.by_address.values().filter_map(|index| self.peers[usize::from(index.0)].as_deref())
     }
 
-    /// A neighbour.
+    /// A neighbor.
     pub fn of(&self, address: IpAddr) -> Option<&Peer> {
         let index = self.by_address.get(&address)?;
         self.peers[usize::from(index.0)].as_deref()
     }
 
-    /// The configuration of a neighbour.
+    /// The configuration of a neighbor.
     pub fn config(&self, address: IpAddr) -> Option<&NeighborConfig> {
         self.of(address).map(|p| &p.config)
     }

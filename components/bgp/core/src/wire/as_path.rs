@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn two_octet_neighbours() {
+    fn two_octet_neighbors() {
         let four = path(Width::Four, &[(AS_SEQUENCE, &[70_000, 2]), (AS_SET, &[3])]);
         let mut two = vec![];
         assert!(put_narrowed(&four, &mut two));

@@ -1,4 +1,4 @@
-//! A router that is taken over by another process in the middle of its life: neighbours cannot tell.
+//! A router that is taken over by another process in the middle of its life: neighbors cannot tell.
 
 use crate::world::World;
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ const IPV6: Addresses = Addresses {
 /// The routers around router 1: two outside, one inside.
 const AROUND: [usize; 3] = [0, 2, 3];
 
-/// Two neighbours outside and one inside, around router 1.
+/// Two neighbors outside and one inside, around router 1.
 fn around(addresses: &Addresses) -> World {
     let Addresses { own, neighbors: [a, c, d], others } = addresses;
     let center = [own[0], own[1], own[2], others[1]];
@@ -98,7 +98,7 @@ fn hand_over(world: &mut World, router: usize, tables: u16, neighbors: &[&str]) 
 type Step = (usize, Vec<u8>, u64);
 
 /// Lets routers announce one thing after the other; `hand_overs` says before which step router 1 is taken over. What every
-/// router has in the end, and how many UPDATEs router 1 sent to each neighbour.
+/// router has in the end, and how many UPDATEs router 1 sent to each neighbor.
 fn live(
     addresses: &Addresses,
     steps: &[Step],

@@ -152,7 +152,7 @@ const RELATIONSHIPS: &[Relationship] = &[
     Relationship::RouteServerClient,
 ];
 const PREFIXES: u32 = 24;
-/// Two internal peers, two of one neighbouring AS, one of another.
+/// Two internal peers, two of one neighboring AS, one of another.
 const PEERS: [u32; 5] = [LOCAL_AS, LOCAL_AS, 65002, 65002, 65003];
 
 /// Hosts that are next hops: those of external peers, others on the router's subnet, and farther ones.
@@ -480,9 +480,9 @@ fn a_late_joiner_of_a_large_table() {
     assert_eq!((dut.peers[1].told.len(), dut.peers[2].told.len()), (MANY as usize, MANY as usize));
 }
 
-/// One prefix flaps as long as a neighbour does not read; what came before that and after it is told all the same.
+/// One prefix flaps as long as a neighbor does not read; what came before that and after it is told all the same.
 #[test]
-fn a_neighbour_that_does_not_read_meanwhile() {
+fn a_neighbor_that_does_not_read_meanwhile() {
     let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);
     dut.set_reach(Ipv4Prefix::host_addr(2), Some((0, true)));
     dut.up(0);

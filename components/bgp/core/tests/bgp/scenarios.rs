@@ -72,7 +72,7 @@ fn an_hour_of_silence_keeps_the_session() {
 }
 
 #[test]
-fn a_neighbour_that_falls_silent_is_dead_when_the_hold_time_is_over() {
+fn a_neighbor_that_falls_silent_is_dead_when_the_hold_time_is_over() {
     let mut world = two(65001, 65002);
     world.peer((0, A4), (1, B4), |n| n.hold_time = 9);
     world.routers[0].config.networks = networks(&["192.0.2.0/24"]);

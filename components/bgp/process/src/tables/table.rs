@@ -17,20 +17,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Octets that are filled in for a neighbour at a time: enough to spread the cost of a system call, few enough to let others have
+/// Octets that are filled in for a neighbor at a time: enough to spread the cost of a system call, few enough to let others have
 /// their turn.
 pub const PIECE: usize = 32_768;
-/// Batches that may wait for a table. Readers wait for room, and so do their neighbours.
+/// Batches that may wait for a table. Readers wait for room, and so do their neighbors.
 const WAITING: usize = 16;
 /// Routes in a batch for the RIB.
 pub const RIB_BATCH: usize = 4096;
-/// Rounds of other work after which the RIB has its turn, where nobody waits for what it is told: neighbours do.
+/// Rounds of other work after which the RIB has its turn, where nobody waits for what it is told: neighbors do.
 const RIB_ROUNDS: u32 = 256;
 /// The same where somebody waits for it: letters that wait may have routes for a neighbor that wait longer otherwise.
 const CONSUMED_RIB_ROUNDS: u32 = 4;
 /// Letters that are read before writers have their turn.
 const BURST: usize = 8;
-/// Neighbours whom a table tells a little by itself, before it leaves the others to their writers: they may do it at the same time.
+/// Neighbors whom a table tells a little by itself, before it leaves the others to their writers: they may do it at the same time.
 const OWN_WRITES: usize = 4;
 /// Pieces that it writes itself where no thread has time for writers, before it does other things.
 const OWN_PIECES: usize = 64;
@@ -43,7 +43,7 @@ pub enum TableMessage {
     Order(Order),
     /// Batches that a reader read in a session.
     Read(PeerIndex, SessionEpoch, Box<Batches>, OwnedSemaphorePermit),
-    /// The way out to a neighbour in its session: what there is for it goes there.
+    /// The way out to a neighbor in its session: what there is for it goes there.
     Writer(PeerIndex, SessionEpoch, Arc<SendQueue>),
     /// A writer or the RIB can take more, which the table waited for.
     Room,
@@ -53,7 +53,7 @@ pub enum TableMessage {
     Settle(oneshot::Sender<()>),
     /// The table is to go to another thread.
     Halt,
-    /// The same as soon as nothing is left to do, and every neighbour was given what there is for it.
+    /// The same as soon as nothing is left to do, and every neighbor was given what there is for it.
     Rest,
     /// Ends the rest.
     GoOn,
@@ -143,9 +143,9 @@ pub struct TableTask {
     letters: UnboundedReceiver<TableMessage>,
     address: TableHandle,
     main: UnboundedSender<ControlMessage>,
-    /// The ways out to neighbours whose sessions are up, by number.
+    /// The ways out to neighbors whose sessions are up, by number.
     writers: Vec<(PeerIndex, Arc<SendQueue>)>,
-    /// The neighbour that is told first when there is something to tell.
+    /// The neighbor that is told first when there is something to tell.
     first: PeerIndex,
     /// Space for the numbers of neighbors that have to be told something.
     ready: Vec<PeerIndex>,
@@ -277,7 +277,7 @@ impl TableTask {
         }
     }
 
-    /// Gives neighbours their octets. They take turns at being the first, so that none is always the last to hear.
+    /// Gives neighbors their octets. They take turns at being the first, so that none is always the last to hear.
     fn tell_neighbors(&mut self) {
         let (table, number) = (&mut self.table, self.number);
         let (mut own_writes, mut own_pieces) = (OWN_WRITES, OWN_PIECES);
@@ -334,7 +334,7 @@ impl TableTask {
                 let _ = self.main.send(ControlMessage::Table(self.number, told));
             }
         }
-        // After the neighbours: their letters are on their way while the RIB's are made.
+        // After the neighbors: their letters are on their way while the RIB's are made.
         let has_time = self.has_time_for_rib();
         self.puts_off = !has_time
             && (self.can_tell_rib::<Ipv4Prefix>()

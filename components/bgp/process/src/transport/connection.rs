@@ -1,4 +1,4 @@
-//! A connection to a neighbour, as the process's own thread knows it: its two tasks, and how they move.
+//! A connection to a neighbor, as the process's own thread knows it: its two tasks, and how they move.
 
 use crate::executor::Halt;
 use crate::executor::pool::Pool;
@@ -169,7 +169,7 @@ impl Connection {
         }
     }
 
-    /// Moves the connection to another pool. The neighbour notices nothing. The error means that the connection is lost.
+    /// Moves the connection to another pool. The neighbor notices nothing. The error means that the connection is lost.
     pub async fn go(&self, pool: &Pool) -> io::Result<()> {
         let Some((mut reader, writer)) = self.halt().await else { return Ok(()) };
         reader.socket = Arc::new(pool.adopt(self.place, &reader.socket)?);

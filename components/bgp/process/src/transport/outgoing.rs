@@ -1,7 +1,7 @@
 //! The way out of a connection: what waits to be written, and the socket. It is the writer's; a table that has little to say
 //! while nothing waits writes it itself, so that a single route is on its way without another task or thread being woken for it. So
 //! does one that has much to say while all threads have other work: what it made is still at hand, and one buffer does for all
-//! neighbours.
+//! neighbors.
 
 use crate::executor::Socket;
 use crate::tables::credit::Credit;

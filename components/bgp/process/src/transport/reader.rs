@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 
 /// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
 const PIECE: usize = 65_536;
-/// Octets that are read at a time of a neighbour who has said less the last time: space for so little is always there.
+/// Octets that are read at a time of a neighbor who has said less the last time: space for so little is always there.
 const SMALL_WRITE: usize = 1024;
 /// Prefixes that are noted for a latency profile before somebody takes them.
 const MOST_TRACED: usize = 262_144;
@@ -116,7 +116,7 @@ impl Reader {
                 () = self.socket.readable() => {}
                 () = halt.wished() => return Some(self),
             }
-            // Much space only as long as there is much to read: most neighbours are silent most of the time.
+            // Much space only as long as there is much to read: most neighbors are silent most of the time.
             let mut much = Vec::new();
             let space = match is_busy {
                 true => {
@@ -135,7 +135,7 @@ impl Reader {
             if self.feed(&space[..read]).await.is_err() {
                 return None;
             }
-            // A neighbour with much to say must not keep the others from being heard. One that has said it all is waited for.
+            // A neighbor with much to say must not keep the others from being heard. One that has said it all is waited for.
             if read == PIECE {
                 yield_now().await;
             }

@@ -41,7 +41,7 @@ impl Sockets {
         Sockets { client: fea::SocketsClient::new(&frame.router, "fea"), run_dir: frame.run_dir.clone() }
     }
 
-    /// A connection to a neighbour.
+    /// A connection to a neighbor.
     pub async fn connect(&self, neighbor: &NeighborConfig, internal: bool) -> io::Result<TcpStream> {
         let options = fea::SocketOptions {
             ttl: neighbor.ttl(internal).unwrap_or(0).into(),
@@ -84,7 +84,7 @@ impl Sockets {
         tcp::connect(&self.client, &self.run_dir, &reply, remote).await
     }
 
-    /// Listens for neighbours of one family; the number is the FEA's for [`Sockets::set_password`].
+    /// Listens for neighbors of one family; the number is the FEA's for [`Sockets::set_password`].
     pub async fn listen(&self, ipv4: bool) -> io::Result<(u64, TcpListener)> {
         let any: IpAddr = if ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let options = fea::SocketOptions { ttl: 255, dscp: 48, ..fea::SocketOptions::default() };
@@ -135,7 +135,7 @@ impl Sockets {
     }
 }
 
-/// Makes a connection that a neighbour opened like one that was opened to it.
+/// Makes a connection that a neighbor opened like one that was opened to it.
 pub fn adopt(stream: &TcpStream, neighbor: &NeighborConfig, internal: bool) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(stream);

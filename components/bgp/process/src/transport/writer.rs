@@ -1,7 +1,7 @@
 //! Writing a connection: whole messages of the session, and octets that the tables fill in when the socket takes them.
 //!
 //! What waits to be written is what the session said (a few messages) and one piece a table; the rest waits in
-//! the tables as cursors. So a neighbour that does not read costs next to nothing.
+//! the tables as cursors. So a neighbor that does not read costs next to nothing.
 
 use crate::executor::Halt;
 use crate::tables::table::TableMessage;

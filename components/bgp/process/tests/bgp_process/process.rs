@@ -1,4 +1,4 @@
-//! The process between a Finder, a scripted FEA, a scripted RIB and a neighbour on a real socket.
+//! The process between a Finder, a scripted FEA, a scripted RIB and a neighbor on a real socket.
 
 use crate::fake::{
     FakeFea, FakeRib, Neighbor, Surroundings, configure, prefix, prepare, surround, surround_with, until,
@@ -436,7 +436,7 @@ async fn scenario() {
     let mut neighbor = Neighbor::open(stream).await;
     neighbor.announce(20_000).await;
     assert_eq!(neighbor.hear_all().await, ["192.0.2.0/24".parse().unwrap()]);
-    // The neighbour has told everything, and nothing of it can be announced while its next hop is not known.
+    // The neighbor has told everything, and nothing of it can be announced while its next hop is not known.
     all_told(others).await;
     assert_eq!(fake_rib.refreshed.get(), None);
     fake_rib.answers.set(true);
@@ -448,7 +448,7 @@ async fn scenario() {
 
     ask(others).await;
 
-    // Threads come and go while the neighbour talks; the session does not notice.
+    // Threads come and go while the neighbor talks; the session does not notice.
     for (n, (threads, scheduling)) in
         [(2, "dynamic"), (1, "peer"), (3, "peer"), (4, "dynamic"), (3, "dynamic"), (2, "peer")]
             .into_iter()
@@ -464,7 +464,7 @@ async fn scenario() {
     assert_eq!((neighbors[0].flaps, neighbors[0].families[0].prefixes_received), (0, 20_006));
     describes_both_ends(&neighbors[0], port);
 
-    // The neighbour connects by itself while the session is up: the session stays, the new connection goes.
+    // The neighbor connects by itself while the session is up: the session stays, the new connection goes.
     until(&fake_fea.changed, || fake_fea.listening.get().is_some()).await;
     let port = fake_fea.listening.get().unwrap().port();
     let second = tokio::net::TcpSocket::new_v4().unwrap();
@@ -477,7 +477,7 @@ async fn scenario() {
     drop(neighbor);
     until(&fake_rib.changed, || fake_rib.routes.borrow().is_empty()).await;
 
-    // It comes back by the neighbour's own connection, and ends with a word when the process does.
+    // It comes back by the neighbor's own connection, and ends with a word when the process does.
     let (stream, _) = listener.accept().await.unwrap();
     let mut neighbor = Neighbor::open(stream).await;
     neighbor.announce(10).await;
@@ -504,7 +504,7 @@ fn describes_both_ends(neighbor: &bgp::Neighbor, port: u16) {
     assert_eq!((restart.helper, restart.own_time), (true, None));
 }
 
-/// Asks until the neighbour has told all its routes.
+/// Asks until the neighbor has told all its routes.
 async fn all_told(router: &XrlEndpoint) {
     let client = bgp::BgpClient::new(router, "bgp");
     loop {

@@ -45,9 +45,9 @@ impl fmt::Display for NextHopId {
 /// A way to forward.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Member {
-    /// To a neighbour on an interface.
+    /// To a neighbor on an interface.
     Via {
-        /// The neighbour; it may be of another family than the routes (RFC 8950).
+        /// The neighbor; it may be of another family than the routes (RFC 8950).
         gateway: IpAddr,
         /// The interface that it is on.
         interface: InterfaceIndex,

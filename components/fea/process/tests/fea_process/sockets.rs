@@ -108,7 +108,7 @@ fn tcp_with_keys_and_hops() {
     for (here, there) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
         let at = |a: &str, port: u16| SocketAddr::new(a.parse().unwrap(), port).to_string();
         let remote = at(there, 179);
-        // A listener that takes only neighbours on the link, and signed segments from one of them.
+        // A listener that takes only neighbors on the link, and signed segments from one of them.
         let mut wanted = listener(&remote);
         wanted.min_ttl = Some(255);
         wanted.ttl = Some(255);
@@ -134,7 +134,7 @@ fn tcp_with_keys_and_hops() {
         let mut octets = [0; 5];
         server.read_exact(&mut octets).unwrap();
         assert_eq!(&octets, b"hello");
-        // Without the key the neighbour may come unsigned; removing it twice is no error.
+        // Without the key the neighbor may come unsigned; removing it twice is no error.
         set_tcp_md5(&listening, here.parse().unwrap(), None, "").unwrap();
         set_tcp_md5(&listening, here.parse().unwrap(), None, "").unwrap();
         accepted(None);

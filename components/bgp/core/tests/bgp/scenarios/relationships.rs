@@ -9,7 +9,7 @@ use sluice_bgp::relationship::Relationship::{
 use sluice_bgp::session::State;
 use std::net::IpAddr;
 
-/// Makes `a` and `b` neighbours over link number `link`; `b` is `relationship` to `a`.
+/// Makes `a` and `b` neighbors over link number `link`; `b` is `relationship` to `a`.
 fn relate(world: &mut World, link: u8, a: usize, b: usize, relationship: Option<Relationship>) {
     let ends = [address(link, a), address(link, b)];
     world.peer((a, &ends[0]), (b, &ends[1]), |_| {});
@@ -61,9 +61,9 @@ const CUSTOMER: usize = 4;
 const PEER: usize = 5;
 const STRANGER: usize = 6;
 
-/// Two routers of AS 65000: the left one has a provider and a peer, the right one a provider, a customer and a neighbour of which nothing is
+/// Two routers of AS 65000: the left one has a provider and a peer, the right one a provider, a customer and a neighbor of which nothing is
 /// said.
-fn an_as_and_its_neighbours() -> World {
+fn an_as_and_its_neighbors() -> World {
     let mut world = routers(&[65010, 65020, 65000, 65000, 65030, 65040, 65050]);
     relate(&mut world, 1, LEFT, PROVIDER_A, Some(Provider));
     relate(&mut world, 2, LEFT, PEER, Some(Peer));
@@ -78,7 +78,7 @@ fn an_as_and_its_neighbours() -> World {
 
 #[test]
 fn nobody_carries_traffic_for_nothing() {
-    let world = an_as_and_its_neighbours();
+    let world = an_as_and_its_neighbors();
     let both = [LEFT, RIGHT];
     let check = |of: usize, others: &[usize]| {
         let mut expected: Vec<usize> = both.iter().chain(others).copied().filter(|r| *r != of).collect();
@@ -89,7 +89,7 @@ fn nobody_carries_traffic_for_nothing() {
     check(PROVIDER_A, &[CUSTOMER, STRANGER]);
     check(PROVIDER_B, &[CUSTOMER, STRANGER]);
     check(PEER, &[CUSTOMER, STRANGER]);
-    // A customer's networks, the AS's own, and those of a neighbour of which nothing is said, are for all.
+    // A customer's networks, the AS's own, and those of a neighbor of which nothing is said, are for all.
     let all = [PROVIDER_A, PROVIDER_B, CUSTOMER, PEER, STRANGER];
     check(CUSTOMER, &[PROVIDER_A, PROVIDER_B, PEER, STRANGER]);
     check(LEFT, &all);
@@ -99,7 +99,7 @@ fn nobody_carries_traffic_for_nothing() {
 
 #[test]
 fn customers_are_preferred_even_from_afar() {
-    let mut world = an_as_and_its_neighbours();
+    let mut world = an_as_and_its_neighbors();
     let shared: AnyPrefix = "20.1.0.0/24".parse().unwrap();
     let next_hop = |world: &World| world.routers[LEFT].rib.get(&shared).copied();
     let hop = |link, router| Some(address(link, router).parse::<IpAddr>().unwrap());
@@ -127,7 +127,7 @@ fn customers_are_preferred_even_from_afar() {
 
 #[test]
 fn a_relationship_can_change() {
-    let mut world = an_as_and_its_neighbours();
+    let mut world = an_as_and_its_neighbors();
     assert!(!heard(&world, PEER).contains(&PROVIDER_A));
     world.routers[LEFT].config.neighbors[1].relationship = Some(Customer);
     world.routers[PEER].config.neighbors[0].relationship = Some(Provider);

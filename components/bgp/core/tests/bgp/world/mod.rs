@@ -19,7 +19,7 @@ use std::net::IpAddr;
 /// How long an octet travels.
 pub const LATENCY: Duration = Duration::from_millis(5);
 
-/// One end of a connection: router, the neighbour's address there, and its number.
+/// One end of a connection: router, the neighbor's address there, and its number.
 type End = (usize, IpAddr, ConnectionId);
 
 pub struct Router {
@@ -42,7 +42,7 @@ pub struct Router {
 /// What is on its way.
 enum Arrival {
     Input(Input),
-    /// A neighbour's connection, to be answered on the other end.
+    /// A neighbor's connection, to be answered on the other end.
     Connect {
         from: End,
         address: IpAddr,
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// Makes two routers neighbours by these addresses of theirs.
+    /// Makes two routers neighbors by these addresses of theirs.
     pub fn peer(&mut self, a: (usize, &str), b: (usize, &str), change: impl Fn(&mut NeighborConfig)) {
         for ((this, _), (other, address)) in [(a, b), (b, a)] {
             let asn = Asn(self.routers[other].asn);

@@ -1,4 +1,4 @@
-//! What BGP's process meets in a test: a scripted FEA, a scripted RIB, and neighbours on real sockets.
+//! What BGP's process meets in a test: a scripted FEA, a scripted RIB, and neighbors on real sockets.
 
 mod rib_calls;
 
@@ -234,7 +234,7 @@ impl FakeRib {
     }
 }
 
-/// A neighbour on a connection, or on the half of one that is read.
+/// A neighbor on a connection, or on the half of one that is read.
 pub struct Neighbor<S = TcpStream> {
     pub stream: S,
     pub buffer: Vec<u8>,

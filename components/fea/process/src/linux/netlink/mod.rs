@@ -176,7 +176,7 @@ pub mod number {
     pub const NUD_FAILED: u16 = 0x20;
     /// Neighbor state: valid until somebody changes it.
     pub const NUD_PERMANENT: u16 = 0x80;
-    /// No protocol resolves the neighbor (include/uapi/linux/neighbour.h).
+    /// No protocol resolves the neighbor (include/uapi/linux/neighbor.h).
     pub const NUD_NOARP: u16 = 0x40;
     /// Neighbor state: known, and not confirmed lately.
     pub const NUD_STALE: u16 = 0x04;

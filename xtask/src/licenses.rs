@@ -1,10 +1,10 @@
-//! Dependencies: their sources and licences.
+//! Dependencies: their sources and licenses.
 
 use crate::metadata;
 use anyhow::Result;
 use std::path::Path;
 
-/// Licences that need no further review.
+/// Licenses that need no further review.
 const ALLOWED: [&str; 14] = [
     "MIT",
     "Apache-2.0",
@@ -27,25 +27,25 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for package in &metadata::packages(root, &["--locked"])? {
         let name = package["name"].as_str().unwrap_or_default();
-        let licence = package["license"].as_str().unwrap_or_default();
+        let license = package["license"].as_str().unwrap_or_default();
         let source = package["source"].as_str();
         if source.is_some_and(|s| !s.starts_with("registry+") && !s.starts_with("sparse+")) {
             found.push(format!("{name}: comes from {}, not from the registry", source.unwrap_or_default()));
         }
-        if !is_allowed(licence) {
-            found.push(format!("{name}: licence `{licence}` is not on the list in xtask/src/licences.rs"));
+        if !is_allowed(license) {
+            found.push(format!("{name}: license `{license}` is not on the list in xtask/src/licenses.rs"));
         }
     }
     Ok(found)
 }
 
-/// Returns true if a side of every choice in a licence expression is allowed, and both sides of every conjunction.
+/// Returns true if a side of every choice in a license expression is allowed, and both sides of every conjunction.
 fn is_allowed(expression: &str) -> bool {
     let expression = expression.replace(['(', ')'], "").replace('/', " OR ");
     !expression.is_empty()
         && expression
             .split(" AND ")
-            .all(|part| part.split(" OR ").any(|licence| ALLOWED.contains(&licence.trim())))
+            .all(|part| part.split(" OR ").any(|license| ALLOWED.contains(&license.trim())))
 }
 
 #[cfg(test)]
