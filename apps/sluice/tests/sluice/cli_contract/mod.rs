@@ -6,6 +6,7 @@ mod cluster;
 pub mod lines;
 mod packages;
 mod pktgen;
+mod reference;
 mod roles;
 mod widths;
 
