@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// A place in a configuration text.
@@ -204,6 +205,15 @@ pub(crate) fn translated(reason: &str) -> Option<String> {
         return Some(format!("two entries have the same `{leaf}`, which is to be another in each"));
     }
     Some(reason.to_owned())
+}
+
+/// An error in a tree.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// The place: names and keys from the top.
+    pub path: Vec<Arc<str>>,
+    pub message: String,
+    pub expected: Option<String>,
 }
 
 /// The reason why there is no schema.

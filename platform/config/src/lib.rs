@@ -26,54 +26,25 @@
 //! * [`package`] reads extensions of the router, [`metrics`] their metrics, [`upgrade`] finds the effects of a
 //!   different schema on a configuration.
 
-mod addresses;
-mod bind;
-mod change;
-mod comments;
-mod compare;
+mod commit;
 mod edit;
-mod effective;
-mod entries;
 mod error;
-mod impact;
-mod index;
-mod inheritance;
-mod insert;
-mod kept;
-mod local;
-mod mark_changes;
-mod marks;
-pub mod metrics;
-mod node;
-mod order;
-mod origins;
-pub mod package;
-mod pending_marks;
-mod places;
-mod ports;
 #[cfg(test)]
 mod properties;
-mod refusal;
-mod role;
 mod schema;
-mod spot;
-pub mod steps;
 pub mod text;
 mod tree;
-pub mod upgrade;
-mod validate;
-mod write;
-mod yang;
 
-pub use bind::HIDDEN;
-pub use comments::{KeptComments, carry as carry_comments};
-pub use compare::Comparison;
+pub use commit::comparison::Comparison;
+pub use commit::ports::Ports;
+pub use commit::refusal::ConfigText;
+pub use commit::{steps, upgrade};
 pub use error::{ConfigError, ConfigErrors, Place, SchemaError, nearest};
-pub use impact::Impact;
-pub use node::{Node, NodeKind, Value};
-pub use ports::Ports;
-pub use refusal::ConfigText;
-pub use role::{Role, RolePlace, with_role, with_role_anywhere};
-pub use schema::{Module, Schema};
+pub use schema::impact::Impact;
+pub use schema::node::{Node, NodeKind, Role, Value};
+pub use schema::role::{RolePlace, with_role, with_role_anywhere};
+pub use schema::{Module, Schema, metrics, package};
+pub use text::comments::{KeptComments, carry as carry_comments};
+pub use text::secrets::{HIDDEN, Secrets};
+pub use text::write::Renderer;
 pub use tree::Tree;
-pub use write::{Renderer, Secrets};

@@ -1,6 +1,6 @@
 //! Properties of any tree, for the modules of every component and a module with every kind of statement.
 
-use crate::steps::Outline;
+use crate::commit::steps::Outline;
 use crate::{Module, Node, NodeKind, Schema, Secrets, Tree};
 use proptest::prelude::*;
 use serde_json::json;
