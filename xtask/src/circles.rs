@@ -40,7 +40,6 @@ const LEFT: &[(&str, &[usize])] = &[
     ("components/xip/core/src/neighbors", &[4]),
     ("kits/mrt/src", &[2]),
     ("platform/config/src", &[19, 2]),
-    ("platform/process/src", &[2]),
     ("platform/xrl/src", &[13, 2]),
     ("platform/xrl/src/finder", &[2]),
     ("tools/bgpsim/src", &[3, 2]),
