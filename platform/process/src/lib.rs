@@ -1,7 +1,7 @@
 //! The frame of every component process.
 //!
 //! A component's own process code is short because the shared parts are here: the event loop and the clock ([`Driver`],
-//! [`clock`]), the life of the process ([`Frame`], [`run`]), its permissions ([`rights`]), its log and its events
+//! [`clock`]), the life of the process ([`Frame`], [`run`]), the frame of a protocol ([`Protocol`]), its permissions ([`rights`]), its log and its events
 //! ([`events`]), latency profiling ([`Profile`]), talking to the RIB as an origin ([`RibOrigin`]) and
 //! as a subscriber ([`RibSubscription`]), its part of the
 //! configuration ([`part`]), handing over to the next process of its class ([`handover`]), calls under way
@@ -22,6 +22,7 @@ mod process;
 mod process_end;
 mod profile;
 mod program;
+mod protocol;
 mod rib;
 pub mod rights;
 mod run_options;
@@ -44,6 +45,7 @@ pub use process::{CORES, CORES_DIR, run, start_log};
 pub use process_end::process_end;
 pub use profile::{Point, Profile};
 pub use program::program;
+pub use protocol::{Protocol, ProtocolFrame};
 pub use rib::{
     RibChange, RibOrigin, RibOriginSettings, RibSubscription, SubscribedChange, SubscribedKey,
     SubscribedRoute,
