@@ -39,7 +39,6 @@ const LEFT: &[(&str, &[usize])] = &[
     ("components/rib/core/src", &[6, 3]),
     ("components/xip/core/src/neighbors", &[4]),
     ("kits/mrt/src", &[2]),
-    ("platform/process/src", &[2]),
     ("platform/xrl/src", &[13, 2]),
     ("platform/xrl/src/finder", &[2]),
     ("tools/bgpsim/src", &[3, 2]),

@@ -15,8 +15,9 @@ pub const EXTERNAL_TAG: Tag = Tag(0xd000_0000);
 /// A RIB first sends the present routes and then changes. A new life of the RIB knows no subscribers, and a subscription to other origins
 /// begins like one at a new RIB: the subscriber subscribes again and keeps the earlier routes until the present routes are complete.
 /// Routes that were not sent again are gone then. Subscriptions have numbers; a batch of an earlier subscription is stale.
-/// `K` is the key of a route. A subscriber without a copy of the routes does not call [`Subscription::set`]. Memory: a key and four octets
-/// for each route of the subscription.
+/// `K` is the key of a route: a prefix, or an origin and a prefix where the RIB sends the routes as announced, before its decision. A
+/// subscriber without a copy of the routes does not call [`Subscription::set`]. Memory: a key and four octets for each route of the
+/// subscription.
 #[derive(Clone, Debug)]
 pub struct Subscription<K> {
     phase: Phase,
@@ -188,6 +189,21 @@ mod tests {
         subscription.set(2);
         assert_eq!(subscription.stop(), (Some(4), Vec::from([2])));
         assert_eq!(subscription.stop(), (None, Vec::new()));
+    }
+
+    #[test]
+    fn announced_routes_of_a_prefix_are_kept_by_origin() {
+        let mut subscription = Subscription::<(&str, u8)>::default();
+        subscription.rib_started();
+        subscription.accepted(1);
+        for origin in ["bgp", "static"] {
+            subscription.set((origin, 1));
+        }
+        subscription.end_of_initial(1);
+        subscription.renew();
+        subscription.accepted(2);
+        subscription.set(("static", 1));
+        assert_eq!(subscription.end_of_initial(2), [("bgp", 1)], "the other origin's route stays");
     }
 
     /// An event in the life of a subscriber.

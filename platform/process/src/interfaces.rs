@@ -5,7 +5,7 @@ use sluice_base::{InterfaceEvent, InterfaceIndex};
 use sluice_clients::InterfaceTable;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::{Life, LifeEvent, XrlEndpoint, XrlError};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 use tracing::warn;
 
@@ -64,6 +64,11 @@ impl InterfaceNames {
     /// Returns true once the FEA has announced all interfaces.
     pub fn is_complete(&self) -> bool {
         self.is_complete.get()
+    }
+
+    /// Returns the interfaces.
+    pub fn table(&self) -> Ref<'_, InterfaceTable> {
+        self.table.borrow()
     }
 
     /// Returns the names of all interfaces.

@@ -1,7 +1,7 @@
 //! The frame of every component process.
 //!
 //! A component's own process code is short because the shared parts are here: the event loop and the clock ([`Driver`],
-//! [`clock`]), the life of the process ([`Frame`], [`run`]), its permissions ([`rights`]), its log and its events
+//! [`clock`]), the life of the process ([`Frame`], [`run`]), the frame of a protocol ([`Protocol`]), its permissions ([`rights`]), its log and its events
 //! ([`events`]), latency profiling ([`Profile`]), talking to the RIB as an origin ([`RibOrigin`]) and
 //! as a subscriber ([`RibSubscription`]), its part of the
 //! configuration ([`part`]), handing over to the next process of its class ([`handover`]), calls under way
@@ -10,50 +10,52 @@
 #![warn(clippy::disallowed_macros)]
 
 pub mod clock;
-pub mod descriptor;
+mod component;
 mod driver;
 pub mod events;
 mod ffi;
 pub mod handover;
 mod interfaces;
-mod packet;
-mod packet_program;
+mod life;
+mod net;
 mod process;
 mod process_end;
 mod profile;
 mod program;
-mod rib_origin;
-mod rib_subscription;
+mod protocol;
+mod rib;
 pub mod rights;
 mod run_options;
 mod snapshot;
-mod succession;
 mod successor;
 mod tasks;
-pub mod tcp;
-mod udp;
 mod under_way;
 
+pub use component::{Component, Frame, Prepared};
 pub use driver::Driver;
 pub use ffi::{leave_out_checksums, watch};
 pub use handover::{HandOverError, Sink, Source};
 pub use interfaces::{InterfaceNames, follow_fea, interface_events};
-pub use packet::{Link, PACKET_HOST, PACKET_OTHERHOST, PacketSocket};
-pub use packet_program::{PacketPath, PacketProgram, PacketProgramError};
-pub use process::{CORES, CORES_DIR, Component, Frame, Prepared, run, start_log};
+pub use life::{PREDECESSOR, successor_class};
+pub use net::{
+    Link, PACKET_HOST, PACKET_OTHERHOST, PacketPath, PacketProgram, PacketProgramError, PacketSocket,
+    SocketError, descriptor, open_udp, tcp,
+};
+pub use process::{CORES, CORES_DIR, run, start_log};
 pub use process_end::process_end;
 pub use profile::{Point, Profile};
 pub use program::program;
-pub use rib_origin::{RibChange, RibOrigin, RibOriginSettings};
-pub use rib_subscription::{RibSubscription, SubscribedChange, SubscribedKey, SubscribedRoute};
+pub use protocol::{Protocol, ProtocolFrame};
+pub use rib::{
+    RibChange, RibOrigin, RibOriginSettings, RibSubscription, SubscribedChange, SubscribedKey,
+    SubscribedRoute,
+};
 pub use run_options::{RunOptions, pins_folder, pins_mount, socket_folder};
 pub use sluice_part as part;
 pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 pub use snapshot::InterfaceSnapshot;
-pub use succession::{PREDECESSOR, successor_class};
 pub use successor::call_successor;
 pub use tasks::Tasks;
-pub use udp::{SocketError, open_udp};
 pub use under_way::UnderWay;
 
 /// Declares a newtype around a shared pointer to a process, to implement XRL interfaces on: handlers need the shared

@@ -144,7 +144,7 @@ pub async fn follow(process: Rc<ClusterProcess>) {
 }
 
 async fn listen(process: &ClusterProcess, address: IpAddr) -> io::Result<TcpListener> {
-    let client = fea::SocketsClient::new(&process.frame.router, "fea");
+    let client = fea::SocketsClient::new(&process.protocol.frame.router, "fea");
     let request = fea::OpenTcpListenerRequest {
         local: Some(address.into()),
         port: PORT.into(),
@@ -152,7 +152,7 @@ async fn listen(process: &ClusterProcess, address: IpAddr) -> io::Result<TcpList
         backlog: 16,
     };
     let reply = client.open_tcp_listener(request).await.map_err(io::Error::other)?;
-    let fetched = tcp::listener(&process.frame.run_dir, &reply).await;
+    let fetched = tcp::listener(&process.protocol.frame.run_dir, &reply).await;
     // The descriptor is ours now; the FEA needs its own no longer.
     let closed = client.close_socket(fea::CloseSocketRequest { socket: reply.socket }).await;
     closed.map_err(io::Error::other)?;
@@ -183,7 +183,7 @@ async fn accept(process: Rc<ClusterProcess>, listener: TcpListener) {
 
 async fn serve(process: &ClusterProcess, stream: TcpStream) -> Result<(), ServeError> {
     let own = process.settings.borrow().as_ref().map(|own| own.element).ok_or(ServeError::NoMember)?;
-    let credentials = identity::fetch(&process.frame, own).await?;
+    let credentials = identity::fetch(&process.protocol.frame, own).await?;
     let tls = credentials.server(PROTOCOL).map_err(IdentityError::from)?;
     let silent = |_| ServeError::Silent;
     let accepting = TlsAcceptor::from(Arc::new(tls)).accept(stream);
@@ -238,7 +238,7 @@ async fn admit(
     request: &pb::GetFromElementRequest,
 ) -> Result<(), XrlError> {
     let method = format!("{}/{}", request.target, request.path);
-    let client = manager::RemoteClient::new(&process.frame.router, "manager");
+    let client = manager::RemoteClient::new(&process.protocol.frame.router, "manager");
     let asked =
         manager::AdmitRequest { person: person.into(), origin: origin.into(), method: method.clone() };
     client.admit(asked).await?;
@@ -254,7 +254,7 @@ async fn carry_out(
 ) -> pb::GetFromElementReply {
     let path = &request.path;
     // A method that this component may not resolve is none that reads; the errors of the call itself say more.
-    let reads = process.frame.router.reads(&request.target, path).await.unwrap_or(false);
+    let reads = process.protocol.frame.router.reads(&request.target, path).await.unwrap_or(false);
     let admitted = match kind(path, reads) {
         Some(CallKind::Reads) => Ok(()),
         Some(CallKind::Changes) => admit(process, &request.person, origin, &request).await,
@@ -269,7 +269,7 @@ async fn carry_out(
         Ok(()) => {
             let within = within(&request);
             let octets = Octets(request.request);
-            process.frame.router.call_octets(&request.target, path, None, Some(within), octets).await
+            process.protocol.frame.router.call_octets(&request.target, path, None, Some(within), octets).await
         }
         Err(error) => Err(error),
     };
@@ -335,13 +335,14 @@ pub async fn ask(
         refused(format!("element {number} has no address; set cluster member {number} address"))
     })?;
     let address = SocketAddr::new(address, PORT);
-    let credentials = identity::fetch(&process.frame, settings.element).await;
+    let credentials = identity::fetch(&process.protocol.frame, settings.element).await;
     let tls = credentials.and_then(|credentials| Ok(credentials.client(PROTOCOL)?));
     let tls = Arc::new(tls.map_err(|error| refused(error.to_string()))?);
     let name = ServerName::try_from(name_of(element)).map_err(|error| refused(error.to_string()))?;
     let patience = PATIENCE + within(&request);
     let asking = async {
-        let connector = Connector::start(process.frame.router.clone(), process.frame.run_dir.clone());
+        let connector =
+            Connector::start(process.protocol.frame.router.clone(), process.protocol.frame.run_dir.clone());
         let mut stream = connector.connect(address, Some((tls, name))).await?;
         write_frame(&mut stream, &request.encode_to_vec()).await?;
         read_frame(&mut stream, MOST_REPLY).await

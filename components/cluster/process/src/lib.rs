@@ -23,7 +23,7 @@ use console::Console;
 use links::Links;
 use maps::ProgramMaps;
 use roster::RosterKeeper;
-use sluice_base::InterfaceIndex;
+use sluice_base::{InterfaceEvent, InterfaceIndex};
 use sluice_cluster::frame::{ETHER_TYPE, GROUP};
 use sluice_cluster::header::Kind;
 use sluice_cluster::inventory::Role;
@@ -32,10 +32,9 @@ use sluice_cluster::machine::Cluster;
 use sluice_cluster::settings::Settings;
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, EffectKind, Frame, InterfaceNames, PacketPath, PacketSocket, Prepared, RunOptions,
-    SocketError, Tasks, follow_fea,
+    Driver, EffectKind, PacketSocket, Prepared, Protocol, ProtocolFrame, RunOptions, SocketError,
 };
-use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service, neighbor_observer_service};
+use sluice_xrl::idl::fea::v1::neighbor_observer_service;
 use sluice_xrl::idl::manager::v1::configuration_owner_service;
 use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service, route_subscriber_service};
 use sluice_xrl::{CallContext, Service, XrlError};
@@ -46,7 +45,7 @@ use std::time::{Duration, SystemTime};
 use store::server::StoreServer;
 use stream::Stream;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tracing::{info, warn};
 
 /// The time until sockets and the program that are missing are asked for again.
@@ -66,7 +65,7 @@ impl Drop for Interconnect {
 
 /// The process of an element.
 pub struct ClusterProcess {
-    frame: Frame,
+    protocol: ProtocolFrame,
     me: Weak<ClusterProcess>,
     driver: Driver<Cluster>,
     /// The configuration.
@@ -75,11 +74,9 @@ pub struct ClusterProcess {
     settings: RefCell<Option<Settings>>,
     roster: RosterKeeper,
     configuration: ConfigurationKeeper,
-    interfaces: InterfaceNames,
     sockets: RefCell<BTreeMap<InterfaceIndex, Interconnect>>,
     links: Links,
     maps: RefCell<Option<ProgramMaps>>,
-    path: PacketPath,
     /// The interfaces that the program has.
     program_interfaces: RefCell<Vec<String>>,
     /// The reason why the program does not run.
@@ -90,7 +87,6 @@ pub struct ClusterProcess {
     stream: Stream,
     store_server: StoreServer,
     console: Console,
-    tasks: Tasks,
 }
 
 sluice_process::served!(ClusterProcess);
@@ -110,24 +106,21 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             ClusterProcess {
                 driver: Driver::new(Cluster::new(epoch), effect),
                 me: me.clone(),
-                frame,
+                stream: Stream::new(&frame),
+                protocol: ProtocolFrame::new(frame).with_interfaces(),
                 configured: RefCell::default(),
                 settings: RefCell::default(),
                 roster: RosterKeeper::default(),
                 configuration: ConfigurationKeeper::new(epoch),
-                interfaces: InterfaceNames::default(),
                 sockets: RefCell::default(),
                 links: Links::default(),
                 maps: RefCell::default(),
-                path: PacketPath::default(),
                 program_interfaces: RefCell::default(),
                 without_program: RefCell::default(),
                 without_sockets: RefCell::default(),
                 changed: Notify::new(),
-                stream: Stream::default(),
                 store_server: StoreServer::default(),
                 console: Console::default(),
-                tasks: Tasks::default(),
             }
         }))
     })
@@ -190,7 +183,7 @@ impl ClusterProcess {
             }
             let Some(settings) = self.settings.borrow().clone() else { continue };
             self.follow_sockets(&settings).await;
-            if self.interfaces.is_complete() {
+            if self.protocol.interfaces.is_complete() {
                 self.follow_program(&settings).await;
             }
         }
@@ -200,7 +193,7 @@ impl ClusterProcess {
         let own = settings.inventory.get(settings.element).filter(|own| own.roles.contains(&Role::Balancer));
         let Some(own) = own else {
             if self.maps.take().is_some() {
-                program::stop(&self.frame).await;
+                program::stop(&self.protocol.frame).await;
                 self.input(Input::Maps(None));
             }
             self.without_program.take();
@@ -212,7 +205,7 @@ impl ClusterProcess {
         if self.maps.borrow().is_some() && *self.program_interfaces.borrow() == interfaces {
             return;
         }
-        match program::start(&self.frame, &self.path, interfaces.clone()).await {
+        match program::start(&self.protocol.frame, &self.protocol.path, interfaces.clone()).await {
             Ok(maps) => {
                 let found = maps.found();
                 self.maps.replace(Some(maps));
@@ -231,7 +224,7 @@ impl ClusterProcess {
     }
 
     async fn follow_sockets(self: &Rc<Self>, settings: &Settings) {
-        let interfaces = self.interfaces.all();
+        let interfaces = self.protocol.interfaces.all();
         let wanted = |index: &InterfaceIndex| {
             interfaces.get(index).is_some_and(|name| settings.interconnect.contains(name))
         };
@@ -259,7 +252,7 @@ impl ClusterProcess {
     }
 
     async fn open(self: &Rc<Self>, index: InterfaceIndex, name: &str) -> Result<Interconnect, SocketError> {
-        let socket = PacketSocket::open(&self.frame, index, name, ETHER_TYPE, &[GROUP.0]).await?;
+        let socket = PacketSocket::open(&self.protocol.frame, index, name, ETHER_TYPE, &[GROUP.0]).await?;
         let (me, reading) = (self.me.clone(), Rc::clone(&socket));
         let reader = tokio::task::spawn_local(async move {
             let received = reading.receive(
@@ -289,51 +282,69 @@ impl ClusterProcess {
     }
 }
 
-impl Component for ClusterProcess {
+impl Protocol for ClusterProcess {
     const CLASS: &'static str = "cluster";
 
     type Settings = Settings;
 
     type Error = ConfigError;
 
+    fn protocol(&self) -> &ProtocolFrame {
+        &self.protocol
+    }
+
     fn services(self: &Rc<Self>) -> Vec<Service> {
+        let served = || Rc::new(Served(Rc::clone(self)));
         vec![
-            idl::cluster::v1::cluster_service(Rc::new(Served(Rc::clone(self)))),
-            idl::cluster::v1::elements_service(Rc::new(Served(Rc::clone(self)))),
-            interface_observer_service(Rc::new(Served(Rc::clone(self)))),
-            neighbor_observer_service(Rc::new(Served(Rc::clone(self)))),
-            route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
-            origin_owner_service(Rc::new(Served(Rc::clone(self)))),
-            configuration_owner_service(Rc::new(Served(Rc::clone(self)))),
+            idl::cluster::v1::cluster_service(served()),
+            idl::cluster::v1::elements_service(served()),
+            neighbor_observer_service(served()),
+            route_subscriber_service(served()),
+            origin_owner_service(served()),
+            configuration_owner_service(served()),
         ]
     }
 
-    async fn registered(self: Rc<Self>, instance: String) {
-        let me = Rc::clone(&self);
-        let started = async move |_| {
-            me.links.renew();
-            me.changed.notify_one();
-        };
-        let router = self.frame.router.clone();
-        let tasks = [
-            tokio::task::spawn_local(follow_fea(router, instance.clone(), started)),
-            tokio::task::spawn_local(links::follow(Rc::clone(&self), instance.clone())),
-            tokio::task::spawn_local(stream::subscription::keep(Rc::clone(&self))),
-            tokio::task::spawn_local(stream::announcer::walk(Rc::clone(&self))),
-            tokio::task::spawn_local(stream::run(Rc::clone(&self), instance)),
-            tokio::task::spawn_local(store::server::follow(Rc::clone(&self))),
-            tokio::task::spawn_local(roster::follow(Rc::clone(&self))),
-            tokio::task::spawn_local(roster::ask_standing(Rc::clone(&self))),
-            tokio::task::spawn_local(configuration::follow(Rc::clone(&self))),
-            tokio::task::spawn_local(console::follow(Rc::clone(&self))),
-            tokio::task::spawn_local(Rc::clone(&self).follow()),
-        ];
-        self.tasks.replace(tasks);
-        let me = Rc::clone(&self);
-        tokio::task::spawn_local(async move { me.driver.run_telling(|| me.flush()).await });
+    fn tasks(self: &Rc<Self>, instance: &str) -> Vec<JoinHandle<()>> {
+        let (me, router) = (Rc::clone(self), self.protocol.frame.router.clone());
+        let begins = move |family| me.stream.begin_refresh(family);
+        let subscription = Rc::clone(&self.stream.subscription);
+        let me = Rc::clone(self);
+        vec![
+            spawn_local(links::follow(Rc::clone(self), instance.into())),
+            spawn_local(subscription.keep_announced(router, instance.into(), begins)),
+            spawn_local(stream::announcer::walk(Rc::clone(self))),
+            spawn_local(stream::run(Rc::clone(self), instance.into())),
+            spawn_local(store::server::follow(Rc::clone(self))),
+            spawn_local(roster::follow(Rc::clone(self))),
+            spawn_local(roster::ask_standing(Rc::clone(self))),
+            spawn_local(configuration::follow(Rc::clone(self))),
+            spawn_local(console::follow(Rc::clone(self))),
+            spawn_local(Rc::clone(self).follow()),
+            spawn_local(async move { me.driver.run_telling(|| me.flush()).await }),
+        ]
     }
 
-    fn degraded(&self) -> Vec<String> {
+    fn fea_started(self: &Rc<Self>) {
+        self.links.renew();
+        self.changed.notify_one();
+    }
+
+    fn interfaces_changed(self: &Rc<Self>, events: Vec<InterfaceEvent>) {
+        events.into_iter().for_each(|event| self.input(Input::Interface(event)));
+        self.changed.notify_one();
+        self.stream.interfaces_changed(self);
+    }
+
+    fn path_changed(self: &Rc<Self>) {
+        self.program_interfaces.borrow_mut().clear();
+        // The maps of a path that ended have no effect any more.
+        if !self.protocol.path.takes_programs() && self.maps.take().is_some() {
+            self.input(Input::Maps(None));
+        }
+    }
+
+    fn problems(&self) -> Vec<String> {
         let program = self.without_program.borrow().clone();
         let sockets: Vec<String> = self.without_sockets.borrow().values().cloned().collect();
         let of_store = self.stream.problems().into_iter().chain(self.store_server.problem());
@@ -357,7 +368,7 @@ impl Component for ClusterProcess {
         Ok(Prepared::touching(settings, vec![(EffectKind::Interrupted, interrupted)]))
     }
 
-    async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), ConfigError> {
+    async fn configure(self: &Rc<Self>, settings: Settings) -> Result<(), ConfigError> {
         self.configured.replace(Some(settings));
         self.adopt();
         // A manager that starts may have read another configuration from its file.
@@ -365,33 +376,11 @@ impl Component for ClusterProcess {
         Ok(())
     }
 
-    async fn shutdown(self: Rc<Self>, for_good: bool) {
+    async fn end(self: &Rc<Self>, for_good: bool) {
         if for_good && self.maps.borrow().is_some() {
-            program::stop(&self.frame).await;
+            program::stop(&self.protocol.frame).await;
         }
         self.stream.end(for_good).await;
-    }
-}
-
-impl fea::InterfaceObserver for Served {
-    async fn interface_changed(
-        &self,
-        _ctx: &CallContext,
-        request: fea::InterfaceChangedRequest,
-    ) -> Result<fea::InterfaceChangedReply, XrlError> {
-        for event in self.interfaces.read(&request)? {
-            self.input(Input::Interface(event));
-        }
-        if self.path.read(&request) {
-            self.program_interfaces.borrow_mut().clear();
-            // The maps of a path that ended have no effect any more.
-            if !self.path.takes_programs() && self.maps.take().is_some() {
-                self.input(Input::Maps(None));
-            }
-        }
-        self.changed.notify_one();
-        self.stream.interfaces_changed(self);
-        Ok(fea::InterfaceChangedReply {})
     }
 }
 

@@ -99,7 +99,7 @@ pub(crate) async fn follow(process: Rc<ClusterProcess>, instance: String) {
 }
 
 async fn tell(process: &ClusterProcess, instance: &str) -> Result<(), XrlError> {
-    let client = fea::LinksClient::new(&process.frame.router, "fea");
+    let client = fea::LinksClient::new(&process.protocol.frame.router, "fea");
     let links = &process.links;
     if links.is_dirty.replace(false) {
         let reply = client.put_links(fea::PutLinksRequest { links: links.messages() }).await?;

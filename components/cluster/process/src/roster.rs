@@ -135,7 +135,7 @@ pub async fn follow(process: Rc<ClusterProcess>) {
 async fn note_machine(process: &ClusterProcess) {
     let own = process.configured.borrow().as_ref().map(|configured| configured.element);
     if let Some(own) = own
-        && let Ok(credentials) = identity::fetch(&process.frame, own).await
+        && let Ok(credentials) = identity::fetch(&process.protocol.frame, own).await
     {
         process.roster.machine.set(Some(credentials.machine()));
     }

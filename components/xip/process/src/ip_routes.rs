@@ -8,11 +8,9 @@ use sluice_base::{
     RouteBatch, RouteSet, RouteUpdate, Xid, XidPrefix, XidType,
 };
 use sluice_process::{
-    Frame, RibChange, RibOrigin, RibOriginSettings, RibSubscription, SubscribedChange, SubscribedRoute,
+    Frame, RibOrigin, RibOriginSettings, RibSubscription, SubscribedChange, SubscribedRoute,
 };
 use sluice_xip::wire::udp;
-use sluice_xrl::idl::rib::v1 as rib;
-use sluice_xrl::{XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
@@ -87,14 +85,7 @@ pub(crate) struct IpRoutes {
 
 impl IpRoutes {
     pub(crate) fn new(frame: &Frame) -> Self {
-        let settings = RibOriginSettings {
-            name: ORIGIN.into(),
-            table: frame.table,
-            distance: DISTANCE,
-            external: false,
-            grace: GRACE,
-            kinds: Vec::new(),
-        };
+        let settings = RibOriginSettings::new(ORIGIN, frame.table, DISTANCE, GRACE);
         IpRoutes {
             origin: RibOrigin::new(&frame.router, settings),
             subscription: RibSubscription::new(&frame.router, frame.table),
@@ -110,29 +101,13 @@ impl IpRoutes {
         &self.origin
     }
 
+    pub(crate) fn subscription(&self) -> &Rc<RibSubscription<Ipv4Prefix>> {
+        &self.subscription
+    }
+
     /// Returns the number of routes without a next hop that has an XID.
     pub(crate) fn left_out(&self) -> usize {
         self.left_out.borrow().len()
-    }
-
-    /// Returns the reason why routes are missing, for `sluice status`.
-    pub(crate) fn problem(&self) -> Option<String> {
-        self.subscription.problem().or_else(|| self.origin.problem())
-    }
-
-    /// Registers the origin and subscribes, at each RIB that starts.
-    pub(crate) fn start(self: Rc<Self>, router: &XrlEndpoint, instance: &str) {
-        let (me, other) = (Rc::clone(&self), Rc::clone(&self));
-        let registered = move |change| {
-            if change == RibChange::Registered {
-                tokio::task::spawn_local(Rc::clone(&me).announce_all());
-            }
-        };
-        let (router, instance) = (router.clone(), instance.to_owned());
-        let origin = Rc::clone(&self.origin);
-        tokio::task::spawn_local(origin.keep_registered(router.clone(), instance.clone(), registered));
-        let subscription = Rc::clone(&self.subscription);
-        tokio::task::spawn_local(subscription.keep(router, instance, move |removed| other.changed(removed)));
     }
 
     /// Sets the routes to take and their next hops; `None`: no routes.
@@ -149,19 +124,16 @@ impl IpRoutes {
         tokio::task::spawn_local(Rc::clone(self).announce_all());
     }
 
-    /// Handles a call about IPv4 routes. Returns when the RIB has room for the resulting changes.
-    pub(crate) async fn receive(&self, request: &rib::SubscribedRoutesRequest) -> Result<(), XrlError> {
-        let changes = self.subscription.receive(request).await?;
-        self.changed(changes);
+    /// Returns when the RIB has room for further changes. `is_complete`: the RIB has sent the routes that it had at the subscription.
+    pub(crate) async fn received(&self, is_complete: bool) {
         self.origin.room().await;
-        if request.dump_done && self.subscription.is_complete() {
+        if is_complete && self.subscription.is_complete() {
             self.is_complete.set(true);
             self.finish();
         }
-        Ok(())
     }
 
-    fn changed(&self, changes: Vec<SubscribedChange<Ipv4Prefix>>) {
+    pub(crate) fn changed(&self, changes: Vec<SubscribedChange<Ipv4Prefix>>) {
         let mut prefixes = Vec::with_capacity(changes.len());
         let mut routes = self.routes.borrow_mut();
         for SubscribedChange { prefix, route } in changes {
@@ -176,7 +148,7 @@ impl IpRoutes {
     }
 
     /// Announces all routes, to a new RIB or with other next hops.
-    async fn announce_all(self: Rc<Self>) {
+    pub(crate) async fn announce_all(self: Rc<Self>) {
         let mut after = Bound::Unbounded;
         loop {
             let prefixes: Vec<Ipv4Prefix> = {

@@ -21,27 +21,25 @@ use config::{ConfigError, EtherTypes, Settings};
 use maps::{CacheLines, ProgramMaps};
 use proofs::Proofs;
 use service::Pings;
-use sluice_base::{FamilyId, InterfaceIndex, XidPrefix};
+use sluice_base::{FamilyId, InterfaceEvent, InterfaceIndex, XidPrefix};
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Driver, Frame, InterfaceNames, Link, PACKET_HOST, PACKET_OTHERHOST, PacketPath, PacketSocket,
-    Prepared, RibChange, RibOrigin, RibOriginSettings, RibSubscription, RunOptions, Tasks, follow_fea,
+    Driver, Link, PACKET_HOST, PACKET_OTHERHOST, PacketSocket, Prepared, Protocol, ProtocolFrame, RibOrigin,
+    RibOriginSettings, RibSubscription, RunOptions,
 };
 use sluice_xip::early::{EarlyPacket, EarlyPackets};
 use sluice_xip::io::{Input, Output};
 use sluice_xip::links::Station;
 use sluice_xip::machine::Xip;
 use sluice_xip::wire::{ETHERTYPE_NWP, ETHERTYPE_XIP, LinkDestination, Mac};
-use sluice_xrl::convert::family_id;
-use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
-use sluice_xrl::idl::rib::v1::{self as rib, route_subscriber_service};
-use sluice_xrl::{CallContext, Service, XrlError};
+use sluice_xrl::Service;
+use sluice_xrl::idl::rib::v1 as rib;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::time::SystemTime;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tracing::{info, warn};
 use tunnel::TunnelSocket;
 
@@ -62,16 +60,14 @@ impl Drop for InterfaceSockets {
 
 /// The process of XIP.
 pub struct XipProcess {
-    frame: Frame,
+    /// Until the FEA has sent all interfaces, the program of an earlier process goes on: an empty cache would send packets to sockets that
+    /// do not exist yet.
+    protocol: ProtocolFrame,
     me: Weak<XipProcess>,
     driver: Driver<Xip<CacheLines>>,
     settings: RefCell<Option<Settings>>,
-    /// Until the FEA has sent all interfaces, the program of an earlier process goes on: an empty cache would send packets to sockets that
-    /// do not exist yet.
-    interfaces: InterfaceNames,
     sockets: RefCell<BTreeMap<InterfaceIndex, InterfaceSockets>>,
     maps: RefCell<Option<ProgramMaps>>,
-    path: PacketPath,
     /// The AF_XDP sockets.
     rings: rings::Rings,
     tunnel: RefCell<Option<TunnelSocket>>,
@@ -94,7 +90,6 @@ pub struct XipProcess {
     /// The reasons why sockets are missing, by interface.
     without_sockets: RefCell<BTreeMap<String, String>>,
     changed: Notify,
-    tasks: Tasks,
 }
 
 sluice_process::served!(XipProcess);
@@ -105,14 +100,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
         let seed = getrandom::u64()?;
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let clock = since_epoch.as_secs() as u32;
-        let settings = RibOriginSettings {
-            name: nwp::ORIGIN.into(),
-            table: frame.table,
-            distance: nwp::DISTANCE,
-            external: false,
-            grace: nwp::GRACE,
-            kinds: Vec::new(),
-        };
+        let settings = RibOriginSettings::new(nwp::ORIGIN, frame.table, nwp::DISTANCE, nwp::GRACE);
         let nwp = nwp::NeighborRoutes::new(RibOrigin::new(&frame.router, settings), frame.provenance);
         let ip_routes = Rc::new(ip_routes::IpRoutes::new(&frame));
         let subscription = RibSubscription::new(&frame.router, frame.table);
@@ -124,15 +112,25 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                     process.carry_out(output);
                 }
             };
+            let (process, of_ip) = (me.clone(), Rc::clone(&ip_routes));
+            let changed = move |changes| {
+                if let Some(process) = process.upgrade() {
+                    process.routes_changed(changes);
+                }
+            };
+            let protocol = ProtocolFrame::new(frame)
+                .with_interfaces()
+                .with_origin(nwp.origin())
+                .with_origin(ip_routes.origin())
+                .with_subscription(&subscription, changed)
+                .with_subscription(ip_routes.subscription(), move |changes| of_ip.changed(changes));
             XipProcess {
                 driver: Driver::new(Xip::new(seed, clock), effect),
                 me: me.clone(),
-                frame,
+                protocol,
                 settings: RefCell::default(),
-                interfaces: InterfaceNames::default(),
                 sockets: RefCell::default(),
                 maps: RefCell::default(),
-                path: PacketPath::default(),
                 rings: rings::Rings::default(),
                 tunnel: RefCell::default(),
                 subscription,
@@ -147,7 +145,6 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 without_program: RefCell::default(),
                 without_sockets: RefCell::default(),
                 changed: Notify::new(),
-                tasks: Tasks::default(),
             }
         }))
     })
@@ -237,7 +234,10 @@ impl XipProcess {
             let Some(settings) = self.settings.borrow().clone() else { continue };
             self.follow_sockets(&settings).await;
             tunnel::follow(&self, &settings).await;
-            if self.maps.borrow().is_none() && self.knows_routes.get() && self.interfaces.is_complete() {
+            if self.maps.borrow().is_none()
+                && self.knows_routes.get()
+                && self.protocol.interfaces.is_complete()
+            {
                 self.start_program(&settings).await;
             }
             self.follow_rings(settings.punt_path, &self.wanted_interfaces(&settings));
@@ -245,7 +245,7 @@ impl XipProcess {
     }
 
     async fn start_program(&self, settings: &Settings) {
-        let started = fast_path::start(&self.frame, &self.path, settings).await;
+        let started = fast_path::start(&self.protocol.frame, &self.protocol.path, settings).await;
         // A program that is put anew knows no sockets.
         self.close_rings();
         match started {
@@ -268,7 +268,7 @@ impl XipProcess {
 
     /// Returns the interfaces of XIP that exist.
     fn wanted_interfaces(&self, settings: &Settings) -> BTreeMap<InterfaceIndex, String> {
-        let all = self.interfaces.all().into_iter();
+        let all = self.protocol.interfaces.all().into_iter();
         all.filter(|(_, name)| settings.core.interfaces.contains_key(name)).collect()
     }
 
@@ -277,7 +277,7 @@ impl XipProcess {
         let mut without = self.without_sockets.borrow_mut();
         without.retain(|name, _| name == tunnel::NAME || settings.core.interfaces.contains_key(name));
         let is_missing = |name: &&String| existing.values().all(|known| known != *name);
-        if self.interfaces.is_complete() {
+        if self.protocol.interfaces.is_complete() {
             for name in settings.core.interfaces.keys().filter(is_missing) {
                 without.insert(name.clone(), format!("the interface {name} does not exist"));
             }
@@ -317,7 +317,7 @@ impl XipProcess {
         for (kind, ether_type) in
             [(ETHERTYPE_XIP, ether_types.packets), (ETHERTYPE_NWP, ether_types.neighbors)]
         {
-            let socket = PacketSocket::open(&self.frame, index, name, ether_type, &[]).await?;
+            let socket = PacketSocket::open(&self.protocol.frame, index, name, ether_type, &[]).await?;
             opened.sockets.insert(kind, Rc::clone(&socket));
             let me = self.me.clone();
             let reader = tokio::task::spawn_local(async move {
@@ -360,61 +360,37 @@ fn destination(link: Link) -> LinkDestination {
     }
 }
 
-impl Component for XipProcess {
+impl Protocol for XipProcess {
     const CLASS: &'static str = "xip";
 
     type Settings = Settings;
 
     type Error = ConfigError;
 
+    fn protocol(&self) -> &ProtocolFrame {
+        &self.protocol
+    }
+
     fn services(self: &Rc<Self>) -> Vec<Service> {
+        let served = || Rc::new(Served(Rc::clone(self)));
+        vec![idl::xip::v1::xip_service(served()), idl::xip::v1::principal_service(served())]
+    }
+
+    fn tasks(self: &Rc<Self>, _instance: &str) -> Vec<JoinHandle<()>> {
+        let me = Rc::clone(self);
         vec![
-            idl::xip::v1::xip_service(Rc::new(Served(Rc::clone(self)))),
-            idl::xip::v1::principal_service(Rc::new(Served(Rc::clone(self)))),
-            interface_observer_service(Rc::new(Served(Rc::clone(self)))),
-            route_subscriber_service(Rc::new(Served(Rc::clone(self)))),
-            rib::origin_owner_service(Rc::new(Served(Rc::clone(self)))),
+            spawn_local(Rc::clone(self).follow()),
+            spawn_local(Rc::clone(self).report_refusals()),
+            // Timers send too: announcements, challenges.
+            spawn_local(async move { me.driver.run_telling(|| me.flush()).await }),
         ]
-    }
-
-    async fn registered(self: Rc<Self>, instance: String) {
-        let (me, subscription, router) =
-            (Rc::clone(&self), Rc::clone(&self.subscription), self.frame.router.clone());
-        let (nwp, me_too) = (Rc::clone(self.nwp.origin()), Rc::clone(&self));
-        let rib_changed = move |change| {
-            if change == RibChange::Registered {
-                me_too.nwp.announce_all();
-            }
-        };
-        Rc::clone(&self.ip_routes).start(&router, &instance);
-        let tasks = [
-            tokio::task::spawn_local(nwp.keep_registered(router.clone(), instance.clone(), rib_changed)),
-            tokio::task::spawn_local(subscription.keep(router.clone(), instance.clone(), move |removed| {
-                me.routes_changed(removed);
-            })),
-            tokio::task::spawn_local(follow_fea(router, instance, async |_| {})),
-            tokio::task::spawn_local(Rc::clone(&self).follow()),
-            tokio::task::spawn_local(Rc::clone(&self).report_refusals()),
-        ];
-        self.tasks.replace(tasks);
-        let me = Rc::clone(&self);
-        // Timers send too: announcements, challenges.
-        tokio::task::spawn_local(async move { me.driver.run_telling(|| me.flush()).await });
-    }
-
-    fn degraded(&self) -> Vec<String> {
-        let sockets = self.without_sockets.borrow().values().cloned().collect::<Vec<_>>();
-        // Where the kernel forwards alone, all packets come to this process as the operator wants it.
-        let program = self.without_program.borrow().clone().filter(|_| self.path.takes_programs());
-        let origin = self.nwp.origin().problem().into_iter().chain(self.ip_routes.problem());
-        sockets.into_iter().chain(program).chain(self.subscription.problem()).chain(origin).collect()
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
         config::settings(planned.whole()).map(Prepared::quiet)
     }
 
-    async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), ConfigError> {
+    async fn configure(self: &Rc<Self>, settings: Settings) -> Result<(), ConfigError> {
         let before = self.settings.replace(Some(settings.clone()));
         if before.as_ref().is_some_and(|before| before.ether_types != settings.ether_types) {
             self.sockets.take();
@@ -436,48 +412,54 @@ impl Component for XipProcess {
         Ok(())
     }
 
-    async fn shutdown(self: Rc<Self>, for_good: bool) {
-        if for_good {
-            fast_path::stop(&self.frame).await;
-            self.nwp.origin().unregister().await;
-            self.ip_routes.origin().unregister().await;
-        }
-    }
-}
-
-impl fea::InterfaceObserver for Served {
-    async fn interface_changed(
-        &self,
-        _ctx: &CallContext,
-        request: fea::InterfaceChangedRequest,
-    ) -> Result<fea::InterfaceChangedReply, XrlError> {
-        for event in self.interfaces.read(&request)? {
-            self.input(Input::Interface(event));
-        }
-        if self.path.read(&request) {
-            self.maps.take();
-        }
+    fn interfaces_changed(self: &Rc<Self>, events: Vec<InterfaceEvent>) {
+        events.into_iter().for_each(|event| self.input(Input::Interface(event)));
         self.changed.notify_one();
-        Ok(fea::InterfaceChangedReply {})
     }
-}
 
-impl rib::RouteSubscriber for Served {
-    async fn subscribed_routes(
-        &self,
-        _ctx: &CallContext,
-        request: rib::SubscribedRoutesRequest,
-    ) -> Result<rib::SubscribedRoutesReply, XrlError> {
-        if family_id(request.family.into())? == FamilyId::IPV4 {
-            self.ip_routes.receive(&request).await?;
-            return Ok(rib::SubscribedRoutesReply {});
+    fn path_changed(self: &Rc<Self>) {
+        self.maps.take();
+    }
+
+    fn announce_all(self: &Rc<Self>, origin: &RibOrigin) {
+        if origin.name() == nwp::ORIGIN {
+            self.nwp.announce_all();
+        } else {
+            spawn_local(Rc::clone(&self.ip_routes).announce_all());
         }
-        let changes = self.subscription.receive(&request).await?;
-        self.routes_changed(changes);
-        if request.dump_done && self.subscription.is_complete() {
+    }
+
+    /// Does nothing: each origin knows when all of its routes are announced.
+    fn end_refresh(self: &Rc<Self>, _: &Rc<RibOrigin>) {}
+
+    async fn routes_received(self: &Rc<Self>, family: FamilyId, is_complete: bool) {
+        if family == FamilyId::IPV4 {
+            self.ip_routes.received(is_complete).await;
+        } else if is_complete {
             self.report_all_refusals();
             self.routes_known();
         }
-        Ok(rib::SubscribedRoutesReply {})
+    }
+
+    /// Reports refused routes of neighbors. Refused routes of LPM prefixes are refused here: `show xip routes` has them.
+    fn routes_rejected(self: &Rc<Self>, request: rib::RoutesRejectedRequest) {
+        let is_of_neighbors = request.origin == nwp::ORIGIN;
+        for route in request.routes.into_iter().filter(|_| is_of_neighbors) {
+            warn!(event = "xip.neighbor.refused", reason = route.reason, "a neighbor's route is refused");
+        }
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let sockets = self.without_sockets.borrow().values().cloned().collect::<Vec<_>>();
+        // Where the kernel forwards alone, all packets come to this process as the operator wants it.
+        let takes_programs = self.protocol.path.takes_programs();
+        let program = self.without_program.borrow().clone().filter(|_| takes_programs);
+        sockets.into_iter().chain(program).collect()
+    }
+
+    async fn end(self: &Rc<Self>, for_good: bool) {
+        if for_good {
+            fast_path::stop(&self.protocol.frame).await;
+        }
     }
 }

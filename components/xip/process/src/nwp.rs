@@ -1,14 +1,11 @@
 //! Routes of the origin `nwp`: neighbors' HIDs, and the router's own HIDs with keys.
 
-use crate::Served;
 use sluice_base::{
     Address, Distance, Duration, Forwarding, NextHop, Prefix as _, Provenance, RouteAction, RouteBatch,
     RouteSet, RouteUpdate, Xid, XidPrefix,
 };
 use sluice_process::RibOrigin;
 use sluice_xip::links::Station;
-use sluice_xrl::idl::rib::v1 as rib;
-use sluice_xrl::{CallContext, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -119,23 +116,4 @@ impl NeighborRoutes {
 fn next_hop(station: &Station) -> NextHop<Address> {
     let gateway = Address::from(Xid::of_link_address(station.mac.0));
     NextHop::new(Some(gateway), Some(station.interface))
-}
-
-impl rib::OriginOwner for Served {
-    /// Reports refused routes of neighbors. Refused routes of LPM prefixes are refused here: `show xip routes` has them.
-    async fn routes_rejected(
-        &self,
-        _ctx: &CallContext,
-        request: rib::RoutesRejectedRequest,
-    ) -> Result<rib::RoutesRejectedReply, XrlError> {
-        let is_of_neighbors = request.origin == ORIGIN;
-        for route in request.routes.into_iter().filter(|_| is_of_neighbors) {
-            tracing::warn!(
-                event = "xip.neighbor.refused",
-                reason = route.reason,
-                "a neighbor's route is refused"
-            );
-        }
-        Ok(rib::RoutesRejectedReply {})
-    }
 }

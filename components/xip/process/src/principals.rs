@@ -150,7 +150,7 @@ impl XipProcess {
 
     /// Waits for the end of a process's target.
     async fn watch_principal(self: Rc<Self>, target: String, kind: XidType, registration: Registration) {
-        let lives = self.frame.router.watch_instance(&target).await;
+        let lives = self.protocol.frame.router.watch_instance(&target).await;
         if let Ok(mut lives) = lives {
             while let Some(event) = lives.next().await {
                 if matches!(event, LifeEvent::Death(_)) {
@@ -172,7 +172,7 @@ impl pb::Principal for Served {
     ) -> Result<pb::RegisterReply, XrlError> {
         let kind = kind(&request.r#type)?;
         let denied = |why: String| {
-            self.frame.router.report_refusal(ctx, &format!("type {kind}: {why}"));
+            self.protocol.frame.router.report_refusal(ctx, &format!("type {kind}: {why}"));
             XrlError::AccessDenied(why)
         };
         if config::is_built_in(kind) {
@@ -185,7 +185,7 @@ impl pb::Principal for Served {
             return Err(denied(format!(
                 "{who} may not decide for the type {kind}; `[xip] principals` in rights.toml allows it"
             )));
-        } else if self.frame.router.registrant(&request.target).await? != ctx.principal {
+        } else if self.protocol.frame.router.registrant(&request.target).await? != ctx.principal {
             return Err(denied(format!("{} is no target of {}", request.target, ctx.principal)));
         }
         if let Ok(before) = self.principals.of_caller(ctx, kind) {
@@ -204,7 +204,7 @@ impl pb::Principal for Served {
         let holder = Holder {
             registration,
             component: Rc::clone(&ctx.principal),
-            client: pb::PrincipalOwnerClient::new(&self.frame.router, &request.target),
+            client: pb::PrincipalOwnerClient::new(&self.protocol.frame.router, &request.target),
             target: request.target,
             watch: tokio::task::spawn_local(watch).abort_handle(),
         };

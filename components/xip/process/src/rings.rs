@@ -162,10 +162,10 @@ impl XipProcess {
 
     /// Opens the socket of a queue. Returns the socket, and the number of queues with a place for a socket.
     async fn open_ring(&self, name: &str, queue: u32) -> Result<(Receiver, u32), RingError> {
-        let client = fea::ProgramsClient::new(&self.frame.router, "fea");
+        let client = fea::ProgramsClient::new(&self.protocol.frame.router, "fea");
         let request = fea::OpenReceiverRequest { program: PROGRAM.into(), interface: name.into(), queue };
         let opened = client.open_receiver(request).await?;
-        let socket = descriptor::fetch(&self.frame.run_dir, &opened.token).await?;
+        let socket = descriptor::fetch(&self.protocol.frame.run_dir, &opened.token).await?;
         let receiver = Receiver::new(socket, FRAMES)?;
         let until = Instant::now() + OCCUPIED_FOR;
         loop {

@@ -69,7 +69,7 @@ async fn open(process: &Rc<XipProcess>, tunnel: Tunnel) -> Result<TunnelSocket, 
         port: tunnel.local.port().into(),
         ..Default::default()
     };
-    let socket = Rc::new(open_udp(&process.frame, request).await?);
+    let socket = Rc::new(open_udp(&process.protocol.frame, request).await?);
     if tunnel.no_check {
         sluice_process::leave_out_checksums(socket.as_fd())?;
     }

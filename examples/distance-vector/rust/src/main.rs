@@ -5,18 +5,16 @@ mod table;
 use idl::dv::v1 as pb;
 use serde::Deserialize;
 use sluice_base::{
-    Address, Distance, Forwarding, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Provenance,
-    RouteAction, RouteBatch, RouteSet, RouteUpdate,
+    Address, Distance, Forwarding, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Provenance, RouteAction,
+    RouteBatch, RouteSet, RouteUpdate,
 };
-use sluice_clients::InterfaceTable;
 use sluice_process::handover::{HandOverError, Sink, Source};
 use sluice_process::part::Planned;
 use sluice_process::{
-    Component, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, SocketError, Tasks, clock,
-    follow_fea, interface_events, open_udp,
+    Frame, Prepared, Protocol, ProtocolFrame, RibOrigin, RibOriginSettings, SocketError, Tasks, clock,
+    open_udp,
 };
-use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
-use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service};
+use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::{CallContext, Service, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -31,6 +29,8 @@ use tracing::warn;
 sluice_xrl::include_idl!();
 
 const PORT: u16 = 5520;
+/// The time for which the RIB keeps the routes of a dead process.
+const GRACE: Duration = Duration::from_secs(60);
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 55, 20);
 
 /// The configuration (dv.yang).
@@ -54,18 +54,14 @@ struct Interface {
 }
 
 struct Process {
-    frame: Frame,
+    protocol: ProtocolFrame,
     origin: Rc<RibOrigin>,
     settings: RefCell<Settings>,
-    interfaces: RefCell<InterfaceTable>,
     table: RefCell<Table>,
     neighbors: RefCell<BTreeMap<(InterfaceIndex, Ipv4Addr), u64>>,
     malformed: Cell<u64>,
     provenance: Cell<Provenance>,
-    /// True once the configuration is known, and once the interfaces are.
-    known: (Cell<bool>, Cell<bool>),
     changed: Notify,
-    tasks: Tasks,
     /// A task for each interface.
     speaking: Tasks,
 }
@@ -74,57 +70,23 @@ sluice_process::served!(Process);
 
 impl Process {
     fn new(frame: Frame) -> Self {
-        let settings = RibOriginSettings {
-            name: "dv".into(),
-            table: frame.table,
-            distance: Distance(120),
-            external: false,
-            grace: Duration::from_secs(60),
-            kinds: Vec::new(),
-        };
+        let settings = RibOriginSettings::new("dv", frame.table, Distance(120), GRACE);
+        let origin = RibOrigin::new(&frame.router, settings);
         Process {
-            origin: RibOrigin::new(&frame.router, settings),
             provenance: Cell::new(frame.provenance),
-            frame,
+            protocol: ProtocolFrame::new(frame).with_interfaces().with_origin(&origin),
+            origin,
             settings: RefCell::default(),
-            interfaces: RefCell::default(),
             table: RefCell::default(),
             neighbors: RefCell::default(),
             malformed: Cell::default(),
-            known: Default::default(),
             changed: Notify::new(),
-            tasks: Tasks::default(),
             speaking: Tasks::default(),
         }
     }
 
     fn interval(&self) -> Duration {
         Duration::from_secs(self.settings.borrow().interval.max(1))
-    }
-
-    /// Speaks on each configured interface that runs, and loses the routes of the others.
-    fn speak(self: &Rc<Self>) {
-        if !(self.known.0.get() && self.known.1.get()) {
-            return;
-        }
-        let interfaces = self.interfaces.borrow();
-        let settings = self.settings.borrow();
-        let running = settings.interface.iter().filter_map(|it| interfaces.running(&it.name));
-        let running: Vec<_> = running.map(|it| (it.index, it.name.clone())).collect();
-        let lost = |route: &Route| running.iter().all(|(index, _)| *index != route.interface);
-        drop(settings);
-        let changed = self.table.borrow_mut().expire(clock::now(), 3 * self.interval(), lost);
-        self.announce(&changed);
-        let tasks = running.into_iter().map(|(index, name)| {
-            let me = Rc::clone(self);
-            tokio::task::spawn_local(async move {
-                if let Err(error) = me.speak_on(index, &name).await {
-                    warn!(interface = name, %error, "the protocol is not spoken");
-                }
-            })
-        });
-        self.speaking.replace(tasks);
-        self.origin.end_refresh();
     }
 
     /// Sends and receives on an interface for ever.
@@ -138,7 +100,7 @@ impl Process {
         let local = Some(IpAddr::from(Ipv4Addr::UNSPECIFIED).into());
         let options = Some(options);
         let request = fea::OpenUdpRequest { local, port: PORT.into(), options, ..Default::default() };
-        let socket = open_udp(&self.frame, request).await?;
+        let socket = open_udp(&self.protocol.frame, request).await?;
         let mut ticks = tokio::time::interval(self.interval());
         let mut octets = [0; 2048];
         loop {
@@ -166,7 +128,7 @@ impl Process {
     fn hear(&self, from: (Ipv4Addr, InterfaceIndex), datagram: &[u8]) {
         let is_own =
             |interface: &sluice_base::Interface| interface.addresses.iter().any(|a| a.addr == from.0);
-        if self.interfaces.borrow().iter().any(is_own) {
+        if self.protocol.interfaces.table().iter().any(is_own) {
             return;
         }
         let Some(entries) = decode(datagram) else { return self.malformed.set(self.malformed.get() + 1) };
@@ -207,72 +169,78 @@ impl Process {
     }
 
     fn name(&self, index: InterfaceIndex) -> String {
-        self.interfaces.borrow().get(index).map(|interface| interface.name.clone()).unwrap_or_default()
+        self.protocol
+            .interfaces
+            .table()
+            .get(index)
+            .map(|interface| interface.name.clone())
+            .unwrap_or_default()
     }
 
-    fn announce_all(&self) {
+    fn announce_learned(&self) {
         let all: Vec<_> = self.table.borrow().learned.keys().copied().collect();
         self.announce(&all);
     }
 }
 
-impl Component for Process {
+impl Protocol for Process {
     const CLASS: &'static str = "dv";
     type Settings = Settings;
     type Error = serde_json::Error;
 
+    fn protocol(&self) -> &ProtocolFrame {
+        &self.protocol
+    }
+
     fn services(self: &Rc<Self>) -> Vec<Service> {
-        let served = || Rc::new(Served(Rc::clone(self)));
-        vec![interface_observer_service(served()), origin_owner_service(served()), pb::dv_service(served())]
+        vec![pb::dv_service(Rc::new(Served(Rc::clone(self))))]
     }
 
-    async fn registered(self: Rc<Self>, instance: String) {
-        let me = Rc::clone(&self);
-        let changed = move |change| {
-            if change == RibChange::Registered {
-                me.announce_all();
-                me.speak();
-            }
-        };
-        let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
-        self.tasks.replace([
-            tokio::task::spawn_local(origin.keep_registered(router.clone(), instance.clone(), changed)),
-            tokio::task::spawn_local(follow_fea(router, instance, async |_| {})),
-        ]);
+    fn announce_all(self: &Rc<Self>, _: &RibOrigin) {
+        self.announce_learned();
     }
 
-    fn degraded(&self) -> Vec<String> {
-        self.origin.problem().into_iter().collect()
+    /// Speaks on each configured interface that runs, and loses the routes of the others.
+    fn ready(self: &Rc<Self>) {
+        let interfaces = self.protocol.interfaces.table();
+        let settings = self.settings.borrow();
+        let running = settings.interface.iter().filter_map(|it| interfaces.running(&it.name));
+        let running: Vec<_> = running.map(|it| (it.index, it.name.clone())).collect();
+        let lost = |route: &Route| running.iter().all(|(index, _)| *index != route.interface);
+        drop(settings);
+        let changed = self.table.borrow_mut().expire(clock::now(), 3 * self.interval(), lost);
+        self.announce(&changed);
+        let tasks = running.into_iter().map(|(index, name)| {
+            let me = Rc::clone(self);
+            tokio::task::spawn_local(async move {
+                if let Err(error) = me.speak_on(index, &name).await {
+                    warn!(interface = name, %error, "the protocol is not spoken");
+                }
+            })
+        });
+        self.speaking.replace(tasks);
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, Self::Error> {
         serde_json::from_value(planned.whole()).map(Prepared::quiet)
     }
 
-    async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), Self::Error> {
+    async fn configure(self: &Rc<Self>, settings: Settings) -> Result<(), Self::Error> {
         self.table.borrow_mut().networks = settings.network.iter().map(|network| network.prefix).collect();
         self.settings.replace(settings);
-        self.known.0.set(true);
-        self.announce_all();
-        self.speak();
+        self.announce_learned();
         Ok(())
     }
 
-    async fn shutdown(self: Rc<Self>, for_good: bool) {
-        if for_good {
-            self.origin.unregister().await;
-        }
-    }
-
-    async fn hand_over(self: Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
+    async fn hand_over(self: &Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
         self.speaking.replace([]);
         let learned: Vec<_> = self.table.borrow().learned.clone().into_iter().collect();
         to.put(&learned).await
     }
 
-    async fn take_over(self: Rc<Self>, settings: Settings, from: &mut Source) -> Result<(), HandOverError> {
+    async fn take_over(self: &Rc<Self>, from: &mut Source) -> Result<(), HandOverError> {
         self.table.borrow_mut().learned = from.take::<Vec<_>>().await?.into_iter().collect();
-        self.apply(settings).await.map_err(HandOverError::component)
+        Ok(())
     }
 }
 
@@ -316,33 +284,6 @@ impl pb::Dv for Served {
             datagrams,
         };
         Ok(pb::GetNeighborsReply { neighbors: self.neighbors.borrow().iter().map(row).collect() })
-    }
-}
-
-impl fea::InterfaceObserver for Served {
-    async fn interface_changed(
-        &self,
-        _: &CallContext,
-        request: fea::InterfaceChangedRequest,
-    ) -> Result<fea::InterfaceChangedReply, XrlError> {
-        for event in interface_events(&request)? {
-            let is_end = event == InterfaceEvent::SnapshotEnd;
-            self.interfaces.borrow_mut().apply(event);
-            self.known.1.set(self.known.1.get() || is_end);
-        }
-        self.speak();
-        Ok(fea::InterfaceChangedReply {})
-    }
-}
-
-impl rib::OriginOwner for Served {
-    async fn routes_rejected(
-        &self,
-        _: &CallContext,
-        request: rib::RoutesRejectedRequest,
-    ) -> Result<rib::RoutesRejectedReply, XrlError> {
-        warn!(routes = request.routes.len(), "the forwarding engine refused routes");
-        Ok(rib::RoutesRejectedReply {})
     }
 }
 

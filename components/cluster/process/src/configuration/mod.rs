@@ -235,8 +235,8 @@ async fn steps(
 
 /// Writes the element's own configuration as the first configuration.
 async fn seed(process: &ClusterProcess, client: &Client, id: DecisionId) -> Result<(), ConfigurationError> {
-    let owner =
-        manager::SharedConfigurationClient::new(&process.frame.router, "manager").with_deadline(TAKING);
+    let owner = manager::SharedConfigurationClient::new(&process.protocol.frame.router, "manager")
+        .with_deadline(TAKING);
     let text = owner.export(manager::ExportSharedRequest {}).await?.text;
     let comment = format!("the configuration of element {}, which leads", id.element);
     let author = Author { user: NOBODY.into(), comment, time_ms: unix_ms() };
@@ -252,8 +252,8 @@ async fn seed(process: &ClusterProcess, client: &Client, id: DecisionId) -> Resu
 
 /// Has the manager run a configuration. Returns the reason of a failure.
 async fn take(process: &ClusterProcess, shared: &Shared) -> Option<String> {
-    let owner =
-        manager::SharedConfigurationClient::new(&process.frame.router, "manager").with_deadline(TAKING);
+    let owner = manager::SharedConfigurationClient::new(&process.protocol.frame.router, "manager")
+        .with_deadline(TAKING);
     let origin =
         shared.element().map(|element| format!("configuration {} by element {element}", shared.number));
     let origin = origin.unwrap_or_default();

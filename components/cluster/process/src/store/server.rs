@@ -81,7 +81,7 @@ fn revoked(process: &ClusterProcess, credentials: &Credentials) -> Result<manage
 /// Asks the manager to run the server of the settings. Returns false without credentials: the list of revoked certificates is missing then, and
 /// a server that the manager starts as soon as there are credentials accepts nobody.
 async fn run(process: &ClusterProcess, settings: &Settings) -> Result<bool, RunError> {
-    let (asked, frame) = (&process.store_server.asked, &process.frame);
+    let (asked, frame) = (&process.store_server.asked, &process.protocol.frame);
     // The number of the machine is a part of the folder's name: a server is not run by a guess.
     let (machine, file) = match identity::fetch(frame, settings.element).await {
         Ok(credentials) => (credentials.machine(), Some(revoked(process, &credentials)?)),
@@ -112,7 +112,7 @@ async fn credentials_of(process: &ClusterProcess) {
         tokio::time::sleep(RETRY).await;
         let own = process.settings.borrow().as_ref().map(|settings| settings.element);
         let Some(own) = own else { return };
-        if identity::fetch(&process.frame, own).await.is_ok() {
+        if identity::fetch(&process.protocol.frame, own).await.is_ok() {
             return;
         }
     }

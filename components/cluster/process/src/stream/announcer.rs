@@ -93,7 +93,7 @@ impl Announced {
             grace: registration.grace.max(GRACE),
             kinds: registration.kinds.clone(),
         };
-        let router = &process.frame.router;
+        let router = &process.protocol.frame.router;
         let (origin, work) = (RibOrigin::new(router, settings), Rc::new(Notify::new()));
         let changed = {
             let process = Rc::clone(process);

@@ -7,7 +7,7 @@
 
 pub(crate) mod announcer;
 mod reader;
-pub(crate) mod subscription;
+mod subscription;
 mod term;
 
 use crate::ClusterProcess;
@@ -17,12 +17,12 @@ use sluice_cluster::io::Input;
 use sluice_cluster::settings::{Settings, StoreSettings};
 use sluice_cluster::stream::follower::Follower;
 use sluice_cluster::stream::loader::Loaded;
+use sluice_process::{Frame, RibSubscription};
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
-use subscription::Subscription;
 use term::Term;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -54,13 +54,20 @@ pub(crate) struct StoreView {
     pub(crate) lag_ms: Option<u64>,
 }
 
+/// Returns the milliseconds since 1970.
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The stream on this element.
 pub(crate) struct Stream {
     view: RefCell<StoreView>,
     term: RefCell<Option<Term>>,
     follower: RefCell<Follower>,
     announcer: Announcer,
-    subscription: Subscription,
+    /// The routes of the RIB, while this element leads.
+    pub(crate) subscription: Rc<RibSubscription>,
     /// The settings changed.
     changed: Notify,
     /// Changes wait for the writer.
@@ -81,14 +88,14 @@ pub(crate) struct Stream {
     has_led: Cell<bool>,
 }
 
-impl Default for Stream {
-    fn default() -> Self {
+impl Stream {
+    pub(crate) fn new(frame: &Frame) -> Self {
         Stream {
             view: RefCell::default(),
             term: RefCell::default(),
             follower: RefCell::default(),
             announcer: Announcer::default(),
-            subscription: Subscription::default(),
+            subscription: RibSubscription::announced(&frame.router),
             changed: Notify::new(),
             due: Notify::new(),
             room: Notify::new(),
@@ -101,15 +108,7 @@ impl Default for Stream {
             has_led: Cell::new(false),
         }
     }
-}
 
-/// Returns the milliseconds since 1970.
-fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-impl Stream {
     /// Returns what is known of the store.
     pub(crate) fn view(&self) -> StoreView {
         self.view.borrow().clone()
@@ -146,7 +145,7 @@ impl Stream {
 
     /// Notes the interfaces of this machine.
     pub(crate) fn interfaces_changed(&self, process: &ClusterProcess) {
-        let all = process.interfaces.all();
+        let all = process.protocol.interfaces.all();
         if let Some(term) = &mut *self.term.borrow_mut() {
             term.leader.set_interfaces(all.clone());
         }
@@ -232,11 +231,17 @@ impl Stream {
         waits
     }
 
+    /// Subscribes to the routes that the store distributes; `None`: to none.
+    fn subscribe(&self, store: Option<&StoreSettings>) {
+        let origins = store.into_iter().flat_map(|store| store.origins.iter().cloned());
+        self.subscription.set_origins(origins.collect());
+    }
+
     /// Ends this element's time as the leader.
     fn step_down(&self) {
         if let Some(term) = self.term.take() {
             self.held_until.set(term.leader.holds_until());
-            self.subscription.stop();
+            self.subscribe(None);
             self.room.notify_waiters();
         }
     }
@@ -248,7 +253,8 @@ pub(crate) async fn run(process: Rc<ClusterProcess>, instance: String) {
     stream.instance.replace(instance);
     // Origins of an earlier registration have another instance's name.
     stream.announcer.restart();
-    let connector = Connector::start(process.frame.router.clone(), process.frame.run_dir.clone());
+    let connector =
+        Connector::start(process.protocol.frame.router.clone(), process.protocol.frame.run_dir.clone());
     let (mut place, mut sealed_by, mut origins, mut which) = (0, None, None, None);
     loop {
         let settings = process.settings.borrow().clone();
@@ -277,7 +283,7 @@ pub(crate) async fn run(process: Rc<ClusterProcess>, instance: String) {
         if origins.replace(store.origins.clone()).is_some_and(|before| before != store.origins)
             && stream.term.borrow().is_some()
         {
-            stream.subscription.start();
+            stream.subscribe(Some(&store));
         }
         if !settings.takes_routes() {
             stream.announcer.stop().await;
@@ -308,7 +314,7 @@ async fn session(
 ) -> Result<Infallible, StoreError> {
     let stream = &process.stream;
     let tls = match store.is_authenticated {
-        true => Some(server::tls(&process.frame, settings).await?),
+        true => Some(server::tls(&process.protocol.frame, settings).await?),
         false => None,
     };
     let connecting = (connector.clone(), tls);

@@ -61,11 +61,12 @@ pub(super) async fn begin(
         leader = loading => leader?,
         error = client.keep_alive(lease, RENEWAL) => return Err(error),
     };
-    leader.set_interfaces(process.interfaces.all());
+    leader.set_interfaces(process.protocol.interfaces.all());
     info!(event = "cluster.stream.leads", "this element distributes its routes, epoch {epoch}");
     let stream = &process.stream;
     stream.term.replace(Some(Term { epoch, lease, leader, compacted: 0 }));
-    stream.subscription.start();
+    let settings = process.settings.borrow();
+    stream.subscribe(settings.as_ref().and_then(|settings| settings.store.as_ref()));
     process.roster.changed.notify_one();
     process.configuration.changed.notify_one();
     Ok(())

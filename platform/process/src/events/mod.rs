@@ -4,25 +4,27 @@
 //! Lines go to the journal if standard error leads there, else to standard error as text or as JSON lines. A repeated
 //! line is written a few times and then counted. Possible secrets are never written.
 
+mod relay;
+mod ring;
+
+pub use relay::relay;
+pub use ring::service;
+
+use ring::{lock, ring};
 use sluice_base::{printable, printable_json};
 use sluice_xrl::idl::common::v1 as pb;
-use sluice_xrl::{CallContext, Service, XrlError};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
-use std::rc::Rc;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::Notify;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Events that are kept.
-const KEPT: usize = 4096;
 /// The same line is written so often within [`WINDOW`].
 const BURST: u32 = 5;
 /// After this long a line counts as new.
@@ -32,94 +34,6 @@ const COUNTED: usize = 1024;
 /// A field with octets from outside. The octets do not make a line distinct: else a sender could cause any number of
 /// lines.
 const OCTETS: &str = "octets";
-/// Events of a reply, at most.
-const PAGE: usize = 1000;
-/// For how long a call may wait.
-const MAX_WAIT: Duration = Duration::from_secs(60);
-
-/// The newest events of this process.
-#[derive(Default)]
-struct Ring {
-    kept: Mutex<Kept>,
-    come: Notify,
-}
-
-#[derive(Default)]
-struct Kept {
-    events: VecDeque<pb::Event>,
-    last: u64,
-}
-
-fn ring() -> &'static Ring {
-    static RING: OnceLock<Ring> = OnceLock::new();
-    RING.get_or_init(Ring::default)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is kept is whole between any two statements.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Ring {
-    fn push(&self, mut event: pb::Event) {
-        let mut kept = lock(&self.kept);
-        kept.last += 1;
-        event.number = kept.last;
-        if kept.events.len() == KEPT {
-            kept.events.pop_front();
-        }
-        kept.events.push_back(event);
-        drop(kept);
-        self.come.notify_waiters();
-    }
-
-    fn take(&self, after: u64, limit: usize) -> pb::TakeEventsReply {
-        let kept = lock(&self.kept);
-        // A number of an earlier life of the process says nothing in this one.
-        let after = if after > kept.last { 0 } else { after };
-        let oldest = kept.last + 1 - kept.events.len() as u64;
-        let skipped = (after + 1).saturating_sub(oldest);
-        let events: Vec<pb::Event> = kept
-            .events
-            .iter()
-            .skip(usize::try_from(skipped).unwrap_or(usize::MAX))
-            .take(limit)
-            .cloned()
-            .collect();
-        let last = events.last().map_or(after, |e| e.number);
-        pb::TakeEventsReply { events, last, lost: oldest.saturating_sub(after + 1) }
-    }
-}
-
-/// Serves the ring.
-struct Served;
-
-impl pb::Events for Served {
-    async fn take(
-        &self,
-        _ctx: &CallContext,
-        request: pb::TakeEventsRequest,
-    ) -> Result<pb::TakeEventsReply, XrlError> {
-        let limit = if request.limit == 0 { PAGE } else { (request.limit as usize).min(PAGE) };
-        let wait = Duration::from_millis(request.wait_ms.into()).min(MAX_WAIT);
-        let deadline = tokio::time::Instant::now() + wait;
-        loop {
-            let mut come = std::pin::pin!(ring().come.notified());
-            // From here on nothing that comes is missed.
-            come.as_mut().enable();
-            let reply = ring().take(request.after, limit);
-            if !reply.events.is_empty() || tokio::time::timeout_at(deadline, come).await.is_err() {
-                return Ok(reply);
-            }
-        }
-    }
-}
-
-/// The service `common.v1.Events` of this process.
-pub fn service() -> Service {
-    pb::events_service(Rc::new(Served))
-}
-
 /// The journal's priorities of levels (docs/events.md): `info` is nothing of note.
 const PRIORITIES: PriorityMappings = PriorityMappings {
     error: Priority::Error,
@@ -278,75 +192,6 @@ pub fn beside_text(event: &pb::Event) -> impl Iterator<Item = &pb::EventField> {
     })
 }
 
-/// Writes a line of another process into the log: as it is if the line is an event of the component itself, else labeled with the
-/// component's name. A line that claims to be of another component is labeled too.
-pub fn relay(component: &str, line: &str) {
-    static FORM: OnceLock<Form> = OnceLock::new();
-    let form = FORM.get_or_init(|| match (is_json(), leads_to_journal()) {
-        (true, _) => Form::Json,
-        (false, true) => Form::Journal,
-        (false, false) => Form::Text,
-    });
-    let line = labeled(*form, component, line, &timestamp());
-    // As for lines of this process.
-    let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
-}
-
-/// The form of a line in the log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    Text,
-    Json,
-    Journal,
-}
-
-/// The id of a line that is no event.
-const OUTPUT: &str = "output";
-
-fn labeled(form: Form, component: &str, line: &str, time: &str) -> String {
-    let is_own = match form {
-        Form::Text => is_event_of(component, line),
-        Form::Journal => {
-            let text = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
-            text.is_some_and(|(priority, text)| {
-                ["3", "4", "6", "7"].contains(&priority) && begins_with_name(component, text)
-            })
-        }
-        Form::Json => serde_json::from_str::<serde_json::Value>(line)
-            .is_ok_and(|event| event["component"] == component && event["level"].is_string()),
-    };
-    let text = printable(line);
-    match form {
-        Form::Json if is_own => printable_json(line).into_owned(),
-        _ if is_own => text.into_owned(),
-        Form::Text => format!("{time} {:>5} {component}: {OUTPUT}: {text}", "INFO"),
-        Form::Journal => format!("{}{component}: {OUTPUT}: {text}", prefix("info")),
-        Form::Json => {
-            let fields = serde_json::json!({});
-            let document = serde_json::json!({
-                "time": time, "level": "info", "component": component, "event": OUTPUT, "text": line,
-                "fields": fields,
-            });
-            printable_json(&document.to_string()).into_owned()
-        }
-    }
-}
-
-/// Returns true for a line `TIME LEVEL COMPONENT: TEXT` of the component.
-fn is_event_of(component: &str, line: &str) -> bool {
-    let Some((time, rest)) = line.split_once(' ') else { return false };
-    let rest = rest.trim_start_matches(' ');
-    let Some((level, text)) = rest.split_once(' ') else { return false };
-    time.len() >= 20
-        && time.bytes().all(|octet| octet.is_ascii_digit() || b"-:.TZ".contains(&octet))
-        && ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"].contains(&level)
-        && begins_with_name(component, text)
-}
-
-fn begins_with_name(component: &str, text: &str) -> bool {
-    text.strip_prefix(component).is_some_and(|rest| rest.starts_with(": "))
-}
-
 fn timestamp() -> String {
     use tracing_subscriber::fmt::format::Writer;
     use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
@@ -497,56 +342,13 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_keeps_the_newest() {
-        let ring = Ring::default();
-        let event = |text: usize| pb::Event { text: text.to_string(), ..pb::Event::default() };
-        assert_eq!(ring.take(0, 10), pb::TakeEventsReply::default());
-        (0..KEPT + 3).for_each(|n| ring.push(event(n)));
-        let reply = ring.take(0, 2);
-        assert_eq!((reply.events[0].text.as_str(), reply.last, reply.lost), ("3", 5, 3));
-        let reply = ring.take(KEPT as u64 + 2, 10);
-        assert_eq!((reply.events.len(), reply.lost), (1, 0));
-        assert!(ring.take(KEPT as u64 + 3, 10).events.is_empty());
-        // The number of another life.
-        assert_eq!(ring.take(u64::MAX, 1).events.len(), 1);
-    }
-
-    #[test]
-    fn lines_of_others_are_labeled_and_cannot_pretend() {
-        let own = "2026-11-28T10:00:00.000000Z  WARN bgp: bgp.session.down: lost";
-        assert_eq!(labeled(Form::Text, "bgp", own, "NOW"), own);
-        for (form, line, expected) in [
-            (Form::Text, "hello", "NOW  INFO prb: output: hello"),
-            (
-                Form::Text,
-                own,
-                "NOW  INFO prb: output: 2026-11-28T10:00:00.000000Z  WARN bgp: bgp.session.down: lost",
-            ),
-            (Form::Text, "\u{1b}[2J\r", "NOW  INFO prb: output: \\u{1b}[2J\\r"),
-            (Form::Journal, "<3>prb: x: y", "<3>prb: x: y"),
-            (Form::Journal, "<3>bgp: x: y", "<6>prb: output: <3>bgp: x: y"),
-            (Form::Journal, "<0>prb: x: y", "<6>prb: output: <0>prb: x: y"),
-            (Form::Json, r#"{"component":"prb","level":"info"}"#, r#"{"component":"prb","level":"info"}"#),
-        ] {
-            assert_eq!(labeled(form, "prb", line, "NOW"), expected);
-        }
-        for line in [r#"{"component":"bgp","level":"info"}"#, "x\u{9b}"] {
-            let labeled = labeled(Form::Json, "prb", line, "NOW");
-            let document: serde_json::Value = serde_json::from_str(&labeled).expect("JSON");
-            assert_eq!((&document["component"], &document["event"]), (&"prb".into(), &"output".into()));
-            assert_eq!(document["text"], line);
-            assert!(!labeled.contains(char::is_control));
-        }
-    }
-
-    #[test]
     fn secrets_are_hidden() {
         use tracing_subscriber::layer::SubscriberExt;
         let subscriber = tracing_subscriber::registry().with(log());
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(event = "test.secret", password = "hunter2", peer = "192.0.2.1", "set");
         });
-        let reply = ring().take(0, KEPT);
+        let reply = ring().take(0, ring::KEPT);
         let event = reply.events.iter().find(|e| e.id == "test.secret").expect("reported");
         assert!(!format!("{event:?}").contains("hunter2"));
         assert_eq!(event.text, "set");

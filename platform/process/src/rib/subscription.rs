@@ -19,6 +19,8 @@ use tracing::{debug, warn};
 
 /// The time after which a refused subscription is requested again.
 const RETRY: Duration = Duration::from_secs(5);
+/// The same for announced routes, which other routers wait for.
+const RETRY_ANNOUNCED: Duration = Duration::from_secs(1);
 
 /// The keys of subscribed routes: of one family, or of several.
 pub trait SubscribedKey: Copy + Ord + 'static {
@@ -136,6 +138,8 @@ pub struct SubscribedRoute {
 pub struct RibSubscription<K = IpPrefix> {
     client: rib::RibClient,
     table: TableId,
+    /// True for the routes as the origins announce them, before the RIB's decision.
+    is_announced: bool,
     origins: RefCell<Vec<String>>,
     /// In the order of the families.
     subscriptions: RefCell<Vec<Subscription<K>>>,
@@ -149,9 +153,20 @@ pub struct RibSubscription<K = IpPrefix> {
 impl<K: SubscribedKey> RibSubscription<K> {
     /// A subscription to no origin; run [`RibSubscription::keep`] as a task.
     pub fn new(router: &XrlEndpoint, table: TableId) -> Rc<Self> {
+        Self::make(router, table, false)
+    }
+
+    /// A subscription to the routes of the main table as origins announce them, before the RIB's decision: a prefix has a route for
+    /// each origin. Run [`RibSubscription::keep_announced`] as a task; calls are for [`RibSubscription::admit`].
+    pub fn announced(router: &XrlEndpoint) -> Rc<Self> {
+        Self::make(router, TableId::MAIN, true)
+    }
+
+    fn make(router: &XrlEndpoint, table: TableId, is_announced: bool) -> Rc<Self> {
         Rc::new(RibSubscription {
             client: rib::RibClient::new(router, "rib"),
             table,
+            is_announced,
             origins: RefCell::default(),
             subscriptions: RefCell::new(K::FAMILIES.iter().map(|_| Subscription::default()).collect()),
             has_rib: Cell::new(false),
@@ -196,6 +211,28 @@ impl<K: SubscribedKey> RibSubscription<K> {
         instance: String,
         removed: impl Fn(Vec<SubscribedChange<K>>),
     ) {
+        self.keep_subscribed(router, instance, |_| {}, removed).await;
+    }
+
+    /// Subscribes as [`RibSubscription::keep`]. Calls `begins` with each family before the RIB is asked to send its routes from the
+    /// beginning. Never ends.
+    pub async fn keep_announced(
+        self: Rc<Self>,
+        router: XrlEndpoint,
+        instance: String,
+        begins: impl Fn(FamilyId),
+    ) {
+        self.keep_subscribed(router, instance, begins, drop).await;
+    }
+
+    async fn keep_subscribed(
+        &self,
+        router: XrlEndpoint,
+        instance: String,
+        begins: impl Fn(FamilyId),
+        removed: impl Fn(Vec<SubscribedChange<K>>),
+    ) {
+        let retry = if self.is_announced { RETRY_ANNOUNCED } else { RETRY };
         let Ok(mut lives) = router.watch_class("rib").await else {
             return warn!("the Finder does not announce the RIB; no routes of other origins arrive");
         };
@@ -209,13 +246,13 @@ impl<K: SubscribedKey> RibSubscription<K> {
                     let Some(event) = event else { return };
                     self.rib_changed(matches!(event, LifeEvent::Birth(_)));
                 }
-                () = tokio::time::sleep(RETRY), if is_refused => {}
+                () = tokio::time::sleep(retry), if is_refused => {}
             }
             let origins = self.origins.borrow().clone();
             if origins.is_empty() {
                 removed(self.stop().await);
             } else if self.has_rib.get() {
-                self.subscribe(&instance, &origins).await;
+                self.subscribe(&instance, &origins, &begins).await;
             }
         }
     }
@@ -228,17 +265,19 @@ impl<K: SubscribedKey> RibSubscription<K> {
     }
 
     /// Subscribes to the routes of each family, in place of the present subscriptions.
-    async fn subscribe(&self, instance: &str, origins: &[String]) {
+    async fn subscribe(&self, instance: &str, origins: &[String], begins: &impl Fn(FamilyId)) {
         self.refusal.take();
         for (place, family) in K::FAMILIES.iter().enumerate() {
             let ended = self.subscriptions.borrow_mut()[place].renew();
             self.unsubscribe(ended).await;
+            begins(*family);
             let request = rib::SubscribeRequest {
                 target: instance.into(),
                 table: self.table.0,
                 family: family.0.into(),
                 origins: origins.to_vec(),
                 has_routes: true,
+                announced: self.is_announced,
                 ..Default::default()
             };
             let answer = self.client.subscribe(request).await;
@@ -298,15 +337,12 @@ impl<K: SubscribedKey> RibSubscription<K> {
         self.subscriptions.borrow().iter().all(Subscription::is_complete)
     }
 
-    /// Handles a call of `rib.v1.RouteSubscriber`: returns the changes in it, in order. A call of an earlier subscription has none,
-    /// and its end of the present routes says nothing about this one: ask [`RibSubscription::is_complete`].
+    /// Waits until it is known to which subscription a call of `rib.v1.RouteSubscriber` belongs. Returns the family of its routes; `None`
+    /// for a call of an earlier subscription.
     ///
     /// # Errors
-    /// The call is malformed.
-    pub async fn receive(
-        &self,
-        request: &rib::SubscribedRoutesRequest,
-    ) -> Result<Vec<SubscribedChange<K>>, XrlError> {
+    /// The family is not subscribed to.
+    pub async fn admit(&self, request: &rib::SubscribedRoutesRequest) -> Result<Option<FamilyId>, XrlError> {
         let family = family_id(request.family.into())?;
         let place = K::FAMILIES.iter().position(|known| *known == family);
         let place = place.ok_or_else(|| {
@@ -318,20 +354,47 @@ impl<K: SubscribedKey> RibSubscription<K> {
         while self.subscriptions.borrow()[place].is_requested() {
             self.answered.notified().await;
         }
-        if self.subscriptions.borrow_mut()[place].batch(request.subscription) == SubscribedBatch::Stale {
-            return Ok(Vec::new());
-        }
-        let mut changes = K::changes(family, request)?;
-        let subscription = &mut self.subscriptions.borrow_mut()[place];
-        for change in &changes {
+        let kind = self.subscriptions.borrow_mut()[place].batch(request.subscription);
+        Ok((kind != SubscribedBatch::Stale).then_some(family))
+    }
+
+    /// Notes the routes of an admitted call. Returns the routes that are gone because the RIB has not sent them again.
+    pub fn note(
+        &self,
+        request: &rib::SubscribedRoutesRequest,
+        changes: &[SubscribedChange<K>],
+    ) -> Vec<SubscribedChange<K>> {
+        let mut subscriptions = self.subscriptions.borrow_mut();
+        let number = Some(request.subscription);
+        let mut of_families = K::FAMILIES.iter().zip(subscriptions.iter_mut());
+        let of_call =
+            of_families.find(|(f, known)| i32::from(f.0) == request.family && known.number() == number);
+        let Some((_, subscription)) = of_call else { return Vec::new() };
+        for change in changes {
             match change.route {
                 Some(_) => subscription.set(change.prefix),
                 None => subscription.delete(change.prefix),
             }
         }
-        if request.dump_done {
-            changes.extend(subscription.end_of_initial(request.subscription).into_iter().map(removal));
+        if !request.dump_done {
+            return Vec::new();
         }
+        subscription.end_of_initial(request.subscription).into_iter().map(removal).collect()
+    }
+
+    /// Handles a call of `rib.v1.RouteSubscriber`: returns the changes in it, in order. A call of an earlier subscription has none,
+    /// and its end of the present routes says nothing about this one: ask [`RibSubscription::is_complete`].
+    ///
+    /// # Errors
+    /// The call is malformed.
+    pub async fn receive(
+        &self,
+        request: &rib::SubscribedRoutesRequest,
+    ) -> Result<Vec<SubscribedChange<K>>, XrlError> {
+        let Some(family) = self.admit(request).await? else { return Ok(Vec::new()) };
+        let mut changes = K::changes(family, request)?;
+        let gone = self.note(request, &changes);
+        changes.extend(gone);
         Ok(changes)
     }
 }

@@ -6,9 +6,11 @@
 //! * The predecessor ends a successor that is too slow.
 //! * A successor not told to take over in time exits.
 
+use super::Life;
+use crate::component::{Component, Prepared};
 use crate::handover::{HandOverError, Sink, Source, Waiting};
 use crate::part::{Part, Planned};
-use crate::process::{Component, Life, Prepared};
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sluice_xrl::idl::common::v1::Readiness;

@@ -30,6 +30,13 @@ pub struct RibOriginSettings {
     pub kinds: Vec<String>,
 }
 
+impl RibOriginSettings {
+    /// Returns the registration of an origin of the own network, whose routes are of one kind.
+    pub fn new(name: &str, table: TableId, distance: Distance, grace: Duration) -> Self {
+        RibOriginSettings { name: name.into(), table, distance, external: false, grace, kinds: Vec::new() }
+    }
+}
+
 /// A change of the RIB that serves an origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RibChange {
@@ -78,6 +85,11 @@ impl RibOrigin {
             note: RefCell::default(),
             changed: Notify::new(),
         })
+    }
+
+    /// Returns the origin's name.
+    pub fn name(&self) -> &str {
+        &self.settings.name
     }
 
     /// Returns true if the RIB knows the origin: announcements reach it.
