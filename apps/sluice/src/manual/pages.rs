@@ -158,28 +158,32 @@ pub fn show(words: &[String]) -> Result<(), Failure> {
 
 fn page_of(words: &[String]) -> Result<Vec<u8>, Failure> {
     let mut command = front::whole();
-    let mut name = "sluice".to_string();
+    let mut line = "sluice".to_string();
     for word in words {
         let Some(next) = front::subcommand(&command, word) else {
             let words = words.join(" ");
             return Err(Failure::usage(format!("there is no command `{words}`; `sluice --help` lists all")));
         };
-        name = format!("{name}-{}", next.get_name());
+        line = format!("{line} {}", next.get_name());
         command = next;
     }
-    page(&name, &command).map_err(|e| Failure::io("the manual page", &e))
+    page(&line, &command).map_err(|e| Failure::io("the manual page", &e))
 }
 
-fn write_all(folder: &Path, name: &str, command: &clap::Command) -> std::io::Result<()> {
-    std::fs::write(folder.join(format!("{name}.1")), page(name, command)?)?;
+fn write_all(folder: &Path, line: &str, command: &clap::Command) -> std::io::Result<()> {
+    std::fs::write(folder.join(format!("{}.1", name_of(line))), page(line, command)?)?;
     let inner = command.get_subcommands().filter(|c| !c.is_hide_set());
-    inner.into_iter().try_for_each(|c| write_all(folder, &format!("{name}-{}", c.get_name()), c))
+    inner.into_iter().try_for_each(|c| write_all(folder, &format!("{line} {}", c.get_name()), c))
 }
 
-fn page(name: &str, command: &clap::Command) -> std::io::Result<Vec<u8>> {
-    let words = name.replace('-', " ");
-    // The name of a page has dashes where the command line has blanks.
-    let command = command.clone().name(name.to_string()).bin_name(words).disable_help_subcommand(true);
+/// Returns the name of a command's page: dashes stand where the command line has blanks.
+fn name_of(line: &str) -> String {
+    line.replace(' ', "-")
+}
+
+fn page(line: &str, command: &clap::Command) -> std::io::Result<Vec<u8>> {
+    let name = name_of(line);
+    let command = command.clone().name(name.clone()).bin_name(line.to_string()).disable_help_subcommand(true);
     let man = Man::new(command.clone());
     let mut page = Vec::new();
     man.render_title(&mut page)?;
