@@ -1,10 +1,10 @@
 //! The elements as their announcements describe them: present or silent, since which start, and at odds with the configuration or not.
 
-use crate::announce::Announcement;
-use crate::header::{Kind, Stamp};
+use crate::frames::announce::Announcement;
+use crate::frames::header::{Kind, Stamp};
+use crate::frames::replay::Replay;
 use crate::inventory::{Element, ElementId};
 use crate::mac::Mac;
-use crate::replay::Replay;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;

@@ -1,7 +1,7 @@
 //! The neighbors at an element: the control plane's table as its frames say.
 
+use crate::frames::neighbors::{NeighborKey, Part};
 use crate::mac::Mac;
-use crate::neighbors::{NeighborKey, Part};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

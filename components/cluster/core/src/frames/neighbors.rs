@@ -3,11 +3,11 @@
 //! The control plane sends each change at once, and the whole table again and again in numbered parts. An element that has
 //! received all parts of a round drops the neighbors that the round did not name.
 
-use crate::header::{FrameError, Kind, Stamp};
+use crate::frames::header::{FrameError, Kind, Stamp};
+use crate::frames::key::{ClusterKey, KeyRing};
+use crate::frames::signed;
 use crate::inventory::{ElementId, PortNumber};
-use crate::key::{ClusterKey, KeyRing};
 use crate::mac::Mac;
-use crate::signed;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sluice_wire::Cursor;

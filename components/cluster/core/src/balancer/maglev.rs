@@ -1,7 +1,7 @@
 //! Maglev's table (Eisenbud et al., NSDI 2016, section 3.4): from rows to elements, so that an element that joins or leaves moves
 //! about its own share of the rows.
 
-use crate::flow::mix;
+use crate::balancer::flow::mix;
 use crate::inventory::ElementId;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
 //! The cluster's key, and the keys derived from the cluster's key for each kind of frame.
 
-use crate::sip::SipKey;
+use crate::frames::sip::SipKey;
 use core::fmt;
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;

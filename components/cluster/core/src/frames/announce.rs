@@ -2,11 +2,11 @@
 //!
 //! Lists and counts of elements follow from announcements. An element is in service once the cluster's store has it too.
 
-use crate::header::{FrameError, Header, Kind, Stamp};
+use crate::frames::header::{FrameError, Header, Kind, Stamp};
+use crate::frames::key::{ClusterKey, KeyRing};
+use crate::frames::signed::{self, MOST_BODY};
 use crate::inventory::{Element, ElementId, OuterPort, PortNumber, Role, Roles};
-use crate::key::{ClusterKey, KeyRing};
 use crate::mac::Mac;
-use crate::signed::{self, MOST_BODY};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -3,15 +3,23 @@
 //! The program passes over silent elements by itself. This machine decides which elements have shares at all: elements with
 //! the class's role that are in service and not drained.
 
-use crate::classes;
-use crate::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber};
-use crate::key::KeyRing;
-use crate::lines;
-use crate::mac::Mac;
-use crate::policy::Policy;
-use crate::words::{
+pub mod classes;
+pub mod decision;
+pub mod flow;
+pub mod lines;
+pub mod maglev;
+pub mod policy;
+pub mod reason;
+pub mod resolution;
+pub mod words;
+
+use crate::balancer::policy::Policy;
+use crate::balancer::words::{
     CLASSES, DSCP, INNER, INNERS, KEYS, Map, Mirror, NUMBERS, Place, SEED, SEVERAL, SILENCE, Store,
 };
+use crate::frames::key::KeyRing;
+use crate::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber};
+use crate::mac::Mac;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;

@@ -1,9 +1,9 @@
 //! The balancer inside an element's machine: several inputs at once, and what all together change.
 
+use crate::balancer::words::{Place, Words};
 use crate::balancer::{self, Balancer};
-use crate::event::Event;
-use crate::io::Output;
-use crate::words::{Place, Words};
+use crate::elements::event::Event;
+use crate::elements::io::Output;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sluice_base::Instant;

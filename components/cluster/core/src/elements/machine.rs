@@ -5,22 +5,22 @@
 //! the neighbors from its own kernel and sends them to all; a router reports the neighbors that its kernel wants, and the
 //! control plane then resolves them.
 
-use crate::announce::Announcement;
+use crate::balancer::words::Mirror;
 use crate::balancer::{self, Balancer};
-use crate::event::Event;
-use crate::front;
-use crate::header::{FrameError, Kind, Stamp};
-use crate::hello::Hello;
+use crate::elements::event::Event;
+use crate::elements::front;
+use crate::elements::io::{Ignored, Input, NeighborState, Output, WantedNeighbor};
+use crate::elements::membership::{ANNOUNCE_TIME, Heard, LOST_TIME, Membership};
+use crate::elements::publisher::{FrameContent, Publisher};
+use crate::elements::replica::{NeighborChange, Replica};
+use crate::elements::requests::Requests;
+use crate::frames::announce::Announcement;
+use crate::frames::header::{FrameError, Kind, Stamp};
+use crate::frames::hello::Hello;
+use crate::frames::neighbors::{MOST_ENTRIES, NeighborKey, NeighborList, WantedList};
 use crate::inventory::{Element, ElementId, PortNumber, Role};
-use crate::io::{Ignored, Input, NeighborState, Output, WantedNeighbor};
 use crate::mac::Mac;
-use crate::membership::{ANNOUNCE_TIME, Heard, LOST_TIME, Membership};
-use crate::neighbors::{MOST_ENTRIES, NeighborKey, NeighborList, WantedList};
-use crate::publisher::{FrameContent, Publisher};
-use crate::replica::{NeighborChange, Replica};
-use crate::requests::Requests;
 use crate::settings::{PortLink, Settings};
-use crate::words::Mirror;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;

@@ -1,6 +1,6 @@
 //! Neighbors that routers want to know, while the kernel of the control plane finds them out and keeps them known.
 
-use crate::neighbors::NeighborKey;
+use crate::frames::neighbors::NeighborKey;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! The control plane's interface has an address of the interconnect. Neighbors must learn the port's virtual MAC address in its place.
 
-use crate::decision::behind_tags;
+use crate::balancer::decision::behind_tags;
 use crate::mac::Mac;
 
 const ARP: u16 = 0x0806;

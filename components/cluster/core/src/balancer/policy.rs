@@ -1,8 +1,8 @@
 //! The configured choice of elements: classes, modes, and the class of each DSCP.
 
-use crate::frame::ETHER_TYPE;
+use crate::balancer::words::CLASSES;
+use crate::frames::frame::ETHER_TYPE;
 use crate::inventory::Role;
-use crate::words::CLASSES;
 use core::fmt;
 use core::time::Duration;
 

@@ -1,11 +1,11 @@
 //! Events and effects of an element's machine.
 
-use crate::event::Event;
+use crate::balancer::words::{Mirror, Store};
+use crate::elements::event::Event;
+use crate::frames::neighbors::NeighborKey;
 use crate::inventory::ElementId;
 use crate::mac::Mac;
-use crate::neighbors::NeighborKey;
 use crate::settings::{PortLink, Settings};
-use crate::words::{Mirror, Store};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;

@@ -1,9 +1,9 @@
 //! Hello frames: an element's sign of life, every 10 ms. The program `balance` verifies the tag and notes the time.
 
-use crate::header::{FrameError, HEADER_LEN, Header, Kind, Stamp};
+use crate::frames::header::{FrameError, HEADER_LEN, Header, Kind, Stamp};
+use crate::frames::key::{ClusterKey, KeyRing};
+use crate::frames::sip::sip;
 use crate::inventory::ElementId;
-use crate::key::{ClusterKey, KeyRing};
-use crate::sip::sip;
 use sluice_wire::Cursor;
 
 /// Octets of a hello frame behind the Ethernet header: the header and a tag of 64 bits.

@@ -2,9 +2,9 @@
 //!
 //! With a quarter of the places used, a key without a free place is all but impossible; such a key is reported.
 
-use crate::flow::mix;
+use crate::balancer::flow::mix;
+use crate::balancer::words::{ADDRESS_LINES, Map, Mirror, NEIGHBOR_LINES, Place, Store, Words};
 use crate::mac::Mac;
-use crate::words::{ADDRESS_LINES, Map, Mirror, NEIGHBOR_LINES, Place, Store, Words};
 use core::net::IpAddr;
 use sluice_machine::Outbox;
 

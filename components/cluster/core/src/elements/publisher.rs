@@ -1,8 +1,8 @@
 //! The control plane's table of neighbors, and its frames: changes at once, and the whole table in rounds.
 
+use crate::elements::replica::MOST_NEIGHBORS;
+use crate::frames::neighbors::{MOST_ENTRIES, NeighborKey, Part};
 use crate::mac::Mac;
-use crate::neighbors::{MOST_ENTRIES, NeighborKey, Part};
-use crate::replica::MOST_NEIGHBORS;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
@@ -100,8 +100,8 @@ impl Publisher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elements::replica::Replica;
     use crate::inventory::PortNumber;
-    use crate::replica::Replica;
 
     #[test]
     fn rounds_bring_the_table_over() {

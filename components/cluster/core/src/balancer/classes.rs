@@ -1,9 +1,9 @@
 //! The words of a class: its members and its table.
 
+use crate::balancer::maglev::{self, ROWS};
+use crate::balancer::policy::Mode;
+use crate::balancer::words::{BLOCK, CLASS_BLOCKS, MEMBERS, Map, Mirror, Place, Store, Words};
 use crate::inventory::ElementId;
-use crate::maglev::{self, ROWS};
-use crate::policy::Mode;
-use crate::words::{BLOCK, CLASS_BLOCKS, MEMBERS, Map, Mirror, Place, Store, Words};
 use alloc::vec::Vec;
 use sluice_machine::Outbox;
 

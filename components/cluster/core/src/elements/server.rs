@@ -6,8 +6,8 @@
 //!
 //! A machine that replaces another one joins the running store, with an empty folder of its own.
 
+use crate::elements::roster::FIRST_MACHINE;
 use crate::inventory::ElementId;
-use crate::roster::FIRST_MACHINE;
 use crate::settings::Settings;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -110,9 +110,9 @@ pub fn server(settings: &Settings, machine: u32) -> Option<Server> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::balancer::policy::Policy;
+    use crate::frames::key::{ClusterKey, KeyRing};
     use crate::inventory::Inventory;
-    use crate::key::{ClusterKey, KeyRing};
-    use crate::policy::Policy;
     use crate::settings::StoreSettings;
     use alloc::collections::{BTreeMap, BTreeSet};
 

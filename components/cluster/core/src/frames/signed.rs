@@ -1,8 +1,8 @@
 //! Frames with a body and a tag of HMAC-SHA-256: all frames of the cluster but hello frames.
 
-use crate::header::{FrameError, HEADER_LEN, Header, Kind, Stamp};
+use crate::frames::header::{FrameError, HEADER_LEN, Header, Kind, Stamp};
+use crate::frames::key::{ClusterKey, KeyRing, TAG_LEN};
 use crate::inventory::ElementId;
-use crate::key::{ClusterKey, KeyRing, TAG_LEN};
 use alloc::vec::Vec;
 use sluice_wire::Cursor;
 

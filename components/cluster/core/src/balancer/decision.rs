@@ -1,17 +1,17 @@
 //! The rules of the program `bpf/balance.bpf.c` in Rust: tests compare both, and simulations run without a kernel.
 
-use crate::flow;
-use crate::frame::{InnerMac, Mac};
-use crate::header::{Kind, Stamp, VERSION};
-use crate::hello::HELLO_LEN;
-use crate::inventory::ElementId;
-use crate::reason::Reason;
-use crate::sip::{SipKey, sip};
-use crate::words::{
+use crate::balancer::flow;
+use crate::balancer::reason::Reason;
+use crate::balancer::words::{
     BLOCK, CLASS_BLOCKS, CLASSES, DSCP, INNER, INNERS, KEYS, MEMBERS, Map, NUMBERS, Place, SEED, SEVERAL,
     SILENCE, Words,
 };
-use crate::{classes, lines, maglev};
+use crate::balancer::{classes, lines, maglev};
+use crate::frames::frame::{InnerMac, Mac};
+use crate::frames::header::{Kind, Stamp, VERSION};
+use crate::frames::hello::HELLO_LEN;
+use crate::frames::sip::{SipKey, sip};
+use crate::inventory::ElementId;
 use core::net::IpAddr;
 
 const ETHERNET: usize = 14;

@@ -1,6 +1,6 @@
 //! Protection against frames that were sent before.
 
-use crate::header::Stamp;
+use crate::frames::header::Stamp;
 use crate::inventory::ElementId;
 use alloc::collections::BTreeMap;
 
