@@ -29,7 +29,6 @@ const LEFT: &[(&str, &[usize])] = &[
     ("components/bgp/core/src/speaker", &[21]),
     ("components/bgp/process/src", &[3, 3]),
     ("components/bgp/process/src/transport", &[2]),
-    ("components/fea/core/src/xdp", &[2]),
     ("components/fea/process/src/xdp", &[2]),
     ("components/manager/process/src", &[6]),
     ("components/manager/process/src/commit", &[4]),

@@ -1,11 +1,10 @@
 //! The deletion stage: withdraws the routes of a dead origin in the background (XORP, section 5.1.2).
 
-use crate::change::{Action, Batch, Change, Table};
-use crate::stage::{Stage, Upstream};
-use alloc::collections::BTreeMap;
-use core::ops::Bound;
 use sluice_base::Provenance;
 use sluice_machine::{Budget, Progress};
+use sluice_stage::{Action, Batch, Change, Stage, Table, Upstream};
+use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Holds a dead origin's table, and deletes the table downstream in slices.
 ///
@@ -21,16 +20,6 @@ impl<T: Table> DeletionStage<T> {
     /// Returns a stage that deletes `held`, which was sent downstream before, because of the event `provenance`.
     pub fn new(held: BTreeMap<T::Key, T::Route>, provenance: Provenance) -> Self {
         DeletionStage { held, provenance }
-    }
-
-    /// The number of routes still to delete.
-    pub fn len(&self) -> usize {
-        self.held.len()
-    }
-
-    /// Returns true if every route is deleted.
-    pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
     }
 }
 

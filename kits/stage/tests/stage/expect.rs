@@ -1,12 +1,8 @@
 //! The expect stage: has a list of expected changes, and finds every surprise and every omission (after XORP's
 //! `rt_tab_expect`).
 
-use crate::change::{Action, Batch, Table};
-use crate::stage::{Stage, Upstream};
-use alloc::collections::VecDeque;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use sluice_stage::{Action, Batch, Stage, Table, Upstream};
+use std::collections::VecDeque;
 
 /// Stands behind the stage under test. Changes must arrive in the expected order.
 pub struct ExpectStage<T: Table> {
@@ -14,16 +10,10 @@ pub struct ExpectStage<T: Table> {
     surprises: Vec<String>,
 }
 
-impl<T: Table> Default for ExpectStage<T> {
-    fn default() -> Self {
-        ExpectStage { expected: VecDeque::new(), surprises: Vec::new() }
-    }
-}
-
 impl<T: Table> ExpectStage<T> {
     /// Returns a stage without expected changes.
     pub fn new() -> Self {
-        Self::default()
+        ExpectStage { expected: VecDeque::new(), surprises: Vec::new() }
     }
 
     /// Expects a change after the earlier expected changes.

@@ -1,20 +1,40 @@
 //! The tables: prefixes, groups and members, kept in words that readers may look at after every store.
 
-use super::groups::{GroupSlot, Groups};
-use super::ipv4::Ipv4;
-use super::ipv6::Ipv6;
-use super::layout::{IPV4_DEFAULT, IPV6_DEFAULT, KERNEL_GROUP, Way};
-use super::limits::{Full, Limits};
-use super::lookup::{group_member, ipv4_group, ipv6_group, member_way};
-use super::members::{MemberSlot, Members};
-use super::numbers::{Numbers, Use};
-use super::sources::Sources;
-use super::trie::Trie;
-use super::words::Words;
+mod audit;
+mod groups;
+mod ipv4;
+mod ipv6;
+pub mod layout;
+mod limits;
+pub mod lookup;
+mod members;
+mod numbers;
+mod shares;
+mod sources;
+mod trie;
+mod words;
+
+pub use audit::{Auditor, Mend};
+pub use groups::GroupSlot;
+pub use layout::{Action, Area, Way};
+pub use limits::{Full, Limits};
+pub use members::MemberSlot;
+pub use numbers::Use;
+pub use words::{Memory, Words};
+
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
+use groups::Groups;
+use ipv4::Ipv4;
+use ipv6::Ipv6;
+use layout::{IPV4_DEFAULT, IPV6_DEFAULT, KERNEL_GROUP};
+use lookup::{group_member, ipv4_group, ipv6_group, member_way};
+use members::Members;
+use numbers::Numbers;
 use sluice_base::{Family, IpPrefix, Prefix};
 use sluice_stage::Cursor;
+use sources::Sources;
+use trie::Trie;
 
 /// The target of a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -57,13 +77,13 @@ pub struct Usage {
 /// may still know are retired: [`Tables::begin_grace`] and [`Tables::end_grace`] make them free again.
 pub struct Tables<W> {
     pub(super) words: W,
-    pub(super) ipv4: Trie<Ipv4>,
-    pub(super) ipv6: Trie<Ipv6>,
+    ipv4: Trie<Ipv4>,
+    ipv6: Trie<Ipv6>,
     /// The default routes' groups, by the numbers of the groups' copies.
     defaults: [Option<u32>; 2],
-    pub(super) groups: Groups,
-    pub(super) members: Members,
-    pub(super) sources: Sources,
+    groups: Groups,
+    members: Members,
+    sources: Sources,
     /// The number of the running grace period, or of the next one.
     grace: u64,
     in_grace: bool,

@@ -4,9 +4,9 @@
 //! change. A mended word is stored once, so that readers see the damaged or the right word. Words of numbers that are free or
 //! retired are not compared: nothing leads to them, and they are written as a whole before something does.
 
+use super::Tables;
 use super::groups::bucket_word;
 use super::layout::{Area, BLOCK_WORDS, MEMBER_WORDS, ROOT_BITS};
-use super::tables::Tables;
 use super::trie::{Shape, Trie};
 use super::words::{Window, Words};
 use alloc::vec::Vec;
