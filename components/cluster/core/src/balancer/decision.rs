@@ -12,6 +12,7 @@ use crate::frames::header::{Kind, Stamp, VERSION};
 use crate::frames::hello::HELLO_LEN;
 use crate::frames::sip::{SipKey, sip};
 use crate::inventory::ElementId;
+use crate::mac::is_inner;
 use core::net::IpAddr;
 
 const ETHERNET: usize = 14;
@@ -160,7 +161,7 @@ fn inward<W: Words>(
         return Decision::Station;
     }
     let Some((ether_type, packet)) = behind_tags(frame) else { return Decision::Drop(Reason::Short) };
-    if from.is_inner() || from.number() == virtual_mac || settings.is_cluster(ether_type) {
+    if is_inner(from) || from.number() == virtual_mac || settings.is_cluster(ether_type) {
         return Decision::Drop(Reason::Spoofed);
     }
     let (is_control, hash, dscp) = match ether_type {
@@ -281,7 +282,7 @@ fn outward<W: Words>(settings: &Settings<'_, W>, frame: &[u8]) -> Decision {
     if settings.is_cluster(ether_type) {
         return hello(settings, frame.get(ETHERNET..).unwrap_or_default());
     }
-    if !from.is_inner() {
+    if !is_inner(from) {
         return Decision::Continue;
     }
     let [_, _, element @ .., high, low] = from.0;

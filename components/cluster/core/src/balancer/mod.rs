@@ -19,7 +19,7 @@ use crate::balancer::words::{
 };
 use crate::frames::key::KeyRing;
 use crate::inventory::{Element, ElementId, Inventory, OuterPort, PortNumber};
-use crate::mac::Mac;
+use crate::mac::{Mac, is_neighbor};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -282,7 +282,7 @@ impl Machine for Balancer {
                     _ => SEVERAL,
                 };
                 // A neighbor with an element's address would catch frames between elements.
-                if mac.is_station()
+                if is_neighbor(mac)
                     && lines::set_neighbor(&mut self.mirror, mac, port, self.seed, out).is_err()
                 {
                     out.push(Output::NoRoomForNeighbor(mac));

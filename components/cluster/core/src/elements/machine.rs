@@ -19,7 +19,7 @@ use crate::frames::header::{FrameError, Kind, Stamp};
 use crate::frames::hello::Hello;
 use crate::frames::neighbors::{MOST_ENTRIES, NeighborKey, NeighborList, WantedList};
 use crate::inventory::{Element, ElementId, PortNumber, Role};
-use crate::mac::Mac;
+use crate::mac::{Mac, is_neighbor};
 use crate::settings::{PortLink, Settings};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -437,7 +437,7 @@ impl Cluster {
         for (key, state) in states {
             let mac = match state {
                 NeighborState::Known(mac)
-                    if mac.is_station() && settings.is_on_port(key.port, key.address) =>
+                    if is_neighbor(mac) && settings.is_on_port(key.port, key.address) =>
                 {
                     Some(mac)
                 }

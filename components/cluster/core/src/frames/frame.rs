@@ -1,7 +1,7 @@
 //! Addresses on the interconnect: of elements, and of the cluster's own frames.
 
 use crate::inventory::ElementId;
-use crate::mac::PREFIX;
+use crate::mac::{PREFIX, is_inner};
 
 pub use crate::mac::Mac;
 
@@ -31,7 +31,7 @@ impl InnerMac {
     pub fn of(mac: Mac) -> Option<Self> {
         let [_, _, a, b, c, d] = mac.0;
         let element = ElementId::new(u16::from_be_bytes([a, b]))?;
-        mac.is_inner().then_some(InnerMac { element, port: u16::from_be_bytes([c, d]) })
+        is_inner(mac).then_some(InnerMac { element, port: u16::from_be_bytes([c, d]) })
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
         for (element, port) in [(1, 0), (7, 1), (u16::MAX, u16::MAX)] {
             let inner = InnerMac { element: ElementId::new(element).unwrap(), port };
             assert_eq!(InnerMac::of(inner.mac()), Some(inner));
-            assert!(!inner.mac().is_station() && !inner.mac().is_group());
+            assert!(!crate::mac::is_neighbor(inner.mac()) && !inner.mac().is_group());
         }
         assert_eq!(InnerMac::of(Mac([2, 0x5c, 0, 0, 0, 1])), None);
         assert_eq!(InnerMac::of(GROUP), None);

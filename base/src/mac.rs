@@ -14,9 +14,20 @@ impl Mac {
     /// The broadcast address.
     pub const BROADCAST: Mac = Mac([0xff; 6]);
 
+    /// Returns true for an address of many stations, broadcast among them.
+    pub const fn is_group(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+
     /// Returns true for the address of a single station: neither group bit nor all zeros.
     pub fn is_station(self) -> bool {
-        self.0[0] & 1 == 0 && self.0 != [0; 6]
+        !self.is_group() && self.0 != [0; 6]
+    }
+
+    /// Returns the address as a number of 48 bits, the first octet in the lowest bits.
+    pub fn number(self) -> u64 {
+        let [a, b, c, d, e, f] = self.0;
+        u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
     }
 }
 
