@@ -80,3 +80,15 @@ impl Display for FamilyId {
         }
     }
 }
+
+/// An address of the other family where one of this family was needed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WrongFamily;
+
+impl Display for WrongFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("address of the wrong family")
+    }
+}
+
+impl core::error::Error for WrongFamily {}

@@ -1,11 +1,23 @@
 //! IP prefixes.
 
-use crate::{Address, Family, FamilyId, IpKey, Prefix, PrefixError, WrongFamily};
+use crate::address::Address;
+use crate::family::{Family, FamilyId, WrongFamily};
+use crate::prefix::{Prefix, PrefixError};
 use alloc::vec::Vec;
 use core::fmt::{self, Debug, Display};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A key that is an IP prefix: what kernels and sockets know.
+pub trait IpKey:
+    Prefix<Addr: Into<IpAddr> + TryFrom<IpAddr, Error = WrongFamily>>
+    + Into<IpPrefix>
+    + TryFrom<IpPrefix, Error = WrongFamily>
+{
+    /// The IP address family.
+    const FAMILY: Family;
+}
 
 /// An address that knows its family at compile time; it exists because `core` has no `TryFrom<IpAddr>` for its own types.
 macro_rules! family {

@@ -1,16 +1,16 @@
 //! Keys of routing tables: leading bits of an address, of any width, and whole addresses.
 
-use crate::{Address, Family, FamilyId, IpPrefix};
+use crate::address::Address;
+use crate::family::{FamilyId, WrongFamily};
 use alloc::vec::Vec;
 use core::fmt::{self, Debug, Display};
 use core::hash::Hash;
-use core::net::IpAddr;
 use core::str::FromStr;
 
 /// The key of a table: some leading bits of an address. Host bits are always zero.
 ///
 /// An address is whatever routes lead to: an IP address, an identifier of another architecture, a source and a group. Keys that
-/// are exact identifiers are those of full length. Nothing here is about IP; [`IpKey`] is.
+/// are exact identifiers are those of full length. Nothing here is about IP; [`crate::IpKey`] is.
 #[allow(clippy::len_without_is_empty)] // the length is in bits: a prefix is never empty
 pub trait Prefix:
     Copy + Eq + Ord + Hash + Debug + Display + FromStr<Err = PrefixError> + Send + Sync + 'static
@@ -82,16 +82,6 @@ pub trait Prefix:
     fn child(self, right: bool) -> Option<Self>;
 }
 
-/// A key that is an IP prefix: what kernels and sockets know.
-pub trait IpKey:
-    Prefix<Addr: Into<IpAddr> + TryFrom<IpAddr, Error = WrongFamily>>
-    + Into<IpPrefix>
-    + TryFrom<IpPrefix, Error = WrongFamily>
-{
-    /// The IP address family.
-    const FAMILY: Family;
-}
-
 /// The reason why a text is no prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrefixError {
@@ -117,15 +107,3 @@ impl Display for PrefixError {
 }
 
 impl core::error::Error for PrefixError {}
-
-/// An address of the other family where one of this family was needed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WrongFamily;
-
-impl Display for WrongFamily {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("address of the wrong family")
-    }
-}
-
-impl core::error::Error for WrongFamily {}

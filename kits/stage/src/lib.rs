@@ -11,8 +11,7 @@
 //!
 //! * [`PrefixTable`] is where routes are stored: only by origins, at the head of a [`Branch`].
 //! * A [`Branch`] is an ordered row of stages, plugged in and out while routes flow.
-//! * [`DeletionStage`] withdraws a dead origin's table in the background; [`DumpStage`] sends a late reader the
-//!   existing routes. Both work in slices and report when they can be unplugged.
+//! * [`DumpStage`] sends a late reader the existing routes: in slices, and reports when the stage can be unplugged.
 //! * [`LiveStage`] plugs any stage gradually into a table with routes, and removes the stage gradually; it guards the
 //!   table against an untrusted stage.
 //!
@@ -26,9 +25,7 @@ extern crate std;
 mod branch;
 mod change;
 mod check;
-mod deletion;
 mod dump;
-mod expect;
 mod live;
 mod prefix_table;
 mod stage;
@@ -37,9 +34,7 @@ mod store;
 pub use branch::{Branch, StageId};
 pub use change::{Action, Batch, Change, Table};
 pub use check::{CheckStage, Violation};
-pub use deletion::DeletionStage;
 pub use dump::DumpStage;
-pub use expect::ExpectStage;
 pub use live::LiveStage;
 pub use prefix_table::{PrefixTable, TableKey};
 pub use stage::{Source, Stage, Upstream};

@@ -79,25 +79,40 @@ impl<M: Machine> Driver<M> {
 
     /// Runs a machine whose inputs are fetched on demand: calls `due` before timers fire, so that earlier inputs are handled first.
     pub async fn run_hooked(&self, due: impl Fn(), worked: impl Fn()) {
-        loop {
+        let slice = || {
             let progress = self.step(|machine, out| machine.run_slice(clock::now(), Budget::SLICE, out));
             worked();
-            if progress == Progress::More {
-                tokio::task::yield_now().await;
-                continue;
-            }
-            let deadline = self.machine.borrow().next_deadline();
-            match deadline {
-                None => self.wake.notified().await,
-                Some(at) => {
-                    tokio::select! {
-                        () = self.wake.notified() => {}
-                        () = tokio::time::sleep_until(clock::to_tokio(at)) => {
-                            due();
-                            self.step(|machine, out| machine.on_deadline(clock::now(), out));
-                            worked();
-                        }
-                    }
+            progress
+        };
+        let deadline = || self.machine.borrow().next_deadline();
+        let fire = || {
+            due();
+            self.step(|machine, out| machine.on_deadline(clock::now(), out));
+            worked();
+        };
+        work(&self.wake, slice, deadline, fire).await;
+    }
+}
+
+/// Does background work in slices and fires timers, forever: of a [`Driver`], or of a machine with a driver of its own. After `wake`, work
+/// may be due again, and `deadline` may be another.
+pub async fn work(
+    wake: &Notify,
+    slice: impl Fn() -> Progress,
+    deadline: impl Fn() -> Option<Instant>,
+    fire: impl Fn(),
+) {
+    loop {
+        if slice() == Progress::More {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        match deadline() {
+            None => wake.notified().await,
+            Some(at) => {
+                tokio::select! {
+                    () = wake.notified() => {}
+                    () = tokio::time::sleep_until(clock::to_tokio(at)) => fire(),
                 }
             }
         }

@@ -32,7 +32,7 @@ mod tasks;
 mod under_way;
 
 pub use component::{Component, Frame, Prepared};
-pub use driver::Driver;
+pub use driver::{Driver, work};
 pub use ffi::{leave_out_checksums, watch};
 pub use handover::{HandOverError, Sink, Source};
 pub use interfaces::{InterfaceNames, follow_fea, interface_events};

@@ -1,12 +1,12 @@
 //! The frame of a protocol's process: origins in the RIB, subscriptions to routes of others, and interfaces.
 //!
-//! A process that implements [`Protocol`] and holds a [`ProtocolFrame`] is a [`Component`]. Its own code is its sockets, its
-//! configuration and its services; each part of the frame is optional:
+//! A process with a [`ProtocolFrame`] implements [`Protocol`] and thereby is a [`Component`]: the process is left with sockets,
+//! configuration and services. Each part of the frame is optional:
 //!
-//! * An origin registers at each RIB that starts, and the protocol announces everything again. The refresh ends when configuration and
+//! * An origin registers at each starting RIB, and the protocol announces every route again. The refresh ends when configuration and
 //!   interfaces are known. An origin is unregistered when the router goes on without the component.
 //! * A subscription brings routes of other origins, also after a restart of the RIB.
-//! * Interfaces, and the path of packets, are those of the FEA that runs.
+//! * Interfaces and the path of packets follow the running FEA.
 
 use crate::component::{Component, Frame, Prepared};
 use crate::handover::{HandOverError, Sink, Source};
@@ -71,7 +71,7 @@ impl ProtocolFrame {
         self
     }
 
-    /// Adds a subscription to routes of other origins; `changed` receives the changes.
+    /// Adds a subscription to routes of other origins. `changed` receives the changes.
     #[must_use]
     pub fn with_subscription<K: SubscribedKey>(
         mut self,
@@ -88,7 +88,7 @@ impl ProtocolFrame {
         self.is_configured.get()
     }
 
-    /// Returns true once the configuration is known, and the interfaces if the protocol follows them.
+    /// Returns true once the configuration is known, and also the interfaces if the protocol follows interfaces.
     pub fn is_ready(&self) -> bool {
         self.is_configured() && (!self.follows_interfaces || self.interfaces.is_complete())
     }
@@ -112,12 +112,12 @@ pub trait Protocol: Sized + 'static {
     /// Returns the frame.
     fn protocol(&self) -> &ProtocolFrame;
 
-    /// Returns the services beside those of the frame.
+    /// Returns the protocol's services beside the frame's.
     fn services(self: &Rc<Self>) -> Vec<Service> {
         Vec::new()
     }
 
-    /// Starts the tasks that run while the process is registered, as `instance`, beside those of the frame.
+    /// Starts the protocol's tasks for a registration as `instance`. The next registration aborts the tasks.
     fn tasks(self: &Rc<Self>, _instance: &str) -> Vec<JoinHandle<()>> {
         Vec::new()
     }
@@ -134,16 +134,16 @@ pub trait Protocol: Sized + 'static {
     /// Called when the FEA announces interfaces or changes of interfaces.
     fn interfaces_changed(self: &Rc<Self>, _events: Vec<InterfaceEvent>) {}
 
-    /// Called when the FEA's path of packets began or ended: programs in the path are gone.
+    /// Called when the FEA's path of packets began or ended, without the programs of components.
     fn path_changed(self: &Rc<Self>) {}
 
-    /// Called when an FEA has started: the FEA knows nothing of this process but the wish for interfaces.
+    /// Called when an FEA has started and the process has subscribed to interfaces.
     fn fea_started(self: &Rc<Self>) {}
 
-    /// Called when a RIB has registered an origin: the RIB has none of its routes.
+    /// Called when a RIB without routes of the origin has registered the origin.
     fn announce_all(self: &Rc<Self>, _origin: &RibOrigin) {}
 
-    /// Called while configuration and interfaces are known, after each change of these and of the RIB: opens and closes sockets.
+    /// Called while configuration and interfaces are known, after each change of configuration, interfaces or RIB: opens and closes sockets.
     fn ready(self: &Rc<Self>) {}
 
     /// Ends the refresh of an origin. Called after [`Protocol::ready`] as long as the refresh may be due.
@@ -151,8 +151,8 @@ pub trait Protocol: Sized + 'static {
         origin.end_refresh();
     }
 
-    /// Called after each call with routes of a subscription; the RIB sends more after the return. `is_complete`: these were the last ones
-    /// of the routes that the RIB had at the subscription.
+    /// Called after each call with routes of a subscription. The RIB sends more routes after the return. `is_complete` marks the last
+    /// call with present routes; further calls carry changes.
     async fn routes_received(self: &Rc<Self>, _family: FamilyId, _is_complete: bool) {}
 
     /// Reports routes that the RIB or the forwarding engine refused.
@@ -330,7 +330,7 @@ impl<P: Protocol> rib::RouteSubscriber for Served<P> {
     }
 }
 
-/// A subscription of the frame, whatever its keys.
+/// A subscription of the frame, with keys of any type.
 trait Subscribed {
     fn families(&self) -> &'static [FamilyId];
 
@@ -338,7 +338,7 @@ trait Subscribed {
 
     fn keep(&self, router: XrlEndpoint, instance: &str) -> JoinHandle<()>;
 
-    /// Handles a call. Returns true for the last routes of those that the RIB had at the subscription.
+    /// Handles a call. Returns true for the last present routes.
     fn receive<'a>(&'a self, request: &'a rib::SubscribedRoutesRequest) -> Receiving<'a>;
 }
 

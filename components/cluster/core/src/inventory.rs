@@ -1,6 +1,6 @@
 //! The inventory of a cluster: elements, their roles, and the outer ports of balancers.
 
-use crate::mac::Mac;
+use crate::mac::{Mac, is_neighbor};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -157,7 +157,7 @@ impl Inventory {
             return Err(InventoryError::NoBalancer);
         }
         for (place, port) in element.ports.iter().enumerate() {
-            if !port.mac.is_station() {
+            if !is_neighbor(port.mac) {
                 return Err(InventoryError::BadMac(port.mac));
             }
             let own = element.ports.iter().take(place).map(|other| (element.id, other));

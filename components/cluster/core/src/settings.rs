@@ -1,10 +1,10 @@
 //! The configuration of an element: the cluster as a whole, and the element's own place.
 
-use crate::frame::InnerMac;
+use crate::balancer::policy::Policy;
+use crate::frames::frame::InnerMac;
+use crate::frames::key::KeyRing;
 use crate::inventory::{ElementId, Inventory, PortNumber, Role};
-use crate::key::KeyRing;
 use crate::mac::Mac;
-use crate::policy::Policy;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -131,7 +131,7 @@ impl ClusterProcess {
         match output {
             Output::Send(octets) => {
                 for interconnect in self.sockets.borrow().values() {
-                    interconnect.socket.push(GROUP.0, octets.clone());
+                    interconnect.socket.push(GROUP, octets.clone());
                 }
             }
             Output::Store(store) => {
@@ -252,7 +252,7 @@ impl ClusterProcess {
     }
 
     async fn open(self: &Rc<Self>, index: InterfaceIndex, name: &str) -> Result<Interconnect, SocketError> {
-        let socket = PacketSocket::open(&self.protocol.frame, index, name, ETHER_TYPE, &[GROUP.0]).await?;
+        let socket = PacketSocket::open(&self.protocol.frame, index, name, ETHER_TYPE, &[GROUP]).await?;
         let (me, reading) = (self.me.clone(), Rc::clone(&socket));
         let reader = tokio::task::spawn_local(async move {
             let received = reading.receive(

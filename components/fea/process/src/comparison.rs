@@ -1,6 +1,6 @@
 //! The comparison of the engines with the core, for ever.
 
-use crate::process::FeaProcess;
+use crate::FeaProcess;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::sleep;

@@ -1,7 +1,7 @@
 //! The interface `Fib`: batches in, refusals out, and what the kernel has.
 
 use crate::pages;
-use crate::process::{FeaProcess, ResyncWait};
+use crate::{FeaProcess, ResyncWait};
 use sluice_base::{Digest, Family, FibBatch, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_fea::engine::RouteQuery;
 use sluice_fea::{Effect, EngineSet, Input, RefusalKind};

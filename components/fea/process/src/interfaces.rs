@@ -1,6 +1,6 @@
 //! The interface `Interfaces`: who subscribes is told every interface there is, then every change.
 
-use crate::process::FeaProcess;
+use crate::FeaProcess;
 use sluice_base::{InterfaceEvent, InterfaceIndex};
 use sluice_xrl::idl::fea::v1 as pb;
 use sluice_xrl::{CallContext, LifeEvent, XrlError};

@@ -31,7 +31,7 @@ use sluice_xip::early::{EarlyPacket, EarlyPackets};
 use sluice_xip::io::{Input, Output};
 use sluice_xip::links::Station;
 use sluice_xip::machine::Xip;
-use sluice_xip::wire::{ETHERTYPE_NWP, ETHERTYPE_XIP, LinkDestination, Mac};
+use sluice_xip::wire::{ETHERTYPE_NWP, ETHERTYPE_XIP, LinkDestination};
 use sluice_xrl::Service;
 use sluice_xrl::idl::rib::v1 as rib;
 use std::cell::{Cell, RefCell};
@@ -157,7 +157,7 @@ impl XipProcess {
                 let sockets = self.sockets.borrow();
                 let socket = sockets.get(&to.interface).and_then(|links| links.sockets.get(&ether_type));
                 if let Some(socket) = socket {
-                    socket.push(to.mac.0, octets);
+                    socket.push(to.mac, octets);
                 }
             }
             Output::Datagram { to, octets } => {
@@ -324,7 +324,7 @@ impl XipProcess {
                 let received = socket.receive(
                     |link, octets| {
                         let Some(me) = me.upgrade() else { return };
-                        let from = Station { interface: index, mac: Mac(link.mac) };
+                        let from = Station { interface: index, mac: link.mac };
                         let link = destination(link);
                         let octets = octets.to_vec();
                         match kind {

@@ -2,5 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod deletion;
+mod expect;
 mod live;
 mod pipelines;

@@ -1,12 +1,13 @@
 //! Random pipelines: stages are plugged in and out while routes come and go, a check stage stands behind every stage, and the
 //! end of the pipe must hold what a plain map holds.
 
+use crate::deletion::DeletionStage;
+use crate::expect::ExpectStage;
 use proptest::prelude::*;
 use sluice_base::Provenance;
 use sluice_machine::{Budget, Progress};
 use sluice_stage::{
-    Action, Batch, Branch, Change, CheckStage, DeletionStage, DumpStage, ExpectStage, Source, Stage, StageId,
-    Table, Upstream,
+    Action, Batch, Branch, Change, CheckStage, DumpStage, Source, Stage, StageId, Table, Upstream,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -3,7 +3,7 @@
 //! A sealed value is the tag, HMAC-SHA-256 of the key's text, an octet 0 and the content, and then the content. The key is
 //! HMAC-SHA-256 of `sluice stream 1` under the cluster's key.
 
-use crate::key::{ClusterKey, KeyRing, TAG_LEN};
+use crate::frames::key::{ClusterKey, KeyRing, TAG_LEN};
 use alloc::vec::Vec;
 
 /// Returns the sealed form of the content of a key in the store.

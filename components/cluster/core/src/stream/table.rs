@@ -2,7 +2,7 @@
 //!
 //! Equal sets are stored once. A route costs a key, a pointer to the set and an event.
 
-use crate::sip::{SipKey, sip};
+use crate::frames::sip::{SipKey, sip};
 use crate::stream::section::{SectionId, Sum};
 use crate::stream::store::ChunkId;
 use crate::stream::wire::{ChunkBody, Routes};

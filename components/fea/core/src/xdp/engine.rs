@@ -1,7 +1,7 @@
 //! The forwarder as an engine beside the authority.
 
 use super::forwarder::Forwarder;
-use super::words::Words;
+use super::tables::Words;
 use crate::engine::{
     Capability, Engine, EngineDigests, EngineOp, Mended, Notice, Objects, Refused, RoutePart, RouteReader,
 };

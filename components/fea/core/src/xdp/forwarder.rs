@@ -5,13 +5,13 @@
 //! its target is no group, and if its group was deleted. A member forwards while the interface is a port that runs and the
 //! neighbor's link-layer address is known; otherwise the member's packets go to the kernel.
 
+use super::digests::RouteDigests;
 use super::foreign::{ForeignRoute, ForeignRoutes, Precedence};
-use super::groups::GroupSlot;
-use super::layout::{Action, Way};
-use super::members::MemberSlot;
-use super::mending::RouteDigests;
+use super::tables::GroupSlot;
+use super::tables::MemberSlot;
+use super::tables::Words;
+use super::tables::{Action, Way};
 use super::tables::{Tables, Target};
-use super::words::Words;
 use crate::engine::{EngineOp, Member, Members, NextHopId, PREFERENCE, RouteTarget, Scope};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -14,37 +14,21 @@
 //!
 //! The maps' layout is in [`layout`], the program's reading of them in [`lookup`].
 
-mod audit;
+mod digests;
 mod engine;
 mod foreign;
 mod forwarder;
-mod groups;
-mod ipv4;
-mod ipv6;
-pub mod layout;
-mod limits;
-pub mod lookup;
-mod members;
 mod mending;
-mod numbers;
 pub mod obstacles;
 pub mod programs;
 mod promiscuity;
-mod shares;
-mod sources;
 mod tables;
-mod trie;
-mod words;
 
-pub use audit::{Auditor, Mend};
 pub use engine::XdpEngine;
 pub use foreign::ForeignRoute;
 pub use forwarder::{Forwarder, ForwarderCounts, Mac, NeighborWish, Port};
-pub use groups::GroupSlot;
-pub use layout::{Action, Area, Way};
-pub use limits::{Full, Limits};
-pub use members::MemberSlot;
-pub use numbers::Use;
 pub use promiscuity::{Promiscuity, PromiscuityStep};
-pub use tables::{Grace, Tables, Target, Usage};
-pub use words::{Memory, Words};
+pub use tables::{
+    Action, Area, Auditor, Full, Grace, GroupSlot, Limits, MemberSlot, Memory, Mend, Tables, Target, Usage,
+    Use, Way, Words, layout, lookup,
+};

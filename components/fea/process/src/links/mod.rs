@@ -8,7 +8,7 @@
 mod kernel;
 mod observers;
 
-use crate::process::FeaProcess;
+use crate::FeaProcess;
 use observers::Observers;
 use sluice_base::InterfaceIndex;
 use sluice_fea::links::{

@@ -1,9 +1,9 @@
 //! Observers of neighbors: a socket with the kernel's notices, and what waits for each observer.
 
 use super::kernel::{self, KernelNeighbor, KernelState};
+use crate::FeaProcess;
 use crate::linux::netlink::decode;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
-use crate::process::FeaProcess;
 use sluice_base::InterfaceIndex;
 use sluice_xrl::LifeEvent;
 use sluice_xrl::idl::common::v1::Mac;

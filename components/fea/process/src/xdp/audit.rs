@@ -3,7 +3,7 @@
 //! A cycle runs in slices, between which the process does its work. A word is therefore compared at least once a second, unless
 //! the process has no time: the audit takes at most half of it.
 
-use crate::process::FeaProcess;
+use crate::FeaProcess;
 use sluice_fea::xdp::{Area, Auditor};
 use std::rc::Rc;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! when the component's process ends, the kernel takes the socket out of the map.
 
 use super::programs::{NOT_AVAILABLE, row};
-use crate::process::FeaProcess;
+use crate::FeaProcess;
 use sluice_bpf::receiver::{self, Receivers};
 use sluice_bpf::{BpfError, Loaded};
 use sluice_fea::xdp::programs::ProgramRow;

@@ -6,7 +6,7 @@
 
 use super::fast_path::{FastPath, ProgramWishes};
 use super::frame_sockets::{self, FrameSockets};
-use crate::process::FeaProcess;
+use crate::FeaProcess;
 use sluice_bpf::devices::Devices;
 use sluice_bpf::layout::Slot;
 use sluice_bpf::{BpfError, Embedded, Loaded};

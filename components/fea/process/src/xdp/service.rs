@@ -1,7 +1,7 @@
 //! The interface `Forwarding`: the state of the fast path and its counters.
 
 use super::fast_path::{FastPath, PortReport};
-use crate::process::FeaProcess;
+use crate::FeaProcess;
 use sluice_base::Family;
 use sluice_bpf::counters::Counts;
 use sluice_bpf::layout::{Outcome, Reason};

@@ -1,7 +1,7 @@
 //! Announcements and neighbor lists, in both forms.
 
 use super::io::{Link, Output};
-use super::machine::{Neighbors, Timer};
+use super::state::{Neighbors, Timer};
 use super::table::{Entry, Liveness, Neighbor, Origin, ProofState};
 use crate::wire::nwp::{Announcement, Form, Listed, ListedAddress, MOST_HIDS, Message, Status};
 use crate::wire::{Hid, Mac};

@@ -1,40 +1,14 @@
-//! Links: their state, and their coming and going.
+//! Links: set, changed and removed.
 
-use super::io::{Link, LinkProof, Output};
-use super::machine::{Neighbors, Timer};
-use super::monitor::{CLEAN_UP, Investigation, MONITOR, Probing};
-use super::table::{Entry, Liveness, Neighbor, Origin, ProofState};
+use super::io::{Link, Output};
+use super::link::LinkState;
+use super::monitor::{CLEAN_UP, MONITOR};
+use super::state::{Neighbors, Timer};
+use super::table::{Neighbor, Origin};
 use crate::wire::nwp::Form;
 use alloc::vec::Vec;
 use sluice_base::{Duration, Instant, InterfaceIndex};
 use sluice_machine::Outbox;
-
-/// The state of a link.
-#[derive(Debug)]
-pub(super) struct LinkState {
-    pub(super) settings: Link,
-    /// True if the local HIDs changed since the last tick.
-    pub(super) is_changed: bool,
-    /// The time of the last answer with lists.
-    pub(super) answered: Option<Instant>,
-    pub(super) probing: Option<Probing>,
-    pub(super) investigations: Vec<Investigation>,
-    /// True if a full table was reported since the link's settings changed.
-    pub(super) is_full_reported: bool,
-}
-
-impl Entry {
-    /// Returns true if the neighbor may be used as a route, on a link that requires `proof`; never without a link.
-    pub(super) fn may_be_used(&self, proof: Option<LinkProof>) -> bool {
-        let is_accepted = match (self.origin, proof) {
-            (_, None) => false,
-            (Origin::Manual, _) | (_, Some(LinkProof::Off)) => true,
-            (_, Some(LinkProof::Optional)) => !matches!(self.proof, ProofState::Refused(_)),
-            (_, Some(LinkProof::Required)) => self.proof == ProofState::Proven,
-        };
-        is_accepted && self.liveness == Liveness::Alive
-    }
-}
 
 impl Neighbors {
     pub(super) fn set_link(&mut self, now: Instant, link: Link, out: &mut Outbox<Output>) {

@@ -6,17 +6,20 @@
 
 mod exchange;
 mod io;
+mod link;
 mod links;
 mod machine;
 mod monitor;
 mod proof;
+mod proofs;
 mod receive;
+mod state;
 mod table;
 
 pub use io::{
     DROP_NAMES, Drops, Event, Input, Link, LinkProof, Output, ProofAnswer, ProofId, ProofRequest,
     SignatureId, VerificationResult,
 };
-pub use machine::{Limits, Neighbors, Settings, State};
 pub use proof::{MOST_OUTSTANDING, MOST_SIGNATURES};
+pub use state::{Limits, Neighbors, Settings, State};
 pub use table::{Entry, Liveness, Neighbor, Origin, ProofState};

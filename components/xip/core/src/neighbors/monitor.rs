@@ -6,7 +6,8 @@
 //! the whole probe is repeated once before the decision, for this host's own link may be the cause.
 
 use super::io::{Event, Output};
-use super::machine::{Neighbors, Timer};
+use super::link::{Investigation, Probing};
+use super::state::{Neighbors, Timer};
 use super::table::{Entry, Liveness, Neighbor, Origin, ProofState};
 use crate::wire::Mac;
 use crate::wire::nwp::{Message, Probe, ProbeKind};
@@ -27,24 +28,6 @@ const FAILED: Duration = Duration::from_secs(10);
 const INVESTIGATORS: usize = 3;
 /// The most probes on behalf of others, by link.
 const MOST_INVESTIGATIONS: usize = 16;
-
-/// A probe of a neighbor that is under way.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Probing {
-    target: Mac,
-    /// The investigators that were asked; none while the target alone is.
-    investigators: Option<Vec<Mac>>,
-    has_investigator_answered: bool,
-    is_repeated: bool,
-}
-
-/// A probe on behalf of a neighbor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Investigation {
-    requester: Mac,
-    target: Mac,
-    until: Instant,
-}
 
 impl Entry {
     /// Returns true if the neighbor belongs in lists for others.

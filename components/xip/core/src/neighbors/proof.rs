@@ -6,10 +6,10 @@
 use super::io::{
     Event, LinkProof, Output, ProofAnswer, ProofId, ProofRequest, SignatureId, VerificationResult,
 };
-use super::machine::{Neighbors, Timer};
+use super::proofs::{Outstanding, Signature, Stage};
+use super::state::{Neighbors, Timer};
 use super::table::{Neighbor, Origin, ProofState};
-use crate::wire::nwp::{Challenge, Message, NONCE_LEN, Nonce, Response, signed_octets};
-use crate::wire::{Hid, Mac};
+use crate::wire::nwp::{Challenge, Message, Nonce, Response, signed_octets};
 use alloc::vec::Vec;
 use sluice_base::{Duration, Instant, InterfaceIndex};
 use sluice_machine::Outbox;
@@ -29,62 +29,6 @@ const AFTER_SILENCE: Duration = Duration::from_secs(30);
 const AFTER_REFUSAL: Duration = Duration::from_secs(60);
 /// The process's time for a signature.
 const SIGNATURE: Duration = Duration::from_secs(10);
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
-    /// The process draws a nonce.
-    Nonce,
-    /// The neighbor has the nonce.
-    Sent(Nonce),
-    /// The process verifies the answer.
-    Verifying,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Outstanding {
-    id: ProofId,
-    neighbor: Neighbor,
-    stage: Stage,
-    tries: u8,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Signature {
-    id: SignatureId,
-    interface: InterfaceIndex,
-    challenger: Mac,
-    hid: Hid,
-    nonce: [u8; NONCE_LEN],
-    until: Instant,
-}
-
-/// Challenges under way, in both directions.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Proofs {
-    outstanding: Vec<Outstanding>,
-    signatures: Vec<Signature>,
-    last_id: u64,
-}
-
-impl Proofs {
-    fn next_id(&mut self) -> u64 {
-        self.last_id += 1;
-        self.last_id
-    }
-
-    fn get_mut(&mut self, id: ProofId) -> Option<&mut Outstanding> {
-        self.outstanding.iter_mut().find(|outstanding| outstanding.id == id)
-    }
-
-    fn take(&mut self, id: ProofId) -> Option<Outstanding> {
-        let place = self.outstanding.iter().position(|outstanding| outstanding.id == id)?;
-        Some(self.outstanding.swap_remove(place))
-    }
-
-    pub(super) fn forget_signatures(&mut self, interface: InterfaceIndex) {
-        self.signatures.retain(|signature| signature.interface != interface);
-    }
-}
 
 impl Neighbors {
     pub(super) fn receive_answer(&mut self, now: Instant, answer: ProofAnswer, out: &mut Outbox<Output>) {

@@ -1,7 +1,7 @@
 //! Frames: their checks, and their dispatch by message type.
 
 use super::io::Output;
-use super::machine::Neighbors;
+use super::state::Neighbors;
 use crate::wire::Mac;
 use crate::wire::nwp::{Form, Message};
 use sluice_base::{Instant, InterfaceIndex};

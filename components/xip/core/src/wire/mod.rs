@@ -9,7 +9,6 @@ pub mod edge;
 pub mod header;
 pub mod hid;
 pub mod ip;
-pub mod mac;
 pub mod nwp;
 pub mod re;
 pub mod rewrite;
@@ -23,8 +22,8 @@ pub use build::{BuildError, PacketHead};
 pub use edge::EdgeByte;
 pub use header::{HeaderError, LastNode, LinkDestination, Packet, RowError};
 pub use hid::Hid;
-pub use mac::Mac;
 pub use rewrite::PacketMut;
+pub use sluice_base::Mac;
 pub use text::{Marks, TextError};
 
 /// The EtherType of XIP.

@@ -1,6 +1,7 @@
 //! Many packets by one system call: recvmmsg(2) and sendmmsg(2) on packet sockets.
 #![allow(unsafe_code)]
 
+use sluice_base::Mac;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -14,7 +15,7 @@ pub const LARGEST: usize = 9216;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
     /// The sender's address, or for a packet to send the receiver's.
-    pub mac: [u8; 6],
+    pub mac: Mac,
     /// The kernel's class of the destination (`PACKET_HOST`, `PACKET_BROADCAST`, ...).
     pub class: u8,
     /// The EtherType.
@@ -88,7 +89,7 @@ impl Buffers {
         addresses.zip(self.octets.chunks_exact(LARGEST)).map(|((address, length), octets)| {
             let [a, b, c, d, e, f, _, _] = address.sll_addr;
             let link = Link {
-                mac: [a, b, c, d, e, f],
+                mac: Mac([a, b, c, d, e, f]),
                 class: address.sll_pkttype,
                 ether_type: u16::from_be(address.sll_protocol),
             };
@@ -121,7 +122,7 @@ pub fn send(socket: BorrowedFd<'_>, interface: u32, packets: &[Outgoing]) -> io:
     for (((packet, address), place), message) in
         packets.iter().zip(&mut addresses).zip(&mut places).zip(&mut messages)
     {
-        let [a, b, c, d, e, f] = packet.link.mac;
+        let [a, b, c, d, e, f] = packet.link.mac.0;
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = packet.link.ether_type.to_be();
         address.sll_ifindex = interface as i32;

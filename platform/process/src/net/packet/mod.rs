@@ -4,8 +4,8 @@ mod ffi;
 
 use crate::{Frame, SocketError, descriptor};
 use ffi::{BATCH, Buffers, Outgoing};
-use sluice_base::InterfaceIndex;
-use sluice_xrl::idl::common::v1::Mac;
+use sluice_base::{InterfaceIndex, Mac};
+use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
 use std::cell::RefCell;
 use std::io;
@@ -42,12 +42,12 @@ impl PacketSocket {
         interface: InterfaceIndex,
         name: &str,
         ether_type: u16,
-        groups: &[[u8; 6]],
+        groups: &[Mac],
     ) -> Result<Rc<Self>, SocketError> {
         let request = fea::OpenPacketRequest {
             interface: name.into(),
             protocol: Some(fea::open_packet_request::Protocol::EtherType(ether_type.into())),
-            groups: groups.iter().map(|group| Mac { octets: group.to_vec() }).collect(),
+            groups: groups.iter().map(|group| common::Mac { octets: group.0.to_vec() }).collect(),
         };
         let reply = fea::SocketsClient::new(&frame.router, "fea").open_packet(request).await?;
         let socket = descriptor::fetch(&frame.run_dir, &reply.token).await?;
@@ -85,7 +85,7 @@ impl PacketSocket {
     }
 
     /// Sends a frame with the next flush. Frames beyond a bound are dropped, as by a full queue of the kernel.
-    pub fn push(&self, to: [u8; 6], octets: Vec<u8>) {
+    pub fn push(&self, to: Mac, octets: Vec<u8>) {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() < MOST_WAITING {
             waiting.push(Outgoing { link: Link { mac: to, class: 0, ether_type: self.ether_type }, octets });

@@ -1,7 +1,7 @@
 //! Messages of NWP written.
 
 use super::{Announcement, Listed, MOST_HIDS, Message, Probe, VERSION, kind};
-use crate::wire::mac::Mac;
+use crate::wire::Mac;
 use alloc::vec::Vec;
 
 /// The first four octets of a message.

@@ -4,8 +4,8 @@
 //! probes. The interface's configuration names the form: octets do not. The proof of a HID's ownership
 //! ([`super::nwp::Challenge`]) is of either form, and has types that other implementations drop as unknown.
 
+use super::Mac;
 use super::hid::Hid;
-use super::mac::Mac;
 use alloc::vec::Vec;
 use core::fmt;
 use sluice_wire::{Cursor, Truncated};

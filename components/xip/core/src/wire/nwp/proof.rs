@@ -4,8 +4,8 @@
 
 use super::encode::put_head;
 use super::{NwpError, kind, mac};
+use crate::wire::Mac;
 use crate::wire::hid::Hid;
-use crate::wire::mac::Mac;
 use alloc::vec::Vec;
 use sluice_wire::Cursor;
 
