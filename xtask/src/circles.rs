@@ -36,7 +36,7 @@ const LEFT: &[(&str, &[usize])] = &[
     ("components/manager/process/src/commit", &[4]),
     ("components/manager/process/src/configure", &[3]),
     ("components/manager/process/src/supervise", &[2]),
-    ("components/rib/core/src", &[6, 3]),
+    ("components/rib/core/src/decide", &[2]),
     ("components/xip/core/src/neighbors", &[4]),
     ("kits/mrt/src", &[2]),
     ("platform/process/src", &[2]),
