@@ -32,55 +32,35 @@
 
 extern crate self as sluice_xrl;
 
-mod accounts;
-mod call;
-mod channel;
-mod connection;
-pub mod convert;
-mod dial;
-mod directory;
-mod endpoint;
-mod error;
-mod family;
+mod client;
 pub mod finder;
-pub mod frame;
-mod guests;
 pub mod idl;
-mod kill;
-mod link;
-mod listen;
-mod octets;
-mod refusals;
-mod registry;
-mod relay;
 pub mod routes;
-mod seal;
 mod server;
-mod service;
-mod stream;
-mod target;
 pub mod text;
-mod turns;
-mod udp;
-mod watch;
+mod wire;
 
-pub use accounts::MAX_CONNECTIONS;
-pub use call::Call;
-pub use channel::Client;
-pub use endpoint::{DEFAULT_WINDOW, EndpointOptions, FinderAddress, TargetHandle, XrlEndpoint};
-pub use error::XrlError;
-pub use family::{Family, NotAFamily};
+pub use client::call::Call;
+pub use client::channel::Client;
+pub use client::endpoint::XrlEndpoint;
+pub use client::options::{DEFAULT_WINDOW, EndpointOptions, FinderAddress};
+pub use client::relay::{Relay, RelayedReply};
+pub use client::targets::TargetHandle;
+pub use client::watch::LifeWatch;
 pub use finder::acl::{Acl, Peer, People, Principal, Secret, guard_name, matches};
 pub use finder::actions::{Action, PeoplesActions};
-pub use finder::denials::{Denial, Denied};
+pub use finder::denials::Denial;
 pub use finder::life::{Life, LifeEvent};
-pub use octets::Octets;
-pub use relay::{Relay, RelayedReply};
-pub use server::{MAX_REPLIES, MAX_RUNNING};
-pub use service::{CallContext, Method, Service};
-pub use target::Target;
-pub use udp::MAX_DATAGRAM;
-pub use watch::LifeWatch;
+pub use routes::convert;
+pub use server::accounts::{MAX_CONNECTIONS, MAX_REPLIES, MAX_RUNNING};
+pub use server::service::{CallContext, Method, Service};
+pub use server::target::Target;
+pub use wire::denied::Denied;
+pub use wire::error::XrlError;
+pub use wire::family::{Family, NotAFamily};
+pub use wire::frame;
+pub use wire::frame::MAX_DATAGRAM;
+pub use wire::octets::Octets;
 
 /// Declares a module `idl` with the output of `sluice-xrl-build` for the crate.
 #[macro_export]

@@ -1,8 +1,7 @@
 //! The rights to register and to call (XORP, section 7).
 
+use crate::wire::frame::Key;
 use std::collections::HashMap;
-
-use crate::frame::Key;
 
 /// A process's secret, passed to the process at its start.
 pub type Secret = [u8; 16];

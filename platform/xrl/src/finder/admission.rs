@@ -1,16 +1,17 @@
 //! Who is let in, by which word, and with which rights; what is refused is counted. Pure, as the Finder's whole state.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
 use super::acl::{Granted, Identity, Peer, Principal, Secret, draw_grant};
 use super::actions::PeoplesActions;
-use super::core::{Client, ClientId, Core, MAX_NAME};
-use super::denials::{Denial, Denied};
+use super::core::Core;
+use super::denials::Denial;
 use super::life::LifeQueue;
+use super::records::{Client, ClientId, MAX_NAME};
 use crate::XrlError;
-use crate::frame::Key;
 use crate::idl::finder::v1::{RefusalReport, ReportRefusalsRequest};
-use crate::registry::MAX_REVOKED;
+use crate::server::registry::MAX_REVOKED;
+use crate::wire::denied::Denied;
+use crate::wire::frame::Key;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Characters of a denial's subject.
 const MAX_SUBJECT: usize = 4 * MAX_NAME;

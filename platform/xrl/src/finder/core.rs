@@ -1,100 +1,28 @@
 //! The Finder's state and decisions. Pure: no sockets, no clock, no randomness of its own.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::rc::Rc;
-
 use super::acl::{Acl, Granted, Identity, Peer, draw_grant, guard_name};
 use super::actions::PeoplesActions;
-use super::denials::{Denials, Denied};
-use super::life::{Life, LifeEvent, LifeQueue};
-use super::limits::check_size;
-use crate::frame::Key;
+use super::denials::Denials;
+use super::life::{Life, LifeEvent};
+use crate::XrlError;
+use crate::finder::offers::check_size;
+use crate::finder::records::{
+    Client, ClientId, InterfaceRecord, MAX_NAME, MethodRecord, Subject, TargetRecord,
+};
 use crate::idl::finder::v1::{
     Endpoint, Event, InterfaceInfo, RegisterReply, RegisterRequest, ResolveReply, TargetInfo,
     TransportFamily, event,
 };
-use crate::seal::{Holder, Seal};
-use crate::{XrlError, kill};
+use crate::wire::denied::Denied;
+use crate::wire::frame::Key;
+use crate::wire::kill;
+use crate::wire::seal::{Holder, Seal};
 use sluice_base::{class_of, instance_of};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
 
 /// Resolved names kept for a single connection; older names are declared invalid.
 const MAX_RESOLVED: usize = 4096;
-/// Octets of a class, instance, interface or method name.
-pub(super) const MAX_NAME: usize = 128;
-
-/// A connection, by its number from the process.
-pub(crate) type ClientId = u64;
-
-/// The subject of a watch.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Subject {
-    Class(String),
-    Instance(String),
-}
-
-impl Subject {
-    pub(crate) fn covers(&self, life: &Life) -> bool {
-        match self {
-            Subject::Class(class) => *class == life.class,
-            Subject::Instance(instance) => *instance == life.instance,
-        }
-    }
-}
-
-pub(super) struct Client {
-    pub(super) identity: Identity,
-    pub(super) pid: u32,
-    pub(super) uid: u32,
-    pub(super) watches: BTreeSet<Subject>,
-    /// The requested name, and the answered instance.
-    pub(super) resolved: BTreeMap<String, String>,
-    pub(super) lives: LifeQueue,
-    pub(super) invalid: BTreeSet<String>,
-    /// Grants that were taken away, for a client with targets.
-    pub(super) revoked: VecDeque<u64>,
-}
-
-struct MethodRecord {
-    name: String,
-    families: Vec<i32>,
-    reads: bool,
-}
-
-struct InterfaceRecord {
-    name: String,
-    methods: Vec<MethodRecord>,
-    descriptors: Rc<[u8]>,
-}
-
-pub(super) struct TargetRecord {
-    life: Life,
-    pub(super) owner: ClientId,
-    singleton: bool,
-    enabled: bool,
-    /// The order of registration; the first instance answers for its class.
-    order: u64,
-    cookie: Key,
-    seal: Seal,
-    endpoints: Vec<Endpoint>,
-    interfaces: Vec<InterfaceRecord>,
-}
-
-impl TargetRecord {
-    fn method(&self, interface: &str, method: &str) -> Option<&MethodRecord> {
-        let interface = self.interfaces.iter().find(|i| i.name == interface)?;
-        interface.methods.iter().find(|m| m.name == method)
-    }
-
-    /// Returns true for a method that only reads, as the target says.
-    fn reads(&self, interface: &str, method: &str) -> bool {
-        self.method(interface, method).is_some_and(|method| method.reads)
-    }
-
-    /// Octets of the descriptions of its interfaces.
-    pub(super) fn described(&self) -> usize {
-        self.interfaces.iter().map(|interface| interface.descriptors.len()).sum()
-    }
-}
 
 /// The Finder's state.
 #[derive(Default)]

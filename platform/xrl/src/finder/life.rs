@@ -1,8 +1,7 @@
 //! Births and deaths, gathered for a single reader with bounded memory.
 
-use std::collections::VecDeque;
-
 use crate::idl::finder::v1::Life as WireLife;
+use std::collections::VecDeque;
 
 /// A life of an instance, in an event of birth or death.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -11,26 +11,27 @@ pub(crate) mod core;
 pub mod denials;
 pub mod life;
 mod limits;
+mod offers;
+pub(crate) mod records;
 
+use self::acl::{Acl, Peer, People, Principal, Secret};
+use self::actions::PeoplesActions;
+use self::core::Core;
+use self::denials::Denial;
+use self::records::{ClientId, Subject};
+use crate::idl::finder::v1::{self as wire, finder_service};
+use crate::server::listener::{Listener, serve};
+use crate::server::registry::{MethodEntry, Registry};
+use crate::wire::frame::Key;
+use crate::{CallContext, XrlError};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
-
-use self::acl::{Acl, Peer, People, Principal, Secret};
-use self::actions::PeoplesActions;
-use self::core::{ClientId, Core, Subject};
-use self::denials::Denial;
-use crate::frame::Key;
-use crate::idl::finder::v1::{self as wire, finder_service};
-use crate::registry::{MethodEntry, Registry};
-use crate::server::{Listener, serve};
-use crate::{CallContext, XrlError};
 
 /// The Finder's own name as a target.
 pub const TARGET: &str = "finder";
@@ -54,7 +55,7 @@ impl Finder {
     /// Listens on a Unix socket at `path`; an existing socket is replaced.
     pub async fn bind(path: impl AsRef<Path>, acl: Acl) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
-        let listener = crate::listen::unix(&path)?;
+        let listener = crate::wire::listen::unix(&path)?;
         let state = Rc::new(State {
             core: RefCell::new(Core::new(acl, &mut random_key)),
             waiting: RefCell::default(),
@@ -88,7 +89,7 @@ impl Finder {
 
     /// Listens on a second Unix socket too, with a queue of its own: who cannot reach the folder of the socket cannot fill the queue.
     pub async fn bind_apart(&mut self, path: impl AsRef<Path>) -> io::Result<()> {
-        let listener = crate::listen::unix(path.as_ref())?;
+        let listener = crate::wire::listen::unix(path.as_ref())?;
         let registry = self.state.registry.borrow().clone();
         if let Some(registry) = registry {
             self.listen(Listener::Unix(listener), registry);

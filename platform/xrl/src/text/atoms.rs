@@ -1,14 +1,12 @@
 //! Between the fields of a message and `name:type=value`, by the message's description.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
+use super::syntax::{Atom, escape, unescape};
+use crate::idl::common::v1 as common;
 use prost_reflect::{
     Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value,
 };
 use sluice_base::IpPrefix;
-
-use super::syntax::{Atom, escape, unescape};
-use crate::idl::common::v1 as common;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The reason why arguments do not fit a method.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

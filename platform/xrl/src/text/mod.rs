@@ -7,17 +7,18 @@ mod atoms;
 mod plain;
 mod syntax;
 
-use std::str::FromStr;
-
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
+use std::str::FromStr;
 
 pub use atoms::{AtomError, atoms, build, signature, type_name};
 pub use plain::{Decoder, call_plain, plain, read_plain, read_plain_bounded, reads, reply_schema, schema};
 pub use syntax::{Atom, SyntaxError, TextCall, escape, parse, unescape};
 
-use crate::octets::Octets;
-use crate::{Family, XrlEndpoint, XrlError, finder, kill};
+use crate::finder;
+use crate::wire::kill;
+use crate::wire::octets::Octets;
+use crate::{Family, XrlEndpoint, XrlError};
 
 impl From<SyntaxError> for XrlError {
     fn from(e: SyntaxError) -> Self {

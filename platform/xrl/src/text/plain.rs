@@ -4,7 +4,7 @@
 
 use super::{Atom, AtomError, build, describe, escape, type_name};
 use crate::idl::common::v1 as common;
-use crate::octets::Octets;
+use crate::wire::octets::Octets;
 use crate::{XrlEndpoint, XrlError};
 use prost::Message;
 use prost::encoding::{DecodeContext, decode_key, skip_field};

@@ -1,0 +1,86 @@
+//! The Finder's records of clients and targets.
+
+use super::acl::Identity;
+use super::life::{Life, LifeQueue};
+use crate::idl::finder::v1::Endpoint;
+use crate::wire::frame::Key;
+use crate::wire::seal::Seal;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+/// Octets of a class, instance, interface or method name.
+pub(super) const MAX_NAME: usize = 128;
+
+/// A connection, by its number from the process.
+pub(crate) type ClientId = u64;
+
+/// The subject of a watch.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Subject {
+    Class(String),
+    Instance(String),
+}
+
+impl Subject {
+    pub(crate) fn covers(&self, life: &Life) -> bool {
+        match self {
+            Subject::Class(class) => *class == life.class,
+            Subject::Instance(instance) => *instance == life.instance,
+        }
+    }
+}
+
+pub(super) struct Client {
+    pub(super) identity: Identity,
+    pub(super) pid: u32,
+    pub(super) uid: u32,
+    pub(super) watches: BTreeSet<Subject>,
+    /// The requested name, and the answered instance.
+    pub(super) resolved: BTreeMap<String, String>,
+    pub(super) lives: LifeQueue,
+    pub(super) invalid: BTreeSet<String>,
+    /// Grants that were taken away, for a client with targets.
+    pub(super) revoked: VecDeque<u64>,
+}
+
+pub(super) struct MethodRecord {
+    pub(super) name: String,
+    pub(super) families: Vec<i32>,
+    pub(super) reads: bool,
+}
+
+pub(super) struct InterfaceRecord {
+    pub(super) name: String,
+    pub(super) methods: Vec<MethodRecord>,
+    pub(super) descriptors: Rc<[u8]>,
+}
+
+pub(super) struct TargetRecord {
+    pub(super) life: Life,
+    pub(super) owner: ClientId,
+    pub(super) singleton: bool,
+    pub(super) enabled: bool,
+    /// The order of registration; the first instance answers for its class.
+    pub(super) order: u64,
+    pub(super) cookie: Key,
+    pub(super) seal: Seal,
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) interfaces: Vec<InterfaceRecord>,
+}
+
+impl TargetRecord {
+    pub(super) fn method(&self, interface: &str, method: &str) -> Option<&MethodRecord> {
+        let interface = self.interfaces.iter().find(|i| i.name == interface)?;
+        interface.methods.iter().find(|m| m.name == method)
+    }
+
+    /// Returns true for a method that only reads, as the target says.
+    pub(super) fn reads(&self, interface: &str, method: &str) -> bool {
+        self.method(interface, method).is_some_and(|method| method.reads)
+    }
+
+    /// Octets of the descriptions of its interfaces.
+    pub(super) fn described(&self) -> usize {
+        self.interfaces.iter().map(|interface| interface.descriptors.len()).sum()
+    }
+}
