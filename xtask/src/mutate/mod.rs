@@ -58,10 +58,10 @@ impl Judge {
                 "--seeds",
                 "500",
             ],
-            Judge::Model => &["test", "-q", "-p", "sluice-bgp", "--lib", "--test", "bgp"],
-            Judge::Rib => &["test", "-q", "-p", "sluice-rib"],
-            Judge::Fea => &["test", "-q", "-p", "sluice-fea"],
-            Judge::Manager => &["test", "-q", "-p", "sluice-manager"],
+            Judge::Model => &["test", "-p", "sluice-bgp", "--lib", "--test", "bgp"],
+            Judge::Rib => &["test", "-p", "sluice-rib"],
+            Judge::Fea => &["test", "-p", "sluice-fea"],
+            Judge::Manager => &["test", "-p", "sluice-manager"],
         }
     }
 

@@ -4,10 +4,12 @@ use super::list::Mutation;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Timeout of a build; the first build compiles the whole workspace.
@@ -164,7 +166,7 @@ impl Workshop {
             .env("PROPTEST_MAX_SHRINK_ITERS", "0")
             .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
         // What cargo tells the processes that it runs is not for another cargo.
@@ -176,22 +178,37 @@ impl Workshop {
             }
         }
         let mut child = command.spawn().context("sh does not start")?;
+        let has_failed = Arc::new(AtomicBool::new(false));
+        let watcher = child.stdout.take().map(|output| {
+            let has_failed = Arc::clone(&has_failed);
+            std::thread::spawn(move || watch(output, &has_failed))
+        });
         let mut stderr = child.stderr.take();
         let reader = std::thread::spawn(move || {
             let mut said = Vec::new();
             stderr.as_mut().map(|s| s.read_to_end(&mut said));
             String::from_utf8_lossy(&said).into_owned()
         });
-        let success = wait(&mut child, limit)?;
+        let success = wait(&mut child, limit, &has_failed)?;
         let said = reader.join().unwrap_or_default();
+        watcher.map(std::thread::JoinHandle::join);
         Ok((success, said))
     }
 }
 
-/// Waits for a process, but not longer than `limit`: then the process and its children are killed.
-fn wait(child: &mut Child, limit: Duration) -> Result<Option<bool>> {
+/// Notes the first failed test in the output of a test program.
+fn watch(output: impl Read, has_failed: &AtomicBool) {
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        if line.starts_with(b"test ") && line.ends_with(b" ... FAILED") {
+            has_failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Waits for a process, but not longer than `limit`, nor after a test has failed: then the process and its children are killed.
+fn wait(child: &mut Child, limit: Duration, has_failed: &AtomicBool) -> Result<Option<bool>> {
     let end = Instant::now() + limit;
-    while Instant::now() < end {
+    while Instant::now() < end && !has_failed.load(Ordering::Relaxed) {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status.success()));
         }
@@ -199,7 +216,7 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<bool>> {
     }
     Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
     child.wait()?;
-    Ok(None)
+    Ok(has_failed.load(Ordering::Relaxed).then_some(false))
 }
 
 fn copy_if_other(from: &Path, to: &Path) -> Result<()> {
@@ -239,10 +256,16 @@ mod tests {
 
     #[test]
     fn what_does_not_end_is_ended() {
-        assert_eq!(wait(&mut started("exit 0"), FIRST_TIME).unwrap(), Some(true));
-        assert_eq!(wait(&mut started("exit 3"), FIRST_TIME).unwrap(), Some(false));
+        let goes_on = AtomicBool::new(false);
+        assert_eq!(wait(&mut started("exit 0"), FIRST_TIME, &goes_on).unwrap(), Some(true));
+        assert_eq!(wait(&mut started("exit 3"), FIRST_TIME, &goes_on).unwrap(), Some(false));
         let mut hanging = started("sleep 600 & wait");
-        assert_eq!(wait(&mut hanging, Duration::from_millis(100)).unwrap(), None);
+        assert_eq!(wait(&mut hanging, Duration::from_millis(100), &goes_on).unwrap(), None);
+        let has_failed = AtomicBool::new(false);
+        watch("running 2 tests\ntest a::b ... ok\n".as_bytes(), &has_failed);
+        assert!(!has_failed.load(Ordering::Relaxed));
+        watch("test a::c ... FAILED\n".as_bytes(), &has_failed);
+        assert_eq!(wait(&mut started("sleep 600 & wait"), FIRST_TIME, &has_failed).unwrap(), Some(false));
     }
 
     #[test]
