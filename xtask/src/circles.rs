@@ -19,7 +19,6 @@ const LEFT: &[(&str, &[usize])] = &[
     ("apps/sluice/src/configuration", &[2]),
     ("apps/sluice/src/manual", &[2]),
     ("apps/sluice/src/show", &[2]),
-    ("base/src", &[4]),
     ("bench/bgp/src", &[3]),
     ("bench/fib/src", &[2]),
     ("bench/xrl/src", &[2]),

@@ -114,7 +114,7 @@ impl SlowPath {
             if let Output::Send { to, octets, .. } = output
                 && let Some(socket) = self.out.get(&to.interface)
             {
-                socket.push(to.mac.0, octets);
+                socket.push(to.mac, octets);
                 self.decided.set(self.decided.get() + 1);
             }
         }
@@ -186,7 +186,7 @@ async fn measured(lab: &Lab, threads: &Threads, domains: &Domains, way: Way, pin
             let router = Rc::clone(&router);
             tokio::task::spawn_local(async move {
                 let received =
-                    |link: sluice_process::Link, octets: &[u8]| router.packet(input, link.mac, octets);
+                    |link: sluice_process::Link, octets: &[u8]| router.packet(input, link.mac.0, octets);
                 // The run ends the reader.
                 let _ = socket.receive(received, || router.flush()).await;
             })
