@@ -160,7 +160,7 @@ async fn measured(lab: &Lab, threads: &Threads, domains: &Domains, way: Way, pin
         ports.output.push((index, mac, interface(lab, node, name)?.1));
     }
     chain.attach(input, IN)?;
-    chain.set_port(input, input_mac, 0, 0);
+    chain.set_port(input, Mac(input_mac), 0, 0);
     let mut random = Rng::from_seed(rows::SEED);
     let cache = Cache::new(lines, LINE_BITS, HashKey::draw(|| random.next_u64()));
     maps.set_hashes(cache.key(), cache.line_shift());
