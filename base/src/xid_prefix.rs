@@ -181,7 +181,7 @@ impl FromStr for XidPrefix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AnyPrefix;
+    use crate::{Address, AnyPrefix};
     use alloc::string::ToString;
 
     const TEXT: &str = "ad-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1";

@@ -84,7 +84,7 @@ pub fn decision(input: &[u8]) {
     let decision = decide(BALANCER.mirror(), &mut Turns::default(), arrival);
     if let Decision::Send { mac, interface, .. } = decision {
         resolution::rewrite(&mut frame.to_vec(), Mac([2, 0x5c, 0, 9, 0, 1]), mac);
-        assert!(interface != 0 && !mac.is_group() && mac.is_inner() == (side % 2 == 0));
+        assert!(interface != 0 && !mac.is_group() && sluice_cluster::mac::is_inner(mac) == (side % 2 == 0));
     }
 }
 

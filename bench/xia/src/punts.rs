@@ -8,12 +8,12 @@ use anyhow::{Context, Result, ensure};
 use bench_report::{Bar, Report, median, number, table};
 use serde_json::json;
 use sluice_base::{Instant, Interface, InterfaceEvent, InterfaceIndex, Rng, Xid, XidType};
-use sluice_machine::{Machine, Outbox};
+use sluice_machine::{Machine, Outbox, Request};
 use sluice_pktgen::{XipFormat, domain};
 use sluice_xip::cache::{Cache, HashKey, Lines, SLOTS_PER_LINE};
 use sluice_xip::io::{Gateway, Input, Output, RibRoute, Settings};
 use sluice_xip::links::Station;
-use sluice_xip::machine::Xip;
+use sluice_xip::machine::{FastPath, Xip};
 use sluice_xip::wire::{Dag, LinkDestination, Mac, PacketHead};
 use std::collections::BTreeMap;
 
@@ -112,8 +112,8 @@ pub fn machine<L: Lines>(domains: &Domains, ports: &Ports, cache: Cache<L>) -> R
         Ok((rows::whole(domain(octets))?, Some(RibRoute::Gateways(vec![gateway]))))
     };
     inputs.push(Input::Routes(domains.octets().enumerate().map(redirect).collect::<Result<_>>()?));
-    inputs.push(Input::FastPath(Some(cache)));
     let mut out = Outbox::new();
     inputs.into_iter().for_each(|input| machine.handle(Instant::ZERO, input, &mut out));
+    FastPath(Some(cache)).make(&mut machine, Instant::ZERO, &mut out);
     Ok(machine)
 }

@@ -114,7 +114,7 @@ impl SlowPath {
             if let Output::Send { to, octets, .. } = output
                 && let Some(socket) = self.out.get(&to.interface)
             {
-                socket.push(to.mac.0, octets);
+                socket.push(to.mac, octets);
                 self.decided.set(self.decided.get() + 1);
             }
         }
@@ -160,7 +160,7 @@ async fn measured(lab: &Lab, threads: &Threads, domains: &Domains, way: Way, pin
         ports.output.push((index, mac, interface(lab, node, name)?.1));
     }
     chain.attach(input, IN)?;
-    chain.set_port(input, input_mac, 0, 0);
+    chain.set_port(input, Mac(input_mac), 0, 0);
     let mut random = Rng::from_seed(rows::SEED);
     let cache = Cache::new(lines, LINE_BITS, HashKey::draw(|| random.next_u64()));
     maps.set_hashes(cache.key(), cache.line_shift());
@@ -186,7 +186,7 @@ async fn measured(lab: &Lab, threads: &Threads, domains: &Domains, way: Way, pin
             let router = Rc::clone(&router);
             tokio::task::spawn_local(async move {
                 let received =
-                    |link: sluice_process::Link, octets: &[u8]| router.packet(input, link.mac, octets);
+                    |link: sluice_process::Link, octets: &[u8]| router.packet(input, link.mac.0, octets);
                 // The run ends the reader.
                 let _ = socket.receive(received, || router.flush()).await;
             })

@@ -43,7 +43,7 @@ impl XiaRouter {
         for name in used().map(|(port, _, _)| port).chain([IN]) {
             let (index, mac) = interface(lab, "r", name)?;
             chain.attach(index, name)?;
-            chain.set_port(index, mac, 0, 0);
+            chain.set_port(index, sluice_base::Mac(mac), 0, 0);
         }
         for (way, (port, node, name)) in used().enumerate() {
             let (index, source) = interface(lab, "r", port)?;

@@ -7,6 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use serde::{Serialize, Serializer};
 use sluice_base::Asn;
 
 /// The most providers of a customer: as many as fit a PDU of 65,536 octets (draft-ietf-sidrops-8210bis, section 5.12).
@@ -15,6 +16,12 @@ pub const MOST_PROVIDERS: usize = 16_381;
 /// The providers of a customer: at least one AS, sorted, each once. AS 0 stands alone: the customer has no provider.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Providers(Arc<[Asn]>);
+
+impl Serialize for Providers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.asns().serialize(serializer)
+    }
+}
 
 impl Providers {
     /// Makes the list from sorted AS numbers. Returns `None` for an empty list, for more than [`MOST_PROVIDERS`], for numbers that are

@@ -1,6 +1,7 @@
 //! A validated ROA payload (VRP, RFC 6811, section 2).
 
 use core::fmt;
+use serde::Serialize;
 use sluice_base::{Asn, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
 
 /// A key of tables of VRPs: an IPv4 or IPv6 prefix.
@@ -11,7 +12,7 @@ impl VrpFamily for Ipv6Prefix {}
 
 /// A validated ROA payload: the AS may originate the prefix, and prefixes inside it up to a length. Sorted by
 /// address, then by length: a prefix comes before the prefixes inside.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct Vrp<P> {
     /// The prefix.
     pub prefix: P,
@@ -35,7 +36,7 @@ impl<P: Prefix> Vrp<P> {
 }
 
 /// A VRP of either family.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub enum AnyVrp {
     /// Of IPv4.
     V4(Vrp<Ipv4Prefix>),

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
-use sluice_base::{InterfaceAddress, InterfaceIndex};
+use sluice_base::{InterfaceAddress, InterfaceIndex, Mac};
 
 /// The links of a component.
 pub const MOST_LINKS: usize = 1024;
@@ -23,7 +23,7 @@ pub struct VirtualLink {
     /// The name of the link below.
     pub parent: String,
     /// The MAC address.
-    pub mac: [u8; 6],
+    pub mac: Mac,
     /// The addresses.
     pub addresses: BTreeSet<InterfaceAddress>,
     /// True if the kernel asks nobody on the link for link-layer addresses.
@@ -92,7 +92,7 @@ pub enum Step {
         /// The link below.
         parent: InterfaceIndex,
         /// The MAC address.
-        mac: [u8; 6],
+        mac: Mac,
         /// The mark.
         mark: Mark,
     },
@@ -123,7 +123,7 @@ pub fn plan(owner: &str, wanted: &BTreeMap<String, VirtualLink>, found: &[FoundL
     let mark = |link: &VirtualLink| Mark { owner: owner.into(), told_neighbors: link.told_neighbors };
     let fits = |link: &FoundLink, to: &VirtualLink| {
         link.mark.as_ref() == Some(&mark(to))
-            && link.mac == to.mac
+            && link.mac == to.mac.0
             && link.parent.is_some()
             && link.parent == named(&to.parent).map(|parent| parent.index)
     };
@@ -177,7 +177,7 @@ fn adjust(link: &FoundLink, to: &VirtualLink, most: u32, steps: &mut Vec<Step>) 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Neighbor {
     /// The neighbor has this MAC address.
-    At([u8; 6]),
+    At(Mac),
     /// The kernel finds the address out and keeps it known.
     Resolved,
 }
@@ -201,7 +201,7 @@ mod tests {
     fn wanted(parent: &str) -> BTreeMap<String, VirtualLink> {
         let link = VirtualLink {
             parent: parent.into(),
-            mac: [2, 0x5c, 0, 2, 0, 1],
+            mac: Mac([2, 0x5c, 0, 2, 0, 1]),
             addresses: [address("10.0.1.1")].into(),
             told_neighbors: true,
             mtu: None,
@@ -238,7 +238,8 @@ mod tests {
         let mark = Mark { owner: "x".into(), told_neighbors: true };
         assert_eq!(Mark::parse(&mark.to_string()), Some(mark.clone()));
         assert_eq!([Mark::parse("sluice:x"), Mark::parse("an uplink")], [None, None]);
-        let make = Step::Make { name: "port1".into(), parent: index(2), mac: [2, 0x5c, 0, 2, 0, 1], mark };
+        let make =
+            Step::Make { name: "port1".into(), parent: index(2), mac: Mac([2, 0x5c, 0, 2, 0, 1]), mark };
         assert_eq!(plan("x", &want, &[found("eth0", 2)]).steps, [make]);
         let mut all = [found("eth0", 2), made("x")];
         let added = Step::Add(index(7), address("10.0.1.1"));
@@ -280,7 +281,7 @@ mod tests {
     #[test]
     fn a_link_with_another_address_is_made_anew() {
         let mut want = wanted("eth0");
-        want.get_mut("port1").unwrap().mac[5] = 2;
+        want.get_mut("port1").unwrap().mac.0[5] = 2;
         let steps = plan("x", &want, &[found("eth0", 2), made("x")]).steps;
         assert!(matches!(&steps[..], [Step::Remove(_), Step::Make { .. }]), "{steps:?}");
     }

@@ -3,11 +3,12 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use serde::Serialize;
 use sluice_base::{Asn, IpPrefix};
 use sluice_validation::{AnyVrp, AspaSet, Providers, VrpTable};
 
 /// A filter of VRPs (RFC 8416, section 3.3.1). Both conditions must hold; a filter without conditions rejects no VRP.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Filter {
     /// VRPs whose prefix lies inside the prefix.
     pub prefix: Option<IpPrefix>,
@@ -25,7 +26,7 @@ impl Filter {
 }
 
 /// The operator's exceptions.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Exceptions {
     /// VRPs of the operator, exempt from filters.
     pub assertions: Vec<AnyVrp>,

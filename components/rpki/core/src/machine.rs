@@ -15,6 +15,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
+use serde::Serialize;
 use sluice_base::Instant;
 use sluice_machine::{Machine, Outbox};
 use sluice_validation::VrpTable;
@@ -23,11 +24,11 @@ use sluice_validation::VrpTable;
 pub const SETTLE_TIME: Duration = Duration::from_secs(120);
 
 /// The number of a connection, unique in the process.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct ConnectionId(pub u32);
 
 /// An event for the machine.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum Input {
     /// The configuration.
     Configure(Settings),

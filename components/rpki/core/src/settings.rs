@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
+use serde::Serialize;
 
 /// The port of RTR over TCP (RFC 8210, section 14).
 pub const PORT: u16 = 323;
@@ -13,7 +14,7 @@ pub const PORT: u16 = 323;
 pub const TLS_PORT: u16 = 324;
 
 /// The protection of a connection by TLS (RFC 8210, section 9.2). Files are those of the component's credentials.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TlsSettings {
     /// The name that the cache's certificate must have; `None` for the cache's address.
     pub server_name: Option<String>,
@@ -24,7 +25,7 @@ pub struct TlsSettings {
 }
 
 /// The files of the router's identity.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Identity {
     /// The certificate, and those between the certificate and the authority.
     pub certificate: String,
@@ -33,7 +34,7 @@ pub struct Identity {
 }
 
 /// A cache.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct CacheSettings {
     /// The name.
     pub name: String,
@@ -64,7 +65,7 @@ impl CacheSettings {
 }
 
 /// The whole configuration.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Settings {
     /// The caches.
     pub caches: Vec<CacheSettings>,

@@ -31,7 +31,7 @@ impl EarlyPacket {
     }
 }
 
-impl<L> From<EarlyPacket> for Input<L> {
+impl From<EarlyPacket> for Input {
     fn from(packet: EarlyPacket) -> Self {
         match packet {
             EarlyPacket::Link { from, link, octets } => Input::Packet { from, link, octets },

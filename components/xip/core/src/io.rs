@@ -1,7 +1,6 @@
 //! Inputs and outputs of the machine.
 
 use crate::answer::NeighborId;
-use crate::cache::Cache;
 use crate::links::{Member, Station};
 use crate::neighbors::{self, LinkProof, ProofAnswer, ProofRequest};
 use crate::outsiders::Registration;
@@ -11,10 +10,11 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use serde::Serialize;
 use sluice_base::{InterfaceEvent, InterfaceIndex, Xid, XidPrefix, XidType};
 
 /// The settings of XIP.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Settings {
     /// The interfaces by name; true if NWP runs there.
     pub interfaces: BTreeMap<String, bool>,
@@ -33,7 +33,7 @@ pub struct Settings {
 }
 
 /// The socket of tunnels.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Tunnel {
     /// The socket's address and port.
     pub local: SocketAddr,
@@ -42,7 +42,7 @@ pub struct Tunnel {
 }
 
 /// A gateway of a route as the RIB has it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Gateway {
     /// The XID to look up in place of the route's; of type ETHER for a neighbor, with the link-layer address in its first octets.
     pub xid: Xid,
@@ -53,7 +53,7 @@ pub struct Gateway {
 }
 
 /// A route as the RIB has it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum RibRoute {
     /// This host is the destination, or belongs to it.
     Local,
@@ -64,8 +64,8 @@ pub enum RibRoute {
 }
 
 /// An input.
-#[derive(Debug)]
-pub enum Input<L> {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub enum Input {
     /// New settings.
     Configure(Settings),
     /// A change of the interfaces.
@@ -92,8 +92,6 @@ pub enum Input<L> {
     Proof(ProofAnswer),
     /// A packet from a tunnel.
     Datagram(Vec<u8>),
-    /// The cache of the program; `None`: there is no program.
-    FastPath(Option<Cache<L>>),
     /// Take all rows out of the cache.
     ClearCache,
     /// Send an XCMP echo request.
@@ -101,7 +99,7 @@ pub enum Input<L> {
 }
 
 /// An echo request to send.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Ping {
     /// The destination.
     pub destination: Dag,

@@ -5,13 +5,14 @@ use crate::wire::Mac;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
+use serde::Serialize;
 use sluice_base::{Interface, InterfaceIndex};
 
 /// The most neighbors that have a number; the program has room for as many members.
 pub const MOST_NEIGHBORS: usize = 1 << 14;
 
 /// An address of the link layer on an interface.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct Station {
     /// The interface.
     pub interface: InterfaceIndex,

@@ -1,5 +1,7 @@
 //! XIP on this host as a machine: settings, interfaces, routes and packets in; frames, datagrams and members out.
 
+mod fast_path;
+
 use crate::anchor::Touched;
 use crate::answer::NeighborId;
 use crate::answers::Answers;
@@ -23,6 +25,8 @@ use core::net::SocketAddr;
 use core::ops::Bound;
 use sluice_base::{Duration, Instant, InterfaceEvent, InterfaceIndex, Prefix, Xid, XidPrefix, XidType};
 use sluice_machine::{Machine, Outbox};
+
+pub use fast_path::FastPath;
 
 /// The most attachments of the forest: four for each of two million rows.
 const MOST_LINKS: usize = 8 << 20;
@@ -381,11 +385,11 @@ fn tunnel_xid(local: SocketAddr) -> Xid {
 }
 
 impl<L: Lines> Machine for Xip<L> {
-    type Input = Input<L>;
+    type Input = Input;
     type Output = Output;
     type State = ();
 
-    fn handle(&mut self, now: Instant, input: Input<L>, out: &mut Outbox<Output>) {
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
         match input {
             Input::Configure(settings) => self.configure(now, settings, out),
             Input::Interface(event) => match event {
@@ -412,12 +416,6 @@ impl<L: Lines> Machine for Xip<L> {
                 self.carry_out(out);
             }
             Input::Datagram(octets) => self.packet(now, LinkDestination::ThisHost, octets, out),
-            Input::FastPath(cache) => {
-                self.sweep = cache.is_some().then(|| now + SWEEP);
-                self.asked_for_key = false;
-                self.answers.set_cache(cache);
-                self.refresh_neighbors(now, out);
-            }
             Input::ClearCache => self.answers.clear(),
             Input::Ping(ping) => {
                 let own = self.own_address();

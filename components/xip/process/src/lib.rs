@@ -30,7 +30,7 @@ use sluice_process::{
 use sluice_xip::early::{EarlyPacket, EarlyPackets};
 use sluice_xip::io::{Input, Output};
 use sluice_xip::links::Station;
-use sluice_xip::machine::Xip;
+use sluice_xip::machine::{FastPath, Xip};
 use sluice_xip::wire::{ETHERTYPE_NWP, ETHERTYPE_XIP, LinkDestination};
 use sluice_xrl::Service;
 use sluice_xrl::idl::rib::v1 as rib;
@@ -222,7 +222,7 @@ impl XipProcess {
         self.changed.notify_one();
     }
 
-    fn input(&self, input: Input<CacheLines>) {
+    fn input(&self, input: Input) {
         self.driver.input(input);
         self.flush();
     }
@@ -253,7 +253,8 @@ impl XipProcess {
                 self.maps.replace(Some(maps));
                 self.without_program.take();
                 // The core writes all members now.
-                self.input(Input::FastPath(Some(cache)));
+                self.driver.request(FastPath(Some(cache)));
+                self.flush();
                 info!(event = "xip.program.started", "the program xip forwards");
             }
             Err(error) => {
@@ -261,7 +262,8 @@ impl XipProcess {
                 if self.without_program.replace(Some(text.clone())) != Some(text) {
                     info!(event = "xip.program.missing", %error, "all packets come to this process: {error}");
                 }
-                self.input(Input::FastPath(None));
+                self.driver.request(FastPath(None));
+                self.flush();
             }
         }
     }

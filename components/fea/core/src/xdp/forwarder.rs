@@ -16,11 +16,8 @@ use crate::engine::{EngineOp, Member, Members, NextHopId, PREFERENCE, RouteTarge
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{InterfaceIndex, IpPrefix, TableId};
+use sluice_base::{InterfaceIndex, IpPrefix, Mac, TableId};
 use smallvec::SmallVec;
-
-/// A link-layer address (IEEE 802).
-pub type Mac = [u8; 6];
 
 /// A port: an interface on which the root program sees the frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

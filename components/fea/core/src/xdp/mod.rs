@@ -26,7 +26,7 @@ mod tables;
 
 pub use engine::XdpEngine;
 pub use foreign::ForeignRoute;
-pub use forwarder::{Forwarder, ForwarderCounts, Mac, NeighborWish, Port};
+pub use forwarder::{Forwarder, ForwarderCounts, NeighborWish, Port};
 pub use promiscuity::{Promiscuity, PromiscuityStep};
 pub use tables::{
     Action, Area, Auditor, Full, Grace, GroupSlot, Limits, MemberSlot, Memory, Mend, Tables, Target, Usage,

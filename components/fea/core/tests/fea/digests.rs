@@ -77,9 +77,9 @@ struct World {
 fn forwarder() -> Rc<RefCell<Forwarder<Memory>>> {
     let mut forwarder = Forwarder::new(Memory::default());
     for n in [1, 2] {
-        let port = Port { mac: [2, 0, 0, 0, 0, n as u8], mtu: 1500, sends: true };
+        let port = Port { mac: Mac([2, 0, 0, 0, 0, n as u8]), mtu: 1500, sends: true };
         forwarder.set_port(index(n), Some(port));
-        forwarder.set_neighbor(index(n), gateway(n), Some([2, 0, 0, 0, 1, n as u8]));
+        forwarder.set_neighbor(index(n), gateway(n), Some(Mac([2, 0, 0, 0, 1, n as u8])));
     }
     Rc::new(RefCell::new(forwarder))
 }

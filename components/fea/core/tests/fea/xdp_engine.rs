@@ -15,8 +15,8 @@ use std::rc::Rc;
 const TABLE: TableId = TableId::MAIN;
 
 /// The neighbors' link-layer addresses by the interface's number.
-fn mac(interface: InterfaceIndex) -> [u8; 6] {
-    [2, 0, 0, 0, 1, interface.number() as u8]
+fn mac(interface: InterfaceIndex) -> Mac {
+    Mac([2, 0, 0, 0, 1, interface.number() as u8])
 }
 
 /// A change.
@@ -63,8 +63,10 @@ impl World {
         let mut forwarder = Forwarder::new(Memory::default());
         for n in [1, 2] {
             let interface = index(n);
-            forwarder
-                .set_port(interface, Some(Port { mac: [2, 0, 0, 0, 0, n as u8], mtu: 1500, sends: true }));
+            forwarder.set_port(
+                interface,
+                Some(Port { mac: Mac([2, 0, 0, 0, 0, n as u8]), mtu: 1500, sends: true }),
+            );
             forwarder.set_neighbor(interface, gateway(n as u8), Some(mac(interface)));
         }
         let drive = Drive::new(Fea::new(1), EngineSet::new(Box::new(authority.clone())));
@@ -101,7 +103,7 @@ impl World {
             }
             Change::Link(link, up) => {
                 self.authority.engine.borrow_mut().set_up(index((*link).into()), *up);
-                let port = Port { mac: [2, 0, 0, 0, 0, *link], mtu: 1500, sends: *up };
+                let port = Port { mac: Mac([2, 0, 0, 0, 0, *link]), mtu: 1500, sends: *up };
                 self.forwarder.borrow_mut().set_port(index((*link).into()), Some(port));
             }
             Change::Join if self.joined => {}

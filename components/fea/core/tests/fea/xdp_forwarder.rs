@@ -6,9 +6,9 @@ use sluice_fea::xdp::{Action, Area, ForeignRoute, Forwarder, Memory, NeighborWis
 use sluice_fea::{EngineOp, Member, NextHopId, RouteTarget};
 use std::net::IpAddr;
 
-const PORT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const NEIGHBOR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
-const OTHER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 10];
+const PORT_MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
+const NEIGHBOR_MAC: Mac = Mac([2, 0, 0, 0, 0, 9]);
+const OTHER_MAC: Mac = Mac([2, 0, 0, 0, 0, 10]);
 
 fn index(n: u32) -> InterfaceIndex {
     InterfaceIndex::new(n).unwrap()

@@ -221,8 +221,8 @@ fn words_have_the_layout_of_the_program() {
     assert_eq!(octets[..4], (way.action as u32).to_le_bytes());
     assert_eq!(octets[4..8], way.interface.map_or(0, |i| i.number()).to_le_bytes());
     assert_eq!(octets[8..12], way.mtu.to_le_bytes());
-    assert_eq!(octets[12..18], way.destination);
-    assert_eq!(octets[18..], way.source);
+    assert_eq!(octets[12..18], way.destination.0);
+    assert_eq!(octets[18..], way.source.0);
     tables.set_group(group, &[(member, 1), (second, 1)]).unwrap();
     assert_eq!(tables.words().load(Area::Groups, 3), 1 << 32);
     assert_eq!(tables.words().load(Area::Buckets, 0), 0x0000_0001_0000_0001);

@@ -5,7 +5,7 @@ use crate::linux::netlink::encode::Messages;
 use crate::linux::netlink::number::*;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
 use crate::xdp::facts;
-use sluice_base::{Family, InterfaceAddress, InterfaceIndex};
+use sluice_base::{Family, InterfaceAddress, InterfaceIndex, Mac};
 use sluice_fea::Notice;
 use sluice_fea::engine::PROTOCOL;
 use sluice_fea::links::{FoundLink, MACVLAN, Mark, Neighbor, Step};
@@ -116,14 +116,14 @@ fn link_message(
     message
 }
 
-fn make(name: &str, parent: InterfaceIndex, mac: [u8; 6]) -> Messages {
+fn make(name: &str, parent: InterfaceIndex, mac: Mac) -> Messages {
     let mode = nested(&[(IFLA_MACVLAN_MODE, &MACVLAN_MODE_PRIVATE.to_ne_bytes())]);
     let info = nested(&[(IFLA_INFO_KIND, MACVLAN.as_bytes()), (IFLA_INFO_DATA, &mode)]);
     let name = [name.as_bytes(), &[0]].concat();
     let attributes: [(u16, &[u8]); 4] = [
         (IFLA_IFNAME, &name),
         (IFLA_LINK, &parent.number().to_ne_bytes()),
-        (IFLA_ADDRESS, &mac),
+        (IFLA_ADDRESS, &mac.0),
         (IFLA_LINKINFO, &info),
     ];
     link_message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, None, false, &attributes)
@@ -195,7 +195,7 @@ pub(super) struct KernelNeighbor {
 /// The state of a neighbor of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum KernelState {
-    Known([u8; 6]),
+    Known(Mac),
     Gone,
     Wanted,
 }
@@ -209,7 +209,7 @@ pub(super) fn neighbor(message: &Message<'_>) -> Option<KernelNeighbor> {
     for (kind, value) in attributes(body.get(12..)?) {
         match kind {
             NDA_DST => of = address(value),
-            NDA_LLADDR => mac = value.first_chunk::<6>().filter(|_| value.len() == 6).copied(),
+            NDA_LLADDR => mac = value.first_chunk::<6>().filter(|_| value.len() == 6).copied().map(Mac),
             NDA_PROTOCOL => is_own = value.first() == Some(&PROTOCOL),
             _ => {}
         }
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn neighbors_are_known_gone_or_wanted() {
         let address: IpAddr = "10.0.0.2".parse().expect("an address");
-        let mac = [2, 0, 0, 0, 0, 9];
+        let mac = Mac([2, 0, 0, 0, 0, 9]);
         let told = |kind, state: u16, more: &[(u16, &[u8])]| {
             let [low, high] = state.to_ne_bytes();
             let header = [2, 0, 0, 0, 3, 0, 0, 0, low, high, 0, 0];
@@ -285,7 +285,7 @@ mod tests {
             messages.push_message(kind, 0, 1, &header, &attributes);
             states(messages.octets())
         };
-        let at: (u16, &[u8]) = (NDA_LLADDR, &mac);
+        let at: (u16, &[u8]) = (NDA_LLADDR, &mac.0);
         let own: (u16, &[u8]) = (NDA_PROTOCOL, &[PROTOCOL]);
         let known = (address, KernelState::Known(mac), true);
         assert_eq!(told(RTM_NEWNEIGH, NUD_PERMANENT, &[at, own]), [known]);

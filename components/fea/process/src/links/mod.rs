@@ -10,7 +10,7 @@ mod observers;
 
 use crate::FeaProcess;
 use observers::Observers;
-use sluice_base::InterfaceIndex;
+use sluice_base::{InterfaceIndex, Mac};
 use sluice_fea::links::{
     self, LONGEST_NAME, MACVLAN, MOST_LINKS, MOST_NEIGHBORS, Neighbor, Neighbors, VirtualLink,
 };
@@ -330,11 +330,10 @@ fn virtual_link(message: pb::VirtualLink) -> Result<(String, VirtualLink), XrlEr
 }
 
 /// Reads the MAC address of a single station.
-fn mac(message: Option<sluice_xrl::idl::common::v1::Mac>) -> Result<[u8; 6], XrlError> {
+fn mac(message: Option<sluice_xrl::idl::common::v1::Mac>) -> Result<Mac, XrlError> {
     let octets = message.unwrap_or_default().octets;
-    let mac = <[u8; 6]>::try_from(&octets[..]).map_err(|_| bad("a MAC address has 6 octets"))?;
-    let is_station = mac != [0; 6] && mac[0] & 1 == 0;
-    is_station.then_some(mac).ok_or_else(|| bad("the MAC address is no station's"))
+    let mac = octets[..].try_into().map(Mac).map_err(|_| bad("a MAC address has 6 octets"))?;
+    mac.is_station().then_some(mac).ok_or_else(|| bad("the MAC address is no station's"))
 }
 
 fn change(message: pb::NeighborChange) -> Result<(String, IpAddr, Option<Neighbor>), XrlError> {

@@ -4,9 +4,9 @@ use super::kernel::{self, KernelNeighbor, KernelState};
 use crate::FeaProcess;
 use crate::linux::netlink::decode;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
-use sluice_base::InterfaceIndex;
+use sluice_base::{InterfaceIndex, Mac};
 use sluice_xrl::LifeEvent;
-use sluice_xrl::idl::common::v1::Mac;
+use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1::{self as pb, neighbor_event::Event};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -78,10 +78,10 @@ impl Observer {
         }
         for _ in 0..count {
             let Some(((link, address), state)) = waiting.pop_first() else { break };
-            let of = |mac: Option<[u8; 6]>| pb::LinkNeighbor {
+            let of = |mac: Option<Mac>| pb::LinkNeighbor {
                 link,
                 address: Some(address.into()),
-                mac: mac.map(|octets| Mac { octets: octets.into() }),
+                mac: mac.map(|mac| common::Mac { octets: mac.0.into() }),
             };
             events.push(match state {
                 KernelState::Known(mac) => Event::Known(of(Some(mac))),

@@ -4,13 +4,12 @@
 //! The pins of a chain lie in a folder named by the root program's hash. A process whose root program has another hash makes a
 //! new chain beside, and moves the links there when the new chain forwards.
 
-use sluice_base::InterfaceIndex;
+use sluice_base::{InterfaceIndex, Mac};
 use sluice_bpf::array::MappedArray;
 use sluice_bpf::counters::Counters;
 use sluice_bpf::layout::{PORTS, Slot};
 use sluice_bpf::slots::Slots;
 use sluice_bpf::{BpfError, Embedded, Link, Loaded, Loader, Mode, Pins};
-use sluice_fea::xdp::Mac;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -253,7 +252,7 @@ impl Chain {
     ///
     /// If the pin cannot be removed.
     pub fn detach(&mut self, interface: InterfaceIndex) -> Result<(), BpfError> {
-        self.set_port(interface, [0; 6], 0, 0);
+        self.set_port(interface, Mac([0; 6]), 0, 0);
         self.numbers.remove(&interface);
         match self.links.remove(&interface) {
             Some(attached) => self.pins.remove_link(attached.link.interface()),
@@ -265,7 +264,7 @@ impl Chain {
     /// (`PORT_IPV4`, `PORT_IPV6`), and the slots whose programs do not see its frames (bit `1 << slot`).
     pub fn set_port(&mut self, interface: InterfaceIndex, mac: Mac, flags: u32, skipped: u32) {
         let number = self.number(interface).unwrap_or_default().to_ne_bytes();
-        let [a, b, c, d, e, f] = mac;
+        let [a, b, c, d, e, f] = mac.0;
         let address = u64::from_ne_bytes([a, b, c, d, e, f, number[0], number[1]]);
         let entry = [address, u64::from(flags) | u64::from(skipped) << 32];
         self.entries.insert(interface, entry);
@@ -313,7 +312,7 @@ impl Chain {
         let entry = interface.number() as usize;
         let address = self.ports.load64(entry, 0).unwrap_or_default().to_ne_bytes();
         let flags = self.ports.load64(entry, 1).unwrap_or_default();
-        if address.starts_with(&mac) { flags as u32 } else { 0 }
+        if address.starts_with(&mac.0) { flags as u32 } else { 0 }
     }
 
     /// Detaches the root program from all interfaces and removes all pins below `folder`.

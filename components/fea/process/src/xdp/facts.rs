@@ -4,10 +4,10 @@
 use crate::linux::netlink::decode::{Message, address, attributes, u16_at, u32_at};
 use crate::linux::netlink::encode::{Messages, family};
 use crate::linux::netlink::number::*;
-use sluice_base::{Family, InterfaceIndex, IpPrefix, TableId};
+use sluice_base::{Family, InterfaceIndex, IpPrefix, Mac, TableId};
 use sluice_fea::engine::PROTOCOL;
 use sluice_fea::links::Neighbor;
-use sluice_fea::xdp::{ForeignRoute, Mac};
+use sluice_fea::xdp::ForeignRoute;
 use std::net::IpAddr;
 
 /// A fact in a message.
@@ -44,7 +44,7 @@ fn neighbor(message: &Message<'_>) -> Option<Fact> {
     for (kind, value) in attributes(body.get(12..)?) {
         match kind {
             NDA_DST => of = address(value),
-            NDA_LLADDR => mac = value.first_chunk::<6>().filter(|_| value.len() == 6).copied(),
+            NDA_LLADDR => mac = value.first_chunk::<6>().filter(|_| value.len() == 6).copied().map(Mac),
             _ => {}
         }
     }
@@ -137,7 +137,7 @@ pub(crate) fn push_wanted(
     let (own, managed) = ((NDA_PROTOCOL, &[PROTOCOL][..]), NTF_EXT_MANAGED.to_ne_bytes());
     match wanted {
         Some(Neighbor::At(mac)) => {
-            let attributes = [(NDA_LLADDR, &mac[..]), own];
+            let attributes = [(NDA_LLADDR, &mac.0[..]), own];
             push_neighbor(messages, flags, interface, neighbor, NUD_PERMANENT, &attributes);
         }
         Some(Neighbor::Resolved) => {
@@ -202,7 +202,7 @@ mod tests {
         };
         assert_eq!(told(RTM_NEWNEIGH, &header), Fact::Neighbor(interface, neighbor, None), "state none");
         header[8] = 0x04;
-        let mac = Some([2, 0, 0, 0, 0, 9]);
+        let mac = Some(Mac([2, 0, 0, 0, 0, 9]));
         assert_eq!(told(RTM_NEWNEIGH, &header), Fact::Neighbor(interface, neighbor, mac));
         assert_eq!(told(RTM_DELNEIGH, &header), Fact::Neighbor(interface, neighbor, None));
     }

@@ -11,11 +11,11 @@ use super::promiscuity;
 use super::watch::Sighting;
 use crate::linux::netlink::encode::Messages;
 use crate::linux::netlink::socket::{DATAGRAM, Socket};
-use sluice_base::{Family, Interface, InterfaceEvent, InterfaceIndex};
+use sluice_base::{Family, Interface, InterfaceEvent, InterfaceIndex, Mac};
 use sluice_bpf::layout::{PORT_IPV4, PORT_IPV6, PORT_PROMISCUOUS};
 use sluice_bpf::{BpfError, Loaded};
 use sluice_fea::xdp::obstacles::Obstacles;
-use sluice_fea::xdp::{Forwarder, Grace, Mac, NeighborWish, Port, Promiscuity};
+use sluice_fea::xdp::{Forwarder, Grace, NeighborWish, Port, Promiscuity};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -465,5 +465,5 @@ impl FastPath {
 }
 
 fn mac(interface: &Interface) -> Option<Mac> {
-    interface.mac.as_slice().try_into().ok().filter(|mac| *mac != [0; 6])
+    interface.mac.as_slice().try_into().ok().map(Mac).filter(|mac| *mac != Mac([0; 6]))
 }

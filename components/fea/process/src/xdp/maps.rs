@@ -102,8 +102,8 @@ mod tests {
             action: Action::Forward,
             interface: InterfaceIndex::new(0x0102_0304),
             mtu: 1500,
-            destination: [1, 2, 3, 4, 5, 6],
-            source: [7, 8, 9, 10, 11, 12],
+            destination: sluice_base::Mac([1, 2, 3, 4, 5, 6]),
+            source: sluice_base::Mac([7, 8, 9, 10, 11, 12]),
         };
         let octets: Vec<u8> = way.to_words().iter().flat_map(|word| word.to_ne_bytes()).collect();
         let at = |offset: usize, length: usize| &octets[offset..offset + length];
@@ -111,7 +111,7 @@ mod tests {
         field(std::mem::offset_of!(program::Member, action), program::MemberAction::Forward as u32);
         field(std::mem::offset_of!(program::Member, interface), 0x0102_0304);
         field(std::mem::offset_of!(program::Member, mtu), 1500);
-        assert_eq!(at(std::mem::offset_of!(program::Member, destination), 6), way.destination);
-        assert_eq!(at(std::mem::offset_of!(program::Member, source), 6), way.source);
+        assert_eq!(at(std::mem::offset_of!(program::Member, destination), 6), way.destination.0);
+        assert_eq!(at(std::mem::offset_of!(program::Member, source), 6), way.source.0);
     }
 }

@@ -4,10 +4,11 @@ use super::table::Neighbor;
 use crate::wire::nwp::{Form, Nonce, NwpError, SIGNED_LEN};
 use crate::wire::{Hid, Mac};
 use alloc::vec::Vec;
+use serde::Serialize;
 use sluice_base::InterfaceIndex;
 
 /// The proof that neighbors of a link have to give.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub enum LinkProof {
     /// Neighbors are not challenged.
     #[default]
@@ -19,7 +20,7 @@ pub enum LinkProof {
 }
 
 /// A link on which NWP runs.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Link {
     /// The interface.
     pub interface: InterfaceIndex,
@@ -36,15 +37,15 @@ pub struct Link {
 }
 
 /// The number of a challenge.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct ProofId(pub u64);
 
 /// The number of a signature that the machine asks for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct SignatureId(pub u64);
 
 /// The result of a verification.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum VerificationResult {
     /// The key's hash is the HID, and the signature fits.
     Verified,
@@ -82,7 +83,7 @@ pub enum ProofRequest {
 }
 
 /// An answer of the process to the machine.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum ProofAnswer {
     /// Answers [`ProofRequest::DrawNonce`].
     Nonce(ProofId, Nonce),
@@ -100,7 +101,7 @@ pub enum ProofAnswer {
 }
 
 /// An input of the machine.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum Input {
     /// Adds a link, or replaces its settings.
     SetLink(Link),

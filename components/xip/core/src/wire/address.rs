@@ -3,10 +3,11 @@
 use super::edge::EdgeByte;
 use alloc::vec::Vec;
 use core::fmt;
+use serde::Serialize;
 use sluice_base::{Xid, XidType};
 
 /// A node of an address: a row of a header.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct Node {
     /// The node's XID.
     pub xid: Xid,
@@ -57,7 +58,7 @@ impl Node {
 /// An address: 0 to 9 nodes, valid or not. The last node's edges are those of the entry node.
 ///
 /// Holds no heap memory.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
 pub struct Dag {
     nodes: [Node; Dag::MOST_NODES],
     len: u8,

@@ -1,7 +1,9 @@
 //! The octet of an edge.
 
+use serde::Serialize;
+
 /// An edge as an octet of a row: an index in the low seven bits, the chosen mark in the highest bit.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct EdgeByte(pub u8);
 
 impl EdgeByte {

@@ -4,6 +4,7 @@ use super::address::{AddressError, Dag, Node, check_edges};
 use super::edge::EdgeByte;
 use crate::row::{Edge, Row};
 use core::fmt;
+use serde::Serialize;
 use smallvec::SmallVec;
 
 /// The version of XIP.
@@ -54,7 +55,7 @@ impl LastNode {
 }
 
 /// The link-layer destination of a frame, as the link layer reports it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum LinkDestination {
     /// An address of this host.
     ThisHost,

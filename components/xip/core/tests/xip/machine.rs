@@ -1,11 +1,11 @@
 //! Whole hosts, joined by links that carry frames at once.
 
 use sluice_base::{Instant, Interface, InterfaceEvent, InterfaceIndex, Rng, Xid, XidPrefix, XidType};
-use sluice_machine::{Machine, Outbox};
+use sluice_machine::{Machine, Outbox, Request};
 use sluice_xip::cache::{Cache, HashKey};
 use sluice_xip::io::{Gateway, Input, Output, Ping, PongKind, RibRoute, Settings};
 use sluice_xip::links::Station;
-use sluice_xip::machine::Xip;
+use sluice_xip::machine::{FastPath, Xip};
 use sluice_xip::principals::catalog::CATALOG;
 use sluice_xip::wire::{Dag, LinkDestination, Mac};
 
@@ -91,10 +91,10 @@ impl Net {
     fn cache(&mut self, host: usize) {
         let mut rng = Rng::from_seed(host as u64);
         let cache = Cache::new(vec![0; 8 << 8], 8, HashKey::draw(|| rng.next_u64()));
-        self.input(host, Input::FastPath(Some(cache)));
+        FastPath(Some(cache)).make(&mut self.hosts[host], self.now, &mut Outbox::new());
     }
 
-    fn input(&mut self, host: usize, input: Input<Vec<u64>>) {
+    fn input(&mut self, host: usize, input: Input) {
         let mut waiting = vec![(host, input)];
         while let Some((host, input)) = waiting.pop() {
             let mut out = Outbox::new();

@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    fn input(&mut self, input: Input<Vec<u64>>) {
+    fn input(&mut self, input: Input) {
         let mut out = Outbox::new();
         self.xip.handle(self.now, input, &mut out);
         self.carry_out(out);

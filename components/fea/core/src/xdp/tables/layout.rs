@@ -3,7 +3,7 @@
 //! The program's own description is `bpf/include/layout.h`. All words are 64 bits, little endian.
 
 use core::fmt;
-use sluice_base::InterfaceIndex;
+use sluice_base::{InterfaceIndex, Mac};
 
 /// An area of words: a map that the program reads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -173,22 +173,27 @@ pub struct Way {
     /// The largest IP packet in octets; larger packets go to the kernel.
     pub mtu: u32,
     /// The destination address of frames.
-    pub destination: [u8; 6],
+    pub destination: Mac,
     /// The source address of frames.
-    pub source: [u8; 6],
+    pub source: Mac,
 }
 
 impl Way {
     /// The way "to the kernel": all words are 0.
-    pub const KERNEL: Way =
-        Way { action: Action::Kernel, interface: None, mtu: 0, destination: [0; 6], source: [0; 6] };
+    pub const KERNEL: Way = Way {
+        action: Action::Kernel,
+        interface: None,
+        mtu: 0,
+        destination: Mac([0; 6]),
+        source: Mac([0; 6]),
+    };
 
     /// Returns the words of the member as stored: action and interface, MTU and destination, destination and source.
     pub fn to_words(&self) -> [u64; MEMBER_WORDS] {
         let interface = self.interface.map_or(0, InterfaceIndex::number);
         let mut addresses = [0; 16];
-        addresses[4..10].copy_from_slice(&self.destination);
-        addresses[10..].copy_from_slice(&self.source);
+        addresses[4..10].copy_from_slice(&self.destination.0);
+        addresses[10..].copy_from_slice(&self.source.0);
         let addresses = u128::from_le_bytes(addresses);
         [
             u64::from(self.action as u32) | u64::from(interface) << 32,
@@ -204,8 +209,8 @@ impl Way {
             action: Action::from_number(first as u32),
             interface: InterfaceIndex::new((first >> 32) as u32),
             mtu: second as u32,
-            destination: [4, 5, 6, 7, 8, 9].map(|at| octets[at]),
-            source: [10, 11, 12, 13, 14, 15].map(|at| octets[at]),
+            destination: Mac([4, 5, 6, 7, 8, 9].map(|at| octets[at])),
+            source: Mac([10, 11, 12, 13, 14, 15].map(|at| octets[at])),
         }
     }
 }

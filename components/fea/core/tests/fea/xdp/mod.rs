@@ -89,8 +89,8 @@ pub fn way(seed: u32) -> Way {
         action: if seed.is_multiple_of(5) { Action::Drop } else { Action::Forward },
         interface: InterfaceIndex::new(seed % 7),
         mtu: 1500 + seed % 3,
-        destination: [2, octets[0], octets[1], octets[2], octets[3], 1],
-        source: [2, octets[3], octets[2], octets[1], octets[0], 2],
+        destination: sluice_base::Mac([2, octets[0], octets[1], octets[2], octets[3], 1]),
+        source: sluice_base::Mac([2, octets[3], octets[2], octets[1], octets[0], 2]),
     }
 }
 

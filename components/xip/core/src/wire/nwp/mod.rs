@@ -8,6 +8,7 @@ use super::Mac;
 use super::hid::Hid;
 use alloc::vec::Vec;
 use core::fmt;
+use serde::Serialize;
 use sluice_wire::{Cursor, Truncated};
 
 mod encode;
@@ -43,7 +44,7 @@ pub mod kind {
 }
 
 /// The form of NWP on a link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Form {
     /// Announcements and lists.
     Basic,
