@@ -41,8 +41,7 @@ const LEFT: &[(&str, &[usize])] = &[
     ("tools/lab/src", &[2, 2]),
     ("tools/pktgen/src", &[2, 2]),
     ("tools/policy/src", &[2]),
-    ("tools/sim/src", &[6, 2]),
-    ("tools/sim/src/host", &[8]),
+    ("tools/sim/src", &[2]),
 ];
 
 /// Folders of the repository with crates of the workspace.
