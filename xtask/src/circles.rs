@@ -29,10 +29,6 @@ const LEFT: &[(&str, &[usize])] = &[
     ("components/bgp/process/src", &[3, 3]),
     ("components/bgp/process/src/transport", &[2]),
     ("components/fea/process/src/xdp", &[2]),
-    ("components/manager/process/src", &[6]),
-    ("components/manager/process/src/commit", &[4]),
-    ("components/manager/process/src/configure", &[3]),
-    ("components/manager/process/src/supervise", &[2]),
     ("components/rib/core/src/decide", &[2]),
     ("kits/mrt/src", &[2]),
     ("platform/xrl/src/client", &[2]),
@@ -40,8 +36,7 @@ const LEFT: &[(&str, &[usize])] = &[
     ("tools/lab/src", &[2, 2]),
     ("tools/pktgen/src", &[2, 2]),
     ("tools/policy/src", &[2]),
-    ("tools/sim/src", &[6, 2]),
-    ("tools/sim/src/host", &[8]),
+    ("tools/sim/src", &[2]),
 ];
 
 /// Folders of the repository with crates of the workspace.

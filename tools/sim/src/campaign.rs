@@ -1,11 +1,12 @@
 //! Fault campaigns: many small random networks, random faults and changes, and what must hold when each has come to rest.
 
 use crate::check;
+use crate::fabric::WHOLE_WINDOW;
 use crate::host::{Host, ProcessId};
 use crate::network::{self, Link, Network, Node};
 use crate::policy::{Action, Direction, Rule};
 use crate::rewrite::Rewrite;
-use crate::scenario::{Scenario, Step, WHOLE_WINDOW, What, bulk};
+use crate::scenario::{Scenario, Step, What, bulk};
 use crate::shrink;
 use crate::world::{MILLISECOND, SECOND, Settings, World};
 use sluice_base::{IpPrefix, Rng};
@@ -54,7 +55,7 @@ pub struct Outcome {
 }
 
 /// Runs a scenario, phase by phase, and checks each.
-pub fn run(scenario: &Scenario, log: Option<crate::history::Log>) -> Outcome {
+pub fn run(scenario: &Scenario, log: Option<crate::fabric::history::Log>) -> Outcome {
     let settings = Settings {
         slice: scenario.slice,
         tables: scenario.tables,

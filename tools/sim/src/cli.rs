@@ -130,7 +130,7 @@ fn run_network(args: &SimulateArgs, mut network: Network) -> Result<Summary> {
     Ok(summary)
 }
 
-fn create_log(path: &Path) -> Result<crate::history::Log> {
+fn create_log(path: &Path) -> Result<crate::fabric::history::Log> {
     let file = File::create(path).with_context(|| format!("{}", path.display()))?;
     Ok(Box::new(BufWriter::new(file)))
 }

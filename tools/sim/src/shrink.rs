@@ -1,6 +1,7 @@
 //! Reduces a failing scenario to the parts that are needed for the failure.
 
-use crate::scenario::{Scenario, Step, WHOLE_WINDOW, What};
+use crate::fabric::WHOLE_WINDOW;
+use crate::scenario::{Scenario, Step, What};
 
 /// Tries at most; each is a whole run.
 const TRIES: usize = 2000;

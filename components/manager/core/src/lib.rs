@@ -19,6 +19,7 @@ pub mod handover;
 pub mod machine;
 pub mod output;
 pub mod roles;
+pub mod shares;
 pub mod watchdog;
 
 pub use component::{Phase, Spec};

@@ -8,21 +8,43 @@ mod commit;
 mod configure;
 mod packages;
 mod revisions;
+mod service;
+mod start_error;
 mod supervise;
 
+use crate::commit::carry::UnderWay;
+use crate::commit::request::{CommitRequest, Done, Source};
+use commit::editing::{EditError, Editing};
+
+pub use crate::configure::builtin::Sharing;
+pub use crate::configure::builtin::{Builtin, ConfigSource};
 pub use audit::record as audit_record;
+use commit::degraded::Degraded;
+pub use configure::admission::check_package;
 pub use configure::file::{check, read_configuration};
-pub use configure::model::{Builtin, ConfigSource, Model, StartError};
-pub use configure::sharing::Sharing;
+pub use configure::model::Model;
+pub use configure::trial::run as try_packages;
 pub use configure::upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
-pub use packages::admission::check_package;
-pub use packages::trial::run as try_packages;
 pub use revisions::{Noted, Revision, Unconfirmed, Via, parse_copy, parse_revision, parse_unconfirmed};
+pub use start_error::StartError;
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::{Rc, Weak};
+use std::time::{Duration, Instant};
+use supervise::confinement::Confinement;
 pub use supervise::core_file;
+use supervise::core_file::Cores;
 pub use supervise::credentials::folder as credentials_folder;
+use supervise::denials::{self, Denials};
+use supervise::helper::Helpers;
 pub use supervise::inherited::{close_inherited, permit_descriptors};
 pub use supervise::left_behind::{LeftBehind, claim_network, is_manager_dead, left_behind, manager_pid};
+use supervise::principal::{principal, random_secret};
+use supervise::processes::{self, Processes};
+use supervise::replace::handover::HandOvers;
+use supervise::service_manager::{self, ServiceManager};
 pub use supervise::state::{Recorded, operators_socket, parse as parse_state};
+use supervise::{kept_files, sole, state, watch};
 
 use audit::Audit;
 use audit::actions::SeenLately;
@@ -30,14 +52,12 @@ use audit::record::{Act, Who};
 use commit::copy::Copies;
 use commit::shared::Waiting;
 use commit::steps::Stepping;
-use commit::transaction::{CommitRequest, Done, Source, UnderWay};
-use configure::editors::{EditError, Editing};
 use configure::file::read_file;
 use configure::model::check_network_rights;
 use configure::people::People;
-use configure::service::Shown;
 use configure::start::{self, Start};
 use revisions::Revisions;
+use service::configuration::Shown;
 use sluice_base::{class_of, component_of};
 use sluice_config::Tree;
 use sluice_manager::commit::Input as CommitInput;
@@ -52,20 +72,6 @@ use sluice_xrl::idl::manager::v1::{
     shared_configuration_service,
 };
 use sluice_xrl::{Acl, EndpointOptions, LifeEvent, Principal, Target, XrlEndpoint, XrlError};
-use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
-use std::rc::{Rc, Weak};
-use std::time::{Duration, Instant};
-use supervise::confinement::Confinement;
-use supervise::core_file::Cores;
-use supervise::degraded::Degraded;
-use supervise::denials::{self, Denials};
-use supervise::handover::HandOvers;
-use supervise::helper::Helpers;
-use supervise::principal::{principal, random_secret};
-use supervise::processes::Processes;
-use supervise::service_manager::{self, ServiceManager};
-use supervise::{kept_files, processes, service, sole, state, watch};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
@@ -190,16 +196,17 @@ async fn serve(
     }
     state::remove_orphaned_sockets(&options.run_dir);
     let socket = options.run_dir.join("finder.sock");
-    let mut finder = Finder::bind(&socket, acl).await.map_err(state::cannot("make the socket", &socket))?;
+    let mut finder =
+        Finder::bind(&socket, acl).await.map_err(start_error::cannot("make the socket", &socket))?;
     let apart = state::make_operators_folder(&options.run_dir)?;
-    finder.bind_apart(&apart).await.map_err(state::cannot("make the socket", &apart))?;
+    finder.bind_apart(&apart).await.map_err(start_error::cannot("make the socket", &apart))?;
     state::open_to_components(&options.run_dir, &socket)
-        .map_err(state::cannot("open the socket", &socket))?;
+        .map_err(start_error::cannot("open the socket", &socket))?;
     let people = Rc::new(People::new(&model, &start.tree));
     let asked = Rc::clone(&people);
     finder.set_people(Box::new(move |peer| asked.principal(peer)));
     let sockets = socket_folder(&options.run_dir, "manager");
-    std::fs::create_dir_all(&sockets).map_err(state::cannot("make the folder", &sockets))?;
+    std::fs::create_dir_all(&sockets).map_err(start_error::cannot("make the folder", &sockets))?;
     // People load whole configurations.
     let options_of_own = EndpointOptions {
         max_frame: sluice_xrl::frame::MAX_LENGTH,

@@ -1,8 +1,9 @@
 //! The process of any protocol that announces routes and watches interfaces, and has no neighbors of its own.
 
 use super::messages::{FromFea, ToRib};
-use super::process::{Instance, Life, Message, Process, word};
+use super::process::Process;
 use super::{Base, Configuration, OriginClient};
+use crate::fabric::ipc::{Instance, Life, Message, word};
 use crate::world::Fabric;
 use sluice_base::InterfaceEvent;
 use sluice_machine::{Machine, Outbox};

@@ -1,9 +1,9 @@
 //! The shared parts of a router's processes: its place in the network, its clock, its kernel, and the messages between
 //! processes.
 
-use super::process::{Instance, Life, Message, ProcessId};
 use crate::clock::Clock;
-use crate::queue::Event;
+use crate::fabric::ipc::{Instance, Ipc, IpcWhat, Life, Message, ProcessId};
+use crate::fabric::queue::Event;
 use crate::world::Fabric;
 use sluice_base::{Asn, Instant};
 use sluice_fea::sim::SimEngine;
@@ -12,24 +12,6 @@ use sluice_fea::sim::SimEngine;
 const IPC: u64 = 20_000;
 /// The time after which the Finder announces a life or a death, in nanoseconds.
 const FINDER: u64 = 1_000_000;
-
-/// A message on its way to a certain life of a process.
-#[derive(Debug)]
-pub struct Ipc {
-    /// The receiver; if it died meanwhile, the message is lost.
-    pub to: Instance,
-    /// The contents.
-    pub what: IpcWhat,
-}
-
-/// The contents of an [`Ipc`].
-#[derive(Debug)]
-pub enum IpcWhat {
-    /// The Finder announces a life or a death.
-    Life(Life),
-    /// A process calls or replies.
-    Message(Instance, Box<dyn Message>),
-}
 
 /// A router, as its processes see it.
 pub struct Base {

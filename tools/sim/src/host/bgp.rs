@@ -1,10 +1,11 @@
 //! BGP's process: the core, its sockets, and its dealings with the RIB.
 
 use super::messages::{Answer, FromFea, FromRib, ToRib};
-use super::process::{Class, Instance, Life, Message, Process, TcpEvent, word};
+use super::process::{Class, Process};
 use super::{Base, Configuration, OriginClient, ProcessId, fea};
+use crate::fabric::end::EndRef;
+use crate::fabric::ipc::{Instance, Life, Message, TcpEvent, word};
 use crate::network;
-use crate::tcp::EndRef;
 use crate::wire::Wire;
 use crate::world::Fabric;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};

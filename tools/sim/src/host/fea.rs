@@ -1,8 +1,9 @@
 //! The FEA's process: the core with the simulated kernel, and the observers of interfaces.
 
 use super::messages::{FromFea, ToFea};
-use super::process::{Class, Instance, Life, Message, Process, word};
+use super::process::{Class, Process};
 use super::{Base, Configuration};
+use crate::fabric::ipc::{Instance, Life, Message, word};
 use crate::network;
 use crate::world::Fabric;
 use sluice_base::{

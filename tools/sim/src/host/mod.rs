@@ -7,6 +7,7 @@
 mod announcer;
 mod base;
 mod bgp;
+mod classes;
 mod configuration;
 mod fea;
 pub mod messages;
@@ -15,18 +16,19 @@ mod process;
 mod rib;
 mod statics;
 
-pub use base::{Base, Ipc};
+pub use crate::fabric::ipc::{Instance, Ipc, Life, Message, ProcessId, TcpEvent};
+pub use base::Base;
 pub use bgp::BgpProcess;
 pub use configuration::Configuration;
 pub use fea::{FeaProcess, new_kernel};
 pub use origin::OriginClient;
-pub use process::{Class, Instance, Life, Message, Process, ProcessId, TcpEvent};
+pub use process::{Class, Process};
 pub use rib::RibProcess;
 
 use crate::clock::Clock;
-use crate::tcp::EndRef;
+use crate::fabric::end::EndRef;
+use crate::fabric::ipc::IpcWhat;
 use crate::world::Fabric;
-use base::IpcWhat;
 use sluice_base::{Asn, IpPrefix, component_name};
 use sluice_bgp::speaker::Config;
 use sluice_fea::sim::SimEngine;

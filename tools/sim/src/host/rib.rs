@@ -1,8 +1,9 @@
 //! The RIB's process: the core, its clients, and the way to the FEA.
 
 use super::messages::{Answer, FromFea, FromRib, ToFea, ToRib};
-use super::process::{Class, Instance, Life, Message, Process, word};
+use super::process::{Class, Process};
 use super::{Base, Configuration, ProcessId};
+use crate::fabric::ipc::{Instance, Life, Message, word};
 use crate::world::Fabric;
 use sluice_base::ip::{V4Addr, V6Addr};
 use sluice_base::{

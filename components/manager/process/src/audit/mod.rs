@@ -2,7 +2,6 @@
 
 pub mod actions;
 pub mod record;
-pub mod remote;
 
 use crate::ManagerProcess;
 use crate::configure::people;

@@ -1,9 +1,9 @@
 //! Commits that have to be confirmed: the confirmation, and the way back without one.
 
+use super::editing::EditError;
 use crate::ManagerProcess;
-use crate::commit::refused::Refusal;
-use crate::commit::transaction::{CommitRequest, Request, Source};
-use crate::configure::editors::EditError;
+use crate::commit::refused::{NOTHING_WAITS, Refusal};
+use crate::commit::request::{CommitRequest, Request, Source};
 use crate::revisions::{Unconfirmed, Via, now_unix_ms};
 use sluice_config::Tree;
 use sluice_manager::confirmation::{Effect, Next, Origin};
@@ -13,9 +13,6 @@ use tracing::{error, info, warn};
 
 /// The pause before a failed rollback is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
-
-/// The refusal of a confirmation without a waiting commit.
-pub(super) const NOTHING_WAITS: &str = "nothing waits for a confirmation: it was confirmed already, or what ran before runs again (`show revisions`)";
 
 impl ManagerProcess {
     /// Returns the effect of a commit on the waiting commit; `None` if no commit waits here.

@@ -3,6 +3,7 @@
 use crate::ManagerProcess;
 use sluice_config::{ConfigError, ConfigText, Schema, Tree};
 use sluice_manager::Reason;
+use sluice_xrl::XrlError;
 
 /// The reason why nothing changed.
 #[derive(Debug, thiserror::Error)]
@@ -57,4 +58,15 @@ impl ManagerProcess {
 /// Returns the text that a configuration was read from, or else the text of the candidate as shown.
 pub fn written_or_shown(schema: &Schema, tree: &Tree, written: Option<&ConfigText>) -> ConfigText {
     written.cloned().unwrap_or_else(|| schema.written("candidate", tree))
+}
+
+/// The refusal of a confirmation without a waiting commit.
+pub(super) const NOTHING_WAITS: &str = "nothing waits for a confirmation: it was confirmed already, or what ran before runs again (`show revisions`)";
+
+/// Returns a component's message, without the transport's words.
+pub(super) fn words(error: &XrlError) -> String {
+    match error {
+        XrlError::Application { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
 }

@@ -4,21 +4,18 @@
 //! part to all other elements. When all components here run with the new configuration, the owner decides by one write. The manager stores its
 //! revision after that: a manager that dies in between runs the old configuration, and takes the decided one when the owner hands it over.
 
+use super::editing::EditError;
 use crate::ManagerProcess;
-use crate::commit::refused::Refusal;
-use crate::commit::transaction::{CommitRequest, Request, Source, words};
-use crate::configure::editors::EditError;
-use crate::configure::people;
-use crate::configure::service::effects;
+use crate::commit::refused::{Refusal, words};
+use crate::commit::request::{CommitRequest, Others, Request, SharedText, Source};
 use crate::configure::sharing::SharedChange;
 use crate::revisions::Via;
-use crate::supervise::service::Served;
 use sluice_config::{ConfigError, Tree};
 use sluice_manager::Reason;
 use sluice_manager::commit::Input;
 use sluice_process::Effect;
+use sluice_xrl::XrlError;
 use sluice_xrl::idl::manager::v1 as pb;
-use sluice_xrl::{CallContext, XrlError};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -31,15 +28,6 @@ const OWNER: Duration = Duration::from_secs(40);
 /// The number of the error by which the owner does not know whether the change is decided.
 const OPEN: u32 = 8;
 
-/// The shared part that was decided for all elements.
-#[derive(Clone, Debug)]
-pub struct SharedText {
-    /// The text.
-    pub text: String,
-    /// The author.
-    pub user: String,
-}
-
 /// A shared part that is offered to the other elements.
 pub struct Offered {
     change: SharedChange,
@@ -47,15 +35,6 @@ pub struct Offered {
     base: u64,
     /// The answers of the other elements.
     pub others: Others,
-}
-
-/// The answers of the other elements to an offer.
-#[derive(Clone, Default, Debug)]
-pub struct Others {
-    /// The elements without a part in the commit, and the reasons.
-    pub absent: Vec<String>,
-    /// The effects on the others, as foreseen by them.
-    pub effects: Vec<pb::ElementEffects>,
 }
 
 /// The effects of a commit by component, and the answers of the other elements.
@@ -211,7 +190,7 @@ impl ManagerProcess {
     }
 
     /// Checks whether a shared part could be committed here, and returns the effects. `None` if this machine keeps a configuration of its own.
-    async fn check_shared(
+    pub(crate) async fn check_shared(
         self: Rc<Self>,
         text: String,
     ) -> Result<Option<BTreeMap<String, Vec<Effect>>>, EditError> {
@@ -240,7 +219,7 @@ impl ManagerProcess {
         }))
     }
 
-    async fn take_shared(
+    pub(crate) async fn take_shared(
         self: &Rc<Self>,
         request: pb::TakeSharedRequest,
     ) -> Result<pb::TakeSharedReply, EditError> {
@@ -249,53 +228,5 @@ impl ManagerProcess {
         let request = CommitRequest { source, comment, confirm_within: None, confirms: false };
         let done = self.commit(request).await?;
         Ok(pb::TakeSharedReply { revision: done.revision, changes: done.changes as u64 })
-    }
-}
-
-fn failed(error: EditError) -> XrlError {
-    XrlError::application(1, error.to_string())
-}
-
-/// Refuses people: the calls are the owner's.
-fn check_caller(ctx: &CallContext) -> Result<(), XrlError> {
-    match people::person(&ctx.principal) {
-        Some(_) => Err(XrlError::AccessDenied("the shared configuration is changed by commits".into())),
-        None => Ok(()),
-    }
-}
-
-impl pb::SharedConfiguration for Served {
-    async fn prepare(
-        &self,
-        ctx: &CallContext,
-        request: pb::PrepareSharedRequest,
-    ) -> Result<pb::PrepareSharedReply, XrlError> {
-        check_caller(ctx)?;
-        let checking = tokio::task::spawn_local(Rc::clone(self).check_shared(request.text));
-        let checked = checking.await.map_err(|error| XrlError::application(1, error.to_string()))?;
-        let checked = checked.map_err(failed)?;
-        let apart = checked.is_none();
-        Ok(pb::PrepareSharedReply { apart, effects: checked.map(effects).unwrap_or_default() })
-    }
-
-    async fn take(
-        &self,
-        ctx: &CallContext,
-        request: pb::TakeSharedRequest,
-    ) -> Result<pb::TakeSharedReply, XrlError> {
-        check_caller(ctx)?;
-        self.take_shared(request).await.map_err(failed)
-    }
-
-    async fn export(
-        &self,
-        ctx: &CallContext,
-        _request: pb::ExportSharedRequest,
-    ) -> Result<pb::ExportSharedReply, XrlError> {
-        check_caller(ctx)?;
-        // The component may ask before the commit is stored that has it share the configuration.
-        let _turn = self.turn.lock().await;
-        let text = self.model().shared_text(&self.running_tree());
-        Ok(pb::ExportSharedReply { text: text.map_err(|error| failed(error.into()))? })
     }
 }

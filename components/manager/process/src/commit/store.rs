@@ -2,7 +2,7 @@
 //! steps are shorter.
 
 use crate::ManagerProcess;
-use crate::commit::transaction::Request;
+use crate::commit::request::Request;
 use crate::revisions::{New, Via, now_unix_ms};
 use sluice_config::{Comparison, Secrets, Tree};
 use std::io;

@@ -1,120 +1,22 @@
-//! Commits: carries out the core's outputs on components, and returns the components' answers to the core.
+//! Commits: what a configuration changes, and the turn to commit.
 
+use super::editing::{EditError, ToCommit};
 use crate::ManagerProcess;
-use crate::commit::confirm::NOTHING_WAITS;
 use crate::commit::lockout;
-use crate::commit::refused::{ComponentRefusal, Refusal, Refused, written_or_shown};
-use crate::commit::shared::{Effects, Offered, Others, SharedText};
-use crate::commit::steps::name;
+use crate::commit::refused::{NOTHING_WAITS, Refusal, written_or_shown};
+use crate::commit::request::{CommitRequest, Done, Others, Request, Source};
 use crate::commit::store::ToStore;
-use crate::configure::editors::{CandidateId, EditError, ToCommit};
 use crate::configure::sharing::SharedChange;
 use crate::revisions::{Unconfirmed, Via};
 use sluice_config::{Comparison, ConfigError, ConfigText, Impact, Tree};
-use sluice_manager::End;
-use sluice_manager::commit::{Commit, Input, Output, Plan};
 use sluice_manager::component::Phase;
 use sluice_manager::confirmation;
-use sluice_process::part::Change;
-use sluice_xrl::XrlError;
-use sluice_xrl::idl::common::v1::{self as common, Effect, EffectKind};
+use sluice_manager::shares::{Share, Shares};
+use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use std::time::Instant;
 use tracing::{info, warn};
-
-/// The longest wait for a component's answer.
-const ANSWER: Duration = Duration::from_secs(10);
-/// The longest wait for a component to come up or to end: longer than the supervisor's own limit.
-const COMES_UP: Duration = Duration::from_secs(30);
-/// Octets of a piece of a change: well below the limit of a call.
-const PIECE: usize = 4 << 20;
-
-/// The origin of a configuration to commit. The configuration itself is read only by the holder of the turn to commit:
-/// a commit that waited builds on the commits before.
-#[derive(Clone, Debug)]
-pub enum Source {
-    /// The candidate of an editor.
-    Editor(u64),
-    /// The configuration file.
-    File {
-        /// True if a file without statements may replace a configuration with statements.
-        allow_empty: bool,
-    },
-    /// A revision.
-    Revision(u64),
-    /// The revision to run again because a newer revision was not confirmed in time.
-    Unconfirmed(Unconfirmed),
-    /// The shared part that was decided for all elements, beside the local part of this one.
-    Shared(SharedText),
-}
-
-/// A requested commit.
-pub struct CommitRequest {
-    /// The origin of the configuration.
-    pub source: Source,
-    /// The purpose, as the log of revisions shows it.
-    pub comment: String,
-    /// The time within which the commit must be confirmed; absent: no confirmation is needed.
-    pub confirm_within: Option<Duration>,
-    /// True if the commit confirms the commit that waits for its confirmation.
-    pub confirms: bool,
-}
-
-/// A configuration that is to run. Lives no longer than the turn to commit.
-pub struct Request {
-    /// The configuration.
-    pub after: Tree,
-    /// The author.
-    pub user: String,
-    /// The comment.
-    pub comment: String,
-    /// The origin of the commit.
-    pub via: Via,
-    /// The time within which the commit must be confirmed; absent: no confirmation is needed.
-    pub confirm_within: Option<Duration>,
-    /// True if the commit confirms the commit that waits for its confirmation.
-    pub confirms: bool,
-    /// The configuration file's text, if the configuration comes from the file.
-    pub of_file: Option<String>,
-    /// The text that the configuration was read from, for the places of errors; absent if the configuration was edited.
-    pub written: Option<Rc<ConfigText>>,
-    /// The number of the candidate.
-    pub candidate: Option<CandidateId>,
-}
-
-/// The result of a commit, or of its check.
-#[derive(Debug)]
-pub struct Done {
-    /// The revision that runs.
-    pub revision: u64,
-    /// The effects by component.
-    pub effects: BTreeMap<String, Vec<Effect>>,
-    /// The number of statements that differ.
-    pub changes: usize,
-    /// The duration.
-    pub took: Duration,
-    /// The answers of the other elements.
-    pub others: Others,
-    /// The number of the configuration of all elements that was confirmed.
-    pub confirmed: Option<u64>,
-}
-
-/// The commit that is under way.
-pub struct UnderWay {
-    commit: Commit<Effect>,
-    number: u64,
-    before: Tree,
-    after: Tree,
-    inputs: UnboundedSender<Input<Effect>>,
-    /// The first component that refused its share.
-    refused: Option<ComponentRefusal>,
-    /// The shared part of the change, and the answer of the other elements.
-    pub(super) shared: Option<Offered>,
-    /// True if the store does not say whether the change is decided.
-    pub(super) is_open: bool,
-}
 
 /// The foreseen effects of a commit.
 pub(super) struct Foreseen {
@@ -124,15 +26,6 @@ pub(super) struct Foreseen {
     pub(super) effects: BTreeMap<String, Vec<Effect>>,
     /// The answers of the other elements.
     others: Others,
-}
-
-/// A change of the whole router, and the components with a share in the change.
-pub(super) struct Shares {
-    plan: Plan,
-    /// Stopped components: the change is delivered when the component starts.
-    absent: Vec<String>,
-    /// Components that end with the commit.
-    gone: Vec<String>,
 }
 
 impl ManagerProcess {
@@ -352,28 +245,20 @@ impl ManagerProcess {
             let checked = model.check(class, after, || written_or_shown(schema, after, written));
             checked.map_err(|e| Refusal::Invalid(Box::new(e)))?;
         }
-        let mut shares = Shares { plan: Plan::default(), absent: Vec::new(), gone: Vec::new() };
+        let mut shares = Shares::default();
         shares.gone.extend(ran.iter().filter(|class| !runs.contains(class)).cloned());
         for class in runs {
             let cost = schema.cost(&class, &before, after);
-            // A component that does not run cannot be asked.
-            let check = || {
-                let written = || written_or_shown(schema, after, written);
-                model.check(&class, after, written).map_err(|e| Refusal::Invalid(Box::new(e)))
+            let differs = || cost.is_some() || model.change(&class, Some(&before), after).is_some();
+            let share = match ran.contains(&class) {
+                true => Share::of_running(differs, self.phase(&class), cost == Some(Impact::Restart)),
+                false => Share::Start,
             };
-            if !ran.contains(&class) {
-                check()?;
-                shares.plan.started.push(class);
-            } else if cost.is_none() && self.model().change(&class, Some(&before), after).is_none() {
-                // It has no share.
-            } else if self.phase(&class) != Some(Phase::Ready) {
-                check()?;
-                shares.absent.push(class);
-            } else if cost == Some(Impact::Restart) {
-                shares.plan.restarted.push(class);
-            } else {
-                shares.plan.changed.push(class);
+            if !share.is_asked() {
+                let written = || written_or_shown(schema, after, written);
+                model.check(&class, after, written).map_err(|e| Refusal::Invalid(Box::new(e)))?;
             }
+            shares.add(class, share);
         }
         Ok((comparison, shares))
     }
@@ -394,193 +279,6 @@ impl ManagerProcess {
             }
         }
     }
-
-    /// Carries out the core's outputs until the transaction is over. With nothing to store, no component applies
-    /// anything.
-    async fn carry_through(
-        self: &Rc<Self>,
-        plan: Plan,
-        after: Tree,
-        shared: Option<SharedChange>,
-        to_store: Option<ToStore<'_>>,
-    ) -> Result<Effects, Refused> {
-        let (inputs, mut answers) = unbounded_channel();
-        let mut out = Vec::new();
-        let commit = Commit::begin(plan, to_store.is_none(), &mut out);
-        let before = self.running.borrow().tree.clone();
-        self.transactions.set(self.transactions.get() + 1);
-        let number = self.transactions.get();
-        let shared = shared.map(Offered::new);
-        let inputs = inputs.clone();
-        let under_way =
-            UnderWay { commit, number, before, after, inputs, refused: None, shared, is_open: false };
-        self.under_way.replace(Some(under_way));
-        let (mut outcome, mut storing) = (None, None);
-        while outcome.is_none() {
-            for output in std::mem::take(&mut out) {
-                // Who dies from here on hears when it is stored what holds: its death does not undo the commit any more.
-                if matches!(output, Output::Decide | Output::Store) && storing.is_none() {
-                    storing = Some(self.storing.lock().await);
-                }
-                self.stepping.reached(&name(&output)).await;
-                match (output, &to_store) {
-                    (Output::Done(done), _) => outcome = Some(done),
-                    // Others are served meanwhile.
-                    (Output::Decide, Some(to_store)) => {
-                        let decided = self.decide(to_store.request).await;
-                        if decided.is_err() {
-                            storing.take();
-                        }
-                        self.tell_commit(Input::Decided(decided));
-                    }
-                    (Output::Store, Some(to_store)) => {
-                        let stored = self.store(to_store).await;
-                        storing.take();
-                        self.tell_commit(Input::Stored(stored.map_err(|error| error.to_string())));
-                    }
-                    (output, _) => self.do_for_commit(output),
-                }
-            }
-            if outcome.is_none()
-                && let Some(answer) = answers.recv().await
-                && let Some(under_way) = self.under_way.borrow_mut().as_mut()
-            {
-                if let Input::Prepared(component, Err(reason)) = &answer {
-                    let refused = ComponentRefusal { component: component.clone(), reason: reason.clone() };
-                    under_way.refused.get_or_insert(refused);
-                }
-                under_way.commit.handle(answer, &mut out);
-            }
-        }
-        let under_way = self.under_way.take();
-        let is_open = under_way.as_ref().is_some_and(|under_way| under_way.is_open);
-        let (by, shared) =
-            under_way.map(|under_way| (under_way.refused, under_way.shared)).unwrap_or_default();
-        let outcome = outcome.unwrap_or_else(|| Err("it came to no end".into()));
-        let others = shared.map(|shared| shared.others).unwrap_or_default();
-        outcome.map(|effects| (effects, others)).map_err(|reason| Refused { reason, by, is_open })
-    }
-
-    /// Something happened that the commit under way may wait for.
-    pub fn tell_commit(&self, input: Input<Effect>) {
-        if let Some(under_way) = self.under_way.borrow().as_ref() {
-            let _over_meanwhile = under_way.inputs.send(input);
-        }
-    }
-
-    /// The configuration with which a component that starts now is to run.
-    pub fn tree_for(&self, class: &str) -> Tree {
-        let under_way = self.under_way.borrow();
-        let new = under_way.as_ref().filter(|u| u.commit.takes_new(class)).map(|u| u.after.clone());
-        new.unwrap_or_else(|| self.running.borrow().tree.clone())
-    }
-
-    fn do_for_commit(self: &Rc<Self>, output: Output<Effect>) {
-        let under_way = self.under_way.borrow();
-        let Some(UnderWay { commit, number, before, after, inputs, .. }) = under_way.as_ref() else { return };
-        let (me, number, inputs) = (Rc::clone(self), *number, inputs.clone());
-        match output {
-            Output::Prepare(class) => {
-                let change = self.model().change(&class, Some(before), after).unwrap_or_default();
-                tokio::task::spawn_local(async move {
-                    let answer = me.prepare(&class, number, &change).await.map_err(|e| words(&e));
-                    let _over_meanwhile = inputs.send(Input::Prepared(class, answer));
-                });
-            }
-            Output::Apply(class) => {
-                tokio::task::spawn_local(async move {
-                    let answer = me.apply(&class, number).await.map_err(|e| words(&e));
-                    let _over_meanwhile = inputs.send(Input::Applied(class, answer));
-                });
-            }
-            Output::Abandon(class) => {
-                tokio::task::spawn_local(async move {
-                    // Who does not hear it has nothing of it left, or prepares the next one in its place.
-                    let _ = me.client(&class).abandon(common::AbandonRequest { transaction: number }).await;
-                });
-            }
-            Output::Restore(class) => {
-                tokio::task::spawn_local(async move {
-                    if let Err(error) = me.configure_whole(&class).await {
-                        warn!(class, %error, "does not take back what ran before; it is started anew with that");
-                        me.processes.kill(&class);
-                    }
-                    let _over_meanwhile = inputs.send(Input::Restored(class));
-                });
-            }
-            Output::Restart(class) => {
-                // Into another table: what it announced into the old one goes with it.
-                let model = self.model();
-                let schema = &model.schema;
-                let end = match schema.table(&class, before) == schema.table(&class, after) {
-                    true => End::ForNow,
-                    false => End::ForGood,
-                };
-                self.driver_later(sluice_manager::Input::Restart(class.clone(), end));
-                self.guard(inputs, class);
-            }
-            Output::Start(class) => {
-                // Of the new ones those whose turn came: who starts early would start with what ran before.
-                let mut classes = self.model().classes(before);
-                let new = self.model().classes(after).into_iter().filter(|class| commit.takes_new(class));
-                classes.extend(new.filter(|class| !classes.contains(class)).collect::<Vec<_>>());
-                self.want_later(classes);
-                self.guard(inputs, class);
-            }
-            Output::Stop(class) => {
-                self.want_later(self.model().classes(before));
-                self.guard(inputs.clone(), class.clone());
-                tokio::task::spawn_local(async move {
-                    tokio::task::yield_now().await; // the supervisor hears first that it is not wanted
-                    if me.phase(&class).is_none_or(|phase| phase == Phase::Stopped) {
-                        let _over_meanwhile = inputs.send(Input::Restored(class));
-                    }
-                });
-            }
-            Output::Offer => self.offer(inputs),
-            Output::Decide | Output::Store | Output::Done(_) => {}
-        }
-    }
-
-    /// Waits for a component at most so long.
-    fn guard(&self, inputs: UnboundedSender<Input<Effect>>, class: String) {
-        tokio::task::spawn_local(async move {
-            tokio::time::sleep(COMES_UP).await;
-            let reason = format!("it was not there after {} s", COMES_UP.as_secs());
-            let _over_meanwhile = inputs.send(Input::Failed(class, reason));
-        });
-    }
-
-    fn client(&self, class: &str) -> common::ComponentClient {
-        common::ComponentClient::new(&self.router, class).with_deadline(ANSWER)
-    }
-
-    async fn prepare(&self, class: &str, number: u64, change: &Change) -> Result<Vec<Effect>, XrlError> {
-        let mut pieces = change.in_pieces(PIECE).into_iter().peekable();
-        let client = self.client(class);
-        let mut effects = Vec::new();
-        while let Some(change) = pieces.next() {
-            let more = pieces.peek().is_some();
-            let request = common::PrepareRequest { transaction: number, change, more };
-            effects = client.prepare(request).await?.effects;
-        }
-        Ok(effects)
-    }
-
-    async fn apply(&self, class: &str, number: u64) -> Result<(), XrlError> {
-        self.client(class).apply(common::ApplyRequest { transaction: number }).await.map(|_| ())
-    }
-
-    /// Sends a component its whole configuration, regardless of the component's current configuration.
-    pub async fn configure_whole(&self, class: &str) -> Result<(), XrlError> {
-        // Whether the new or the old one holds is not known while it is stored.
-        drop(self.storing.lock().await);
-        let change = self.model().change(class, None, &self.tree_for(class)).unwrap_or_default();
-        self.transactions.set(self.transactions.get() + 1);
-        let number = self.transactions.get();
-        self.prepare(class, number, &change).await?;
-        self.apply(class, number).await
-    }
 }
 
 /// Continues even if the caller stops waiting: a broken editor connection cancels its calls.
@@ -589,12 +287,4 @@ async fn to_the_end<T: 'static>(
 ) -> Result<T, EditError> {
     let done = tokio::task::spawn_local(work).await;
     done.unwrap_or_else(|_| Err(Refusal::Failed("it came to no end".into()).into()))
-}
-
-/// Returns a component's message, without the transport's words.
-pub(super) fn words(error: &XrlError) -> String {
-    match error {
-        XrlError::Application { message, .. } => message.clone(),
-        other => other.to_string(),
-    }
 }

@@ -1,6 +1,8 @@
 //! Configuration files, read without a router.
 
-use crate::configure::model::{ConfigSource, Model, StartError};
+use crate::configure::builtin::ConfigSource;
+use crate::configure::model::Model;
+use crate::start_error::StartError;
 use sluice_config::{Secrets, Tree};
 
 /// Checks a configuration file. Returns the refused packages, without which the file is valid all the same.

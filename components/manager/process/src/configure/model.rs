@@ -1,14 +1,16 @@
 //! The schema and the rights of every component, and their consequences for a configuration: which components run, with
 //! which part.
 
-use crate::configure::ports::PortsRule;
-use crate::configure::sharing::{Sharing, SharingRule};
-use crate::packages::admission::{self, classes_of, third_party_rights, unknown_need};
-use crate::packages::trial;
+use super::admission::{self, classes_of, third_party_rights, unknown_need};
+use super::trial;
+use crate::configure::builtin::{
+    Check, ConfigSource, GUARD, PortsRule, ReadPackage, Sharing, SharingRule, guarded_component, of_builtin,
+};
+use crate::start_error::StartError;
 use nix::sys::socket::{setsockopt, sockopt};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sluice_base::{class_of, component_name, instance_of};
+use sluice_base::{class_of, component_name};
 use sluice_config::package::{self, Package, Refused};
 use sluice_config::{ConfigError, ConfigErrors, ConfigText, Schema, SchemaError, Tree};
 use sluice_manager::Spec;
@@ -20,115 +22,6 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use thiserror::Error;
-
-/// A component built into the executable: its package.
-#[derive(Clone, Copy, Debug)]
-pub struct Builtin {
-    /// Its class.
-    pub class: &'static str,
-    /// The text of its `rights.toml`.
-    pub rights: &'static str,
-    /// The YANG module, for a component with configuration.
-    pub module: Option<(&'static str, &'static str)>,
-    /// The text of `commands.toml`, for a component with commands.
-    pub commands: Option<&'static str>,
-    /// The text of `metrics.toml`, for a component with metrics.
-    pub metrics: Option<&'static str>,
-    /// The text of its `README.md`.
-    pub help: &'static str,
-    /// The component's check of its whole part of a configuration, for a component whose values depend on each other.
-    pub check: Option<Check>,
-    /// The rule by which the configuration is shared with other machines, for a component that shares it.
-    pub sharing: Option<SharingRule>,
-    /// The names of the router's ports, for a component with ports that statements of other components name.
-    pub ports: Option<PortsRule>,
-}
-
-/// A component's check of its part where the component does not run: the reason for which the component would refuse the part.
-pub type Check = fn(serde_json::Value) -> Option<String>;
-
-/// The sources of configuration and schema.
-#[derive(Clone, Debug)]
-pub struct ConfigSource {
-    /// The configuration file.
-    pub file: PathBuf,
-    /// Components of the executable.
-    pub builtins: &'static [Builtin],
-    /// The folder with the packages of third parties, if there is one.
-    pub packages_dir: PathBuf,
-    /// The folder with the public keys of those whose packages are trusted.
-    pub trust_dir: PathBuf,
-    /// The folder of what was committed.
-    pub state_dir: PathBuf,
-    /// The router's executable for trials of packages; `None`: packages are read untried.
-    pub trial: Option<PathBuf>,
-}
-
-/// The reason why the router does not start.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// The file cannot be read.
-    #[error("cannot read the configuration {path}: {source}; {}", read_advice(source))]
-    Read {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The configuration is not valid.
-    #[error("{0}")]
-    Config(Box<ConfigErrors>),
-    /// The configuration is not valid, perhaps because of refused packages.
-    #[error("{}{error}", reasons(refused))]
-    WithoutPackages {
-        /// The packages that were refused.
-        refused: Vec<Refused>,
-        /// The errors of the configuration.
-        error: Box<ConfigErrors>,
-    },
-    /// The schema is not valid.
-    #[error("{0}")]
-    Schema(#[from] SchemaError),
-    /// A component's rights are not valid.
-    #[error("rights of {class}: {reason}")]
-    Rights {
-        /// The component.
-        class: String,
-        /// The error.
-        reason: String,
-    },
-    /// Something in the run-time folder cannot be made or written.
-    #[error("cannot {act} {path}: {source}; {advice}")]
-    Folder {
-        /// The action that failed.
-        act: &'static str,
-        /// On what.
-        path: String,
-        /// The remedy.
-        advice: &'static str,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The process may not configure the network.
-    #[error(
-        "a router needs the right to configure the network (CAP_NET_ADMIN), which this process does not have; start it as root, \
-         or in a network namespace of its own (`unshare --user --map-root-user --net`, or `sluice lab`)"
-    )]
-    NoNetworkRights,
-}
-
-/// Returns a line for each refused package.
-fn reasons(refused: &[Refused]) -> String {
-    refused.iter().map(|r| format!("package `{}` is refused: {}\n", r.name, r.reason)).collect()
-}
-
-fn read_advice(error: &std::io::Error) -> &'static str {
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied => "start as root, or name another with --config",
-        _ => "name another with --config",
-    }
-}
 
 /// Returns true if the process may configure its network namespace.
 pub fn check_network_rights() -> Result<(), StartError> {
@@ -141,14 +34,6 @@ pub fn check_network_rights() -> Result<(), StartError> {
     if has_capability && !denied { Ok(()) } else { Err(StartError::NoNetworkRights) }
 }
 
-/// The class of the processes that check limited calls.
-const GUARD: &str = "guard";
-
-/// Returns the component whose calls a guard checks; `None` for another component.
-pub fn guarded_component(name: &str) -> Option<&str> {
-    instance_of(name).filter(|_| class_of(name) == GUARD)
-}
-
 /// A change of the packages folder that is not made yet.
 #[derive(Clone, Copy, Debug)]
 pub enum Planned<'a> {
@@ -159,9 +44,6 @@ pub enum Planned<'a> {
     /// The package of this name is removed.
     Without(&'a str),
 }
-
-/// A folder, with the package in it.
-pub type ReadPackage = (PathBuf, Result<Package, Refused>);
 
 impl Planned<'_> {
     /// Returns the packages after the change.
@@ -479,28 +361,10 @@ impl Model {
     }
 }
 
-/// Returns the package of a component of the executable.
-pub fn of_builtin(builtin: &Builtin) -> Package {
-    let module = builtin.module.map(|(name, text)| (name.to_string(), text.to_string()));
-    Package {
-        name: builtin.class.into(),
-        class: Some(builtin.class.into()),
-        version: env!("CARGO_PKG_VERSION").into(),
-        description: builtin.help.lines().next().unwrap_or_default().trim_start_matches('#').trim().into(),
-        folder: PathBuf::new(),
-        executable: None,
-        modules: module.into_iter().collect(),
-        rights: Some(builtin.rights.into()),
-        commands: builtin.commands.map(Into::into),
-        metrics: builtin.metrics.map(Into::into),
-        help: Some(builtin.help.into()),
-        builtin: true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::configure::builtin::Builtin;
 
     const BUILTINS: &[Builtin] = &[
         Builtin {

@@ -1,7 +1,7 @@
 //! People: users of this host, by the kernel's word, and their roles.
 
+use super::commands::{self, CommandRow};
 use crate::configure::model::Model;
-use crate::packages::commands::{self, CommandRow};
 use nix::unistd::{Gid, Group, User, geteuid, getgrouplist};
 use serde::Deserialize;
 use sluice_config::{Secrets, Tree, with_role_anywhere};

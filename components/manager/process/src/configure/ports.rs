@@ -1,11 +1,8 @@
 //! The ports of a router of many machines, as far as statements for all machines name them.
 
+use crate::configure::builtin::PortsRule;
 use crate::configure::model::Model;
 use sluice_config::{ConfigError, ConfigErrors, ConfigText, Ports, Tree};
-use std::collections::BTreeMap;
-
-/// Returns the names of the router's ports for people, by the numbers of the ports. `None`: the part is refused for another reason.
-pub type PortsRule = fn(serde_json::Value) -> Option<BTreeMap<u16, String>>;
 
 impl Model {
     /// Returns the ports of the router of many machines in a configuration; `None` for a router of one machine.

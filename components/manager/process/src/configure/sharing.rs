@@ -1,23 +1,11 @@
 //! One configuration of several machines: the shared part is decided by a component, and each machine keeps its local part.
 
+use crate::configure::builtin::Sharing;
 use crate::configure::model::Model;
 use sluice_config::{ConfigError, Secrets, Tree};
-use std::collections::BTreeSet;
-
-/// Returns how a component with this part shares the configuration; `None`: this machine keeps a configuration of its own.
-pub type SharingRule = fn(serde_json::Value) -> Option<Sharing>;
 
 /// The name of a shared text in errors.
 const SHOWN: &str = "the shared configuration";
-
-/// The place of this machine among the elements that share a configuration.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Sharing {
-    /// The number of this element.
-    pub element: u16,
-    /// The classes of components that run on other elements: the configuration has their statements, and no process of them runs here.
-    pub elsewhere: BTreeSet<String>,
-}
 
 /// A change of the shared part.
 pub struct SharedChange {

@@ -1,8 +1,10 @@
 //! Selects the configuration for the start: the file if valid, else the last committed configuration, and a report in
 //! every status.
 
-use crate::configure::model::{ConfigSource, Model, StartError};
+use crate::configure::builtin::ConfigSource;
+use crate::configure::model::Model;
 use crate::revisions::{New, Revisions, Via, now_unix_ms};
+use crate::start_error::StartError;
 use sluice_config::Tree;
 use std::io;
 use std::path::PathBuf;

@@ -1,9 +1,11 @@
 //! The meaning of the last committed configuration for the current executable, which may differ from the executable
 //! that wrote the revision.
 
-use crate::configure::model::{ConfigSource, Model, StartError};
+use crate::configure::builtin::ConfigSource;
+use crate::configure::model::Model;
 use crate::revisions::Revisions;
-use crate::supervise::state::cannot;
+use crate::start_error::StartError;
+use crate::start_error::cannot;
 use sluice_config::upgrade::{self, Notice};
 use sluice_config::{ConfigError, Node};
 use thiserror::Error;
@@ -82,7 +84,7 @@ fn stored(revisions: &Revisions, revision: u64) -> Result<Vec<Node>, UpgradeErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::configure::model::Builtin;
+    use crate::configure::builtin::Builtin;
     use crate::revisions::{New, Via};
     use std::path::Path;
 

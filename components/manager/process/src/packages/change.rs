@@ -1,9 +1,12 @@
 //! A package comes, is replaced, or goes.
 
+use super::PackageChangeError;
 use crate::ManagerProcess;
-use crate::configure::model::{ConfigSource, Model, Planned, guarded_component};
-use crate::packages::{PackageChangeError, commands, trial};
-use crate::supervise::handover;
+use crate::configure::builtin::{ConfigSource, guarded_component};
+use crate::configure::commands;
+use crate::configure::model::{Model, Planned};
+use crate::configure::trial;
+use crate::supervise::replace::handover;
 use sluice_base::class_of;
 use sluice_config::package::Package;
 use sluice_config::{Renderer, Tree};

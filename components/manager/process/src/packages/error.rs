@@ -1,7 +1,7 @@
 //! The reasons for which a package does not come or go.
 
-use crate::configure::model::StartError;
-use crate::supervise::replace_error::ReplaceError;
+use crate::start_error::StartError;
+use crate::supervise::replace::error::ReplaceError;
 use sluice_package::PackageFileError;
 use sluice_xrl::XrlError;
 use thiserror::Error;

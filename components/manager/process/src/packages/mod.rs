@@ -4,11 +4,7 @@
 //! configuration with them. If all that is valid, one rename installs the package and one pointer makes the router use it; no
 //! process but the package's own notices.
 
-pub mod admission;
 mod change;
-pub mod commands;
 pub mod error;
-mod service;
-pub mod trial;
 
 pub use error::PackageChangeError;

@@ -17,8 +17,8 @@ pub use chain::Damaged;
 pub use copy::{ConfigurationFile, Copied, Noted, parse_copy};
 pub use line::{Revision, Via, parse_revision};
 
-use crate::configure::model::StartError;
-use crate::supervise::state::cannot;
+use crate::start_error::StartError;
+use crate::start_error::cannot;
 use chain::{Chain, Folder};
 use copy::State;
 use line::{Base, hash, hash_on};

@@ -7,7 +7,8 @@
 
 use crate::ManagerProcess;
 use crate::supervise::credentials::{self, CredentialError};
-use crate::supervise::{kept_files, state};
+use crate::supervise::kept_files;
+use crate::supervise::state::{self, RECORD};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
@@ -19,19 +20,16 @@ use sluice_xrl::idl::manager::v1 as pb;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-/// The file in the run-time folder with the helpers that run.
-pub const RECORD: &str = "helpers.json";
 /// The time for an orderly end.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The time between two looks at a process that is no child.

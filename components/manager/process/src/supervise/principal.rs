@@ -1,6 +1,7 @@
 //! Principals of components' processes, and their secrets.
 
-use crate::configure::model::{Model, guarded_component};
+use crate::configure::builtin::guarded_component;
+use crate::configure::model::Model;
 use sluice_process::rights::Rights;
 use sluice_xrl::Principal;
 

@@ -1,6 +1,7 @@
 //! The run-time folder: the lock, and which processes run.
 
-use crate::configure::model::StartError;
+use crate::start_error::StartError;
+use crate::start_error::cannot;
 use anyhow::bail;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -19,6 +20,9 @@ const STATE: &str = "state.json";
 const SOCKETS: &str = "xrl";
 /// The folder with the operators' socket.
 const OPERATORS: &str = "operators";
+
+/// The file in the run-time folder with the helpers that run.
+pub const RECORD: &str = "helpers.json";
 
 /// A process as it is written down.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -82,25 +86,6 @@ pub async fn wait_for_end(recorded: &Recorded) {
         // A child of this process after all, if its manager was another executable in this process: its remains are taken away.
         let _ = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG));
     }
-}
-
-/// Returns the remedy for a folder or file that cannot be made or written.
-fn advice(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "start as root, or name a folder of your own with --run-dir"
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space there, or name another folder with --run-dir"
-        }
-        _ => "name another folder with --run-dir",
-    }
-}
-
-/// Returns the reason why something in the run-time folder cannot be made, and what to do.
-pub fn cannot(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StartError {
-    let path = path.display().to_string();
-    move |source| StartError::Folder { act, path, advice: advice(&source), source }
 }
 
 /// Makes the run-time folder and locks the folder for the process.
@@ -227,7 +212,7 @@ pub fn parse(octets: &[u8]) -> BTreeMap<String, Recorded> {
 
 /// An orderly end leaves nothing to take over.
 pub fn clean(run_dir: &Path) {
-    for name in [STATE, super::helper::RECORD, "finder.sock"] {
+    for name in [STATE, RECORD, "finder.sock"] {
         let _ = fs::remove_file(run_dir.join(name));
     }
     let _ = fs::remove_dir_all(run_dir.join(SOCKETS));

@@ -2,8 +2,8 @@
 //! so that no supervisor notices; `state.json` holds the manager's knowledge of components, which the next life adopts
 //! from there. Components run on, and register again under the same names.
 
+use super::error::ReplaceError;
 use crate::ManagerProcess;
-use crate::supervise::replace_error::ReplaceError;
 use sluice_xrl::idl::manager::v1 as pb;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 use crate::ManagerProcess;
 use crate::audit::record::{Act, Who};
 use crate::configure::people;
-use crate::supervise::service::Served;
+use crate::service::Served;
 use sluice_manager::roles::Role;
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};

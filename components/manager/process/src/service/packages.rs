@@ -2,7 +2,7 @@
 
 use crate::audit::record::Act;
 use crate::packages::PackageChangeError;
-use crate::supervise::service::Served;
+use crate::service::Served;
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
 

@@ -1,7 +1,9 @@
 //! TCP from BGP's view: reliable ordered pipes. They can be refused, closed and reset, and they stall while a link is
 //! cut.
 
-use crate::queue::{Event, is_keepalive};
+use super::connections::{End, State};
+use super::end::EndRef;
+use super::queue::{Event, is_keepalive};
 use crate::world::Fabric;
 use sluice_bgp::session::ConnectionId;
 use std::net::IpAddr;
@@ -9,6 +11,7 @@ use std::net::IpAddr;
 /// The time that a router's own kernel takes to refuse.
 const REFUSAL: u64 = 10_000;
 
+<<<<<<< HEAD:tools/sim/src/tcp.rs
 /// An end of a connection. Places of connections are reused; the generation distinguishes a place's connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EndRef {
@@ -146,6 +149,8 @@ impl Connections {
     }
 }
 
+=======
+>>>>>>> 1484bf85:tools/sim/src/fabric/tcp.rs
 /// The effect of an arrival.
 pub enum Arrived {
     /// No effect on any router.

@@ -1,12 +1,12 @@
 //! The interface by which the configuration is edited and committed.
 
 use crate::audit::record::Act;
-use crate::commit::transaction::Done;
-use crate::configure::candidate::Side;
-use crate::configure::editors::{EditError, Holder};
+use crate::commit::candidate::Side;
+use crate::commit::editing::{EditError, Holder};
+use crate::commit::request::Done;
 use crate::configure::people;
 use crate::revisions::now_unix_ms;
-use crate::supervise::service::Served;
+use crate::service::Served;
 use serde_json::json;
 use sluice_config::{ConfigError, ConfigText, Secrets, Tree};
 use sluice_manager::editors::{Editors, Mode};

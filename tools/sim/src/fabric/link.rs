@@ -1,7 +1,7 @@
 //! A link in operation: delay, bandwidth, loss, reordering, duplication; cut and healed.
 
+use super::queue::Event;
 use crate::network;
-use crate::queue::Event;
 use sluice_base::Rng;
 
 /// The least delay beyond a round trip after which TCP retransmits a lost segment (RFC 6298, section 2.4, as in

@@ -1,8 +1,8 @@
 //! `sluice restart` of a component that died and waits for its next try: the component is tried at once, and the reply
 //! reports the result.
 
+use super::error::ReplaceError;
 use crate::ManagerProcess;
-use crate::supervise::replace_error::ReplaceError;
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::manager::v1 as pb;
 use std::rc::Rc;

@@ -4,7 +4,7 @@
 //! take hours and all memory. Nothing ends a thread inside libyang. Therefore another process with bounds reads a package's modules
 //! first, before the manager reads the modules and before a lock is taken.
 
-use crate::configure::model::{Builtin, ReadPackage, of_builtin};
+use crate::configure::builtin::{Builtin, ReadPackage, of_builtin};
 use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
 use sluice_config::Schema;
 use sluice_config::package::{self, Package, Refused};

@@ -1,8 +1,8 @@
 //! What a package needs to be taken: files, rights, a module, and a signature that fits if it has one.
 
-use crate::configure::model::{Builtin, of_builtin};
-use crate::packages::commands::{self, CommandError};
-use crate::packages::trial;
+use super::commands::{self, CommandError};
+use super::trial;
+use crate::configure::builtin::{Builtin, of_builtin};
 use sluice_config::Schema;
 use sluice_config::package::{self, Package};
 use sluice_package::signature::FILE as SIGNATURE;

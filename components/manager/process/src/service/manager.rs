@@ -1,15 +1,17 @@
 //! The interface that the manager serves.
 
-use crate::ManagerProcess;
 use crate::audit::record::Act;
 use crate::configure::people::user_name;
+use crate::service::Served;
+use crate::supervise::credentials;
+use crate::supervise::pins;
 use crate::supervise::processes::usage_of;
-use crate::supervise::start_again as starting_again;
-use crate::supervise::{credentials, handover, pins, watch};
+use crate::supervise::replace::handover;
+use crate::supervise::replace::start_again;
+use crate::supervise::watch;
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
-use std::rc::Rc;
 
 /// The number of the refusal to restart a component that does not run, and did not come up.
 const NOT_STARTED: u32 = 2;
@@ -19,17 +21,6 @@ const NO_PINS: u32 = 3;
 
 /// The most records of the audit in an answer.
 const MOST_RECORDS: usize = 1000;
-
-/// The manager for handlers: handlers need the shared pointer to start tasks.
-pub struct Served(pub Rc<ManagerProcess>);
-
-impl std::ops::Deref for Served {
-    type Target = Rc<ManagerProcess>;
-
-    fn deref(&self) -> &Rc<ManagerProcess> {
-        &self.0
-    }
-}
 
 impl pb::Helpers for Served {
     async fn fetch_credentials(
@@ -183,7 +174,7 @@ impl pb::Manager for Served {
         request: pb::RestartRequest,
     ) -> Result<pb::RestartReply, XrlError> {
         let work = async {
-            let waited = self.phase(&request.component).is_some_and(starting_again::waits_for_its_next_try);
+            let waited = self.phase(&request.component).is_some_and(start_again::waits_for_its_next_try);
             let outcome = handover::hand_over(self, &request.component, None).await;
             outcome.map_err(|error| {
                 // Where there is no process there is none that goes on.

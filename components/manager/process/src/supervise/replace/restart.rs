@@ -1,9 +1,9 @@
 //! `sluice restart` of a component without a hand-over, such as some third parties' components: the process ends in
 //! order, then a new process is started, and the reply reports the plain restart.
 
+use super::error::ReplaceError;
+use super::start_again::comes_up;
 use crate::ManagerProcess;
-use crate::supervise::replace_error::ReplaceError;
-use crate::supervise::start_again::comes_up;
 use sluice_base::component_of;
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::common::v1 as common;

@@ -2,7 +2,7 @@
 //! knowledge of the configuration. Also the way back when a component refuses the start configuration.
 
 use crate::ManagerProcess;
-use crate::commit::transaction::{CommitRequest, Source};
+use crate::commit::request::{CommitRequest, Source};
 use crate::revisions::FileSays;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

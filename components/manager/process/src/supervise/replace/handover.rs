@@ -1,11 +1,11 @@
 //! Hand-overs of components: what the core's [`HandOver`] says, done to processes.
 
+use super::error::{ReplaceError, StartError};
+use super::restart as restarting;
+use super::start_again as starting_again;
+use super::succession as succeeding;
 use crate::ManagerProcess;
 use crate::supervise::principal::{principal, random_secret};
-use crate::supervise::replace_error::{ReplaceError, StartError};
-use crate::supervise::restart as restarting;
-use crate::supervise::start_again as starting_again;
-use crate::supervise::succession as succeeding;
 use sluice_manager::handover::{HandOver, Input, Output};
 use sluice_manager::{Input as ManagerInput, Phase, Reason};
 use sluice_process::{Driver, successor_class};

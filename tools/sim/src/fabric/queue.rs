@@ -1,7 +1,7 @@
 //! The queue of future events, ordered by time and, at equal times, in the order of their creation.
 
+use super::end::EndRef;
 use crate::host::Ipc;
-use crate::tcp::EndRef;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
