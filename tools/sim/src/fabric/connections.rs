@@ -114,10 +114,11 @@ impl Connections {
         }
     }
 
-    /// Octets that were sent and not received, or received and not read: the sum over the connections, and the largest
-    /// value.
-    pub fn under_way(&self) -> (usize, usize) {
-        let each = self.all.iter().flat_map(|c| &c.ends).filter(|e| e.state != State::Closed);
-        each.map(|e| e.in_flight.max(e.received.len())).fold((0, 0), |(sum, most), n| (sum + n, most.max(n)))
+    /// Octets that were sent and not received, or received and not read: the most of any connection over links that are up. What is
+    /// sent over a link that is down stays under way until its sender gives up.
+    pub fn most_under_way(&self, is_up: impl Fn(u32) -> bool) -> usize {
+        let ends = self.all.iter().filter(|connection| is_up(connection.link)).flat_map(|c| &c.ends);
+        let open = ends.filter(|e| e.state != State::Closed);
+        open.map(|e| e.in_flight.max(e.received.len())).max().unwrap_or(0)
     }
 }
