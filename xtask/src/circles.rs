@@ -26,7 +26,6 @@ const LEFT: &[(&str, &[usize])] = &[
     ("components/bgp/core/src/policy", &[2]),
     ("components/bgp/core/src/session", &[4]),
     ("components/bgp/core/src/shard", &[6, 5, 2, 2]),
-    ("components/bgp/core/src/speaker", &[21]),
     ("components/bgp/process/src", &[3, 3]),
     ("components/bgp/process/src/transport", &[2]),
     ("components/fea/core/src/xdp", &[2]),

@@ -234,16 +234,20 @@ mutations! {
         "policy-community-kept-empty": ".filter(|v| !v.is_empty())" => ".filter(|_| true)";
         "policy-view-is-stale": "self.view = canonical::view(&self.octets, self.local_as);" => "";
     }
-    "speaker/config.rs" {
+    "speaker/config/neighbor.rs" {
         "external-neighbors-need-no-policy": "let is_trusted = self.peer_as == local_as || self.relationship.is_some();" => "let is_trusted = true;";
         "bounds-end-sessions": "FamilyConfig { maximum_prefixes: other.maximum_prefixes, ..self }" => "self";
     }
-    "speaker/limits.rs" {
+    "speaker/config/maximum_prefixes.rs" {
         "bounds-reached-count-as-exceeded": "set.clone().find(|l| l.count > l.bound)" => "set.clone().find(|l| l.count >= l.bound)";
+        "bounds-warn-each-time": "of(counts).max(of(raised).min(before))" => "of(counts)";
+    }
+    "speaker/neighbor/limits.rs" {
         "bounds-count-one-table": "received: sum.received.saturating_add(count.received)," => "received: sum.received.max(count.received),";
+    }
+    "speaker/peers/limits.rs" {
         "bounds-never-open-again": "let restart_at = after.map(|after| now + after);" => "let restart_at = None;";
         "bounds-never-ask-again": "                self.ask_for_refresh(index, out);\n" => "";
-        "bounds-warn-each-time": "of(counts).max(of(raised).min(before))" => "of(counts)";
         "bounds-changed-are-not-judged": "                standing.stage = Stage::Below;\n" => "";
     }
     "shard/rib.rs" {
@@ -274,18 +278,22 @@ mutations! {
     "attributes/canonical.rs" {
         "canonical-large-communities-twice": "kept.push(community);\n        }" => "}\n        kept.push(community);";
     }
-    "speaker/peer.rs" {
+    "speaker/neighbor/peer.rs" {
         "quiet-neighbor-is-waited-for": "if is_ended { Instant::ZERO } else { self.last_update + quiet }" => "if is_ended { Instant::ZERO } else { return None }";
         "quiet-promise-forgotten": "if negotiated.promises_end_of_rib { QUIET_IN_SPITE_OF_PROMISE }" => "if false { QUIET_IN_SPITE_OF_PROMISE }";
     }
-    "speaker/peers.rs" {
+    "speaker/peers/sessions.rs" {
         "quiet-although-updates-come": "peer.read = read;\n            peer.last_update = now;" => "peer.read = read;";
-        "number-given-too-early": "if is_retired && self.is_clean(index) {" => "if is_retired {";
         "untold-family-ended-wrong": "put_end_of_rib(family, &self.identity.codes, &mut octets);" => "put_end_of_rib(crate::family::FamilyIndex::IPV4, &self.identity.codes, &mut octets);";
         "untold-family-not-reported": "out.push(event(address, PeerEvent::NoNextHop(family)));" => "";
     }
-    "speaker/control.rs" {
+    "speaker/peers/registry.rs" {
+        "number-given-too-early": "if is_retired && self.is_clean(index) {" => "if is_retired {";
+    }
+    "speaker/control/wait.rs" {
         "wait-is-not-looked-at": "self.look_at = Some(self.all_announced_by());" => "self.look_at = None;";
+    }
+    "speaker/control/router.rs" {
         "refresh-without-capability": "Some(negotiated) if !negotiated.route_refresh => Some(RefreshRefusal::NotNegotiated)," => "";
     }
     "intake/remarkable.rs" {
@@ -324,12 +332,12 @@ mutations! {
     "session/negotiation.rs" {
         "paths-in-the-wrong-direction": "if *send && config.add_path.receive.has(family)" => "if *receive && config.add_path.receive.has(family)";
     }
-    "speaker/restart.rs" {
+    "speaker/neighbor/restart.rs" {
         "restart-after-a-notification": "|| offer.notifications && reason.is_graceful_notification());" => "|| reason.is_graceful_notification());";
         "restart-long-lived-never": "matches!(stay, Stay::Restart(_)) && !has_session && !time.is_zero();" => "false;";
         "restart-without-forwarding": "Stay::Restart(_) => restart.preserved.has(family).then_some(Stay::Restart(stale_until))," => "Stay::Restart(_) => Some(Stay::Restart(stale_until)),";
     }
-    "speaker/filters.rs" {
+    "speaker/peers/filters.rs" {
         "restart-advertises-at-once": "self.defers_export && self.identity.is_restarted" => "false";
     }
     "aggregate.rs" {
@@ -338,7 +346,7 @@ mutations! {
     "orf.rs" {
         "filters-decide-by-the-last-match": "matching.min_by_key(" => "matching.max_by_key(";
     }
-    "speaker/peers.rs" {
+    "speaker/peers/sessions.rs" {
         "restart-never-ends": "self.drop_stale(index, Families::only(*family), out);" => "";
     }
     "session/config.rs" {

@@ -1,0 +1,12 @@
+//! The configuration of a peer whose routes come from a trace.
+
+use super::neighbor::NeighborConfig;
+
+/// The source of injected routes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InjectionConfig {
+    /// The peer, as if it were a neighbor.
+    pub neighbor: NeighborConfig,
+    /// True if the RIB is told the routes.
+    pub is_installed: bool,
+}
