@@ -18,11 +18,12 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use serde::{Serialize, Serializer};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 
 /// What can happen.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub enum Input {
     /// This is the configuration from now on.
     Configure(Config),
@@ -64,7 +65,7 @@ pub enum Input {
     /// The neighbors with a session when the process before ended, from its note.
     EstablishedBefore(BTreeSet<IpAddr>),
     /// Another epoch of validated ROA payloads.
-    Origins(Arc<OriginData>),
+    Origins(#[serde(serialize_with = "shared")] Arc<OriginData>),
     /// Selected routes of redistributed origins changed at the RIB.
     Redistributed(Vec<Redistributed>),
     /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
@@ -85,6 +86,11 @@ pub enum Input {
     Pause,
     /// It is not any more: silence of neighbours counts from now on.
     GoOn,
+}
+
+/// Writes shared payloads as a value.
+fn shared<S: Serializer>(data: &Arc<OriginData>, to: S) -> Result<S::Ok, S::Error> {
+    (**data).serialize(to)
 }
 
 /// What is to be done.

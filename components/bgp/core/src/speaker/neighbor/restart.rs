@@ -1,7 +1,7 @@
 //! The restart of a neighbor (RFC 4724, section 4.2; RFC 8538; RFC 9494): the neighbor's routes stay while the neighbor's session is down, because the
 //! neighbor goes on forwarding, and until the neighbor has announced its routes again.
 
-use crate::event::DownReason;
+pub(super) use crate::event::down::DownReason;
 use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::session::Negotiated;
 use crate::speaker::config::graceful_restart::GracefulRestart;

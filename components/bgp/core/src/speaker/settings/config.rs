@@ -37,6 +37,11 @@ impl Settings {
         self.graceful_restart.restart_time.is_some()
     }
 
+    /// Returns true if neighbors are told that this router restarts: the RIB has kept routes of the process before.
+    pub const fn is_restarted(&self, kept_routes: u32) -> bool {
+        self.announces_restarts() && kept_routes > 0
+    }
+
     /// Returns the families on the wire.
     pub fn codes(&self) -> FamilyCodes {
         let default = FamilyCodes::DEFAULT.of(FamilyIndex::XID);
