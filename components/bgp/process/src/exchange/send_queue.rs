@@ -3,15 +3,12 @@
 //! does one that has much to say while all threads have other work: what it made is still at hand, and one buffer does for all
 //! neighbours.
 
+use super::credit::Credit;
+use super::messages::{Chunk, PIECE, Reported, WriterMessage};
 use crate::executor::Socket;
-use crate::tables::credit::Credit;
-use crate::tables::table::PIECE;
-use crate::transport::reader::Reported;
-use crate::transport::writer::WriterMessage;
 use sluice_base::Instant;
 use sluice_bgp::shard::Sent;
-use sluice_bgp::table::Marks;
-use sluice_bgp::wire::MAX_MESSAGE_LEN;
+use sluice_bgp::table::turns::SMALL_WRITE;
 use sluice_bgp::writer::Writer as UpdateStream;
 use sluice_process::clock;
 use std::collections::VecDeque;
@@ -22,21 +19,6 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Buffers that are written at once.
 const SLICES: usize = 16;
-/// Octets that take less long to write than it takes to wake somebody for it.
-pub const SMALL_WRITE: usize = MAX_MESSAGE_LEN;
-
-/// Octets from a table: whole messages.
-#[derive(Default)]
-pub struct Chunk {
-    /// The table's number.
-    pub table: usize,
-    /// The messages.
-    pub octets: Vec<u8>,
-    /// The contents of the messages.
-    pub sent: Sent,
-    /// Marks behind the messages.
-    pub marks: Marks,
-}
 
 /// The age of the octets that wait for a connection: the time since they began to wait, or since the socket last took some of them. Control
 /// reads it from its own thread.

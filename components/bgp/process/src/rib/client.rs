@@ -1,8 +1,8 @@
 //! Talking to the RIB: best routes to it in batches as it takes them, questions about next hops and their answers.
 
 use crate::BgpProcess;
-use crate::tables::table::{RIB_BATCH, Routes};
-use crate::transport::reader::ControlMessage;
+use crate::exchange::messages::{ControlMessage, Routes};
+use crate::tables::table::RIB_BATCH;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{Address, AnyPrefix, Distance, Metric, Prefix, RouteAction, RouteBatch};
 use sluice_bgp::family::FamilyIndex;
@@ -35,7 +35,7 @@ impl BgpProcess {
             return false;
         }
         let kept = tokio::time::timeout(PATIENCE, self.origin.kept()).await;
-        kept.is_ok_and(|kept| kept.routes > 0)
+        settings.is_restarted(kept.map_or(0, |kept| kept.routes))
     }
 
     /// Passes the note of the process before on: the neighbors with a session when it ended.

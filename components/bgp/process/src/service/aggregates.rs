@@ -2,7 +2,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::{as_path, not_configured};
+use crate::values::{as_path, not_configured};
 use sluice_base::AnyPrefix;
 use sluice_bgp::speaker::AggregateView;
 use sluice_bgp::table::{Sharded, Table};
@@ -26,7 +26,7 @@ impl BgpProcess {
         if is_known != Some(true) {
             return Ok((0, Vec::new()));
         }
-        let look = move |table: &mut Table| P::shard(table).contributors(prefix, NAMED);
+        let look = move |table: &Table| P::shard(table).contributors(prefix, NAMED);
         let (mut number, mut first) = (0, Vec::new());
         for (count, some) in self.ask_all(look).await? {
             number += count;

@@ -2,7 +2,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::family_number;
+use crate::values::family_number;
 use sluice_base::{AnyPrefix, Duration, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_bgp::family::FamilyIndex;
 use sluice_bgp::shard::{DampedView, DampingCounts};
@@ -39,7 +39,7 @@ impl BgpProcess {
     ) -> Result<(), XrlError> {
         let limit = if request.limit == 0 { DEFAULT_LIMIT } else { request.limit as usize };
         let (suppressed_only, now) = (request.suppressed_only, clock::now());
-        let look = move |table: &mut Table| {
+        let look = move |table: &Table| {
             let (routes, _) = P::shard(table).damped(now, 0, limit, suppressed_only);
             (routes, table.damping_counts(P::INDEX))
         };

@@ -6,7 +6,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::not_configured;
+use crate::values::not_configured;
 use sluice_base::{Address, AnyPrefix, Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouterId};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::shard::{PathView, PeerIndex};
@@ -81,7 +81,7 @@ impl BgpProcess {
             return Ok(pb::GetTableDumpReply { records, next_slice: first.number(), ..Default::default() });
         };
         let (time, sequence) = (request.time, request.sequence);
-        let look = move |table: &mut Table| {
+        let look = move |table: &Table| {
             if slice.is_ipv6 {
                 records::<Ipv6Prefix>(table, slice.place, time, sequence)
             } else {

@@ -1,12 +1,10 @@
 //! Answers to "why": the paths of a prefix, and what each neighbor is sent of it.
 
-mod aggregates;
-
+use super::aggregates::covering;
+use super::paths::path;
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::not_configured;
-use crate::paths::path;
-use aggregates::covering;
+use crate::values::not_configured;
 use sluice_base::{AnyPrefix, IpPrefix};
 use sluice_bgp::batch::DropCause;
 use sluice_bgp::shard::{ExportVerdict, NotSent, PathView, PeerIndex};
@@ -35,7 +33,7 @@ impl BgpProcess {
         };
         let spread = self.read(|control| control.spread()).ok_or_else(not_configured)?;
         let peers: Vec<PeerIndex> = to.iter().map(|(_, index)| *index).collect();
-        let look = move |table: &mut Table| {
+        let look = move |table: &Table| {
             let verdicts: Vec<(ExportVerdict<P>, Vec<PathNotSent>)> = peers
                 .iter()
                 .map(|peer| (table.export_verdict(*peer, prefix), table.paths_not_sent(*peer, prefix)))

@@ -2,7 +2,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::{family_number, not_configured};
+use crate::values::{family_number, not_configured};
 use sluice_bgp::shard::{PeerIndex, PolicyHits, PolicyUse};
 use sluice_bgp::table::{Sharded, Table};
 use sluice_xrl::XrlError;
@@ -21,7 +21,7 @@ impl BgpProcess {
             let mut from = Some(0);
             while let Some(place) = from {
                 let (policy, mut counted) = (Arc::clone(&policy), std::mem::take(&mut hits));
-                let slice = move |table: &mut Table| {
+                let slice = move |table: &Table| {
                     let next = P::shard(table).count_hits(&policy, place, SLICE, &mut counted);
                     (counted, next)
                 };

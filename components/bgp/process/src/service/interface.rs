@@ -1,9 +1,9 @@
 //! The interface that BGP serves: the core's views as messages.
 
+use super::neighbor::neighbor;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::{address, family_number, not_configured, unknown, unknown_family};
-use crate::neighbor::neighbor;
 use crate::tables::table::TableMessage;
+use crate::values::{address, family_number, not_configured, unknown, unknown_family};
 use crate::{BgpProcess, Served, bmp};
 use sluice_base::{AnyPrefix, FamilyId, Ipv4Prefix, Ipv6Prefix, XidPrefix};
 use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
@@ -19,7 +19,7 @@ impl BgpProcess {
     /// Asks every table.
     pub(crate) async fn ask_all<R: Send + 'static>(
         &self,
-        look: impl Fn(&mut Table) -> R + Clone + Send + 'static,
+        look: impl Fn(&Table) -> R + Clone + Send + 'static,
     ) -> Result<Vec<R>, XrlError> {
         let core = self.core().ok_or_else(not_configured)?;
         let mut answers = Vec::new();
@@ -33,7 +33,7 @@ impl BgpProcess {
     pub(crate) async fn ask<R: Send + 'static>(
         &self,
         number: usize,
-        look: impl FnOnce(&mut Table) -> R + Send + 'static,
+        look: impl FnOnce(&Table) -> R + Send + 'static,
     ) -> Result<Option<R>, XrlError> {
         let core = self.core().ok_or_else(not_configured)?;
         match core.post.tables.get(number) {
@@ -168,7 +168,7 @@ impl pb::Bgp for Served {
         let indices: Vec<PeerIndex> = self
             .read(|c| addresses.iter().filter_map(|a| c.neighbor_index(*a)).collect())
             .ok_or_else(not_configured)?;
-        let look = move |table: &mut Table| indices.iter().map(|i| table.counts(*i)).collect::<Vec<_>>();
+        let look = move |table: &Table| indices.iter().map(|i| table.counts(*i)).collect::<Vec<_>>();
         let counts = self.ask_all(look).await?;
         self.collect_all();
         let now = clock::now();

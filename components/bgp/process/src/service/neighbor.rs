@@ -1,8 +1,8 @@
 //! A neighbor as a message: the core's view in the words of operators.
 
-use crate::capabilities::{agreed, capability};
+use super::capabilities::{agreed, capability};
 use crate::idl::bgp::v1 as pb;
-use crate::messages::{family_number, ms};
+use crate::values::{family_number, ms};
 use sluice_base::Instant;
 use sluice_bgp::event::WithoutPolicy;
 use sluice_bgp::family::{FamilyCodes, FamilyIndex};

@@ -1,8 +1,8 @@
 //! Paths as messages.
 
-use crate::damping::suppressed;
+use super::damping::suppressed;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::{as_path, resolution};
+use crate::values::{as_path, resolution};
 use sluice_bgp::attributes::private::Private;
 use sluice_bgp::attributes::{View, canonical};
 use sluice_bgp::shard::{Multipath, PathView, ReceivedView};

@@ -2,7 +2,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::{family_number, resolution};
+use crate::values::{family_number, resolution};
 use sluice_bgp::shard::PeerIndex;
 use sluice_bgp::table::{NextHops, Sharded, Table};
 use sluice_xrl::XrlError;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 impl BgpProcess {
     /// Returns the parts of a family's tables.
     pub(crate) async fn plumbing<P: Sharded>(&self) -> Result<pb::TablePlumbing, XrlError> {
-        let look = |table: &mut Table| {
+        let look = |table: &Table| {
             let mut next_hops = NextHops::default();
             table.add_next_hops::<P>(&mut next_hops);
             let shard = P::shard(table);
@@ -62,7 +62,7 @@ impl BgpProcess {
 #[derive(Default)]
 struct Groups {
     all: Vec<pb::UpdateGroup>,
-    places: BTreeMap<([bool; 5], Vec<String>), usize>,
+    pub(crate) places: BTreeMap<([bool; 5], Vec<String>), usize>,
 }
 
 impl Groups {

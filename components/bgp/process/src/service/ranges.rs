@@ -2,7 +2,7 @@
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::not_configured;
+use crate::values::not_configured;
 use sluice_bgp::speaker::RangeView;
 use sluice_xrl::XrlError;
 
