@@ -31,7 +31,7 @@ pub(super) use mutations;
 mutations! {
     /// Bugs that networks of whole routers find, file by file.
     MUTATIONS in "bgp";
-    "shard/decision.rs" {
+    "shard/loc_rib/decision.rs" {
         "decision-local-pref-inverted": "|c| Reverse(c.local_pref)" => "|c| c.local_pref";
         "decision-path-length-skipped": "keep(&mut field, Elimination::PathLength, lost, |c| c.path_length);" => "";
         "decision-path-length-inverted": "|c| c.path_length)" => "|c| Reverse(c.path_length))";
@@ -52,16 +52,20 @@ mutations! {
         "decision-unreachable-used": "Resolution::Unreachable => unusable(Elimination::NextHopUnreachable)," => "Resolution::Unreachable => Ok((set, 0)),";
         "decision-unconnected-used": "Resolution::Reachable { connected: false, .. } if" => "Resolution::Reachable { connected: false, metric: sluice_base::Metric(u32::MAX) } if";
     }
-    "shard/peer_in.rs" {
+    "shard/entry/peer_in.rs" {
         "deletion-never-begins": "self.stale = self.paths;" => "";
         "deletion-generation-stays": "self.generation = self.generation.wrapping_add(1);" => "";
     }
-    "shard/mod.rs" {
+    "shard/adj_rib_in/deletion.rs" {
         "deletion-skips-first-entry": "self.deletion.next = 0;" => "self.deletion.next = 1;";
+    }
+    "shard/mod.rs" {
         "rib-restart-forgotten": "self.rib = RibBranch::new(self.core.queue.end());" => "";
+    }
+    "shard/upkeep.rs" {
         "peer-that-left-holds-the-queue": "core.queue.trim(&mut core.entries, place, |id| freed.push(id));" => "core.queue.trim(&mut core.entries, place, |_| {});";
     }
-    "shard/paths.rs" {
+    "shard/adj_rib_in/paths.rs" {
         "decide-attributes-do-not-count": "if self.best(id) != old {" => "if self.best(id).map(|n| n.peer) != old.map(|o| o.peer) {";
         "deletion-counts-wrong": "peer.note_gone(path.generation);" => "";
         "deletion-announced-again-is-stale": "core::mem::replace(&mut path.generation, generation);" => "path.generation;";
@@ -76,22 +80,26 @@ mutations! {
         "queue-recent-changes-wait": "self.is_background && !self.is_recent(&entries[id])" => "self.is_background";
         "queue-entry-never-leaves": "entry.set_queued(false);" => "";
     }
-    "shard/branch.rs" {
+    "shard/adj_rib_out/branch.rs" {
         "branch-forgets-what-it-told": "self.adj_rib_out.replace(entry, source)" => "self.advertised(entry)";
         "branch-newcomer-misses-first-entry": "Dump { next: 0, again: false }" => "Dump { next: 1, again: false }";
         "branch-refresh-tells-nothing": "(dump.again || !known)" => "!known";
         "branch-dump-ends-early": "(to < core.entries.end()).then_some(dump)" => "None";
     }
-    "shard/groups.rs" {
+    "shard/adj_rib_out/group.rs" {
         "groups-merge-unsettled": "self.blocks.is_empty() && self.branch" => "self.branch";
+    }
+    "shard/adj_rib_out/groups.rs" {
         "groups-split-loses-blocks": "blocks: group.blocks.clone()," => "blocks: VecDeque::new(),";
+    }
+    "shard/adj_rib_out/fill.rs" {
         "groups-message-skipped": "member.message += 1;" => "member.message += 2;";
     }
-    "shard/pack.rs" {
+    "shard/adj_rib_out/pack.rs" {
         "pack-sender-is-told-its-own": "match (message.source == member, message.kind) {" => "match (false, message.kind) {";
         "pack-replaced-is-not-withdrawn": "source != Source::NONE && item.before != Source::NONE && item.before" => "false && item.before";
     }
-    "shard/export.rs" {
+    "shard/adj_rib_out/export.rs" {
         "export-next-hop-not-rewritten": "self.is_own = !(key.internal || is_passed_on)\n            || originated" => "self.is_own = originated";
         "export-route-server-is-next-hop": "let is_passed_on = key.transparent && !from_inside;" => "let is_passed_on = false;";
         "export-reflected-as-own": "originator: source.router_id," => "originator: RouterId(1),";
@@ -99,10 +107,12 @@ mutations! {
         "export-neighbors-as-stays": "match key.overridden_as {" => "match key.overridden_as.filter(|_| false) {";
         "export-own-next-hop-inside": "(key.next_hop_self && !from_inside)" => "!from_inside";
         "export-med-goes-on": "code::MULTI_EXIT_DISC\n                    if !key.internal && !key.transparent && !originated && !route.has_own_med => {}" => "";
-        "export-local-pref-inside-lost": "&local_pref.to_be_bytes()" => "&0u32.to_be_bytes()";
         "export-customers-routes-unmarked": "key.relationship.is_some_and(Relationship::marks_sent)" => "false";
     }
-    "shard/export_view.rs" {
+    "shard/adj_rib_out/export.rs" {
+        "export-local-pref-inside-lost": "&local_pref.to_be_bytes()" => "&0u32.to_be_bytes()";
+    }
+    "shard/adj_rib_out/export_view.rs" {
         "long-lived-sent-to-all": "(self.long_lived_stale || !core.sets.is_long_lived(path.set))" => "(self.long_lived_stale || path.set.0 < u32::MAX)";
         "export-internal-is-reflected": "!is_inside || self" => "true || self";
         "export-clients-hear-nothing-of-each-other": "(true, true) => self.between_clients," => "(true, true) => false,";
@@ -112,8 +122,10 @@ mutations! {
         "export-route-server-ignores-marks": "(reach <= Reach::Customers || !is_marked())" => "(reach <= Reach::Customers || !is_marked() || true)";
         "export-valley": "Some(_) => Reach::Everybody," => "Some(_) => Reach::Customers,";
     }
-    "shard/rib.rs" {
+    "shard/loc_rib/rib.rs" {
         "rib-hears-of-own-networks": "!path.peer.is_own()" => "true";
+    }
+    "shard/loc_rib/rib.rs" {
         "rib-distance-swapped": "if internal { (Distance::IBGP, INTERNAL) }" => "if !internal { (Distance::IBGP, INTERNAL) }";
     }
     "shard/resolver.rs" {
@@ -147,7 +159,7 @@ mutations! {
     "session/fsm.rs" {
         "session-end-is-not-told": "cx.out.push(Output::Down(reason.clone()));" => "";
     }
-    "session/mod.rs" {
+    "session/collision.rs" {
         "session-collision-both-lose": "(local, self.presented_as()) < (remote, open.asn())" => "local == remote && open.asn() == self.config.local_as";
     }
     "session/negotiation.rs" {
@@ -159,21 +171,23 @@ mutations! {
     /// Bugs in rules without effect in simulated networks: reflected routes, rare attributes, shared subnets, links
     /// without global addresses, long attributes, misbehaving neighbors, reports. BGP's own tests find them.
     RULE_MUTATIONS in "bgp";
-    "shard/decision.rs" {
+    "shard/loc_rib/decision.rs" {
         "decision-originator-ignored": "view(c).compared_id(info(c).router_id)" => "info(c).router_id";
         "decision-oldest-ignored": "stays.is_some_and(|stays| id(c) != stays)" => "false";
         "decision-cluster-list-skipped": "keep(&mut field, Elimination::ClusterList, &mut lost, |c| view(c).cluster_list_length);" => "";
     }
-    "shard/groups.rs" {
+    "shard/adj_rib_out/fill.rs" {
         "groups-large-routes-uncounted": "block.count_too_large(Source::of(peer), sent);" => "";
     }
-    "shard/pack.rs" {
+    "shard/adj_rib_out/next_hops.rs" {
         "pack-third-party-next-hop-of-itself": "self.is_on_link(octets) && !self.points_back(octets)" => "self.is_on_link(octets)";
         "pack-third-party-next-hop-elsewhere": "self.keeps_third_party && self.is_on_link(octets)" => "self.keeps_third_party";
         "pack-link-local-next-hop-elsewhere": "has_link_local && self.is_on_link(octets)" => "has_link_local";
+    }
+    "shard/adj_rib_out/pack.rs" {
         "pack-third-party-next-hop-lost": "HopField::ThirdParty => hop.keeps(field)," => "HopField::ThirdParty => false,";
     }
-    "shard/export.rs" {
+    "shard/adj_rib_out/export.rs" {
         "export-other-as-hides-the-routers": "key.other_as.is_none_or(|other| other.hides_router_as)" => "true";
         "export-link-local-next-hop-inside": " || is_of_a_link;" => ";";
         "export-third-party-of-internal": "self.is_third_party = !key.internal && !originated && !from_inside;" => "self.is_third_party = !key.internal && !originated;";
@@ -182,35 +196,41 @@ mutations! {
         "export-policys-own-next-hop-ignored": "NextHopRule::Own => (self.is_own, self.is_third_party) = (true, false)," => "NextHopRule::Own => {}";
         "export-policys-next-hop-ignored": "NextHopRule::Address(_) => self.is_own = false," => "NextHopRule::Address(_) => {}";
     }
-    "shard/exporter.rs" {
+    "shard/adj_rib_out/exporter.rs" {
         "export-large-routes-not-to-old-speakers": "most <= view.longest_message() - ADDED || fits(core, view, &self.subject(core, outcome, best))" => "most <= view.longest_message() - ADDED";
         "export-attributes-removed-in-vain": "if fits(core, view, &Subject::changed(&edited, best.peer)) {" => "if removed.len() == REMOVABLE.len() && fits(core, view, &Subject::changed(&edited, best.peer)) {";
         "export-policy-answers-for-every-prefix": "if !policy.reads_prefix() {" => "if true {";
         "export-policy-changes-forgotten": "            policy.make(&mut route, &mut row.memory);\n" => "";
         "export-results-of-other-changes": "row.outcomes.iter().find(|(made, _)| *made == trace)" => "row.outcomes.iter().find(|(made, _)| made.len() == trace.len())";
     }
-    "shard/import.rs" {
+    "shard/adj_rib_in/import.rs" {
         "import-policy-answers-for-every-prefix": "if !policy.reads_prefix()\n" => "if true\n";
-        "import-policy-changes-forgotten": "        policy.make(&mut route, &mut row.memory);\n" => "";
         "import-results-of-other-changes": "row.accepted.iter().find(|(made, _)| *made == trace)" => "row.accepted.iter().find(|(made, _)| made.len() == trace.len())";
         "import-results-outlive-the-batch": "        self.used = 0;\n        self.last = None;\n" => "        self.used = 0;\n";
     }
-    "shard/refilter.rs" {
+    "shard/adj_rib_in/import.rs" {
+        "import-policy-changes-forgotten": "        policy.make(&mut route, &mut row.memory);\n" => "";
+    }
+    "shard/adj_rib_in/refilter.rs" {
         "refilter-never-begins": "self.refilter.begin(peer);" => "";
+    }
+    "shard/adj_rib_in/refilter.rs" {
         "refilter-ends-early": "self.peers.retain(|known| !known.has_wrapped || next < known.from);" => "self.peers.retain(|known| !known.has_wrapped);";
         "refilter-decides-nothing": "self.decide(id, old, Provenance::NONE);" => "";
     }
-    "shard/reexport.rs" {
+    "shard/adj_rib_out/comparison.rs" {
         "reexport-sends-everything": "        !is_alike\n" => "        !is_alike || was_told\n";
         "reexport-misses-what-is-rejected-now": "return was_told || before.is_some() != after.is_some()," => "return before.is_none() && after.is_some(),";
+    }
+    "shard/adj_rib_out/reexport.rs" {
         "reexport-forgets-what-is-behind": "        self.parts.append(&mut behind);\n" => "";
         "reexport-forgets-what-was-told-since": "            self.split_off(entry, &old);\n" => "";
     }
-    "shard/sets.rs" {
+    "shard/entry/sets.rs" {
         "pairs-are-not-counted": "        pair.references -= 1;\n" => "        pair.references = 0;\n";
         "pairs-lose-what-came": "        self.retain(received);\n        accepted" => "        accepted";
     }
-    "shard/revalidate.rs" {
+    "shard/adj_rib_in/revalidate.rs" {
         "revalidation-misses-changed-customers": "is_concerned = self.core.meets(id, &walk.changed);" => "";
     }
     "policy/aspa.rs" {
@@ -234,22 +254,26 @@ mutations! {
         "policy-community-kept-empty": ".filter(|v| !v.is_empty())" => ".filter(|_| true)";
         "policy-view-is-stale": "self.view = canonical::view(&self.octets, self.local_as);" => "";
     }
-    "speaker/config.rs" {
+    "speaker/config/neighbor.rs" {
         "external-neighbors-need-no-policy": "let is_trusted = self.peer_as == local_as || self.relationship.is_some();" => "let is_trusted = true;";
         "bounds-end-sessions": "FamilyConfig { maximum_prefixes: other.maximum_prefixes, ..self }" => "self";
     }
-    "speaker/limits.rs" {
+    "speaker/config/maximum_prefixes.rs" {
         "bounds-reached-count-as-exceeded": "set.clone().find(|l| l.count > l.bound)" => "set.clone().find(|l| l.count >= l.bound)";
+        "bounds-warn-each-time": "of(counts).max(of(raised).min(before))" => "of(counts)";
+    }
+    "speaker/neighbor/limits.rs" {
         "bounds-count-one-table": "received: sum.received.saturating_add(count.received)," => "received: sum.received.max(count.received),";
+    }
+    "speaker/peers/limits.rs" {
         "bounds-never-open-again": "let restart_at = after.map(|after| now + after);" => "let restart_at = None;";
         "bounds-never-ask-again": "                self.ask_for_refresh(index, out);\n" => "";
-        "bounds-warn-each-time": "of(counts).max(of(raised).min(before))" => "of(counts)";
         "bounds-changed-are-not-judged": "                standing.stage = Stage::Below;\n" => "";
     }
-    "shard/rib.rs" {
+    "shard/loc_rib/rib.rs" {
         "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(hop.address) }" => "NextHop::via(hop.address)";
     }
-    "shard/view.rs" {
+    "shard/explain/view.rs" {
         "view-advertised-as-received": "let shown = ExportView { four_octet_as: true, ..view.clone() };" => "let shown = ExportView { four_octet_as: true, internal: true, ..view.clone() };";
     }
     "wire/multiprotocol.rs" {
@@ -274,18 +298,22 @@ mutations! {
     "attributes/canonical.rs" {
         "canonical-large-communities-twice": "kept.push(community);\n        }" => "}\n        kept.push(community);";
     }
-    "speaker/peer.rs" {
+    "speaker/neighbor/peer.rs" {
         "quiet-neighbor-is-waited-for": "if is_ended { Instant::ZERO } else { self.last_update + quiet }" => "if is_ended { Instant::ZERO } else { return None }";
         "quiet-promise-forgotten": "if negotiated.promises_end_of_rib { QUIET_IN_SPITE_OF_PROMISE }" => "if false { QUIET_IN_SPITE_OF_PROMISE }";
     }
-    "speaker/peers.rs" {
+    "speaker/peers/sessions.rs" {
         "quiet-although-updates-come": "peer.read = read;\n            peer.last_update = now;" => "peer.read = read;";
-        "number-given-too-early": "if is_retired && self.is_clean(index) {" => "if is_retired {";
         "untold-family-ended-wrong": "put_end_of_rib(family, &self.identity.codes, &mut octets);" => "put_end_of_rib(crate::family::FamilyIndex::IPV4, &self.identity.codes, &mut octets);";
         "untold-family-not-reported": "out.push(event(address, PeerEvent::NoNextHop(family)));" => "";
     }
-    "speaker/control.rs" {
+    "speaker/peers/registry.rs" {
+        "number-given-too-early": "if is_retired && self.is_clean(index) {" => "if is_retired {";
+    }
+    "speaker/control/wait.rs" {
         "wait-is-not-looked-at": "self.look_at = Some(self.all_announced_by());" => "self.look_at = None;";
+    }
+    "speaker/control/router.rs" {
         "refresh-without-capability": "Some(negotiated) if !negotiated.route_refresh => Some(RefreshRefusal::NotNegotiated)," => "";
     }
     "intake/remarkable.rs" {
@@ -302,34 +330,38 @@ mutations! {
     }
     "session/mod.rs" {
         "session-progress-ignored": "Input::Written => {\n                if self.established().is_some() {" => "Input::Written => {\n                if false {";
+    }
+    "session/collision.rs" {
         "reason-wrong-as-unsaid": "(says != configured).then_some(" => "(says == configured).then_some(";
     }
-    "shard/peer_in.rs" {
+    "shard/entry/peer_in.rs" {
         "restart-keeps-nothing": "Retention::Session => (self.stale, 1)," => "Retention::Session => (self.paths, 0),";
         "restart-keeps-what-was-stale": "Retention::Session => (self.stale, 1),\n            Retention::WithEarlier" => "Retention::Session => (self.overdue, 2),\n            Retention::WithEarlier";
     }
-    "shard/stale.rs" {
+    "shard/adj_rib_in/stale.rs" {
         "refilter-works-on-what-became-of-it": "let set = self.sets.received(path.attributes);" => "let set = self.sets.accepted(path.attributes).unwrap_or(self.sets.received(path.attributes));";
         "long-lived-refusal-ignored": "if long_lived::is_refused(octets) {" => "if false {";
         "long-lived-without-mark": "long_lived::put_stale(octets, &mut marked);" => "marked.extend_from_slice(octets);";
     }
-    "shard/paths_out.rs" {
+    "shard/adj_rib_out/path_choice.rs" {
         "paths-with-other-attributes-not-sent": "if again || !is_sent || due.contains(path)" => "if again || !is_sent";
         "paths-withdrawn-never": "for path in sent.iter().filter(|path| !is_selected(path))" => "for path in sent.iter().filter(|path| !is_selected(path) && false)";
     }
-    "shard/lanes.rs" {
+    "shard/adj_rib_in/path_ids.rs" {
         "paths-without-a-bound": "if free < MOST_PATHS {" => "if free < u16::MAX {";
+    }
+    "shard/entry/lanes.rs" {
         "paths-of-other-identifiers-replaced": "self.peer_of(path) == peer && self.lanes.id(entry, path.number) == Some(id)" => "self.peer_of(path) == peer && self.lanes.id(entry, path.number) <= Some(id)";
     }
     "session/negotiation.rs" {
         "paths-in-the-wrong-direction": "if *send && config.add_path.receive.has(family)" => "if *receive && config.add_path.receive.has(family)";
     }
-    "speaker/restart.rs" {
+    "speaker/neighbor/restart.rs" {
         "restart-after-a-notification": "|| offer.notifications && reason.is_graceful_notification());" => "|| reason.is_graceful_notification());";
         "restart-long-lived-never": "matches!(stay, Stay::Restart(_)) && !has_session && !time.is_zero();" => "false;";
         "restart-without-forwarding": "Stay::Restart(_) => restart.preserved.has(family).then_some(Stay::Restart(stale_until))," => "Stay::Restart(_) => Some(Stay::Restart(stale_until)),";
     }
-    "speaker/filters.rs" {
+    "speaker/peers/filters.rs" {
         "restart-advertises-at-once": "self.defers_export && self.identity.is_restarted" => "false";
     }
     "aggregate.rs" {
@@ -338,7 +370,7 @@ mutations! {
     "orf.rs" {
         "filters-decide-by-the-last-match": "matching.min_by_key(" => "matching.max_by_key(";
     }
-    "speaker/peers.rs" {
+    "speaker/peers/sessions.rs" {
         "restart-never-ends": "self.drop_stale(index, Families::only(*family), out);" => "";
     }
     "session/config.rs" {
@@ -350,8 +382,10 @@ mutations! {
         "failed-attempts-are-reported-each-time": "let is_due = report.due <= now;" => "let is_due = true;";
         "failed-attempts-have-the-reason-of-a-commit": "let is_hidden = reason == DownReason::ConnectionLost && self.has_telling(now);" => "let is_hidden = self.last.is_some();";
     }
-    "shard/groups.rs" {
+    "shard/adj_rib_out/group.rs" {
         "groups-drop-unread-blocks": "pending.unread == 0" => "pending.unread <= 1";
+    }
+    "shard/adj_rib_out/groups.rs" {
         "groups-rest-although-behind": "group.members.iter().filter(|m| is_behind || m.block < end)" => "group.members.iter().filter(|m| m.block < end)";
     }
     "injection/mod.rs" {

@@ -97,7 +97,7 @@ impl Totals {
 }
 
 /// The contributors of an aggregate in one table or in several.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Contributors {
     /// The number of routes.
     pub count: u32,
@@ -150,7 +150,7 @@ pub struct AggregateAttributes {
 }
 
 /// The AS_PATH of an aggregate with AS_SET.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 struct AggregatedPath {
     /// The longest leading sequence of ASes that all paths have, with the type of the segment of each.
     lead: Vec<(u8, Asn)>,

@@ -12,6 +12,7 @@ pub mod bmp;
 pub mod endpoints;
 pub mod event;
 pub mod family;
+mod framer;
 pub mod graceful_shutdown;
 pub mod gtsm;
 pub mod hash;

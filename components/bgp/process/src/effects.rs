@@ -25,7 +25,7 @@ impl BgpProcess {
         };
         let up = self.read(up).unwrap_or_default();
         let of_table = up.clone();
-        let count = move |table: &mut sluice_bgp::table::Table| {
+        let count = move |table: &sluice_bgp::table::Table| {
             of_table.iter().map(|index| table.counts(*index)).collect::<Vec<_>>()
         };
         // Without tables no neighbor has prefixes.

@@ -1,8 +1,8 @@
 //! Errors of the process's operations.
 
-use crate::handover::REST;
 use sluice_bgp::speaker::SettingsError;
 use std::io;
+use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::oneshot::error::RecvError;
 
@@ -43,12 +43,12 @@ pub enum RestError {
     /// The task of a table has ended.
     #[error("a table is lost: {0}")]
     LostTable(RecvError),
-    /// Neighbors do not read.
+    /// Neighbors do not read within this time.
     #[error(
         "after {} s neighbors have not taken yet what there is to tell them; try again when they have",
-        REST.as_secs()
+        .0.as_secs()
     )]
-    BusyNeighbors,
+    BusyNeighbors(Duration),
     /// The process ends.
     #[error("the process ends")]
     Ending,

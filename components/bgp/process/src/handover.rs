@@ -8,19 +8,18 @@
 //! Injections of traces end with the old process ([`crate::injection`]).
 
 use crate::error::RestError;
+use crate::exchange::messages::{ConnectionKey, ControlMessage};
 use crate::tables::table::{self, TableMessage};
 use crate::transport::connection::{Connection, Inherited};
 use crate::transport::listeners as listening;
-use crate::transport::reader::{ConnectionKey, ControlMessage};
 use crate::{BgpProcess, Core, config};
 use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
 use sluice_bgp::injection::InjectionEnd;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Fingerprint;
-use sluice_bgp::speaker::Settings;
 use sluice_bgp::speaker::control::{Control, Input, Output};
-use sluice_bgp::speaker::{Identity, Link, OriginData, Redistributed, SpeakerState};
+use sluice_bgp::speaker::{Identity, Link, OriginData, Redistributed, Settings, SpeakerState};
 use sluice_bgp::table::{Order, Table, TablePart, fingerprint, import};
 use sluice_machine::{Machine, Outbox};
 use sluice_process::{HandOverError, Sink, Source, clock};
@@ -37,7 +36,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// The longest wait for tables to send neighbors all pending routes.
-pub(crate) const REST: Duration = Duration::from_secs(5);
+const REST: Duration = Duration::from_secs(5);
 
 /// A table's task.
 enum TableTask {
@@ -223,7 +222,7 @@ impl BgpProcess {
         self.handover.tables.replace(Rc::new(tasks));
         match late {
             0 => Ok(()),
-            _ => Err(RestError::BusyNeighbors),
+            _ => Err(RestError::BusyNeighbors(REST)),
         }
     }
 

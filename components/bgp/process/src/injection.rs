@@ -9,8 +9,8 @@
 use crate::BgpProcess;
 use crate::executor::yield_now;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::{address, not_configured};
 use crate::transport::reader::Mailboxes;
+use crate::values::{address, not_configured};
 use sluice_base::Asn;
 use sluice_bgp::batch::Batches;
 use sluice_bgp::injection::{
@@ -318,7 +318,7 @@ impl BgpProcess {
         for source in all {
             let index = self.read(|control| control.neighbor_index(source)).flatten();
             let Some(index) = index else { continue };
-            let counts = self.ask_all(move |table: &mut Table| table.counts(index)).await?;
+            let counts = self.ask_all(move |table: &Table| table.counts(index)).await?;
             let counts: PrefixCounts = counts.into_iter().sum();
             let routes = counts.received.iter().map(|(_, count)| u64::from(*count)).sum();
             let sources = self.injections.sources.borrow();

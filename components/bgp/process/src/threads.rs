@@ -1,11 +1,11 @@
 //! Other threads for routes, while sessions stay up.
 
+use super::exchange::messages::ConnectionKey;
 use crate::BgpProcess;
 use crate::error::ThreadsError;
 use crate::executor::pool::{Plan, Pool};
 use crate::tables::table::TableMessage;
 use crate::transport::connection::Connection;
-use crate::transport::reader::ConnectionKey;
 use std::rc::Rc;
 use tracing::{info, warn};
 

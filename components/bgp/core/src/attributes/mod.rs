@@ -11,13 +11,15 @@
 pub mod canonical;
 pub mod link_bandwidth;
 pub mod private;
+mod problem;
 mod rules;
 mod scan;
 #[cfg(test)]
 mod tests;
 
+pub use problem::{AttributeError, Problem, Verdict};
 pub use rules::{REMOVABLE, Treatment};
-pub use scan::{AttributeError, Problem, ReceiveRules, Scan, Verdict};
+pub use scan::{ReceiveRules, Scan};
 
 pub use crate::wire::attribute::DEFAULT_LOCAL_PREF;
 

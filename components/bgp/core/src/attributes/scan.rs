@@ -1,5 +1,6 @@
 //! The walk over a received UPDATE's attributes, and the verdict on it (RFC 4271, section 6.3; RFC 7606).
 
+use super::problem::{AttributeError, Problem, Verdict};
 use super::rules::{self, Scope, Treatment};
 use crate::family::{Families, FamilyCodes};
 use crate::relationship::Relationship;
@@ -8,9 +9,7 @@ use crate::wire::attribute::{Attributes, Flags, RawAttribute, code};
 use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop};
 use crate::wire::{Notification, Update, WireError, notification};
 use alloc::vec::Vec;
-use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use serde::{Deserialize, Serialize};
 use sluice_base::{Address, Asn, InterfaceIndex, RouterId, Xid};
 use smallvec::SmallVec;
 
@@ -92,80 +91,6 @@ impl ReceiveRules {
     pub const fn width(&self) -> Width {
         if self.four_octet_as { Width::Four } else { Width::Two }
     }
-}
-
-/// The error of an attribute or a route.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Problem {
-    /// Its flags are not those of its type.
-    Flags,
-    /// Its value is not of the form that its type has.
-    Value,
-    /// The attribute is repeated in the message.
-    Repeated,
-    /// A mandatory attribute is missing.
-    Missing,
-    /// The attribute or the next one does not fit in the attributes' length.
-    Overrun,
-    /// The attribute is marked well-known, and is unknown.
-    Unrecognized,
-    /// AS 0 is in it (RFC 7607).
-    AsZero,
-    /// The path does not begin with the peer's AS.
-    FirstAs,
-    /// The next hop is no host, or this router itself.
-    NextHop,
-    /// Segments of a confederation are in an AS4_PATH, and were left out (RFC 6793, section 6).
-    Confederation,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Problem::Flags => "wrong flags",
-            Problem::Value => "malformed value",
-            Problem::Repeated => "repeated",
-            Problem::Missing => "missing",
-            Problem::Overrun => "runs over the end",
-            Problem::Unrecognized => "unrecognized well-known attribute",
-            Problem::AsZero => "AS 0",
-            Problem::FirstAs => "first AS is not the peer's",
-            Problem::NextHop => "next hop cannot be used",
-            Problem::Confederation => "segments of a confederation",
-        })
-    }
-}
-
-/// The worst that was found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct AttributeError {
-    /// The attribute's type code.
-    pub code: u8,
-    /// The error.
-    pub problem: Problem,
-}
-
-impl fmt::Display for AttributeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "attribute {}: {}", self.code, self.problem)
-    }
-}
-
-/// The treatment of an UPDATE.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// Its routes are good.
-    Accept,
-    /// The routes loop through this AS (RFC 4271, section 9.1.2). Such routes count as withdrawn, without an error.
-    Loop,
-    /// The routes were reflected back to this router or its cluster (RFC 4456, section 8): the same.
-    Reflected,
-    /// Its routes should not have come from this peer: they count as withdrawn (RFC 9234, section 5).
-    Leak,
-    /// Its announced routes count as withdrawn (RFC 7606: treat-as-withdraw).
-    Withdraw,
-    /// The session ends with this.
-    Reset(Notification),
 }
 
 /// The attributes of one UPDATE.

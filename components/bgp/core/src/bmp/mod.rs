@@ -4,19 +4,21 @@
 //! station is sent, of what the tables, control and the intakes of connections say; this file writes them.
 
 mod event;
+mod monitored;
 mod settings;
 mod station;
 #[cfg(test)]
 mod tests;
 
 pub use event::{StationEvent, StationFailure};
-pub use settings::{BmpSettings, StationSettings};
-pub use station::{
+pub use monitored::{
     MirroredMessages, MonitoredPeer, MonitoredRouter, MonitoredSession, Now, PeerChange, PeerStatistics,
-    Station, StationCounters,
+    StationCounters,
 };
+pub use settings::{BmpSettings, StationSettings};
+pub use station::Station;
 
-use crate::event::DownReason;
+pub(crate) use super::event::down::DownReason;
 use crate::family::{FamilyCodes, FamilyIndex};
 use crate::shard::MonitoredRib;
 use crate::wire::{Notification, Open};

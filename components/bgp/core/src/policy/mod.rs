@@ -9,6 +9,7 @@ mod bound;
 mod ingress;
 mod policies;
 mod route;
+mod route_type;
 mod validation;
 pub mod vocabulary;
 
@@ -16,5 +17,6 @@ pub use aspa::{AspaProcedure, PathCheck, path_asns, path_state};
 pub use bound::{BoundPolicy, DecidedBy, Memory, Neighbor, Outcome, Trace};
 pub use ingress::Ingress;
 pub use policies::{BindError, DefaultPolicy, Policies};
-pub use route::{Context, Edited, NextHopRule, PolicyRoute, RouteType};
+pub use route::{Context, Edited, NextHopRule, PolicyRoute};
+pub use route_type::RouteType;
 pub use validation::{OriginData, state};

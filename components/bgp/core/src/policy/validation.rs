@@ -1,6 +1,6 @@
 //! The validation state of a route (RFC 6811), for policies and operators.
 
-use super::route::RouteType;
+use super::route_type::RouteType;
 use crate::attributes::canonical;
 use crate::wire::as_path::{AS_SEQUENCE, Segments};
 use crate::wire::attribute::code;

@@ -1,6 +1,6 @@
 //! What a session is told to be.
 
-use super::fsm::Failures;
+use super::failures::Failures;
 use crate::family::{Families, FamilyCodes};
 use crate::local_as::LocalAs;
 use crate::relationship::Relationship;

@@ -1,6 +1,6 @@
 //! The ends of sessions and of attempts to open one: which end an operator is shown, and which ends of attempts are reported.
 
-use crate::event::DownReason;
+pub(super) use crate::event::down::DownReason;
 use crate::state::State;
 use crate::wire::Notification;
 use alloc::vec::Vec;

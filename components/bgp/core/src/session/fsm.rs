@@ -1,8 +1,9 @@
 //! The state machine of one connection (RFC 4271, section 8.2.2): its data and the steps that states share.
 
 use super::config::jittered;
+pub(super) use super::failures::Failures;
 use super::negotiation::{Negotiated, own_open};
-use super::{ConnectionId, Direction, MessageCounters, Output, SessionConfig, states};
+use super::{ConnectionId, Direction, MessageCounters, Output, SessionConfig};
 use crate::event::{ConnectError, DownReason, SessionEvent};
 use crate::state::State;
 use crate::wire::notification::code;
@@ -74,25 +75,6 @@ pub(super) struct Context<'a> {
     pub out: &'a mut Outbox<Output>,
 }
 
-/// The number of successive connections that ended or could not be opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Failures {
-    /// ConnectRetryCounter: all of them.
-    pub all: u32,
-    /// The number of failures by an error.
-    pub errors: u32,
-    /// True if the last was of these.
-    pub last_is_error: bool,
-}
-
-impl Failures {
-    pub fn add(&mut self, reason: &DownReason) {
-        self.last_is_error = reason.is_error();
-        self.all = self.all.saturating_add(1);
-        self.errors = self.errors.saturating_add(self.last_is_error.into());
-    }
-}
-
 /// The state machine of one connection.
 #[derive(Debug)]
 pub(super) struct Fsm {
@@ -119,16 +101,6 @@ impl Fsm {
             own_open: None,
             sent_notification: None,
             failures: Failures::default(),
-        }
-    }
-
-    pub fn handle(&mut self, event: Event, cx: &mut Context<'_>) {
-        match self.state {
-            State::Idle => states::idle::handle(self, &event, cx),
-            State::Connect | State::Active => states::connecting::handle(self, event, cx),
-            State::OpenSent => states::open_sent::handle(self, event, cx),
-            State::OpenConfirm => states::open_confirm::handle(self, event, cx),
-            State::Established => states::established::handle(self, event, cx),
         }
     }
 

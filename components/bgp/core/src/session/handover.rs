@@ -1,9 +1,9 @@
 //! A session on its way to another process: with its connection, if it is up.
 
 use super::ends::{Ends, SessionEnd};
-use super::fsm::{Event, Failures, Fsm};
+pub(super) use super::fsm::{Event, Failures, Fsm};
 use super::{ConnectionId, MessageCounters, Negotiated, Output, Session, State, Timer, Which};
-use crate::event::DownReason;
+pub(super) use crate::event::down::DownReason;
 use crate::wire::Open;
 use serde::{Deserialize, Serialize};
 use sluice_base::Instant;

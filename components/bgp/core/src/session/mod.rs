@@ -5,14 +5,27 @@
 //! collision is the primary from then on. The shell says what happened to connections, the reader says what
 //! arrived; what comes out is what to send and close, and when the session is up or down.
 
+mod collision;
 mod config;
 mod ends;
+mod failures;
 mod fsm;
 mod handover;
+mod messages;
 mod negotiation;
 mod states;
 #[cfg(test)]
 mod tests;
+
+use crate::event::{ConnectError, DownReason, SessionEvent};
+use crate::wire::{Notification, Open};
+use alloc::string::String;
+use collision::Which;
+use ends::Ends;
+use failures::Failures;
+use fsm::{Context, Event, Fsm};
+use sluice_base::{Asn, Instant, Rng};
+use sluice_machine::{Machine, Outbox};
 
 pub use crate::state::State;
 pub(crate) use config::jittered;
@@ -20,99 +33,8 @@ pub use config::{AddPathFamilies, ConnectionId, Direction, OwnRestart, SessionCo
 pub use ends::SessionEnd;
 pub use fsm::Timer;
 pub use handover::SessionState;
+pub use messages::{Input, MessageCounters, Output, Received};
 pub use negotiation::{Negotiated, PeerRestart};
-
-use crate::event::{ConnectError, DownReason, SessionEvent};
-use crate::wire::notification::{cease, code};
-use crate::wire::{Notification, Open};
-use alloc::string::String;
-use alloc::vec::Vec;
-use ends::Ends;
-use fsm::{Context, Event, Failures, Fsm};
-use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, Instant, Rng};
-use sluice_machine::{Machine, Outbox};
-
-/// An event of a session.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Input {
-    /// The operator wants the session (events 1 and 4).
-    Start,
-    /// The session is not wanted any more (event 2): the Cease that is sent.
-    Stop(Notification),
-    /// The session is to be closed and opened again (event 8).
-    Reset {
-        /// Subcode of the Cease that is sent.
-        subcode: u8,
-        /// A word to the other operator (RFC 9003); empty for none.
-        text: String,
-    },
-    /// A connection that [`Output::Connect`] asked for is there (event 16).
-    Connected(ConnectionId),
-    /// The peer made a connection (event 17).
-    Accepted(ConnectionId),
-    /// A connection could not be made, or is gone (event 18).
-    Closed(ConnectionId),
-    /// A connection that [`Output::Connect`] asked for could not be made, and why (event 18).
-    Failed(ConnectionId, ConnectError),
-    /// A message arrived.
-    Received(ConnectionId, Received),
-    /// UPDATEs were sent, which is as good as a KEEPALIVE.
-    UpdateSent,
-    /// The peer took octets on the connection that carries routes, or none wait to be sent there.
-    Written,
-}
-
-/// A message from the peer, as far as the session cares.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Received {
-    /// OPEN (events 19 and 20, or 22 if it is unacceptable).
-    Open(Open),
-    /// KEEPALIVE (event 26).
-    Keepalive,
-    /// NOTIFICATION (events 24 and 25).
-    Notification(Notification),
-    /// Good UPDATEs arrived, at least one (event 27).
-    Update,
-    /// ROUTE-REFRESH; like an UPDATE, good only in Established.
-    RouteRefresh,
-    /// Octets that end the session; this is to be sent (events 21, 22 and 28).
-    Error(Notification),
-}
-
-/// An effect that a session asks for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Output {
-    /// Make a connection to the peer.
-    Connect(ConnectionId),
-    /// Close a connection, once all that was sent on it is written.
-    Close(ConnectionId),
-    /// Write a whole message.
-    Send(ConnectionId, Vec<u8>),
-    /// The session is up: routes may flow.
-    Up(ConnectionId, Negotiated),
-    /// The session that was up is down: its routes are void.
-    Down(DownReason),
-    /// An attempt to open the session failed, and that is to be reported.
-    NotOpened(DownReason),
-    /// For the log.
-    Event(SessionEvent),
-}
-
-/// Messages counted by type.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct MessageCounters {
-    /// OPEN.
-    pub open: u64,
-    /// UPDATE.
-    pub update: u64,
-    /// NOTIFICATION.
-    pub notification: u64,
-    /// KEEPALIVE.
-    pub keepalive: u64,
-    /// ROUTE-REFRESH.
-    pub route_refresh: u64,
-}
 
 /// A peer's session.
 #[derive(Debug)]
@@ -277,10 +199,10 @@ impl Session {
             out,
         };
         match which {
-            Which::Primary => self.primary.handle(event, &mut cx),
+            Which::Primary => states::handle(&mut self.primary, event, &mut cx),
             Which::Second => {
                 if let Some(second) = &mut self.second {
-                    second.handle(event, &mut cx);
+                    states::handle(second, event, &mut cx);
                 }
             }
         }
@@ -301,27 +223,6 @@ impl Session {
             self.note_established(now, before, after);
         }
         self.rest(now);
-    }
-
-    /// The second connection takes over when the primary one is out of the race: gone, or behind when the second is up.
-    fn promote(&mut self, out: &mut Outbox<Output>) {
-        let Some(second) = &self.second else { return };
-        let primary_out = match self.primary.state {
-            State::Idle => true,
-            State::Connect | State::Active => second.state == State::Established,
-            _ => false,
-        };
-        if !primary_out {
-            return;
-        }
-        if let Some(mut second) = self.second.take() {
-            if let Some(connection) = self.primary.connection.take() {
-                out.push(Output::Close(connection));
-            }
-            second.failures = self.primary.failures;
-            self.primary = second;
-            self.primary.stop_retrying();
-        }
     }
 
     fn note_established(&mut self, now: Instant, before: State, after: State) {
@@ -346,61 +247,6 @@ impl Session {
         }
     }
 
-    fn which(&self, connection: ConnectionId) -> Option<Which> {
-        if self.primary.connection == Some(connection) {
-            Some(Which::Primary)
-        } else if self.second.as_ref().is_some_and(|f| f.connection == Some(connection)) {
-            Some(Which::Second)
-        } else {
-            None
-        }
-    }
-
-    fn accepted(&mut self, now: Instant, connection: ConnectionId, out: &mut Outbox<Output>) {
-        match self.primary.state {
-            // RFC 4271, section 8.2.2: in Idle, incoming connections are refused.
-            State::Idle => out.push(Output::Close(connection)),
-            State::Active if self.primary.connection.is_none() => {
-                self.primary.connection = Some(connection);
-                self.step(now, Which::Primary, Event::Connected, out);
-            }
-            _ => {
-                // A peer that connects once more has given up the connection before.
-                if let Some(connection) = self.second.take().and_then(|old| old.connection) {
-                    out.push(Output::Close(connection));
-                }
-                let mut second = Fsm::new(State::Active);
-                second.connection = Some(connection);
-                self.second = Some(second);
-                self.step(now, Which::Second, Event::Connected, out);
-            }
-        }
-    }
-
-    fn closed(
-        &mut self,
-        now: Instant,
-        connection: ConnectionId,
-        error: ConnectError,
-        out: &mut Outbox<Output>,
-    ) {
-        if let Some(which) = self.which(connection) {
-            self.step(now, which, Event::ConnectionFails(error), out);
-        }
-    }
-
-    /// Returns true if a new connection takes the place of the established one: a peer that is prepared to restart opens another
-    /// connection when it has forgotten the first (RFC 4724, section 5).
-    fn is_restarting(&self, new: Which) -> bool {
-        let old = match new {
-            Which::Primary => self.second.as_ref(),
-            Which::Second => Some(&self.primary),
-        };
-        old.filter(|fsm| fsm.state == State::Established)
-            .and_then(|fsm| fsm.negotiated)
-            .is_some_and(|negotiated| negotiated.restart.is_some())
-    }
-
     /// Returns the AS of this router's next OPEN.
     pub fn presented_as(&self) -> Asn {
         self.config.presented_as(self.tries_own_as)
@@ -416,58 +262,6 @@ impl Session {
         if is_opening && notification.is_bad_peer_as() {
             self.tries_own_as = !self.tries_own_as;
         }
-    }
-
-    /// Connection collision (RFC 4271, section 6.8; RFC 6286, section 2.3): whose connection must go, now that an
-    /// acceptable OPEN arrived on `which`.
-    fn collision_loser(&self, which: Which, open: &Open) -> Option<Which> {
-        let second = self.second.as_ref()?;
-        let (this, other, rival) = match which {
-            Which::Primary => (&self.primary, second, Which::Second),
-            Which::Second => (second, &self.primary, Which::Primary),
-        };
-        match other.state {
-            State::Established if self.is_restarting(which) => Some(rival),
-            State::Established => Some(which),
-            State::OpenConfirm => {
-                let (ours, theirs) = (this.connection?.direction, other.connection?.direction);
-                if ours == theirs {
-                    return Some(rival);
-                }
-                let (local, remote) = (self.config.router_id, open.router_id);
-                let remote_wins = (local, self.presented_as()) < (remote, open.asn());
-                let keep = if remote_wins { Direction::Incoming } else { Direction::Outgoing };
-                Some(if ours == keep { rival } else { which })
-            }
-            _ => None,
-        }
-    }
-
-    fn opened(&mut self, now: Instant, which: Which, open: Open, out: &mut Outbox<Output>) {
-        let event = match negotiation::negotiate(&self.config, self.presented_as(), &open) {
-            Err(notification) => {
-                let (says, configured) = (open.asn(), self.config.peer_as);
-                let wrong_as = (says != configured).then_some(DownReason::WrongPeerAs { says, configured });
-                return self.step_ending(now, which, Event::Error(notification), wrong_as, out);
-            }
-            Ok(negotiated) => match self.collision_loser(which, &open) {
-                Some(loser) if loser == which => Event::CollisionDump,
-                loser => {
-                    if let Some(loser) = loser {
-                        let event = match self.is_restarting(which) {
-                            true => Event::ConnectionFails(ConnectError::Other(String::new())),
-                            false => Event::CollisionDump,
-                        };
-                        self.step(now, loser, event, out);
-                    }
-                    // Dumping the primary made the second one primary.
-                    let event = Event::Open(open, negotiated);
-                    let which = if self.second.is_none() { Which::Primary } else { which };
-                    return self.step(now, which, event, out);
-                }
-            },
-        };
-        self.step(now, which, event, out);
     }
 
     fn received(
@@ -504,15 +298,6 @@ impl Session {
         self.prefer_established(now, out);
     }
 
-    /// A second connection that is Established while the peer's OPEN on the first one is awaited has won (RFC 4271, section 6.8):
-    /// what comes on it must not wait until the first one is closed.
-    fn prefer_established(&mut self, now: Instant, out: &mut Outbox<Output>) {
-        let is_up = self.second.as_ref().is_some_and(|f| f.state == State::Established);
-        if is_up && self.primary.state == State::OpenSent {
-            self.step(now, Which::Primary, Event::CollisionDump, out);
-        }
-    }
-
     /// Ends both connections with `event`.
     fn end(&mut self, now: Instant, event: &Event, out: &mut Outbox<Output>) {
         if self.second.is_some() {
@@ -520,12 +305,6 @@ impl Session {
         }
         self.step(now, Which::Primary, event.clone(), out);
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Which {
-    Primary,
-    Second,
 }
 
 impl Machine for Session {
@@ -589,9 +368,4 @@ impl Machine for Session {
     fn import(&mut self, now: Instant, state: SessionState, out: &mut Outbox<Output>) {
         self.import_state(now, state, out);
     }
-}
-
-/// The Cease of a second connection that lost against the first.
-fn collision() -> Notification {
-    Notification::new(code::CEASE, cease::COLLISION)
 }

@@ -1,18 +1,20 @@
 //! Every state and every event: a table; then connections that collide, and timers.
 
+use crate::family::{Families, FamilyIndex};
+use crate::local_as::{LocalAs, LocalAsMode};
+use crate::wire::notification::fsm as fsm_error;
+use crate::wire::notification::{cease, code};
+use crate::wire::{MessageType, header};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use alloc::{format, vec};
+use sluice_base::{Asn, Duration, RouterId};
+use std::println;
+
 mod ends;
 mod keepalive;
 
 use super::*;
-use crate::family::{Families, FamilyIndex};
-use crate::local_as::{LocalAs, LocalAsMode};
-use crate::wire::notification::fsm as fsm_error;
-use crate::wire::{MessageType, header};
-use alloc::format;
-use alloc::string::ToString;
-use alloc::vec;
-use sluice_base::{Asn, Duration, RouterId};
-use std::println;
 
 const LOCAL_ID: u32 = 10;
 const OUT0: ConnectionId = ConnectionId { direction: Direction::Outgoing, number: 0 };

@@ -1,9 +1,10 @@
 //! A shard's paths on their way to another process, which makes the same decisions of them and tells nobody again.
 
-use super::histories::HistoryState;
+use super::Shard;
+use super::damping::history::HistoryState;
+use super::entry::path::PeerIndex;
+use super::loc_rib::rib::RibBranch;
 use super::resolver::Resolution;
-use super::rib::RibBranch;
-use super::{PeerIndex, Shard};
 use crate::attributes::View;
 use crate::hash::HashSeed;
 use crate::wire::FamilyKey;
@@ -43,15 +44,6 @@ pub struct PeerPaths<P> {
     pub paths: Vec<(P, u32)>,
     /// The received path identifier of each path; empty if the paths came without.
     pub path_ids: Vec<u32>,
-}
-
-/// What a restored path was in the other process.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Restored {
-    /// The place among the paths that the peer has of the prefix.
-    pub place: u16,
-    /// True for a stale path.
-    pub is_stale: bool,
 }
 
 /// A fingerprint of the contents, independent of their order.

@@ -22,110 +22,82 @@
 //! and pages of code on the way. So a step with one caller is inlined (`inline(always)`), and code that a single route does not need is kept
 //! apart (`inline(never)`, `cold`).
 
-mod aggregates;
-mod backup;
-mod branch;
+mod adj_rib_in;
+pub(crate) mod adj_rib_out;
 mod damping;
-mod decay;
-mod decision;
-mod dropped;
 mod entry;
 mod explain;
-mod export;
-mod export_view;
-mod exporter;
-mod filled;
-mod groups;
 mod handover;
-mod histories;
-mod hits;
-mod import;
-mod lanes;
-mod lists;
+mod loc_rib;
 mod monitor;
-mod monitored;
-mod multipath;
-mod own;
 mod own_router;
-mod pack;
-mod pages;
-mod paths;
-mod paths_out;
-mod peer_in;
-mod profiles;
 mod queue;
-mod reexport;
-mod refilter;
 mod resolver;
-mod revalidate;
-mod rib;
-pub mod rules;
-mod sets;
-mod stale;
-mod view;
+mod upkeep;
 
-pub use aggregates::Aggregate;
-pub use decision::DecisionRules;
-pub use decision::Elimination;
-pub use entry::PeerIndex;
-pub use explain::{ExportVerdict, NotSent};
-pub use export_view::{DefaultRoute, ExportView, OtherAs, Reflection, SentCommunities, SentPaths};
-pub use filled::Filled;
-pub(crate) use handover::Restored;
-pub use handover::{Fingerprint, PeerPaths, ShardPart};
-pub use histories::{ATTRIBUTE_CHANGE, DampedView, DampingCounts, DampingRules, HistoryState, WITHDRAWAL};
-pub use hits::{PolicyHits, PolicyUse, UseHits};
-pub use monitor::{MonitorId, MonitoredRib, MonitoredRibs};
-pub use monitored::{MonitorChunk, MonitoredUpdate};
-pub use multipath::{LeftOut, Multipath, MultipathRules};
-pub use own::OwnRoute;
-pub use own_router::OwnRouter;
-pub use pack::{NextHopsFor, Sent};
-pub use peer_in::{PeerInfo, Retention, RouteSource};
-pub use refilter::RefilterProgress;
-pub use resolver::{Interest, Resolution};
-pub use revalidate::RevalidationProgress;
-pub use rib::RIB_KINDS;
-pub use view::{GroupView, PathView, ReceivedView, RouteView, ShardView};
-
-use crate::batch::{Batch, DropCause};
-use crate::family::FamilyCode;
-use crate::hash::HashSeed;
-use crate::index::Index;
-use crate::wire::FamilyKey;
-use crate::wire::multiprotocol::NextHop;
-use aggregates::Aggregates;
+use super::family::FamilyCode;
+use super::hash::HashSeed;
+use super::index::Index;
+use super::wire::FamilyKey;
+use adj_rib_in::deletion::Deletion;
+use adj_rib_in::dropped::Dropped;
+use adj_rib_in::import::Imports;
+pub use adj_rib_in::own::OwnRoute;
+use adj_rib_in::refilter::Refilter;
+pub use adj_rib_in::refilter::RefilterProgress;
+use adj_rib_in::revalidate::Revalidation;
+pub use adj_rib_in::revalidate::RevalidationProgress;
+pub use adj_rib_out::export_view::{
+    DefaultRoute, ExportView, OtherAs, Reflection, SentCommunities, SentPaths,
+};
+pub use adj_rib_out::filled::Filled;
+use adj_rib_out::groups::Groups;
+pub use adj_rib_out::next_hops::NextHopsFor;
+pub use adj_rib_out::pack::Sent;
+pub use adj_rib_out::rules;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use backup::Backups;
 use core::net::{IpAddr, Ipv4Addr};
-use dropped::Dropped;
-use entry::{Entries, Path, PathNumber};
-use groups::Groups;
-use histories::Histories;
-use import::Imports;
-use lanes::Lanes;
-use monitor::Monitor;
-use peer_in::PeerIn;
+use damping::histories::Histories;
+pub use damping::history::{DampedView, DampingCounts, HistoryState};
+pub use damping::rules::{ATTRIBUTE_CHANGE, DampingRules, WITHDRAWAL};
+use entry::entries::Entries;
+use entry::lanes::Lanes;
+use entry::path::PathNumber;
+pub use entry::path::PeerIndex;
+pub(crate) use entry::path::Restored;
+use entry::peer_in::PeerIn;
+pub use entry::peer_in::{PeerInfo, Retention, RouteSource};
+use entry::sets::{SetId, Sets};
+pub use explain::hits::{PolicyHits, PolicyUse, UseHits};
+pub use explain::verdict::{ExportVerdict, NotSent};
+pub use explain::view::{GroupView, PathView, ReceivedView, RouteView, ShardView};
+pub use handover::{Fingerprint, PeerPaths, ShardPart};
+pub use loc_rib::aggregates::Aggregate;
+use loc_rib::aggregates::Aggregates;
+use loc_rib::backup::Backups;
+pub use loc_rib::decision::{DecisionRules, Elimination};
+pub use loc_rib::multipath::{LeftOut, Multipath};
+pub use loc_rib::multipath_rules::MultipathRules;
+pub use loc_rib::rib::RIB_KINDS;
+use loc_rib::rib::RibBranch;
+pub use monitor::chunk::{MonitorChunk, MonitoredUpdate};
+use monitor::log::Monitor;
+pub use monitor::log::{MonitorId, MonitoredRib, MonitoredRibs};
+pub use own_router::OwnRouter;
 use queue::{Cursor, Queue};
-use refilter::Refilter;
 use resolver::Resolver;
-use revalidate::Revalidation;
-use rib::RibBranch;
-use sets::{PathSet, SetId, Sets};
+pub use resolver::{Interest, Resolution};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{Asn, Provenance, RouteBatch};
 use sluice_machine::{Budget, Outbox, Progress};
 use sluice_validation::VrpTable;
 
-/// The number of changes that are looked up ahead: the touched memory stays in the first-level cache.
-const AHEAD: usize = 32;
-
 /// The best path of a prefix: import policy accepted the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::shard) struct Accepted {
+pub(crate) struct Accepted {
     /// The peer that announced the path.
     pub peer: PeerIndex,
     /// The attributes after import policy.
@@ -169,14 +141,6 @@ pub(crate) struct Core<P: FamilyKey> {
     origins: Option<Arc<VrpTable>>,
     /// The monitors of stations; `None` without one.
     monitor: Option<Box<Monitor<P>>>,
-}
-
-/// The deletion stage: a walk that repeats while any path is stale.
-#[derive(Debug, Default)]
-struct Deletion {
-    next: u32,
-    /// True if a path may be stale.
-    is_on: bool,
 }
 
 /// A shard.
@@ -254,104 +218,6 @@ impl<P: FamilyKey> Shard<P> {
             },
         );
         shard
-    }
-
-    /// Takes a batch of `peer`'s changes.
-    pub fn apply(&mut self, peer: PeerIndex, batch: &Batch<P>, out: &mut Outbox<Interest<P::Hop>>) {
-        self.take(peer, None, batch, out);
-    }
-
-    /// Takes paths of `peer` that another process had.
-    pub(crate) fn restore(
-        &mut self,
-        peer: PeerIndex,
-        restored: Restored,
-        batch: &Batch<P>,
-        out: &mut Outbox<Interest<P::Hop>>,
-    ) {
-        self.take(peer, Some(restored), batch, out);
-    }
-
-    fn take(
-        &mut self,
-        peer: PeerIndex,
-        restored: Option<Restored>,
-        batch: &Batch<P>,
-        out: &mut Outbox<Interest<P::Hop>>,
-    ) {
-        let core = &mut self.core;
-        let Some(known) = core.peers.get(usize::from(peer.0)) else { return };
-        let (policy, is_full, keeps_rejected) = (known.import.clone(), known.is_full, known.keeps_rejected);
-        let is_damped = known.is_damped;
-        self.interned.clear();
-        self.interned.resize(batch.sets().len(), None);
-        let mut events = batch.events().iter().copied();
-        let (mut end, mut provenance) = events.next().unwrap_or((u32::MAX, Provenance::NONE));
-        let changes = batch.changes();
-        for (position, change) in changes.iter().enumerate() {
-            if position as u32 >= end {
-                (end, provenance) = events.next().unwrap_or((u32::MAX, Provenance::NONE));
-            }
-            if position.is_multiple_of(AHEAD) && changes.len() > position + 1 {
-                core.prefetch(&changes[position..changes.len().min(position + AHEAD)]);
-            }
-            let path_id = batch.path_id(position);
-            if change.is_withdrawal() {
-                if is_damped && path_id.is_none() {
-                    core.damp_withdrawal(peer, change.prefix);
-                }
-                core.withdraw(peer, path_id, change.prefix, provenance, out);
-                core.note_withdrawal(peer, change);
-                continue;
-            }
-            if is_full && !core.has_path(peer, path_id, change.prefix) {
-                core.note_dropped(peer, change.prefix, DropCause::MaximumPrefixes);
-                continue;
-            }
-            let index = change.set as usize;
-            let (set, is_unchanged) = *self.interned[index].get_or_insert_with(|| {
-                let set = &batch.sets()[index];
-                let octets = batch.octets(set);
-                let is_unchanged = policy.as_ref().is_none_or(|policy| policy.leaves_unchanged(octets));
-                (core.intern(set, octets, out), is_unchanged)
-            });
-            let attributes = match &policy {
-                Some(policy) if !is_unchanged => {
-                    core.import(policy, peer, change.prefix, set, &mut self.imports, out)
-                }
-                _ => PathSet::as_received(set),
-            };
-            if !keeps_rejected && core.sets.accepted(attributes).is_none() {
-                core.withdraw(peer, path_id, change.prefix, provenance, out);
-                core.dropped.forget(change.prefix, peer);
-                continue;
-            }
-            let is_suppressed = is_damped
-                && path_id.is_none()
-                && core.damp_announcement(peer, change.prefix, set, attributes);
-            let suppressed = is_suppressed.then(|| core.sets.imported(set, None));
-            let attributes = suppressed.unwrap_or(attributes);
-            match (path_id, restored) {
-                (_, Some(restored)) => {
-                    core.restore_path((peer, restored), path_id, change.prefix, attributes, out)
-                }
-                (None, None) => {
-                    core.announce(PathNumber::first_of(peer), change.prefix, attributes, provenance, out);
-                }
-                (Some(id), None) => {
-                    core.announce_path((peer, id), change.prefix, attributes, provenance, out)
-                }
-            }
-            if let Some(pair) = suppressed {
-                core.release_path(pair, out);
-            }
-        }
-        core.end_imports(&mut self.imports, out);
-        for (set, _) in self.interned.drain(..).flatten() {
-            core.release(set, out);
-        }
-        self.pass_on_paths();
-        self.compact();
     }
 
     /// Takes the RIB's answer about next hops. Concerned entries are decided again in slices.
@@ -451,24 +317,6 @@ impl<P: FamilyKey> Shard<P> {
         Progress::Done
     }
 
-    fn delete_slice(&mut self, limit: usize, out: &mut Outbox<Interest<P::Hop>>) {
-        let core = &mut self.core;
-        for _ in 0..limit.min(core.entries.end() as usize) {
-            if self.deletion.next >= core.entries.end() {
-                self.deletion.next = 0;
-            }
-            let id = self.deletion.next;
-            loop {
-                let (peers, lanes) = (&core.peers, &core.lanes);
-                let is_overdue =
-                    |p: &Path| peers[usize::from(lanes.peer(p.number).0)].is_overdue(p.generation);
-                let Some(position) = core.entries.paths(id).iter().position(is_overdue) else { break };
-                core.remove_path(id, position, Provenance::NONE, out);
-            }
-            self.deletion.next += 1;
-        }
-    }
-
     /// Passes changed paths on to the groups whose members are sent several paths of a prefix.
     #[inline]
     fn pass_on_paths(&mut self) {
@@ -476,47 +324,6 @@ impl<P: FamilyKey> Shard<P> {
             self.groups.note_paths(&mut self.core.changed_paths);
         }
         self.bound_monitors();
-    }
-
-    /// Compacts a queue with too many stale items.
-    fn compact(&mut self) {
-        let rib = &mut self.rib.branch.cursor;
-        let Core { queue, entries, aggregates, .. } = &mut self.core;
-        if queue.needs_compaction(entries.len()) {
-            let mut cursors: Vec<&mut Cursor> =
-                self.groups.cursors().chain([rib]).chain(aggregates.cursor()).collect();
-            queue.compact(entries, &mut cursors);
-        }
-    }
-
-    /// Drops the items that all readers of the queue have passed. The RIB's branch is mostly the last reader.
-    #[inline]
-    fn trim(&mut self) {
-        if self.rib.branch.cursor.is_past(self.core.queue.start()) {
-            self.trim_passed();
-        }
-    }
-
-    fn trim_passed(&mut self) {
-        let others = self.core.aggregates.cursor().map(|c| *c).into_iter().chain([self.rib.branch.cursor]);
-        let place = self.groups.cursors().map(|c| *c).chain(others).fold(self.core.queue.end(), Cursor::min);
-        self.slice.clear();
-        let (core, freed) = (&mut self.core, &mut self.slice);
-        core.queue.trim(&mut core.entries, place, |id| freed.push(id));
-        for id in self.slice.drain(..) {
-            self.core.free_if_vacant(id);
-        }
-    }
-
-    fn squeeze_log(&mut self) {
-        let Some((hop, mut log)) = self.core.resolver.next_bloated() else { return };
-        let core = &self.core;
-        log.sort_unstable();
-        log.dedup();
-        let leads_there =
-            |p: &Path| core.sets.accepted(p.attributes).is_some_and(|set| core.sets[set].hop == hop);
-        log.retain(|id| core.entries.paths(*id).iter().any(leads_there));
-        self.core.resolver.squeezed(hop, log);
     }
 
     /// Begins to advertise all routes to the peer that the peer's export view lets through.

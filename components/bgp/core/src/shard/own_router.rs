@@ -1,7 +1,7 @@
 //! The router, as its tables know it.
 
-use super::decision::DecisionRules;
-use super::multipath::MultipathRules;
+use super::loc_rib::decision::DecisionRules;
+use super::loc_rib::multipath_rules::MultipathRules;
 use sluice_base::{Asn, RouterId};
 
 /// The properties of the router that its tables need.

@@ -3,22 +3,11 @@
 //! A table has no clock. Its driver sets the time before each batch while [`Table::damps`], and control orders turns
 //! ([`DampingOrder::Turn`]) at the times that the table asks for ([`TableEvent::TurnDue`]).
 
-use super::{Sharded, Table, TableEvent};
+use super::{DampingOrder, Sharded, Table, TableEvent};
 use crate::family::FamilyIndex;
-use crate::shard::{DampingCounts, DampingRules};
-use sluice_base::{AnyPrefix, Instant};
+use crate::shard::DampingCounts;
+use sluice_base::Instant;
 use sluice_machine::Outbox;
-
-/// An order about flap damping.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DampingOrder {
-    /// The parameters from now on, in a router with this number of tables.
-    SetRules(DampingRules, usize),
-    /// It is this time: what is due is done.
-    Turn(Instant),
-    /// The history of a prefix, or all histories are forgotten: suppressed routes are used again.
-    Clear(Option<AnyPrefix>),
-}
 
 impl Table {
     pub(super) fn order_damping(&mut self, order: DampingOrder) {

@@ -9,171 +9,41 @@ mod counts;
 mod damping;
 mod handover;
 mod marks;
+mod messages;
 mod monitor;
+mod output;
 mod pace;
 mod peer_export;
 mod retained;
 mod shards;
 mod spread;
+pub mod turns;
 mod view;
 
-pub use aggregates::{AggregateRule, TableContributors};
-pub use damping::DampingOrder;
-pub use handover::{TablePart, fingerprint, import};
-pub use marks::Marks;
-pub use monitor::{MonitorVoid, TableChunk};
-pub use peer_export::{ImportPolicies, PeerExport, PeerImport, PeerPolicies};
-pub use retained::Retained;
-pub use spread::Spread;
-pub use view::{NextHops, Tables};
-
 use crate::batch::{Batch, Batches};
-use crate::family::{ByFamily, Families, FamilyCodes, FamilyIndex};
+use crate::family::{ByFamily, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
-use crate::policy::OriginData;
-use crate::shard::{ExportView, Interest, OwnRoute, OwnRouter, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
+use crate::shard::{ExportView, Interest, OwnRouter, PeerIndex, Shard, ShardPart};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 use pace::Holds;
-use shards::{FamilyShard, Filling, Shards};
-use sluice_base::interest::InterestAnswer;
-use sluice_base::{AnyPrefix, Instant, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, XidPrefix};
+use shards::{FamilyShard, Shards};
+use sluice_base::{Instant, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, XidPrefix};
 use sluice_machine::{Budget, Outbox, Progress};
 
-/// The number of a session among all of a router's life, from 1 on. What a reader read in one session is void in the next.
-pub type SessionEpoch = u32;
-
-/// An order to tables, the same for each table.
-#[derive(Clone, Debug)]
-pub enum Order {
-    /// A session is up.
-    PeerUp {
-        /// Whose.
-        peer: PeerIndex,
-        /// The session's number.
-        life: SessionEpoch,
-        /// The properties of the peer that the decision needs.
-        info: PeerInfo,
-        /// The import of the peer's routes.
-        import: PeerImport,
-    },
-    /// The import of a peer without a session, from now on: routes with another outcome are decided on again.
-    SetImport(PeerIndex, PeerImport),
-    /// The peer is to be told all routes that its export view lets through.
-    Open(PeerIndex, Box<PeerExport>),
-    /// The policies of peers whose sessions are up, from now on: routes with another outcome are decided on again, and advertised.
-    SetPolicies(Arc<[PeerPolicies]>),
-    /// The peer is told everything of a family once more. The number is that of the refresh, from 1 on, and grows.
-    Refresh(PeerIndex, FamilyIndex, u32),
-    /// Routes of a peer become stale, and stay until [`Order::DropStale`] unless they are announced again.
-    MarkStale(PeerIndex, FamilyIndex),
-    /// The session of this number is down. Some routes may stay until [`Order::DropStale`].
-    PeerDown(PeerIndex, SessionEpoch, Retained),
-    /// A peer may be told something again in this session: the time between advertisements is over.
-    Release(PeerIndex, SessionEpoch),
-    /// Routes of earlier sessions become long-lived stale ones (RFC 9494).
-    MarkLongLived(PeerIndex, Families),
-    /// Routes of earlier sessions are removed.
-    DropStale(PeerIndex, Families),
-    /// The router originates a prefix, or no longer does.
-    Originate(Box<Origination>),
-    /// New prefixes of a family and a peer are ignored, or no longer: a bound on prefixes is reached.
-    SetFull(PeerIndex, FamilyIndex, bool),
-    /// The bounds on a peer's prefixes changed: the peer's counts are to be reported.
-    ReportPrefixes(PeerIndex),
-    /// A source of the router's own has this name, and these policies for its routes, from now on.
-    SetSource(PeerIndex, Arc<str>, ImportPolicies),
-    /// The RIB's answer about IPv4 next hops.
-    AnswerIpv4(Versioned<Ipv4Prefix>, Provenance),
-    /// The RIB's answer about IPv6 next hops.
-    AnswerIpv6(Versioned<Ipv6Prefix>, Provenance),
-    /// The RIB's answer about next hops that are XIDs.
-    AnswerXid(Versioned<XidPrefix>, Provenance),
-    /// An answer of the RIB holds no longer.
-    Invalid(AnyPrefix),
-    /// The RIB was restarted: it is asked about all next hops and told all routes again.
-    RibRestarted,
-    /// The RIB is to be told backups where they changed, if the table is at rest.
-    AnnounceBackups,
-    /// These are the aggregates from now on.
-    SetAggregates(Arc<[AggregateRule]>),
-    /// Control is to be told the contributors of aggregates that changed, as soon as all changes are added up.
-    ReportContributors,
-    /// Another epoch of validated ROA payloads.
-    SetOrigins(Arc<OriginData>),
-    /// Flap damping.
-    Damping(DampingOrder),
-    /// A checking stage goes before the PeerOut of a peer, or of all peers without one; `false` removes it.
-    Check(Option<PeerIndex>, bool),
-}
-
-/// A change of what the router originates.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Origination {
-    /// The source of the router's own ([`PeerIndex::is_own`]).
-    pub source: PeerIndex,
-    /// The prefix.
-    pub prefix: AnyPrefix,
-    /// The source's route of the prefix; `None` if the source has none any more.
-    pub route: Option<OwnRoute>,
-    /// The event behind the change.
-    pub provenance: Provenance,
-}
-
-/// An answer of the RIB, with a number by which a table says later that it had seen it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Versioned<P: Prefix> {
-    /// Grows from answer to answer.
-    pub number: u64,
-    /// The RIB's answer.
-    pub answer: InterestAnswer<P>,
-}
-
-/// An event of a table.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum TableEvent {
-    /// A question of a family about IPv4 next hops, after all answers up to this number.
-    InterestIpv4(FamilyIndex, Interest<Ipv4Prefix>, u64),
-    /// A question of a family about IPv6 next hops, after all answers up to this number.
-    InterestIpv6(FamilyIndex, Interest<Ipv6Prefix>, u64),
-    /// A question of a family about next hops that are XIDs, after all answers up to this number.
-    InterestXid(FamilyIndex, Interest<XidPrefix>, u64),
-    /// There are routes for the RIB: call [`Table::rib_batch`] until it says that there are no more.
-    RibReady(FamilyIndex),
-    /// A monitor has something to read: call [`Table::monitored`].
-    Monitored,
-    /// There are backups that the RIB has not been told: [`Order::AnnounceBackups`] after a while without many changes.
-    BackupsDue,
-    /// Contributors of aggregates changed: [`Order::ReportContributors`] after a while.
-    AggregatesDue,
-    /// The answer to [`Order::ReportContributors`]: the aggregates whose contributors changed since the last answer.
-    Contributors(Vec<TableContributors>),
-    /// A peer whose advertisements are paced was told everything in this session, and is told nothing until [`Order::Release`].
-    Held(PeerIndex, SessionEpoch),
-    /// A session is down, and this address of its peer was the next hop of its routes and of no others.
-    GatewayLost(IpAddr),
-    /// The number of prefixes changed of a peer whose prefixes are counted.
-    Prefixes {
-        /// The peer.
-        peer: PeerIndex,
-        /// The session.
-        life: SessionEpoch,
-        /// The family.
-        family: FamilyIndex,
-        /// Prefixes that the peer announced.
-        received: u32,
-        /// Prefixes that import policy accepted.
-        accepted: u32,
-    },
-    /// [`DampingOrder::Turn`] is due at this time.
-    TurnDue(Instant),
-    /// The table has no routes left of a peer whose session of this epoch is over.
-    Drained(PeerIndex, SessionEpoch),
-}
+pub use handover::{TablePart, fingerprint, import};
+pub use marks::Marks;
+pub use messages::{
+    AggregateRule, DampingOrder, Order, Origination, SessionEpoch, TableContributors, TableEvent, Versioned,
+};
+pub use monitor::{MonitorRequest, MonitorVoid, TableChunk};
+pub use peer_export::{ImportPolicies, PeerExport, PeerImport, PeerPolicies};
+pub use retained::Retained;
+pub use spread::Spread;
+pub use view::{NextHops, Tables};
 
 /// A family that is kept in tables.
 pub trait Sharded: FamilyKey {
@@ -230,9 +100,12 @@ macro_rules! sharded {
 }
 
 sharded!(Ipv4Prefix, IPV4, 14, ipv4, InterestIpv4, Ipv4);
+
 sharded!(Ipv6Prefix, IPV6, 30, ipv6, InterestIpv6, Ipv6);
+
 // Whole XIDs are hashes: any of them differ early.
 sharded!(XidPrefix, XID, 64, xid, InterestXid, Xid);
+
 #[cfg(feature = "labels")]
 sharded!(crate::labels::Label, LABELS, 14, labels, InterestIpv4, Labels);
 
@@ -477,70 +350,6 @@ impl Table {
         self.report_counts(out);
         self.tell(out);
         progress
-    }
-
-    /// Returns true if [`Table::fill`] has anything for `peer`.
-    #[inline]
-    pub fn has_output(&self, peer: PeerIndex) -> bool {
-        if self.holds.has(peer) {
-            return false;
-        }
-        let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref);
-        known.and_then(|p| p.outlet.as_ref()).is_some_and(|outlet| {
-            let mut shards = self.shards.all().into_pairs();
-            shards.any(|(family, shard)| outlet.families.has(family) && shard.has_output(peer))
-        })
-    }
-
-    /// Puts all peers for which [`Table::has_output`] is true into `out`, in the order of their numbers, and nobody else.
-    pub fn with_output(&self, out: &mut Vec<PeerIndex>) {
-        out.clear();
-        self.shards.all().into_values().for_each(|shard| shard.with_output(out));
-        if !self.holds.is_empty() {
-            out.retain(|peer| !self.holds.has(*peer));
-        }
-        out.sort_unstable();
-        out.dedup();
-    }
-
-    /// Appends UPDATEs for `peer` to `out` until it is about `end` octets long. Families take turns.
-    pub fn fill(&mut self, peer: PeerIndex, end: usize, out: &mut Vec<u8>, sent: &mut Sent) -> FillResult {
-        let mut portion = FillResult::default();
-        if self.holds.has(peer) {
-            return portion;
-        }
-        let before = out.len();
-        let Table { shards, peers, holds, .. } = self;
-        let known = peers.get_mut(usize::from(peer.0)).and_then(Option::as_mut);
-        let Some(PeerOut { outlet: Some(export), turn, .. }) = known else { return portion };
-        let mut filling = Filling { export, end, out, sent, marks: &mut portion.marks };
-        for _ in FamilyIndex::all() {
-            *turn = turn.next();
-            let is_full = export.families.has(*turn) && shards.all_mut()[*turn].fill(peer, &mut filling);
-            if is_full {
-                portion.more = true;
-                break;
-            }
-        }
-        if export.paced && !portion.more && out.len() > before {
-            holds.begin(peer);
-        }
-        portion
-    }
-
-    /// Returns true if the RIB has anything of a family to be told.
-    pub fn has_rib_changes<P: Sharded>(&self) -> bool {
-        P::shard(self).has_rib_changes()
-    }
-
-    /// Adds about `limit` changes for the RIB to `batch`; returns whether there are more. After a `false`, [`TableEvent::RibReady`] says
-    /// when there are some again.
-    pub fn rib_batch<P: Sharded>(&mut self, limit: usize, batch: &mut RouteBatch<P>) -> bool {
-        let (shard, _) = P::shard_mut(self);
-        shard.rib_batch(limit, batch);
-        let more = shard.has_rib_changes();
-        self.rib_offered[P::INDEX] = more;
-        more
     }
 
     /// Says what nobody was told yet.

@@ -3,6 +3,7 @@
 use super::{SessionEpoch, Table, TableEvent};
 use crate::shard::{MonitorChunk, MonitorId, MonitoredRibs, PeerIndex};
 use alloc::collections::BTreeMap;
+use serde::Serialize;
 use sluice_machine::Outbox;
 
 /// Routes of a table for a station.
@@ -18,7 +19,31 @@ pub struct TableChunk {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MonitorVoid;
 
+/// A request of a station that changes its monitor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum MonitorRequest {
+    /// [`Table::begin_monitor`].
+    Begin(MonitorId, MonitoredRibs),
+    /// [`Table::end_monitor`].
+    End(MonitorId),
+    /// [`Table::monitored`].
+    Take(MonitorId, usize),
+}
+
 impl Table {
+    /// Carries out a request. Returns the routes that it takes.
+    ///
+    /// # Errors
+    /// The monitor is void.
+    pub fn monitor(&mut self, request: MonitorRequest) -> Result<Option<TableChunk>, MonitorVoid> {
+        match request {
+            MonitorRequest::Begin(id, ribs) => self.begin_monitor(id, ribs),
+            MonitorRequest::End(id) => self.end_monitor(id),
+            MonitorRequest::Take(id, limit) => return self.monitored(id, limit).map(Some),
+        }
+        Ok(None)
+    }
+
     /// Begins to note changes of `ribs` for the monitor `id`, in the place of an earlier one of this number.
     pub fn begin_monitor(&mut self, id: MonitorId, ribs: MonitoredRibs) {
         self.each(|_, shard| shard.begin_monitor(id, ribs));

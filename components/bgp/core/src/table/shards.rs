@@ -10,11 +10,11 @@ use crate::batch::Batches;
 use crate::family::{ByFamily, FamilyCodes, FamilyIndex};
 use crate::hash::HashSeed;
 use crate::policy::{BoundPolicy, OriginData};
-use crate::shard::{Aggregate, DampingCounts, DampingRules, OwnRouter, Shard, ShardPart, ShardView};
 use crate::shard::{
-    ExportView, Filled, Fingerprint, Interest, NextHopsFor, PeerIndex, PeerInfo, Retention, Sent,
+    Aggregate, DampingCounts, DampingRules, ExportView, Filled, Fingerprint, Interest, MonitorChunk,
+    MonitorId, MonitoredRibs, NextHopsFor, OwnRouter, PeerIndex, PeerInfo, Retention, Sent, Shard, ShardPart,
+    ShardView,
 };
-use crate::shard::{MonitorChunk, MonitorId, MonitoredRibs};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;

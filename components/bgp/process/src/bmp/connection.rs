@@ -3,7 +3,7 @@
 use super::mirror::Mirrored;
 use super::{Running, StationState};
 use crate::BgpProcess;
-use crate::tables::table::{TableHandle, TableMessage};
+use crate::tables::table::TableHandle;
 use sluice_bgp::bmp::{
     MirroredMessages, MonitoredPeer, Now, PeerChange, PeerStatistics, Station, StationEvent, StationFailure,
     Termination,
@@ -11,6 +11,7 @@ use sluice_bgp::bmp::{
 use sluice_bgp::family::{ByFamily, FamilyIndex};
 use sluice_bgp::shard::{MonitorId, PeerIndex};
 use sluice_bgp::speaker::PrefixCounts;
+use sluice_bgp::table::MonitorRequest;
 use sluice_process::clock;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -73,7 +74,7 @@ pub async fn serve(
     let (monitor, ribs) = (process.bmp.draw_monitor(), running.settings.ribs());
     let tables = core.post.tables.clone();
     for table in &tables {
-        table.write(TableMessage::Ask(Box::new(move |table| table.begin_monitor(monitor, ribs))));
+        drop(table.monitor(MonitorRequest::Begin(monitor, ribs)));
     }
     let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     let name = host.filter(|name| !name.is_empty()).unwrap_or_else(|| router.router_id.to_string());
@@ -86,7 +87,7 @@ pub async fn serve(
         _ = stop.wait_for(Option::is_some) => None,
     };
     for table in &serving.tables {
-        table.write(TableMessage::Ask(Box::new(move |table| table.end_monitor(monitor))));
+        drop(table.monitor(MonitorRequest::End(monitor)));
     }
     let reason = *stop.borrow();
     if let Some(reason) = reason {
@@ -194,9 +195,10 @@ impl Serving<'_> {
         let (mut has_more, mut is_walked, mut behind) = (false, true, 0);
         let monitor = self.monitor;
         for place in 0..self.tables.len() {
-            let asked = self.tables[place].ask(move |table| table.monitored(monitor, CHUNK)).await;
+            let reply = self.tables[place].monitor(MonitorRequest::Take(monitor, CHUNK)).await;
             // A table ends with the process.
-            let chunk = asked.ok_or(StationFailure::Closed)?.map_err(|_| StationFailure::Behind)?;
+            let taken = reply.map_err(|_| StationFailure::Closed)?.map_err(|_| StationFailure::Behind)?;
+            let Some(chunk) = taken else { continue };
             if self.station.lacks_sessions(&chunk) {
                 self.change_peers();
             }

@@ -5,10 +5,6 @@
 //! the connection ends. Stations are no part of a live upgrade: they are told that the connection ends, and are sent all routes by the new
 //! process.
 
-mod connection;
-pub mod mirror;
-pub mod view;
-
 use crate::BgpProcess;
 use connection::Ended;
 use mirror::Mirror;
@@ -29,6 +25,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::{info, warn};
+
+mod connection;
+pub mod mirror;
+pub mod view;
 
 /// The longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@
 
 use super::StationStatus;
 use crate::idl::bgp::v1 as pb;
-use crate::messages::ms;
+use crate::values::ms;
 use sluice_bgp::bmp::StationSettings;
 use sluice_process::clock;
 

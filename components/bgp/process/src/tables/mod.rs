@@ -1,6 +1,3 @@
 //! Tables as tasks: what they are told and tell, and listings of their routes for operators.
 
-pub mod credit;
-pub mod listing;
 pub mod table;
-pub mod watch;

@@ -1,14 +1,17 @@
 //! A table as a task: letters in, letters out. It shares nothing; whoever wants something of it writes to it.
 
+use crate::exchange::credit::Credit;
+use crate::exchange::messages::{Chunk, ControlMessage, PIECE, Routes};
+use crate::exchange::send_queue::SendQueue;
 use crate::executor::{others_wait, yield_now};
-use crate::tables::credit::Credit;
-use crate::transport::outgoing::{Chunk, SMALL_WRITE, SendQueue};
-use crate::transport::reader::ControlMessage;
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, RouteBatch, XidPrefix};
 use sluice_bgp::batch::Batches;
 use sluice_bgp::family::{ByFamily, FamilyIndex};
 use sluice_bgp::shard::{PeerIndex, Sent};
-use sluice_bgp::table::{Order, SessionEpoch, Sharded, Table, TableEvent};
+use sluice_bgp::table::turns::{OwnWrites, Turns};
+use sluice_bgp::table::{
+    MonitorRequest, MonitorVoid, Order, SessionEpoch, Sharded, Table, TableChunk, TableEvent,
+};
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_machine::{Budget, Outbox, Progress};
 use sluice_process::clock;
@@ -17,25 +20,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Octets that are filled in for a neighbor at a time: enough to spread the cost of a system call, few enough to let others have
-/// their turn.
-pub const PIECE: usize = 32_768;
 /// Batches that may wait for a table. Readers wait for room, and so do their neighbors.
 const WAITING: usize = 16;
+
 /// Routes in a batch for the RIB.
 pub const RIB_BATCH: usize = 4096;
+
 /// Rounds of other work after which the RIB has its turn, where nobody waits for what it is told: neighbors do.
 const RIB_ROUNDS: u32 = 256;
+
 /// The same where somebody waits for it: letters that wait may have routes for a neighbor that wait longer otherwise.
 const CONSUMED_RIB_ROUNDS: u32 = 4;
+
 /// Letters that are read before writers have their turn.
 const BURST: usize = 8;
-/// Neighbors whom a table tells a little by itself, before it leaves the others to their writers: they may do it at the same time.
-const OWN_WRITES: usize = 4;
-/// Pieces that it writes itself where no thread has time for writers, before it does other things.
-const OWN_PIECES: usize = 64;
 
-type Question = Box<dyn FnOnce(&mut Table) + Send>;
+type View = Box<dyn FnOnce(&Table) + Send>;
+type MonitorReply = Result<Option<TableChunk>, MonitorVoid>;
 
 /// A message to a table.
 pub enum TableMessage {
@@ -47,8 +48,10 @@ pub enum TableMessage {
     Writer(PeerIndex, SessionEpoch, Arc<SendQueue>),
     /// A writer or the RIB can take more, which the table waited for.
     Room,
-    /// Somebody wants to look into the table.
-    Ask(Question),
+    /// A view of the table, which changes nothing.
+    View(View),
+    /// A request for a station's monitor, and its reply.
+    Monitor(MonitorRequest, oneshot::Sender<MonitorReply>),
     /// Somebody waits until all is decided by the RIB's word and the RIB has been told.
     Settle(oneshot::Sender<()>),
     /// The table is to go to another thread.
@@ -57,16 +60,6 @@ pub enum TableMessage {
     Rest,
     /// Ends the rest.
     GoOn,
-}
-
-/// Routes for the RIB.
-pub enum Routes {
-    /// IPv4 unicast.
-    Ipv4(RouteBatch<Ipv4Prefix>),
-    /// IPv6 unicast.
-    Ipv6(RouteBatch<Ipv6Prefix>),
-    /// XIDs.
-    Xid(RouteBatch<XidPrefix>),
 }
 
 /// A table's address.
@@ -117,15 +110,19 @@ impl TableHandle {
     }
 
     /// Returns the result of `look` on the table; `None` if the process ends.
-    pub async fn ask<R: Send + 'static>(
-        &self,
-        look: impl FnOnce(&mut Table) -> R + Send + 'static,
-    ) -> Option<R> {
+    pub async fn ask<R: Send + 'static>(&self, look: impl FnOnce(&Table) -> R + Send + 'static) -> Option<R> {
         let (reply, answer) = oneshot::channel();
-        self.write(TableMessage::Ask(Box::new(move |table| {
+        self.write(TableMessage::View(Box::new(move |table| {
             let _ = reply.send(look(table));
         })));
         answer.await.ok()
+    }
+
+    /// Sends a request for a station's monitor. The reply comes unless the process ends.
+    pub fn monitor(&self, request: MonitorRequest) -> oneshot::Receiver<MonitorReply> {
+        let (reply, answer) = oneshot::channel();
+        self.write(TableMessage::Monitor(request, reply));
+        answer
     }
 
     /// Waits until everything is decided by the RIB's word, and the RIB has been told.
@@ -145,8 +142,7 @@ pub struct TableTask {
     main: UnboundedSender<ControlMessage>,
     /// The ways out to neighbors whose sessions are up, by number.
     writers: Vec<(PeerIndex, Arc<SendQueue>)>,
-    /// The neighbor that is told first when there is something to tell.
-    first: PeerIndex,
+    turns: Turns,
     /// Space for the numbers of neighbors that have to be told something.
     ready: Vec<PeerIndex>,
     /// Space for the next piece.
@@ -184,7 +180,7 @@ impl TableTask {
             address: address.clone(),
             main,
             writers: Vec::new(),
-            first: PeerIndex::LOCAL,
+            turns: Turns::default(),
             ready: Vec::new(),
             space: Vec::new(),
             settling: Vec::new(),
@@ -272,18 +268,22 @@ impl TableTask {
                 self.resting = true;
             }
             TableMessage::GoOn => self.resting = false,
-            TableMessage::Ask(question) => question(&mut self.table),
+            TableMessage::View(view) => view(&self.table),
+            TableMessage::Monitor(request, reply) => {
+                // A station that has ended takes no reply.
+                let _ = reply.send(self.table.monitor(request));
+            }
             TableMessage::Settle(waiting) => self.settling.push(waiting),
         }
     }
 
-    /// Gives neighbors their octets. They take turns at being the first, so that none is always the last to hear.
-    fn tell_neighbors(&mut self) {
+    /// Sends neighbors their octets, in turn.
+    fn send_to_neighbors(&mut self) {
         let (table, number) = (&mut self.table, self.number);
-        let (mut own_writes, mut own_pieces) = (OWN_WRITES, OWN_PIECES);
-        let mut told = None;
+        let mut own_writes = OwnWrites::default();
+        let mut first = None;
         table.with_output(&mut self.ready);
-        for peer in in_turn(&self.ready, self.first) {
+        for peer in self.turns.order(&self.ready) {
             let Ok(place) = self.writers.binary_search_by_key(peer, |(peer, _)| *peer) else { continue };
             let outgoing = &self.writers[place].1;
             // Once more after a piece: what is left is waited for only if it is asked for.
@@ -303,29 +303,20 @@ impl TableTask {
                     outgoing.give_credit(number, Vec::new());
                     break;
                 }
-                // Much is left to writers where there is a thread that has time for them.
-                let at_once = match piece.octets.len() > SMALL_WRITE {
-                    true => own_pieces > 0 && others_wait(),
-                    false => own_writes > 0,
-                };
-                self.space = outgoing.send(piece, at_once);
-                own_writes = own_writes.saturating_sub(1);
-                // What arrives does not wait until all is written.
-                own_pieces = match self.letters.is_empty() {
-                    true => own_pieces.saturating_sub(usize::from(at_once)),
-                    false => 0,
-                };
-                told.get_or_insert(*peer);
+                let is_own = own_writes.allow(piece.octets.len(), others_wait);
+                self.space = outgoing.send(piece, is_own);
+                own_writes.note(is_own, !self.letters.is_empty());
+                first.get_or_insert(*peer);
             }
         }
-        if let Some(PeerIndex(told)) = told {
-            self.first = PeerIndex(told.wrapping_add(1));
+        if let Some(first) = first {
+            self.turns.note(first);
         }
     }
 
     /// Says what there is to say.
     fn tell(&mut self) {
-        self.tell_neighbors();
+        self.send_to_neighbors();
         self.table.report_holds(&mut self.out);
         self.table.report_monitored(&mut self.out);
         for told in self.out.drain() {
@@ -411,26 +402,5 @@ impl TableTask {
             && !table.has_rib_changes::<Ipv4Prefix>()
             && !table.has_rib_changes::<Ipv6Prefix>()
             && !table.has_rib_changes::<XidPrefix>()
-    }
-}
-
-/// Iterates over all peers, starting at this one.
-fn in_turn(all: &[PeerIndex], first: PeerIndex) -> impl Iterator<Item = &PeerIndex> {
-    let (before, after) = all.split_at(all.partition_point(|peer| *peer < first));
-    after.iter().chain(before)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn everybody_has_a_turn_at_being_the_first() {
-        let all = [2, 5, 9].map(PeerIndex);
-        let order = |first| in_turn(&all, PeerIndex(first)).map(|peer| peer.0).collect::<Vec<_>>();
-        assert_eq!(order(0), [2, 5, 9]);
-        assert_eq!(order(3), [5, 9, 2]);
-        assert_eq!(order(6), [9, 2, 5]);
-        assert_eq!(order(10), [2, 5, 9]);
     }
 }

@@ -1,10 +1,11 @@
 //! A connection to a neighbor, as the process's own thread knows it: its two tasks, and how they move.
 
+use crate::exchange::messages::{ConnectionKey, Reported, WriterMessage};
+use crate::exchange::send_queue::{Backlog, SendQueue};
 use crate::executor::Halt;
 use crate::executor::pool::Pool;
-use crate::transport::outgoing::{Backlog, SendQueue};
-use crate::transport::reader::{ConnectionKey, Mailboxes, Reader, Reported};
-use crate::transport::writer::{Writer, WriterMessage};
+use crate::transport::reader::{Mailboxes, Reader};
+use crate::transport::writer::Writer;
 use sluice_bgp::intake::Intake;
 use sluice_bgp::reader::ReaderCounters;
 use sluice_bgp::shard::Sent;

@@ -1,9 +1,8 @@
 //! Listeners for neighbors that connect: one for each family with neighbors. A replacement process gets the listeners with their keys;
 //! connections that arrive meanwhile wait in the kernel's queue.
 
-use crate::BgpProcess;
-use crate::ffi;
 use crate::transport::sockets;
+use crate::{BgpProcess, ffi};
 use serde::{Deserialize, Serialize};
 use sluice_base::IpPrefix;
 use sluice_bgp::session::{ConnectionId, Direction};

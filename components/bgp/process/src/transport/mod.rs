@@ -2,7 +2,6 @@
 
 pub mod connection;
 pub mod listeners;
-pub mod outgoing;
 pub mod reader;
 pub mod sockets;
 pub mod writer;

@@ -1,22 +1,20 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
 use crate::bmp::mirror::Mirror;
+use crate::exchange::messages::{ConnectionKey, ControlMessage, Reported};
+use crate::exchange::watch::Watch;
 use crate::executor::{Halt, Socket, yield_now};
 use crate::mrt::recording::{Recorded, Recording, What, microseconds};
-use crate::tables::table::{Routes, TableHandle};
-use crate::tables::watch::Watch;
+use crate::tables::table::TableHandle;
 use sluice_base::Instant;
 use sluice_bgp::batch::Batches;
 use sluice_bgp::bmp::MirroredMessages;
 use sluice_bgp::event::PeerEvent;
-use sluice_bgp::intake::{Intake, Message, Reading, Taken, Traced};
+use sluice_bgp::intake::{Intake, Taken, Traced};
 use sluice_bgp::mrt::RecordedSession;
 use sluice_bgp::reader::ReaderCounters;
-use sluice_bgp::session::ConnectionId;
-use sluice_bgp::table::TableEvent;
 use sluice_process::clock;
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
@@ -24,35 +22,12 @@ use tokio::sync::oneshot;
 
 /// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
 const PIECE: usize = 65_536;
+
 /// Octets that are read at a time of a neighbor who has said less the last time: space for so little is always there.
 const SMALL_WRITE: usize = 1024;
+
 /// Prefixes that are noted for a latency profile before somebody takes them.
 const MOST_TRACED: usize = 262_144;
-
-/// The key of a connection.
-pub type ConnectionKey = (IpAddr, ConnectionId);
-
-/// A message to the process's own thread. At most one message of each kind is in flight for a connection, and a few for a table.
-pub enum ControlMessage {
-    /// A message for the session; the connection is not read until it is answered. The answer: what reading needs if the session
-    /// came up with it; nothing at all if the connection is to be read no more.
-    Message(ConnectionKey, Message, oneshot::Sender<Option<Reading>>),
-    /// Something is remarkable; nothing more is read until it is noted.
-    Remark(IpAddr, PeerEvent, oneshot::Sender<()>),
-    /// Prefixes were read, for a latency profile.
-    Traced(Arc<Watch<Vec<(Instant, Traced)>>>),
-    /// The connection is gone.
-    Lost(ConnectionKey),
-    /// A table says something.
-    Table(usize, TableEvent),
-    /// A table's routes for the RIB.
-    Routes(usize, Routes),
-    /// To be thrown away: everything that was written before has been read.
-    Read(oneshot::Sender<()>),
-}
-
-/// A session's counters and the time of the latest change, read on request or when a timer fires.
-pub type Reported<T> = Watch<Option<(Instant, T)>>;
 
 /// The destinations that all readers share.
 pub struct Mailboxes {

@@ -3,30 +3,13 @@
 //! What waits to be written is what the session said (a few messages) and one piece a table; the rest waits in
 //! the tables as cursors. So a neighbor that does not read costs next to nothing.
 
+use crate::exchange::messages::{ConnectionKey, ControlMessage, WriterMessage};
+use crate::exchange::send_queue::{Left, SendQueue};
 use crate::executor::Halt;
 use crate::tables::table::TableMessage;
-use crate::transport::outgoing::{Chunk, Left, SendQueue};
-use crate::transport::reader::{ConnectionKey, ControlMessage, Mailboxes};
-use sluice_bgp::table::SessionEpoch;
-use sluice_bgp::writer::Writer as UpdateStream;
+use crate::transport::reader::Mailboxes;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
-
-/// A message to a writer.
-pub enum WriterMessage {
-    /// A message of the session: behind what waits already.
-    Octets(Vec<u8>),
-    /// The session is up.
-    Open(UpdateStream, SessionEpoch),
-    /// A table's chunk for the neighbor.
-    Chunk(Chunk),
-    /// A table has written itself, but the socket did not take all.
-    Rest,
-    /// Writes queued messages, then ends the connection.
-    Close,
-    /// Ends the connection at once.
-    End,
-}
 
 /// The writer of a connection.
 pub struct Writer {

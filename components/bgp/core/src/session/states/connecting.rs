@@ -5,7 +5,8 @@
 //! the ConnectRetryTimer expires.
 
 use crate::event::{ConnectError, DownReason};
-use crate::session::fsm::{Context, Event, Failures, Fsm, Timer};
+use crate::session::failures::Failures;
+use crate::session::fsm::{Context, Event, Fsm, Timer};
 use crate::state::State;
 use alloc::string::String;
 

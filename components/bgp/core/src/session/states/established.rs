@@ -1,8 +1,9 @@
 //! Established: routes flow.
 
-use crate::event::DownReason;
-use crate::session::collision;
-use crate::session::fsm::{Context, Event, Failures, Fsm, Timer};
+pub(super) use crate::event::down::DownReason;
+use crate::session::collision::collision;
+use crate::session::failures::Failures;
+use crate::session::fsm::{Context, Event, Fsm, Timer};
 use crate::wire::Notification;
 use crate::wire::notification::{cease, code, fsm as subcode};
 

@@ -1,6 +1,7 @@
 //! Idle: nothing is tried. Only a start leads out of it.
 
-use crate::session::fsm::{Context, Event, Failures, Fsm, Timer};
+use crate::session::failures::Failures;
+use crate::session::fsm::{Context, Event, Fsm, Timer};
 use crate::state::State;
 
 pub(in crate::session) fn handle(fsm: &mut Fsm, event: &Event, cx: &mut Context<'_>) {

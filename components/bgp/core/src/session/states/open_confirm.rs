@@ -1,8 +1,10 @@
 //! OpenConfirm: both OPENs are known, the peer's first KEEPALIVE is awaited.
 
-use crate::event::DownReason;
-use crate::session::fsm::{Context, Event, Failures, Fsm, Timer};
-use crate::session::{Output, collision};
+pub(super) use crate::event::down::DownReason;
+use crate::session::Output;
+use crate::session::collision::collision;
+use crate::session::failures::Failures;
+use crate::session::fsm::{Context, Event, Fsm, Timer};
 use crate::state::State;
 use crate::wire::Notification;
 use crate::wire::notification::{code, fsm as subcode};

@@ -1,8 +1,9 @@
 //! OpenSent: OPEN was sent, the peer's is awaited.
 
-use crate::event::DownReason;
-use crate::session::collision;
-use crate::session::fsm::{Context, Event, Failures, Fsm, Timer};
+pub(super) use crate::event::down::DownReason;
+use crate::session::collision::collision;
+use crate::session::failures::Failures;
+use crate::session::fsm::{Context, Event, Fsm, Timer};
 use crate::state::State;
 use crate::wire::Notification;
 use crate::wire::notification::{code, fsm as subcode};

@@ -1,7 +1,7 @@
 //! Ends of sessions and attempts: the reason that is shown, and the reports.
 
 use super::*;
-use crate::event::ConnectError;
+use crate::event::down::ConnectError;
 use crate::session::SessionEnd;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,10 +1,13 @@
 //! What a change of configuration touches.
 
-use super::*;
-use crate::speaker::limits::{LimitAction, MaximumPrefixes};
+use super::maximum_prefixes::{LimitAction, MaximumPrefixes};
+use crate::local_as::LocalAs;
+use crate::speaker::{Config, DefaultPolicy, NeighborConfig, Touched};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
+use core::net::IpAddr;
+use sluice_base::{Asn, Xid};
 
 #[test]
 fn figures_of_flap_damping_are_checked() {

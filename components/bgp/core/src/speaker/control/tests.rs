@@ -1,11 +1,22 @@
 //! Tests of the timers of many sessions.
 
-use super::*;
+mod origination;
+
+use super::router::STRAGGLERS;
+use super::{Control, GRACE, Input, Output};
+use crate::endpoints::Endpoints;
 use crate::family::FamilyCodes;
-use crate::session::{Direction, Received};
+use crate::intake::Message;
+use crate::session::{ConnectionId, Direction, Received};
+use crate::speaker::{Config, Identity, NeighborConfig};
 use crate::wire::{Capability, Open};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::net::IpAddr;
 use core::net::Ipv4Addr;
 use sluice_base::{Asn, RouterId};
+use sluice_base::{Duration, Instant};
+use sluice_machine::{Machine, Outbox};
 
 fn address(n: u32) -> IpAddr {
     IpAddr::from(Ipv4Addr::from(0x0a00_0100 + n))

@@ -1,0 +1,331 @@
+//! Update groups: peers with equal Adj-RIBs-Out share one branch and one packing of UPDATEs.
+//!
+//! A group is a [`Branch`] and the last few packed blocks; a member is a cursor in the blocks. The member ahead packs the next
+//! block, and the remaining members copy the block. Members leave a group in two cases. Members that fall too many blocks behind become
+//! a separate group with the blocks still to read, so that no member waits for slow members and nothing is queued for slow members. A
+//! member that requests a refresh, or has just come up, is alone until all routes are advertised. Two groups of one key that have advertised
+//! everything become one group.
+
+use super::branch::Branch;
+use super::comparison::Comparison;
+use super::export_view::ExportView;
+use super::exporter::Exporter;
+use super::group::{Group, Member, Move, Refresh};
+use super::item::{Item, SentBlock};
+use super::pack::{Block, Packer};
+use super::rules::{Announced, Checked};
+use crate::shard::Core;
+use crate::shard::entry::path::{PathNumber, PeerIndex};
+use crate::shard::queue::Cursor;
+use crate::wire::FamilyKey;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use sluice_stage::{CheckStage, Violation};
+use sluice_validation::VrpTable;
+
+/// Changes that go into one block.
+pub(super) const BLOCK_CHANGES: usize = 2048;
+
+/// The number of no group.
+const NO_GROUP: u32 = u32::MAX;
+
+/// When a member is this many blocks behind the first member, all members more than half as many blocks behind become a separate group:
+/// slow members stay together.
+pub(super) const MOST_BLOCKS: usize = 16;
+
+/// The update groups of a shard.
+pub(crate) struct Groups<P: FamilyKey> {
+    pub(super) groups: Vec<Option<Group<P>>>,
+    /// The number of each peer's group, by peer; [`NO_GROUP`] for a peer without a group.
+    pub(super) places: Vec<u32>,
+    pub(super) packer: Packer,
+    pub(super) items: Vec<Item>,
+    /// The outcomes of the block in the making.
+    pub(super) exporter: Exporter,
+    /// The outcomes of the slice of a walk after a change of a view.
+    comparison: Comparison,
+    /// A small unused block, kept for reuse.
+    pub(super) spare: Option<Arc<Block>>,
+    checked: Checked,
+    /// True if monitors are told what members are sent.
+    pub notes_sent: bool,
+    /// The changes that members were sent and that no monitor was told.
+    pub sent_blocks: Vec<SentBlock>,
+}
+
+impl<P: FamilyKey> Default for Groups<P> {
+    fn default() -> Self {
+        Groups {
+            groups: Vec::new(),
+            places: Vec::new(),
+            packer: Packer::default(),
+            items: Vec::new(),
+            exporter: Exporter::default(),
+            comparison: Comparison::default(),
+            spare: None,
+            checked: Checked::default(),
+            notes_sent: false,
+            sent_blocks: Vec::new(),
+        }
+    }
+}
+
+impl<P: FamilyKey> Groups<P> {
+    /// Puts a checking stage before the PeerOut of a peer, or of all peers without one; or removes it.
+    pub fn check(&mut self, peer: Option<PeerIndex>, on: bool) {
+        self.checked.set(peer, on);
+        (0..self.groups.len()).for_each(|index| self.settle_check(index));
+    }
+
+    /// A group has a checking stage if one of the members is checked. The stage knows one route of each prefix.
+    pub(super) fn settle_check(&mut self, index: usize) {
+        let Some(group) = &mut self.groups[index] else { return };
+        let is_wanted = group.members.iter().any(|member| self.checked.covers(member.peer));
+        match is_wanted && group.view.paths.is_none() {
+            true => _ = group.check.get_or_insert_with(|| Box::new(CheckStage::late())),
+            false => group.check = None,
+        }
+    }
+
+    /// Returns true if members of a group are sent several paths of a prefix.
+    pub fn send_several_paths(&self) -> bool {
+        self.groups.iter().flatten().any(|group| group.view.paths.is_some())
+    }
+
+    /// Takes changed paths to the groups whose members are sent several paths of a prefix.
+    pub fn note_paths(&mut self, changed: &mut Vec<(u32, PathNumber)>) {
+        for paths_out in self.groups.iter_mut().flatten().filter_map(|g| g.branch.paths_out.as_mut()) {
+            changed.iter().for_each(|(entry, path)| paths_out.note(*entry, *path));
+        }
+        changed.clear();
+    }
+
+    /// Iterates over the violations that the checking stages found.
+    pub fn violations(&self) -> impl Iterator<Item = &Violation<Announced<P>>> {
+        self.groups.iter().flatten().filter_map(|g| g.check.as_ref()).flat_map(|c| c.violations())
+    }
+
+    pub(super) fn add(&mut self, group: Group<P>) -> usize {
+        let free = self.groups.iter().position(Option::is_none);
+        let index = free.unwrap_or_else(|| {
+            self.groups.push(None);
+            self.groups.len() - 1
+        });
+        group.members.iter().for_each(|m| self.place(m.peer, index as u32));
+        self.groups[index] = Some(group);
+        index
+    }
+
+    pub(super) fn place(&mut self, peer: PeerIndex, group: u32) {
+        let peer = usize::from(peer.0);
+        if self.places.len() <= peer {
+            self.places.resize(peer + 1, NO_GROUP);
+        }
+        self.places[peer] = group;
+    }
+
+    /// The group of a peer, and the peer's position in it.
+    pub(super) fn find(&self, peer: PeerIndex) -> Option<(usize, usize)> {
+        let index = *self.places.get(usize::from(peer.0)).filter(|index| **index != NO_GROUP)? as usize;
+        let group = self.groups.get(index)?.as_ref()?;
+        Some((index, group.members.binary_search_by_key(&peer, |m| m.peer).ok()?))
+    }
+
+    /// Adds a member with an empty Adj-RIB-Out.
+    pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>, queue_end: Cursor) {
+        self.leave(peer);
+        let is_checked = self.checked.covers(peer) && view.paths.is_none();
+        let check = is_checked.then(|| Box::new(CheckStage::new()));
+        let mut branch = Branch::new(queue_end);
+        branch.paths_out = view.paths.map(|_| Box::default());
+        self.add(Group {
+            view,
+            branch,
+            blocks: VecDeque::new(),
+            first: 0,
+            members: Vec::from([Member {
+                peer,
+                block: 0,
+                message: 0,
+                end_of_rib: false,
+                refresh: Refresh::None,
+            }]),
+            check,
+        });
+    }
+
+    pub fn leave(&mut self, peer: PeerIndex) {
+        let Some((index, position)) = self.find(peer) else { return };
+        self.place(peer, NO_GROUP);
+        if let Some(group) = &mut self.groups[index] {
+            group.members.remove(position);
+            group.recount();
+            if group.members.is_empty() {
+                self.groups[index] = None;
+            }
+            self.settle_check(index);
+        }
+    }
+
+    /// Moves members into a new group with the same Adj-RIB-Out.
+    pub(super) fn split(&mut self, index: usize, leaves: impl Fn(&Member) -> bool) -> Option<usize> {
+        let group = self.groups[index].as_mut()?;
+        let (leaving, staying): (Vec<Member>, Vec<Member>) = group.members.drain(..).partition(leaves);
+        group.members = staying;
+        let mut own = Group {
+            view: group.view.clone(),
+            branch: group.branch.clone(),
+            blocks: group.blocks.clone(),
+            first: group.first,
+            members: leaving,
+            check: None,
+        };
+        own.recount();
+        group.recount();
+        if group.members.is_empty() {
+            self.groups[index] = None;
+        }
+        let own = self.add(own);
+        self.settle_check(index);
+        self.settle_check(own);
+        Some(own)
+    }
+
+    /// Advertises all routes to a member again: after a ROUTE-REFRESH (RFC 2918), or because the member is told other next hops. The
+    /// member has the view `view` from now on, if there is one. A `number` above 0 has the beginning and the end marked.
+    pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>, number: u32) {
+        let Some((index, _)) = self.find(peer) else { return };
+        if let Some(own) = self.split(index, |m| m.peer == peer)
+            && let Some(group) = &mut self.groups[own]
+        {
+            group.branch.advertise_again();
+            if number > 0 {
+                group.members.iter_mut().for_each(|member| member.refresh = Refresh::Begins(number));
+            }
+            group.view = view.unwrap_or_else(|| group.view.clone());
+        }
+    }
+
+    /// Gives members other views. Members of one group with one new view stay together. Routes with another outcome under the new view are
+    /// advertised, after a walk in slices; `entries` is the number of entries.
+    pub fn set_views(&mut self, views: &[(PeerIndex, Arc<ExportView>)], entries: u32) {
+        let mut moves: Vec<Move> = Vec::new();
+        for (peer, view) in views {
+            let Some((group, _)) = self.find(*peer) else { continue };
+            if self.groups[group].as_ref().is_some_and(|group| group.view == *view) {
+                continue;
+            }
+            match moves.iter_mut().find(|known| known.group == group && known.view == *view) {
+                Some(known) => known.peers.push(*peer),
+                None => moves.push(Move { group, view: view.clone(), peers: Vec::from([*peer]) }),
+            }
+        }
+        for Move { group, view, peers } in moves {
+            if let Some(own) = self.split(group, |member| peers.contains(&member.peer))
+                && let Some(group) = &mut self.groups[own]
+            {
+                let old = core::mem::replace(&mut group.view, view);
+                group.branch.change_view(old, entries);
+            }
+        }
+    }
+
+    /// Returns true if the members of a group are told routes by their validation.
+    pub fn ask_for_validation(&self) -> bool {
+        self.groups.iter().flatten().any(|group| group.view.asks_for_validation())
+    }
+
+    /// Has the groups export an entry again whose policies decide otherwise on its best path than under earlier payloads, unless a
+    /// change of the entry waits for them anyway.
+    pub fn export_again(&mut self, core: &Core<P>, entry: u32, before: &[Option<Arc<VrpTable>>]) {
+        for group in self.groups.iter_mut().flatten().filter(|group| group.view.asks_for_validation()) {
+            if let Some(paths_out) = &mut group.branch.paths_out {
+                for path in core.entries.paths(entry).iter().map(|path| path.number) {
+                    let is_other = core.path(entry, path).is_some_and(|found| {
+                        let mut policies =
+                            group.view.policy_for(found.peer).into_iter().chain(&group.view.further);
+                        policies.any(|policy| core.decides_otherwise(policy, entry, found, before))
+                    });
+                    if is_other {
+                        paths_out.note(entry, path);
+                    }
+                }
+                continue;
+            }
+            let best = core.best_towards(&group.view, entry);
+            let is_other = best.is_some_and(|best| {
+                let policy = group.view.policy_for(best.peer);
+                policy.is_some_and(|policy| core.decides_otherwise(policy, entry, best, before))
+            });
+            if is_other && !core.queue.is_pending(&core.entries, entry, group.branch.cursor) {
+                group.branch.due.insert(entry);
+            }
+        }
+    }
+
+    /// Returns true if a group has entries to compare after a change of its view.
+    pub fn is_reexporting(&self) -> bool {
+        self.groups.iter().flatten().any(|group| group.branch.is_reexporting())
+    }
+
+    /// Compares up to `limit` entries of a group whose view changed.
+    pub fn compare_slice(&mut self, core: &Core<P>, limit: usize) {
+        let mut groups = self.groups.iter_mut().flatten();
+        if let Some(group) = groups.find(|group| group.branch.is_reexporting()) {
+            group.branch.compare_slice(core, &group.view, limit, &mut self.comparison);
+        }
+    }
+
+    /// Returns true if there are changes to advertise to a member.
+    pub fn has_output(&self, peer: PeerIndex, queue_end: Cursor) -> bool {
+        let Some((index, position)) = self.find(peer) else { return false };
+        self.groups[index].as_ref().is_some_and(|group| {
+            let member = &group.members[position];
+            member.block < group.end() || !group.branch.is_idle(queue_end) || !member.end_of_rib
+        })
+    }
+
+    /// Adds all members with changes to advertise to `out`. Groups at rest cost nothing, whatever the number of members.
+    pub fn with_output(&self, queue_end: Cursor, out: &mut Vec<PeerIndex>) {
+        for group in self.groups.iter().flatten() {
+            // A newcomer is sent its End-of-RIB marker together with the end of the dump: no settled group owes one.
+            if group.is_settled(queue_end) {
+                continue;
+            }
+            let (end, is_behind) = (group.end(), !group.branch.is_idle(queue_end));
+            let with_output = group.members.iter().filter(|m| is_behind || m.block < end);
+            out.extend(with_output.map(|m| m.peer));
+        }
+    }
+
+    /// Returns the Adj-RIB-Out of a member: the view and the branch of the group.
+    pub fn adj_rib_out(&self, peer: PeerIndex) -> Option<(&Arc<ExportView>, &Branch)> {
+        let (index, _) = self.find(peer)?;
+        self.groups[index].as_ref().map(|g| (&g.view, &g.branch))
+    }
+
+    /// Returns the number of advertised routes, over all groups.
+    pub fn advertised_count(&self) -> usize {
+        self.groups.iter().flatten().map(|group| group.branch.advertised_count() as usize).sum()
+    }
+
+    /// Iterates over the members of all groups.
+    pub fn members(&self) -> impl Iterator<Item = PeerIndex> {
+        self.groups.iter().flatten().flat_map(|group| &group.members).map(|member| member.peer)
+    }
+
+    /// Iterates over the cursors of all branches.
+    pub fn cursors(&mut self) -> impl Iterator<Item = &mut Cursor> {
+        self.groups.iter_mut().flatten().map(|g| &mut g.branch.cursor)
+    }
+
+    /// Returns a view of each group for operators: export view, members, pending blocks, and the distance to the end of the queue.
+    pub fn plumbing(&self) -> impl Iterator<Item = (Arc<ExportView>, Vec<PeerIndex>, usize, Cursor, bool)> {
+        self.groups.iter().flatten().map(|g| {
+            let members = g.members.iter().map(|m| m.peer).collect();
+            (g.view.clone(), members, g.blocks.len(), g.branch.cursor, g.check.is_some())
+        })
+    }
+}

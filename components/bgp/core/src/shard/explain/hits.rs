@@ -1,0 +1,166 @@
+//! Hits of a policy: the present routes that meet the conditions of each term. Evaluated when an operator asks, in slices: no route
+//! is counted on its way.
+
+use crate::policy::{BoundPolicy, PolicyRoute};
+use crate::shard::adj_rib_out::export_view::ExportView;
+use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::sets::SetId;
+use crate::shard::{Accepted, Core, Shard};
+use crate::wire::FamilyKey;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use sluice_base::AnyPrefix;
+use smallvec::SmallVec;
+
+/// A use of a policy.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum PolicyUse {
+    /// For the routes of a neighbor.
+    Import(PeerIndex),
+    /// For the routes of a source of the router's own, by name: `network`, or the origin of redistributed routes.
+    Source(String),
+    /// For routes to the members of an update group, by number.
+    Export(Vec<PeerIndex>),
+    /// For the choice of paths beside the best one for the members of an update group (ADD-PATH, RFC 7911), by number.
+    FurtherPaths(Vec<PeerIndex>),
+}
+
+/// Counts of the routes that a policy is used for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct UseHits {
+    /// The present routes, as they come to the neighbor's policies.
+    pub routes: u64,
+    /// The routes that come to a term and meet its conditions, by the term's name; terms without such routes are absent.
+    pub terms: BTreeMap<String, u64>,
+}
+
+/// The hits of a policy, by use. A use without routes is present.
+pub type PolicyHits = BTreeMap<PolicyUse, UseHits>;
+
+impl UseHits {
+    /// Adds other counts.
+    pub fn add(&mut self, other: &UseHits) {
+        self.routes += other.routes;
+        for (term, routes) in &other.terms {
+            *self.terms.entry(term.clone()).or_default() += routes;
+        }
+    }
+
+    /// Runs policies on a route and counts the terms of `policy` that the route meets, each once.
+    fn count(&mut self, bound: &BoundPolicy, policy: &str, mut route: PolicyRoute<'_>) {
+        self.routes += 1;
+        let mut met: SmallVec<[String; 4]> = SmallVec::new();
+        bound.run_met(&mut route, |name| {
+            if name.policy == policy && !met.contains(&name.term) {
+                met.push(name.term.clone());
+            }
+        });
+        met.into_iter().for_each(|term| *self.terms.entry(term).or_default() += 1);
+    }
+}
+
+/// A policy that is used for imports, by the peer's number.
+type BoundImports = BTreeMap<PeerIndex, (Arc<BoundPolicy>, UseHits)>;
+
+impl<P: FamilyKey> Core<P> {
+    /// Returns a path of an entry in the view of a policy.
+    pub(crate) fn policy_route(&self, id: u32, peer: PeerIndex, set: SetId) -> PolicyRoute<'_> {
+        let prefix = AnyPrefix::of(self.entries[id].prefix);
+        let set = &self.sets[set];
+        let (octets, hop) = (self.sets.octets(set), self.next_hop_of(set.hop));
+        PolicyRoute::new(prefix, octets, &set.view, hop, self.context(peer))
+    }
+
+    fn imports_of(&self, policy: &str) -> BoundImports {
+        let known = self.peers.iter().enumerate().filter_map(|(number, peer)| {
+            let bound = peer.import.as_ref().filter(|bound| bound.has_terms_of(policy))?;
+            Some((PeerIndex(number as u16), (bound.clone(), UseHits::default())))
+        });
+        known.collect()
+    }
+}
+
+/// Returns true if the export policies of a view have terms of `policy`.
+fn exports_by(view: &ExportView, policy: &str) -> bool {
+    [PeerIndex::LOCAL, PeerIndex::DEFAULT]
+        .into_iter()
+        .any(|source| view.policy_for(source).is_some_and(|bound| bound.has_terms_of(policy)))
+}
+
+/// Returns the policy by which a view chooses paths, if it has terms of `policy`.
+fn chooses_by<'a>(view: &'a ExportView, policy: &str) -> Option<&'a Arc<BoundPolicy>> {
+    view.further.as_ref().filter(|bound| bound.has_terms_of(policy))
+}
+
+impl<P: FamilyKey> Shard<P> {
+    /// Adds the hits of a policy over a slice of the routes to `hits`: from place `from` on, about `limit` entries, paths and
+    /// groups. Returns the place to go on from; `None` at the end. Routes that change between slices are counted as they are when their slice comes.
+    pub fn count_hits(&self, policy: &str, from: u32, limit: usize, hits: &mut PolicyHits) -> Option<u32> {
+        let core = &self.core;
+        let mut imports = core.imports_of(policy);
+        let by_group =
+            |is_of: fn(&ExportView, &str) -> bool| -> Vec<(Arc<ExportView>, Vec<PeerIndex>, UseHits)> {
+                let groups = self.groups.plumbing().filter(|(view, ..)| is_of(view, policy));
+                groups.map(|(view, members, ..)| (view, members, UseHits::default())).collect()
+            };
+        let mut exports = by_group(exports_by);
+        let mut choices = by_group(|view, policy| chooses_by(view, policy).is_some());
+        let (end, mut id, mut done) = (core.entries.end(), from, 0);
+        let is_used = !imports.is_empty() || !exports.is_empty() || !choices.is_empty();
+        while is_used && id < end && done < limit {
+            done += 1;
+            for path in core.entries.paths(id) {
+                done += 1;
+                let peer = core.peer_of(path);
+                if let Some((bound, counts)) = imports.get_mut(&peer) {
+                    let received = core.sets.received(path.attributes);
+                    counts.count(bound, policy, core.policy_route(id, peer, received));
+                }
+            }
+            for (view, members, counts) in &mut exports {
+                done += 1;
+                // What comes to export policy: a neighbor is not sent its own route, nor one that the rules of BGP keep from it.
+                let is_for_policy = |path: &Accepted| {
+                    view.may_export(core, *path)
+                        && !core.is_suppressed(id, *path)
+                        && members.iter().any(|member| *member != path.peer)
+                };
+                for path in core.paths_towards(view, id).into_iter().filter(is_for_policy) {
+                    if let Some(bound) = view.policy_for(path.peer).filter(|bound| bound.has_terms_of(policy))
+                    {
+                        counts.count(bound, policy, core.policy_route(id, path.peer, path.set));
+                    }
+                }
+            }
+            for (view, members, counts) in &mut choices {
+                done += 1;
+                let Some(bound) = chooses_by(view, policy) else { continue };
+                let is_of_other = |path: &Accepted| members.iter().any(|member| *member != path.peer);
+                for path in
+                    core.further_paths(id).filter_map(|number| core.path(id, number)).filter(is_of_other)
+                {
+                    counts.count(bound, policy, core.policy_route(id, path.peer, path.set));
+                }
+            }
+            id += 1;
+        }
+        for (peer, (_, counts)) in &imports {
+            let place = match peer.is_own() {
+                true => PolicyUse::Source(core.protocol(*peer).into()),
+                false => PolicyUse::Import(*peer),
+            };
+            hits.entry(place).or_default().add(counts);
+        }
+        for (_, mut members, counts) in exports {
+            members.sort_unstable();
+            hits.entry(PolicyUse::Export(members)).or_default().add(&counts);
+        }
+        for (_, mut members, counts) in choices {
+            members.sort_unstable();
+            hits.entry(PolicyUse::FurtherPaths(members)).or_default().add(&counts);
+        }
+        (is_used && id < end).then_some(id)
+    }
+}

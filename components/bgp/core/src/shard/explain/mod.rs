@@ -1,0 +1,5 @@
+//! Answers to operators: routes with their fate, verdicts on exports, hits of policies.
+
+pub(super) mod hits;
+pub(super) mod verdict;
+pub(super) mod view;

@@ -1,0 +1,265 @@
+//! The RIB's branch: best routes for the routing information base, in batches as large as it can take.
+
+use super::multipath::{Group, ToldGroups};
+use crate::attributes::private::Private;
+use crate::shard::adj_rib_out::branch::Branch;
+use crate::shard::adj_rib_out::item::{Item, OutcomeId, Source};
+use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::sets::SetId;
+use crate::shard::queue::Cursor;
+use crate::shard::{Accepted, Core};
+use crate::wire::FamilyKey;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use sluice_base::{
+    Distance, Forwarding, Metric, NextHop, Provenance, RouteAction, RouteBatch, RouteKind, RouteSet,
+    RouteUpdate, Tag,
+};
+use smallvec::SmallVec;
+
+/// The kinds of BGP's routes at the RIB, in the order of their numbers: learned from neighbors of other autonomous systems, and of
+/// the router's own.
+pub const RIB_KINDS: [&str; 2] = ["external", "internal"];
+
+const EXTERNAL: RouteKind = RouteKind(1);
+
+const INTERNAL: RouteKind = RouteKind(2);
+
+/// Entries that a walk over the backups looks at for one batch of so many routes, a multiple of them.
+const LOOKS: usize = 16;
+
+#[derive(Debug)]
+pub(crate) struct RibBranch {
+    pub branch: Branch,
+    items: Vec<Item>,
+    sets: BTreeMap<SetKey, u32>,
+    /// The sets of the batch whose packets several paths share.
+    shared_sets: BTreeMap<(SetKey, Group), u32>,
+    /// The groups of paths that the RIB was told.
+    told_groups: ToldGroups,
+    /// The walk over the entries whose backups are due: the next one.
+    walk: Option<u32>,
+    /// True if a walk has yet to tell the backups of all entries: the RIB knows none.
+    all_due: bool,
+}
+
+/// The properties of a path that routes of one set at the RIB share: next hop, MULTI_EXIT_DISC, true for internal peers and aggregates, the backup's
+/// next hop, and the attribute set of a path with private properties.
+type SetKey = (u32, u32, bool, Option<u32>, Option<SetId>);
+
+/// Returns the best path of an entry if the RIB gets the path: every best path but those of traces, and but the router's own, which the RIB
+/// has from their protocols. Aggregates have no other protocol: their routes drop packets for which there is no contributor, so that no
+/// packet circles between this router and one that sends packets for the aggregate here.
+#[inline]
+fn best_for_rib<P: FamilyKey>(core: &Core<P>, entry: u32) -> Option<Accepted> {
+    let is_for_rib = |path: &Accepted| {
+        let is_learned = !path.peer.is_own() || path.peer == PeerIndex::AGGREGATE;
+        is_learned && core.peers[usize::from(path.peer.0)].info.source.forwards()
+    };
+    core.best(entry).filter(is_for_rib)
+}
+
+impl RibBranch {
+    pub fn new(queue_end: Cursor) -> Self {
+        RibBranch {
+            branch: Branch::new(queue_end),
+            items: Vec::new(),
+            sets: BTreeMap::new(),
+            shared_sets: BTreeMap::new(),
+            told_groups: ToldGroups::default(),
+            walk: None,
+            all_due: true,
+        }
+    }
+
+    /// Begins to tell the backups of the entries that are marked.
+    pub fn begin_backups(&mut self) {
+        self.walk = Some(0);
+    }
+
+    /// Returns true if all that happened was told; the queue ends at `end`.
+    pub fn is_idle(&self, end: Cursor) -> bool {
+        self.branch.is_idle(end) && self.walk.is_none()
+    }
+
+    /// Returns the number of prefixes whose packets several paths share.
+    pub fn group_count(&self) -> usize {
+        self.told_groups.len()
+    }
+
+    /// Adds up to about `limit` changes to `batch`: best paths and groups of paths, or, if there are none to tell, backups.
+    pub fn fill<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+        let mut items = core::mem::take(&mut self.items);
+        let export = |entry| {
+            let best = best_for_rib(core, entry)?;
+            Some((best.peer, OutcomeId::unchanged(best.set)))
+        };
+        self.branch.gather(core, limit, export, &mut items);
+        self.sets.clear();
+        self.shared_sets.clear();
+        let is_quiet = items.is_empty() && core.changed_groups.is_empty();
+        for item in items.drain(..) {
+            let action = match best_for_rib(core, item.entry).filter(|_| item.outcome.is_some()) {
+                None => {
+                    self.told_groups.forget(item.entry);
+                    RouteAction::Delete
+                }
+                Some(path) => RouteAction::Set(self.set_of_entry(core, item.entry, path, batch)),
+            };
+            batch.updates.push(RouteUpdate {
+                prefix: core.entries[item.entry].prefix,
+                action,
+                provenance: item.provenance,
+            });
+        }
+        self.items = items;
+        if !core.changed_groups.is_empty() {
+            self.tell_groups(core, limit, batch);
+        }
+        if is_quiet {
+            self.tell_backups(core, limit, batch);
+        }
+    }
+
+    /// Tells the RIB groups of paths that changed without the best path.
+    #[inline(never)]
+    fn tell_groups<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+        for _ in 0..limit {
+            let Some(entry) = core.changed_groups.pop_first() else { break };
+            // The present group goes with a change of the best path that is yet to be told.
+            if core.queue.is_pending(&core.entries, entry, self.branch.cursor)
+                || self.branch.advertised(entry) == Source::NONE
+            {
+                continue;
+            }
+            let Some(best) = best_for_rib(core, entry) else { continue };
+            let group = core.group(entry);
+            if self.told_groups.replace(core, entry, &group) {
+                let set = self.set_of_group(core, best, group, None, batch);
+                batch.updates.push(RouteUpdate {
+                    prefix: core.entries[entry].prefix,
+                    action: RouteAction::Set(set),
+                    provenance: Provenance::NONE,
+                });
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn tell_backups<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+        let Some(next) = self.walk else { return };
+        let end = core.entries.end();
+        let to = end.min(next.saturating_add(u32::try_from(limit.saturating_mul(LOOKS)).unwrap_or(u32::MAX)));
+        let full = batch.updates.len() + limit;
+        let mut entry = next;
+        while entry < to && batch.updates.len() < full {
+            let is_due = core.entries[entry].take_backup_due();
+            let is_due = is_due || self.all_due && core.entries.paths(entry).len() > 1;
+            if is_due
+                && self.branch.advertised(entry) != Source::NONE
+                && let Some(best) = best_for_rib(core, entry)
+            {
+                let group = core.group(entry);
+                let mut used: SmallVec<[u32; 4]> = group.hops().collect();
+                used.push(core.sets[best.set].hop);
+                let backup = core.tables(entry).backup(core.entries.paths(entry), &used);
+                let backup = backup.and_then(|path| core.sets.accepted(path.attributes));
+                self.told_groups.replace(core, entry, &group);
+                let set = self.set_of_group(core, best, group, backup, batch);
+                batch.updates.push(RouteUpdate {
+                    prefix: core.entries[entry].prefix,
+                    action: RouteAction::Set(set),
+                    provenance: Provenance::NONE,
+                });
+            }
+            entry += 1;
+        }
+        self.walk = (entry < end).then_some(entry);
+        self.all_due &= self.walk.is_some();
+    }
+
+    /// Returns the set for the best path of an entry, with the paths that are used beside it.
+    #[inline(always)]
+    fn set_of_entry<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        entry: u32,
+        path: Accepted,
+        batch: &mut RouteBatch<P>,
+    ) -> u32 {
+        if !core.decision.multipath.is_on() {
+            return self.set(core, path, None, batch);
+        }
+        let group = core.group(entry);
+        self.told_groups.replace(core, entry, &group);
+        self.set_of_group(core, path, group, None, batch)
+    }
+
+    /// Returns the set for a best path whose packets a group of paths shares.
+    fn set_of_group<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        path: Accepted,
+        group: Group,
+        backup: Option<SetId>,
+        batch: &mut RouteBatch<P>,
+    ) -> u32 {
+        if group.is_alone() {
+            return self.set(core, path, backup, batch);
+        }
+        let key = self.key(core, path, backup);
+        let hops = group.clone();
+        *self.shared_sets.entry((key, group)).or_insert_with(|| push_set(core, path, key, hops, batch))
+    }
+
+    fn set<P: FamilyKey>(
+        &mut self,
+        core: &Core<P>,
+        path: Accepted,
+        backup: Option<SetId>,
+        batch: &mut RouteBatch<P>,
+    ) -> u32 {
+        let key = self.key(core, path, backup);
+        *self.sets.entry(key).or_insert_with(|| push_set(core, path, key, Group::default(), batch))
+    }
+
+    #[inline(always)]
+    fn key<P: FamilyKey>(&self, core: &Core<P>, path: Accepted, backup: Option<SetId>) -> SetKey {
+        let set = &core.sets[path.set];
+        let internal = core.peers[usize::from(path.peer.0)].info.internal || path.peer.is_own();
+        let med = set.view.med.unwrap_or(0);
+        let spare = backup.map(|set| core.sets[set].hop);
+        let private = core.sets.has_private(path.set).then_some(path.set);
+        (set.hop, med, internal, spare, private)
+    }
+}
+
+/// Appends a set to the batch and returns its number. The next hops are those of the group; of a path without a group its own.
+fn push_set<P: FamilyKey>(
+    core: &Core<P>,
+    path: Accepted,
+    (hop, med, internal, spare, private): SetKey,
+    group: Group,
+    batch: &mut RouteBatch<P>,
+) -> u32 {
+    let next_hop = |id: u32| {
+        let hop = core.resolver.next_hop(id)?;
+        Some(NextHop { interface: hop.interface, ..NextHop::via(hop.address) })
+    };
+    let spare = spare.and_then(next_hop).map(NextHop::as_backup);
+    let forwarding = if group.is_alone() {
+        Forwarding::many(next_hop(hop).into_iter().chain(spare)).filter(|_| next_hop(hop).is_some())
+    } else {
+        let weighted = |(hop, weight)| next_hop(hop).map(|hop| NextHop { weight, ..hop });
+        Forwarding::many(group.members().filter_map(weighted).chain(spare))
+    };
+    let forwarding = forwarding.unwrap_or(Forwarding::Reject);
+    let (distance, kind) = if internal { (Distance::IBGP, INTERNAL) } else { (Distance::EBGP, EXTERNAL) };
+    let private = private.map(|_| Private::of(core.sets.octets(&core.sets[path.set]))).unwrap_or_default();
+    let Private { tags, rib_distance, is_blackhole, .. } = private;
+    let forwarding = if is_blackhole { Forwarding::Discard } else { forwarding };
+    let (metric, distance) = (Metric(med), Some(rib_distance.map_or(distance, Distance)));
+    let tags = tags.into_iter().map(Tag).collect();
+    batch.sets.push(RouteSet { forwarding, metric, distance, kind, tags });
+    (batch.sets.len() - 1) as u32
+}

@@ -1,0 +1,6 @@
+//! Changes for monitoring stations: the log, and the UPDATEs that are made of it.
+
+pub(super) mod chunk;
+mod encoding;
+pub(super) mod log;
+pub(super) mod updates;

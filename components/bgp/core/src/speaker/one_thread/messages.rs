@@ -1,0 +1,98 @@
+//! The inputs and outputs of a router's BGP on one thread.
+
+use crate::endpoints::Endpoints;
+use crate::event::Event;
+use crate::family::FamilyIndex;
+use crate::policy::OriginData;
+use crate::session::ConnectionId;
+use crate::shard::Interest;
+use crate::speaker::config::router::Config;
+use crate::speaker::control::handover::SpeakerState;
+use crate::speaker::rib::{PresenceQuestion, Redistributed};
+use crate::table::TablePart;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
+use sluice_base::interest::InterestAnswer;
+use sluice_base::{AnyPrefix, Ipv4Prefix, Ipv6Prefix, XidPrefix};
+
+/// What can happen to a router's BGP.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Input {
+    /// This is the configuration from now on.
+    Configure(Config),
+    /// A connection that was asked for is there.
+    Connected(IpAddr, ConnectionId, Endpoints),
+    /// A neighbor connected.
+    Accepted(IpAddr, ConnectionId, Endpoints),
+    /// A connection could not be made or is gone.
+    Closed(IpAddr, ConnectionId),
+    /// Octets came on a connection.
+    Received(IpAddr, ConnectionId, Vec<u8>),
+    /// The RIB says how IPv4 next hops are reached.
+    AnswerIpv4(InterestAnswer<Ipv4Prefix>),
+    /// The RIB says how IPv6 next hops are reached.
+    AnswerIpv6(InterestAnswer<Ipv6Prefix>),
+    /// The RIB says how next hops that are XIDs are reached.
+    AnswerXid(InterestAnswer<XidPrefix>),
+    /// An answer of the RIB holds no longer.
+    Invalid(AnyPrefix),
+    /// The RIB was restarted.
+    RibRestarted,
+    /// The RIB says whether it has routes.
+    Presence(Vec<(PresenceQuestion, bool)>),
+    /// The neighbors with a session when the process before ended.
+    EstablishedBefore(BTreeSet<IpAddr>),
+    /// Another epoch of validated ROA payloads.
+    Origins(OriginData),
+    /// Selected routes of redistributed origins changed at the RIB.
+    Redistributed(Vec<Redistributed>),
+    /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
+    Reset(IpAddr, String),
+    /// The operator wants a neighbor asked for all its routes (RFC 2918).
+    Refresh(IpAddr),
+    /// The operator wants the history of a prefix, or all histories, forgotten by flap damping.
+    ClearDamping(Option<AnyPrefix>),
+}
+
+/// What a router's BGP wants done.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Output {
+    /// Connect to the neighbor as its configuration says.
+    Connect(IpAddr, ConnectionId),
+    /// Close a connection when what was sent on it is written.
+    Close(IpAddr, ConnectionId),
+    /// Write a whole message behind what was written before.
+    Send(IpAddr, ConnectionId, Vec<u8>),
+    /// There are UPDATEs: call [`Speaker::fill`] when the connection can take them, until it says that there are no more.
+    Transmit(IpAddr, ConnectionId),
+    /// There are routes: call [`Speaker::rib_batch`] until it says that there are no more.
+    RibReady(FamilyIndex),
+    /// Tell the RIB whether packets can be sent through a neighbor's address.
+    GatewayUsable(IpAddr, bool),
+    /// Ask the RIB.
+    InterestIpv4(Interest<Ipv4Prefix>),
+    /// Ask the RIB.
+    InterestIpv6(Interest<Ipv6Prefix>),
+    /// Ask the RIB.
+    InterestXid(Interest<XidPrefix>),
+    /// Ask the RIB whether it has routes, and hear of changes.
+    WatchPresence(Vec<PresenceQuestion>),
+    /// Take such questions back.
+    UnwatchPresence(Vec<PresenceQuestion>),
+    /// For the log.
+    Event(Event),
+}
+
+/// A whole router's state: to be exported when every peer was told everything.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RouterState {
+    /// Who the neighbors are, and which sessions are up.
+    pub control: SpeakerState,
+    /// All paths.
+    pub parts: Vec<TablePart>,
+    /// What was read of messages whose end has not come.
+    pub pending: Vec<(IpAddr, ConnectionId, Vec<u8>)>,
+}

@@ -1,0 +1,14 @@
+//! All neighbors, and the orders to the tables that follow from their sessions.
+
+pub(super) mod dynamic;
+mod filters;
+pub(super) mod handover;
+mod injection;
+mod limits;
+mod neighbors;
+mod pace;
+pub(super) mod ranges;
+mod refresh;
+pub(super) mod registry;
+mod restart;
+mod sessions;

@@ -1,0 +1,81 @@
+//! The messages between the process's own thread, the tasks of tables, and the readers and writers of connections.
+
+use super::watch::Watch;
+use sluice_base::{Instant, Ipv4Prefix, Ipv6Prefix, RouteBatch, XidPrefix};
+use sluice_bgp::event::PeerEvent;
+use sluice_bgp::intake::{Message, Reading, Traced};
+use sluice_bgp::session::ConnectionId;
+use sluice_bgp::shard::Sent;
+use sluice_bgp::table::{Marks, SessionEpoch, TableEvent};
+use sluice_bgp::writer::Writer as UpdateStream;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// The key of a connection.
+pub type ConnectionKey = (IpAddr, ConnectionId);
+
+/// A message to the process's own thread. At most one message of each kind is in flight for a connection, and a few for a table.
+pub enum ControlMessage {
+    /// A message for the session; the connection is not read until it is answered. The answer: what reading needs if the session
+    /// came up with it; nothing at all if the connection is to be read no more.
+    Message(ConnectionKey, Message, oneshot::Sender<Option<Reading>>),
+    /// Something is remarkable; nothing more is read until it is noted.
+    Remark(IpAddr, PeerEvent, oneshot::Sender<()>),
+    /// Prefixes were read, for a latency profile.
+    Traced(Arc<Watch<Vec<(Instant, Traced)>>>),
+    /// The connection is gone.
+    Lost(ConnectionKey),
+    /// A table says something.
+    Table(usize, TableEvent),
+    /// A table's routes for the RIB.
+    Routes(usize, Routes),
+    /// To be thrown away: everything that was written before has been read.
+    Read(oneshot::Sender<()>),
+}
+
+/// A session's counters and the time of the latest change, read on request or when a timer fires.
+pub type Reported<T> = Watch<Option<(Instant, T)>>;
+
+/// A message to a writer.
+pub enum WriterMessage {
+    /// A message of the session: behind what waits already.
+    Octets(Vec<u8>),
+    /// The session is up.
+    Open(UpdateStream, SessionEpoch),
+    /// A table's chunk for the neighbor.
+    Chunk(Chunk),
+    /// A table has written itself, but the socket did not take all.
+    Rest,
+    /// Writes queued messages, then ends the connection.
+    Close,
+    /// Ends the connection at once.
+    End,
+}
+
+/// Octets from a table: whole messages.
+#[derive(Default)]
+pub struct Chunk {
+    /// The table's number.
+    pub table: usize,
+    /// The messages.
+    pub octets: Vec<u8>,
+    /// The contents of the messages.
+    pub sent: Sent,
+    /// Marks behind the messages.
+    pub marks: Marks,
+}
+
+/// Octets that are filled in for a neighbor at a time: enough to spread the cost of a system call, few enough to let others have
+/// their turn.
+pub const PIECE: usize = 32_768;
+
+/// Routes for the RIB.
+pub enum Routes {
+    /// IPv4 unicast.
+    Ipv4(RouteBatch<Ipv4Prefix>),
+    /// IPv6 unicast.
+    Ipv6(RouteBatch<Ipv6Prefix>),
+    /// XIDs.
+    Xid(RouteBatch<XidPrefix>),
+}

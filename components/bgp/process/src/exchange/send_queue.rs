@@ -1,0 +1,336 @@
+//! The way out of a connection: what waits to be written, and the socket. It is the writer's; a table that has little to say
+//! while nothing waits writes it itself, so that a single route is on its way without another task or thread being woken for it. So
+//! does one that has much to say while all threads have other work: what it made is still at hand, and one buffer does for all
+//! neighbors.
+
+use super::credit::Credit;
+use super::messages::{Chunk, PIECE, Reported, WriterMessage};
+use crate::executor::Socket;
+use sluice_base::Instant;
+use sluice_bgp::shard::Sent;
+use sluice_bgp::table::turns::SMALL_WRITE;
+use sluice_bgp::writer::Writer as UpdateStream;
+use sluice_process::clock;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Buffers that are written at once.
+const SLICES: usize = 16;
+
+/// The age of the octets that wait for a connection: the time since they began to wait, or since the socket last took some of them. Control
+/// reads it from its own thread.
+#[derive(Default)]
+pub struct Backlog(AtomicU64);
+
+impl Backlog {
+    /// Octets begin to wait, or some of them were taken and others wait on.
+    fn note(&self) {
+        self.0.store(clock::now().as_nanos().max(1), Ordering::Relaxed);
+    }
+
+    /// Drops all queued octets.
+    fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns the beginning of the time in which octets waited and the socket took none; `None` if none wait.
+    pub fn since(&self) -> Option<Instant> {
+        let nanos = self.0.load(Ordering::Relaxed);
+        (nanos > 0).then(|| Instant::from_nanos(nanos))
+    }
+}
+
+struct Waiting {
+    octets: Vec<u8>,
+    /// The table that they are from, which may send more when they are written.
+    table: Option<usize>,
+}
+
+/// The work left after a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Left {
+    /// No octets are queued.
+    Nothing,
+    /// More can be written at once.
+    More,
+    /// The socket takes no more now.
+    Blocked,
+}
+
+/// Messages of one source: a message is written whole before another begins.
+struct Stream {
+    /// `None` while the connection moves, and when it is over.
+    socket: Option<Arc<Socket>>,
+    session: Option<UpdateStream>,
+    waiting: VecDeque<Waiting>,
+    /// Octets of the first that are written.
+    written: usize,
+}
+
+/// A connection's way out. A lock is held for a write; tables do not wait for it.
+pub struct SendQueue {
+    stream: Mutex<Stream>,
+    /// By table: one piece of each may wait here, and comes with space for the next.
+    credits: Vec<Credit<Vec<u8>>>,
+    notes: UnboundedSender<WriterMessage>,
+    sent: Arc<Reported<Sent>>,
+    backlog: Arc<Backlog>,
+}
+
+impl SendQueue {
+    /// The way out of a new connection. `notes` lead to its writer.
+    pub fn new(
+        tables: usize,
+        notes: UnboundedSender<WriterMessage>,
+        sent: Arc<Reported<Sent>>,
+        backlog: Arc<Backlog>,
+    ) -> Self {
+        let stream = Stream { socket: None, session: None, waiting: VecDeque::new(), written: 0 };
+        let credits = (0..tables).map(|_| Credit::new(Vec::new())).collect();
+        SendQueue { stream: Mutex::new(stream), credits, notes, sent, backlog }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stream> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The socket is there, or there again.
+    pub fn attach(&self, socket: Arc<Socket>) {
+        self.lock().socket = Some(socket);
+    }
+
+    /// Takes the socket out: nothing is written from now on.
+    pub fn detach(&self) -> Option<Arc<Socket>> {
+        self.lock().socket.take()
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> Option<Arc<Socket>> {
+        self.lock().socket.clone()
+    }
+
+    /// The session is up.
+    pub fn open(&self, joiner: UpdateStream) {
+        self.lock().session = Some(joiner);
+    }
+
+    /// The session is over: what tables send is void.
+    pub fn close(&self) {
+        self.lock().session = None;
+    }
+
+    /// Puts a message of the session behind what waits already.
+    pub fn push(&self, octets: Vec<u8>) {
+        if octets.is_empty() {
+            return;
+        }
+        self.wait(&mut self.lock().waiting, Waiting { octets, table: None });
+    }
+
+    /// Puts octets behind what waits.
+    fn wait(&self, waiting: &mut VecDeque<Waiting>, octets: Waiting) {
+        if waiting.is_empty() {
+            self.backlog.note();
+        }
+        waiting.push_back(octets);
+    }
+
+    /// Space for a piece of this table, if the connection can take one; otherwise the table is written a letter when it can.
+    pub fn take_credit(&self, table: usize) -> Option<Vec<u8>> {
+        self.credits[table].take()
+    }
+
+    /// Allows a table to send a chunk; returns true if the table waits for that. Space that was hardly needed is not kept for it.
+    pub fn give_credit(&self, table: usize, mut space: Vec<u8>) -> bool {
+        space.clear();
+        self.credits[table].give(if space.capacity() < PIECE { Vec::new() } else { space })
+    }
+
+    /// Sends a piece of a table that has the credit for it: `at_once` if the table has time to write it. What comes back is space
+    /// to be used again.
+    pub fn send(&self, mut piece: Chunk, at_once: bool) -> Vec<u8> {
+        if at_once && self.write_now(&mut piece) {
+            return piece.octets;
+        }
+        if piece.octets.len() > SMALL_WRITE {
+            let _ = self.notes.send(WriterMessage::Chunk(piece));
+            return Vec::new();
+        }
+        // It may wait for long: in no more space than it needs.
+        let octets = piece.octets.as_slice().to_vec();
+        let space = std::mem::replace(&mut piece.octets, octets);
+        let _ = self.notes.send(WriterMessage::Chunk(piece));
+        space
+    }
+
+    /// Writes a piece if nothing waits and nobody else is writing.
+    fn write_now(&self, piece: &mut Chunk) -> bool {
+        let mut stream = match self.stream.try_lock() {
+            Ok(stream) => stream,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let Stream { socket: Some(socket), session, waiting, written } = &mut *stream else { return false };
+        if !waiting.is_empty() {
+            return false;
+        }
+        if !self.join(session, piece) {
+            return true;
+        }
+        // An error is met again by the writer, who is to say that the connection is lost.
+        let taken = match piece.octets.is_empty() {
+            true => 0,
+            false => socket.write(&piece.octets).unwrap_or(0),
+        };
+        if taken == piece.octets.len() {
+            // It is this table that has the credit: it does not wait for it.
+            self.credits[piece.table].give(Vec::new());
+            return true;
+        }
+        let octets = if piece.octets.len() > SMALL_WRITE {
+            *written = taken;
+            std::mem::take(&mut piece.octets)
+        } else {
+            piece.octets[taken..].to_vec()
+        };
+        self.wait(waiting, Waiting { octets, table: Some(piece.table) });
+        let _ = self.notes.send(WriterMessage::Rest);
+        true
+    }
+
+    /// Puts a piece behind what waits; returns whether its table is to be told that it may send more.
+    pub fn put(&self, mut piece: Chunk) -> bool {
+        let mut stream = self.lock();
+        if !self.join(&mut stream.session, &mut piece) {
+            return false;
+        }
+        if piece.octets.is_empty() {
+            return self.give_credit(piece.table, piece.octets);
+        }
+        self.wait(&mut stream.waiting, Waiting { octets: piece.octets, table: Some(piece.table) });
+        false
+    }
+
+    /// Makes a piece part of the session's stream; `false` if that is over.
+    fn join(&self, session: &mut Option<UpdateStream>, piece: &mut Chunk) -> bool {
+        let Some(joiner) = session else { return false };
+        joiner.mark(&piece.marks, &mut piece.octets);
+        joiner.sent += piece.sent;
+        let so_far = joiner.sent;
+        self.sent.change(|sent| *sent = Some((clock::now(), so_far)));
+        true
+    }
+
+    /// A copy of what waits to be written.
+    pub fn unsent(&self) -> Vec<u8> {
+        let stream = self.lock();
+        let all: Vec<u8> = stream.waiting.iter().flat_map(|w| w.octets.iter().copied()).collect();
+        all[stream.written..].to_vec()
+    }
+
+    /// Writes what the socket takes of what waits, once. `room` is told of tables that wait to hear that they may send more.
+    pub fn write(&self, mut room: impl FnMut(usize)) -> io::Result<Left> {
+        let mut stream = self.lock();
+        let Stream { socket, waiting, written, .. } = &mut *stream;
+        if waiting.is_empty() {
+            return Ok(Left::Nothing);
+        }
+        let Some(socket) = socket else { return Ok(Left::Blocked) };
+        let mut slices: [IoSlice<'_>; SLICES] = [IoSlice::new(&[]); SLICES];
+        let mut count = 0;
+        for (slice, waiting) in slices.iter_mut().zip(&*waiting) {
+            let from = if count == 0 { *written } else { 0 };
+            *slice = IoSlice::new(&waiting.octets[from..]);
+            count += 1;
+        }
+        let mut left = match socket.write_vectored(&slices[..count]) {
+            Ok(taken) => {
+                if taken > 0 {
+                    self.backlog.note();
+                }
+                taken + *written
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Blocked),
+            Err(error) => return Err(error),
+        };
+        while let Some(first) = waiting.front()
+            && left >= first.octets.len()
+        {
+            left -= first.octets.len();
+            if let Some(Waiting { octets, table: Some(table) }) = waiting.pop_front()
+                && self.give_credit(table, octets)
+            {
+                room(table);
+            }
+        }
+        *written = left;
+        if waiting.is_empty() {
+            self.backlog.clear();
+            return Ok(Left::Nothing);
+        }
+        Ok(Left::More)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test that cannot go on says so
+
+    use super::*;
+    use crate::executor::Executor;
+    use sluice_bgp::family::FamilyCodes;
+    use sluice_bgp::shard::PeerIndex;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+    use tokio::sync::mpsc;
+
+    /// A table writes until the socket takes only a part of a piece; what follows goes to the writer, and all of it comes in order.
+    #[test]
+    fn what_a_socket_does_not_take_of_a_tables_own_piece_is_written_first() {
+        let executor = Executor::new().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut other = listener.accept().unwrap().0;
+        let (notes, mut heard) = mpsc::unbounded_channel();
+        let backlog: Arc<Backlog> = Arc::default();
+        let outgoing = SendQueue::new(1, notes, Arc::default(), Arc::clone(&backlog));
+        outgoing.attach(Arc::new(Socket::new(&executor, one).unwrap()));
+        outgoing.open(UpdateStream::new(PeerIndex(1), 1, FamilyCodes::DEFAULT));
+        let mut expected = Vec::new();
+        let mut send = |length: usize| {
+            let octets: Vec<u8> = (0..length).map(|n| (expected.len() + n) as u8 ^ (n >> 8) as u8).collect();
+            expected.extend_from_slice(&octets);
+            outgoing.send(Chunk { octets, ..Chunk::default() }, true);
+        };
+        // Neither a multiple of a page nor of what a socket takes.
+        while heard.is_empty() {
+            send(PIECE + 4_321);
+        }
+        assert!(matches!(heard.try_recv(), Ok(WriterMessage::Rest)));
+        let stuck = backlog.since().unwrap();
+        assert_eq!(outgoing.write(|_| ()).unwrap(), Left::Blocked);
+        assert_eq!(backlog.since(), Some(stuck), "a socket that takes nothing is no progress");
+        send(SMALL_WRITE);
+        let Ok(WriterMessage::Chunk(piece)) = heard.try_recv() else {
+            panic!("a table writes while something waits")
+        };
+        outgoing.put(piece);
+        let mut got = vec![0; expected.len() - outgoing.unsent().len()];
+        other.read_exact(&mut got).unwrap();
+        assert!(got == expected[..got.len()]);
+        let mut space = vec![0; 1_000_000];
+        // A socket may say that it is full although nothing is on its way.
+        other.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        while outgoing.write(|_| ()).unwrap() != Left::Nothing || got.len() < expected.len() {
+            let read = other.read(&mut space).unwrap_or(0);
+            got.extend_from_slice(&space[..read]);
+        }
+        assert!(got == expected);
+        assert_eq!(backlog.since(), None, "nothing waits");
+        executor.end();
+    }
+}

@@ -1,0 +1,294 @@
+//! Routes for operators: filtered, in the order of prefixes, in pages.
+//!
+//! A table is a hash table and has no order. So the first page of a listing goes through the prefixes that are wanted, in slices that
+//! stall no table, and keeps the lowest ones that fill a page. The second page collects all that come after those, and sorts them on a
+//! thread that may take its time. Later pages look up the next prefixes of the listing; a prefix that is gone by then is left out. A few
+//! listings are kept, a few octets a prefix each.
+
+use super::filter::Filter;
+use super::paths::path;
+use crate::BgpProcess;
+use crate::idl::bgp::v1 as pb;
+use crate::values::not_configured;
+use sluice_bgp::shard::{Elimination, PeerIndex, RouteView};
+use sluice_bgp::speaker::control::Control;
+use sluice_bgp::table::{Sharded, Table};
+use sluice_xrl::{XrlError, convert};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The largest page of routes.
+const MAX_PAGE: usize = 10_000;
+
+/// Places of a table that are looked at before other work has its turn.
+const SLICE: u32 = 16_384;
+
+/// Listings that are kept for their readers; the oldest makes room.
+const LISTINGS: usize = 8;
+
+/// The part of the routes that a request is about.
+#[derive(Clone)]
+struct Wanted {
+    received_from: Option<PeerIndex>,
+    advertised_to: Option<PeerIndex>,
+    verdict: pb::Verdict,
+    /// True if paths are shown as they came, before import policy.
+    as_received: bool,
+    filter: Arc<Filter>,
+}
+
+impl Wanted {
+    /// Returns the wanted part of a table's route: as it is sent, if the request is about what a neighbor is told.
+    fn route<P: Sharded>(&self, table: &Table, route: RouteView<P>) -> Option<RouteView<P>> {
+        let mut route = match self.advertised_to {
+            Some(peer) => table.advertised_route(peer, route.prefix)?,
+            None => route,
+        };
+        if let Some(peer) = self.received_from {
+            route.paths.retain(|p| p.peer == peer);
+        }
+        match self.verdict {
+            pb::Verdict::Any => {}
+            pb::Verdict::Accepted => route.paths.retain(|p| p.lost != Some(Elimination::Rejected)),
+            pb::Verdict::Rejected => route.paths.retain(|p| p.lost == Some(Elimination::Rejected)),
+        }
+        if self.as_received {
+            for path in &mut route.paths {
+                if let Some(came) = path.received.take() {
+                    (path.next_hop, path.view, path.attributes) = (came.next_hop, came.view, came.attributes);
+                }
+            }
+        }
+        if !self.filter.is_empty() {
+            route.paths.retain(|p| self.filter.accepts(&p.attributes));
+        }
+        (!route.paths.is_empty()).then_some(route)
+    }
+
+    /// Adds the prefixes of a slice of a table that may be wanted to `found`. Returns the place to go on from.
+    fn list<P: Sharded>(&self, table: &Table, range: Range<P>, from: u32, found: &mut Vec<P>) -> Option<u32> {
+        let shard = P::shard(table);
+        let mut known: HashMap<u32, bool> = HashMap::new();
+        let wanted = |prefix: P, mut paths: &mut dyn Iterator<Item = (PeerIndex, u32, &[u8])>| {
+            if !range.has(prefix) {
+                return false;
+            }
+            // What a neighbor is sent has other attributes than the path that it is made of: the page looks at those.
+            if let Some(peer) = self.advertised_to {
+                return shard.is_advertised(peer, prefix);
+            }
+            Iterator::any(&mut paths, |(peer, set, attributes)| {
+                self.received_from.is_none_or(|wanted| wanted == peer)
+                    && (self.filter.is_empty()
+                        || self.as_received
+                        || *known.entry(set).or_insert_with(|| self.filter.accepts(attributes)))
+            })
+        };
+        shard.list(from, SLICE, wanted, found)
+    }
+}
+
+/// The prefixes that a listing may have.
+#[derive(Clone, Copy)]
+struct Range<P> {
+    inside: P,
+    /// Only prefixes behind this one.
+    after: Option<P>,
+    /// Only prefixes before this one.
+    before: Option<P>,
+}
+
+impl<P: Sharded> Range<P> {
+    fn has(&self, prefix: P) -> bool {
+        self.before.is_none_or(|before| prefix < before)
+            && self.after.is_none_or(|after| prefix > after)
+            && self.inside.covers(prefix)
+    }
+}
+
+/// Prefixes in order.
+struct Listed<P> {
+    prefixes: Vec<P>,
+    /// There are more, behind all of these.
+    has_more: bool,
+}
+
+/// A [`Listed`] of either family, for the pages of one reader.
+type Listing = Arc<dyn Any + Send + Sync>;
+
+/// The listings that are being read.
+#[derive(Default)]
+pub(crate) struct Listings {
+    all: RefCell<BTreeMap<u32, Listing>>,
+    next: Cell<u32>,
+}
+
+impl Listings {
+    fn keep(&self, listing: Listing) -> u32 {
+        let number = self.next.get().wrapping_add(1).max(1);
+        self.next.set(number);
+        let mut all = self.all.borrow_mut();
+        if all.len() >= LISTINGS {
+            all.pop_first();
+        }
+        all.insert(number, listing);
+        number
+    }
+}
+
+impl BgpProcess {
+    fn route<P: Sharded>(&self, route: RouteView<P>, wanted: &Wanted) -> pb::Route {
+        let is_sent = wanted.advertised_to.is_some();
+        let paths = |control: &Control| route.paths.into_iter().map(|p| path(p, is_sent, control)).collect();
+        pb::Route { net: Some(convert::net(route.prefix)), paths: self.read(paths).unwrap_or_default() }
+    }
+
+    /// Answers a request for routes of one family.
+    pub(crate) async fn routes<P: Sharded>(
+        &self,
+        request: &pb::GetRoutesRequest,
+    ) -> Result<pb::GetRoutesReply, XrlError> {
+        let index = |text: &str| match text {
+            "" => Ok(None),
+            text => self.known(text).map(|a| self.read(|c| c.neighbor_index(a)).flatten()),
+        };
+        let wanted = Wanted {
+            received_from: index(&request.received_from)?,
+            advertised_to: index(&request.advertised_to)?,
+            verdict: request.verdict(),
+            as_received: request.as_received,
+            filter: Arc::new(Filter::read(request)?),
+        };
+        let limit = if request.limit == 0 { 1000 } else { (request.limit as usize).min(MAX_PAGE) };
+        let net: Option<P> = request.net.as_ref().map(|net| convert::prefix(Some(net))).transpose()?;
+        let one = |route: Option<RouteView<P>>| pb::GetRoutesReply {
+            routes: route.map(|r| self.route(r, &wanted)).into_iter().collect(),
+            next_page: 0,
+        };
+        let inside = match (net, request.r#match()) {
+            (Some(prefix), pb::Match::Exact) => {
+                let mut found = self.look_up(&[prefix], &wanted).await?;
+                return Ok(one(found.pop()));
+            }
+            (Some(prefix), pb::Match::Longest) => {
+                // A hash table has no order: the covering prefixes are tried, longest first.
+                let asked = wanted.clone();
+                let longest = move |table: &Table| {
+                    let route = |len| P::shard(table).route(prefix.truncate(len));
+                    let found = (0..=prefix.len()).rev().find_map(route)?;
+                    Some((found.prefix.len(), asked.route(table, found)))
+                };
+                let found = self.ask_all(longest).await?.into_iter().flatten().max_by_key(|(len, _)| *len);
+                return Ok(one(found.and_then(|(_, route)| route)));
+            }
+            (net, _) => net.unwrap_or(P::default_route()),
+        };
+        // A page is of a listing: its number is in the upper half, the place in it in the lower.
+        let (mut number, mut place) = ((request.page >> 32) as u32, request.page as u32 as usize);
+        let mut listing = match number {
+            0 => {
+                let first: Listing = Arc::new(
+                    self.prefixes(Range { inside, after: None, before: None }, &wanted, Some(limit)).await?,
+                );
+                number = self.listings.keep(Arc::clone(&first));
+                first
+            }
+            _ => self.listings.all.borrow().get(&number).cloned().ok_or_else(|| {
+                XrlError::application(4, "too many listings are being read; begin this one again")
+            })?,
+        };
+        let mut routes: Vec<RouteView<P>> = Vec::new();
+        let is_end = loop {
+            let Listed { prefixes, has_more } = listing
+                .downcast_ref::<Listed<P>>()
+                .ok_or_else(|| XrlError::BadArguments("page: it is of the other family".into()))?;
+            while routes.len() < limit && place < prefixes.len() {
+                let end = prefixes.len().min(place + limit - routes.len());
+                routes.extend(self.look_up(&prefixes[place..end], &wanted).await?);
+                place = end;
+            }
+            if routes.len() == limit || !has_more {
+                break place == prefixes.len() && !has_more;
+            }
+            let rest = self
+                .prefixes(Range { inside, after: prefixes.last().copied(), before: None }, &wanted, None)
+                .await?;
+            self.listings.all.borrow_mut().remove(&number);
+            listing = Arc::new(rest);
+            number = self.listings.keep(Arc::clone(&listing));
+            place = 0;
+        };
+        if is_end {
+            self.listings.all.borrow_mut().remove(&number);
+        }
+        Ok(pb::GetRoutesReply {
+            routes: routes.into_iter().map(|r| self.route(r, &wanted)).collect(),
+            next_page: if is_end { 0 } else { u64::from(number) << 32 | place as u64 },
+        })
+    }
+
+    /// Returns the prefixes of a range that may be wanted, in order. With `most`, these are the lowest ones.
+    async fn prefixes<P: Sharded>(
+        &self,
+        mut range: Range<P>,
+        wanted: &Wanted,
+        most: Option<usize>,
+    ) -> Result<Listed<P>, XrlError> {
+        let tables = self.core().map_or(0, |core| core.post.tables.len());
+        let (mut prefixes, mut has_more) = (Vec::new(), false);
+        for number in 0..tables {
+            let mut from = Some(0);
+            while let Some(place) = from {
+                let (wanted, mut found) = (wanted.clone(), std::mem::take(&mut prefixes));
+                let slice = move |table: &Table| {
+                    let next = wanted.list(table, range, place, &mut found);
+                    (found, next)
+                };
+                let Some((found, next)) = self.ask(number, slice).await? else { break };
+                (prefixes, from) = (found, next);
+                if let Some(most) = most.filter(|most| prefixes.len() > *most) {
+                    // What is behind all of these is not looked at any more.
+                    range.before = Some(*prefixes.select_nth_unstable(most).1);
+                    prefixes.truncate(most);
+                    has_more = true;
+                }
+            }
+        }
+        let sorted = tokio::task::spawn_blocking(move || {
+            prefixes.sort_unstable();
+            prefixes
+        });
+        let sorted =
+            sorted.await.map_err(|e| XrlError::Internal(format!("the routes cannot be sorted: {e}")));
+        Ok(Listed { prefixes: sorted?, has_more })
+    }
+
+    /// Returns the wanted routes of these prefixes, in their order.
+    async fn look_up<P: Sharded>(
+        &self,
+        prefixes: &[P],
+        wanted: &Wanted,
+    ) -> Result<Vec<RouteView<P>>, XrlError> {
+        let spread = self.read(|control| control.spread()).ok_or_else(not_configured)?;
+        let tables = self.core().map_or(0, |core| core.post.tables.len());
+        let mut of_table: Vec<Vec<(usize, P)>> = vec![Vec::new(); tables];
+        for (place, prefix) in prefixes.iter().enumerate() {
+            if let Some(list) = of_table.get_mut(spread.table(*prefix)) {
+                list.push((place, *prefix));
+            }
+        }
+        let mut found: Vec<(usize, RouteView<P>)> = Vec::with_capacity(prefixes.len());
+        for (number, list) in of_table.into_iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+            let wanted = wanted.clone();
+            let look = move |table: &Table| -> Vec<(usize, RouteView<P>)> {
+                let route = |prefix| P::shard(table).route(prefix).and_then(|r| wanted.route(table, r));
+                list.into_iter().filter_map(|(place, prefix)| Some((place, route(prefix)?))).collect()
+            };
+            found.extend(self.ask(number, look).await?.unwrap_or_default());
+        }
+        found.sort_by_key(|(place, _)| *place);
+        Ok(found.into_iter().map(|(_, route)| route).collect())
+    }
+}
