@@ -82,6 +82,8 @@ pub enum Input {
     RestartInjection(IpAddr),
     /// The routes of a trace are removed.
     EndInjection(IpAddr),
+    /// The tables know how the next hops of all routes are reached that came before [`Output::AllAnnounced`].
+    Resolved,
     /// The router will be silent for a while: every neighbor with a session hears a word.
     Pause,
     /// It is not any more: silence of neighbors counts from now on.

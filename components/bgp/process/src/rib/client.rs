@@ -179,6 +179,7 @@ pub async fn refresh(process: Rc<BgpProcess>) {
         for table in &core.post.tables {
             table.settled().await;
         }
+        process.input(Input::Resolved);
         // What tables had is in letters that are read before this one, and is looked for again when it was sent.
         let (reply, read) = oneshot::channel();
         let _ = core.post.main.send(ControlMessage::Read(reply));

@@ -97,6 +97,7 @@ impl Machine for Control {
             Input::Injected(address, read) => peers.injected(address, read),
             Input::RestartInjection(address) => peers.restart_injection(address, out),
             Input::EndInjection(address) => peers.end_injection(address, out),
+            Input::Resolved => self.open(out),
             Input::Pause => peers.pause(now, out),
             Input::GoOn => peers.go_on(now, out),
         }
@@ -107,7 +108,16 @@ impl Machine for Control {
         let restart = self.peers.next_restart();
         let (backups, aggregates) = (self.backups_at, self.aggregation.ask_at);
         let release = self.peers.releases.first().map(|(at, ..)| *at);
-        let all = [self.peers.next_deadline(), self.look_at, backups, aggregates, forgiven, restart, release];
+        let all = [
+            self.peers.next_deadline(),
+            self.look_at,
+            self.open_at,
+            backups,
+            aggregates,
+            forgiven,
+            restart,
+            release,
+        ];
         all.into_iter().chain([self.damping.next()]).flatten().min()
     }
 
@@ -116,6 +126,9 @@ impl Machine for Control {
         self.peers.restart_limited(now, out);
         if self.look_at.is_some_and(|at| at <= now) {
             self.look(now, out);
+        }
+        if self.open_at.is_some_and(|at| at <= now) {
+            self.open(out);
         }
         let forgiven = self.lost.extract_if(.., |_, until| until.is_some_and(|until| until <= now));
         forgiven.for_each(|(address, _)| out.push(Output::GatewayUsable(address, true)));

@@ -41,6 +41,8 @@ pub(super) const STRAGGLERS: Duration = Duration::from_secs(20);
 /// For how long control waits, after something that may have ended the wait for neighbors, before it looks whether that has ended: many
 /// neighbors come up together.
 pub(super) const LOOK_DELAY: Duration = Duration::from_millis(100);
+/// The longest wait for the RIB's answers about next hops, before a router that restarts advertises what it has.
+pub(super) const RESOLUTION: Duration = Duration::from_secs(30);
 
 /// The time between a change and the moment when the RIB is told backups, if not much else changes meanwhile.
 pub(super) const REST: Duration = Duration::from_secs(2);
@@ -87,6 +89,9 @@ pub struct Control {
     pub(super) all_announced: bool,
     /// The next time to check whether all neighbors have announced all their routes; `None` when that was reported.
     pub(super) look_at: Option<Instant>,
+    /// The time at which advertising begins although tables wait for the RIB's answers; `None` before [`Output::AllAnnounced`], and
+    /// once advertising has begun.
+    pub(super) open_at: Option<Instant>,
     /// True if there is a RIB, or was one.
     pub(super) has_rib: bool,
     /// The neighbors with a session when the process before ended; `None` if that is not known.
@@ -119,6 +124,7 @@ impl Control {
             started: now,
             all_announced: false,
             look_at: Some(now + GRACE),
+            open_at: None,
             has_rib: false,
             before: None,
             backups_at: None,

@@ -1,6 +1,6 @@
 //! The wait for neighbors after a start: until all have announced their routes, or the time for that is over.
 
-use super::router::{Control, GRACE, LOOK_DELAY, STRAGGLERS};
+use super::router::{Control, GRACE, LOOK_DELAY, RESOLUTION, STRAGGLERS};
 use crate::speaker::messages::Output;
 use crate::speaker::neighbor::peer::Peer;
 use alloc::collections::BTreeSet;
@@ -72,10 +72,18 @@ impl Control {
         if self.have_all_announced(now) {
             self.all_announced = true;
             self.look_at = None;
-            self.peers.end_deferral(out);
+            self.open_at = Some(now + RESOLUTION);
             out.push(Output::AllAnnounced);
         } else {
             self.look_at = Some(self.all_announced_by());
+        }
+    }
+
+    /// Begins to advertise after a restart: a neighbor that was sent End-of-RIB before the RIB resolved the next hops would drop routes
+    /// that are about to come.
+    pub(super) fn open(&mut self, out: &mut Outbox<Output>) {
+        if self.open_at.take().is_some() {
+            self.peers.end_deferral(out);
         }
     }
 }

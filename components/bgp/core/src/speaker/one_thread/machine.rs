@@ -46,6 +46,8 @@ pub struct Speaker {
     pub(super) ready: Vec<PeerIndex>,
     /// The readers of traces.
     pub(super) injectors: BTreeMap<IpAddr, Injector>,
+    /// True from [`control::Output::AllAnnounced`] until the tables know how all next hops are reached.
+    pub(super) awaits_next_hops: bool,
 }
 
 impl Speaker {
@@ -69,6 +71,7 @@ impl Speaker {
             table_events: Outbox::new(),
             ready: Vec::new(),
             injectors: BTreeMap::new(),
+            awaits_next_hops: false,
         }
     }
 
@@ -181,8 +184,9 @@ impl Speaker {
                 Do::GatewayUsable(address, is_usable) => {
                     out.push(Output::GatewayUsable(address, is_usable));
                 }
+                Do::AllAnnounced => self.awaits_next_hops = true,
                 // The driver asks for [`Speaker::is_converged`] and [`Control::neighbors_to_remember`].
-                Do::AllAnnounced | Do::SessionsChanged => {}
+                Do::SessionsChanged => {}
                 Do::Event(event) => out.push(Output::Event(event)),
             }
         }
@@ -274,6 +278,14 @@ impl Speaker {
         }
     }
 
+    /// Reports to control once that the tables know how all next hops are reached.
+    fn report_resolved(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        if self.awaits_next_hops && self.tables().is_resolved() {
+            self.awaits_next_hops = false;
+            self.control(now, control::Input::Resolved, out);
+        }
+    }
+
     /// Says which neighbors can be told something that could not before.
     pub(super) fn offer(&mut self, out: &mut Outbox<Output>) {
         for table in &self.tables {
@@ -334,6 +346,7 @@ impl Machine for Speaker {
             Input::ClearDamping(prefix) => Do::ClearDamping(prefix),
         };
         self.control(now, input, out);
+        self.report_resolved(now, out);
         self.offer(out);
     }
 
@@ -353,6 +366,7 @@ impl Machine for Speaker {
         self.control.on_deadline(now, &mut control_out);
         self.carry_out(now, &mut control_out, out);
         self.control_out = control_out;
+        self.report_resolved(now, out);
         self.offer(out);
     }
 

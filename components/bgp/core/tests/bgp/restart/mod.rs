@@ -13,6 +13,7 @@ use sluice_bgp::wire::notification::{cease, code};
 use sluice_bgp::wire::{Capability, HEADER_LEN, MessageType, Notification, Open, RestartFamily};
 use sluice_bgp::writer::put_end_of_rib;
 use sluice_bgp_dut::{Dut, Net, Route};
+use sluice_machine::Progress;
 use std::net::IpAddr;
 
 /// The seconds that the neighbor's restart may take.
@@ -262,8 +263,15 @@ fn own_flags(dut: &Dut<Ipv4Prefix>) -> (u8, u16, Vec<u8>) {
     restart.unwrap()
 }
 
-/// A router after a start, with two neighbors that keep its routes over a restart.
+/// A router after a start, with two neighbors that keep its routes over a restart, and with two routes.
 fn started(is_restarted: bool) -> Dut<Ipv4Prefix> {
+    let mut dut = back(is_restarted);
+    announce(&mut dut, &[1, 2]);
+    dut
+}
+
+/// A router after a start, with sessions to two neighbors that keep its routes over a restart.
+fn back(is_restarted: bool) -> Dut<Ipv4Prefix> {
     let identity = Identity { is_restarted, ..sluice_bgp_dut::identity(1) };
     let mut dut = Dut::<Ipv4Prefix>::with_identity(&ASES, identity);
     dut.set_reach(hop::<Ipv4Prefix>(), Some((5, true)));
@@ -272,7 +280,6 @@ fn started(is_restarted: bool) -> Dut<Ipv4Prefix> {
     dut.input(Input::Configure(config));
     dut.up_speaking(0, capabilities::<Ipv4Prefix>(true));
     dut.up_speaking(1, capabilities_of(ASES[1]));
-    announce(&mut dut, &[1, 2]);
     dut
 }
 
@@ -294,6 +301,37 @@ fn a_router_that_restarts_waits_for_its_neighbors_before_it_tells_anybody() {
     pass(&mut dut, soon);
     assert_eq!(told(&dut), [1, 2]);
     assert!(dut.peers[1].end_of_rib);
+}
+
+/// Lets time pass in which the RIB answers no question.
+fn pass_without_answers(dut: &mut Dut<Ipv4Prefix>, time: Duration) {
+    let until = dut.now + time;
+    while let Some(at) = dut.deadline().filter(|at| *at <= until) {
+        dut.now = at.max(dut.now);
+        dut.fire();
+        while dut.slice(100) == Progress::More {}
+        while dut.transmit(1, 4096) {}
+    }
+    dut.now = until;
+}
+
+#[test]
+fn a_router_that_restarts_waits_for_next_hops_too() {
+    for is_answered in [true, false] {
+        let mut dut = back(true);
+        dut.announce(0, &[1, 2].map(Ipv4Prefix::nth), &Route::new(vec![ASES[0]], hop::<Ipv4Prefix>()));
+        let mut octets = vec![];
+        put_end_of_rib(Ipv4Prefix::INDEX, &FamilyCodes::DEFAULT, &mut octets);
+        (0..2).for_each(|peer| dut.say(peer, &octets));
+        pass_without_answers(&mut dut, Duration::from_secs(20));
+        assert!(!dut.peers[1].end_of_rib && dut.peers[1].told.is_empty(), "the RIB has not answered yet");
+        match is_answered {
+            true => dut.settle(),
+            false => pass_without_answers(&mut dut, Duration::from_secs(20)),
+        }
+        assert!(dut.peers[1].end_of_rib);
+        assert_eq!(dut.peers[1].told.len(), if is_answered { 2 } else { 0 });
+    }
 }
 
 #[test]
