@@ -2,12 +2,12 @@
 
 use crate::configuration::{configure, drain, one_shot};
 use crate::connection::session::Session;
-use crate::doctor;
 use crate::lifecycle::{status, stop};
 use crate::observe::{bundle, monitor, rtstat};
 use crate::output::{Call, Failure, Output, describe};
 use crate::packages::commands as of_components;
 use crate::show::{configuration, forwarding, interfaces, metrics, platform, policy, routes, targets};
+use crate::{doctor, shipped};
 use sluice_cli::Read;
 use sluice_xrl::XrlError;
 
@@ -65,7 +65,7 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "doctor" => return doctor::run(session, out).await,
         "support-bundle" => bundle::run(session, values, out).await?,
         id => {
-            if let Some((class, own)) = of_components::component_of(id) {
+            if let Some((class, own)) = shipped::component_of(id) {
                 let router = session.router().await?;
                 let (target, timeout) = (session.component(class), session.flags.timeout);
                 (own.run)(id, Call { router, target, timeout, values }, out).await?;

@@ -13,7 +13,9 @@ mod manual;
 mod observe;
 mod output;
 mod packages;
+mod schemas;
 mod shell;
+mod shipped;
 mod show;
 
 use clap::{Args, Parser, Subcommand};

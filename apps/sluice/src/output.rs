@@ -5,7 +5,7 @@ pub use sluice_console::{
     say, say_lines, span,
 };
 
-use crate::manual::schemas;
+use crate::schemas;
 use serde_json::Value;
 use sluice_base::printable_json;
 use sluice_console::widen;

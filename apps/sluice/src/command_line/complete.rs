@@ -1,7 +1,8 @@
 //! Completions at the cursor, including names known only to the running router.
 
 use crate::connection::session::Session;
-use crate::show::configuration::{back, of_editor};
+use crate::connection::session::back;
+use crate::show::configuration::of_editor;
 use sluice_cli::{Candidate, Grammar, Line, Offer, builtin, filters_offer, render, split, statement};
 use sluice_xrl::idl::manager::v1 as pb;
 

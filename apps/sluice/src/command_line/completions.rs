@@ -1,10 +1,11 @@
 //! Completion for Unix shells: a script for each shell, which asks the executable for completions.
 
 use crate::command_line::complete::{Completion, complete};
-use crate::command_line::flags::{self, Flags};
+use crate::command_line::flags;
 use crate::command_line::front;
-use crate::configuration::policy_test;
+use crate::command_line::policy_words;
 use crate::connection::connect::block_on;
+use crate::connection::flags::Flags;
 use crate::connection::session::Session;
 use crate::output::Failure;
 use sluice_base::printable_lines;
@@ -103,7 +104,7 @@ fn candidates(text: &str, partial: &str) -> Result<Vec<Candidate>, Failure> {
         && (policy.as_str(), test.as_str()) == ("policy", "test")
     {
         let session = Session::new(flags);
-        return block_on(policy_test::completions(&session, asked, partial));
+        return block_on(policy_words::completions(&session, asked, partial));
     }
     if !is_command {
         return Ok(tools(&words, partial));

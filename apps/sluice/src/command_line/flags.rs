@@ -1,7 +1,7 @@
 //! The flags of every command, taken out of the command line wherever they stand.
 
-use crate::output::{Failure, Wanted};
-use std::path::PathBuf;
+use crate::connection::flags::Flags;
+use crate::output::Failure;
 use std::time::Duration;
 
 /// Flags with their help in the form of `--help` and manual pages: short form, name, value, help.
@@ -22,43 +22,6 @@ pub const HELP: [(Option<char>, &str, Option<&str>, &str); 10] = [
     (Some('h'), "help", None, "Print help"),
     (Some('V'), "version", None, "Print the version"),
 ];
-
-/// The flags of a command line.
-#[derive(Clone, Debug)]
-pub struct Flags {
-    /// The form of the output.
-    pub wanted: Wanted,
-    /// The longest wait for an answer.
-    pub timeout: Duration,
-    /// The router's run-time folder.
-    pub run_dir: PathBuf,
-    /// The routing instance to ask; if absent, components without an instance are asked.
-    pub instance: Option<String>,
-    /// The element of the cluster to ask; if absent, this machine's router is asked.
-    pub element: Option<u16>,
-    /// Print anew every so often.
-    pub watch: Option<Duration>,
-    /// Only help is wanted.
-    pub help: bool,
-    /// Only the version is wanted.
-    pub version: bool,
-}
-
-impl Default for Flags {
-    fn default() -> Self {
-        let run_dir = std::env::var_os("SLUICE_RUN_DIR").map_or_else(|| "/run/sluice".into(), PathBuf::from);
-        Flags {
-            wanted: Wanted::default(),
-            timeout: crate::connection::connect::DEADLINE,
-            run_dir,
-            instance: None,
-            element: None,
-            watch: None,
-            help: false,
-            version: false,
-        }
-    }
-}
 
 /// Returns true if JSON is wanted, as far as a possibly wrong command line shows.
 pub fn wants_json(args: &[String]) -> bool {

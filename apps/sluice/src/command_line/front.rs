@@ -1,7 +1,8 @@
 //! The kinds of command lines: a command of the operational mode, a tool, or the way into the interactive shell.
 
 use crate::Cli;
-use crate::command_line::flags::{self, Flags};
+use crate::command_line::flags;
+use crate::connection::flags::Flags;
 use crate::output::Failure;
 use clap::CommandFactory;
 use sluice_cli::spelling::{self, Meaning, Mode};
@@ -105,8 +106,8 @@ pub fn is_tool(word: &str) -> bool {
 
 /// Returns the commands built into the executable.
 pub fn grammar() -> Grammar {
-    let mut grammar = Grammar { commands: crate::packages::commands::in_code() };
-    grammar.commands.extend(crate::packages::commands::builtin().into_iter().map(|c| c.command));
+    let mut grammar = Grammar { commands: crate::shipped::in_code() };
+    grammar.commands.extend(crate::shipped::builtin().into_iter().map(|c| c.command));
     grammar
 }
 

@@ -5,3 +5,4 @@ pub mod complete;
 pub mod completions;
 pub mod flags;
 pub mod front;
+pub mod policy_words;

@@ -6,8 +6,8 @@
 use crate::configuration::configure::{Editing, Words};
 use crate::connection::refusal::refused;
 use crate::connection::session::Session;
+use crate::connection::session::back;
 use crate::output::{Failure, Output, describe};
-use crate::show::configuration::back;
 use sluice_base::{class_of, instance_of};
 use sluice_cli::{Values, split};
 use sluice_config::{Role, with_role_anywhere};

@@ -2,8 +2,9 @@
 
 use crate::configuration::configure::{self, Editing, Next, Words, compare, with_minutes};
 use crate::connection::session::Session;
+use crate::connection::session::back;
 use crate::output::{Failure, Output, describe};
-use crate::show::configuration::{back, shared};
+use crate::show::configuration::shared;
 use serde_json::{Value, json};
 use sluice_cli::{Values, quoted, split};
 use sluice_xrl::idl::manager::v1 as pb;

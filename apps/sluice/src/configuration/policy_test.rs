@@ -1,14 +1,10 @@
 //! `sluice policy test`: what a policy does with a route or a trace.
 
 use crate::Where;
-use crate::command_line::complete::{files, keys, policies};
 use crate::connection::connect::{DEADLINE, block_on, connect};
-use crate::connection::session::Session;
 use crate::output::{Failure, config_failure, print_json};
-use crate::show::configuration::{back, running_json};
+use crate::show::configuration::running_json;
 use serde_json::Value;
-use sluice_cli::Candidate;
-use sluice_policy_test::offer::{NEIGHBORS, Offer, following};
 use sluice_policy_test::{Question, Trial, TrialError};
 use sluice_xrl::idl::manager::v1 as pb;
 use std::path::{Path, PathBuf};
@@ -50,25 +46,6 @@ pub fn run(args: PolicyTestArgs, place: &Where) -> Result<(), Failure> {
         false => sluice_print::out!("{}", report.text),
     }
     Ok(())
-}
-
-/// Returns the possible words behind `asked`, the whole words behind `policy test`, that begin like `partial`.
-pub async fn completions(session: &Session, asked: &[String], partial: &str) -> Vec<Candidate> {
-    let mut found = Vec::new();
-    for offer in following(asked) {
-        match offer {
-            Offer::Policy => found.extend(policies(session, back(0)).await),
-            Offer::File => found.extend(files(partial)),
-            Offer::Neighbor => {
-                let list = NEIGHBORS.map(String::from);
-                let addresses = keys(session, back(0), &list, 0, &list).await;
-                found.extend(addresses.into_iter().map(|address| Candidate::new(address, "")));
-            }
-            Offer::Words(words) => found.extend(words.into_iter().map(|word| Candidate::new(word, ""))),
-        }
-    }
-    found.retain(|candidate| candidate.text.starts_with(partial));
-    found
 }
 
 /// Returns the running configuration in JSON.

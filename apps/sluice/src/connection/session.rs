@@ -1,13 +1,12 @@
 //! The connection to the running router, and answers used repeatedly: the router's schema, its packages, live values
 //! for completion.
 
-use crate::command_line::flags::Flags;
 use crate::components;
 use crate::connection::connect;
+use crate::connection::flags::Flags;
 use crate::connection::unmanaged::Unmanaged;
 use crate::output::Failure;
-use crate::packages::commands;
-use crate::show::configuration;
+use crate::shipped;
 use sluice_base::component_name;
 use sluice_cli::package::PackageCommand;
 use sluice_cli::render::at;
@@ -27,6 +26,11 @@ const FRESH: Duration = Duration::from_secs(2);
 
 /// The pause in completion requests to a router that did not answer.
 const SILENCE: Duration = Duration::from_secs(5);
+
+/// A revision counted from the running configuration.
+pub fn back(back: u32) -> manager::Which {
+    manager::Which { which: Some(manager::which::Which::Back(back)) }
+}
 
 /// A package of the router.
 pub struct Packages {
@@ -156,7 +160,7 @@ impl Session {
         if let Some(packages) = known {
             return packages;
         }
-        let mut packages = Packages { commands: commands::builtin(), refused: Vec::new() };
+        let mut packages = Packages { commands: shipped::builtin(), refused: Vec::new() };
         let reply = match self.quick_router().await {
             Some(router) => {
                 let client = manager::ConfigurationClient::new(&router, "manager");
@@ -186,7 +190,7 @@ impl Session {
 
     /// Returns the commands of the operational mode.
     pub async fn grammar(&self) -> Grammar {
-        let mut grammar = Grammar { commands: commands::in_code() };
+        let mut grammar = Grammar { commands: shipped::in_code() };
         grammar.commands.extend(self.packages().await.commands.iter().map(|p| p.command.clone()));
         grammar
     }
@@ -201,7 +205,7 @@ impl Session {
         let router = self.quick_router().await?;
         let client = manager::ConfigurationClient::new(&router, "manager").with_deadline(COMPLETION_DEADLINE);
         let request = manager::ShowRequest {
-            which: Some(configuration::back(0)),
+            which: Some(back(0)),
             path: vec!["system".into()],
             form: manager::Form::Json.into(),
             offset: 0,
@@ -248,7 +252,7 @@ impl Session {
 impl Packages {
     /// Takes a package's commands, except commands with words already in use.
     fn add(&mut self, package: &str, commands: Vec<PackageCommand>) {
-        let taken: Vec<String> = commands::in_code().iter().map(|c| c.name()).collect();
+        let taken: Vec<String> = shipped::in_code().iter().map(|c| c.name()).collect();
         for command in commands {
             let name = command.command.name();
             if taken.contains(&name) || self.commands.iter().any(|c| c.command.name() == name) {

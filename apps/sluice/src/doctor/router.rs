@@ -2,8 +2,8 @@
 
 use super::Finding;
 use crate::connection::session::Session;
-use crate::lifecycle::status;
 use crate::output::Failure;
+use crate::show::degraded;
 use sluice_xrl::idl::manager::v1 as pb;
 
 /// Checks the running router for missing parts of its configuration.
@@ -44,7 +44,7 @@ async fn processes(session: &Session) -> Result<Vec<pb::Process>, Failure> {
 }
 
 fn of(processes: &[pb::Process]) -> Finding {
-    let degraded = status::degraded(processes);
+    let degraded = degraded::degraded(processes);
     if degraded.is_empty() {
         return Finding::ok("router", "runs with everything that is configured, as far as it has come up");
     }

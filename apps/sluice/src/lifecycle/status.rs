@@ -4,7 +4,8 @@ use super::refresh;
 use crate::configuration::{drain, waiting};
 use crate::connection::session::Session;
 use crate::output::{self, Failure, Output};
-use serde_json::{Value, json};
+use crate::show::degraded::{self, degraded_json, print_degraded};
+use serde_json::json;
 use sluice_xrl::idl::manager::v1 as pb;
 
 /// The exit status of a router that runs without a part of its configuration.
@@ -25,7 +26,7 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
     let revisions = configuration.get_revisions(pb::GetRevisionsRequest {}).await?;
     let (trouble, open) = (revisions.trouble, revisions.unconfirmed);
     let drained = drain::is_drained(session).await?;
-    let degraded = degraded(&reply.processes);
+    let degraded = degraded::degraded(&reply.processes);
     let refreshing = refresh::refreshing(session, &router).await;
     match out.is_json() {
         true => out.json(&json!({
@@ -45,23 +46,6 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
         }
     }
     Ok(if degraded.is_empty() { 0 } else { DEGRADED })
-}
-
-/// Prints the reasons for which the router is degraded.
-pub fn print_degraded(degraded: &[(&str, &str)], out: &mut Output) {
-    degraded.iter().for_each(|(component, reason)| out.line(&format!("{component}: {reason}")));
-}
-
-/// Returns the reasons for which the router is degraded, as JSON.
-pub fn degraded_json(degraded: &[(&str, &str)]) -> Value {
-    degraded.iter().map(|(component, reason)| json!({ "component": component, "reason": reason })).collect()
-}
-
-/// Returns the components that run without a part of their configuration or of their effect, with their reasons. `status`, `show
-/// summary` and `doctor` share the notion.
-pub fn degraded(processes: &[pb::Process]) -> Vec<(&str, &str)> {
-    let those = processes.iter().filter(|p| !p.degraded.is_empty());
-    those.map(|p| (p.component.as_str(), p.degraded.as_str())).collect()
 }
 
 /// Returns the reason why a component does not work, and the remedy.

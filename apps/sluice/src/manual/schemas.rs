@@ -1,33 +1,15 @@
 //! The JSON Schema (2020-12) of each command's output with `--json`: `docs/schemas/`, in the executable.
 
-use crate::command_line::flags::Flags;
 use crate::connection::connect::block_on;
+use crate::connection::flags::Flags;
 use crate::connection::session::Session;
 use crate::output::Failure;
 use crate::packages::commands::printed_schema;
+use crate::schemas::{SCHEMAS, embedded, name};
 use serde_json::Value;
 
 /// The dialect of the schemas.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
-
-/// The names of the files without their ending, which are the commands' words joined by dashes, and their texts.
-const SCHEMAS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
-
-/// The name of a command's schema.
-pub fn name(words: &[&str]) -> String {
-    words.join("-")
-}
-
-/// A schema's text.
-pub fn embedded(name: &str) -> Option<&'static str> {
-    SCHEMAS.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
-}
-
-/// Returns a schema by its name.
-pub fn read(name: &str) -> Option<Value> {
-    // A test reads them all.
-    embedded(name).and_then(|text| serde_json::from_str(text).ok())
-}
 
 /// Prints a command's schema, or the names of every schema.
 pub fn print(command: &[String]) -> Result<(), Failure> {

@@ -72,8 +72,8 @@ fn wrong_commands(text: &str) -> Vec<String> {
         Ok(commands) => commands,
         Err(error) => return vec![error.to_string()],
     };
-    let mut taken: Vec<String> = crate::packages::commands::in_code().iter().map(|c| c.name()).collect();
-    taken.extend(crate::packages::commands::builtin().iter().map(|c| c.command.name()));
+    let mut taken: Vec<String> = crate::shipped::in_code().iter().map(|c| c.name()).collect();
+    taken.extend(crate::shipped::builtin().iter().map(|c| c.command.name()));
     let names = commands.iter().map(|c| c.command.name());
     names
         .filter(|name| taken.contains(name))

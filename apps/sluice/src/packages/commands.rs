@@ -4,24 +4,12 @@ use crate::components;
 use crate::connection::session::Session;
 use crate::output::{Align, Failure, Layout, Output, Paint};
 use serde_json::{Map, Value, json};
-use sluice_cli::package::{self, Column, PackageCommand};
+use sluice_cli::Values;
+use sluice_cli::package::{Column, PackageCommand};
 use sluice_cli::render::{Format, cell, records};
 use sluice_cli::spelling::Becomes::Words;
 use sluice_cli::spelling::Row;
-use sluice_cli::{Command, Values, builtin};
-use sluice_console::ComponentCommands;
 use sluice_xrl::text;
-
-/// Returns the names of the executable's components.
-fn shipped() -> impl Iterator<Item = &'static str> {
-    components::BUILTINS.iter().filter_map(|b| b.commands).chain([components::MANAGER_COMMANDS])
-}
-
-/// Returns the commands implemented in code: the platform's and the components'.
-pub fn in_code() -> Vec<Command> {
-    let own = components::COMMANDS.iter().flat_map(|(_, own)| (own.commands)());
-    own.chain(builtin::operational().commands).collect()
-}
 
 /// Other words for commands of the manager.
 const MANAGER_SPELLINGS: [Row; 3] = [
@@ -34,17 +22,6 @@ const MANAGER_SPELLINGS: [Row; 3] = [
 pub fn spellings() -> Vec<Row> {
     let own = components::COMMANDS.iter().flat_map(|(_, own)| own.spellings.iter().copied());
     MANAGER_SPELLINGS.into_iter().chain(components::ELEMENT_SPELLINGS).chain(own).collect()
-}
-
-/// Returns the component that implements a command in code, with its class.
-pub fn component_of(id: &str) -> Option<&'static (&'static str, ComponentCommands)> {
-    components::COMMANDS.iter().find(|(_, own)| (own.commands)().iter().any(|command| command.id == id))
-}
-
-/// Returns the commands of the executable's components.
-pub fn builtin() -> Vec<PackageCommand> {
-    // A test reads them all; what is wrong in one never gets this far.
-    shipped().flat_map(|text| package::parse(text).unwrap_or_default()).collect()
 }
 
 /// Carries a command out.
@@ -226,6 +203,7 @@ pub fn package_json(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sluice_cli::package;
     use sluice_config::metrics;
 
     #[test]
@@ -244,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_row_of_something_down_is_marked() {
-        let shipped: Vec<_> = shipped().flat_map(|text| package::parse(text).expect("commands")).collect();
+        let shipped: Vec<_> =
+            crate::shipped::shipped().flat_map(|text| package::parse(text).expect("commands")).collect();
         let caches = shipped.iter().find(|c| c.command.id == "show rpki cache").expect("the command");
         let state = caches.columns.iter().position(|c| c.heading == "state").expect("a state");
         let marked = |value: &str, is_colored| {
@@ -261,7 +240,7 @@ mod tests {
     #[test]
     fn what_components_ship_is_right() {
         let example = include_str!("../../../../sdk/python/examples/hello/commands.toml");
-        for text in shipped().chain([example]) {
+        for text in crate::shipped::shipped().chain([example]) {
             package::parse(text).expect("a commands.toml");
         }
     }

@@ -10,10 +10,10 @@ mod reader;
 mod state;
 
 use crate::command_line::complete::Completion;
-use crate::command_line::flags::Flags;
 use crate::commands;
 use crate::configuration::one_shot;
 use crate::connection::connect::block_on;
+use crate::connection::flags::Flags;
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, Wanted, counted};
 use reader::Ask;

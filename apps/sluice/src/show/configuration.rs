@@ -1,7 +1,7 @@
 //! A configuration or a part: the running configuration, a revision, a candidate. Read in pages.
 
 use crate::connection::refusal::refused;
-use crate::connection::session::Session;
+use crate::connection::session::{self as sessions, Session, back};
 use crate::output::{Failure, Output};
 use serde_json::Value;
 use sluice_cli::{Values, statement};
@@ -12,7 +12,7 @@ pub async fn show(session: &Session, values: &Values, out: &mut Output) -> Resul
     let back = u32::try_from(values.number("revision").unwrap_or(0)).unwrap_or(u32::MAX);
     let schema = session.schema().await?;
     let path = statement::whole(&schema, values.all("path")).map_err(Failure::usage)?;
-    print(session, self::back(back), path, out).await
+    print(session, sessions::back(back), path, out).await
 }
 
 /// `show configuration effective [PATH]`.
@@ -51,11 +51,6 @@ pub async fn running_json(
     let text = running(client, path, form).await?;
     let read = serde_json::from_str(&text);
     read.map_err(|error| Failure::failed(format!("the running configuration is no JSON: {error}")))
-}
-
-/// A revision counted from the running configuration.
-pub fn back(back: u32) -> pb::Which {
-    pb::Which { which: Some(pb::which::Which::Back(back)) }
 }
 
 /// The candidate of an editor.

@@ -2,6 +2,7 @@
 //! `commands.toml` of their component; the rest is here.
 
 pub mod configuration;
+pub mod degraded;
 pub mod differences;
 pub mod forwarding;
 pub mod interfaces;

@@ -1,8 +1,8 @@
 //! `sluice show routes` and `sluice show summary`: the RIB's and the kernel's tables.
 
 use crate::connection::session::Session;
-use crate::lifecycle::status;
 use crate::output::{self, Failure, Output, Table};
+use crate::show::degraded;
 use crate::show::differences::{self, Differences, Shown};
 use serde_json::{Value, json};
 use sluice_base::{Address, AnyPrefix, FamilyId, IpPrefix, PrefixError, Xid, XidPrefix};
@@ -475,7 +475,7 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
     // Components can be read without a manager too.
     let manager = pb::ManagerClient::new(&router, "manager").with_deadline(session.flags.timeout);
     let processes = manager.get_processes(pb::GetProcessesRequest {}).await.unwrap_or_default().processes;
-    let degraded = status::degraded(&processes);
+    let degraded = degraded::degraded(&processes);
     let installed = |table: u32, family: i32| {
         engine.tables.iter().find(|t| t.table == table && t.family == family).cloned().unwrap_or_default()
     };
@@ -507,7 +507,7 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
         out.json(&json!({
             "tables": all, "engine": engine.engine, "routes_refused": engine.routes_refused,
             "routes_repaired": engine.routes_repaired, "nexthop_objects": engine.nexthop_objects, "idle": engine.idle,
-            "degraded": status::degraded_json(&degraded),
+            "degraded": degraded::degraded_json(&degraded),
         }));
         return Ok(());
     }
@@ -549,6 +549,6 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
     if !degraded.is_empty() {
         out.line("degraded:");
     }
-    status::print_degraded(&degraded, out);
+    degraded::print_degraded(&degraded, out);
     Ok(())
 }

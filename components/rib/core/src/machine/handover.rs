@@ -2,7 +2,8 @@
 //! register with the next process and announce their routes again; meanwhile the next process answers as the old one
 //! did.
 
-use super::messages::{Input, Output, State, StatePart};
+use super::messages::{Input, Output};
+pub use super::messages::{State, StatePart};
 use crate::decide::table::Table;
 use crate::entry::origin::OriginSettings;
 use crate::machine::Rib;
