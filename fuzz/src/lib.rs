@@ -9,13 +9,11 @@
 //! of reading, writing and reading again must be the same.
 
 pub mod bgp;
-pub mod captures;
 pub mod cli;
 pub mod cluster;
 pub mod config;
 pub mod descriptors;
 pub mod files;
-pub mod graphs;
 pub mod guard;
 pub mod handover;
 pub mod kept;
@@ -25,8 +23,6 @@ pub mod netlink;
 pub mod outputs;
 pub mod policy;
 pub mod rpki;
-pub mod shared;
-pub mod stream;
 pub mod xdp;
 pub mod xip;
 pub mod xrl;
@@ -129,8 +125,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "rpki-session", run: rpki::session, seeds: rpki::pdus },
     Target { name: "rpki-records", run: rpki::records, seeds: rpki::record_lists },
     Target { name: "cluster-decision", run: cluster::decision, seeds: cluster::arrivals },
-    Target { name: "cluster-stream", run: stream::value, seeds: stream::seeds },
-    Target { name: "cluster-configuration", run: shared::value, seeds: shared::seeds },
+    Target { name: "cluster-stream", run: cluster::stream::value, seeds: cluster::stream::seeds },
+    Target { name: "cluster-configuration", run: cluster::shared::value, seeds: cluster::shared::seeds },
     Target { name: "xrl-frame", run: xrl::frames, seeds: xrl::connections },
     Target { name: "xrl-datagram", run: xrl::datagram, seeds: xrl::datagrams },
     Target { name: "xrl-text", run: xrl::text, seeds: xrl::texts },
@@ -175,14 +171,14 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mrt-recorded-messages", run: files::recorded_messages, seeds: bgp::messages },
     Target { name: "mrt-records", run: files::mrt_records, seeds: files::record_traces },
     Target { name: "mrt-injection", run: files::injected, seeds: files::record_traces },
-    Target { name: "replay", run: captures::frames, seeds: captures::seeds },
+    Target { name: "replay", run: files::captures::frames, seeds: files::captures::seeds },
     Target { name: "pcap", run: files::packets, seeds: files::captures },
     Target { name: "scenario", run: files::scenario, seeds: files::scenarios },
     Target { name: "tar", run: files::archive, seeds: files::archives },
     Target { name: "prefix-list", run: files::prefix_list, seeds: files::lists },
     Target { name: "topology", run: files::topology, seeds: files::topologies },
-    Target { name: "topology-caida", run: graphs::text, seeds: graphs::caida },
-    Target { name: "topology-brite", run: graphs::text, seeds: graphs::brite },
-    Target { name: "topology-graphml", run: graphs::text, seeds: graphs::graphml },
-    Target { name: "topology-word", run: graphs::word, seeds: graphs::words },
+    Target { name: "topology-caida", run: files::graphs::text, seeds: files::graphs::caida },
+    Target { name: "topology-brite", run: files::graphs::text, seeds: files::graphs::brite },
+    Target { name: "topology-graphml", run: files::graphs::text, seeds: files::graphs::graphml },
+    Target { name: "topology-word", run: files::graphs::word, seeds: files::graphs::words },
 ];

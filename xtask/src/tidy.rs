@@ -7,6 +7,15 @@ use std::path::{Path, PathBuf};
 const LINES: usize = 600;
 const OLD_SINS: &[(&str, usize)] = &[];
 
+/// The most Rust files of a folder. Fuller folders are listed with their number, and may shrink but not grow.
+const FILES: usize = 20;
+const FULL_FOLDERS: &[(&str, usize)] = &[
+    ("apps/sluice/tests/sluice", 58),
+    ("components/bgp/core/src", 22),
+    ("components/bgp/core/tests/bgp", 28),
+    ("tools/bgpsim/src", 25),
+];
+
 /// Meaningless names.
 const EMPTY_NAMES: [&str; 5] = ["utils.rs", "util.rs", "common.rs", "misc.rs", "helpers.rs"];
 
@@ -29,6 +38,7 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
         }
     }
     found.extend(test_programs(&files));
+    found.extend(full_folders(&files));
     for component in list(&root.join("components"))? {
         for needed in ["README.md", "rights.toml", "core/src/lib.rs", "process/src/lib.rs"] {
             if !component.join(needed).exists() {
@@ -68,6 +78,26 @@ fn test_programs(files: &[PathBuf]) -> Vec<String> {
             .map(|all| format!("{}: one test program a crate", all.join(", "))),
     );
     found
+}
+
+/// Returns the folders with too many Rust files, and those on the list that have become emptier.
+fn full_folders(files: &[PathBuf]) -> Vec<String> {
+    let mut folders = std::collections::BTreeMap::<String, usize>::new();
+    for file in files.iter().filter(|file| file.extension().is_some_and(|e| e == "rs")) {
+        let folder = file.parent().unwrap_or(Path::new("")).display().to_string();
+        *folders.entry(folder).or_default() += 1;
+    }
+    let limit = |folder: &str| {
+        FULL_FOLDERS.iter().find(|(full, _)| *full == folder).map_or(FILES, |(_, files)| *files)
+    };
+    let full = folders.iter().filter(|(folder, files)| **files > limit(folder));
+    let full = full.map(|(folder, files)| {
+        format!("{folder}: {files} files; a folder has at most {}: find the folders in it", limit(folder))
+    });
+    let emptier =
+        FULL_FOLDERS.iter().filter(|(folder, files)| folders.get(*folder).is_none_or(|now| now < files));
+    full.chain(emptier.map(|(folder, _)| format!("{folder}: fewer files; lower the list of full folders")))
+        .collect()
 }
 
 /// Returns true if a line has a `Result` whose error is a `String`.

@@ -1,5 +1,8 @@
 //! Files that tools and tests read: traces, captures, archives, lists of prefixes, topologies.
 
+pub mod captures;
+pub mod graphs;
+
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
 use sluice_bgp::batch::Batches;
@@ -247,5 +250,5 @@ pub fn lists() -> Vec<Vec<u8>> {
 
 /// Topologies.
 pub fn topologies() -> Vec<Vec<u8>> {
-    vec![include_bytes!("../seeds/lab.toml").to_vec(), b"[nodes.a]\n[[links]]\na='a:x'\nb='a:y'".to_vec()]
+    vec![include_bytes!("../../seeds/lab.toml").to_vec(), b"[nodes.a]\n[[links]]\na='a:x'\nb='a:y'".to_vec()]
 }

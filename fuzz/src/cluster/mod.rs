@@ -1,5 +1,8 @@
 //! The cluster's frames between elements, and the balancer's decisions on frames of neighbors and elements.
 
+pub mod shared;
+pub mod stream;
+
 use sluice_base::{Instant, InterfaceIndex};
 use sluice_cluster::announce::Announcement;
 use sluice_cluster::balancer::{Balancer, Input};
