@@ -351,7 +351,7 @@ mutations! {
         "paths-without-a-bound": "if free < MOST_PATHS {" => "if free < u16::MAX {";
     }
     "shard/entry/lanes.rs" {
-        "paths-of-other-identifiers-replaced": "self.peer_of(path) == peer && self.lanes.id(entry, path.number) == Some(id)" => "self.peer_of(path) == peer && self.lanes.id(entry, path.number) <= Some(id)";
+        "paths-of-other-identifiers-replaced": "self.peer(path.number) == peer && self.id(entry, path.number) == Some(id)" => "self.peer(path.number) == peer && self.id(entry, path.number) <= Some(id)";
     }
     "session/negotiation.rs" {
         "paths-in-the-wrong-direction": "if *send && config.add_path.receive.has(family)" => "if *receive && config.add_path.receive.has(family)";

@@ -1,9 +1,9 @@
 //! A shard's paths on their way to another process, which makes the same decisions of them and tells nobody again.
 
 use super::Shard;
-use super::damping::history::HistoryState;
-use super::entry::path::PeerIndex;
-use super::loc_rib::rib::RibBranch;
+use super::damping::HistoryState;
+use super::entry::PeerIndex;
+use super::loc_rib::RibBranch;
 use super::resolver::Resolution;
 use crate::attributes::View;
 use crate::hash::HashSeed;
@@ -81,7 +81,7 @@ impl<P: FamilyKey + Hash> Shard<P> {
         let mut by_peer: BTreeMap<(bool, u16, u16, bool, bool), PeerPaths<P>> = BTreeMap::new();
         for entry in (from..to).filter(|id| !core.entries.is_vacant(*id)) {
             for path in core.entries.paths(entry).iter().filter(|p| !p.number.is_own()) {
-                let known = &core.peers[usize::from(core.peer_of(path).0)];
+                let known = &core.peers[usize::from(core.lanes.peer(path.number).0)];
                 if known.is_overdue(path.generation) {
                     continue;
                 }
@@ -94,7 +94,7 @@ impl<P: FamilyKey + Hash> Shard<P> {
                     (part.sets.len() - 1) as u32
                 });
                 let is_other = core.entries.best(entry).is_none_or(|best| best.number != path.number);
-                let (PeerIndex(peer), place) = (core.peer_of(path), core.lanes.place(path.number));
+                let (PeerIndex(peer), place) = (core.lanes.peer(path.number), core.lanes.place(path.number));
                 let path_id = core.lanes.id(entry, path.number);
                 let of_peer = by_peer
                     .entry((is_other, peer, place, is_stale, path_id.is_some()))

@@ -39,53 +39,32 @@ use super::family::FamilyCode;
 use super::hash::HashSeed;
 use super::index::Index;
 use super::wire::FamilyKey;
-use adj_rib_in::deletion::Deletion;
-use adj_rib_in::dropped::Dropped;
-use adj_rib_in::import::Imports;
-pub use adj_rib_in::own::OwnRoute;
-use adj_rib_in::refilter::Refilter;
-pub use adj_rib_in::refilter::RefilterProgress;
-use adj_rib_in::revalidate::Revalidation;
-pub use adj_rib_in::revalidate::RevalidationProgress;
-pub use adj_rib_out::export_view::{
-    DefaultRoute, ExportView, OtherAs, Reflection, SentCommunities, SentPaths,
+use adj_rib_in::{Deletion, Dropped, Imports, Refilter, Revalidation};
+pub use adj_rib_in::{OwnRoute, RefilterProgress, RevalidationProgress};
+use adj_rib_out::Groups;
+pub use adj_rib_out::{
+    DefaultRoute, ExportView, Filled, NextHopsFor, OtherAs, Reflection, Sent, SentCommunities, SentPaths,
+    rules,
 };
-pub use adj_rib_out::filled::Filled;
-use adj_rib_out::groups::Groups;
-pub use adj_rib_out::next_hops::NextHopsFor;
-pub use adj_rib_out::pack::Sent;
-pub use adj_rib_out::rules;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
-use damping::histories::Histories;
-pub use damping::history::{DampedView, DampingCounts, HistoryState};
-pub use damping::rules::{ATTRIBUTE_CHANGE, DampingRules, WITHDRAWAL};
-use entry::entries::Entries;
-use entry::lanes::Lanes;
-use entry::path::PathNumber;
-pub use entry::path::PeerIndex;
-pub(crate) use entry::path::Restored;
-use entry::peer_in::PeerIn;
-pub use entry::peer_in::{PeerInfo, Retention, RouteSource};
-use entry::sets::{SetId, Sets};
-pub use explain::hits::{PolicyHits, PolicyUse, UseHits};
-pub use explain::verdict::{ExportVerdict, NotSent};
-pub use explain::view::{GroupView, PathView, ReceivedView, RouteView, ShardView};
+use damping::Histories;
+pub use damping::{ATTRIBUTE_CHANGE, DampedView, DampingCounts, DampingRules, HistoryState, WITHDRAWAL};
+pub(crate) use entry::Restored;
+use entry::{Entries, Lanes, PathNumber, PeerIn, SetId, Sets};
+pub use entry::{PeerIndex, PeerInfo, Retention, RouteSource};
+pub use explain::{
+    ExportVerdict, GroupView, NotSent, PathView, PolicyHits, PolicyUse, ReceivedView, RouteView, ShardView,
+    UseHits,
+};
 pub use handover::{Fingerprint, PeerPaths, ShardPart};
-pub use loc_rib::aggregates::Aggregate;
-use loc_rib::aggregates::Aggregates;
-use loc_rib::backup::Backups;
-pub use loc_rib::decision::{DecisionRules, Elimination};
-pub use loc_rib::multipath::{LeftOut, Multipath};
-pub use loc_rib::multipath_rules::MultipathRules;
-pub use loc_rib::rib::RIB_KINDS;
-use loc_rib::rib::RibBranch;
-pub use monitor::chunk::{MonitorChunk, MonitoredUpdate};
-use monitor::log::Monitor;
-pub use monitor::log::{MonitorId, MonitoredRib, MonitoredRibs};
+pub use loc_rib::{Aggregate, DecisionRules, Elimination, LeftOut, Multipath, MultipathRules, RIB_KINDS};
+use loc_rib::{Aggregates, Backups, RibBranch};
+use monitor::Monitor;
+pub use monitor::{MonitorChunk, MonitorId, MonitoredRib, MonitoredRibs, MonitoredUpdate};
 pub use own_router::OwnRouter;
 use queue::{Cursor, Queue};
 use resolver::Resolver;

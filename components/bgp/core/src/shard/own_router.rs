@@ -1,7 +1,6 @@
 //! The router, as its tables know it.
 
-use super::loc_rib::decision::DecisionRules;
-use super::loc_rib::multipath_rules::MultipathRules;
+use super::loc_rib::{DecisionRules, MultipathRules};
 use sluice_base::{Asn, RouterId};
 
 /// The properties of the router that its tables need.

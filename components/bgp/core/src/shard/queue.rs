@@ -8,7 +8,7 @@
 //! Changes wait in two lanes, so that no event waits for background work (XORP, section 4): those that events made, and those that
 //! background work made, of which there may be as many as entries. A reader takes the events' first, and always some of the others.
 
-use super::entry::entries::{Entries, Entry};
+use super::entry::{Entries, Entry};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
@@ -32,7 +32,7 @@ struct Change {
 
 /// A reader's next place in each lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Cursor([u64; 2]);
+pub(crate) struct Cursor([u64; 2]);
 
 impl Cursor {
     /// Returns the earlier place in each lane.

@@ -4,7 +4,7 @@
 //! takes it back, so that next hops on one subnet cost one registration. A next hop knows the entries that have a path
 //! through it: when its answer changes, exactly these are decided again, in slices, and nothing ever scans.
 
-use super::entry::path::PeerIndex;
+use super::entry::PeerIndex;
 use crate::wire::multiprotocol::NextHop;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;

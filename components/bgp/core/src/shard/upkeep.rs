@@ -1,6 +1,6 @@
 //! The upkeep of a shard: items that all readers have passed are dropped, queue and logs are compacted.
 
-use super::entry::path::Path;
+use super::entry::Path;
 use super::queue::Cursor;
 use super::{Core, Shard};
 use crate::wire::FamilyKey;

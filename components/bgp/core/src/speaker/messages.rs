@@ -1,7 +1,6 @@
 //! The inputs and outputs of control.
 
-use super::config::injection::InjectionConfig;
-use super::config::router::Config;
+use super::config::{Config, InjectionConfig};
 use super::rib::{PresenceQuestion, Redistributed};
 use crate::endpoints::Endpoints;
 use crate::event::{ConnectError, Event, PeerEvent};

@@ -26,30 +26,20 @@ mod settings;
 mod sources;
 
 pub use crate::policy::{DefaultPolicy, OriginData};
-pub use config::add_path::{AddPath, SendPaths};
-pub use config::aggregate::AggregateConfig;
-pub use config::change::Touched;
-pub use config::default_originate::DefaultOriginate;
-pub use config::graceful_restart::GracefulRestart;
-pub use config::identity::Identity;
-pub use config::injection::InjectionConfig;
-pub use config::listen_range::{AsSpan, AsSpanError, ListenRange};
-pub use config::maximum_prefixes::{LimitAction, MaximumPrefixes, PrefixCount};
-pub use config::neighbor::{FamilyConfig, NeighborConfig};
-pub use config::redistribute::Redistribute;
-pub use config::router::Config;
+pub use config::{
+    AddPath, AggregateConfig, AsSpan, AsSpanError, Config, DefaultOriginate, FamilyConfig, GracefulRestart,
+    Identity, InjectionConfig, LimitAction, ListenRange, MaximumPrefixes, NeighborConfig, PrefixCount,
+    Redistribute, SendPaths, Touched,
+};
 pub use control::Control;
 pub use control::handover::SpeakerState;
 pub use control::overruns::Overrun;
 pub use control::view::{NeighborView, PrefixCounts, Summary};
 pub use messages::Link;
-pub use neighbor::limits::LimitStop;
-pub use neighbor::restart::RoutesStay;
+pub use neighbor::{LimitStop, RoutesStay};
 pub use one_thread::machine::Speaker;
 pub use one_thread::messages::{Input, Output, RouterState};
-pub use peers::dynamic::OPENING;
-pub use peers::ranges::{RATE, RangeCounters, RangeView};
+pub use peers::{OPENING, RATE, RangeCounters, RangeView};
 pub use rib::{PresenceQuestion, PresenceScope, Redistributed, RedistributedRoute};
-pub use settings::error::{Owner, SettingsError};
-pub use settings::statements::{Scheduling, Settings};
-pub use sources::aggregation::AggregateView;
+pub use settings::{Owner, Scheduling, Settings, SettingsError};
+pub use sources::AggregateView;

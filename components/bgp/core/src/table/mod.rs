@@ -31,7 +31,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use pace::Holds;
 use shards::{FamilyShard, Shards};
-use sluice_base::{Instant, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, XidPrefix};
+use sluice_base::{Instant, Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
 use sluice_machine::{Budget, Outbox, Progress};
 
 pub use handover::{TablePart, fingerprint, import};

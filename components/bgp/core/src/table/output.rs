@@ -1,11 +1,11 @@
 //! The output of a table: UPDATEs for neighbors, and routes for the RIB.
 
-use super::shards::{FamilyShard, Filling};
+use super::shards::Filling;
 use super::{FillResult, PeerOut, Sharded, Table};
 use crate::family::FamilyIndex;
 use crate::shard::{PeerIndex, Sent};
 use alloc::vec::Vec;
-use sluice_base::{Prefix, RouteBatch};
+use sluice_base::RouteBatch;
 
 impl Table {
     /// Returns true if [`Table::fill`] has anything for `peer`.

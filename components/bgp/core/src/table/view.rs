@@ -3,7 +3,7 @@
 use super::{Sharded, Spread, Table};
 use crate::batch::DropCause;
 use crate::family::FamilyIndex;
-pub(super) use crate::shard::adj_rib_out::rules::Announced;
+pub(super) use crate::shard::adj_rib_out::Announced;
 use crate::shard::{
     DampedView, DampingCounts, ExportVerdict, GroupView, NotSent, PeerIndex, PolicyHits, Resolution,
     RevalidationProgress, RouteView, ShardView,

@@ -2,8 +2,7 @@
 
 use crate::batch::{Batch, DropCause};
 use crate::shard::Shard;
-use crate::shard::entry::path::{PathNumber, PeerIndex, Restored};
-use crate::shard::entry::sets::PathSet;
+use crate::shard::entry::{PathNumber, PathSet, PeerIndex, Restored};
 use crate::shard::resolver::Interest;
 use crate::wire::FamilyKey;
 use sluice_base::Provenance;

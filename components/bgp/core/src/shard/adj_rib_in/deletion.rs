@@ -1,7 +1,7 @@
 //! The deletion of stale paths, in slices.
 
 use crate::shard::Shard;
-use crate::shard::entry::path::Path;
+use crate::shard::entry::Path;
 use crate::shard::resolver::Interest;
 use crate::wire::FamilyKey;
 use sluice_base::Provenance;

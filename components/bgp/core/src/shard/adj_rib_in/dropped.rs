@@ -4,7 +4,7 @@
 //! Such announcements are rare, or many alike, so that a bounded number of them answers most questions.
 
 use crate::batch::DropCause;
-use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::PeerIndex;
 use alloc::collections::{BTreeMap, VecDeque};
 
 /// Announcements that a shard remembers.

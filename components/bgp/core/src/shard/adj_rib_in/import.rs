@@ -7,9 +7,7 @@
 use crate::attributes::View;
 use crate::policy::{BoundPolicy, Context, Memory, PolicyRoute, RouteType, Trace};
 use crate::shard::Core;
-use crate::shard::entry::path::PeerIndex;
-use crate::shard::entry::peer_in::PeerInfo;
-use crate::shard::entry::sets::{PathSet, SetId};
+use crate::shard::entry::{PathSet, PeerIndex, PeerInfo, SetId};
 use crate::shard::resolver::Interest;
 use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;

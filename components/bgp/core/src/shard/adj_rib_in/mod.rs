@@ -10,3 +10,12 @@ pub(super) mod paths;
 pub(super) mod refilter;
 pub(super) mod revalidate;
 pub(super) mod stale;
+
+pub(in crate::shard) use deletion::Deletion;
+pub(crate) use dropped::Dropped;
+pub(crate) use import::Imports;
+pub use own::OwnRoute;
+pub(crate) use refilter::Refilter;
+pub use refilter::RefilterProgress;
+pub(crate) use revalidate::Revalidation;
+pub use revalidate::RevalidationProgress;

@@ -2,8 +2,7 @@
 
 use crate::batch::{DropCause, MOST_PATHS};
 use crate::shard::Core;
-use crate::shard::entry::path::{PathNumber, PeerIndex, Restored};
-use crate::shard::entry::sets::PathSet;
+use crate::shard::entry::{PathNumber, PathSet, PeerIndex, Restored};
 use crate::shard::resolver::Interest;
 use crate::wire::FamilyKey;
 use sluice_base::Provenance;
@@ -33,12 +32,12 @@ impl<P: FamilyKey> Core<P> {
     /// Returns the number for an announced path; `None` if the neighbor has [`MOST_PATHS`] paths of the prefix in its present session.
     fn place_path(&mut self, peer: PeerIndex, prefix: P, path_id: u32) -> Option<PathNumber> {
         let Some(entry) = self.find(prefix) else { return Some(PathNumber::first_of(peer)) };
-        if let Some(position) = self.position_of_id(entry, peer, path_id) {
+        if let Some(position) = self.lanes.position_of_id(&self.entries, entry, peer, path_id) {
             return Some(self.entries.paths(entry)[position].number);
         }
         let generation = self.peers[usize::from(peer.0)].generation;
         let (mut taken, mut stale) = (0_u64, None);
-        for path in self.entries.paths(entry).iter().filter(|path| self.peer_of(path) == peer) {
+        for path in self.entries.paths(entry).iter().filter(|path| self.lanes.peer(path.number) == peer) {
             taken |= 1_u64.checked_shl(self.lanes.place(path.number).into()).unwrap_or(0);
             stale = stale.or((path.generation != generation).then_some(path.number));
         }

@@ -2,10 +2,9 @@
 
 use crate::batch::{BatchSet, Change};
 use crate::index::half;
-use crate::shard::adj_rib_out::export_view::ExportView;
-use crate::shard::entry::path::{Path, PathNumber, PeerIndex};
-use crate::shard::entry::sets::{PathSet, SetId, Sets};
-use crate::shard::loc_rib::decision::Tables;
+use crate::shard::adj_rib_out::ExportView;
+use crate::shard::entry::{Path, PathNumber, PathSet, PeerIndex, SetId, Sets};
+use crate::shard::loc_rib::Tables;
 use crate::shard::resolver::Interest;
 use crate::shard::{Accepted, Core};
 use crate::wire::FamilyKey;
@@ -55,7 +54,7 @@ impl<P: FamilyKey> Core<P> {
     #[inline(always)]
     pub(crate) fn best(&self, id: u32) -> Option<Accepted> {
         let path = self.entries.best(id)?;
-        Some(Accepted { peer: self.peer_of(path), set: self.sets.accepted(path.attributes)? })
+        Some(Accepted { peer: self.lanes.peer(path.number), set: self.sets.accepted(path.attributes)? })
     }
 
     /// Returns the path of an entry that peers with a view are told: the best one, or the router's own default route.
@@ -80,7 +79,12 @@ impl<P: FamilyKey> Core<P> {
     /// Returns the router's own default route among the paths of an entry.
     #[cold]
     fn own_default(&self, id: u32) -> Option<Accepted> {
-        let path = self.entries.paths(id).get(self.position(id, PeerIndex::DEFAULT, None)?)?;
+        let path = self.entries.paths(id).get(self.lanes.position(
+            &self.entries,
+            id,
+            PeerIndex::DEFAULT,
+            None,
+        )?)?;
         Some(Accepted { peer: PeerIndex::DEFAULT, set: self.sets.accepted(path.attributes)? })
     }
 
@@ -191,7 +195,7 @@ impl<P: FamilyKey> Core<P> {
     /// Returns true if a peer has a path of a prefix: the one with an identifier, or the only one.
     #[cold]
     pub(crate) fn has_path(&self, peer: PeerIndex, path_id: Option<u32>, prefix: P) -> bool {
-        self.find(prefix).is_some_and(|id| self.position(id, peer, path_id).is_some())
+        self.find(prefix).is_some_and(|id| self.lanes.position(&self.entries, id, peer, path_id).is_some())
     }
 
     /// Removes a peer's path of a prefix: the one with an identifier, or the only one. A path that the peer does not have is ignored.
@@ -204,7 +208,7 @@ impl<P: FamilyKey> Core<P> {
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
         if let Some(id) = self.find(prefix)
-            && let Some(position) = self.position(id, peer, path_id)
+            && let Some(position) = self.lanes.position(&self.entries, id, peer, path_id)
         {
             self.remove_path(id, position, provenance, out);
         }

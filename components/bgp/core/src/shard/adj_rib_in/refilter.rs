@@ -10,8 +10,7 @@
 use super::import::Imports;
 use super::stale::Received;
 use crate::policy::BoundPolicy;
-use crate::shard::entry::path::{PathNumber, PeerIndex};
-use crate::shard::entry::sets::PathSet;
+use crate::shard::entry::{PathNumber, PathSet, PeerIndex};
 use crate::shard::resolver::Interest;
 use crate::shard::{Accepted, Core, Shard};
 use crate::wire::FamilyKey;
@@ -145,7 +144,7 @@ impl<P: FamilyKey> Core<P> {
         imports: &mut Imports,
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
-        for path in self.paths_of(id, peer) {
+        for path in self.lanes.paths_of(&self.entries, id, peer) {
             self.import_path_again(id, (peer, path), policy, imports, out);
         }
     }

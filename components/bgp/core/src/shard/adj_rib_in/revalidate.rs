@@ -10,7 +10,7 @@ use super::import::{Imports, route_type};
 use crate::policy::{
     BoundPolicy, Context, Memory, OriginData, PolicyRoute, Trace, path_asns, path_state, state,
 };
-use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::PeerIndex;
 use crate::shard::resolver::Interest;
 use crate::shard::{Accepted, Core, Shard};
 use crate::wire::FamilyKey;
@@ -181,7 +181,7 @@ impl<P: FamilyKey> Core<P> {
         results: &mut Vec<(PeerIndex, Arc<BoundPolicy>, Imports)>,
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
-        let asking = self.entries.paths(id).iter().map(|path| self.peer_of(path)).filter(|peer| {
+        let asking = self.entries.paths(id).iter().map(|path| self.lanes.peer(path.number)).filter(|peer| {
             let import = &self.peers[usize::from(peer.0)].import;
             import.as_ref().is_some_and(|policy| policy.asks_for_validation())
         });

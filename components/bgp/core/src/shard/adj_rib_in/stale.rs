@@ -4,9 +4,7 @@
 
 use crate::attributes::canonical;
 use crate::long_lived;
-use crate::shard::entry::path::{Path, PathNumber, PeerIndex};
-use crate::shard::entry::peer_in::Retention;
-use crate::shard::entry::sets::SetId;
+use crate::shard::entry::{Path, PathNumber, PeerIndex, Retention, SetId};
 use crate::shard::resolver::Interest;
 use crate::shard::{Core, Shard};
 use crate::wire::FamilyKey;

@@ -6,7 +6,7 @@ use crate::attributes::{View, canonical};
 use crate::graceful_shutdown;
 use crate::policy::{Edited, NextHopRule};
 use crate::relationship::Relationship;
-use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::PeerIndex;
 use crate::shard::{Accepted, Core};
 use crate::wire::attribute::{Flags, RawAttribute, code, put_header};
 use crate::wire::multiprotocol::NextHop;

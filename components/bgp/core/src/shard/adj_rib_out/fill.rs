@@ -8,7 +8,7 @@ use super::next_hops::NextHopsFor;
 use super::pack::{Block, Sent};
 use super::rules::run_check;
 use crate::shard::Core;
-use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::PeerIndex;
 use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

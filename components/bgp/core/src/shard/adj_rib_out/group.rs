@@ -5,7 +5,7 @@ use super::export_view::ExportView;
 use super::item::{Item, SentBlock};
 use super::pack::Block;
 use super::rules::Announced;
-use crate::shard::entry::path::{PathNumber, PeerIndex};
+use crate::shard::entry::{PathNumber, PeerIndex};
 use crate::shard::queue::Cursor;
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;

@@ -15,7 +15,7 @@ use super::item::{Item, SentBlock};
 use super::pack::{Block, Packer};
 use super::rules::{Announced, Checked};
 use crate::shard::Core;
-use crate::shard::entry::path::{PathNumber, PeerIndex};
+use crate::shard::entry::{PathNumber, PeerIndex};
 use crate::shard::queue::Cursor;
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;

@@ -1,7 +1,6 @@
 //! Changes of advertised routes: sources, outcomes, and blocks of changes.
 
-use crate::shard::entry::path::{PathNumber, PeerIndex};
-use crate::shard::entry::sets::SetId;
+use crate::shard::entry::{PathNumber, PeerIndex, SetId};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use sluice_base::Provenance;

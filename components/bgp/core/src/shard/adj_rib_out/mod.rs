@@ -16,3 +16,15 @@ pub(super) mod path_choice;
 pub(super) mod paths_out;
 pub(super) mod reexport;
 pub mod rules;
+
+pub(crate) use branch::Branch;
+pub(crate) use export::{Exported, put_address};
+pub use export_view::{DefaultRoute, ExportView, OtherAs, Reflection, SentCommunities, SentPaths};
+pub(crate) use exporter::Exporter;
+pub use filled::Filled;
+pub(crate) use groups::Groups;
+pub(crate) use item::{Item, OutcomeId, Source};
+pub use next_hops::NextHopsFor;
+pub use pack::Sent;
+pub(crate) use paths_out::Paths;
+pub(crate) use rules::Announced;

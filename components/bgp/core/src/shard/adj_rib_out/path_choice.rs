@@ -6,7 +6,7 @@ use super::exporter::Exporter;
 use super::item::{Item, OutcomeId, Source};
 use super::paths_out::PathsOut;
 use crate::policy::{DecidedBy, Memory};
-use crate::shard::entry::path::{PathNumber, PeerIndex};
+use crate::shard::entry::{PathNumber, PeerIndex};
 use crate::shard::{Accepted, Core};
 use crate::wire::FamilyKey;
 use alloc::vec::Vec;
@@ -125,7 +125,7 @@ impl<P: FamilyKey> Core<P> {
     /// Returns a path of an entry that import policy accepted.
     pub(crate) fn path(&self, entry: u32, number: PathNumber) -> Option<Accepted> {
         let path = self.entries.paths(entry).get(self.entries.position(entry, number)?)?;
-        Some(Accepted { peer: self.peer_of(path), set: self.sets.accepted(path.attributes)? })
+        Some(Accepted { peer: self.lanes.peer(path.number), set: self.sets.accepted(path.attributes)? })
     }
 
     /// Returns the paths of an entry that come to the export policy of a view: the best one, or those of several that are selected without

@@ -9,8 +9,7 @@
 //! them on to all groups of this kind.
 
 use super::item::Source;
-use crate::shard::entry::pages::Pages;
-use crate::shard::entry::path::PathNumber;
+use crate::shard::entry::{Pages, PathNumber};
 use alloc::collections::{BTreeMap, BTreeSet};
 use smallvec::SmallVec;
 

@@ -7,7 +7,7 @@
 use super::export_view::ExportView;
 use super::exporter::Exporter;
 use super::item::{Item, Source};
-use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::PeerIndex;
 use crate::shard::{Core, Shard};
 use crate::wire::FamilyKey;
 use alloc::collections::BTreeSet;

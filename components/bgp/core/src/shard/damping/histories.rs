@@ -9,7 +9,7 @@ use super::history::{DampedView, DampingCounts, History, HistoryState, NONE, Out
 use super::profiles::{Choice, Figures, Profiles, ROUTERS};
 use super::rules::{DampingRules, most};
 use crate::hash::HashSeed;
-use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::PeerIndex;
 use crate::slab::Slab;
 use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The history of a damped route: its penalty and its state.
 
 use super::profiles::ProfileId;
-use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::PeerIndex;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant};

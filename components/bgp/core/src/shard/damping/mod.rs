@@ -6,3 +6,7 @@ pub(super) mod history;
 pub(super) mod profiles;
 pub(super) mod routes;
 pub(super) mod rules;
+
+pub(crate) use histories::Histories;
+pub use history::{DampedView, DampingCounts, HistoryState};
+pub use rules::{ATTRIBUTE_CHANGE, DampingRules, WITHDRAWAL};

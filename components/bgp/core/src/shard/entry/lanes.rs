@@ -9,8 +9,8 @@
 //! consists of the number of the neighbor and the place ([`Lanes::sent_id`]): nothing is allotted, and another process that takes the
 //! paths over sends the same identifiers.
 
+use super::entries::Entries;
 use super::path::{Path, PathNumber, PeerIndex};
-use crate::shard::Core;
 use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -93,34 +93,43 @@ impl Lanes {
             ids.remove(&(entry, path));
         }
     }
-}
-
-impl<P: FamilyKey> Core<P> {
-    /// Returns the neighbor that a path came from.
-    #[inline(always)]
-    pub(crate) fn peer_of(&self, path: &Path) -> PeerIndex {
-        self.lanes.peer(path.number)
-    }
 
     /// Returns the position of a peer's path in an entry: of the path with an identifier, or of the only one.
     #[inline(always)]
-    pub(crate) fn position(&self, entry: u32, peer: PeerIndex, path_id: Option<u32>) -> Option<usize> {
+    pub fn position<P: FamilyKey>(
+        &self,
+        entries: &Entries<P>,
+        entry: u32,
+        peer: PeerIndex,
+        path_id: Option<u32>,
+    ) -> Option<usize> {
         match path_id {
-            None => self.entries.position(entry, PathNumber::first_of(peer)),
-            Some(id) => self.position_of_id(entry, peer, id),
+            None => entries.position(entry, PathNumber::first_of(peer)),
+            Some(id) => self.position_of_id(entries, entry, peer, id),
         }
     }
 
+    /// Returns the position of the path with an identifier.
     #[inline(never)]
-    pub(crate) fn position_of_id(&self, entry: u32, peer: PeerIndex, id: u32) -> Option<usize> {
-        let is_path =
-            |path: &Path| self.peer_of(path) == peer && self.lanes.id(entry, path.number) == Some(id);
-        self.entries.paths(entry).iter().position(is_path)
+    pub fn position_of_id<P: FamilyKey>(
+        &self,
+        entries: &Entries<P>,
+        entry: u32,
+        peer: PeerIndex,
+        id: u32,
+    ) -> Option<usize> {
+        let is_path = |path: &Path| self.peer(path.number) == peer && self.id(entry, path.number) == Some(id);
+        entries.paths(entry).iter().position(is_path)
     }
 
     /// Returns the numbers of a peer's paths of an entry.
-    pub(crate) fn paths_of(&self, entry: u32, peer: PeerIndex) -> SmallVec<[PathNumber; 4]> {
-        let paths = self.entries.paths(entry).iter().filter(|path| self.peer_of(path) == peer);
+    pub fn paths_of<P: FamilyKey>(
+        &self,
+        entries: &Entries<P>,
+        entry: u32,
+        peer: PeerIndex,
+    ) -> SmallVec<[PathNumber; 4]> {
+        let paths = entries.paths(entry).iter().filter(|path| self.peer(path.number) == peer);
         paths.map(|path| path.number).collect()
     }
 }
@@ -135,6 +144,7 @@ mod tests {
     use crate::hash::HashSeed;
     use crate::shard::Shard;
     use crate::shard::entry::peer_in::{PeerInfo, Retention, RouteSource};
+    use crate::shard::entry::sets::PathSet;
     use crate::shard::own_router::OwnRouter;
     use crate::wire::multiprotocol::NextHop;
     use core::net::{IpAddr, Ipv4Addr};
@@ -142,6 +152,28 @@ mod tests {
     use sluice_base::{Asn, Ipv4Prefix, RouterId};
     use sluice_machine::Outbox;
     use sluice_machine::{Budget, Progress};
+
+    #[test]
+    fn a_path_is_found_by_its_peer_and_identifier() {
+        let (mut lanes, mut entries) = (Lanes::default(), Entries::<Ipv4Prefix>::default());
+        let [a, b] = [20, 21].map(PeerIndex);
+        let entry = entries.insert("10.0.0.0/8".parse().unwrap());
+        for (peer, place, id) in [(a, 0, 7), (b, 0, 7), (a, 1, 9)] {
+            let number = lanes.number(peer, place).unwrap();
+            entries.push(entry, Path { attributes: PathSet::from_bits(1), number, generation: 0 });
+            lanes.set_id(entry, number, id);
+        }
+        let position = |peer, id| lanes.position(&entries, entry, peer, id);
+        assert_eq!(
+            [position(a, Some(7)), position(b, Some(7)), position(a, Some(9))],
+            [Some(0), Some(1), Some(2)]
+        );
+        assert_eq!(
+            (position(a, None), position(b, Some(9)), position(PeerIndex(22), None)),
+            (Some(0), None, None)
+        );
+        assert_eq!(lanes.paths_of(&entries, entry, a).len(), 2);
+    }
 
     #[test]
     fn numbers_stand_for_a_neighbor_and_a_place() {

@@ -7,3 +7,12 @@ pub(super) mod pages;
 pub(super) mod path;
 pub(super) mod peer_in;
 pub(super) mod sets;
+
+pub(crate) use entries::{Entries, Entry};
+pub(crate) use lanes::Lanes;
+pub(crate) use pages::Pages;
+pub use path::PeerIndex;
+pub(crate) use path::{Path, PathNumber, Restored};
+pub(crate) use peer_in::PeerIn;
+pub use peer_in::{PeerInfo, Retention, RouteSource};
+pub(crate) use sets::{PathSet, SetId, Sets};

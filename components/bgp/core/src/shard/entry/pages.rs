@@ -49,7 +49,7 @@ impl<T: Copy + PartialEq + Default> Pages<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::adj_rib_out::item::Source;
+    use crate::shard::adj_rib_out::Source;
     use crate::shard::entry::path::PeerIndex;
 
     #[test]

@@ -2,9 +2,8 @@
 //! is counted on its way.
 
 use crate::policy::{BoundPolicy, PolicyRoute};
-use crate::shard::adj_rib_out::export_view::ExportView;
-use crate::shard::entry::path::PeerIndex;
-use crate::shard::entry::sets::SetId;
+use crate::shard::adj_rib_out::ExportView;
+use crate::shard::entry::{PeerIndex, SetId};
 use crate::shard::{Accepted, Core, Shard};
 use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;
@@ -113,7 +112,7 @@ impl<P: FamilyKey> Shard<P> {
             done += 1;
             for path in core.entries.paths(id) {
                 done += 1;
-                let peer = core.peer_of(path);
+                let peer = core.lanes.peer(path.number);
                 if let Some((bound, counts)) = imports.get_mut(&peer) {
                     let received = core.sets.received(path.attributes);
                     counts.count(bound, policy, core.policy_route(id, peer, received));

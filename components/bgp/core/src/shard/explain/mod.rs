@@ -3,3 +3,7 @@
 pub(super) mod hits;
 pub(super) mod verdict;
 pub(super) mod view;
+
+pub use hits::{PolicyHits, PolicyUse, UseHits};
+pub use verdict::{ExportVerdict, NotSent};
+pub use view::{GroupView, PathView, ReceivedView, RouteView, ShardView};

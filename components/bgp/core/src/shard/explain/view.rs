@@ -4,15 +4,9 @@ use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
 use crate::family::FamilyIndex;
 use crate::policy::DecidedBy;
 use crate::shard::Shard;
-use crate::shard::adj_rib_out::export::Exported;
-use crate::shard::adj_rib_out::export_view::ExportView;
-use crate::shard::adj_rib_out::exporter::Exporter;
-use crate::shard::adj_rib_out::next_hops::NextHopsFor;
-use crate::shard::adj_rib_out::paths_out::Paths;
-use crate::shard::entry::path::{PathNumber, PeerIndex};
-use crate::shard::entry::sets::SetId;
-use crate::shard::loc_rib::decision::Elimination;
-use crate::shard::loc_rib::multipath::Multipath;
+use crate::shard::adj_rib_out::{ExportView, Exported, Exporter, NextHopsFor, Paths};
+use crate::shard::entry::{PathNumber, PeerIndex, SetId};
+use crate::shard::loc_rib::{Elimination, Multipath};
 use crate::shard::queue::Cursor;
 use crate::shard::resolver::Resolution;
 use crate::wire::FamilyKey;
@@ -261,7 +255,7 @@ impl<P: FamilyKey> Shard<P> {
     fn paths_at(&self, id: u32) -> Vec<(PathNumber, PathView)> {
         let paths = self.core.entries.paths(id);
         let mut reasons: Vec<Option<Elimination>> = paths.iter().map(|_| None).collect();
-        let current = self.core.entries.best(id).map(|best| self.core.peer_of(best));
+        let current = self.core.entries.best(id).map(|best| self.core.lanes.peer(best.number));
         self.core.tables(id).decide(paths, current, |index, lost| reasons[index] = Some(lost));
         let parts = self.core.parts_of_paths(id);
         let mut paths: Vec<(PathNumber, PathView)> = paths
@@ -270,7 +264,7 @@ impl<P: FamilyKey> Shard<P> {
             .zip(parts)
             .map(|((path, lost), multipath)| {
                 let sets = &self.core.sets;
-                let index = self.core.peer_of(path);
+                let index = self.core.lanes.peer(path.number);
                 let peer = &self.core.peers[usize::from(index.0)];
                 let (came, accepted) = (sets.received(path.attributes), sets.accepted(path.attributes));
                 let used = accepted.unwrap_or(came);
@@ -358,7 +352,7 @@ impl<P: FamilyKey> Shard<P> {
             let sets = &self.core.sets;
             let mut attributes = paths.iter().map(|path| {
                 let set = sets.accepted(path.attributes).unwrap_or(sets.received(path.attributes));
-                (self.core.peer_of(path), set.0, sets.octets(&sets[set]))
+                (self.core.lanes.peer(path.number), set.0, sets.octets(&sets[set]))
             });
             if !paths.is_empty() && wanted(prefix, &mut attributes) {
                 found.push(prefix);

@@ -9,7 +9,7 @@
 
 use crate::aggregate::{Contribution, Contributors, Totals};
 use crate::policy::{BoundPolicy, Memory, PolicyRoute};
-use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::PeerIndex;
 use crate::shard::queue::Cursor;
 use crate::shard::{Accepted, Core, Shard};
 use crate::wire::FamilyKey;

@@ -2,10 +2,7 @@
 
 use super::multipath_rules::MultipathRules;
 use crate::attributes::Origin;
-use crate::shard::entry::lanes::Lanes;
-use crate::shard::entry::path::{Path, PathNumber, PeerIndex};
-use crate::shard::entry::peer_in::PeerIn;
-use crate::shard::entry::sets::{PathSet, SetId, Sets};
+use crate::shard::entry::{Lanes, Path, PathNumber, PathSet, PeerIn, PeerIndex, SetId, Sets};
 use crate::shard::resolver::{Resolution, Resolver};
 use crate::wire::FamilyKey;
 use core::cmp::Reverse;

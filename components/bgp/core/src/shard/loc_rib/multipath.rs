@@ -14,7 +14,7 @@ use crate::attributes::canonical;
 use crate::attributes::link_bandwidth::link_bandwidth;
 use crate::attributes::private::Private;
 use crate::shard::Core;
-use crate::shard::entry::path::Path;
+use crate::shard::entry::Path;
 use crate::wire::FamilyKey;
 use crate::wire::attribute::code;
 use alloc::vec::Vec;

@@ -2,10 +2,8 @@
 
 use super::multipath::{Group, ToldGroups};
 use crate::attributes::private::Private;
-use crate::shard::adj_rib_out::branch::Branch;
-use crate::shard::adj_rib_out::item::{Item, OutcomeId, Source};
-use crate::shard::entry::path::PeerIndex;
-use crate::shard::entry::sets::SetId;
+use crate::shard::adj_rib_out::{Branch, Item, OutcomeId, Source};
+use crate::shard::entry::{PeerIndex, SetId};
 use crate::shard::queue::Cursor;
 use crate::shard::{Accepted, Core};
 use crate::wire::FamilyKey;

@@ -1,7 +1,7 @@
 //! The routes of a shard for a monitoring station.
 use super::log::MonitoredRib;
 use crate::family::FamilyIndex;
-use crate::shard::entry::path::PeerIndex;
+use crate::shard::entry::PeerIndex;
 use alloc::vec::Vec;
 
 /// An UPDATE message for a station.

@@ -1,8 +1,7 @@
 //! UPDATEs of monitored routes on the wire.
 
 use super::log::MonitoredRib;
-use crate::shard::entry::path::PeerIndex;
-use crate::shard::entry::sets::SetId;
+use crate::shard::entry::{PeerIndex, SetId};
 use crate::wire::attribute::{Flags, code, put_header};
 use crate::wire::{FamilyKey, MAX_EXTENDED_LEN, MAX_MESSAGE_LEN, MessageType, PATH_ID_LEN, header};
 use alloc::vec::Vec;

@@ -7,8 +7,8 @@
 //! The log is bounded by the size of the table ([`Shard::bound_monitors`]). A monitor that falls further behind is *void*: the monitor has
 //! missed changes, holds no part of the log any more, and can only begin anew. Without a monitor a shard has no log, and a route costs a
 //! comparison with null.
-use crate::shard::adj_rib_out::item::Source;
-use crate::shard::entry::path::{PathNumber, PeerIndex};
+use crate::shard::adj_rib_out::Source;
+use crate::shard::entry::{PathNumber, PeerIndex};
 use crate::shard::{Core, Shard};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;

@@ -4,3 +4,7 @@ pub(super) mod chunk;
 mod encoding;
 pub(super) mod log;
 pub(super) mod updates;
+
+pub use chunk::{MonitorChunk, MonitoredUpdate};
+pub(crate) use log::Monitor;
+pub use log::{MonitorId, MonitoredRib, MonitoredRibs};

@@ -8,13 +8,8 @@ use super::encoding::{Attributes, Item, put_next_hop, put_update};
 use super::log::{MonitorId, MonitoredRib, MonitoredRibs, Note, Noted};
 use crate::attributes::canonical;
 use crate::family::FamilyIndex;
-use crate::shard::adj_rib_out::export::{Exported, put_address};
-use crate::shard::adj_rib_out::export_view::ExportView;
-use crate::shard::adj_rib_out::exporter::Exporter;
-use crate::shard::adj_rib_out::item::Source;
-use crate::shard::adj_rib_out::next_hops::NextHopsFor;
-use crate::shard::entry::path::{Path, PathNumber, PeerIndex};
-use crate::shard::entry::sets::SetId;
+use crate::shard::adj_rib_out::{ExportView, Exported, Exporter, NextHopsFor, Source, put_address};
+use crate::shard::entry::{Path, PathNumber, PeerIndex, SetId};
 use crate::shard::{Core, Shard};
 use crate::wire::FamilyKey;
 use crate::wire::attribute::code;
@@ -151,7 +146,9 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
                 }
             }
             Noted::Removed(peer, path_id) => {
-                let position = entry.and_then(|entry| Some((entry, core.position(entry, peer, path_id)?)));
+                let position = entry.and_then(|entry| {
+                    Some((entry, core.lanes.position(&core.entries, entry, peer, path_id)?))
+                });
                 if let Some((entry, position)) = position {
                     self.path(entry, &core.entries.paths(entry)[position]);
                 } else if !peer.is_own() {
@@ -219,7 +216,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
     fn path(&mut self, entry: u32, path: &Path) {
         self.visits += 1;
         let core = &self.shard.core;
-        let peer = core.peer_of(path);
+        let peer = core.lanes.peer(path.number);
         if peer.is_own() || path.generation != core.peers[usize::from(peer.0)].generation {
             return;
         }

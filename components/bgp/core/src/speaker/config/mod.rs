@@ -16,3 +16,20 @@ pub(super) mod router;
 
 #[cfg(test)]
 mod tests;
+
+pub(crate) use add_path::AddPathStatements;
+pub use add_path::{AddPath, SendPaths};
+pub use aggregate::AggregateConfig;
+pub(crate) use bindings::Bindings;
+pub(crate) use change::Reconfigured;
+pub use change::Touched;
+pub use default_originate::DefaultOriginate;
+pub use graceful_restart::GracefulRestart;
+pub use identity::Identity;
+pub use injection::InjectionConfig;
+pub use listen_range::{AsSpan, AsSpanError, ListenRange};
+pub(crate) use maximum_prefixes::Stage;
+pub use maximum_prefixes::{LimitAction, MaximumPrefixes, PrefixCount};
+pub use neighbor::{FamilyConfig, NeighborConfig};
+pub use redistribute::Redistribute;
+pub use router::Config;

@@ -4,19 +4,17 @@ use super::router::{Control, parts};
 use crate::aggregate::AggregateAttributes;
 use crate::policy::Policies;
 use crate::session::ConnectionId;
-use crate::speaker::config::identity::Identity;
-use crate::speaker::config::router::Config;
+use crate::speaker::config::{Config, Identity};
 use crate::speaker::messages::Output;
-use crate::speaker::neighbor::peer::Peer;
-use crate::speaker::peers::handover::PeerState;
-use crate::speaker::peers::ranges::RangeCounters;
+use crate::speaker::neighbor::Peer;
+use crate::speaker::peers::{PeerState, RangeCounters};
 use crate::speaker::rib::{PresenceQuestion, Redistributed};
 use crate::table::SessionEpoch;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{AnyPrefix, Instant, IpPrefix};
-use sluice_machine::{Machine, Outbox};
+use sluice_machine::Outbox;
 
 /// What control knows, in a form that outlives it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

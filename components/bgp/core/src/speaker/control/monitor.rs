@@ -7,7 +7,7 @@ use crate::bmp::{
 };
 use crate::family::{Families, FamilyIndex};
 use crate::shard::PeerIndex;
-use crate::speaker::neighbor::peer::Peer;
+use crate::speaker::neighbor::Peer;
 use alloc::vec::Vec;
 
 impl Control {

@@ -4,29 +4,20 @@ use super::damping::Damping;
 use crate::hash::HashSeed;
 use crate::reader::ReaderCounters;
 use crate::session::{ConnectionId, State};
-use crate::speaker::config::identity::Identity;
-use crate::speaker::config::listen_range::ListenRange;
-use crate::speaker::config::neighbor::NeighborConfig;
-use crate::speaker::config::router::Config;
+use crate::speaker::config::{Config, Identity, ListenRange, NeighborConfig};
 use crate::speaker::messages::Output;
-use crate::speaker::neighbor::peer::Peer;
-use crate::speaker::peers::ranges::RangeView;
-use crate::speaker::peers::registry::Peers;
-use crate::speaker::questions::next_hops::Questions;
-use crate::speaker::questions::presence::Presences;
+use crate::speaker::neighbor::Peer;
+use crate::speaker::peers::{Peers, RangeView};
+use crate::speaker::questions::{Presences, Questions};
 use crate::speaker::rib::PresenceQuestion;
-use crate::speaker::sources::aggregation::AggregateView;
-use crate::speaker::sources::aggregation::Aggregation;
-use crate::speaker::sources::default_routes::DefaultRoutes;
-use crate::speaker::sources::networks::Networks;
-use crate::speaker::sources::originator::{Originator, Parts};
-use crate::speaker::sources::redistribution::RedistributedRoutes;
+use crate::speaker::sources::{
+    AggregateView, Aggregation, DefaultRoutes, Networks, Originator, Parts, RedistributedRoutes,
+};
 use crate::table::{Spread, Table};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
-use sluice_base::prefix::Prefix;
 use sluice_base::{AnyPrefix, Duration, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Rng, XidPrefix};
 use sluice_machine::Outbox;
 

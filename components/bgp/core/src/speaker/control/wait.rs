@@ -2,11 +2,10 @@
 
 use super::router::{Control, GRACE, LOOK_DELAY, RESOLUTION, STRAGGLERS};
 use crate::speaker::messages::Output;
-use crate::speaker::neighbor::peer::Peer;
+use crate::speaker::neighbor::Peer;
 use alloc::collections::BTreeSet;
 use core::net::IpAddr;
 use sluice_base::Instant;
-use sluice_base::prefix::Prefix;
 use sluice_machine::Outbox;
 
 impl Control {

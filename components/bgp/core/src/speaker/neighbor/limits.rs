@@ -2,7 +2,7 @@
 
 use crate::event::LimitReached;
 use crate::family::FamilyIndex;
-use crate::speaker::config::maximum_prefixes::{PrefixCount, Stage};
+use crate::speaker::config::{PrefixCount, Stage};
 use alloc::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sluice_base::Instant;

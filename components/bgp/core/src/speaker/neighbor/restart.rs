@@ -4,7 +4,7 @@
 pub(super) use crate::event::down::DownReason;
 use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::session::Negotiated;
-use crate::speaker::config::graceful_restart::GracefulRestart;
+use crate::speaker::config::GracefulRestart;
 use crate::table::Retained;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant, RouterId};

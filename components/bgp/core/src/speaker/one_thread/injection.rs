@@ -4,7 +4,7 @@ use super::machine::Speaker;
 use super::messages::Output;
 use crate::injection::{Injected, InjectionError, Injector};
 use crate::intake::Reading;
-use crate::speaker::config::injection::InjectionConfig;
+use crate::speaker::config::InjectionConfig;
 use crate::speaker::control::Input;
 use alloc::boxed::Box;
 use core::net::IpAddr;

@@ -7,7 +7,7 @@ use crate::injection::Injector;
 use crate::intake::{Intake, Taken};
 use crate::session::ConnectionId;
 use crate::shard::PeerIndex;
-use crate::speaker::config::identity::Identity;
+use crate::speaker::config::Identity;
 use crate::speaker::control::{self, Control};
 use crate::table::{self, SessionEpoch, Sharded, Table, TableEvent, Tables};
 use crate::writer::Writer;

@@ -6,7 +6,7 @@ use crate::family::FamilyIndex;
 use crate::policy::OriginData;
 use crate::session::ConnectionId;
 use crate::shard::Interest;
-use crate::speaker::config::router::Config;
+use crate::speaker::config::Config;
 use crate::speaker::control::handover::SpeakerState;
 use crate::speaker::rib::{PresenceQuestion, Redistributed};
 use crate::table::TablePart;

@@ -12,3 +12,8 @@ mod refresh;
 pub(super) mod registry;
 mod restart;
 mod sessions;
+
+pub use dynamic::OPENING;
+pub(crate) use handover::PeerState;
+pub use ranges::{RATE, RangeCounters, RangeView};
+pub(crate) use registry::Peers;

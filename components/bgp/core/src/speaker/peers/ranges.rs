@@ -1,7 +1,7 @@
 //! The listen ranges with their counts and their rate of new neighbors.
 
 use crate::event::RangeRefusal;
-use crate::speaker::config::listen_range::ListenRange;
+use crate::speaker::config::ListenRange;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};

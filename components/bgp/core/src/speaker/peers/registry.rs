@@ -2,10 +2,9 @@
 
 use crate::session;
 use crate::shard::PeerIndex;
-use crate::speaker::config::bindings::Bindings;
-use crate::speaker::config::identity::Identity;
-use crate::speaker::config::neighbor::NeighborConfig;
-use crate::speaker::neighbor::peer::{Peer, Stay};
+use crate::speaker::config::{Bindings, Identity, NeighborConfig};
+use crate::speaker::neighbor::Peer;
+use crate::speaker::neighbor::peer::Stay;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

@@ -5,7 +5,7 @@ use crate::event::PeerEvent;
 use crate::family::Families;
 use crate::shard::PeerIndex;
 use crate::speaker::messages::{Output, event};
-use crate::speaker::neighbor::restart::Overdue;
+use crate::speaker::neighbor::Overdue;
 use crate::table::Order;
 use alloc::vec::Vec;
 use sluice_base::Instant;

@@ -2,3 +2,6 @@
 
 pub(super) mod next_hops;
 pub(super) mod presence;
+
+pub(crate) use next_hops::{Questions, ask};
+pub(crate) use presence::Presences;

@@ -4,8 +4,7 @@
 //! as absent. A RIB that ends leaves the last known answers, so that the end of the RIB changes no advertisement.
 
 use crate::policy::Policies;
-use crate::speaker::config::neighbor::NeighborConfig;
-use crate::speaker::config::router::Config;
+use crate::speaker::config::{Config, NeighborConfig};
 use crate::speaker::messages::Output;
 use crate::speaker::rib::{PresenceQuestion, PresenceScope};
 use alloc::collections::BTreeSet;

@@ -4,7 +4,7 @@
 use super::error::{Owner, SettingsError};
 use super::statements::Settings;
 use crate::bmp::StationSettings;
-use crate::speaker::config::router::Config;
+use crate::speaker::config::Config;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -5,7 +5,7 @@ use super::statements::Settings;
 use crate::family::FamilyIndex;
 use crate::policy::BindError;
 use crate::shard::DampingRules;
-use crate::speaker::config::neighbor::NeighborConfig;
+use crate::speaker::config::NeighborConfig;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;

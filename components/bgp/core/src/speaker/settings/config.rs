@@ -3,9 +3,7 @@
 use super::inheritance::Neighbor;
 use super::statements::{Settings, XidFamily};
 use crate::family::{FamilyCode, FamilyCodes, FamilyIndex};
-use crate::speaker::config::identity::Identity;
-use crate::speaker::config::neighbor::NeighborConfig;
-use crate::speaker::config::router::Config;
+use crate::speaker::config::{Config, Identity, NeighborConfig};
 use sluice_base::{Instant, RouterId};
 
 impl Settings {

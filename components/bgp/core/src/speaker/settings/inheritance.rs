@@ -8,10 +8,9 @@ use crate::local_as::LocalAs;
 use crate::policy::{AspaProcedure, DefaultPolicy};
 use crate::relationship::Relationship;
 use crate::shard::SentCommunities;
-use crate::speaker::config::add_path::AddPathStatements;
-use crate::speaker::config::default_originate::DefaultOriginate;
-use crate::speaker::config::graceful_restart::GracefulRestart;
-use crate::speaker::config::neighbor::{FamilyConfig, NeighborConfig};
+use crate::speaker::config::{
+    AddPathStatements, DefaultOriginate, FamilyConfig, GracefulRestart, NeighborConfig,
+};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -237,8 +236,7 @@ impl RestartStatements {
 #[cfg(test)]
 mod tests {
     use crate::policy::DefaultPolicy;
-    use crate::speaker::config::neighbor::NeighborConfig;
-    use crate::speaker::config::router::Config;
+    use crate::speaker::config::{Config, NeighborConfig};
     use crate::speaker::settings::statements::Settings;
     use alloc::string::{String, ToString};
     use serde_json::{Value, json};

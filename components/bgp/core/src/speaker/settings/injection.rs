@@ -4,7 +4,7 @@ use super::error::{Owner, SettingsError};
 use super::inheritance::{Neighbor, Statements};
 use super::statements::Settings;
 use crate::policy::DefaultPolicy;
-use crate::speaker::config::neighbor::NeighborConfig;
+use crate::speaker::config::NeighborConfig;
 use alloc::string::String;
 use core::net::IpAddr;
 use sluice_base::Asn;

@@ -9,3 +9,6 @@ mod injection;
 mod ranges;
 mod remarks;
 pub(super) mod statements;
+
+pub use error::{Owner, SettingsError};
+pub use statements::{Scheduling, Settings};

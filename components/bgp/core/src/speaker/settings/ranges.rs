@@ -3,7 +3,7 @@
 use super::error::{Owner, SettingsError};
 use super::inheritance::{Neighbor, Statements};
 use super::statements::{RangeStatement, Settings};
-use crate::speaker::config::listen_range::{AsSpan, ListenRange};
+use crate::speaker::config::{AsSpan, ListenRange};
 use alloc::vec::Vec;
 
 impl Settings {

@@ -3,8 +3,7 @@
 use super::error::Direction;
 use crate::family::FamilyIndex;
 use crate::policy::{Neighbor, Policies};
-use crate::speaker::config::neighbor::NeighborConfig;
-use crate::speaker::config::router::Config;
+use crate::speaker::config::{Config, NeighborConfig};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;

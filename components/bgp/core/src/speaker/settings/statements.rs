@@ -5,13 +5,10 @@ use crate::bmp::BmpSettings;
 use crate::mrt::MrtSettings;
 use crate::policy::{DefaultPolicy, Policies};
 use crate::shard::{DampingRules, DecisionRules};
-use crate::speaker::config::aggregate::AggregateConfig;
-use crate::speaker::config::listen_range::AsSpan;
-use crate::speaker::config::redistribute::Redistribute;
+use crate::speaker::config::{AggregateConfig, AsSpan, Redistribute};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
-use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use sluice_base::{AnyPrefix, Asn, IpPrefix, PrefixError, RouterId};
 

@@ -8,7 +8,7 @@ use super::originator::Parts;
 use crate::aggregate::{AggregateAttributes, Contributors};
 use crate::policy::vocabulary;
 use crate::shard::{OwnRoute, PeerIndex};
-use crate::speaker::config::aggregate::AggregateConfig;
+use crate::speaker::config::AggregateConfig;
 use crate::speaker::messages::Output;
 use crate::table::{AggregateRule, Order, TableContributors};
 use alloc::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use super::originator::Parts;
 use crate::policy::vocabulary;
 use crate::shard::{OwnRoute, PeerIndex};
-use crate::speaker::questions::presence::Presences;
+use crate::speaker::questions::Presences;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! The way of originated routes to the tables: provenance ids, policies, orders.
 
 use crate::shard::{OwnRoute, PeerIndex};
-use crate::speaker::config::bindings::Bindings;
+use crate::speaker::config::Bindings;
 use crate::speaker::messages::Output;
 use crate::table::{ImportPolicies, Order, Origination, Spread};
 use alloc::boxed::Box;

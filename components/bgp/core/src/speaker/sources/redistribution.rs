@@ -7,7 +7,7 @@
 
 use super::originator::Parts;
 use crate::shard::{OwnRoute, PeerIndex};
-use crate::speaker::config::redistribute::Redistribute;
+use crate::speaker::config::Redistribute;
 use crate::speaker::rib::{Redistributed, RedistributedRoute};
 use alloc::collections::BTreeMap;
 use alloc::string::String;

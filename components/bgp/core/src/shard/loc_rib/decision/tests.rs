@@ -4,7 +4,7 @@ use crate::batch::{Batch, Change};
 use crate::family::FamilyIndex;
 use crate::hash::HashSeed;
 use crate::shard::Shard;
-use crate::shard::entry::peer_in::{PeerInfo, RouteSource};
+use crate::shard::entry::{PeerInfo, RouteSource};
 use crate::shard::own_router::OwnRouter;
 use crate::shard::resolver::Interest;
 use crate::wire::multiprotocol::NextHop;
