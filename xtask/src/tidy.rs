@@ -164,14 +164,13 @@ fn links(root: &Path, file: &Path, text: &str, found: &mut Vec<String>) {
             found.push(format!("{}: the link to {target} leads nowhere", file.display()));
         }
     }
-    // "Where to change X": paths in backticks in the architecture's tables must exist.
-    if file == Path::new("ARCHITECTURE.md") {
-        for line in text.lines().filter(|l| l.starts_with('|')) {
-            for word in line.split('`').skip(1).step_by(2) {
-                let looks_like_a_path = word.contains('/') && !word.contains([' ', '<', '*', ':', '(', '{']);
-                if looks_like_a_path && !root.join(word).exists() {
-                    found.push(format!("ARCHITECTURE.md: `{word}` does not exist"));
-                }
+    // "Where to change what": paths in backticks in the tables must exist.
+    let Some((_, section)) = text.split_once("\n## Where to change what\n") else { return };
+    for line in section.lines().take_while(|l| !l.starts_with("## ")).filter(|l| l.starts_with('|')) {
+        for word in line.split('`').skip(1).step_by(2) {
+            let looks_like_a_path = word.contains('/') && !word.contains([' ', '<', '*', ':', '(', '{']);
+            if looks_like_a_path && !root.join(word).exists() {
+                found.push(format!("{}: `{word}` does not exist", file.display()));
             }
         }
     }
