@@ -38,6 +38,7 @@ pub struct ProtocolFrame {
     origins: Vec<Rc<RibOrigin>>,
     subscriptions: Vec<Box<dyn Subscribed>>,
     is_configured: Cell<bool>,
+    is_registered: Cell<bool>,
     /// The tasks that run while the process is registered.
     tasks: Tasks,
 }
@@ -53,6 +54,7 @@ impl ProtocolFrame {
             origins: Vec::new(),
             subscriptions: Vec::new(),
             is_configured: Cell::new(false),
+            is_registered: Cell::new(false),
             tasks: Tasks::default(),
         }
     }
@@ -88,9 +90,11 @@ impl ProtocolFrame {
         self.is_configured.get()
     }
 
-    /// Returns true once the configuration is known, and also the interfaces if the protocol follows interfaces.
+    /// Returns true once the process is registered and the configuration is known, and also the interfaces if the protocol follows
+    /// interfaces.
     pub fn is_ready(&self) -> bool {
-        self.is_configured() && (!self.follows_interfaces || self.interfaces.is_complete())
+        let has_interfaces = !self.follows_interfaces || self.interfaces.is_complete();
+        self.is_registered.get() && self.is_configured() && has_interfaces
     }
 }
 
@@ -239,6 +243,9 @@ impl<P: Protocol> Component for P {
         }
         tasks.extend(self.tasks(&instance));
         frame.tasks.replace(tasks);
+        frame.is_registered.set(true);
+        // After a hand-over the configuration is known already.
+        settle(&self, true);
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<P::Settings>, P::Error> {
