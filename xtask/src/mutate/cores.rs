@@ -5,24 +5,26 @@ use super::list::{Mutation, mutations};
 mutations! {
     /// Bugs in decisions, next-hop resolution, sweeps, and in the messages to the forwarding engine and watchers.
     RIB_MUTATIONS in "rib";
-    "family.rs" {
+    "entry/routes.rs" {
         "rib-decision-ignores-distance": "(self.distance(path), self.sets.slot(path.set).set.metric, path.origin)" => "(Distance(0), self.sets.slot(path.set).set.metric, path.origin)";
         "rib-decision-ignores-metric": "(self.distance(path), self.sets.slot(path.set).set.metric, path.origin)" => "(self.distance(path), Metric(0), path.origin)";
         "rib-unusable-distance-used": "self.distance(path) < Distance::UNUSABLE && " => "";
         "rib-rejected-used": " && self.sets.slot(path.set).rejection().is_none()" => "";
         "rib-unresolved-used": "self.is_allowed(path) && group.resolved.is_some() && " => "self.is_allowed(path) && ";
-        "rib-stale-route-counts-as-fresh": "owner.stale += 1;" => "";
         "rib-own-next-hop-resolved": " && !group.leads_to_itself(prefix)" => "";
+    }
+    "decide/family.rs" {
+        "rib-stale-route-counts-as-fresh": "owner.stale += 1;" => "";
         "rib-change-unseen": "self.downstream.changed.push(prefix);" => "";
         "rib-pass-not-repeated": "Some(_) => self.pass_again = true," => "Some(_) => {}";
         "rib-internal-count-kept": "*count -= 1;" => "";
     }
-    "sweep.rs" {
+    "decide/sweep.rs" {
         "rib-sweep-takes-fresh-routes": "p.origin == sweep.origin && p.generation != generation" => "p.origin == sweep.origin";
         "rib-sweep-takes-other-origins": "p.origin == sweep.origin && p.generation != generation" => "p.generation != generation";
         "rib-sweep-stops-early": "                sweep.cursor = Cursor::After(last);\n                false" => "                sweep.cursor = Cursor::After(last);\n                true";
     }
-    "import.rs" {
+    "decide/import.rs" {
         "rib-policy-of-a-policys-outcome": "shared.sets.source(path.set)" => "path.set";
         "rib-refilter-stops-early": "            self.refilters.push(refilter);\n        }\n        true" => "        }\n        true";
         "rib-refilter-refreshes": "path.provenance, path.generation);" => "path.provenance, shared.origin(path.origin).generation);";
@@ -33,25 +35,25 @@ mutations! {
         "rib-first-tag-decides": "self.set.tags.as_slice().iter().any(" => "self.set.tags.as_slice().iter().take(1).any(";
         "rib-second-policy-overrules": "Verdict { decision: Decision::Accept, .. } => break," => "Verdict { decision: Decision::Accept, .. } => {}";
     }
-    "subscriber.rs" {
+    "clients/subscriber.rs" {
         "rib-subscriber-told-of-unknown": "self.passed.remove(&prefix)\n" => "self.passed.remove(&prefix) || true\n";
         "rib-subscriber-policy-change-unseen": "if is_changed {" => "if false && is_changed {";
         "rib-external-route-unmarked": "shared.origin(route.origin).external {" => "shared.origin(route.origin).connected {";
     }
-    "outcome.rs" {
+    "decide/outcome.rs" {
         "rib-selected-count-kept": "Action::Delete(_) => self.selected_count -= 1," => "Action::Delete(_) => {}";
         "rib-engine-not-told": "entry.set_queued(true);\n            self.fib_queue.push(prefix, told);" => "entry.set_queued(true);";
     }
-    "fib.rs" {
+    "decide/fib.rs" {
         "rib-connected-installed": "route.filter(|route| !shared.origin(route.origin).connected)?" => "route?";
         "rib-engine-told-again": "if wanted != told {" => "{";
         "rib-new-engine-gets-nothing": "self.downstream.fib_queue.push(prefix, None);" => "";
     }
-    "group.rs" {
+    "entry/group.rs" {
         "rib-changed-group-not-sent": "group.told = false;\n            let family = group.family;" => "let family = group.family;";
         "rib-unused-group-not-told": "unused.push(id);" => "";
     }
-    "interest.rs" {
+    "clients/interest.rs" {
         "rib-answer-survives-group": "filter(|(_, r)| r.groups.contains(&group))" => "filter(|(_, r)| r.groups.contains(&group) && false)";
         "rib-answer-survives-overlay": "hit.extend(\n            self.answers.longest_match(changed)" => "hit.extend(\n            self.answers.longest_match(changed).filter(|_| false)";
     }
@@ -59,19 +61,21 @@ mutations! {
         "rib-down-interface-forwards": "self.known.get(index).is_some_and(|i| i.running)" => "self.known.contains_key(&index)";
         "rib-broadcast-is-gateway": "found.insert(Address::Ip(Ipv4Addr::from_bits(host.to_bits() | hosts).into()));" => "";
     }
-    "resolve/mod.rs" {
+    "next_hops/mod.rs" {
         "rib-group-not-remembered": "self.gateways.note(id, &depends);" => "";
         "rib-flip-not-decided": "family.redecide_internal(shared, provenance);\n                family.start_pass();" => "";
         "rib-flip-of-the-second-family-not-decided": "if result.flips && !flipped.contains(&of)" => "if result.flips && flipped.is_empty()";
         "rib-change-not-followed": "changed.into_iter().flat_map(|prefix| self.gateways.concerned(prefix)).collect()" => "BTreeSet::new()";
         "rib-other-prefix-not-decided": "moved.iter().for_each(|gateway| family.redecide_covering(shared, *gateway, provenance));" => "";
+    }
+    "entry/gateways.rs" {
         "rib-longer-prefix-concerned-only": "**len <= prefix.len()" => "**len < prefix.len()";
     }
-    "candidates.rs" {
+    "decide/candidates.rs" {
         "rib-aggregate-resolves": "self.is_allowed(path) && !(drops && self.origin(path.origin).external)" => "self.is_allowed(path)";
         "rib-external-on-a-subnet": "found.retain(|candidate| !shared.origin(candidate.origin).external);" => "";
     }
-    "resolve/reach.rs" {
+    "next_hops/reach.rs" {
         "rib-gateway-of-itself": "            && !self.table.is_no_gateway(gateway)\n" => "";
         "rib-backup-not-used": "hop.is_backup && has_primary;" => "hop.is_backup;";
         "rib-identifier-for-the-ip-engine": "(!is_identifier || self.family.ip().is_none())" => "(is_identifier || self.family.ip().is_none())";
@@ -79,7 +83,7 @@ mutations! {
         "rib-unusable-gateway-forgotten": "self.note_unusable(announced);" => "";
         "rib-cost-of-the-external-route": "ends.metric.unwrap_or(Metric(0))" => "metric";
     }
-    "answer.rs" {
+    "next_hops/answer.rs" {
         "rib-answer-for-all-though-one-leads-back": "let is_single = groups.len() > " => "let is_single = false && groups.len() > ";
         "rib-answer-holds-for-the-routes-own-next-hop": "others.chain(looked_up.iter().map(|looked_up| looked_up.gateway))" => "others";
     }
