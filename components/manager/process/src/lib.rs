@@ -28,6 +28,7 @@ pub use configure::upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 pub use revisions::{Noted, Revision, Unconfirmed, Via, parse_copy, parse_revision, parse_unconfirmed};
 pub use start_error::StartError;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
@@ -122,6 +123,8 @@ pub struct ManagerProcess {
     waiting: Waiting,
     /// Held from the last component's share of a change until the revision is on the disk or writing has failed.
     storing: tokio::sync::Mutex<()>,
+    /// Held by whoever sends a component its whole configuration, by class.
+    configuring: RefCell<BTreeMap<String, Rc<tokio::sync::Mutex<()>>>>,
     transactions: Cell<u64>,
     stepping: Stepping,
     /// The last text shown, for its next page.
@@ -251,6 +254,7 @@ async fn serve(
             under_way: RefCell::new(None),
             waiting: Waiting::default(),
             storing: tokio::sync::Mutex::new(()),
+            configuring: RefCell::default(),
             transactions: Cell::new(0),
             stepping: Stepping::from_environment(),
             shown: RefCell::new(None),

@@ -221,6 +221,9 @@ impl ManagerProcess {
 
     /// Sends a component its whole configuration, regardless of the component's current configuration.
     pub async fn configure_whole(&self, class: &str) -> Result<(), XrlError> {
+        // A commit that ends while a component starts sends the new configuration: the old one must not arrive behind it.
+        let turn = Rc::clone(self.configuring.borrow_mut().entry(class.to_owned()).or_default());
+        let _turn = turn.lock().await;
         // Whether the new or the old one holds is not known while it is stored.
         drop(self.storing.lock().await);
         let change = self.model().change(class, None, &self.tree_for(class)).unwrap_or_default();
