@@ -376,6 +376,7 @@ impl Machine for Speaker {
             progress = progress.or(self.tables[number].run_slice(budget, &mut self.table_events));
             self.pass_on(now, number, out);
         }
+        self.report_resolved(now, out);
         self.offer(out);
         progress
     }
