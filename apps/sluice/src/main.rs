@@ -61,7 +61,7 @@ struct Where {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Starts the router and stays in the foreground until it is told to end (SIGTERM, Ctrl-C; SIGHUP reads the file again).
+    /// Starts the router and stays in the foreground until it is asked to end (SIGTERM, Ctrl-C; SIGHUP reads the file again).
     Start {
         /// The configuration file.
         #[arg(long, short, default_value = "/etc/sluice/sluice.conf")]

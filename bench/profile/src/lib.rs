@@ -33,7 +33,7 @@ pub struct ProfileArgs {
     /// Threads of the parallel profile; absent: every core.
     #[arg(long)]
     pub threads: Option<usize>,
-    /// Runs, of which the median is told.
+    /// Runs, of which the median is sent.
     #[arg(long, default_value_t = 7)]
     pub runs: usize,
 }

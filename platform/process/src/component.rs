@@ -71,7 +71,7 @@ pub trait Component: 'static {
 
     /// Hands over to a successor, which has the same configuration already: comes to rest, as quickly as possible
     /// without losing anything, and sends its state. From then on the process has no visible effect, until the process
-    /// ends silently or is told to resume. A process whose hand-over ended early, or with an error, is told to resume
+    /// ends silently or is asked to resume. A process whose hand-over ended early, or with an error, is asked to resume
     /// too. A component without state of its own has nothing to do here.
     async fn hand_over(self: Rc<Self>, _to: &mut Sink) -> Result<(), HandOverError> {
         Ok(())

@@ -142,7 +142,7 @@ impl Component for BgpProcess {
         if for_good {
             self.origin.unregister().await;
         }
-        // Neighbors are told, and that is written, before the process ends.
+        // Neighbors are sent, and that is written, before the process ends.
         let open: Vec<Rc<Connection>> = self.connections.borrow().values().cloned().collect();
         self.input(Input::Configure(Config::default()));
         for connection in open {

@@ -21,7 +21,7 @@ use tracing::debug;
 const AHEAD: Duration = Duration::from_millis(100);
 
 impl BgpProcess {
-    /// Tells control what a connection read and wrote since it was last told, and when.
+    /// Tells control what a connection read and wrote since it was last sent, and when.
     pub(crate) fn collect(&self, (address, id): ConnectionKey, connection: &Connection) {
         let Some(core) = self.core() else { return };
         if let Some((time, read)) = connection.heard.look(Option::take) {

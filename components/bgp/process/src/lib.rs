@@ -98,7 +98,7 @@ struct Core {
     moving: tokio::sync::Mutex<()>,
 }
 
-/// Runs BGP until it is told to end.
+/// Runs BGP until it is asked to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move { Ok(BgpProcess::new(frame)) })
 }

@@ -1,4 +1,4 @@
-//! The interface `Interfaces`: who subscribes is told every interface there is, then every change.
+//! The interface `Interfaces`: who subscribes is sent every interface there is, then every change.
 
 use crate::FeaProcess;
 use sluice_base::{InterfaceEvent, InterfaceIndex};

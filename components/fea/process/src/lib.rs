@@ -80,7 +80,7 @@ pub struct FeaProcess {
     pub(crate) enters: Point,
 }
 
-/// Runs the FEA until it is told to end.
+/// Runs the FEA until it is asked to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move {
         let mut seed = [0; 8];

@@ -143,7 +143,7 @@ struct Running {
     is_stored: bool,
 }
 
-/// Runs the router until it is told to stop. Blocks.
+/// Runs the router until it is asked to stop. Blocks.
 pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     // Components may be in another folder than this process.
     options.run_dir = std::path::absolute(&options.run_dir)?;

@@ -78,7 +78,7 @@ enum Op {
     /// A check stage is plugged into the live branch, or the latest check stage is removed.
     PlugCheck(usize),
     UnplugCheck,
-    /// A second reader appears and must be told everything.
+    /// A second reader appears and must be sent everything.
     Join,
 }
 

@@ -131,7 +131,7 @@ impl RibOrigin {
                         self.send_note();
                         changed(RibChange::Registered);
                     }
-                    // That RIB died, and the next one is told everything.
+                    // That RIB died, and the next one is sent everything.
                     Err(error @ (XrlError::Disconnected(_) | XrlError::UnknownTarget(_))) => {
                         info!(%error, "no RIB to register with");
                     }

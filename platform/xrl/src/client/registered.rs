@@ -13,7 +13,7 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    /// Takes what the Finder told of a registration: from now on keys of the new seal are valid.
+    /// Takes what the Finder notified of a registration: from now on keys of the new seal are valid.
     pub(crate) fn take_seal(&mut self, reply: wire::RegisterReply) -> Result<(), XrlError> {
         self.request.cookie = reply.cookie;
         self.seals.add(Seal::read(&reply.seal)?);

@@ -96,7 +96,7 @@ pub(crate) struct Registry {
     grants: RefCell<HashMap<u64, Rc<Grant>>>,
     /// The latest grants that the Finder took away.
     revoked: RefCell<VecDeque<u64>>,
-    /// What the Finder was not told of yet.
+    /// What the Finder was not notified of yet.
     pub(crate) refusals: Refusals,
     /// Limits of the callers, by principal.
     pub(crate) accounts: Rc<Accounts>,

@@ -396,7 +396,7 @@ fn events(router: &Router) {
     });
     let down = down.expect("the session ended");
     assert_eq!((&down["id"], &down["fields"]["neighbor"]), (&json!("bgp.session.down"), &json!("10.1.0.2")));
-    // Routes are told as they change, and none that were there before. Those of the neighbor come back first.
+    // Routes are sent as they change, and none that were there before. Those of the neighbor come back first.
     router.wait_for_session();
     let (mut child, mut lines) = follow(&["monitor", "routes", "last", "0", "count", "2"]);
     let mut number = 0;

@@ -192,7 +192,7 @@ fn judge(case: &Case, step: &Step, reported: &Reported, touched: &Touched) -> Ve
         Impact::Restart => same("interfaces of its class", &none, &touched.interfaces),
     }
     if !restarts {
-        // Who is told something, beyond what follows from a neighbor's routes going and coming back.
+        // Who is sent something, beyond what follows from a neighbor's routes going and coming back.
         let mut expected = none.clone();
         for (neighbor, prefixes) in &touched.told {
             let of_touched = touched.sessions.iter().flat_map(|n| network::routes_of(n));

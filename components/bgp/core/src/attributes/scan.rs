@@ -42,7 +42,7 @@ pub struct ReceiveRules {
     pub interface: Option<InterfaceIndex>,
     /// The local address on that link.
     pub link_local: Option<Ipv6Addr>,
-    /// The XID that the peer is told as this router's: no route of XIDs may point to it.
+    /// The XID that the peer is sent as this router's: no route of XIDs may point to it.
     pub local_xid: Option<Xid>,
     /// True if the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
     pub enforce_first_as: bool,

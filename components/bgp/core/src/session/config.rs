@@ -84,7 +84,7 @@ pub struct SessionConfig {
     pub graceful_notifications: bool,
     /// True if long-lived stale routes of the peer stay (RFC 9494).
     pub keeps_long_lived: bool,
-    /// This router's restart, as the peer is told; `None` if this router preserves no routes of the peer over a restart.
+    /// This router's restart, as the peer is sent; `None` if this router preserves no routes of the peer over a restart.
     pub restart: Option<OwnRestart>,
 }
 

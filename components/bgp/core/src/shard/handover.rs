@@ -112,7 +112,7 @@ impl<P: FamilyKey + Hash> Shard<P> {
         self.core.resolver.restore(hop, resolution);
     }
 
-    /// Takes it that all peers were told all that there is to tell. The RIB is told everything.
+    /// Takes it that all peers were sent all that there is to tell. The RIB is sent everything.
     pub fn assume_advertised(&mut self) {
         self.core.resolver.drop_unused();
         self.groups.assume_advertised(&self.core);

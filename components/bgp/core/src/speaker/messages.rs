@@ -49,17 +49,17 @@ pub enum Input {
     Remark(IpAddr, PeerEvent),
     /// The table of this number says something.
     Table(usize, TableEvent),
-    /// The RIB says how IPv4 next hops are reached.
+    /// The RIB's answer: how IPv4 next hops are reached.
     AnswerIpv4(InterestAnswer<Ipv4Prefix>),
-    /// The RIB says how IPv6 next hops are reached.
+    /// The RIB's answer: how IPv6 next hops are reached.
     AnswerIpv6(InterestAnswer<Ipv6Prefix>),
-    /// The RIB says how next hops that are XIDs are reached.
+    /// The RIB's answer: how next hops that are XIDs are reached.
     AnswerXid(InterestAnswer<XidPrefix>),
     /// An answer of the RIB holds no longer.
     Invalid(AnyPrefix),
     /// The RIB was restarted.
     RibRestarted,
-    /// The RIB says whether it has routes.
+    /// The RIB's answer: whether it has routes.
     Presence(Vec<(PresenceQuestion, bool)>),
     /// The neighbors with a session when the process before ended, from its note.
     EstablishedBefore(BTreeSet<IpAddr>),

@@ -33,17 +33,17 @@ pub enum Order {
     },
     /// The import of a peer without a session, from now on: routes with another outcome are decided on again.
     SetImport(PeerIndex, PeerImport),
-    /// The peer is to be told all routes that its export view lets through.
+    /// The peer is to be sent all routes that its export view lets through.
     Open(PeerIndex, Box<PeerExport>),
     /// The policies of peers whose sessions are up, from now on: routes with another outcome are decided on again, and advertised.
     SetPolicies(Arc<[PeerPolicies]>),
-    /// The peer is told everything of a family once more. The number is that of the refresh, from 1 on, and grows.
+    /// The peer is sent everything of a family once more. The number is that of the refresh, from 1 on, and grows.
     Refresh(PeerIndex, FamilyIndex, u32),
     /// Routes of a peer become stale, and stay until [`Order::DropStale`] unless they are announced again.
     MarkStale(PeerIndex, FamilyIndex),
     /// The session of this number is down. Some routes may stay until [`Order::DropStale`].
     PeerDown(PeerIndex, SessionEpoch, Retained),
-    /// A peer may be told something again in this session: the time between advertisements is over.
+    /// A peer may be sent something again in this session: the time between advertisements is over.
     Release(PeerIndex, SessionEpoch),
     /// Routes of earlier sessions become long-lived stale ones (RFC 9494).
     MarkLongLived(PeerIndex, Families),
@@ -67,11 +67,11 @@ pub enum Order {
     Invalid(AnyPrefix),
     /// The RIB was restarted: it is asked about all next hops and told all routes again.
     RibRestarted,
-    /// The RIB is to be told backups where they changed, if the table is at rest.
+    /// The RIB is to be sent backups where they changed, if the table is at rest.
     AnnounceBackups,
     /// These are the aggregates from now on.
     SetAggregates(Arc<[AggregateRule]>),
-    /// Control is to be told the contributors of aggregates that changed, as soon as all changes are added up.
+    /// Control is to be sent the contributors of aggregates that changed, as soon as all changes are added up.
     ReportContributors,
     /// Another epoch of validated ROA payloads.
     SetOrigins(Arc<OriginData>),
@@ -116,13 +116,13 @@ pub enum TableEvent {
     RibReady(FamilyIndex),
     /// A monitor has something to read: call [`Table::monitored`].
     Monitored,
-    /// There are backups that the RIB has not been told: [`Order::AnnounceBackups`] after a while without many changes.
+    /// There are backups that the RIB has not been sent: [`Order::AnnounceBackups`] after a while without many changes.
     BackupsDue,
     /// Contributors of aggregates changed: [`Order::ReportContributors`] after a while.
     AggregatesDue,
     /// The answer to [`Order::ReportContributors`]: the aggregates whose contributors changed since the last answer.
     Contributors(Vec<TableContributors>),
-    /// A peer whose advertisements are paced was told everything in this session, and is told nothing until [`Order::Release`].
+    /// A peer whose advertisements are paced was sent everything in this session, and is sent nothing until [`Order::Release`].
     Held(PeerIndex, SessionEpoch),
     /// A session is down, and this address of its peer was the next hop of its routes and of no others.
     GatewayLost(IpAddr),

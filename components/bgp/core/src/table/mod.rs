@@ -1,6 +1,6 @@
 //! A table: what one thread keeps of the prefixes, a shard of each family. Tables share nothing.
 //!
-//! A table is told what to do by [`Order`]s, in order; takes what readers read ([`Table::apply`]); and gives octets to writers
+//! A table is sent what to do by [`Order`]s, in order; takes what readers read ([`Table::apply`]); and gives octets to writers
 //! and routes to the RIB when they ask ([`Table::fill`], [`Table::rib_batch`]). What it has to say on its own is [`TableEvent`]. Who
 //! carries these may be a function call or a channel between threads: a table cannot know the difference.
 
@@ -167,7 +167,7 @@ impl Table {
         }
     }
 
-    /// Does what it is told.
+    /// Does what it is sent.
     pub fn order(&mut self, order: Order, out: &mut Outbox<TableEvent>) {
         match order {
             Order::PeerUp { peer, life, info, import } => {
@@ -259,7 +259,7 @@ impl Table {
         self.damps |= import.is_damped;
     }
 
-    /// Sets the policies of peers. A peer that is told other next hops is told everything again: views do not know them.
+    /// Sets the policies of peers. A peer that is told other next hops is sent everything again: views do not know them.
     fn set_policies(&mut self, policies: &[PeerPolicies]) {
         let mut views: ByFamily<Vec<(PeerIndex, Arc<ExportView>)>> = ByFamily::default();
         for PeerPolicies { peer, import, export } in policies {

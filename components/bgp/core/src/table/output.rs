@@ -57,7 +57,7 @@ impl Table {
         portion
     }
 
-    /// Returns true if the RIB has anything of a family to be told.
+    /// Returns true if the RIB has anything of a family to be sent.
     pub fn has_rib_changes<P: Sharded>(&self) -> bool {
         P::shard(self).has_rib_changes()
     }

@@ -47,7 +47,7 @@ impl Table {
         self.shards.get(family).rejected(peer)
     }
 
-    /// Returns the number of prefixes of a family that `peer` was told; see [`crate::shard::Shard::advertised`].
+    /// Returns the number of prefixes of a family that `peer` was sent; see [`crate::shard::Shard::advertised`].
     pub fn advertised(&self, family: FamilyIndex, peer: PeerIndex) -> u32 {
         self.shards.get(family).advertised(peer)
     }
@@ -57,7 +57,7 @@ impl Table {
         all.add(P::shard(self).next_hops().map(|(hop, resolution, paths)| (*hop, (resolution, paths))));
     }
 
-    /// A prefix with its best path as `peer` is told it; see [`crate::shard::Shard::advertised_route`].
+    /// A prefix with its best path as `peer` is sent it; see [`crate::shard::Shard::advertised_route`].
     pub fn advertised_route<P: Sharded>(&self, peer: PeerIndex, prefix: P) -> Option<RouteView<P>> {
         let outlet = self.peers.get(usize::from(peer.0))?.as_ref()?.outlet.as_ref()?;
         P::shard(self).advertised_route(peer, prefix, &outlet.next_hops::<P>())
@@ -125,7 +125,7 @@ impl<'t> Tables<'t> {
         self.tables.iter().map(P::shard)
     }
 
-    /// Puts all peers that have to be told something into `out`.
+    /// Puts all peers that have to be sent something into `out`.
     pub fn with_output(self, out: &mut Vec<PeerIndex>) {
         let mut all = Vec::new();
         for table in self.tables {
@@ -170,7 +170,7 @@ impl<'t> Tables<'t> {
         sum
     }
 
-    /// The number of prefixes of a family that `peer` was told; see [`crate::shard::Shard::advertised`].
+    /// The number of prefixes of a family that `peer` was sent; see [`crate::shard::Shard::advertised`].
     pub fn advertised<P: Sharded>(self, peer: PeerIndex) -> u32 {
         self.shards::<P>().map(|s| s.advertised(peer)).sum()
     }
@@ -237,12 +237,12 @@ impl<'t> Tables<'t> {
         self.tables[self.spread.table(prefix)].paths_not_sent(peer, prefix)
     }
 
-    /// A prefix with its best path as `peer` is told it; `None` if the peer is not told the prefix.
+    /// A prefix with its best path as `peer` is sent it; `None` if the peer is not sent the prefix.
     pub fn advertised_route<P: Sharded>(self, peer: PeerIndex, prefix: P) -> Option<RouteView<P>> {
         self.tables[self.spread.table(prefix)].advertised_route(peer, prefix)
     }
 
-    /// Returns true if `peer` was told a route of `prefix`: its Adj-RIB-Out.
+    /// Returns true if `peer` was sent a route of `prefix`: its Adj-RIB-Out.
     pub fn is_advertised<P: Sharded>(self, peer: PeerIndex, prefix: P) -> bool {
         self.of(prefix).is_advertised(peer, prefix)
     }

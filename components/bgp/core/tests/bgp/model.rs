@@ -70,7 +70,7 @@ fn compare_with<P: Net>(dut: &Dut<P>, prefixes: u32, multipath: MultipathRules) 
     assert!(view.iter().all(|v| v.stale == 0 && v.queued == 0), "{view:?}");
 }
 
-/// Checks the next hops that the RIB was told of a prefix, and returns the lowest one.
+/// Checks the next hops that the RIB was notified of a prefix, and returns the lowest one.
 fn lowest_of_group<P: Net>(
     dut: &Dut<P>,
     prefix: P,
@@ -460,7 +460,7 @@ fn plain<P: Net>(path: Vec<u32>, hop: u8) -> Route {
     Route::new(path, P::host_addr(hop))
 }
 
-/// Who comes late hears all of a table that is told in many portions.
+/// Who comes late hears all of a table that is sent in many portions.
 #[test]
 fn a_late_joiner_of_a_large_table() {
     const MANY: u32 = 5000;
@@ -480,7 +480,7 @@ fn a_late_joiner_of_a_large_table() {
     assert_eq!((dut.peers[1].told.len(), dut.peers[2].told.len()), (MANY as usize, MANY as usize));
 }
 
-/// One prefix flaps as long as a neighbor does not read; what came before that and after it is told all the same.
+/// One prefix flaps as long as a neighbor does not read; what came before that and after it is sent all the same.
 #[test]
 fn a_neighbor_that_does_not_read_meanwhile() {
     let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);

@@ -36,7 +36,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// The time between two looks whether the tables still hold changes for a station that does not read.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The software, as stations are told.
+/// The software, as stations are sent.
 const DESCRIPTION: &str = concat!("Sluice ", env!("CARGO_PKG_VERSION"));
 
 /// The end of a connection, or of an attempt to connect.

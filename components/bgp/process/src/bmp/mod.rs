@@ -2,7 +2,7 @@
 //!
 //! A station's task asks the tables for the next routes, and asks for more when the station's socket has taken these ([`connection`]). So
 //! a station that reads slowly holds back nobody, and a station that does not read at all costs a bounded log in each table, after which
-//! the connection ends. Stations are no part of a live upgrade: they are told that the connection ends, and are sent all routes by the new
+//! the connection ends. Stations are no part of a live upgrade: they are notified that the connection ends, and are sent all routes by the new
 //! process.
 
 use crate::BgpProcess;

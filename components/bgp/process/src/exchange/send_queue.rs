@@ -201,7 +201,7 @@ impl SendQueue {
         true
     }
 
-    /// Puts a piece behind what waits; returns whether its table is to be told that it may send more.
+    /// Puts a piece behind what waits; returns whether its table is to be notified that it may send more.
     pub fn put(&self, mut piece: Chunk) -> bool {
         let mut stream = self.lock();
         if !self.join(&mut stream.session, &mut piece) {
@@ -231,7 +231,7 @@ impl SendQueue {
         all[stream.written..].to_vec()
     }
 
-    /// Writes what the socket takes of what waits, once. `room` is told of tables that wait to hear that they may send more.
+    /// Writes what the socket takes of what waits, once. `room` is notified of tables that wait to hear that they may send more.
     pub fn write(&self, mut room: impl FnMut(usize)) -> io::Result<Left> {
         let mut stream = self.lock();
         let Stream { socket, waiting, written, .. } = &mut *stream;

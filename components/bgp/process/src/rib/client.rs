@@ -29,7 +29,7 @@ const NOTE_PAUSE: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl BgpProcess {
-    /// Returns true if neighbors are to be told that this router restarts: the RIB has kept the routes of the process before.
+    /// Returns true if neighbors are to be notified that this router restarts: the RIB has kept the routes of the process before.
     pub(crate) async fn is_restarted(&self, settings: &Settings) -> bool {
         if !settings.announces_restarts() {
             return false;
@@ -111,7 +111,7 @@ impl RibSide {
         self.questions.borrow_mut().rib_died();
     }
 
-    /// The process ends: the RIB is told nothing more.
+    /// The process ends: the RIB is sent nothing more.
     pub fn stop(&self) {
         self.stopped.set(true);
     }

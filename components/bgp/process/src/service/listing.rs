@@ -40,7 +40,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the wanted part of a table's route: as it is sent, if the request is about what a neighbor is told.
+    /// Returns the wanted part of a table's route: as it is sent, if the request is about what a neighbor is sent.
     fn route<P: Sharded>(&self, table: &Table, route: RouteView<P>) -> Option<RouteView<P>> {
         let mut route = match self.advertised_to {
             Some(peer) => table.advertised_route(peer, route.prefix)?,

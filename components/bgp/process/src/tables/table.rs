@@ -26,7 +26,7 @@ const WAITING: usize = 16;
 /// Routes in a batch for the RIB.
 pub const RIB_BATCH: usize = 4096;
 
-/// Rounds of other work after which the RIB has its turn, where nobody waits for what it is told: neighbors do.
+/// Rounds of other work after which the RIB has its turn, where nobody waits for what it is sent: neighbors do.
 const RIB_ROUNDS: u32 = 256;
 
 /// The same where somebody waits for it: letters that wait may have routes for a neighbor that wait longer otherwise.
@@ -52,7 +52,7 @@ pub enum TableMessage {
     View(View),
     /// A request for a station's monitor, and its reply.
     Monitor(MonitorRequest, oneshot::Sender<MonitorReply>),
-    /// Somebody waits until all is decided by the RIB's word and the RIB has been told.
+    /// Somebody waits until all is decided by the RIB's word and the RIB has been sent.
     Settle(oneshot::Sender<()>),
     /// The table is to go to another thread.
     Halt,
@@ -78,7 +78,7 @@ pub struct TableHandle {
 struct WayToRib {
     /// By family: one batch of the table may be on its way.
     credits: ByFamily<Credit<()>>,
-    /// True if anybody waits there for what it is told.
+    /// True if anybody waits there for what it is sent.
     has_consumers: AtomicBool,
 }
 
@@ -104,7 +104,7 @@ impl TableHandle {
         }
     }
 
-    /// Returns true if anybody waits for what the RIB is told.
+    /// Returns true if anybody waits for what the RIB is sent.
     pub fn rib_has_consumers(&self, has_consumers: bool) {
         self.rib.has_consumers.store(has_consumers, Ordering::Relaxed);
     }
@@ -125,7 +125,7 @@ impl TableHandle {
         answer
     }
 
-    /// Waits until everything is decided by the RIB's word, and the RIB has been told.
+    /// Waits until everything is decided by the RIB's word, and the RIB has been sent.
     pub async fn settled(&self) {
         let (reply, answer) = oneshot::channel();
         self.write(TableMessage::Settle(reply));
@@ -143,7 +143,7 @@ pub struct TableTask {
     /// The ways out to neighbors whose sessions are up, by number.
     writers: Vec<(PeerIndex, Arc<SendQueue>)>,
     turns: Turns,
-    /// Space for the numbers of neighbors that have to be told something.
+    /// Space for the numbers of neighbors that have to be sent something.
     ready: Vec<PeerIndex>,
     /// Space for the next piece.
     space: Vec<u8>,
@@ -152,7 +152,7 @@ pub struct TableTask {
     busy: bool,
     /// Background work waits until what was read has gone out.
     puts_off_work: bool,
-    /// The RIB is told something when there is time.
+    /// The RIB is sent something when there is time.
     puts_off: bool,
     /// Rounds since the RIB was thought of.
     rounds: u32,

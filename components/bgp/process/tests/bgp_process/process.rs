@@ -51,7 +51,7 @@ fn changes_that_nobody_waits_for_are_gathered() {
         let count = 30;
         for n in 1..=count {
             neighbor.announce(n).await;
-            // BGP has decided: the RIB could be told of this one alone.
+            // BGP has decided: the RIB could be notified of this one alone.
             while client.get_summary(bgp::GetSummaryRequest {}).await.unwrap().tables[0].prefixes < n.into() {
             }
         }
@@ -436,7 +436,7 @@ async fn scenario() {
     let mut neighbor = Neighbor::open(stream).await;
     neighbor.announce(20_000).await;
     assert_eq!(neighbor.hear_all().await, ["192.0.2.0/24".parse().unwrap()]);
-    // The neighbor has told everything, and nothing of it can be announced while its next hop is not known.
+    // The neighbor has announced everything, and nothing of it can be announced while its next hop is not known.
     all_told(others).await;
     assert_eq!(fake_rib.refreshed.get(), None);
     fake_rib.answers.set(true);
@@ -504,7 +504,7 @@ fn describes_both_ends(neighbor: &bgp::Neighbor, port: u16) {
     assert_eq!((restart.helper, restart.own_time), (true, None));
 }
 
-/// Asks until the neighbor has told all its routes.
+/// Asks until the neighbor has announced all its routes.
 async fn all_told(router: &XrlEndpoint) {
     let client = bgp::BgpClient::new(router, "bgp");
     loop {

@@ -1,4 +1,4 @@
-//! However many threads there are and however work finds them: what neighbors are told, what the RIB is told and what operators
+//! However many threads there are and however work finds them: what neighbors are sent, what the RIB is sent and what operators
 //! see is the same to the octet, and the same as by the core on one thread.
 
 use crate::fake::{FakeFea, Neighbor, configure, surround, until};
@@ -38,7 +38,7 @@ const PEERS: usize = 5;
 const SENDERS: usize = 3;
 const PLANS: [(u16, &str); 5] = [(1, "peer"), (2, "peer"), (2, "dynamic"), (4, "peer"), (4, "dynamic")];
 
-/// What a neighbor was told and not taken back: the attributes, octet by octet, for IPv6 behind the next hop.
+/// What a neighbor was sent and not taken back: the attributes, octet by octet, for IPv6 behind the next hop.
 type Told = BTreeMap<IpPrefix, Vec<u8>>;
 /// What each sender says, in order.
 type Trace = [Vec<Vec<u8>>; SENDERS];

@@ -1,4 +1,4 @@
-//! The state of the fast path: members, groups and routes as the engine was told, and the facts of the host that decide
+//! The state of the fast path: members, groups and routes as the engine was sent, and the facts of the host that decide
 //! whether the fast path may forward by a route.
 //!
 //! A route stands in the tables as its group. It stands as "to the kernel" while a foreign route of the prefix precedes it, if

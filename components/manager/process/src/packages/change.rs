@@ -258,7 +258,7 @@ impl ManagerProcess {
             return Ok(names);
         }
         if has_other_rights {
-            // Guards come and go with the limits; one that stays is told its limits like the holders of other rights.
+            // Guards come and go with the limits; one that stays is sent its limits like the holders of other rights.
             self.want();
             for component in self.holders_of_rights(class) {
                 let told = self.configure_whole(&component).await;

@@ -112,7 +112,7 @@ impl<P: TableKey> FamilyRib<P> {
         batch.clear();
     }
 
-    /// Has the engine told of prefixes whose routes stages changed.
+    /// Has the engine notified of prefixes whose routes stages changed.
     fn queue_for_engine(&mut self, shared: &Shared, changes: &Batch<RibTable<P>>) {
         if !self.downstream.has_engine {
             return;

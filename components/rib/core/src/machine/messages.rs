@@ -29,7 +29,7 @@ pub enum Input {
     GatewayUsable(TableId, String, Address, bool),
     /// An interface changed.
     Interface(InterfaceEvent),
-    /// The forwarding engine was restarted and must be told everything.
+    /// The forwarding engine was restarted and must be sent everything.
     FibRestarted,
     /// The engine, or a subscriber that forwards the routes of a family without an engine, refused the routes of prefixes, with the reasons.
     FibRejected(TableId, Vec<(AnyPrefix, Provenance, String)>),

@@ -159,7 +159,7 @@ impl Rib {
         &mut self.table_mut(table).split::<P>().0.selected_routes
     }
 
-    /// Iterates over the tables and families for which the engine has not been told everything.
+    /// Iterates over the tables and families for which the engine has not been sent everything.
     pub fn fib_work(&self) -> impl Iterator<Item = (TableId, FamilyId)> {
         let of =
             |t: &Table, family: &dyn AnyFamily| family.has_fib_work(&t.shared).then_some((t.id, family.id()));

@@ -50,7 +50,7 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         }
         Event::Notification(n) if n.is_version_error() && delaying => fsm.idle(DownReason::Received(n), cx),
         Event::Notification(n) => fsm.fail(DownReason::Received(n), cx),
-        // SendNOTIFICATIONwithoutOPEN is false: the peer is not told.
+        // SendNOTIFICATIONwithoutOPEN is false: the peer is not sent.
         Event::Error(n) | Event::AutomaticStop(n) => fsm.fail(DownReason::Sent(n), cx),
         // While DelayOpen holds the OPEN back: a close like any other.
         Event::ConnectionFails(_) => fsm.fail(DownReason::ConnectionLost, cx),

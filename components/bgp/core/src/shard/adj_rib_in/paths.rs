@@ -57,7 +57,7 @@ impl<P: FamilyKey> Core<P> {
         Some(Accepted { peer: self.lanes.peer(path.number), set: self.sets.accepted(path.attributes)? })
     }
 
-    /// Returns the path of an entry that peers with a view are told: the best one, or the router's own default route.
+    /// Returns the path of an entry that peers with a view are sent: the best one, or the router's own default route.
     #[inline(always)]
     pub(crate) fn best_towards(&self, view: &ExportView, id: u32) -> Option<Accepted> {
         match &view.default_route {
@@ -66,7 +66,7 @@ impl<P: FamilyKey> Core<P> {
         }
     }
 
-    /// Returns the number of the path that peers with a view are told: see [`Core::best_towards`].
+    /// Returns the number of the path that peers with a view are sent: see [`Core::best_towards`].
     pub(crate) fn number_towards(&self, view: &ExportView, id: u32) -> Option<PathNumber> {
         let default = PathNumber::first_of(PeerIndex::DEFAULT);
         let best = || self.entries.best(id).map(|path| path.number);

@@ -28,7 +28,7 @@ impl Comparison {
         self.alike.clear();
     }
 
-    /// Returns true if the peers were told another outcome of an entry's best path under `old` than they are under `new`.
+    /// Returns true if the peers were sent another outcome of an entry's best path under `old` than they are under `new`.
     fn differs<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
@@ -38,7 +38,7 @@ impl Comparison {
         new: &ExportView,
     ) -> bool {
         let after = self.new.best(core, new, entry);
-        // A path that no longer fits was not told either.
+        // A path that no longer fits was not sent either.
         let before = was_told.then(|| self.old.best(core, old, entry)).flatten();
         let ((source, before), (new_source, after)) = match (before, after) {
             (Some(before), Some(after)) => (before, after),

@@ -132,7 +132,7 @@ impl Exported {
             self.next_hop.resize(len, 0);
         }
         self.attributes.clear();
-        // What the group is told and the set may not have, by code.
+        // What the group is sent and the set may not have, by code.
         let mut missing = [
             (code::NEXT_HOP, P::HAS_OWN_FIELDS),
             (code::LOCAL_PREF, key.internal),
@@ -201,7 +201,7 @@ impl Exported {
     #[cold]
     fn obey<P: FamilyKey>(&mut self, route: &Subject<'_>, must_be_own: bool) {
         match route.rule {
-            // RFC 4271, section 5.1.3: no peer is told its own address as the next hop.
+            // RFC 4271, section 5.1.3: no peer is sent its own address as the next hop.
             NextHopRule::Session | NextHopRule::Peer => {}
             NextHopRule::Own => (self.is_own, self.is_third_party) = (true, false),
             NextHopRule::Unchanged if must_be_own => {}
@@ -222,7 +222,7 @@ impl Exported {
             == (properties(other), &other.attributes, &other.next_hop)
     }
 
-    /// The octets of the next hop that a member of the group is told.
+    /// The octets of the next hop that a member of the group is sent.
     pub fn next_hop_towards<'a, P: FamilyKey>(&'a self, hops: &NextHopsFor<'a, P::Hop>) -> &'a [u8] {
         match self.is_own && !(self.is_third_party && hops.keeps(&self.next_hop)) {
             true => hops.own,

@@ -48,7 +48,7 @@ pub struct Reflection {
 }
 
 impl Reflection {
-    /// Returns true if the peers are told a route of an internal peer, which is a client or not (RFC 4456, section 6).
+    /// Returns true if the peers are sent a route of an internal peer, which is a client or not (RFC 4456, section 6).
     pub const fn reflects(self, from_client: bool) -> bool {
         match (from_client, self.to_clients) {
             (true, true) => self.between_clients,
@@ -97,11 +97,11 @@ pub struct ExportView {
     pub paced: Option<IpAddr>,
     /// The router's own next hop has a link-local address too (RFC 2545, section 3).
     pub link_local: bool,
-    /// Internal peers are told this router as the next hop of what it learned outside.
+    /// Internal peers are sent this router as the next hop of what it learned outside.
     pub next_hop_self: bool,
     /// The rules of reflection; `None` for external peers.
     pub reflection: Option<Reflection>,
-    /// External peers are told routes as another external peer told them, without this router's AS and next hop: a route server
+    /// External peers are sent routes as another external peer told them, without this router's AS and next hop: a route server
     /// (RFC 7947).
     pub transparent: bool,
     /// The AS of the peers, which is replaced in paths by this router's: sites of one AS reach each other over this router.
@@ -110,7 +110,7 @@ pub struct ExportView {
     pub other_as: Option<OtherAs>,
     /// The role of external peers.
     pub relationship: Option<Relationship>,
-    /// The peers are told that what they are told will go (RFC 8326).
+    /// The peers are notified that what they are told will go (RFC 8326).
     pub graceful_shutdown: bool,
     /// The peers are told long-lived stale routes (RFC 9494, section 4.5).
     pub long_lived_stale: bool,
@@ -121,7 +121,7 @@ pub struct ExportView {
     /// The policy that chooses among the paths beside the best one, of which only those are sent that the policy accepts; its changes have no
     /// effect. `None` if all are chosen, and if the peers are sent one path.
     pub further: Option<Arc<BoundPolicy>>,
-    /// The router's own default route, which the peers are told in the place of any other; `None` if they are told the best path.
+    /// The router's own default route, which the peers are sent in the place of any other; `None` if they are sent the best path.
     pub default_route: Option<DefaultRoute>,
     /// The prefixes that the peers want (RFC 5292); `None` for all.
     pub wanted: Option<Arc<PrefixFilter>>,
@@ -130,14 +130,14 @@ pub struct ExportView {
 }
 
 impl ExportView {
-    /// Returns true if the rules of BGP allow peers with this view to be told a path: internal peers are told no routes of internal
+    /// Returns true if the rules of BGP allow peers with this view to be sent a path: internal peers are sent no routes of internal
     /// peers (RFC 4271, section 9.2) that are not reflected, and communities and roles bound the reach of routes.
     #[inline(always)]
     pub(crate) fn may_export<P: FamilyKey>(&self, core: &Core<P>, path: Accepted) -> bool {
         let info = &core.peers[usize::from(path.peer.0)].info;
         let reach = match self.relationship {
             _ if self.internal => Reach::OwnAs,
-            // RFC 9234, section 5, egress 2; a neighbor without a relationship is told as if there were no marks.
+            // RFC 9234, section 5, egress 2; a neighbor without a relationship is sent as if there were no marks.
             None => Reach::Customers,
             Some(relationship) if relationship.is_for_everybody() => Reach::Customers,
             Some(_) => Reach::Everybody,
@@ -159,7 +159,7 @@ impl ExportView {
         self.transparent && is_of_client && (reach <= Reach::Customers || !is_marked())
     }
 
-    /// Returns true if peers are told routes of a peer as far as both are internal or not.
+    /// Returns true if peers are sent routes of a peer as far as both are internal or not.
     #[inline(always)]
     pub(crate) fn passes(&self, from: &PeerInfo) -> bool {
         let is_inside = self.internal && from.internal;
@@ -196,7 +196,7 @@ impl ExportView {
         self.other_as.map_or(local_as, |other| other.number)
     }
 
-    /// Returns true if peers are told routes by their validation.
+    /// Returns true if peers are sent routes by their validation.
     pub(crate) fn asks_for_validation(&self) -> bool {
         let of_default = self.default_route.as_ref().and_then(|route| route.policy.as_ref());
         self.policy.iter().chain(&self.further).chain(of_default).any(|policy| policy.asks_for_validation())

@@ -65,7 +65,7 @@ impl Exporter {
         self.reduced.clear();
     }
 
-    /// Returns the source and the outcome of the path of an entry that peers with this view are told; `None` if they are told none.
+    /// Returns the source and the outcome of the path of an entry that peers with this view are sent; `None` if they are told none.
     #[inline(always)]
     pub fn best<P: FamilyKey>(
         &mut self,
@@ -77,7 +77,7 @@ impl Exporter {
         Some((best.peer, self.export(core, view, entry, best)?))
     }
 
-    /// Returns the outcome of the best path of an entry; `None` if peers with this view are told no route.
+    /// Returns the outcome of the best path of an entry; `None` if peers with this view are sent no route.
     #[inline(always)]
     pub fn export<P: FamilyKey>(
         &mut self,

@@ -49,9 +49,9 @@ pub(crate) struct Groups<P: FamilyKey> {
     /// A small unused block, kept for reuse.
     pub(super) spare: Option<Arc<Block>>,
     checked: Checked,
-    /// True if monitors are told what members are sent.
+    /// True if monitors are sent what members are sent.
     pub notes_sent: bool,
-    /// The changes that members were sent and that no monitor was told.
+    /// The changes that members were sent and that no monitor was sent.
     pub sent_blocks: Vec<SentBlock>,
 }
 
@@ -232,7 +232,7 @@ impl<P: FamilyKey> Groups<P> {
         }
     }
 
-    /// Returns true if the members of a group are told routes by their validation.
+    /// Returns true if the members of a group are sent routes by their validation.
     pub fn ask_for_validation(&self) -> bool {
         self.groups.iter().flatten().any(|group| group.view.asks_for_validation())
     }

@@ -2,8 +2,8 @@
 //! section 5.1: one kind of routes a message, MP attributes first).
 //!
 //! A [`Block`] is written once for the group and copied to each member. What differs between members is known by
-//! message: the octets of the next hop ([`NextHopsFor`]), and that nobody is told what it told itself. A member whose own route
-//! became the best one must, if it was told another before, be told a withdrawal instead: `Kind::Replace` marks
+//! message: the octets of the next hop ([`NextHopsFor`]), and that nobody is sent what it told itself. A member whose own route
+//! became the best one must, if it was sent another before, be sent a withdrawal instead: `Kind::Replace` marks
 //! the messages where that is so.
 
 use super::export::{Exported, announcement_overhead};
@@ -25,9 +25,9 @@ const SMALL_MESSAGES: usize = 16;
 pub(crate) enum Kind {
     /// Withdraws; not for the source, which was never told.
     Withdraw,
-    /// Announces; not for the source, which was told nothing before either.
+    /// Announces; not for the source, which was sent nothing before either.
     Announce,
-    /// Announces; a withdrawal for the source, which was told another route before.
+    /// Announces; a withdrawal for the source, which was sent another route before.
     Replace,
 }
 
@@ -128,7 +128,7 @@ impl Block {
         self.messages.get(index)
     }
 
-    /// Counts the routes that `member` is not told, or is told without some attributes, because they do not fit in a message.
+    /// Counts the routes that `member` is not sent, or is told without some attributes, because they do not fit in a message.
     #[inline(always)]
     pub fn count_too_large(&self, member: Source, sent: &mut Sent) {
         let of_others =
@@ -137,7 +137,7 @@ impl Block {
         sent.reduced += of_others(&self.reduced);
     }
 
-    /// Appends a message as `member` is to see it, with the next hop that it is told.
+    /// Appends a message as `member` is to see it, with the next hop that it is sent.
     #[inline(always)]
     pub fn copy<P: FamilyKey>(
         &self,

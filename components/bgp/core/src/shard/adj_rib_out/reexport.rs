@@ -1,6 +1,6 @@
 //! A changed export view: the walk that finds the routes whose outcome is another.
 //!
-//! The walk runs in slices between fresh changes. An entry is due if peers were told a route under the old view and are to be told
+//! The walk runs in slices between fresh changes. An entry is due if peers were sent a route under the old view and are to be sent
 //! another one, or none, under the new view, or were told none and are to be told one. Changes that come meanwhile are exported under
 //! the new view at once, and the walk leaves them out. A view that changes again while the walk is on adds the entries behind the walk
 //! to the walk; the entries ahead are compared once.
@@ -14,20 +14,20 @@ use hashbrown::HashSet;
 
 use super::export_view::ExportView;
 
-/// The parts of a walk, each with the view under which its entries were told.
+/// The parts of a walk, each with the view under which its entries were sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reexport {
     pub(super) parts: VecDeque<(Range<u32>, Arc<ExportView>)>,
-    /// Entries that were told under the new view since it changed, and are ahead of the walk.
+    /// Entries that were sent under the new view since it changed, and are ahead of the walk.
     pub(super) fresh: HashSet<u32, FixedState>,
 }
 
 impl Reexport {
-    /// Begins or extends a walk: entries were told under `old` so far. `end` is the number of entries.
+    /// Begins or extends a walk: entries were sent under `old` so far. `end` is the number of entries.
     pub fn begin(&mut self, old: Arc<ExportView>, end: u32) {
         let mut next = 0;
         let mut behind = VecDeque::new();
-        // What is left of the walk was told under still older views; all else under `old`.
+        // What is left of the walk was sent under still older views; all else under `old`.
         let mut left: Vec<Range<u32>> = self.parts.iter().map(|(range, _)| range.clone()).collect();
         left.sort_unstable_by_key(|range| range.start);
         for range in left {
@@ -36,14 +36,14 @@ impl Reexport {
         }
         behind.push_back((next..end, old.clone()));
         behind.retain(|(range, _)| !range.is_empty());
-        // Entries ahead that were told since the last change were told under `old`.
+        // Entries ahead that were told since the last change were sent under `old`.
         for entry in core::mem::take(&mut self.fresh) {
             self.split_off(entry, &old);
         }
         self.parts.append(&mut behind);
     }
 
-    /// Notes that an entry ahead was told under another view than its neighbors.
+    /// Notes that an entry ahead was sent under another view than its neighbors.
     fn split_off(&mut self, entry: u32, view: &Arc<ExportView>) {
         let Some(place) = self.parts.iter().position(|(range, _)| range.contains(&entry)) else { return };
         let Some((range, old)) = self.parts.remove(place) else { return };
@@ -58,7 +58,7 @@ impl Reexport {
         self.parts.is_empty()
     }
 
-    /// Notes that peers are told the present outcome of an entry.
+    /// Notes that peers are sent the present outcome of an entry.
     pub fn told(&mut self, entry: u32) {
         self.fresh.insert(entry);
     }
@@ -99,7 +99,7 @@ pub(crate) mod tests {
         let mut walk = Reexport::default();
         let (first, second) = (view(false), view(true));
         walk.begin(first.clone(), 100);
-        // The walk is at 40, and 70 was told under the second view.
+        // The walk is at 40, and 70 was sent under the second view.
         walk.parts[0].0.start = 40;
         walk.told(70);
         walk.begin(second.clone(), 110);

@@ -1,7 +1,7 @@
 //! The two rules between the decision and PeerOut, in the words of the stage kit, for the checking stage.
 //!
 //! The hot part of a shard is not a row of stage objects: one entry holds all paths of a prefix, and a branch is a cursor
-//! into one queue. What a stage promises holds all the same: a group is told a deletion only of what it was told (rule 1),
+//! into one queue. What a stage promises holds all the same: a group is sent a deletion only of what it was told (rule 1),
 //! and what it is told is what a look-up finds at that moment (rule 2). This file states both so that they can be verified.
 
 use super::export_view::ExportView;
@@ -25,7 +25,7 @@ impl<P: FamilyKey> Table for Announced<P> {
     type Route = AdvertisedSource;
 }
 
-/// Whose route a group was told.
+/// Whose route a group was sent.
 pub type AdvertisedSource = Source;
 
 /// The Adj-RIB-Out that a group should have, by the shard's entries.

@@ -13,7 +13,7 @@ impl PeerIndex {
     /// The router's own networks.
     pub const LOCAL: PeerIndex = PeerIndex(0);
 
-    /// The default route that only neighbors with `default-originate` are told. It takes no part in the decision.
+    /// The default route that only neighbors with `default-originate` are sent. It takes no part in the decision.
     pub const DEFAULT: PeerIndex = PeerIndex(16);
 
     /// The router's aggregates.

@@ -35,7 +35,7 @@ pub enum RouteSource {
     Session,
     /// Out of a trace ([`crate::injection`]).
     Trace {
-        /// True if the RIB is told the routes. The next hops of other routes need not be reachable.
+        /// True if the RIB is sent the routes. The next hops of other routes need not be reachable.
         is_installed: bool,
     },
 }

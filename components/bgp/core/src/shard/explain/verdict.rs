@@ -29,7 +29,7 @@ pub enum NotSent {
     FromThere,
     /// The best path came from an internal neighbor, as the neighbor is (RFC 4271, section 9.2).
     FromInside,
-    /// The best path came from a client, as the neighbor is, and clients are told nothing of each other.
+    /// The best path came from a client, as the neighbor is, and clients are sent nothing of each other.
     FromClient,
     /// A community or an attribute of the best path bounds its reach.
     Reach(Reach),

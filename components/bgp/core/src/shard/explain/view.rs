@@ -106,7 +106,7 @@ pub struct ShardView {
     pub queued: usize,
     /// Paths that the deletion stage has yet to delete.
     pub stale: u64,
-    /// Best routes that the RIB was told.
+    /// Best routes that the RIB was sent.
     pub in_rib: u32,
     /// Prefixes whose packets several paths share.
     pub multipath: usize,
@@ -158,7 +158,7 @@ impl<P: FamilyKey> Shard<P> {
         self.core.peers.get(usize::from(peer.0)).map_or(0, |p| p.rejected)
     }
 
-    /// The number of prefixes that `peer` was told: those of its update group less its own, which are never echoed to it. Exact
+    /// The number of prefixes that `peer` was sent: those of its update group less its own, which are never echoed to it. Exact
     /// when no change waits.
     pub fn advertised(&self, peer: PeerIndex) -> u32 {
         self.groups
@@ -190,9 +190,9 @@ impl<P: FamilyKey> Shard<P> {
         self.route_at(id)
     }
 
-    /// Returns a prefix with its best path as `peer` is told it, or with the several paths that the peer is sent. `hops` are the next hops
+    /// Returns a prefix with its best path as `peer` is sent it, or with the several paths that the peer is sent. `hops` are the next hops
     /// towards the peer: the attributes and the next hop are those that the export rules make, with AS numbers of four octets. `None` if
-    /// the peer is not told the prefix.
+    /// the peer is not sent the prefix.
     pub fn advertised_route(
         &self,
         peer: PeerIndex,
@@ -361,7 +361,7 @@ impl<P: FamilyKey> Shard<P> {
         (stop < end).then_some(stop)
     }
 
-    /// Returns true if `peer` was told a route of `prefix`: its Adj-RIB-Out. [`Shard::advertised_route`] has the attributes.
+    /// Returns true if `peer` was sent a route of `prefix`: its Adj-RIB-Out. [`Shard::advertised_route`] has the attributes.
     pub fn is_advertised(&self, peer: PeerIndex, prefix: P) -> bool {
         let Some(id) = self.core.find(prefix) else { return false };
         let Some((_, branch)) = self.groups.adj_rib_out(peer) else { return false };

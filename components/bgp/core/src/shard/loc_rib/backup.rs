@@ -33,7 +33,7 @@ impl Backups {
         self.is_due = true;
     }
 
-    /// All entries with several paths are to be told, and that is news even where the last news was of no use: there was no RIB.
+    /// All entries with several paths are to be sent, and that is news even where the last news was of no use: there was no RIB.
     pub fn all_due(&mut self) {
         (self.is_due, self.is_reported) = (true, false);
     }
@@ -70,7 +70,7 @@ impl<P: FamilyKey> Core<P> {
 }
 
 impl<P: FamilyKey> Shard<P> {
-    /// Returns true if there are backups that the RIB has not been told and nobody knows yet.
+    /// Returns true if there are backups that the RIB has not been sent and nobody knows yet.
     #[inline]
     pub fn take_backup_news(&mut self) -> bool {
         self.core.backups.take_news()
@@ -101,7 +101,7 @@ mod tests {
         assert!(!backups.take_news());
         (0..RESTLESS + 10).for_each(|_| backups.marked());
         assert!(backups.take_news());
-        // A RIB that comes later has not been told.
+        // A RIB that comes later has not been sent.
         backups.all_due();
         assert!(backups.take_news());
         assert!(backups.begin(1_000_000));

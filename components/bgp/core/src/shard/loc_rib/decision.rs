@@ -35,7 +35,7 @@ impl DecisionRules {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Elimination {
-    /// The path is the default route that only neighbors with `default-originate` are told.
+    /// The path is the default route that only neighbors with `default-originate` are sent.
     DefaultOriginate,
     /// Import policy rejected the path (RFC 4271, section 9.1.1).
     Rejected,

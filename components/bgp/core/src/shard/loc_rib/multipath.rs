@@ -7,7 +7,7 @@
 //!
 //! The group of an entry is computed from the entry's paths when the RIB branch tells the RIB, and no entry holds a group. A change of a
 //! path marks the entry ([`Core::changed_groups`]), and [`ToldGroups`] has the fingerprint of each told group of several paths, so that the
-//! RIB is told of groups only where they changed. Without multipath, and for prefixes with one path, nothing of that happens.
+//! RIB is notified of groups only where they changed. Without multipath, and for prefixes with one path, nothing of that happens.
 
 use super::decision::{Candidate, Tables};
 use crate::attributes::canonical;
@@ -82,12 +82,12 @@ impl Group {
     }
 }
 
-/// The groups of several paths that the RIB was told, as fingerprints by entry.
+/// The groups of several paths that the RIB was sent, as fingerprints by entry.
 #[derive(Debug, Default)]
 pub(crate) struct ToldGroups(HashMap<u32, u64, FixedState>);
 
 impl ToldGroups {
-    /// Notes that the RIB is told a group. Returns true if the entry's group before was another one.
+    /// Notes that the RIB is sent a group. Returns true if the entry's group before was another one.
     pub fn replace<P: FamilyKey>(&mut self, core: &Core<P>, entry: u32, group: &Group) -> bool {
         if group.is_alone() {
             return self.0.remove(&entry).is_some();

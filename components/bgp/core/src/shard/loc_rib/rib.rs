@@ -33,7 +33,7 @@ pub(crate) struct RibBranch {
     sets: BTreeMap<SetKey, u32>,
     /// The sets of the batch whose packets several paths share.
     shared_sets: BTreeMap<(SetKey, Group), u32>,
-    /// The groups of paths that the RIB was told.
+    /// The groups of paths that the RIB was sent.
     told_groups: ToldGroups,
     /// The walk over the entries whose backups are due: the next one.
     walk: Option<u32>,
@@ -75,7 +75,7 @@ impl RibBranch {
         self.walk = Some(0);
     }
 
-    /// Returns true if all that happened was told; the queue ends at `end`.
+    /// Returns true if all that happened was sent; the queue ends at `end`.
     pub fn is_idle(&self, end: Cursor) -> bool {
         self.branch.is_idle(end) && self.walk.is_none()
     }
@@ -124,7 +124,7 @@ impl RibBranch {
     fn tell_groups<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
         for _ in 0..limit {
             let Some(entry) = core.changed_groups.pop_first() else { break };
-            // The present group goes with a change of the best path that is yet to be told.
+            // The present group goes with a change of the best path that is yet to be sent.
             if core.queue.is_pending(&core.entries, entry, self.branch.cursor)
                 || self.branch.advertised(entry) == Source::NONE
             {

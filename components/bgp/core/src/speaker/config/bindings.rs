@@ -97,7 +97,7 @@ impl Bindings {
         })
     }
 
-    /// Returns the router's own default route for a neighbor; `None` if the neighbor is told the best one, as any other route.
+    /// Returns the router's own default route for a neighbor; `None` if the neighbor is sent the best one, as any other route.
     pub fn default_route(&mut self, config: &NeighborConfig, family: FamilyIndex) -> Option<DefaultRoute> {
         let originate = config.default_originate.as_ref()?;
         let condition = originate.while_present.map(Fact::RoutePresent);

@@ -17,7 +17,7 @@ use sluice_policy::program::Fact;
 pub struct Touched {
     /// Sessions that end; they come back unless they are not wanted any more.
     pub reset: Vec<IpAddr>,
-    /// Neighbors that are told their routes anew.
+    /// Neighbors that are sent their routes anew.
     pub refiltered: Vec<IpAddr>,
     /// Neighbors that are asked for their routes (RFC 2918), because those that policy rejected are needed and not stored.
     pub refreshed: Vec<IpAddr>,
@@ -34,7 +34,7 @@ pub(crate) enum Reconfigured {
     Kept,
     /// The session ends, and a new one begins.
     Reset,
-    /// It stays, and the neighbor is told its routes anew.
+    /// It stays, and the neighbor is sent its routes anew.
     Refiltered,
     /// It ends and is not wanted any more.
     Stopped,
@@ -43,8 +43,8 @@ pub(crate) enum Reconfigured {
 }
 
 impl NeighborConfig {
-    /// Returns true if a neighbor by `new` is told something else by a router of `local_as` than one by `self`. An external neighbor that
-    /// is not on a link of this router is told this router as the next hop in any case.
+    /// Returns true if a neighbor by `new` is sent something else by a router of `local_as` than one by `self`. An external neighbor that
+    /// is not on a link of this router is sent this router as the next hop in any case.
     fn tells_otherwise(&self, new: &NeighborConfig, local_as: Asn) -> bool {
         let has_choice = new.peer_as == local_as || new.multihop.is_none();
         let is_internal = new.peer_as == local_as;
@@ -120,7 +120,7 @@ impl Config {
 
 impl NeighborConfig {
     /// Whether a session by `self` must end to become one by `other`. What does not need that: what people read, what
-    /// the next connection will see, what is told, and whether a session is wanted at all.
+    /// the next connection will see, what is sent, and whether a session is wanted at all.
     fn needs_reset(&self, other: &NeighborConfig) -> bool {
         let alike = NeighborConfig {
             range: other.range,

@@ -8,6 +8,6 @@ use serde::Serialize;
 pub struct InjectionConfig {
     /// The peer, as if it were a neighbor.
     pub neighbor: NeighborConfig,
-    /// True if the RIB is told the routes.
+    /// True if the RIB is sent the routes.
     pub is_installed: bool,
 }

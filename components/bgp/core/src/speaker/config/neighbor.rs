@@ -109,10 +109,10 @@ pub struct NeighborConfig {
     /// True if routes of clients are reflected to clients.
     #[serde(default = "yes")]
     pub client_to_client_reflection: bool,
-    /// True if an external neighbor is told the routes of other external neighbors without this router's AS and next hop (RFC 7947).
+    /// True if an external neighbor is sent the routes of other external neighbors without this router's AS and next hop (RFC 7947).
     #[serde(default)]
     pub transparent: bool,
-    /// True if this router's AS replaces the AS of an external neighbor in paths that the neighbor is told.
+    /// True if this router's AS replaces the AS of an external neighbor in paths that the neighbor is sent.
     #[serde(default)]
     pub as_override: bool,
     /// How often this router's AS may be in the path of the neighbor's routes.
@@ -180,7 +180,7 @@ pub struct FamilyConfig {
     /// Bounds on the neighbor's prefixes.
     #[serde(default)]
     pub maximum_prefixes: MaximumPrefixes,
-    /// The XID that the neighbor is told as this router's. Only the schema of XIDs has it: of the other families it is an address of the
+    /// The XID that the neighbor is sent as this router's. Only the schema of XIDs has it: of the other families it is an address of the
     /// session's interface.
     #[serde(default)]
     pub next_hop: Option<Xid>,

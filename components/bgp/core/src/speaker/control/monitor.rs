@@ -1,4 +1,4 @@
-//! Sessions as monitoring stations are told of them (BMP, RFC 7854).
+//! Sessions as monitoring stations are notified of them (BMP, RFC 7854).
 
 use super::router::Control;
 use crate::bmp::{
@@ -21,7 +21,7 @@ impl Control {
         MonitoredRouter { local_as, router_id, codes, families, instance }
     }
 
-    /// Returns the changes of peers since a station was told of them last. Costs a comparison for each peer that did not change. Ports of
+    /// Returns the changes of peers since a station was notified of them last. Costs a comparison for each peer that did not change. Ports of
     /// connections are 0.
     pub fn changed_peers(&self, station: &Station) -> Vec<MonitoredPeer> {
         let mut changes = Vec::new();

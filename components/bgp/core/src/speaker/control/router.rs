@@ -35,7 +35,7 @@ pub(super) const LOOK_DELAY: Duration = Duration::from_millis(100);
 /// The longest wait for the RIB's answers about next hops, before a router that restarts advertises what it has.
 pub(super) const RESOLUTION: Duration = Duration::from_secs(30);
 
-/// The time between a change and the moment when the RIB is told backups, if not much else changes meanwhile.
+/// The time between a change and the moment when the RIB is sent backups, if not much else changes meanwhile.
 pub(super) const REST: Duration = Duration::from_secs(2);
 
 /// The time from when a lost neighbor's routes are withdrawn until its address is a gateway like any other: the RIB has taken the
@@ -87,9 +87,9 @@ pub struct Control {
     pub(super) has_rib: bool,
     /// The neighbors with a session when the process before ended; `None` if that is not known.
     pub(super) before: Option<BTreeSet<IpAddr>>,
-    /// The time at which the RIB is told backups, if there are any and the tables are at rest by then.
+    /// The time at which the RIB is sent backups, if there are any and the tables are at rest by then.
     pub(super) backups_at: Option<Instant>,
-    /// Neighbors' addresses that the RIB was told not to use, and when that is over, if the neighbor's routes are withdrawn.
+    /// Neighbors' addresses that the RIB was asked not to use, and when that is over, if the neighbor's routes are withdrawn.
     pub(super) lost: BTreeMap<IpAddr, Option<Instant>>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Filters {
     pub(crate) received: ByFamily<Entries>,
     /// The filters in force, of what was received.
     filters: ByFamily<Option<Arc<PrefixFilter>>>,
-    /// Families of which the neighbor is told nothing before its first ROUTE-REFRESH message.
+    /// Families of which the neighbor is sent nothing before its first ROUTE-REFRESH message.
     pub(crate) awaited: Families,
     /// The end of that wait.
     pub until: Option<Instant>,
@@ -53,7 +53,7 @@ impl Filters {
         FilterState { received: self.received.clone(), sent: self.sent.clone() }
     }
 
-    /// Returns true if the neighbor may be told routes.
+    /// Returns true if the neighbor may be sent routes.
     pub const fn are_known(&self) -> bool {
         self.until.is_none()
     }

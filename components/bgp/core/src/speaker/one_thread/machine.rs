@@ -42,7 +42,7 @@ pub struct Speaker {
     pub(super) rib_offered: ByFamily<bool>,
     pub(super) control_out: Outbox<control::Output>,
     pub(super) table_events: Outbox<TableEvent>,
-    /// Space for the numbers of neighbors that have to be told something.
+    /// Space for the numbers of neighbors that have to be sent something.
     pub(super) ready: Vec<PeerIndex>,
     /// The readers of traces.
     pub(super) injectors: BTreeMap<IpAddr, Injector>,
@@ -265,7 +265,7 @@ impl Speaker {
         Tables { tables: &self.tables, spread: self.control.spread() }
     }
 
-    /// Returns true if what was announced to the RIB is all there is: every neighbor that is wanted has told all its routes, or the time
+    /// Returns true if what was announced to the RIB is all there is: every neighbor that is wanted has announced all its routes, or the time
     /// for that is over, and all next hops are resolved (what waits for that is not announced yet).
     pub fn is_converged(&mut self, now: Instant) -> bool {
         self.control.have_all_announced(now) && self.tables().is_resolved()
@@ -286,7 +286,7 @@ impl Speaker {
         }
     }
 
-    /// Says which neighbors can be told something that could not before.
+    /// Says which neighbors can be sent something that could not before.
     pub(super) fn offer(&mut self, out: &mut Outbox<Output>) {
         for table in &self.tables {
             table.with_output(&mut self.ready);

@@ -31,17 +31,17 @@ pub enum Input {
     Closed(IpAddr, ConnectionId),
     /// Octets came on a connection.
     Received(IpAddr, ConnectionId, Vec<u8>),
-    /// The RIB says how IPv4 next hops are reached.
+    /// The RIB's answer: how IPv4 next hops are reached.
     AnswerIpv4(InterestAnswer<Ipv4Prefix>),
-    /// The RIB says how IPv6 next hops are reached.
+    /// The RIB's answer: how IPv6 next hops are reached.
     AnswerIpv6(InterestAnswer<Ipv6Prefix>),
-    /// The RIB says how next hops that are XIDs are reached.
+    /// The RIB's answer: how next hops that are XIDs are reached.
     AnswerXid(InterestAnswer<XidPrefix>),
     /// An answer of the RIB holds no longer.
     Invalid(AnyPrefix),
     /// The RIB was restarted.
     RibRestarted,
-    /// The RIB says whether it has routes.
+    /// The RIB's answer: whether it has routes.
     Presence(Vec<(PresenceQuestion, bool)>),
     /// The neighbors with a session when the process before ended.
     EstablishedBefore(BTreeSet<IpAddr>),
@@ -86,7 +86,7 @@ pub enum Output {
     Event(Event),
 }
 
-/// A whole router's state: to be exported when every peer was told everything.
+/// A whole router's state: to be exported when every peer was sent everything.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RouterState {
     /// Who the neighbors are, and which sessions are up.

@@ -1,7 +1,7 @@
 //! Outbound route filters by prefix (RFC 5291, RFC 5292): the filters that neighbors send, and those that neighbors are sent.
 //!
 //! A filter of a neighbor is a part of the neighbor's export views, so that a changed filter is a walk that sends what differs. Until the
-//! first ROUTE-REFRESH message, or for [`PATIENCE`], such a neighbor is told nothing (RFC 5291, section 6).
+//! first ROUTE-REFRESH message, or for [`PATIENCE`], such a neighbor is sent nothing (RFC 5291, section 6).
 
 use super::registry::Peers;
 use crate::event::PeerEvent;
@@ -38,7 +38,7 @@ fn entries_of(policies: &Policies, list: &str, is_ipv4: bool) -> Vec<Entry> {
 }
 
 impl Peers {
-    /// Takes the filters in a ROUTE-REFRESH message about a family. Returns true if the neighbor is to be told all routes once more: the
+    /// Takes the filters in a ROUTE-REFRESH message about a family. Returns true if the neighbor is to be sent all routes once more: the
     /// message has no filters.
     pub(crate) fn take_filters(
         &mut self,
@@ -116,7 +116,7 @@ impl Peers {
         }
     }
 
-    /// Ends the wait for a neighbor's filters: the neighbor is told all routes.
+    /// Ends the wait for a neighbor's filters: the neighbor is sent all routes.
     pub(crate) fn end_wait_for_filters(&mut self, index: PeerIndex, out: &mut Outbox<Output>) {
         if let Some(peer) = self.peer_mut(index) {
             (peer.filters.awaited, peer.filters.until) = (Families::default(), None);
@@ -165,7 +165,7 @@ impl Peers {
         all.into_iter().for_each(|index| self.send_filters(index, out));
     }
 
-    /// Returns the export with which a neighbor is told routes now; `None` if this router or the neighbor's filters have to be waited for.
+    /// Returns the export with which a neighbor is sent routes now; `None` if this router or the neighbor's filters have to be waited for.
     pub(crate) fn opened(&mut self, index: PeerIndex, export: PeerExport) -> Option<Box<PeerExport>> {
         let waits_for_routes = self.waits_for_routes();
         let peer = self.peer_mut(index)?;

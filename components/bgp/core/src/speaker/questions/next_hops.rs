@@ -20,7 +20,7 @@ use sluice_machine::Outbox;
 
 struct Held<P: Prefix> {
     answer: InterestAnswer<P>,
-    /// By table and family: the number with which the shard was told; 0 if the shard has no use for the answer.
+    /// By table and family: the number with which the shard was sent; 0 if the shard has no use for the answer.
     told: Vec<ByFamily<u64>>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) type Asker = (usize, FamilyIndex);
 pub(crate) enum Reply<P: Prefix> {
     /// The RIB is to be asked, or told.
     Rib(Interest<P>),
-    /// The table is to be told.
+    /// The table is to be sent.
     Table(Versioned<P>),
 }
 

@@ -30,12 +30,12 @@ impl Settings {
         })
     }
 
-    /// Returns true if neighbors are told that this router may restart.
+    /// Returns true if neighbors are notified that this router may restart.
     pub const fn announces_restarts(&self) -> bool {
         self.graceful_restart.restart_time.is_some()
     }
 
-    /// Returns true if neighbors are told that this router restarts: the RIB has kept routes of the process before.
+    /// Returns true if neighbors are notified that this router restarts: the RIB has kept routes of the process before.
     pub const fn is_restarted(&self, kept_routes: u32) -> bool {
         self.announces_restarts() && kept_routes > 0
     }

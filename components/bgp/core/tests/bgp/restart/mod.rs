@@ -21,7 +21,7 @@ const TIME: u16 = 120;
 const STALE_TIME: u64 = 360;
 const GRACEFUL: u8 = Capability::GRACEFUL_NOTIFICATION;
 
-/// The neighbor that restarts, and the neighbor that is told its routes.
+/// The neighbor that restarts, and the neighbor that is sent its routes.
 const ASES: [u32; 2] = [65002, 65003];
 
 fn hop<P: Net>() -> IpAddr {

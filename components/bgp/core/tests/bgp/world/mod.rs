@@ -28,11 +28,11 @@ pub struct Router {
     pub addresses: Vec<IpAddr>,
     pub config: Config,
     pub rib: BTreeMap<AnyPrefix, IpAddr>,
-    /// The backups among what the RIB was told.
+    /// The backups among what the RIB was sent.
     pub backups: BTreeMap<AnyPrefix, IpAddr>,
-    /// Gateways that the RIB was told not to use.
+    /// Gateways that the RIB was asked not to use.
     pub lost: BTreeSet<IpAddr>,
-    /// The number of routes that the RIB was told of.
+    /// The number of routes that the RIB was notified of.
     pub told: usize,
     pub events: Vec<Event>,
     rib_ready: ByFamily<bool>,

@@ -461,7 +461,7 @@ pub async fn surround_with(dir: &Path, fake_rib: FakeRib) -> Surroundings {
         rib_target,
         _targets: vec![fea_target, target],
     };
-    // The host has no interfaces, and the FEA has told of all of them.
+    // The host has no interfaces, and the FEA has notified of all of them.
     surroundings.interface(&InterfaceEvent::SnapshotEnd).await;
     surroundings
 }
