@@ -137,8 +137,8 @@ mutations! {
         "resolver-keeps-old-answers": "self.answers.remove(&valid);\n            self.register" => "self.register";
     }
     "reader.rs" {
-        "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, self.rules.families.has(FamilyIndex::IPV4), batches)?;" => "";
-        "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
+        "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, batches)?;" => "";
+        "reader-withdraws-in-first-table": "let batch = batches[table].of_mut::<P>();" => "let batch = batches[0].of_mut::<P>();";
     }
     "attributes/scan.rs" {
         "reader-accepts-loops": "_ if self.is_loop => Verdict::Loop," => "";
