@@ -87,7 +87,7 @@ pub(crate) fn route_type(peer: PeerIndex, info: &PeerInfo) -> RouteType {
 impl<P: FamilyKey> Core<P> {
     /// Returns the surroundings of a peer's route for policies.
     pub(crate) fn context(&self, peer: PeerIndex) -> Context<'_> {
-        let known = &self.peers[usize::from(peer.0)];
+        let known = &self.adj_rib_in.peers[usize::from(peer.0)];
         Context {
             route_type: route_type(peer, &known.info),
             protocol: self.protocol(peer),
@@ -108,7 +108,7 @@ impl<P: FamilyKey> Core<P> {
         imports: &mut Imports,
         out: &mut Outbox<Interest<P::Hop>>,
     ) -> PathSet {
-        if policy.leaves_unchanged(self.sets.octets(&self.sets[received])) {
+        if policy.leaves_unchanged(self.adj_rib_in.sets.octets(&self.adj_rib_in.sets[received])) {
             return PathSet::as_received(received);
         }
         let row = imports.row(policy, received);
@@ -117,17 +117,17 @@ impl<P: FamilyKey> Core<P> {
         {
             return known;
         }
-        let set = &self.sets[received];
-        let next_hop = self.next_hop_of(set.hop);
+        let set = &self.adj_rib_in.sets[received];
+        let next_hop = self.resolver.next_hop_of(set.hop);
         let mut route = PolicyRoute::new(
             AnyPrefix::of(prefix),
-            self.sets.octets(set),
+            self.adj_rib_in.sets.octets(set),
             &set.view,
             next_hop,
             self.context(peer),
         );
         if !policy.decide(&mut route, &mut row.memory).is_accepted {
-            return *row.rejected.get_or_insert_with(|| self.sets.imported(received, None));
+            return *row.rejected.get_or_insert_with(|| self.adj_rib_in.sets.imported(received, None));
         }
         let trace = row.memory.trace();
         if let Some((_, known)) = row.accepted.iter().find(|(made, _)| *made == trace) {
@@ -135,13 +135,13 @@ impl<P: FamilyKey> Core<P> {
         }
         policy.make(&mut route, &mut row.memory);
         if route.has_received_octets() && route.next_hop() == next_hop {
-            let unchanged = self.sets.imported(received, Some(received));
+            let unchanged = self.adj_rib_in.sets.imported(received, Some(received));
             row.accepted.push((trace, unchanged));
             return unchanged;
         }
         let edited = route.edited();
         let accepted = self.intern_octets(&edited.octets, edited.next_hop, edited.view, out);
-        let attributes = self.sets.imported(received, Some(accepted));
+        let attributes = self.adj_rib_in.sets.imported(received, Some(accepted));
         self.release(accepted, out);
         row.accepted.push((trace, attributes));
         attributes
@@ -155,14 +155,14 @@ impl<P: FamilyKey> Core<P> {
         view: View,
         out: &mut Outbox<Interest<P::Hop>>,
     ) -> SetId {
-        let hash = self.seed.attributes(octets, &next_hop);
+        let hash = self.adj_rib_in.seed.attributes(octets, &next_hop);
         let resolver = &self.resolver;
         let is_hop = |hop| resolver.next_hop(hop) == Some(&next_hop);
-        if let Some(id) = self.sets.find(hash, octets, is_hop) {
+        if let Some(id) = self.adj_rib_in.sets.find(hash, octets, is_hop) {
             return id;
         }
         let hop = self.resolver.acquire(next_hop, out);
-        self.sets.insert(hash, octets, hop, view)
+        self.adj_rib_in.sets.insert(hash, octets, hop, view)
     }
 
     /// Releases the references of `imports`.

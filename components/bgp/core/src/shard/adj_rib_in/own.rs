@@ -79,9 +79,9 @@ impl<P: FamilyKey> Core<P> {
     /// Queues the entry of the default route for some peers: the decision, which leaves that route out, does not.
     fn queue_own_default(&mut self, source: PeerIndex, prefix: P, provenance: Provenance) {
         if source == PeerIndex::DEFAULT
-            && let Some(id) = self.find(prefix)
+            && let Some(id) = self.adj_rib_in.find(prefix)
         {
-            self.queue.push(&mut self.entries, id, provenance);
+            self.loc_rib.queue.push(&mut self.adj_rib_in.entries, id, provenance);
         }
     }
 
@@ -123,19 +123,19 @@ impl<P: FamilyKey> Shard<P> {
             core.withdraw(source, None, prefix, provenance, out);
             return self.pass_on_paths();
         };
-        let router_id = core.peers[usize::from(source.0)].info.router_id;
+        let router_id = core.adj_rib_in.peers[usize::from(source.0)].info.router_id;
         let octets = route.octets(core.local_as, router_id);
         let next_hop = NextHop::at(P::Hop::default_route().addr().into());
-        let hash = core.seed.attributes(&octets, &next_hop);
+        let hash = core.adj_rib_in.seed.attributes(&octets, &next_hop);
         // The next hop is this router and nobody is asked about it: its set is found, or made with a hop that is let go.
         let resolver = &core.resolver;
-        let found = core.sets.find(hash, &octets, |hop| resolver.next_hop(hop) == Some(&next_hop));
+        let found = core.adj_rib_in.sets.find(hash, &octets, |hop| resolver.next_hop(hop) == Some(&next_hop));
         let set = found.unwrap_or_else(|| {
             let hop = core.resolver.acquire_own(next_hop);
             let view = canonical::view(&octets, core.local_as);
-            core.sets.insert(hash, &octets, hop, view)
+            core.adj_rib_in.sets.insert(hash, &octets, hop, view)
         });
-        let attributes = match core.peers[usize::from(source.0)].import.clone() {
+        let attributes = match core.adj_rib_in.peers[usize::from(source.0)].import.clone() {
             None => PathSet::as_received(set),
             Some(policy) => core.import(&policy, source, prefix, set, &mut self.imports, out),
         };

@@ -32,9 +32,9 @@ impl<'a> Subject<'a> {
     /// The attributes of a path as its set has them.
     #[inline(always)]
     pub fn of<P: FamilyKey>(core: &'a Core<P>, path: Accepted) -> Self {
-        let set = &core.sets[path.set];
+        let set = &core.adj_rib_in.sets[path.set];
         Subject {
-            octets: core.sets.octets(set),
+            octets: core.adj_rib_in.sets.octets(set),
             view: &set.view,
             next_hop: core.resolver.next_hop(set.hop).copied(),
             peer: path.peer,
@@ -101,7 +101,7 @@ impl Exported {
     #[inline(always)]
     pub fn make<P: FamilyKey>(&mut self, core: &Core<P>, route: &Subject<'_>, key: &ExportView) {
         let originated = route.peer.is_own();
-        let source = &core.peers[usize::from(route.peer.0)].info;
+        let source = &core.adj_rib_in.peers[usize::from(route.peer.0)].info;
         let from_inside = source.internal;
         // What an internal peer told is told to internal peers by reflection only.
         let reflection = key.reflection.filter(|_| from_inside);

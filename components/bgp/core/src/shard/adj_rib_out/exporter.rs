@@ -86,12 +86,12 @@ impl Exporter {
         entry: u32,
         best: Accepted,
     ) -> Option<OutcomeId> {
-        let is_kept = core.is_suppressed(entry, best) || !view.wants(core.entries[entry].prefix);
-        if is_kept || !view.may_export(core, best) {
+        let is_kept = core.is_suppressed(entry, best) || !view.wants(core.adj_rib_in.entries[entry].prefix);
+        if is_kept || !view.may_export(&core.adj_rib_in, best) {
             return None;
         }
         let (outcome, len) = match view.policy_for(best.peer) {
-            None => (OutcomeId::unchanged(best.set), core.sets[best.set].stored.len()),
+            None => (OutcomeId::unchanged(best.set), core.adj_rib_in.sets[best.set].stored.len()),
             Some(policy) => {
                 let outcome = self.decide(core, policy, entry, best)?;
                 (outcome, self.subject(core, outcome, best).octets.len())
@@ -114,7 +114,7 @@ impl Exporter {
         outcome: OutcomeId,
         best: Accepted,
     ) -> Option<OutcomeId> {
-        let next_hop = core.next_hop_of(core.sets[best.set].hop);
+        let next_hop = core.resolver.next_hop_of(core.adj_rib_in.sets[best.set].hop);
         let mut edited = self.subject(core, outcome, best).to_edited(next_hop);
         let mut removed = Removed::new();
         for code in REMOVABLE {
@@ -148,7 +148,7 @@ impl Exporter {
         }
         let is_reduced = |item: &&Item| item.outcome.is_some_and(|outcome| !self.removed(outcome).is_empty());
         let paths = items.iter().filter(is_reduced).filter_map(|item| item.source.path());
-        paths.map(|path| Source::of(core.lanes.peer(path))).collect()
+        paths.map(|path| Source::of(core.adj_rib_in.lanes.peer(path))).collect()
     }
 
     /// Returns the attributes of an outcome for a path.
@@ -188,9 +188,9 @@ impl Exporter {
                 return Some(*outcome);
             }
         }
-        let set = &core.sets[best.set];
-        let prefix = AnyPrefix::of(core.entries[entry].prefix);
-        let (octets, hop) = (core.sets.octets(set), core.next_hop_of(set.hop));
+        let set = &core.adj_rib_in.sets[best.set];
+        let prefix = AnyPrefix::of(core.adj_rib_in.entries[entry].prefix);
+        let (octets, hop) = (core.adj_rib_in.sets.octets(set), core.resolver.next_hop_of(set.hop));
         let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
         if !policy.decide(&mut route, &mut row.memory).is_accepted {
             row.is_rejected = true;
@@ -219,9 +219,9 @@ impl Exporter {
         best: Accepted,
     ) -> Option<DecidedBy> {
         let policy = view.policy_for(best.peer)?;
-        let set = &core.sets[best.set];
-        let prefix = AnyPrefix::of(core.entries[entry].prefix);
-        let (octets, hop) = (core.sets.octets(set), core.next_hop_of(set.hop));
+        let set = &core.adj_rib_in.sets[best.set];
+        let prefix = AnyPrefix::of(core.adj_rib_in.entries[entry].prefix);
+        let (octets, hop) = (core.adj_rib_in.sets.octets(set), core.resolver.next_hop_of(set.hop));
         let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));
         policy.decided_by(&outcome).filter(|_| !outcome.is_accepted)
