@@ -24,6 +24,7 @@
 
 mod adj_rib_in;
 pub(crate) mod adj_rib_out;
+mod changed_paths;
 mod damping;
 mod entry;
 mod explain;
@@ -31,6 +32,7 @@ mod handover;
 mod loc_rib;
 mod monitor;
 mod own_router;
+mod policy_context;
 mod queue;
 mod resolver;
 mod upkeep;
@@ -48,11 +50,12 @@ pub use adj_rib_out::{
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use changed_paths::ChangedPaths;
 use core::net::{IpAddr, Ipv4Addr};
 use damping::Histories;
 pub use damping::{ATTRIBUTE_CHANGE, DampedView, DampingCounts, DampingRules, HistoryState, WITHDRAWAL};
 pub(crate) use entry::Restored;
-use entry::{AdjRibIn, PathNumber, SetId};
+use entry::{AdjRibIn, SetId};
 pub use entry::{PeerIndex, PeerInfo, Retention, RouteSource};
 pub use explain::{
     ExportVerdict, GroupView, NotSent, PathView, PolicyHits, PolicyUse, ReceivedView, RouteView, ShardView,
@@ -64,13 +67,13 @@ use loc_rib::{LocRib, RibBranch};
 use monitor::Monitor;
 pub use monitor::{MonitorChunk, MonitorId, MonitoredRib, MonitoredRibs, MonitoredUpdate};
 pub use own_router::OwnRouter;
+use policy_context::PolicyContext;
 use queue::Cursor;
 use resolver::Resolver;
 pub use resolver::{Interest, Resolution};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Asn, Provenance, RouteBatch};
+use sluice_base::{Provenance, RouteBatch};
 use sluice_machine::{Budget, Outbox, Progress};
-use sluice_validation::VrpTable;
 
 /// The best path of a prefix: import policy accepted the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,25 +87,18 @@ pub(crate) struct Accepted {
 /// The state that the steps of the pipeline share.
 #[derive(Debug)]
 pub(crate) struct Core<P: FamilyKey> {
-    local_as: Asn,
     /// The family on the wire.
     code: FamilyCode,
+    context: PolicyContext,
     adj_rib_in: AdjRibIn<P>,
     resolver: Resolver<P::Hop>,
     loc_rib: LocRib<P>,
-    /// The names of the sources of the router's own, by number.
-    sources: Vec<Arc<str>>,
     dropped: Dropped<P>,
     /// The histories of damped routes; `None` while no peer is damped.
     damping: Option<Box<Histories<P>>>,
     /// The parameters of flap damping, and the number of tables.
     damping_rules: (DampingRules, usize),
-    /// True if members of an update group are sent several paths of a prefix.
-    notes_paths: bool,
-    /// Changed paths that no group has noted yet, by entry.
-    changed_paths: Vec<(u32, PathNumber)>,
-    /// The payloads that validate the origins of routes; `None` if there are no data.
-    origins: Option<Arc<VrpTable>>,
+    changed_paths: ChangedPaths,
     /// The monitors of stations; `None` without one.
     monitor: Option<Box<Monitor<P>>>,
 }
@@ -131,18 +127,15 @@ impl<P: FamilyKey> Shard<P> {
             decision.multipath = MultipathRules::OFF;
         }
         let core = Core {
-            local_as,
             code,
+            context: PolicyContext::new(local_as),
             adj_rib_in: AdjRibIn::new(seed),
             resolver: Resolver::default(),
             loc_rib: LocRib::new(decision),
-            sources: Vec::new(),
             dropped: Dropped::default(),
             damping: None,
             damping_rules: (DampingRules::DEFAULT, 1),
-            notes_paths: false,
-            changed_paths: Vec::new(),
-            origins: None,
+            changed_paths: ChangedPaths::default(),
             monitor: None,
         };
         let mut shard = Shard {
@@ -274,8 +267,8 @@ impl<P: FamilyKey> Shard<P> {
     /// Passes changed paths on to the groups whose members are sent several paths of a prefix.
     #[inline]
     fn pass_on_paths(&mut self) {
-        if !self.core.changed_paths.is_empty() {
-            self.adj_rib_out.note_paths(&mut self.core.changed_paths);
+        if !self.core.changed_paths.paths.is_empty() {
+            self.adj_rib_out.note_paths(&mut self.core.changed_paths.paths);
         }
         self.bound_monitors();
     }
@@ -284,13 +277,13 @@ impl<P: FamilyKey> Shard<P> {
     pub fn join(&mut self, peer: PeerIndex, view: Arc<ExportView>) {
         self.adj_rib_out.join(peer, view, self.core.loc_rib.queue.end());
         self.note_member();
-        self.core.notes_paths = self.adj_rib_out.send_several_paths();
+        self.core.changed_paths.is_on = self.adj_rib_out.send_several_paths();
     }
 
     /// Ends advertisements to the peer.
     pub fn leave(&mut self, peer: PeerIndex) {
         self.adj_rib_out.leave(peer);
-        self.core.notes_paths = self.adj_rib_out.send_several_paths();
+        self.core.changed_paths.is_on = self.adj_rib_out.send_several_paths();
         self.trim();
     }
 

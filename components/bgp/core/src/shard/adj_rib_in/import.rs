@@ -5,15 +5,14 @@
 //! same changes, the result: both are remembered for one batch or slice ([`Imports`]).
 
 use crate::attributes::View;
-use crate::policy::{BoundPolicy, Context, Memory, PolicyRoute, RouteType, Trace};
-use crate::shard::Core;
-use crate::shard::entry::{PathSet, PeerIndex, PeerInfo, SetId};
+use crate::policy::{BoundPolicy, Memory, Trace};
+use crate::shard::entry::{PathSet, PeerIndex, SetId};
 use crate::shard::resolver::Interest;
+use crate::shard::{Accepted, Core};
 use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
-use sluice_base::AnyPrefix;
 use sluice_machine::Outbox;
 use smallvec::SmallVec;
 
@@ -75,29 +74,7 @@ impl Imports {
     }
 }
 
-/// Returns the source of a peer's routes.
-pub(crate) fn route_type(peer: PeerIndex, info: &PeerInfo) -> RouteType {
-    match (peer.is_own(), info.internal) {
-        (true, _) => RouteType::Local,
-        (false, true) => RouteType::Internal,
-        (false, false) => RouteType::External,
-    }
-}
-
 impl<P: FamilyKey> Core<P> {
-    /// Returns the surroundings of a peer's route for policies.
-    pub(crate) fn context(&self, peer: PeerIndex) -> Context<'_> {
-        let known = &self.adj_rib_in.peers[usize::from(peer.0)];
-        Context {
-            route_type: route_type(peer, &known.info),
-            protocol: self.protocol(peer),
-            local_as: self.local_as,
-            neighbor: known.info.address,
-            origins: self.origins.as_deref(),
-            path_check: known.info.path_check,
-        }
-    }
-
     /// Returns what `policy` makes of a peer's route with the attributes `received`. `imports` owns the reference.
     pub(crate) fn import(
         &mut self,
@@ -117,15 +94,9 @@ impl<P: FamilyKey> Core<P> {
         {
             return known;
         }
-        let set = &self.adj_rib_in.sets[received];
-        let next_hop = self.resolver.next_hop_of(set.hop);
-        let mut route = PolicyRoute::new(
-            AnyPrefix::of(prefix),
-            self.adj_rib_in.sets.octets(set),
-            &set.view,
-            next_hop,
-            self.context(peer),
-        );
+        let next_hop = self.resolver.next_hop_of(self.adj_rib_in.sets[received].hop);
+        let path = Accepted { peer, set: received };
+        let mut route = self.context.route(&self.adj_rib_in, &self.resolver, prefix, path);
         if !policy.decide(&mut route, &mut row.memory).is_accepted {
             return *row.rejected.get_or_insert_with(|| self.adj_rib_in.sets.imported(received, None));
         }

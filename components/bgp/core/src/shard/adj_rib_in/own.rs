@@ -3,7 +3,6 @@
 use crate::aggregate::AggregateAttributes;
 use crate::attributes::private::Private;
 use crate::attributes::{Origin, canonical};
-use crate::policy::vocabulary::NETWORK_PROTOCOL;
 use crate::shard::entry::{PathNumber, PathSet, PeerIndex};
 use crate::shard::resolver::Interest;
 use crate::shard::{Core, Shard};
@@ -84,28 +83,12 @@ impl<P: FamilyKey> Core<P> {
             self.loc_rib.queue.push(&mut self.adj_rib_in.entries, id, provenance);
         }
     }
-
-    /// Returns the name of the protocol that a peer's routes come from.
-    pub(crate) fn protocol(&self, peer: PeerIndex) -> &str {
-        match self.sources.get(usize::from(peer.0)) {
-            Some(name) => name,
-            None if peer.is_own() => NETWORK_PROTOCOL,
-            None => "bgp",
-        }
-    }
 }
 
 impl<P: FamilyKey> Shard<P> {
     /// Names a source of the router's own, for policies.
     pub fn set_source(&mut self, source: PeerIndex, name: Arc<str>) {
-        let sources = &mut self.core.sources;
-        let place = usize::from(source.0);
-        if source.is_own() {
-            while sources.len() <= place {
-                sources.push(Arc::from(NETWORK_PROTOCOL));
-            }
-            sources[place] = name;
-        }
+        self.core.context.set_source(source, name);
     }
 
     /// Originates a route of `source`, or ends the origination.
@@ -124,7 +107,7 @@ impl<P: FamilyKey> Shard<P> {
             return self.pass_on_paths();
         };
         let router_id = core.adj_rib_in.peers[usize::from(source.0)].info.router_id;
-        let octets = route.octets(core.local_as, router_id);
+        let octets = route.octets(core.context.local_as, router_id);
         let next_hop = NextHop::at(P::Hop::default_route().addr().into());
         let hash = core.adj_rib_in.seed.attributes(&octets, &next_hop);
         // The next hop is this router and nobody is asked about it: its set is found, or made with a hop that is let go.
@@ -132,7 +115,7 @@ impl<P: FamilyKey> Shard<P> {
         let found = core.adj_rib_in.sets.find(hash, &octets, |hop| resolver.next_hop(hop) == Some(&next_hop));
         let set = found.unwrap_or_else(|| {
             let hop = core.resolver.acquire_own(next_hop);
-            let view = canonical::view(&octets, core.local_as);
+            let view = canonical::view(&octets, core.context.local_as);
             core.adj_rib_in.sets.insert(hash, &octets, hop, view)
         });
         let attributes = match core.adj_rib_in.peers[usize::from(source.0)].import.clone() {

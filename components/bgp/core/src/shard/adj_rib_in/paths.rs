@@ -1,7 +1,6 @@
 //! The paths of an entry: added, replaced, and removed, with the decision that follows.
 
 use crate::batch::BatchSet;
-use crate::shard::adj_rib_out::ExportView;
 use crate::shard::entry::{Path, PathNumber, PathSet, PeerIndex, SetId, Sets};
 use crate::shard::resolver::Interest;
 use crate::shard::{Accepted, Core};
@@ -22,33 +21,12 @@ impl<P: FamilyKey> Core<P> {
         }
     }
 
-    /// Returns the path of an entry that peers with a view are sent: the best one, or the router's own default route.
-    #[inline(always)]
-    pub(crate) fn best_towards(&self, view: &ExportView, id: u32) -> Option<Accepted> {
-        match &view.default_route {
-            Some(_) if self.adj_rib_in.entries[id].prefix.len() == 0 => {
-                self.adj_rib_in.own_default(id).or_else(|| self.adj_rib_in.best(id))
-            }
-            _ => self.adj_rib_in.best(id),
-        }
-    }
-
-    /// Returns the number of the path that peers with a view are sent: see [`Core::best_towards`].
-    pub(crate) fn number_towards(&self, view: &ExportView, id: u32) -> Option<PathNumber> {
-        let default = PathNumber::first_of(PeerIndex::DEFAULT);
-        let best = || self.adj_rib_in.entries.best(id).map(|path| path.number);
-        match self.best_towards(view, id)?.peer {
-            PeerIndex::DEFAULT => Some(default),
-            _ => best(),
-        }
-    }
-
     /// Decides an entry, and queues the entry if the best route changed from `old`.
     #[inline]
     pub(crate) fn decide(&mut self, id: u32, old: Option<Accepted>, provenance: Provenance) {
         let has_changed = self.loc_rib.decide(&mut self.adj_rib_in, &self.resolver, id, old, provenance);
         // The paths beside the best one may be others, or in another order.
-        self.note_path(id, PathNumber::NONE);
+        self.changed_paths.note(id, PathNumber::NONE);
         if has_changed {
             self.note_best(id);
         }
@@ -177,7 +155,7 @@ impl<P: FamilyKey> Core<P> {
                 Some(before)
             }
         };
-        self.note_path(id, number);
+        self.changed_paths.note(id, number);
         self.note_adj_rib_in(id, number);
         // Among many paths most that come are not the best: two are compared then, not all.
         if self.loc_rib.best_unchanged(

@@ -198,7 +198,7 @@ impl<P: FamilyKey> Core<P> {
             self.note_adj_rib_in(id, path);
         }
         if has_changed {
-            self.note_path(id, path);
+            self.changed_paths.note(id, path);
             self.decide(id, old, Provenance::NONE);
             if self.adj_rib_in.entries.paths(id).len() > 1 {
                 self.loc_rib.mark_backup_due(&mut self.adj_rib_in, id);

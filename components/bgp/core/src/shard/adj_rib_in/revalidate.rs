@@ -6,11 +6,10 @@
 //! are decided on: under import policies that ask for the state, and under export views that do, whose outcome is compared with the one before. Fresh routes have the state of the new epoch
 //! at once. An epoch that comes while the walk is on adds its prefixes to the walk, which then goes once around from where it is.
 
-use super::import::{Imports, route_type};
-use crate::policy::{
-    BoundPolicy, Context, Memory, OriginData, PolicyRoute, Trace, path_asns, path_state, state,
-};
+use super::import::Imports;
+use crate::policy::{BoundPolicy, Memory, OriginData, Trace, path_asns, path_state, state};
 use crate::shard::entry::PeerIndex;
+use crate::shard::policy_context::route_type;
 use crate::shard::resolver::Interest;
 use crate::shard::{Accepted, Core, Shard};
 use crate::wire::FamilyKey;
@@ -105,7 +104,7 @@ impl Revalidation {
 impl<P: FamilyKey> Shard<P> {
     /// Takes another epoch of payloads.
     pub fn set_origins(&mut self, data: &OriginData) {
-        let before = core::mem::replace(&mut self.core.origins, data.table.clone());
+        let before = core::mem::replace(&mut self.core.context.origins, data.table.clone());
         if self.core.adj_rib_in.entries.end() > 0 && P::default_route().ip_key().is_some() {
             self.revalidation.begin(&data.changed, before);
             self.validate_contributors();
@@ -219,7 +218,7 @@ impl<P: FamilyKey> Core<P> {
         path: Accepted,
         before: &[Option<Arc<VrpTable>>],
     ) -> bool {
-        let now = self.changes_under(policy, id, path, self.origins.as_deref());
+        let now = self.changes_under(policy, id, path, self.context.origins.as_deref());
         let was_other =
             |table: &Option<Arc<VrpTable>>| self.changes_under(policy, id, path, table.as_deref()) != now;
         before.is_empty() || before.iter().any(was_other)
@@ -233,11 +232,8 @@ impl<P: FamilyKey> Core<P> {
         path: Accepted,
         origins: Option<&VrpTable>,
     ) -> Option<Trace> {
-        let set = &self.adj_rib_in.sets[path.set];
-        let prefix = AnyPrefix::of(self.adj_rib_in.entries[id].prefix);
-        let (octets, hop) = (self.adj_rib_in.sets.octets(set), self.resolver.next_hop_of(set.hop));
-        let context = Context { origins, ..self.context(path.peer) };
-        let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, context);
+        let prefix = self.adj_rib_in.entries[id].prefix;
+        let mut route = self.context.route_under(&self.adj_rib_in, &self.resolver, prefix, path, origins);
         let mut memory = Memory::new(policy);
         policy.decide(&mut route, &mut memory).is_accepted.then(|| memory.trace())
     }
@@ -250,7 +246,13 @@ impl<P: FamilyKey> Core<P> {
         table: Option<&VrpTable>,
     ) -> Validity {
         let kind = route_type(peer, &self.adj_rib_in.peers[usize::from(peer.0)].info);
-        state(table, prefix, self.adj_rib_in.sets.octets(&self.adj_rib_in.sets[set]), kind, self.local_as)
+        state(
+            table,
+            prefix,
+            self.adj_rib_in.sets.octets(&self.adj_rib_in.sets[set]),
+            kind,
+            self.context.local_as,
+        )
     }
 
     /// Returns the verification of the path of a peer's route with the attributes of a set.
@@ -262,7 +264,7 @@ impl<P: FamilyKey> Core<P> {
     ) -> PathValidity {
         let check = self.adj_rib_in.peers[usize::from(peer.0)].info.path_check;
         path_state(
-            self.origins.as_deref(),
+            self.context.origins.as_deref(),
             prefix.ip_key(),
             self.adj_rib_in.sets.octets(&self.adj_rib_in.sets[set]),
             check,
@@ -276,7 +278,7 @@ impl<P: FamilyKey> Core<P> {
         prefix: P,
         set: crate::shard::entry::sets::SetId,
     ) -> Validity {
-        self.state_of(peer, prefix.ip_key(), set, self.origins.as_deref())
+        self.state_of(peer, prefix.ip_key(), set, self.context.origins.as_deref())
     }
 }
 

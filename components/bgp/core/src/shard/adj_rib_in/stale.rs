@@ -73,7 +73,7 @@ impl<P: FamilyKey> Core<P> {
         let Some(next_hop) = self.resolver.next_hop(self.adj_rib_in.sets[set].hop).cloned() else {
             return Received::Refused;
         };
-        let view = canonical::view(&marked, self.local_as);
+        let view = canonical::view(&marked, self.context.local_as);
         Received::Set(self.intern_octets(&marked, next_hop, view, out), true)
     }
 

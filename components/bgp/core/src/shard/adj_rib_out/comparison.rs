@@ -44,7 +44,7 @@ impl Comparison {
             (Some(before), Some(after)) => (before, after),
             (before, after) => return was_told || before.is_some() != after.is_some(),
         };
-        let best = core.best_towards(new, entry).filter(|_| source == new_source);
+        let best = new.best_path(&core.adj_rib_in, entry).filter(|_| source == new_source);
         let Some(best) = best else { return true };
         let Comparison { old: olds, new: news, exported: [one, other], alike } = self;
         let is_alike = *alike.entry((before, after, Source::of(best.peer))).or_insert_with(|| {

@@ -146,7 +146,7 @@ impl Exported {
         .into_iter()
         .fold(0_u64, |missing, (code, is_needed)| missing | u64::from(is_needed) << code);
         let own = Own {
-            presented_as: key.presented_as(core.local_as),
+            presented_as: key.presented_as(core.context.local_as),
             local_pref: route.view.local_pref,
             originator: source.router_id,
             key,
@@ -160,7 +160,7 @@ impl Exported {
             // Nor is it missing if it is this one.
             missing &= !(before << 1 | 1);
             match attribute.code {
-                code::AS_PATH => self.put_path(attribute.value, core.local_as, key),
+                code::AS_PATH => self.put_path(attribute.value, core.context.local_as, key),
                 // RFC 4271, section 5.1.4: a neighbor's MED is not for other neighbors.
                 code::MULTI_EXIT_DISC
                     if !key.internal && !key.transparent && !originated && !route.has_own_med => {}

@@ -5,7 +5,7 @@ use crate::orf::PrefixFilter;
 use crate::policy::BoundPolicy;
 use crate::relationship::Relationship;
 use crate::shard::Accepted;
-use crate::shard::entry::{AdjRibIn, PeerIndex, PeerInfo};
+use crate::shard::entry::{AdjRibIn, PathNumber, PeerIndex, PeerInfo};
 use crate::wire::attribute::code;
 use crate::wire::{FamilyKey, MAX_EXTENDED_LEN, MAX_MESSAGE_LEN, PATH_ID_LEN};
 use alloc::sync::Arc;
@@ -130,6 +130,27 @@ pub struct ExportView {
 }
 
 impl ExportView {
+    /// Returns the path of an entry that peers with the view are sent: the best one, or the router's own default route.
+    #[inline(always)]
+    pub(crate) fn best_path<P: FamilyKey>(&self, adj_rib_in: &AdjRibIn<P>, id: u32) -> Option<Accepted> {
+        match &self.default_route {
+            Some(_) if adj_rib_in.entries[id].prefix.len() == 0 => {
+                adj_rib_in.own_default(id).or_else(|| adj_rib_in.best(id))
+            }
+            _ => adj_rib_in.best(id),
+        }
+    }
+
+    /// Returns the number of the path that peers with the view are sent: see [`ExportView::best_path`].
+    pub(crate) fn best_number<P: FamilyKey>(&self, adj_rib_in: &AdjRibIn<P>, id: u32) -> Option<PathNumber> {
+        let default = PathNumber::first_of(PeerIndex::DEFAULT);
+        let best = || adj_rib_in.entries.best(id).map(|path| path.number);
+        match self.best_path(adj_rib_in, id)?.peer {
+            PeerIndex::DEFAULT => Some(default),
+            _ => best(),
+        }
+    }
+
     /// Returns true if the rules of BGP allow peers with this view to be sent a path: internal peers are sent no routes of internal
     /// peers (RFC 4271, section 9.2) that are not reflected, and communities and roles bound the reach of routes.
     #[inline(always)]

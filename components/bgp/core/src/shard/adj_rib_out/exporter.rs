@@ -10,7 +10,7 @@ use super::export::{Exported, Subject, announcement_overhead};
 use super::export_view::ExportView;
 use super::item::{CHANGED, Item, OutcomeId, Source};
 use crate::attributes::{REMOVABLE, canonical};
-use crate::policy::{BoundPolicy, DecidedBy, Edited, Memory, PolicyRoute, Trace};
+use crate::policy::{BoundPolicy, DecidedBy, Edited, Memory, Trace};
 use crate::shard::entry::{PeerIndex, SetId};
 use crate::shard::{Accepted, Core};
 use crate::wire::FamilyKey;
@@ -18,7 +18,6 @@ use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
-use sluice_base::AnyPrefix;
 use smallvec::SmallVec;
 
 /// Octets of a message that are enough for a prefix and for what the export rules add to stored attributes (RFC 4271, section 9.2).
@@ -73,7 +72,7 @@ impl Exporter {
         view: &ExportView,
         entry: u32,
     ) -> Option<(PeerIndex, OutcomeId)> {
-        let best = core.best_towards(view, entry)?;
+        let best = view.best_path(&core.adj_rib_in, entry)?;
         Some((best.peer, self.export(core, view, entry, best)?))
     }
 
@@ -86,7 +85,13 @@ impl Exporter {
         entry: u32,
         best: Accepted,
     ) -> Option<OutcomeId> {
-        let is_kept = core.is_suppressed(entry, best) || !view.wants(core.adj_rib_in.entries[entry].prefix);
+        let is_kept = core.loc_rib.aggregates.is_suppressed(
+            &core.adj_rib_in,
+            &core.resolver,
+            &core.context,
+            entry,
+            best,
+        ) || !view.wants(core.adj_rib_in.entries[entry].prefix);
         if is_kept || !view.may_export(&core.adj_rib_in, best) {
             return None;
         }
@@ -188,10 +193,8 @@ impl Exporter {
                 return Some(*outcome);
             }
         }
-        let set = &core.adj_rib_in.sets[best.set];
-        let prefix = AnyPrefix::of(core.adj_rib_in.entries[entry].prefix);
-        let (octets, hop) = (core.adj_rib_in.sets.octets(set), core.resolver.next_hop_of(set.hop));
-        let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
+        let prefix = core.adj_rib_in.entries[entry].prefix;
+        let mut route = core.context.route(&core.adj_rib_in, &core.resolver, prefix, best);
         if !policy.decide(&mut route, &mut row.memory).is_accepted {
             row.is_rejected = true;
             return None;
@@ -219,10 +222,8 @@ impl Exporter {
         best: Accepted,
     ) -> Option<DecidedBy> {
         let policy = view.policy_for(best.peer)?;
-        let set = &core.adj_rib_in.sets[best.set];
-        let prefix = AnyPrefix::of(core.adj_rib_in.entries[entry].prefix);
-        let (octets, hop) = (core.adj_rib_in.sets.octets(set), core.resolver.next_hop_of(set.hop));
-        let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
+        let prefix = core.adj_rib_in.entries[entry].prefix;
+        let mut route = core.context.route(&core.adj_rib_in, &core.resolver, prefix, best);
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));
         policy.decided_by(&outcome).filter(|_| !outcome.is_accepted)
     }

@@ -243,7 +243,7 @@ impl<P: FamilyKey> AdjRibOut<P> {
         for group in self.groups.iter_mut().flatten().filter(|group| group.view.asks_for_validation()) {
             if let Some(paths_out) = &mut group.branch.paths_out {
                 for path in core.adj_rib_in.entries.paths(entry).iter().map(|path| path.number) {
-                    let is_other = core.path(entry, path).is_some_and(|found| {
+                    let is_other = core.adj_rib_in.path(entry, path).is_some_and(|found| {
                         let mut policies =
                             group.view.policy_for(found.peer).into_iter().chain(&group.view.further);
                         policies.any(|policy| core.decides_otherwise(policy, entry, found, before))
@@ -254,7 +254,7 @@ impl<P: FamilyKey> AdjRibOut<P> {
                 }
                 continue;
             }
-            let best = core.best_towards(&group.view, entry);
+            let best = group.view.best_path(&core.adj_rib_in, entry);
             let is_other = best.is_some_and(|best| {
                 let policy = group.view.policy_for(best.peer);
                 policy.is_some_and(|policy| core.decides_otherwise(policy, entry, best, before))

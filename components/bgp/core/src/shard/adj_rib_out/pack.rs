@@ -346,8 +346,8 @@ impl Packer {
 /// Returns the path and the outcome of an announcement.
 fn subject_of<P: FamilyKey>(core: &Core<P>, view: &ExportView, item: &Item) -> Option<(Accepted, OutcomeId)> {
     let path = match (view.paths, item.source.path()) {
-        (Some(_), Some(path)) => core.path(item.entry, path),
-        _ => core.best_towards(view, item.entry),
+        (Some(_), Some(path)) => core.adj_rib_in.path(item.entry, path),
+        _ => view.best_path(&core.adj_rib_in, item.entry),
     };
     path.zip(item.outcome)
 }

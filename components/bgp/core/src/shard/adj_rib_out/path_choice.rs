@@ -120,29 +120,11 @@ impl Branch {
 }
 
 impl<P: FamilyKey> Core<P> {
-    /// Notes a changed path of an entry for groups whose members are sent several paths.
-    #[inline(always)]
-    pub(crate) fn note_path(&mut self, entry: u32, path: PathNumber) {
-        if self.notes_paths {
-            self.changed_paths.push((entry, path));
-        }
-    }
-
-    /// Returns a path of an entry that import policy accepted.
-    pub(crate) fn path(&self, entry: u32, number: PathNumber) -> Option<Accepted> {
-        let path =
-            self.adj_rib_in.entries.paths(entry).get(self.adj_rib_in.entries.position(entry, number)?)?;
-        Some(Accepted {
-            peer: self.adj_rib_in.lanes.peer(path.number),
-            set: self.adj_rib_in.sets.accepted(path.attributes)?,
-        })
-    }
-
     /// Returns the paths of an entry that come to the export policy of a view: the best one, or those of several that are selected without
     /// a policy.
     pub(crate) fn paths_towards(&self, view: &ExportView, entry: u32) -> SmallVec<[Accepted; 2]> {
         if view.paths.is_none() {
-            return self.best_towards(view, entry).into_iter().collect();
+            return view.best_path(&self.adj_rib_in, entry).into_iter().collect();
         }
         let mut paths = SmallVec::new();
         self.selected_paths(view, entry, |path| {
@@ -180,7 +162,7 @@ impl<P: FamilyKey> Core<P> {
         let default = PathNumber::first_of(PeerIndex::DEFAULT);
         if view.default_route.is_some()
             && self.adj_rib_in.entries[entry].prefix.len() == 0
-            && let Some(path) = self.path(entry, default)
+            && let Some(path) = self.adj_rib_in.path(entry, default)
         {
             return export(path).map(|outcome| (default, outcome)).into_iter().collect();
         }
@@ -192,7 +174,7 @@ impl<P: FamilyKey> Core<P> {
         let mut selected = SmallVec::new();
         let mut take = |number: PathNumber| {
             let is_chosen = |path: &Accepted| number == best || self.not_chosen(view, entry, *path).is_none();
-            let outcome = self.path(entry, number).filter(is_chosen).and_then(&mut export);
+            let outcome = self.adj_rib_in.path(entry, number).filter(is_chosen).and_then(&mut export);
             selected.extend(outcome.map(|outcome| (number, outcome)));
             outcome.is_some()
         };

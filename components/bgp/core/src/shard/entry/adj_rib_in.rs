@@ -3,7 +3,7 @@
 
 use super::entries::Entries;
 use super::lanes::Lanes;
-use super::path::PeerIndex;
+use super::path::{PathNumber, PeerIndex};
 use super::peer_in::PeerIn;
 use super::sets::Sets;
 use crate::batch::Change;
@@ -73,6 +73,12 @@ impl<P: FamilyKey> AdjRibIn<P> {
     #[inline(always)]
     pub(crate) fn best(&self, id: u32) -> Option<Accepted> {
         let path = self.entries.best(id)?;
+        Some(Accepted { peer: self.lanes.peer(path.number), set: self.sets.accepted(path.attributes)? })
+    }
+
+    /// Returns a path of an entry that import policy accepted.
+    pub(crate) fn path(&self, entry: u32, number: PathNumber) -> Option<Accepted> {
+        let path = self.entries.paths(entry).get(self.entries.position(entry, number)?)?;
         Some(Accepted { peer: self.lanes.peer(path.number), set: self.sets.accepted(path.attributes)? })
     }
 

@@ -10,7 +10,6 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use sluice_base::AnyPrefix;
 use smallvec::SmallVec;
 
 /// A use of a policy.
@@ -66,10 +65,8 @@ type BoundImports = BTreeMap<PeerIndex, (Arc<BoundPolicy>, UseHits)>;
 impl<P: FamilyKey> Core<P> {
     /// Returns a path of an entry in the view of a policy.
     pub(crate) fn policy_route(&self, id: u32, peer: PeerIndex, set: SetId) -> PolicyRoute<'_> {
-        let prefix = AnyPrefix::of(self.adj_rib_in.entries[id].prefix);
-        let set = &self.adj_rib_in.sets[set];
-        let (octets, hop) = (self.adj_rib_in.sets.octets(set), self.resolver.next_hop_of(set.hop));
-        PolicyRoute::new(prefix, octets, &set.view, hop, self.context(peer))
+        let prefix = self.adj_rib_in.entries[id].prefix;
+        self.context.route(&self.adj_rib_in, &self.resolver, prefix, Accepted { peer, set })
     }
 
     fn imports_of(&self, policy: &str) -> BoundImports {
@@ -123,7 +120,13 @@ impl<P: FamilyKey> Shard<P> {
                 // What comes to export policy: a neighbor is not sent its own route, nor one that the rules of BGP keep from it.
                 let is_for_policy = |path: &Accepted| {
                     view.may_export(&core.adj_rib_in, *path)
-                        && !core.is_suppressed(id, *path)
+                        && !core.loc_rib.aggregates.is_suppressed(
+                            &core.adj_rib_in,
+                            &core.resolver,
+                            &core.context,
+                            id,
+                            *path,
+                        )
                         && members.iter().any(|member| *member != path.peer)
                 };
                 for path in core.paths_towards(view, id).into_iter().filter(is_for_policy) {
@@ -137,8 +140,10 @@ impl<P: FamilyKey> Shard<P> {
                 done += 1;
                 let Some(bound) = chooses_by(view, policy) else { continue };
                 let is_of_other = |path: &Accepted| members.iter().any(|member| *member != path.peer);
-                for path in
-                    core.further_paths(id).filter_map(|number| core.path(id, number)).filter(is_of_other)
+                for path in core
+                    .further_paths(id)
+                    .filter_map(|number| core.adj_rib_in.path(id, number))
+                    .filter(is_of_other)
                 {
                     counts.count(bound, policy, core.policy_route(id, path.peer, path.set));
                 }
@@ -147,7 +152,7 @@ impl<P: FamilyKey> Shard<P> {
         }
         for (peer, (_, counts)) in &imports {
             let place = match peer.is_own() {
-                true => PolicyUse::Source(core.protocol(*peer).into()),
+                true => PolicyUse::Source(core.context.protocol(*peer).into()),
                 false => PolicyUse::Import(*peer),
             };
             hits.entry(place).or_default().add(counts);

@@ -3,7 +3,7 @@
 use super::view::RouteView;
 use crate::attributes::Reach;
 use crate::batch::{Change, DropCause};
-use crate::policy::{DecidedBy, Memory, PolicyRoute};
+use crate::policy::{DecidedBy, Memory};
 use crate::shard::adj_rib_out::{ExportView, Exported, Exporter, NextHopsFor, SentPaths};
 use crate::shard::entry::PeerIndex;
 use crate::shard::{Accepted, Core, Shard};
@@ -121,9 +121,8 @@ impl<P: FamilyKey> Core<P> {
         received: crate::shard::entry::sets::SetId,
     ) -> Option<DecidedBy> {
         let policy = self.adj_rib_in.peers.get(usize::from(peer.0))?.import.as_ref()?;
-        let set = &self.adj_rib_in.sets[received];
-        let (octets, hop) = (self.adj_rib_in.sets.octets(set), self.resolver.next_hop_of(set.hop));
-        let mut route = PolicyRoute::new(AnyPrefix::of(prefix), octets, &set.view, hop, self.context(peer));
+        let path = Accepted { peer, set: received };
+        let mut route = self.context.route(&self.adj_rib_in, &self.resolver, prefix, path);
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));
         let by_default = || DecidedBy { is_without_policy: policy.is_default(), ..DecidedBy::default() };
         (!outcome.is_accepted).then(|| policy.decided_by(&outcome).unwrap_or_else(by_default))
@@ -170,7 +169,7 @@ impl<P: FamilyKey> Shard<P> {
         let id = id.ok_or(NotSent::NoRoute)?;
         let view = self.adj_rib_out.adj_rib_out(peer).map(|(view, _)| view);
         let best = match view {
-            Some(view) => self.core.best_towards(view, id),
+            Some(view) => view.best_path(&self.core.adj_rib_in, id),
             None => self.core.adj_rib_in.best(id),
         };
         let best = best.ok_or(NotSent::NoBestPath)?;
@@ -194,7 +193,7 @@ impl<P: FamilyKey> Shard<P> {
         let (core, sent) = (&self.core, paths_out.sent(id));
         let further = core.further_paths(id).filter(|number| !sent.contains(number));
         let cause = |number| {
-            let path = core.path(id, number).filter(|path| path.peer != peer)?;
+            let path = core.adj_rib_in.path(id, number).filter(|path| path.peer != peer)?;
             let cause = match core.not_chosen(view, id, path) {
                 Some(by) => NotSent::NotChosen(by),
                 None => match (self.not_sent(view, id, path, hops), view.paths) {
@@ -228,7 +227,13 @@ impl<P: FamilyKey> Shard<P> {
                 _ => NotSent::Reach(self.core.adj_rib_in.sets[set].view.reach),
             };
         }
-        if let Some(aggregate) = self.core.suppressed_by(id, best) {
+        if let Some(aggregate) = self.core.loc_rib.aggregates.suppressed_by(
+            &self.core.adj_rib_in,
+            &self.core.resolver,
+            &self.core.context,
+            id,
+            best,
+        ) {
             return NotSent::Suppressed(AnyPrefix::of(aggregate));
         }
         if !view.wants(prefix) {

@@ -203,7 +203,7 @@ impl<P: FamilyKey> Shard<P> {
         let (view, branch) = self.adj_rib_out.adj_rib_out(peer)?;
         let sent: Paths = match &branch.paths_out {
             Some(paths_out) => paths_out.sent(id),
-            None => self.core.number_towards(view, id).into_iter().collect(),
+            None => view.best_number(&self.core.adj_rib_in, id).into_iter().collect(),
         };
         let others = sent.iter().filter(|number| self.core.adj_rib_in.lanes.peer(**number) != peer);
         let paths: Vec<PathView> =
@@ -219,7 +219,7 @@ impl<P: FamilyKey> Shard<P> {
         number: PathNumber,
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> Option<PathView> {
-        let accepted = self.core.path(id, number)?;
+        let accepted = self.core.adj_rib_in.path(id, number)?;
         let mut exporter = Exporter::default();
         let outcome = exporter.export(&self.core, view, id, accepted)?;
         let mut exported = Exported::default();

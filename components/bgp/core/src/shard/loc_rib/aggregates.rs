@@ -8,16 +8,18 @@
 //! that no neighbor hears of a contributor before its aggregate has been originated.
 
 use crate::aggregate::{Contribution, Contributors, Totals};
-use crate::policy::{BoundPolicy, Memory, PolicyRoute};
-use crate::shard::entry::PeerIndex;
+use crate::policy::{BoundPolicy, Memory};
+use crate::shard::entry::{AdjRibIn, PeerIndex};
+use crate::shard::policy_context::PolicyContext;
 use crate::shard::queue::Cursor;
-use crate::shard::{Accepted, Core, Shard};
+use crate::shard::resolver::Resolver;
+use crate::shard::{Accepted, Shard};
 use crate::wire::FamilyKey;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use sluice_base::{AnyPrefix, Provenance};
+use sluice_base::Provenance;
 
 /// An aggregate, for the shards of one family.
 #[derive(Clone, Debug)]
@@ -101,44 +103,68 @@ impl<P: FamilyKey> Aggregate<P> {
     }
 
     /// Returns true if the policy lets a path contribute.
-    fn admits(&self, core: &Core<P>, prefix: P, best: Accepted) -> bool {
+    fn admits(
+        &self,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        context: &PolicyContext,
+        prefix: P,
+        best: Accepted,
+    ) -> bool {
         let Some(policy) = &self.policy else { return true };
-        let set = &core.adj_rib_in.sets[best.set];
-        let (octets, hop) = (core.adj_rib_in.sets.octets(set), core.resolver.next_hop_of(set.hop));
-        let prefix = AnyPrefix::of(prefix);
-        let mut route = PolicyRoute::new(prefix, octets, &set.view, hop, core.context(best.peer));
+        let mut route = context.route(adj_rib_in, resolver, prefix, best);
         policy.decide(&mut route, &mut Memory::new(policy)).is_accepted
     }
 }
 
-impl<P: FamilyKey> Core<P> {
+impl<P: FamilyKey> Aggregates<P> {
     /// Returns true if the best path of an entry contributes to an aggregate that is announced in the place of its contributors.
     #[inline]
-    pub(crate) fn is_suppressed(&self, entry: u32, best: Accepted) -> bool {
-        self.loc_rib.aggregates.suppresses && self.suppressed_by(entry, best).is_some()
+    pub(crate) fn is_suppressed(
+        &self,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        context: &PolicyContext,
+        entry: u32,
+        best: Accepted,
+    ) -> bool {
+        self.suppresses && self.suppressed_by(adj_rib_in, resolver, context, entry, best).is_some()
     }
 
     /// Returns the aggregate that is announced in the place of the best path of an entry.
     #[inline(never)]
-    pub(crate) fn suppressed_by(&self, entry: u32, best: Accepted) -> Option<P> {
-        let prefix = self.adj_rib_in.entries[entry].prefix;
-        let mut covering = self.loc_rib.aggregates.covering(prefix, best.peer);
-        let by = covering.find(|a| a.summary_only && a.admits(self, prefix, best));
+    pub(crate) fn suppressed_by(
+        &self,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        context: &PolicyContext,
+        entry: u32,
+        best: Accepted,
+    ) -> Option<P> {
+        let prefix = adj_rib_in.entries[entry].prefix;
+        let mut covering = self.covering(prefix, best.peer);
+        let by = covering.find(|a| a.summary_only && a.admits(adj_rib_in, resolver, context, prefix, best));
         by.map(|aggregate| aggregate.prefix)
     }
 
     /// Adds an entry to the sums of the covering aggregates, or takes it out. Returns true if an aggregate with `summary-only` has or loses
     /// the entry.
-    fn sum_up(&mut self, entry: u32) -> bool {
-        let prefix = self.adj_rib_in.entries[entry].prefix;
-        let best = self.adj_rib_in.best(entry).filter(|best| best.peer != PeerIndex::AGGREGATE);
-        let mut sums = core::mem::take(&mut self.loc_rib.aggregates.sums);
+    fn sum_up(
+        &mut self,
+        adj_rib_in: &AdjRibIn<P>,
+        resolver: &Resolver<P::Hop>,
+        context: &PolicyContext,
+        entry: u32,
+    ) -> bool {
+        let prefix = adj_rib_in.entries[entry].prefix;
+        let best = adj_rib_in.best(entry).filter(|best| best.peer != PeerIndex::AGGREGATE);
         let mut is_other = false;
-        for sum in sums.iter_mut().filter(|sum| sum.aggregate.may_have(prefix)) {
-            let admitted = best.filter(|best| sum.aggregate.admits(self, prefix, *best));
+        for sum in self.sums.iter_mut().filter(|sum| sum.aggregate.may_have(prefix)) {
+            let admitted =
+                best.filter(|best| sum.aggregate.admits(adj_rib_in, resolver, context, prefix, *best));
             let new = admitted.map(|best| {
-                let set = &self.adj_rib_in.sets[best.set];
-                Contribution::of(self.adj_rib_in.sets.octets(set), &set.view, sum.aggregate.as_set)
+                let set = &adj_rib_in.sets[best.set];
+                Contribution::of(adj_rib_in.sets.octets(set), &set.view, sum.aggregate.as_set)
             });
             let before = match &new {
                 Some(new) => sum.by_entry.insert(entry, new.clone()),
@@ -152,7 +178,6 @@ impl<P: FamilyKey> Core<P> {
             new.iter().for_each(|new| sum.totals.add(new));
             sum.is_due = true;
         }
-        self.loc_rib.aggregates.sums = sums;
         is_other
     }
 }
@@ -207,13 +232,15 @@ impl<P: FamilyKey> Shard<P> {
         });
         core.loc_rib.aggregates.cursor = cursor;
         for entry in changed {
-            core.sum_up(entry);
+            core.loc_rib.aggregates.sum_up(&core.adj_rib_in, &core.resolver, &core.context, entry);
         }
         if let Some(from) = core.loc_rib.aggregates.walk {
             let end = core.adj_rib_in.entries.end();
             let to = end.min(from.saturating_add(limit as u32));
             for entry in from..to {
-                if !core.adj_rib_in.entries.is_vacant(entry) && core.sum_up(entry) {
+                if !core.adj_rib_in.entries.is_vacant(entry)
+                    && core.loc_rib.aggregates.sum_up(&core.adj_rib_in, &core.resolver, &core.context, entry)
+                {
                     core.loc_rib.queue.push(&mut core.adj_rib_in.entries, entry, Provenance::NONE);
                 }
             }
@@ -265,7 +292,9 @@ impl<P: FamilyKey> Shard<P> {
         let all = core.loc_rib.aggregates.sums.iter().map(|sum| &sum.aggregate);
         all.filter(|aggregate| aggregate.may_have(prefix))
             .map(|aggregate| {
-                let contributes = best.is_some_and(|best| aggregate.admits(core, prefix, best));
+                let contributes = best.is_some_and(|best| {
+                    aggregate.admits(&core.adj_rib_in, &core.resolver, &core.context, prefix, best)
+                });
                 (aggregate.clone(), contributes)
             })
             .collect()

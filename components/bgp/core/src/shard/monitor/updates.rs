@@ -250,7 +250,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
             Some(paths_out) => paths_out.sent(entry).contains(&path).then_some((entry, path)),
             None => {
                 let source = branch.advertised(entry).peer().filter(|source| *source != peer);
-                source.and_then(|_| Some((entry, core.number_towards(view, entry)?)))
+                source.and_then(|_| Some((entry, view.best_number(&core.adj_rib_in, entry)?)))
             }
         });
         let number = number.filter(|(_, number)| core.adj_rib_in.lanes.peer(*number) != peer);
@@ -286,7 +286,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         }
         let view = ExportView { policy: None, ..(**view).clone() };
         let made = entry.and_then(|entry| {
-            let number = core.number_towards(&view, entry)?;
+            let number = view.best_number(&core.adj_rib_in, entry)?;
             if core.adj_rib_in.lanes.peer(number) == peer {
                 return None;
             }
@@ -307,7 +307,7 @@ impl<'a, P: FamilyKey> Gather<'a, P> {
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> Option<u32> {
         let core = &self.shard.core;
-        let accepted = core.path(entry, path)?;
+        let accepted = core.adj_rib_in.path(entry, path)?;
         let mut exporter = Exporter::default();
         let outcome = exporter.export(core, view, entry, accepted)?;
         let mut exported = Exported::default();
