@@ -18,7 +18,7 @@ pub struct ResolvingRoute<P> {
     pub forwarding: Forwarding<Address>,
 }
 
-/// The RIB's answer for an address. It holds for every address inside `valid` until the RIB says otherwise.
+/// The RIB's answer for an address. It holds for every address inside `valid` until the RIB invalidates it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct InterestAnswer<P> {
     /// The largest prefix around the address inside which no more specific route exists (XORP, figure 8).

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fea_that_takes_over_meanwhile_is_not_told_the_end_of_the_resync_before() {
+    fn a_fea_that_takes_over_meanwhile_does_not_receive_the_end_of_the_resync_before() {
         let mut owner = FibOwner::new(START);
         owner.begin_resync([TableId::MAIN], []);
         owner.accepted(false);

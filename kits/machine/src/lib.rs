@@ -9,7 +9,7 @@
 //! ```text
 //! on input:     machine.handle(now, input, &mut out)
 //! on deadline:  machine.on_deadline(now, &mut out)       // when machine.next_deadline() has come
-//! when idle:    machine.run_slice(now, budget, &mut out) // while it says More
+//! when idle:    machine.run_slice(now, budget, &mut out) // while it returns More
 //! ```
 //!
 //! and after each, the outputs are carried out. Inputs and outputs are values. Parallelism is more machines that share nothing, never a lock around one.

@@ -77,7 +77,7 @@ pub struct FirstRecord<'a> {
 /// The error of a record: nothing behind the record can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordError {
-    /// The header says more octets than [`LONGEST_RECORD`], or than a length can say.
+    /// The header states more octets than [`LONGEST_RECORD`], or than a length can state.
     TooLong(u32),
     /// The type is none of MRT's.
     UnknownType(u16),

@@ -114,7 +114,7 @@ impl AspaSet {
         Some(&self.aspas[place].1)
     }
 
-    /// Tells if `provider` is a provider of `customer`: the provider authorization function (draft-ietf-sidrops-aspa-verification,
+    /// Returns whether `provider` is a provider of `customer`: the provider authorization function (draft-ietf-sidrops-aspa-verification,
     /// section 5).
     pub fn authorized(&self, customer: Asn, provider: Asn) -> Authorization {
         match self.providers(customer) {

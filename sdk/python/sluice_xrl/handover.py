@@ -198,15 +198,15 @@ class Source(_End):
             raise HandOverError("what came is not what was sent")
 
     def accept(self) -> None:
-        """Tells the predecessor that everything was taken."""
+        """Notifies the predecessor that everything was taken."""
         self.send(_TAKEN)
 
     def refuse(self, reason: str) -> None:
-        """Tells the predecessor why nothing was taken."""
+        """Notifies the predecessor why nothing was taken."""
         self.send(_REFUSED, reason.encode()[:_PACKET])
 
     def done(self) -> None:
-        """Tells the predecessor that this process is the component now."""
+        """Notifies the predecessor that this process is the component now."""
         self.send(_DONE)
 
 

@@ -31,7 +31,7 @@ pub fn executable() -> &'static Path {
     &PATH
 }
 
-/// Returns true if labs with BIRD can be made here; says so by the test's name if not.
+/// Returns true if labs with BIRD can be made here; records a skip under the test's name if not.
 pub fn possible() -> bool {
     if let Err(reason) = available() {
         sluice_testkit::skipped(reason);
@@ -44,7 +44,7 @@ pub fn possible() -> bool {
     true
 }
 
-/// Returns true if labs with BIRD and FRR can be made here; says so by the test's name if not.
+/// Returns true if labs with BIRD and FRR can be made here; records a skip under the test's name if not.
 pub fn possible_with_frr() -> bool {
     if !possible() {
         return false;
@@ -220,7 +220,7 @@ impl RouterLab {
         Count { v4: count("-4"), v6: count("-6") }
     }
 
-    /// Tells the BIRD of a node something.
+    /// Sends the BIRD of a node a command.
     pub fn birdc(&self, node: &str, words: &str) -> String {
         let socket = self.lab.dir(node).join("bird.ctl").display().to_string();
         let args = ["-s", &socket].into_iter().chain(words.split(' '));

@@ -31,7 +31,7 @@ impl Shell {
         command.arg("--run-dir").arg(run_dir).env("XDG_STATE_HOME", state).env("TERM", "dumb-but-ansi");
         command.env("PAGER", "cat").env("NO_COLOR", "1").env_remove("SLUICE_PAGER");
         let mut shell = Shell(spawn_command(command, Some(PATIENCE)).unwrap());
-        shell.sees("`help` tells more");
+        shell.sees("`help` explains more");
         shell.sees("left> ");
         shell
     }

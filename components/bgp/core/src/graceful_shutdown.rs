@@ -2,7 +2,7 @@
 //!
 //! * In: an external neighbor's route with GRACEFUL_SHUTDOWN gets the LOCAL_PREF 0, and so is used only where there is no other
 //!   (section 4.1).
-//! * Out, while this router prepares to go: whatever it tells carries GRACEFUL_SHUTDOWN, and within the AS the LOCAL_PREF 0 (section 4.2, for a
+//! * Out, while this router prepares to go: its routes carry GRACEFUL_SHUTDOWN, and within the AS the LOCAL_PREF 0 (section 4.2, for a
 //!   whole router). Nothing is withdrawn, and this router itself decides as before: what still comes to it is carried on.
 
 use crate::wire::attribute::{Flags, RawAttribute, code, put_header};

@@ -37,7 +37,7 @@ impl Index {
         self.tables[table].find(hash, |id| is(*id)).copied()
     }
 
-    /// Adds a number that is not there; `half_of` tells the half of every number.
+    /// Adds a number that is not there; `half_of` returns the half of every number.
     pub fn insert(&mut self, half: u32, id: u32, half_of: impl Fn(u32) -> u32) {
         let (table, hash) = Self::table(half);
         let table = &mut self.tables[table];

@@ -123,7 +123,7 @@ mod tests {
         assert!(preferences[0] <= DEFAULT_LOCAL_PREF);
     }
 
-    /// RFC 9234, table 2: both ends of a session must be told things that fit.
+    /// RFC 9234, table 2: the roles of both ends of a session must correspond.
     #[test]
     fn roles_fit() {
         let ends = [

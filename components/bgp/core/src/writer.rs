@@ -19,7 +19,7 @@ pub struct Writer {
     turn: usize,
     /// The number of tables, and the number that have sent all their routes of each family.
     tables: usize,
-    told: ByFamily<usize>,
+    ended: ByFamily<usize>,
     /// The families on the wire.
     codes: FamilyCodes,
     /// True if route refreshes are marked (RFC 7313).
@@ -32,8 +32,8 @@ pub struct Writer {
 impl Writer {
     /// Makes the writer of a new session.
     pub fn new(peer: PeerIndex, tables: usize, codes: FamilyCodes) -> Self {
-        let (told, refreshes, sent) = (ByFamily::default(), ByFamily::default(), Sent::default());
-        Writer { peer, turn: 0, tables, told, codes, marks_refreshes: false, refreshes, sent }
+        let (ended, refreshes, sent) = (ByFamily::default(), ByFamily::default(), Sent::default());
+        Writer { peer, turn: 0, tables, ended, codes, marks_refreshes: false, refreshes, sent }
     }
 
     /// Returns the writer with route refreshes marked or not.
@@ -45,7 +45,7 @@ impl Writer {
 
     /// Makes the writer of a session from before a live upgrade: all routes are advertised, and `sent` counts the messages.
     pub fn resumed(peer: PeerIndex, tables: usize, codes: FamilyCodes, sent: Sent) -> Self {
-        Writer { told: ByFamily::from_fn(|_| tables), sent, ..Writer::new(peer, tables, codes) }
+        Writer { ended: ByFamily::from_fn(|_| tables), sent, ..Writer::new(peer, tables, codes) }
     }
 
     /// Returns the peer's number.
@@ -84,7 +84,7 @@ impl Writer {
             let (begun, ended) = (marks.begun[family], marks.refreshed[family]);
             let refresh = &mut self.refreshes[family];
             if begun > refresh.number {
-                let is_marked = self.marks_refreshes && self.told[family] == self.tables;
+                let is_marked = self.marks_refreshes && self.ended[family] == self.tables;
                 *refresh = Refresh { number: begun, ended: 0, is_marked };
                 if is_marked {
                     put_refresh(family, &self.codes, subtype::BEGIN, out);
@@ -103,8 +103,8 @@ impl Writer {
     #[inline]
     fn ended(&mut self, families: Families, out: &mut Vec<u8>) {
         for family in families.iter() {
-            self.told[family] += 1;
-            if self.told[family] == self.tables {
+            self.ended[family] += 1;
+            if self.ended[family] == self.tables {
                 put_end_of_rib(family, &self.codes, out);
                 self.sent.updates += 1;
             }

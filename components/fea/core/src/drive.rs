@@ -37,7 +37,7 @@ impl<E: Engine> Drive<E> {
         &mut self.engine
     }
 
-    /// The same core with another engine, as when the connection to one was lost; the next snapshot says what that holds.
+    /// The same core with another engine, as when the connection to one was lost; the next snapshot lists what that holds.
     pub fn with_engine<F: Engine>(self, engine: F) -> Drive<F> {
         let Drive { core, out, ops, replayed, refused, notices, .. } = self;
         Drive { core, engine, out, ops, replayed, refused, notices }
@@ -49,10 +49,10 @@ impl<E: Engine> Drive<E> {
         self.settle(now, effects);
     }
 
-    /// Handles what the engine has to tell, up to its own bound; whether there may be more.
+    /// Handles the engine's notices, up to its own bound; returns true if there may be more.
     pub fn poll(&mut self, now: Instant, effects: &mut Vec<Effect>) -> Progress {
         let mut notices = core::mem::take(&mut self.notices);
-        // What is told may make the core ask for more, as a snapshot: only silence is the end.
+        // A notice may make the core ask for more, as a snapshot: only silence is the end.
         let more = self.engine.poll(&mut notices) || !notices.is_empty();
         for notice in notices.drain(..) {
             self.core.handle(now, Input::Notice(notice), &mut self.out);

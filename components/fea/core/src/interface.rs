@@ -121,7 +121,7 @@ pub(crate) struct Interfaces {
     configuration: Configuration,
     /// True if there is one.
     configured: bool,
-    /// True if all that existed at the start has been told.
+    /// True if all that existed at the start has been reported.
     complete: bool,
     /// The settings whose last operation the engine refused, with the reasons.
     refused: BTreeMap<Setting, String>,
@@ -327,18 +327,18 @@ impl Interfaces {
                 }
                 continue;
             };
-            let mut tell = |setting: Setting, what: String| {
+            let mut report = |setting: Setting, what: String| {
                 let reason = self.refused.get(&setting).map(|reason| format!(": {reason}"));
                 problems.push(format!("interface {name} {what}{}", reason.unwrap_or_default()));
             };
             let (up, mtu) = known.missing(wanted);
             if let Some(up) = up {
                 let [is, wanted] = if up { ["down", "up"] } else { ["up", "down"] };
-                tell(Setting::Link(*index), format!("is {is} instead of {wanted}"));
+                report(Setting::Link(*index), format!("is {is} instead of {wanted}"));
             }
             if let Some(mtu) = mtu {
                 let text = format!("has the MTU {} instead of {mtu}", known.interface.mtu);
-                tell(Setting::Link(*index), text);
+                report(Setting::Link(*index), text);
             }
             let is_missing = |a: &&InterfaceAddress| {
                 known.interface.admin_up && !known.has(a) && !known.asked.coming.contains(*a)
@@ -346,7 +346,7 @@ impl Interfaces {
             for address in wanted.addresses.iter().filter(is_missing) {
                 let InterfaceAddress { addr, prefix_len, .. } = address;
                 let text = format!("is without its address {addr}/{prefix_len}");
-                tell(Setting::Address(*index, *address), text);
+                report(Setting::Address(*index, *address), text);
             }
         }
         problems

@@ -96,7 +96,7 @@ pub enum Step {
         /// The mark.
         mark: Mark,
     },
-    /// Set a link up. With `is_told`, the kernel asks nobody on the link for link-layer addresses.
+    /// Set a link up. With `true`, the kernel asks nobody on the link for link-layer addresses.
     Raise(InterfaceIndex, bool),
     /// Set the largest packet, in octets.
     SetMtu(InterfaceIndex, u32),

@@ -1,4 +1,4 @@
-//! The FEA's core: all tables, the interfaces, and what to do when the engine tells something.
+//! The FEA's core: all tables, the interfaces, and what to do when the engine reports something.
 
 mod comparison;
 mod repair;
@@ -48,7 +48,7 @@ pub enum Input {
     Refused(Vec<(EngineOp, Refusal)>),
     /// An engine beside the authority, by its name, refused an operation for the first time.
     RefusedBeside(String, EngineOp, Refusal),
-    /// The engine told something.
+    /// The engine reported something.
     Notice(Notice),
     /// The operator wants interfaces like this.
     Configure(Configuration),

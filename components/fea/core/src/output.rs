@@ -14,7 +14,7 @@ pub enum Output {
     /// One engine beside the authority is to get a step of its replay. Never among [`Output::Engine`] operations: an operation that the
     /// authority may yet refuse is not replayed.
     Replay(BesideId, ReplayStep),
-    /// The engine is to tell all that it holds.
+    /// The engine is to report all that it holds.
     RequestSnapshot,
     /// Somebody outside is concerned.
     Effect(Effect),

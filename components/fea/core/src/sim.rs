@@ -160,12 +160,12 @@ impl SimEngine {
         self.notices.push_back(Notice::Overrun);
     }
 
-    fn lose_member(&mut self, id: NextHopId, tell: bool) {
+    fn lose_member(&mut self, id: NextHopId, notify: bool) {
         if self.members.remove(&id).is_none() {
             return;
         }
         self.foreign.remove(&id);
-        if tell {
+        if notify {
             self.notices.push_back(Notice::NextHopGone(id));
         }
         let mut empty = Vec::new();
@@ -176,16 +176,16 @@ impl SimEngine {
             }
         }
         for group in empty {
-            self.lose_group(group, tell);
+            self.lose_group(group, notify);
         }
     }
 
-    fn lose_group(&mut self, id: NextHopId, tell: bool) {
+    fn lose_group(&mut self, id: NextHopId, notify: bool) {
         if self.groups.remove(&id).is_none() {
             return;
         }
         self.foreign.remove(&id);
-        if tell {
+        if notify {
             self.notices.push_back(Notice::NextHopGone(id));
         }
         self.routes.retain(|_, r| *r != SimRoute::Ours(RouteTarget::Group(id)));
@@ -344,27 +344,28 @@ impl Engine for SimEngine {
     }
 
     fn request_snapshot(&mut self) {
-        let told = &mut self.notices;
-        told.push_back(Notice::SnapshotBegin);
+        let notices = &mut self.notices;
+        notices.push_back(Notice::SnapshotBegin);
         for (index, (link, addresses)) in &self.links {
-            told.push_back(Notice::LinkIs(link.clone()));
+            notices.push_back(Notice::LinkIs(link.clone()));
             let own = |a: &InterfaceAddress| self.given.contains(&(*index, *a));
-            told.extend(addresses.iter().map(|a| Notice::AddressIs(*index, *a, own(a))));
+            notices.extend(addresses.iter().map(|a| Notice::AddressIs(*index, *a, own(a))));
         }
         let ours = |id: &NextHopId| !self.foreign.contains(id);
-        told.extend(self.members.iter().filter(|(id, _)| ours(id)).map(|(id, m)| Notice::MemberIs(*id, *m)));
-        told.extend(
+        notices
+            .extend(self.members.iter().filter(|(id, _)| ours(id)).map(|(id, m)| Notice::MemberIs(*id, *m)));
+        notices.extend(
             self.groups.iter().filter(|(id, _)| ours(id)).map(|(id, m)| Notice::GroupIs(*id, m.clone())),
         );
-        told.extend(self.foreign.iter().map(|id| Notice::NextHopForeign(*id)));
-        told.extend(self.forwards.iter().map(|(family, enabled)| Notice::ForwardingIs(*family, *enabled)));
+        notices.extend(self.foreign.iter().map(|id| Notice::NextHopForeign(*id)));
+        notices.extend(self.forwards.iter().map(|(family, enabled)| Notice::ForwardingIs(*family, *enabled)));
         for ((table, prefix), route) in &self.routes {
             if let SimRoute::Ours(target) = route {
                 let (table, prefix, target) = (*table, *prefix, Some(*target));
-                told.push_back(Notice::RouteIs { table, prefix, target, replaced: false });
+                notices.push_back(Notice::RouteIs { table, prefix, target, replaced: false });
             }
         }
-        told.push_back(Notice::SnapshotEnd);
+        notices.push_back(Notice::SnapshotEnd);
     }
 
     fn reader(&self) -> Option<Box<dyn RouteReader>> {

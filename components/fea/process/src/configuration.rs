@@ -124,7 +124,7 @@ impl Read {
     }
 }
 
-/// Reads the tree. A router forwards unless its configuration says that it does not.
+/// Reads the tree. A router forwards unless its configuration disables that.
 pub fn read(config: &serde_json::Value) -> Result<Read, ConfigurationError> {
     let tree = Tree::deserialize(config)?;
     let mut interfaces = BTreeMap::new();

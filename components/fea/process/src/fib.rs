@@ -28,8 +28,8 @@ fn table(number: u32) -> TableId {
     if number == 0 { TableId::MAIN } else { TableId(number) }
 }
 
-/// Tells the owner which routes the kernel refused.
-pub(crate) fn tell_rejected(process: &Rc<FeaProcess>, effects: &[Effect]) {
+/// Reports to the owner which routes the kernel refused.
+pub(crate) fn report_rejected(process: &Rc<FeaProcess>, effects: &[Effect]) {
     let mut rejected: BTreeMap<TableId, Vec<pb::RejectedRoute>> = BTreeMap::new();
     for effect in effects {
         if let Effect::Rejected { table, prefix, provenance, reason } = effect {
@@ -65,9 +65,9 @@ pub(crate) fn note_resynced(process: &Rc<FeaProcess>, table: TableId, kept: u64,
         && let Some(mut wait) = resyncs.remove(&table)
     {
         info!(%table, kept = wait.kept, swept = wait.swept, "resync over");
-        if let Some(told) = wait.told.take() {
+        if let Some(reply) = wait.reply.take() {
             // Who asked may be gone.
-            let _ = told.send((wait.kept, wait.swept));
+            let _ = reply.send((wait.kept, wait.swept));
         }
     }
 }
@@ -132,10 +132,10 @@ impl pb::Fib for Served {
         request: pb::EndResyncRequest,
     ) -> Result<pb::EndResyncReply, XrlError> {
         let table = table(request.table);
-        let (told, over) = oneshot::channel();
+        let (reply, over) = oneshot::channel();
         let family = optional_family(request.family)?;
         let families = if family.is_some() { 1 } else { Family::ALL.len() };
-        let wait = ResyncWait { families, kept: 0, swept: 0, told: Some(told) };
+        let wait = ResyncWait { families, kept: 0, swept: 0, reply: Some(reply) };
         self.0.resyncs.borrow_mut().insert(table, wait);
         match family {
             Some(family) => self.0.input(Input::EndRefresh(table, family)),

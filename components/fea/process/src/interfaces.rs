@@ -94,8 +94,8 @@ impl Subscriber {
 }
 
 impl Subscribers {
-    /// Tells everybody.
-    pub(crate) fn tell(&self, _shell: &Rc<FeaProcess>, event: InterfaceEvent) {
+    /// Notifies every subscriber.
+    pub(crate) fn notify(&self, _shell: &Rc<FeaProcess>, event: InterfaceEvent) {
         self.links.report(&event);
         for subscriber in self.all.borrow().values() {
             subscriber.queue(event.clone());

@@ -48,7 +48,7 @@ pub(crate) struct ResyncWait {
     pub(crate) families: usize,
     pub(crate) kept: u64,
     pub(crate) swept: u64,
-    pub(crate) told: Option<oneshot::Sender<(u64, u64)>>,
+    pub(crate) reply: Option<oneshot::Sender<(u64, u64)>>,
 }
 
 /// A descriptor of an engine that is readable when the engine has notices.
@@ -71,7 +71,7 @@ pub struct FeaProcess {
     /// True if timers and background work are looked after already.
     works: Cell<bool>,
     wake: Notify,
-    /// True if routes go into the engine; not known before the first configuration, which `configured` tells of.
+    /// True if routes go into the engine; not known before the first configuration, see `configured`.
     installs_routes: Cell<Option<bool>>,
     configured: Notify,
     /// The control of the fast path.
@@ -155,7 +155,7 @@ impl FeaProcess {
             loop {
                 match wait_readable(&watched).await {
                     Ok(()) => me.poll(),
-                    Err(error) => return warn!(%error, "the kernel tells nothing any more"),
+                    Err(error) => return warn!(%error, "the kernel sends no more notices"),
                 }
             }
         });
@@ -184,13 +184,13 @@ impl FeaProcess {
     ) -> R {
         let mut effects = self.spare.take();
         let result = act(&mut self.drive.borrow_mut(), clock::now(), &mut effects);
-        fib::tell_rejected(self, &effects);
+        fib::report_rejected(self, &effects);
         for effect in effects.drain(..) {
             match effect {
                 Effect::Interface(event) => {
                     self.fast_path.interface_event(self, &event);
                     self.links.note_interface();
-                    self.tell_interface(event);
+                    self.notify_interface(event);
                 }
                 Effect::Resynced { table, family, kept, swept } => {
                     fib::note_resynced(self, table, kept, swept);
@@ -217,7 +217,7 @@ impl FeaProcess {
         }
     }
 
-    /// The configuration says whether routes go into the engine. If it said otherwise before, the owner begins anew.
+    /// Applies whether routes go into the engine. After a change of that, the owner begins anew.
     fn install_routes(&self, installs: bool) {
         let before = self.installs_routes.replace(Some(installs));
         self.configured.notify_waiters();
@@ -227,7 +227,7 @@ impl FeaProcess {
         let Some(owner) = self.owner.borrow().clone() else { return };
         tokio::task::spawn_local(async move {
             if let Err(error) = owner.engine_changed(pb::EngineChangedRequest {}).await {
-                warn!(%error, "the owner of the routes does not hear whether they are wanted");
+                warn!(%error, "the owner of the routes was not notified whether they are wanted");
             }
         });
     }
@@ -253,8 +253,8 @@ impl FeaProcess {
         fib::refused_beside(self.drive.borrow_mut().engine())
     }
 
-    fn tell_interface(self: &Rc<Self>, event: InterfaceEvent) {
-        self.subscribers.tell(self, event);
+    fn notify_interface(self: &Rc<Self>, event: InterfaceEvent) {
+        self.subscribers.notify(self, event);
     }
 
     /// Timers and background work, for ever.

@@ -1,4 +1,4 @@
-//! What two routers tell a neighbor of a prefix, compared: each difference has a kind with a reason.
+//! The routes of a prefix that two routers send a neighbor, compared: each difference has a kind with a reason.
 
 use sluice_base::IpPrefix;
 use sluice_bgp::wire::FamilyKey;
@@ -6,8 +6,8 @@ use sluice_bgp::wire::attribute::code;
 use sluice_router_lab::speaker::{Attr, Route};
 use std::collections::BTreeMap;
 
-/// What a router told a neighbor, by prefix.
-pub type Told = BTreeMap<String, Route>;
+/// The routes that a router sent a neighbor, by prefix.
+pub type AdjRibOut = BTreeMap<String, Route>;
 
 /// A kind of difference.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -62,11 +62,11 @@ fn comparable(route: &Route) -> Vec<Attr> {
     all
 }
 
-/// Compares what both routers told a neighbor.
-pub fn compare(neighbor: &str, sluice: &Told, bird: &Told, differences: &mut Differences) {
+/// Compares the routes that both routers sent a neighbor.
+pub fn compare(neighbor: &str, sluice: &AdjRibOut, bird: &AdjRibOut, differences: &mut Differences) {
     let prefixes: std::collections::BTreeSet<&String> = sluice.keys().chain(bird.keys()).collect();
     for prefix in prefixes {
-        let [ours, theirs] = [sluice, bird].map(|told| told.get(prefix).map(comparable));
+        let [ours, theirs] = [sluice, bird].map(|routes| routes.get(prefix).map(comparable));
         if ours == theirs {
             continue;
         }

@@ -257,7 +257,7 @@ fn kill_manager(lab: &mut RouterLab, after: Count) {
     assert_eq!(lab.neighbor(FEED)["flaps"], flaps, "the session lived on");
 }
 
-/// Whoever counts says the same: the feed, BGP, the RIB, the kernel.
+/// All counts agree: the feed, BGP, the RIB, the kernel.
 fn converged(lab: &RouterLab, expected: Count) {
     let done = |l: &RouterLab| {
         l.established(FEED) && l.received(FEED) == expected && l.rib("bgp") == (expected, true)

@@ -133,7 +133,7 @@ fn a_peer_stops_reading(family: &Addresses) {
     let mut stalled = Stalled::established(&lab, to_stalled);
     let flap = || {
         lab.birdc("feed", &format!("disable feed{number}"));
-        lab.until("the other peer hears the withdrawal", |l| witness_has(l, 0));
+        lab.until("the other peer receives the withdrawal", |l| witness_has(l, 0));
         lab.birdc("feed", &format!("enable feed{number}"));
         lab.until("the other peer has the table again", |l| witness_has(l, ROUTES));
     };
@@ -148,7 +148,7 @@ fn a_peer_stops_reading(family: &Addresses) {
         (lab.memory("bgp").unwrap().saturating_sub(before), received(&lab) - received_before);
     println!("bgp: {growth} octets more than {before} after {unread} octets that a peer did not read");
     assert!(growth < unread / 2, "{growth} octets more after {unread} that a peer did not read");
-    assert!(lab.established(address), "it still says KEEPALIVE");
+    assert!(lab.established(address), "it still sends KEEPALIVE");
     assert_eq!(lab.neighbor(address)["flaps"], "0");
 
     stalled.falls_silent();

@@ -69,7 +69,7 @@ pub struct View {
     pub local_pref: u32,
     /// MULTI_EXIT_DISC.
     pub med: Option<u32>,
-    /// The AS that the route was learned from; this router's own if the path does not tell (RFC 4271, section 9.1.2.2 c).
+    /// The AS that the route was learned from; this router's own if the path has none (RFC 4271, section 9.1.2.2 c).
     pub neighbor_as: Asn,
     /// Length of the AS path.
     pub path_length: u16,

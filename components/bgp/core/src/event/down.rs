@@ -24,7 +24,7 @@ pub enum DownReason {
     /// The neighbor's OPEN was refused because the neighbor is of another AS than configured.
     WrongPeerAs {
         /// The AS in its OPEN.
-        says: Asn,
+        received: Asn,
         /// The AS in this router's configuration; 0 for a dynamic neighbor whose listen range allows several.
         configured: Asn,
     },
@@ -39,7 +39,7 @@ pub enum ConnectError {
     Unreachable,
     /// No answer arrived in time.
     NoAnswer,
-    /// Anything else, as the system says it; empty if it does not.
+    /// Anything else, in the words of the system; empty without any.
     Other(String),
 }
 
@@ -92,7 +92,7 @@ impl DownReason {
         matches!(self, DownReason::Sent(n) | DownReason::Received(n) if !n.is_hard_reset())
     }
 
-    /// Returns true if one of two connections was given up for the other (RFC 4271, section 6.8): that says nothing about the session.
+    /// Returns true if one of two connections was given up for the other (RFC 4271, section 6.8): no evidence about the session.
     pub(crate) fn is_collision(&self) -> bool {
         matches!(self, DownReason::Sent(n) | DownReason::Received(n) if n.code == code::CEASE && n.subcode == cease::COLLISION)
     }
@@ -104,7 +104,7 @@ impl DownReason {
 
     /// Returns true if the reason names what must be put right before a session can come up. The end of another connection without
     /// a reason, which often follows, does not replace it for a while.
-    pub(crate) fn is_telling(&self) -> bool {
+    pub(crate) fn is_specific(&self) -> bool {
         match self {
             DownReason::Sent(_) => !self.is_own_cease(),
             DownReason::Received(_) | DownReason::WrongPeerAs { .. } => true,
@@ -121,11 +121,11 @@ impl fmt::Display for DownReason {
             DownReason::Received(n) => write!(f, "received NOTIFICATION: {n}"),
             DownReason::ConnectionLost => f.write_str("connection lost"),
             DownReason::ConnectionFailed(error) => error.fmt(f),
-            DownReason::WrongPeerAs { says, configured: Asn(0) } => {
-                write!(f, "neighbor says AS {says}, which its listen range does not allow")
+            DownReason::WrongPeerAs { received, configured: Asn(0) } => {
+                write!(f, "neighbor sent AS {received}, which its listen range does not allow")
             }
-            DownReason::WrongPeerAs { says, configured } => {
-                write!(f, "neighbor says AS {says}, configured {configured}")
+            DownReason::WrongPeerAs { received, configured } => {
+                write!(f, "neighbor sent AS {received}, configured {configured}")
             }
         }
     }

@@ -22,7 +22,7 @@ pub enum InjectionCause {
     Record(RecordError),
     /// The BGP message has a wrong header.
     Header(HeaderError),
-    /// The BGP message is shorter or longer than its header says.
+    /// The BGP message is shorter or longer than its header states.
     MessageLength,
     /// A session would end with this NOTIFICATION (RFC 7606).
     Update(Notification),
@@ -41,7 +41,7 @@ impl fmt::Display for InjectionCause {
         match self {
             InjectionCause::Record(error) => error.fmt(f),
             InjectionCause::Header(error) => error.fmt(f),
-            InjectionCause::MessageLength => f.write_str("the message is not as long as its header says"),
+            InjectionCause::MessageLength => f.write_str("the message is not as long as its header states"),
             InjectionCause::Update(notification) => notification.fmt(f),
             InjectionCause::NoPeers => f.write_str("a route stands before PEER_INDEX_TABLE"),
             InjectionCause::Peer(number) => write!(f, "PEER_INDEX_TABLE has no peer {number}"),

@@ -1,7 +1,7 @@
 //! Traces as sources of routes: a trace in MRT (RFC 6396, 8050) is read as if one peer of the trace were a neighbor.
 //!
 //! An [`Injector`] takes the octets of a trace in pieces of any length and makes batches for the tables, as a connection's intake does of
-//! the octets of a neighbor. Records of one peer of the trace are read, and records of others are counted. Each record says
+//! the octets of a neighbor. Records of one peer of the trace are read, and records of others are counted. Each record states
 //! by itself whether AS numbers have 2 or 4 octets and whether prefixes have path identifiers; both may change from record to record.
 //! What a session does not survive ends the reading, with the place in the trace.
 //!

@@ -10,7 +10,7 @@ use sluice_base::{Duration, Instant};
 
 /// For how long UPDATEs of a kind are counted before the next one is reported.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Kinds that are told apart within a window; UPDATEs of further kinds are counted together.
+/// Kinds that are distinguished within a window; UPDATEs of further kinds are counted together.
 const MOST_KINDS: usize = 16;
 
 /// Malformed UPDATEs of one kind in the window at hand: the first was reported, the others were counted.
@@ -25,7 +25,7 @@ struct Counted {
 #[derive(Debug, Default)]
 pub(super) struct Remarkable {
     kinds: Vec<Counted>,
-    /// UPDATEs of kinds that are not told apart.
+    /// UPDATEs of kinds that are not distinguished.
     others: u64,
     /// The beginning of the window; `None` if none is open.
     since: Option<Instant>,
@@ -54,13 +54,13 @@ impl Remarkable {
             kind.suppressed += 1;
             return false;
         }
-        let is_told_apart = self.kinds.len() < MOST_KINDS;
-        if is_told_apart {
+        let is_distinct = self.kinds.len() < MOST_KINDS;
+        if is_distinct {
             self.kinds.push(Counted { error, withdrawn, suppressed: 0 });
         } else {
             self.others += 1;
         }
-        is_told_apart
+        is_distinct
     }
 
     /// Returns true if a window is open.

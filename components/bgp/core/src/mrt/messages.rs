@@ -60,7 +60,7 @@ impl RecordedSession {
         Session { peer_as: self.peer_as, local_as: self.local_as, interface: 0, addresses }
     }
 
-    /// Returns true if prefixes in a message have path identifiers. A record says so for the whole message: an UPDATE with prefixes of
+    /// Returns true if prefixes in a message have path identifiers. A record states that for the whole message: an UPDATE with prefixes of
     /// two families, of which one has identifiers, counts as one with identifiers.
     fn has_path_ids(&self, frame: &Frame<'_>) -> bool {
         if frame.kind != MessageType::Update || self.add_path == Families::NONE {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_says_whether_prefixes_have_path_identifiers() {
+    fn a_record_states_whether_prefixes_have_path_identifiers() {
         let with_ids = |families: Families| ReceiveRules { add_path: families, ..rules() };
         let ids = |rules: &ReceiveRules, update: &[u8]| {
             let mut writer = Writer::new();

@@ -1,4 +1,4 @@
-//! The sources of routes that policies tell apart.
+//! The sources of routes that policies distinguish.
 
 /// The source of a route, in the order of [`ROUTE_TYPES`](super::vocabulary).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

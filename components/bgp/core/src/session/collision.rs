@@ -122,8 +122,9 @@ impl Session {
     pub(super) fn opened(&mut self, now: Instant, which: Which, open: Open, out: &mut Outbox<Output>) {
         let event = match negotiation::negotiate(&self.config, self.presented_as(), &open) {
             Err(notification) => {
-                let (says, configured) = (open.asn(), self.config.peer_as);
-                let wrong_as = (says != configured).then_some(DownReason::WrongPeerAs { says, configured });
+                let (received, configured) = (open.asn(), self.config.peer_as);
+                let wrong_as =
+                    (received != configured).then_some(DownReason::WrongPeerAs { received, configured });
                 return self.step_ending(now, which, Event::Error(notification), wrong_as, out);
             }
             Ok(negotiated) => match self.collision_loser(which, &open) {

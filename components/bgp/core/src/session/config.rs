@@ -1,4 +1,4 @@
-//! What a session is told to be.
+//! The configuration of a session.
 
 use super::failures::Failures;
 use crate::family::{Families, FamilyCodes};

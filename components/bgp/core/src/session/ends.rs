@@ -9,7 +9,7 @@ use sluice_base::{Duration, Instant};
 
 /// The time for which an attempt that ended without a reason does not replace a reason that names what must be put right: the longest
 /// rest of many speakers, which close connections without a message meanwhile.
-const TELLING: Duration = Duration::from_secs(120);
+const REASON_VALIDITY: Duration = Duration::from_secs(120);
 /// The time for which a reason is not reported again, after its first report; each further report doubles it.
 const FIRST_SILENCE: Duration = Duration::from_secs(60);
 /// The longest such time.
@@ -53,7 +53,7 @@ impl Ends {
     }
 
     /// Notes the end of a connection in state `was`. `since` is the time at which the session was established. Returns the reason if an
-    /// attempt failed and nothing that is known says more.
+    /// attempt failed and no known reason is more specific.
     pub fn note(
         &mut self,
         now: Instant,
@@ -75,7 +75,7 @@ impl Ends {
             self.last = None;
             return None;
         }
-        let is_hidden = reason == DownReason::ConnectionLost && self.has_telling(now);
+        let is_hidden = reason == DownReason::ConnectionLost && self.has_specific_reason(now);
         if is_hidden {
             return None;
         }
@@ -84,10 +84,10 @@ impl Ends {
     }
 
     /// Returns true if the last end has a reason that names what must be put right, and is not long ago.
-    fn has_telling(&self, now: Instant) -> bool {
+    fn has_specific_reason(&self, now: Instant) -> bool {
         self.last
             .as_ref()
-            .is_some_and(|(at, known)| known.is_telling() && now.saturating_since(*at) < TELLING)
+            .is_some_and(|(at, known)| known.is_specific() && now.saturating_since(*at) < REASON_VALIDITY)
     }
 
     /// Forgets what was reported: the session is up, or an operator wants another attempt.

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use sluice_base::{Asn, Duration, Instant, Rng};
 use sluice_machine::{Outbox, Timers};
 
-/// The HoldTimer before the peer's OPEN tells another (RFC 4271, section 8.2.2: "a large value").
+/// The HoldTimer before the peer's OPEN proposes another (RFC 4271, section 8.2.2: "a large value").
 const LARGE_HOLD: Duration = Duration::from_secs(240);
 
 /// The timers of RFC 4271, sections 8 and 8.1.3, and of RFC 9687.
@@ -213,7 +213,7 @@ impl Fsm {
         }
     }
 
-    /// Tells the peer why and goes to Idle; counts as a failure.
+    /// Sends the peer the reason and goes to Idle; counts as a failure.
     pub fn fail_with(&mut self, notification: Notification, cx: &mut Context<'_>) {
         self.send_notification(cx, &notification);
         self.fail(DownReason::Sent(notification), cx);

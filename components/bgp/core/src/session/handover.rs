@@ -92,7 +92,7 @@ impl Session {
                 if let Some(at) = established.keepalive {
                     fsm.timers.start(now, Timer::Keepalive, at.saturating_since(now));
                 }
-                // The peer was heard of when its messages were last read; what came since waits to be read.
+                // The peer was last active when its messages were last read; what came since waits to be read.
                 fsm.restart_hold(now);
                 fsm.restart_send_hold(now, &self.config);
                 self.primary = fsm;

@@ -2,7 +2,7 @@
 //!
 //! RFC 4271 has a state machine for each TCP connection. A [`Session`] owns the *primary* one, which makes and retries
 //! connections, and at most one *second* one for a connection that the peer made meanwhile. Whichever survives the
-//! collision is the primary from then on. The shell says what happened to connections, the reader says what
+//! collision is the primary from then on. The shell reports events of connections, the reader reports what
 //! arrived; what comes out is what to send and close, and when the session is up or down.
 
 mod collision;

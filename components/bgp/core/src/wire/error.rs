@@ -3,7 +3,7 @@
 use core::fmt;
 use sluice_wire::Truncated;
 
-/// Octets that are not what the format says.
+/// Octets that do not match the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WireError {
     /// The place, in octets from the start of the message body (the octet after the header).

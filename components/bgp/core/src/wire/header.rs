@@ -67,7 +67,7 @@ impl Frame<'_> {
         HEADER_LEN + self.body.len()
     }
 
-    /// Appends the whole message, header included. The body is no longer than a message's length can tell.
+    /// Appends the whole message, header included. The body is no longer than a message's length can state.
     pub fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&MARKER);
         out.extend_from_slice(&u16::try_from(self.len()).unwrap_or(u16::MAX).to_be_bytes());

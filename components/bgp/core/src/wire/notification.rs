@@ -181,12 +181,12 @@ impl Notification {
         (len > 0).then(|| String::from_utf8_lossy(text).into_owned())
     }
 
-    /// Returns true if it says that the version was wrong (event NotifMsgVerErr).
+    /// Returns true if it reports a wrong version (event NotifMsgVerErr).
     pub const fn is_version_error(&self) -> bool {
         self.code == code::OPEN && self.subcode == open::VERSION
     }
 
-    /// Returns true if it says that the AS of the OPEN was not the configured one (RFC 4271, section 6.2).
+    /// Returns true if it reports that the AS of the OPEN was not the configured one (RFC 4271, section 6.2).
     pub const fn is_bad_peer_as(&self) -> bool {
         self.code == code::OPEN && self.subcode == open::PEER_AS
     }

@@ -343,7 +343,7 @@ fn hand_over(world: &mut World, router: usize, tables: u16) {
         let mut octets = vec![];
         assert!(
             !after.fill(now, neighbor, 100_000, &mut octets) && octets.is_empty(),
-            "{neighbor} is told again"
+            "{neighbor} is sent routes again"
         );
     }
     let said: Vec<Output> = out.drain().collect();

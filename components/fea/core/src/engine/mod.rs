@@ -210,7 +210,7 @@ pub struct Refused {
     pub refusal: Refusal,
 }
 
-/// An interface without its addresses, as engines tell it.
+/// An interface without its addresses, as engines report it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Link {
     /// Its number.

@@ -167,7 +167,7 @@ impl Beside {
         self.ops.clear();
     }
 
-    /// Ends a mending, and keeps what differed. Objects are written again without a look: their digest says whether one differed.
+    /// Ends a mending, and keeps what differed. Objects are written again without a look: their digest shows whether one differed.
     fn finish_mending(&mut self) {
         self.carry_out();
         let before = self.objects_before.take();

@@ -81,8 +81,8 @@ pub(super) fn carry_out(step: &Step) -> io::Result<()> {
     let requests = match step {
         Step::Remove(index) => vec![link_message(RTM_DELLINK, 0, Some(*index), false, &[])],
         Step::Make { name, parent, mac, mark } => vec![make(name, *parent, *mac), marked(name, mark)],
-        Step::Raise(index, is_told) => {
-            let asks = is_told.then(|| Family::ALL.map(|of| told_neighbors(*index, of)));
+        Step::Raise(index, is_silent) => {
+            let asks = is_silent.then(|| Family::ALL.map(|of| told_neighbors(*index, of)));
             let raise = link_message(RTM_NEWLINK, 0, Some(*index), true, &[]);
             asks.into_iter().flatten().chain([raise]).collect()
         }
@@ -277,7 +277,7 @@ mod tests {
     fn neighbors_are_known_gone_or_wanted() {
         let address: IpAddr = "10.0.0.2".parse().expect("an address");
         let mac = Mac([2, 0, 0, 0, 0, 9]);
-        let told = |kind, state: u16, more: &[(u16, &[u8])]| {
+        let notice = |kind, state: u16, more: &[(u16, &[u8])]| {
             let [low, high] = state.to_ne_bytes();
             let header = [2, 0, 0, 0, 3, 0, 0, 0, low, high, 0, 0];
             let attributes = [&[(NDA_DST, &[10, 0, 0, 2][..])], more].concat();
@@ -288,13 +288,13 @@ mod tests {
         let at: (u16, &[u8]) = (NDA_LLADDR, &mac.0);
         let own: (u16, &[u8]) = (NDA_PROTOCOL, &[PROTOCOL]);
         let known = (address, KernelState::Known(mac), true);
-        assert_eq!(told(RTM_NEWNEIGH, NUD_PERMANENT, &[at, own]), [known]);
-        assert_eq!(told(RTM_NEWNEIGH, NUD_STALE, &[at]), [(address, KernelState::Known(mac), false)]);
-        assert_eq!(told(RTM_NEWNEIGH, NUD_FAILED, &[]), [(address, KernelState::Gone, false)]);
-        assert_eq!(told(RTM_DELNEIGH, NUD_STALE, &[at]), [(address, KernelState::Gone, false)]);
-        assert_eq!(told(RTM_GETNEIGH, 0, &[]), [(address, KernelState::Wanted, false)]);
-        // An incomplete entry says nothing.
-        assert_eq!(told(RTM_NEWNEIGH, 1, &[]), []);
+        assert_eq!(notice(RTM_NEWNEIGH, NUD_PERMANENT, &[at, own]), [known]);
+        assert_eq!(notice(RTM_NEWNEIGH, NUD_STALE, &[at]), [(address, KernelState::Known(mac), false)]);
+        assert_eq!(notice(RTM_NEWNEIGH, NUD_FAILED, &[]), [(address, KernelState::Gone, false)]);
+        assert_eq!(notice(RTM_DELNEIGH, NUD_STALE, &[at]), [(address, KernelState::Gone, false)]);
+        assert_eq!(notice(RTM_GETNEIGH, 0, &[]), [(address, KernelState::Wanted, false)]);
+        // An incomplete entry is no fact.
+        assert_eq!(notice(RTM_NEWNEIGH, 1, &[]), []);
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! The Linux kernel as a forwarding engine.
 //!
 //! Four sockets: one writes routes and next hops, and its own notices are filtered out by the kernel; one configures
-//! interfaces, whose notices are wanted; one hears notices; one carries dumps.
+//! interfaces, whose notices are wanted; one receives notices; one carries dumps.
 
 pub mod leftovers;
 pub mod netlink;
@@ -29,7 +29,7 @@ const BATCH: usize = 128;
 const POLL: usize = 64;
 
 /// The number of times that a dump is begun again because the kernel's tables changed under it. The last one is taken as it is: what
-/// changed meanwhile was told.
+/// changed meanwhile was reported.
 const RETRIES: u32 = 3;
 
 /// The kernel's setting by which the next address of a subnet takes the place of a removed first one.

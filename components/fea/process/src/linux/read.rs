@@ -38,7 +38,7 @@ impl RouteReader for KernelReader {
         let mut found = None;
         let read = |message: &Message<'_>| {
             found = route(message, &objects);
-            // The answer is one message, and no other one says that it is complete.
+            // The answer is one message, and no other one marks its end.
             ControlFlow::Break(())
         };
         match Socket::open().and_then(|socket| socket.request(&request, read)) {

@@ -135,15 +135,15 @@ impl SocketRequest {
             }
             Kind::Udp { local, last: None } => {
                 socket.set_reuse_address(true)?;
-                self.tell_more(&socket, ipv4)?;
+                self.request_packet_info(&socket, ipv4)?;
                 socket.bind(&scoped(*local, index))?;
             }
             Kind::Udp { local, last: Some(last) } => {
-                self.tell_more(&socket, ipv4)?;
+                self.request_packet_info(&socket, ipv4)?;
                 bind_in_range(&socket, *local, *last, index)?;
             }
             Kind::UdpConnector { local, remote } => {
-                self.tell_more(&socket, ipv4)?;
+                self.request_packet_info(&socket, ipv4)?;
                 socket.bind(&scoped(SocketAddr::new(*local, 0), index))?;
                 socket.connect(&scoped(*remote, index))?;
             }
@@ -154,7 +154,7 @@ impl SocketRequest {
                     }
                     fix_filter(&socket, &mut Program::icmpv6(&self.reception.icmpv6_types))?;
                 }
-                self.tell_more(&socket, ipv4)?;
+                self.request_packet_info(&socket, ipv4)?;
             }
             Kind::Packet { .. } => {}
         }
@@ -223,8 +223,8 @@ impl SocketRequest {
         }
     }
 
-    /// With each packet its destination, interface and TTL are told (RFC 3542 for IPv6).
-    fn tell_more(&self, socket: &Socket, ipv4: bool) -> io::Result<()> {
+    /// With each packet its destination, interface and TTL are received (RFC 3542 for IPv6).
+    fn request_packet_info(&self, socket: &Socket, ipv4: bool) -> io::Result<()> {
         let options = if ipv4 {
             [(libc::IPPROTO_IP, libc::IP_PKTINFO), (libc::IPPROTO_IP, libc::IP_RECVTTL)]
         } else {

@@ -138,7 +138,7 @@ impl Descriptors {
         self.waiting.borrow_mut().retain(|w| !is_it(&w.purpose));
     }
 
-    /// Returns the process at the other end if a descriptor waits for it. A process is offered a descriptor before it hears the token.
+    /// Returns the process at the other end if a descriptor waits for it. A process is offered a descriptor before it receives the token.
     fn expected(&self, client: &OwnedFd) -> Option<u32> {
         let peer = rustix::net::sockopt::socket_peercred(client).ok()?;
         let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
@@ -226,7 +226,7 @@ fn receive(client: &OwnedFd, token: &mut [u8]) -> io::Result<(usize, Option<Owne
     Ok((received.bytes, given))
 }
 
-/// Returns true if two tokens are the same, in a time that does not tell where they differ.
+/// Returns true if two tokens are the same, in a time that does not depend on where they differ.
 fn same(a: &[u8; TOKEN], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (x, y)| difference | (x ^ y)) == 0
 }

@@ -1,6 +1,6 @@
 //! The interface `Sockets`: opens sockets for components that may not, and hands them over.
 //!
-//! Who asks is known by its process (the kernel says which), what it is by the Finder's list of targets, and what it may have
+//! Who asks is known by its process (the kernel reports which), what it is by the Finder's list of targets, and what it may have
 //! by the manager's policy. A socket belongs to the process that asked for it, and to the successors that it shared it with, and goes
 //! when they have ended. A listener stays with the FEA too, for keys that are set later; any other is the component's alone once it is fetched, so that
 //! closing it there closes it.
@@ -33,7 +33,7 @@ use tracing::{debug, info};
 /// Sockets that one process may have open here.
 const SOCKETS_PER_PROCESS: usize = 4096;
 
-/// Errors of the operating system; the text says which.
+/// Errors of the operating system; the text names it.
 const REFUSED: u32 = 1;
 
 /// The broker.
@@ -77,7 +77,7 @@ impl Held {
 }
 
 impl Open {
-    /// Returns the number by which the kernel tells sockets apart, if the FEA holds the socket.
+    /// Returns the number by which the kernel identifies sockets, if the FEA holds the socket.
     fn inode(&self) -> Option<u64> {
         let descriptor = self.descriptor.get()?;
         nix::sys::stat::fstat(&*descriptor).ok().map(|status| status.st_ino)
@@ -133,7 +133,7 @@ impl Sockets {
         self.configured.notify_waiters();
     }
 
-    /// Returns the rights of components. A component may hear of a new FEA before the FEA has its configuration.
+    /// Returns the rights of components. A component may learn of a new FEA before the FEA has its configuration.
     async fn policy(&self) -> Rc<SocketPolicy> {
         loop {
             let configured = self.configured.notified();
@@ -178,7 +178,7 @@ impl Sockets {
         self.next.replace(self.next.get() + 1)
     }
 
-    /// Expects a listener that an earlier life opened for the caller. The kernel says what the descriptor is, so that a component
+    /// Expects a listener that an earlier life opened for the caller. The kernel reports what the descriptor is, so that a component
     /// cannot have more adopted than it may open.
     async fn adopt(self: &Rc<Self>, ctx: &CallContext) -> Result<pb::OpenReply, XrlError> {
         let pid = caller(ctx)?;
@@ -317,7 +317,7 @@ impl Sockets {
     fn close_all_of(&self, pid: u32) {
         self.open.borrow_mut().retain(|_, o| !o.leave(pid));
         self.watched.borrow_mut().remove(&pid);
-        // Connections of processes that have ended are not told here; the list is only a cache.
+        // Connections of processes that have ended are not reported here; the list is only a cache.
         self.components.borrow_mut().clear();
     }
 

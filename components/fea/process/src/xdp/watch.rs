@@ -197,7 +197,7 @@ impl Watcher {
 
     /// Reads notices, and sends the facts. Returns true if an obstacle may have changed.
     fn read_notices(&mut self) -> Result<bool, End> {
-        let (mut told, mut is_obstacle) = (Vec::new(), false);
+        let (mut facts, mut is_obstacle) = (Vec::new(), false);
         // Bounded, so that the process gets the first facts before the last notice of a storm.
         for _ in 0..1024 {
             let datagram = match self.routes.receive(&mut self.buffer) {
@@ -217,12 +217,12 @@ impl Watcher {
                     Fact::ForeignGone(route) if route.prefix.family() == Family::Ipv6 => {
                         self.reread_everything = Some(self.not_before);
                     }
-                    fact => told.push(fact),
+                    fact => facts.push(fact),
                 }
             }
         }
-        if !told.is_empty() {
-            self.send(Sighting::Facts(told))?;
+        if !facts.is_empty() {
+            self.send(Sighting::Facts(facts))?;
         }
         // A link that goes down takes IPv4 routes along without a notice of each.
         if is_obstacle {

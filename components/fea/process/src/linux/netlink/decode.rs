@@ -104,7 +104,7 @@ pub fn notice_with(message: &Message<'_>, sources: &Sources) -> Option<Notice> {
 
 fn link(message: &Message<'_>) -> Option<Notice> {
     let body = message.body;
-    // Bridges tell of their ports in messages of their own family.
+    // Bridges report their ports in messages of their own family.
     if *body.first()? != libc::AF_UNSPEC as u8 {
         return None;
     }
@@ -158,7 +158,7 @@ fn interface_address(message: &Message<'_>) -> Option<Notice> {
     if message.kind == RTM_DELADDR {
         return Some(Notice::AddressGone(index, address));
     }
-    // It is told again when duplicate address detection is over.
+    // It is reported again when duplicate address detection is over.
     let usable = flags & IFA_F_TENTATIVE == 0 || flags & IFA_F_OPTIMISTIC != 0;
     usable.then_some(Notice::AddressIs(index, address, own))
 }

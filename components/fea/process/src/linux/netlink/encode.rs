@@ -81,7 +81,7 @@ impl Messages {
             EngineOp::SetGroup { id, members, create } => self.set_group(*id, members, *create, sequence),
             EngineOp::DeleteNextHop { id } => {
                 self.begin(RTM_DELNEXTHOP, 0, sequence);
-                // The kernel wants a header of zeros here: the number alone says which object is meant.
+                // The kernel wants a header of zeros here: the number alone identifies the object.
                 self.octets.extend_from_slice(&[0; 8]);
                 self.number(NHA_ID, id.0);
                 self.end();

@@ -1,7 +1,7 @@
 //! Netlink: the kernel's routing messages (rtnetlink(7)), encoded, decoded and carried.
 //!
 //! Routes go out in datagrams of many messages. None asks for an acknowledgement: the kernel works a datagram off before the
-//! send returns, and what it refuses it says, with the message's sequence number; so an empty receive queue after a send means
+//! send returns, and reports each refusal, with the message's sequence number; so an empty receive queue after a send means
 //! that all was done.
 
 pub mod decode;
