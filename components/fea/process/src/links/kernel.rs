@@ -1,4 +1,4 @@
-//! Virtual links and neighbors in the kernel: steps to netlink messages, and what the kernel has.
+//! Virtual links and neighbors in the kernel: steps to netlink messages, and the kernel's state.
 
 use crate::linux::netlink::decode::{self, Message, address, attributes, u32_at};
 use crate::linux::netlink::encode::Messages;
@@ -19,7 +19,7 @@ const BATCH: usize = 128;
 /// The requests by which the kernel's reports of wanted neighbors come a second apart, before packets are refused.
 const REPORTS: u32 = 3;
 
-/// Returns the links of the kernel with their addresses.
+/// Returns the links of the kernel with addresses.
 pub(super) fn links() -> io::Result<Vec<FoundLink>> {
     let socket = Socket::open()?;
     let mut found: BTreeMap<InterfaceIndex, FoundLink> = BTreeMap::new();
@@ -129,13 +129,13 @@ fn make(name: &str, parent: InterfaceIndex, mac: Mac) -> Messages {
     link_message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, None, false, &attributes)
 }
 
-/// Makes the message that marks a link; the kernel takes no mark with the request that makes the link.
+/// Makes the message that marks a link; the kernel accepts no mark at the creation of a link.
 fn marked(name: &str, mark: &Mark) -> Messages {
     let (name, alias) = ([name.as_bytes(), &[0]].concat(), mark.to_string());
     link_message(RTM_NEWLINK, 0, None, false, &[(IFLA_IFNAME, &name), (IFLA_IFALIAS, alias.as_bytes())])
 }
 
-/// Returns attributes as the value of another.
+/// Returns attributes as the value of an attribute.
 fn nested(attributes: &[(u16, &[u8])]) -> Vec<u8> {
     let mut octets = Vec::new();
     for (kind, value) in attributes {
@@ -147,7 +147,7 @@ fn nested(attributes: &[(u16, &[u8])]) -> Vec<u8> {
     octets
 }
 
-/// Makes the message by which the kernel reports wanted neighbors to programs, and asks nobody on the link.
+/// Makes the message by which the kernel reports wanted neighbors to programs, and sends no requests on the link.
 fn told_neighbors(index: InterfaceIndex, of: Family) -> Messages {
     let (name, number) = match of {
         Family::Ipv4 => (&b"arp_cache\0"[..], libc::AF_INET),
@@ -200,7 +200,7 @@ pub(super) enum KernelState {
     Wanted,
 }
 
-/// Reads a message about a neighbor; `None` if the message is of no interest or not understood.
+/// Reads a message about a neighbor; `None` for a message without interest or not understood.
 pub(super) fn neighbor(message: &Message<'_>) -> Option<KernelNeighbor> {
     let body = message.body;
     let link = InterfaceIndex::new(u32_at(body, 4)?)?;
@@ -240,7 +240,7 @@ pub(super) fn neighbors() -> io::Result<Vec<KernelNeighbor>> {
     Ok(found)
 }
 
-/// Sets neighbors, or removes those that are `None`. Returns the number that the kernel refused.
+/// Sets neighbors, or removes neighbors with `None`. Returns the number of refusals.
 pub(super) fn set_neighbors(
     changes: impl IntoIterator<Item = (InterfaceIndex, IpAddr, Option<Neighbor>)>,
 ) -> io::Result<usize> {
