@@ -135,7 +135,7 @@ pub const CAMPAIGNS: &[Campaign] = &[
         "2,000 small networks with random faults",
     ),
     campaign("fuzz", Kind::Fuzz { seconds: 600 }, 15, "each decoder under mutation for 10 minutes"),
-    campaign("seeded bugs", Kind::Mutate { step: 12 }, 90, "tests find the bugs of all lists"),
+    campaign("seeded bugs", Kind::Mutate { step: 50 }, 90, "tests find the bugs of all lists"),
 ];
 
 /// Returns the campaign with a name.

@@ -154,7 +154,7 @@ mod tests {
     fn each_kind_has_its_commands() {
         let tests = [test("exchange lan", "sluice"), test("many elements", "sluice-cluster")];
         let targets = ["a-target".to_owned()];
-        let bugs = [("rib".to_owned(), 28), ("fea".to_owned(), 3)];
+        let bugs = [("rib".to_owned(), 128), ("fea".to_owned(), 3)];
         let mut parts = Parts { tests: &tests, targets: &targets, bugs: &bugs, is_guided: true };
         let filter = "--test all -- --exact module::one --nocapture --test-threads 1";
         let test = |name: &str, words: &str, builds| {
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!((networks.len(), networks[1].0.as_str()), (8, "seeds 251 to 500"));
         assert!(networks[1].1.contains("--seed 251 --seeds 250"), "{}", networks[1].1);
         let names = |steps: Vec<(String, String, usize)>| steps.into_iter().map(|s| s.0).collect::<Vec<_>>();
-        let expected = ["rib 1 to 12", "rib 13 to 24", "rib 25 to 28", "fea 1 to 3"];
+        let expected = ["rib 1 to 50", "rib 51 to 100", "rib 101 to 128", "fea 1 to 3"];
         assert_eq!(names(steps("seeded bugs", &parts)), expected);
         assert_eq!(steps("fuzz", &parts)[0].1, "cargo xtask fuzz-guided --seconds 600 --target a-target");
         parts.is_guided = false;

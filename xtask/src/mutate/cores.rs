@@ -58,7 +58,7 @@ mutations! {
         "rib-answer-survives-overlay": "hit.extend(\n            self.answers.longest_match(changed)" => "hit.extend(\n            self.answers.longest_match(changed).filter(|_| false)";
     }
     "interfaces.rs" {
-        "rib-down-interface-forwards": "self.known.get(index).is_some_and(|i| i.running)" => "self.known.contains_key(&index)";
+        "rib-down-interface-forwards": "self.known.get(index).is_some_and(|i| i.running)" => "self.known.get(index).is_some()";
         "rib-broadcast-is-gateway": "found.insert(Address::Ip(Ipv4Addr::from_bits(host.to_bits() | hosts).into()));" => "";
     }
     "next_hops/mod.rs" {

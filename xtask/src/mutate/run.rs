@@ -1,6 +1,7 @@
 //! The workshop: a copy of the sources where bugs are put in, built and judged.
 
 use super::list::Mutation;
+use super::switches::{Switches, VARIABLE, place};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs;
@@ -54,8 +55,10 @@ impl Outcome {
     }
 }
 
-/// A copy of the sources, and the judge of its changes.
+/// A copy of the sources with switches for their bugs, and the judge of its changes.
 pub struct Workshop {
+    switches: Switches,
+    root: PathBuf,
     sources: PathBuf,
     target: PathBuf,
     shared: PathBuf,
@@ -66,7 +69,7 @@ pub struct Workshop {
 impl Workshop {
     /// Copies the sources of `root` from the working tree to below cargo's target folder. Unchanged files keep their
     /// time stamps, so that little is built again.
-    pub fn open(root: &Path, oracle: Vec<String>) -> Result<Self> {
+    pub fn open(root: &Path, oracle: Vec<String>, switches: Switches) -> Result<Self> {
         if !matches!(oracle.first().map(String::as_str), Some("test" | "run")) {
             bail!("an oracle begins with `test` or `run`");
         }
@@ -86,13 +89,18 @@ impl Workshop {
         for file in &files {
             // A file that git knows may have been removed and not committed.
             if root.join(file).is_file() {
-                copy_if_other(&root.join(file), &sources.join(file))?;
+                let mut octets = fs::read(root.join(file)).with_context(|| (*file).to_owned())?;
+                if switches.has(file) {
+                    octets = switches.switched(file, &String::from_utf8(octets)?)?.into_bytes();
+                }
+                write_if_other(&octets, &root.join(file), &sources.join(file))?;
             }
         }
         remove_others(&sources, &sources, &files)?;
         let shared = std::env::var_os("SLUICE_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
         let shared = std::path::absolute(shared)?;
-        Ok(Workshop { sources, target: folder.join("target"), shared, oracle, limit: FIRST_TIME })
+        let (root, target) = (root.to_owned(), folder.join("target"));
+        Ok(Workshop { switches, root, sources, target, shared, oracle, limit: FIRST_TIME })
     }
 
     /// Sets the oracle's timeout.
@@ -105,21 +113,25 @@ impl Workshop {
         self.oracle.join(" ")
     }
 
-    /// Seeds a bug, judges, and removes the bug again in every case; returns the oracle's duration.
+    /// Judges with a bug; returns the oracle's duration. A bug without a switch is built, and removed again in every case.
     pub fn seed(&self, mutation: &Mutation) -> Result<(Outcome, Duration)> {
-        let file = self.sources.join(mutation.file);
-        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        if text.matches(mutation.find).count() != 1 {
-            bail!("`{}` is not once in {}", mutation.find, mutation.file);
+        let original = self.root.join(mutation.file);
+        let text = fs::read_to_string(&original).with_context(|| original.display().to_string())?;
+        if let Some(number) = self.switches.number(mutation, &text)? {
+            return self.judge(number);
         }
-        fs::write(&file, text.replacen(mutation.find, mutation.replace, 1))?;
-        let judged = self.judge();
-        fs::write(&file, text)?;
+        let file = self.sources.join(mutation.file);
+        let switched = fs::read_to_string(&file)?;
+        let mut changed = text;
+        changed.replace_range(place(&changed, mutation)?, mutation.replace);
+        fs::write(&file, self.switches.rooted(mutation.file, changed))?;
+        let judged = self.judge(0);
+        fs::write(&file, switched)?;
         judged
     }
 
-    /// Builds the oracle and judges the original sources; returns the oracle's duration without the build.
-    pub fn judge(&self) -> Result<(Outcome, Duration)> {
+    /// Builds the oracle and judges the bug of a switch, none if 0; returns the oracle's duration without the build.
+    pub fn judge(&self, number: usize) -> Result<(Outcome, Duration)> {
         let words: Vec<&str> = self.oracle.iter().map(String::as_str).collect();
         // What is behind `--` is for the program and not for cargo.
         let own = words.split(|w| *w == "--").next().unwrap_or_default();
@@ -128,14 +140,14 @@ impl Workshop {
             "test" => build.push("--no-run"),
             _ => build[0] = "build",
         }
-        let (built, said) = self.cargo(&build, BUILD_TIME)?;
+        let (built, message) = self.cargo(&build, number, BUILD_TIME)?;
         match built {
             Some(true) => {}
-            Some(false) => return Ok((Outcome::NotBuilt(said), Duration::ZERO)),
+            Some(false) => return Ok((Outcome::NotBuilt(message), Duration::ZERO)),
             None => bail!("the build takes longer than {} s", BUILD_TIME.as_secs()),
         }
         let start = Instant::now();
-        let (passed, _) = self.cargo(&words, self.limit)?;
+        let (passed, _) = self.cargo(&words, number, self.limit)?;
         let outcome = match passed {
             Some(true) => Outcome::Passed,
             Some(false) => Outcome::Failed,
@@ -145,7 +157,7 @@ impl Workshop {
     }
 
     /// Runs cargo in the copy; returns true for success (`None`: it did not end in time) and its standard error.
-    fn cargo(&self, words: &[&str], limit: Duration) -> Result<(Option<bool>, String)> {
+    fn cargo(&self, words: &[&str], bug: usize, limit: Duration) -> Result<(Option<bool>, String)> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new("sh");
         let script = format!("ulimit -v {MOST_MEMORY}; exec \"$0\" \"$@\"");
@@ -161,6 +173,7 @@ impl Workshop {
             .current_dir(&self.sources)
             .env("CARGO_TARGET_DIR", &self.target)
             .env("SLUICE_SHARED", &self.shared)
+            .env(VARIABLE, bug.to_string())
             // The same cases for every bug, and no search for the smallest one: that it fails is all one wants to know.
             .env("PROPTEST_RNG_SEED", "1")
             .env("PROPTEST_MAX_SHRINK_ITERS", "0")
@@ -219,8 +232,8 @@ fn wait(child: &mut Child, limit: Duration, has_failed: &AtomicBool) -> Result<O
     Ok(has_failed.load(Ordering::Relaxed).then_some(false))
 }
 
-fn copy_if_other(from: &Path, to: &Path) -> Result<()> {
-    let octets = fs::read(from).with_context(|| from.display().to_string())?;
+/// Writes the octets of a file to its copy, with the modes of the file.
+fn write_if_other(octets: &[u8], from: &Path, to: &Path) -> Result<()> {
     if fs::read(to).is_ok_and(|known| known == octets) {
         return Ok(());
     }
@@ -276,9 +289,9 @@ mod tests {
         fs::write(from.join("a/b"), "new").unwrap();
         fs::create_dir_all(to.join("old")).unwrap();
         fs::write(to.join("old/file"), "old").unwrap();
-        copy_if_other(&from.join("a/b"), &to.join("a/b")).unwrap();
+        write_if_other(b"new", &from.join("a/b"), &to.join("a/b")).unwrap();
         let before = fs::metadata(to.join("a/b")).unwrap().modified().unwrap();
-        copy_if_other(&from.join("a/b"), &to.join("a/b")).unwrap();
+        write_if_other(b"new", &from.join("a/b"), &to.join("a/b")).unwrap();
         assert_eq!(fs::metadata(to.join("a/b")).unwrap().modified().unwrap(), before);
         remove_others(&to, &to, &["a/b"]).unwrap();
         assert!(to.join("a/b").exists() && !to.join("old/file").exists());
