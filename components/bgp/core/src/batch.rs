@@ -1,8 +1,8 @@
-//! Batches from a reader to a shard: route changes of one peer and one family, in order.
+//! What a reader hands to a shard: route changes of one peer and one family, in order.
 //!
-//! A batch carries each attribute set once an UPDATE, as octets in the batch's own arena, with the hash. A batch can
-//! move between threads without shared data, and the shard finds a known set without allocating. The owner of emptied batches keeps them
-//! for reuse of the space.
+//! A batch carries each attribute set once an UPDATE, as octets in an arena of its own with their hash, so that it can
+//! cross to another thread without sharing anything, and so that the shard finds the set it already has without allocating.
+//! Whoever fills and empties batches keeps them: their space is used again.
 
 use crate::attributes::View;
 use crate::family::ByFamily;
@@ -13,40 +13,40 @@ use alloc::vec::Vec;
 use core::fmt;
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, XidPrefix};
 
-/// An entry of a latency profile: the prefix, true for a withdrawal, and the event.
+/// A prefix as a latency profile notes it: the prefix, true if it is withdrawn, and the event.
 pub type Traced = (IpPrefix, bool, Provenance);
 
-/// The most paths that a shard stores for a neighbor and prefix. Without the limit, a neighbor could fill the memory with a single prefix.
+/// The most paths that a shard stores of one neighbor and one prefix. A neighbor could otherwise fill the memory with one prefix.
 pub const MOST_PATHS: u16 = 64;
 
 /// An attribute set in a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchSet {
-    /// Hash of octets and next hop, by the shared seed of reader and shard.
+    /// Hash of octets and next hop, by the seed that reader and shard share.
     pub hash: u64,
     start: u32,
     len: u32,
     /// The routes' next hop.
     pub next_hop: NextHop,
-    /// The values for the decision.
+    /// The values that the decision compares.
     pub view: View,
 }
 
-/// A change of a prefix.
+/// A change of one prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change<P> {
     /// The prefix.
     pub prefix: P,
-    /// The new attributes as an index of a set, [`Change::WITHDRAWN`], or [`Change::dropped`].
+    /// Its new attributes as an index of a set, [`Change::WITHDRAWN`], or [`Change::dropped`].
     pub set: u32,
 }
 
 /// The cause for which an announced route is not stored: the route counts as withdrawn.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DropCause {
-    /// The router's AS is in the AS path (RFC 4271, section 9.1.2).
+    /// This AS is in the AS path (RFC 4271, section 9.1.2).
     Loop,
-    /// The router reflected or originated the route (RFC 4456, section 8).
+    /// This router reflected the route, or originated it (RFC 4456, section 8).
     Reflected,
     /// The neighbor should not have passed the route on (RFC 9234, section 5).
     Leak,
@@ -59,7 +59,7 @@ pub enum DropCause {
 }
 
 impl DropCause {
-    /// Every cause.
+    /// All causes.
     pub const ALL: [DropCause; 6] = [
         DropCause::Loop,
         DropCause::Reflected,
@@ -93,10 +93,10 @@ impl fmt::Display for DropCause {
 impl<P> Change<P> {
     /// Stands for "no route any more" in [`Change::set`].
     pub const WITHDRAWN: u32 = u32::MAX;
-    /// The first number beyond sets: numbers from here on withdraw.
+    /// The first number that is no set's: numbers from here on withdraw.
     const FIRST_WITHDRAWAL: u32 = Self::WITHDRAWN - DropCause::ALL.len() as u32;
 
-    /// Returns the set number of an announcement that counts as withdrawn.
+    /// Returns the number in the place of a set for an announcement that counts as withdrawn.
     pub const fn dropped(cause: DropCause) -> u32 {
         Self::FIRST_WITHDRAWAL + cause as u32
     }
@@ -107,7 +107,7 @@ impl<P> Change<P> {
         self.set >= Self::FIRST_WITHDRAWAL
     }
 
-    /// Returns the cause of an announcement that counts as withdrawn; `None` for valid announcements and for withdrawals by the neighbor.
+    /// Returns the cause for which an announcement counts as withdrawn; `None` for others, and for withdrawals by the neighbor.
     pub fn drop_cause(&self) -> Option<DropCause> {
         let number = self.set.checked_sub(Self::FIRST_WITHDRAWAL)?;
         DropCause::ALL.get(number as usize).copied()
@@ -115,7 +115,7 @@ impl<P> Change<P> {
 }
 
 impl<P: FamilyKey> Change<P> {
-    /// The change for a latency profile: prefix, true for a withdrawal, and the event. `None` for keys other than IP prefixes.
+    /// The change for a latency profile: prefix, whether it is withdrawn, and the event. `None` if the key is no IP prefix.
     pub fn traced(&self, provenance: Provenance) -> Option<Traced> {
         Some((self.prefix.as_ip()?, self.is_withdrawal(), provenance))
     }
@@ -127,9 +127,9 @@ pub struct Batch<P> {
     sets: Vec<BatchSet>,
     arena: Vec<u8>,
     changes: Vec<Change<P>>,
-    /// The path identifiers of the changes, in a session with several paths of a prefix from the peer (RFC 7911); otherwise empty.
+    /// The path identifiers of the changes, in a session in which the peer sends several paths of a prefix (RFC 7911); empty in others.
     path_ids: Vec<u32>,
-    /// The causing events, each with the number of changes up to its end.
+    /// The events that the changes came from: each with the number of changes up to its end.
     events: Vec<(u32, Provenance)>,
 }
 
@@ -146,10 +146,10 @@ impl<P> Default for Batch<P> {
 }
 
 impl<P: Copy> Batch<P> {
-    /// The number of changes after which a batch should be handed over: enough to spread the cost, few enough for the cache.
+    /// Changes after which a batch should be handed over: enough to spread its cost, few enough to stay in the cache.
     pub const FULL: usize = 4096;
 
-    /// Adds an attribute set for the next changes, with the octets that `write` appends.
+    /// Adds an attribute set that the next changes refer to; its octets are those that `write` appends.
     #[inline]
     pub fn add_set(
         &mut self,
@@ -165,7 +165,7 @@ impl<P: Copy> Batch<P> {
         (self.sets.len() - 1) as u32
     }
 
-    /// Adds the set number `index` of a further batch.
+    /// Adds the set number `index` of another batch.
     pub fn copy_set(&mut self, from: &Batch<P>, index: u32) -> u32 {
         let set = from.sets[index as usize];
         let start = self.arena.len() as u32;
@@ -179,20 +179,20 @@ impl<P: Copy> Batch<P> {
         self.changes.push(Change { prefix, set });
     }
 
-    /// Adds a change of one of several paths of a prefix. Either every change of a batch has a path identifier or none.
+    /// Adds a change of one of several paths of a prefix. All changes of a batch have a path identifier, or none has.
     #[inline]
     pub fn push_path(&mut self, prefix: P, path_id: Option<u32>, set: u32) {
         self.push(prefix, set);
         self.path_ids.extend(path_id);
     }
 
-    /// Returns the path identifier of the change at a position; `None` in a session without path identifiers.
+    /// Returns the path identifier of the change at a position; `None` in a session without them.
     #[inline]
     pub fn path_id(&self, position: usize) -> Option<u32> {
         self.path_ids.get(position).copied()
     }
 
-    /// Attributes the changes since the last call to an event.
+    /// Attributes all changes since the last call to this event.
     pub fn end_event(&mut self, provenance: Provenance) {
         let end = self.changes.len() as u32;
         if self.event_end() < end {
@@ -205,7 +205,7 @@ impl<P: Copy> Batch<P> {
         self.events.last().map_or(0, |(end, _)| *end)
     }
 
-    /// Forgets the changes since the last event: the rest of an UPDATE turned out bad. The set stays, unused.
+    /// Forgets the changes since the last event: the rest of an UPDATE turned out bad. Its set stays, and nothing has it.
     pub fn drop_event(&mut self) {
         let end = self.event_end() as usize;
         self.changes.truncate(end);
@@ -217,7 +217,7 @@ impl<P: Copy> Batch<P> {
         &self.sets
     }
 
-    /// Returns the canonical octets of a set.
+    /// The canonical octets of a set of this batch.
     pub fn octets(&self, set: &BatchSet) -> &[u8] {
         &self.arena[set.start as usize..(set.start + set.len) as usize]
     }
@@ -227,17 +227,17 @@ impl<P: Copy> Batch<P> {
         &self.changes
     }
 
-    /// Iterates over the causing events, each with the changes up to its end.
+    /// The events that the changes came from, each with the changes up to its end.
     pub fn events(&self) -> &[(u32, Provenance)] {
         &self.events
     }
 
-    /// Returns true without changes.
+    /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Empties the batch; keeps the space.
+    /// Empties the batch; its space stays.
     pub fn clear(&mut self) {
         self.sets.clear();
         self.arena.clear();
@@ -247,7 +247,7 @@ impl<P: Copy> Batch<P> {
     }
 }
 
-/// A family's batch, with any type of keys.
+/// A family's batch, whatever its keys are.
 trait AnyBatch {
     fn count(&self) -> usize;
     fn empty(&mut self);
@@ -309,17 +309,17 @@ impl Batches {
         ])
     }
 
-    /// Returns true without changes.
+    /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.all().into_values().all(|batch| batch.count() == 0)
     }
 
-    /// Empties the batches; keeps the space.
+    /// Empties all batches; their space stays.
     pub fn clear(&mut self) {
         self.all_mut().into_values().for_each(AnyBatch::empty);
     }
 
-    /// Returns true if a batch should be handed over.
+    /// Returns true if one batch should be handed over.
     pub fn is_full(&self) -> bool {
         self.all().into_values().any(|batch| batch.count() >= Batch::<Ipv4Prefix>::FULL)
     }
@@ -330,14 +330,14 @@ impl Batches {
         ByFamily::from_fn(|family| all[family].count())
     }
 
-    /// Appends the changes after `before`, for a latency profile.
+    /// Appends the changes that came after `before`, for a latency profile.
     pub fn trace(&self, before: &ByFamily<usize>, provenance: Provenance, out: &mut Vec<Traced>) {
         for ((_, from), batch) in before.iter().zip(self.all().into_values()) {
             batch.trace(*from, provenance, out);
         }
     }
 
-    /// Ends an event in every family; see [`Batch::end_event`].
+    /// Ends an event of all families; see [`Batch::end_event`].
     pub fn end_event(&mut self, provenance: Provenance) {
         self.all_mut().into_values().for_each(|batch| batch.end(provenance));
     }
