@@ -162,9 +162,9 @@ class Source(_End):
         head = Reader(self.take())
         theirs = (head.octets(), head.number(), head.octets(), head.number())
         if theirs != (_MAGIC.encode(), _FORMAT, name.encode(), state):
-            told = f"{theirs[2].decode(errors='replace')} hands over state of version {theirs[1]}.{theirs[3]}"
-            self.refuse(f"{told}, this is {name} for version {_FORMAT}.{state}")
-            raise HandOverError(told)
+            difference = f"{theirs[2].decode(errors='replace')} hands over state of version {theirs[1]}.{theirs[3]}"
+            self.refuse(f"{difference}, this is {name} for version {_FORMAT}.{state}")
+            raise HandOverError(difference)
 
     def take(self) -> bytes:
         """The next value."""

@@ -217,9 +217,9 @@ class Router:
                         self._server.revoked.add(event["revoked"])
                         continue
                     life = event["birth"] or event["death"]
-                    told = Event(event["birth"] is not None, life["class"], life["instance"])
+                    life_event = Event(event["birth"] is not None, life["class"], life["instance"])
                     for queue in self._watches:
-                        queue.put_nowait(told)
+                        queue.put_nowait(life_event)
         except XrlError:
             pass
         finally:

@@ -127,7 +127,7 @@ fn refusals_say_where_and_what() {
         "protocols example;",
         "r.conf:1:11: `protocols example` needs `local-as`; expected `local-as a value of type uint32, 1..4294967294;`",
     );
-    check("protocols;", "r.conf:1:1: `protocols` says nothing; expected `{` with `example`");
+    check("protocols;", "r.conf:1:1: `protocols` is incomplete; expected `{` with `example`");
     let unknown = schema.read("r.conf", "protocols example stats packets 1;").unwrap_err();
     assert!(first_line(unknown).starts_with("r.conf:1:19: unknown statement `stats`"));
     let pointed = schema.read("r.conf", "protocols example local-as x;").unwrap_err().to_string();
