@@ -1,4 +1,4 @@
-//! The writer of a session: UPDATEs of all tables become one stream.
+//! The writer of a session: UPDATEs of the tables become one stream.
 //!
 //! The writer has no queue. The driver requests octets when the peer's socket can take octets; a slow peer is a cursor that
 //! stands still.
@@ -17,7 +17,7 @@ pub struct Writer {
     peer: PeerIndex,
     /// The table that has the next turn.
     turn: usize,
-    /// The number of tables, and the number that have sent all their routes of each family.
+    /// The number of tables, and the number of tables with complete announcements of each family.
     tables: usize,
     ended: ByFamily<usize>,
     /// The families on the wire.
@@ -43,7 +43,7 @@ impl Writer {
         self
     }
 
-    /// Makes the writer of a session from before a live upgrade: all routes are advertised, and `sent` counts the messages.
+    /// Makes the writer of a session from before a live upgrade: the routes are advertised, and `sent` counts the messages.
     pub fn resumed(peer: PeerIndex, tables: usize, codes: FamilyCodes, sent: Sent) -> Self {
         Writer { ended: ByFamily::from_fn(|_| tables), sent, ..Writer::new(peer, tables, codes) }
     }
@@ -76,8 +76,8 @@ impl Writer {
         }
     }
 
-    /// Notes where route refreshes begin and end in a table's stream. The first table that begins has the beginning announced, the last one
-    /// that ends the end. A refresh that begins before the End-of-RIB marker is not announced (RFC 7313, section 4).
+    /// Records the begins and ends of route refreshes in a table's stream. The first begin is announced, and the last
+    /// end. A refresh that begins before the End-of-RIB marker is not announced (RFC 7313, section 4).
     #[inline(never)]
     fn mark_refreshes(&mut self, marks: &Marks, out: &mut Vec<u8>) {
         for family in FamilyIndex::all() {
@@ -99,7 +99,7 @@ impl Writer {
         }
     }
 
-    /// Notes that a table has advertised all routes of these families. After the last table, the End-of-RIB markers are sent.
+    /// Records that a table has advertised these families completely. After the last table, the End-of-RIB markers are sent.
     #[inline]
     fn ended(&mut self, families: Families, out: &mut Vec<u8>) {
         for family in families.iter() {
@@ -117,7 +117,7 @@ impl Writer {
 struct Refresh {
     /// The number; 0 without a refresh.
     number: u32,
-    /// The number of tables that have advertised all routes again.
+    /// The number of tables with a complete new advertisement.
     ended: usize,
     /// True if the beginning was announced.
     is_marked: bool,
