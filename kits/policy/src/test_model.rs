@@ -207,7 +207,7 @@ fn members(policies: &Policies, names: &[String], asn: u32) -> Vec<Option<Patter
         .collect()
 }
 
-/// Whether one value of a condition holds; `community-all` looks at all of its values.
+/// Returns true if a value of a condition holds; `community-all` needs every value.
 fn holds(policies: &Policies, name: &str, value: &str, all: &Values, route: &Draft) -> bool {
     let in_range = |text: &str, number: u32| {
         let (first, last) = text.split_once('-').unwrap_or((text, text));

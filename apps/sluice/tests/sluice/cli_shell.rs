@@ -17,7 +17,7 @@ protocols { bgp { local-as 64500; router-id 10.0.0.1; default-policy accept; nei
 '''
 ";
 
-/// How long an answer may take, in milliseconds.
+/// The longest time of an answer, in milliseconds.
 const PATIENCE: u64 = 20_000;
 
 /// The sequence from the line editor to the terminal at the beginning of a line (bracketed paste is switched on).

@@ -83,9 +83,9 @@ pub enum PuntPath {
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(default)]
 pub struct EtherTypes {
-    /// Of packets.
+    /// The EtherType of packets.
     pub packets: u16,
-    /// Of NWP.
+    /// The EtherType of NWP.
     pub neighbors: u16,
 }
 

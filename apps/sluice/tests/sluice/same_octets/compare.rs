@@ -11,7 +11,7 @@ pub type AdjRibOut = BTreeMap<String, Route>;
 /// A kind of difference.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
-    /// The same communities in another order.
+    /// Equal communities in a different order.
     CommunityOrder,
     /// A route with GRACEFUL_SHUTDOWN (RFC 8326) has the lowest LOCAL_PREF at Sluice alone.
     GracefulShutdown,
@@ -27,7 +27,7 @@ pub enum Kind {
 const GRACEFUL_SHUTDOWN: [u8; 4] = [0xff, 0xff, 0, 0];
 
 impl Kind {
-    /// All kinds that have a reason.
+    /// The kinds with a reason.
     pub const ALL: [Kind; 4] =
         [Kind::CommunityOrder, Kind::GracefulShutdown, Kind::AsZero, Kind::NotRoutable];
 

@@ -127,7 +127,7 @@ fn root_without_the_right_to_the_network() {
     place.refused(&words, "router.conf", "run", 7, &["CAP_NET_ADMIN", "start it as root"]);
 }
 
-/// Who may configure the network, and may not write where the router is to live.
+/// A user who may configure the network, and may not write into the router's folders.
 #[test]
 fn a_folder_that_is_not_writable() {
     if !can_be_nobody() {

@@ -14,9 +14,10 @@ use std::process::{Child, Stdio};
 
 /// Routes of the feed.
 const ROUTES: usize = 30_000;
-/// How often the whole table is withdrawn and announced again before memory is measured: an allocator takes some rounds to come to rest.
+/// The number of times that the whole table is withdrawn and announced again before memory is measured: an allocator takes some rounds to
+/// come to rest.
 const FIRST_ROUNDS: usize = 3;
-/// How often after that, while the peer stands still: what an unread queue would hold is then far more than an allocator's differences.
+/// The number of times after that, while the peer stands still: an unread queue would then hold far more than an allocator's differences.
 const ROUNDS: usize = 8;
 
 /// The addresses of a family's sessions, and the family's number.

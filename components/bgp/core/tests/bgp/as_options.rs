@@ -128,7 +128,7 @@ fn a_route_server_changes_no_path_next_hop_and_med() {
     unchanged::<Ipv6Prefix>();
 }
 
-/// What came is what the neighbor sent: the rules of BGP change the accepted route alone.
+/// The received route is the neighbor's: the rules of BGP change the accepted route alone.
 #[test]
 fn what_came_has_no_attribute_that_no_neighbor_sent() {
     let provider: fn(&mut Config) = |config| config.neighbors[0].relationship = Some(Relationship::Provider);
@@ -160,8 +160,8 @@ fn what_came_has_no_attribute_that_no_neighbor_sent() {
 /// Attributes by code.
 type Attributes = Vec<(u8, Vec<u8>)>;
 
-/// Returns the communities of all kinds that the second neighbor is sent with the first one's route with these communities, and the LOCAL_PREF
-/// by which the router decides.
+/// Returns the communities of all kinds that the second neighbor is sent with the first one's route with these communities, and the
+/// LOCAL_PREF by which the router decides.
 fn advertised_communities(change: impl FnOnce(&mut Config), communities: &[u8]) -> Option<(Attributes, u32)> {
     let mut dut = router::<Ipv4Prefix>(&[65002, 65003], change);
     let kinds = [

@@ -142,8 +142,8 @@ fn link_local_addresses_of_a_next_hop_on_the_subnet() {
     }
 }
 
-/// Another router's next hop has its link-local address for those that share its subnet with this router: internal neighbors and members of a
-/// route server too (RFC 2545, section 3).
+/// Another router's next hop has its link-local address for those that share its subnet with this router: internal neighbors and members of
+/// a route server too (RFC 2545, section 3).
 #[test]
 fn link_local_addresses_are_for_those_on_the_subnet() {
     let link_local = |host: u16| Some(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host));
@@ -265,7 +265,7 @@ fn large<P: Net>(octets: usize, path: Vec<u32>, hop: u8) -> Route {
     Route { others: vec![(0xd0, 99, vec![7; octets])], ..Route::new(path, P::host_addr(hop)) }
 }
 
-/// What fits in a message is announced, to the octet; what does not is counted, and reported once a session.
+/// A route that fits in a message is announced, to the octet; a larger route is counted, and reported once a session.
 fn routes_are_announced_as_long_as_they_fit<P: Net>() {
     // Outside the path has a number more than here: 4 octets, or 2.
     let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004], 1);

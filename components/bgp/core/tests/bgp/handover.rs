@@ -1,4 +1,4 @@
-//! A router that is taken over by another process in the middle of its life: neighbors notice nothing.
+//! A live upgrade of a router: neighbors do not notice.
 
 use crate::world::World;
 use proptest::prelude::*;

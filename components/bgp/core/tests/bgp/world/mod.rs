@@ -16,10 +16,10 @@ use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-/// How long an octet travels.
+/// The travel time of an octet.
 pub const LATENCY: Duration = Duration::from_millis(5);
 
-/// One end of a connection: router, the neighbor's address there, and its number.
+/// An end of a connection: router, the neighbor's address there, and the number.
 type End = (usize, IpAddr, ConnectionId);
 
 pub struct Router {
@@ -39,7 +39,7 @@ pub struct Router {
     transmit: Vec<IpAddr>,
 }
 
-/// What is on its way.
+/// The octets on the way.
 enum Arrival {
     Input(Input),
     /// A neighbor's connection, to be answered on the other end.
