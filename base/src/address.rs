@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for Identifier {
     }
 }
 
-/// An address of any family: what a next hop of any table may lead through.
+/// An address of any family: the target of a next hop of any table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Address {
     /// An IP address.
@@ -85,7 +85,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Returns the IP address, if it is one.
+    /// Returns the IP address; `None` for an identifier.
     pub const fn ip(self) -> Option<IpAddr> {
         match self {
             Address::Ip(addr) => Some(addr),
@@ -93,7 +93,7 @@ impl Address {
         }
     }
 
-    /// Returns the family of the keys that the address belongs to.
+    /// Returns the family of the address's keys.
     pub fn family(self) -> FamilyId {
         match self {
             Address::Ip(addr) => Family::of(&addr).into(),
@@ -110,7 +110,7 @@ impl Address {
         }
     }
 
-    /// Makes an address of a family from octets; `None` if their number is not the family's.
+    /// Makes an address of a family from octets; `None` if the number of octets does not fit the family.
     pub fn from_octets(family: FamilyId, octets: &[u8]) -> Option<Self> {
         match family.ip() {
             Some(Family::Ipv4) => <[u8; 4]>::try_from(octets).ok().map(|o| Address::Ip(o.into())),

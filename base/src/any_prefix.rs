@@ -9,7 +9,7 @@ use core::fmt::{self, Display};
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
-/// A key of any family: its first address, and the number of leading bits that count. Host bits are zero.
+/// A key of any family: the first address, and the number of significant leading bits. Host bits are zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct AnyPrefix {
     addr: Address,
@@ -22,7 +22,7 @@ impl AnyPrefix {
         AnyPrefix { addr: prefix.addr().into(), len: prefix.len() }
     }
 
-    /// Returns the key of a family; `None` if this is one of another family.
+    /// Returns the key of a family; `None` for a key of another family.
     pub fn to<P: Prefix>(self) -> Option<P> {
         let addr = P::Addr::try_from(self.addr).ok()?;
         P::new(addr, self.len).filter(|prefix| prefix.addr() == addr)
@@ -33,7 +33,7 @@ impl AnyPrefix {
         self.addr
     }
 
-    /// Returns the last address that the key holds: all bits after the length are set.
+    /// Returns the last address of the key: the bits after the length are set.
     pub fn last_addr(self) -> Address {
         let mut octets = [0; Identifier::ROOM];
         let count = self.addr.with_octets(|from| {
@@ -61,7 +61,7 @@ impl AnyPrefix {
         self.addr.family()
     }
 
-    /// Returns true if `other` lies inside this key, or is it. Keys of different families do not.
+    /// Returns true if `other` is the key or lies inside; false for a key of another family.
     pub fn covers(self, other: Self) -> bool {
         if self.family() != other.family() || self.len > other.len {
             return false;
@@ -80,12 +80,12 @@ impl AnyPrefix {
         })
     }
 
-    /// Returns true if an address lies inside this key. Addresses of other families do not.
+    /// Returns true if an address lies inside the key; false for an address of another family.
     pub fn contains(self, addr: Address) -> bool {
         self.addr <= addr && addr <= self.last_addr()
     }
 
-    /// Returns the IP prefix, if it is one.
+    /// Returns the IP prefix; `None` for a key of another family.
     pub fn ip(self) -> Option<IpPrefix> {
         IpPrefix::new(self.addr.ip()?, self.len)
     }

@@ -14,8 +14,8 @@ pub fn component_name(class: &str, instance: Option<&str>) -> String {
     }
 }
 
-/// Returns the name of the component behind a target of the Finder, from the target's class and instance. A target whose instance is only a
-/// number of its own (`echo-2`) has the name of its class.
+/// Returns the name of the component behind a target of the Finder, from the target's class and instance. A target with a bare number as
+/// the instance (`echo-2`) has the name of the class.
 pub fn component_of(class: &str, instance: &str) -> String {
     component_name(class, instance_of(instance))
 }
@@ -25,7 +25,7 @@ pub fn class_of(name: &str) -> &str {
     name.split_once(SEPARATOR).map_or(name, |(class, _)| class)
 }
 
-/// Returns the instance of a component's name; `None` for the component that runs without one.
+/// Returns the instance of a component's name; `None` for a component without an instance.
 pub fn instance_of(name: &str) -> Option<&str> {
     name.split_once(SEPARATOR).map(|(_, instance)| instance)
 }

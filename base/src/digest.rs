@@ -1,18 +1,18 @@
-//! Digests of tables, by which two holders of a table find a difference without sending the table.
+//! Digests of tables, for two holders of a table, which find a difference without sending the table.
 //!
 //! A digest is the sum of the keyed hashes of a table's entries. The order of the entries makes no difference, and a change of an entry
-//! subtracts the old hash and adds the new one. Two tables that differ have equal digests with a probability of 2^-64.
+//! subtracts the old hash and adds the new hash. Two different tables have equal digests with a probability of 2^-64.
 
 use crate::{Address, AnyPrefix, Forwarding, GroupId};
 use alloc::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
-/// The key of the hashes. Holders of one table use the same key.
+/// The key of the hashes, shared by the holders of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DigestKey(pub u64);
 
-/// A word with as many ones as zeros: multiplications mix all of its bits.
+/// A word with as many ones as zeros: multiplications mix every bit.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns both halves of the product, folded.
@@ -58,7 +58,7 @@ impl Hash {
         }
     }
 
-    /// Adds octets, and their number.
+    /// Adds octets, and the number of octets.
     #[must_use]
     pub fn octets(self, octets: &[u8]) -> Self {
         let (words, rest) = octets.as_chunks::<8>();
@@ -84,7 +84,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Replaces an entry by another one, by their hashes. `None`: there was none, or there is none any more.
+    /// Replaces the hash of an entry. `None`: no entry before, or no entry any more.
     pub fn replace(&mut self, old: Option<u64>, new: Option<u64>) {
         let (before, after) = (old.unwrap_or(0), new.unwrap_or(0));
         self.sum = self.sum.wrapping_sub(before).wrapping_add(after);
@@ -118,7 +118,7 @@ impl AnnouncedDigest {
         self.key
     }
 
-    /// Notes that nothing is announced, by a new key.
+    /// Clears the digests, and takes a new key.
     pub fn reset(&mut self, key: DigestKey) {
         *self = Self::new(key);
     }
@@ -132,21 +132,21 @@ impl AnnouncedDigest {
         self.routes.replace(old.map(hash), new.map(hash));
     }
 
-    /// Notes a group with its next hops.
+    /// Notes a group with the next hops.
     pub fn group<G: Copy + Into<Address>>(&mut self, id: GroupId, forwarding: &Forwarding<G>) {
         let new = of_group(self.key, id, forwarding);
         let old = self.hashes.insert(id, new);
         self.groups.replace(old, Some(new));
     }
 
-    /// Notes that a group is not used any more.
+    /// Removes an unused group.
     pub fn unused(&mut self, id: GroupId) {
         let old = self.hashes.remove(&id);
         self.groups.replace(old, None);
     }
 
-    /// Notes that routes use a group that its owner believes unused. The digests differ from the owner's until [`AnnouncedDigest::reset`]: the
-    /// owner may give the number to another group, and the routes would seem to be that group's.
+    /// Records routes of a group that the owner believes unused. The digests differ from the owner's until [`AnnouncedDigest::reset`]: the
+    /// owner may give the number to another group, and the routes would seem to use the new group.
     pub fn still_used(&mut self, id: GroupId) {
         let old = self.hashes.remove(&id);
         // The hash of no group.

@@ -1,4 +1,4 @@
-//! Families: the kinds of addresses that sockets and kernels know, and the kinds of keys that tables have.
+//! Families: the kinds of addresses of sockets and kernels, and the kinds of keys of tables.
 
 use core::fmt::{self, Display};
 use core::net::IpAddr;
@@ -15,7 +15,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Both families, in the order in which they are shown.
+    /// Both families, in the order of presentation.
     pub const ALL: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 
     /// Returns the family of an address.
@@ -36,10 +36,10 @@ impl Display for Family {
     }
 }
 
-/// The number of a family of keys: of IPv4 prefixes, of IPv6 prefixes, or of another architecture's identifiers.
+/// The number of a family of keys: of IPv4 prefixes, of IPv6 prefixes, or of identifiers of a further architecture.
 ///
-/// The set is open: tables and batches carry the number, and each registers the families that it knows. Code about sockets and
-/// the kernel uses [`Family`], which has no others.
+/// The set is open: tables and batches carry the number, and each registers the families of its own code. Code about sockets and
+/// the kernel uses [`Family`], a closed set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FamilyId(pub u8);
@@ -52,7 +52,7 @@ impl FamilyId {
     /// XIDs of XIA's principals.
     pub const XID: FamilyId = FamilyId(10);
 
-    /// Returns the IP address family; `None` for keys that are no IP prefixes.
+    /// Returns the IP address family; `None` for keys other than IP prefixes.
     pub const fn ip(self) -> Option<Family> {
         match self {
             FamilyId::IPV4 => Some(Family::Ipv4),
@@ -81,7 +81,7 @@ impl Display for FamilyId {
     }
 }
 
-/// An address of the other family where one of this family was needed.
+/// An address of the wrong family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WrongFamily;
 

@@ -1,4 +1,4 @@
-//! Network interfaces as components see them.
+//! Network interfaces in the view of components.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct InterfaceIndex(pub NonZeroU32);
 
 impl InterfaceIndex {
-    /// The index `n`; `None` for 0, which no interface has.
+    /// The index `n`; `None` for 0, an index of no interface.
     pub const fn new(n: u32) -> Option<Self> {
         match NonZeroU32::new(n) {
             Some(n) => Some(InterfaceIndex(n)),
@@ -37,7 +37,7 @@ impl core::fmt::Display for InterfaceIndex {
 pub struct InterfaceAddress {
     /// The router's own address.
     pub addr: IpAddr,
-    /// The length of the subnet's prefix around it (or around `peer`).
+    /// The length of the subnet's prefix around `ip` (or around `peer`).
     pub prefix_len: u8,
     /// The far end's address, where the link is point-to-point.
     pub peer: Option<IpAddr>,
@@ -46,9 +46,9 @@ pub struct InterfaceAddress {
 /// An interface.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Interface {
-    /// Its number.
+    /// The number.
     pub index: InterfaceIndex,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// True if the operator wants the interface up (IFF_UP).
     pub admin_up: bool,
@@ -62,21 +62,21 @@ pub struct Interface {
     pub multicast: bool,
     /// Largest packet in octets.
     pub mtu: u32,
-    /// Link-layer address; empty where there is none.
+    /// Link-layer address; empty if the interface has no such address.
     pub mac: Vec<u8>,
-    /// Its addresses, both families, sorted.
+    /// The addresses, both families, sorted.
     pub addresses: Vec<InterfaceAddress>,
 }
 
-/// A change of the interfaces. The state is always whole: who gets an event needs no other to understand it.
+/// A change of the interfaces. An event has the whole state of an interface: no earlier event is needed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum InterfaceEvent {
-    /// The interface appeared or changed; this is all of it as it is now.
+    /// The interface appeared or changed; this is the whole present state.
     Changed(Interface),
     /// The interface is gone.
     Removed(InterfaceIndex),
-    /// The beginning of a snapshot: an interface that is not announced before [`InterfaceEvent::SnapshotEnd`] does not exist.
+    /// The beginning of a snapshot: an interface not announced before [`InterfaceEvent::SnapshotEnd`] does not exist.
     SnapshotBegin,
-    /// Every interface that existed at the subscription has been announced.
+    /// Every interface of the time of the subscription has been announced.
     SnapshotEnd,
 }

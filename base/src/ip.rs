@@ -9,7 +9,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A key that is an IP prefix: what kernels and sockets know.
+/// An IP prefix as a key: the form of kernels and sockets.
 pub trait IpKey:
     Prefix<Addr: Into<IpAddr> + TryFrom<IpAddr, Error = WrongFamily>>
     + Into<IpPrefix>
@@ -19,7 +19,7 @@ pub trait IpKey:
     const FAMILY: Family;
 }
 
-/// An address that knows its family at compile time; it exists because `core` has no `TryFrom<IpAddr>` for its own types.
+/// An address with a family known at compile time; needed because `core` has no `TryFrom<IpAddr>` for the types of `core`.
 macro_rules! family {
     ($prefix:ident, $addr:ident, $std:ident, $bits:ident, $width:literal, $variant:ident, $family:expr, $id:expr, $doc:literal) => {
         #[doc = concat!("An ", $doc, " address.")]

@@ -1,8 +1,8 @@
-//! The vocabulary that every boundary of Sluice speaks.
+//! The vocabulary of every boundary of Sluice.
 //!
-//! Values only: prefixes, addresses, AS numbers, instants, next hops, route changes, interfaces. Nothing here does I/O,
-//! reads a clock or draws randomness; the crate is `no_std`, so that it cannot. A value that crosses a component
-//! boundary lives here; its encoding on the wire lives in `platform/xrl`.
+//! Values only: prefixes, addresses, AS numbers, instants, next hops, route changes, interfaces. The crate is
+//! `no_std`: no I/O, no clock, no randomness. Values that cross a component boundary live here; the encoding on the wire lives in
+//! `platform/xrl`.
 #![no_std]
 
 extern crate alloc;

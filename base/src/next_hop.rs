@@ -1,13 +1,13 @@
-//! Next hops, and what is done with packets of a route.
+//! Next hops, and the forwarding of a route's packets.
 
 use crate::InterfaceIndex;
 use core::net::IpAddr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
-/// A header that is put around packets on their way to a next hop.
+/// A header around packets on the way to a next hop.
 ///
-/// The kind is a number that forwarding engines and protocols agree on; an engine that does not know the kind refuses the route.
+/// The kind is a number agreed on by forwarding engines and protocols; an engine without the kind refuses the route.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Encapsulation {
     kind: u8,
@@ -58,13 +58,13 @@ impl<'de> Deserialize<'de> for Encapsulation {
 /// of any family. Primary next hops sort before backups.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct NextHop<G = IpAddr> {
-    /// True for a next hop that is used only while no primary next hop of its route is usable.
+    /// True for a next hop used only while no primary next hop of the route is usable.
     pub is_backup: bool,
-    /// The neighbor to send to; it may be of another family than the route (RFC 8950). `None`: the destination is on the link.
+    /// The neighbor to send to, possibly of a family different from the route's (RFC 8950). `None`: the destination is on the link.
     pub gateway: Option<G>,
     /// The interface to send out of; `None`: to be found by resolving the gateway.
     pub interface: Option<InterfaceIndex>,
-    /// The header to put around packets; `None`: they are sent as they are.
+    /// The header to put around packets; `None`: packets are sent unchanged.
     pub encapsulation: Option<Encapsulation>,
     /// Share of the traffic among the primary next hops of one route, or among its backups, 1 to 255.
     pub weight: u8,
@@ -79,7 +79,7 @@ impl<G> NextHop<G> {
         NextHop { is_backup: false, gateway, interface, encapsulation: None, weight: 1 }
     }
 
-    /// Through `gateway`, wherever that resolves to.
+    /// Through `gateway`, resolved later.
     pub const fn via(gateway: G) -> Self
     where
         G: Copy,
@@ -103,7 +103,7 @@ impl<G> NextHop<G> {
         Self::new(Some(gateway), Some(interface))
     }
 
-    /// The same next hop as a backup.
+    /// Returns the next hop as a backup.
     #[must_use]
     pub fn as_backup(self) -> Self {
         NextHop { is_backup: true, ..self }
@@ -123,13 +123,13 @@ impl<G> NextHop<G> {
 /// The treatment of a route's packets.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Forwarding<G = IpAddr> {
-    /// Packets are sent to one of the next hops: never empty, sorted, each once.
+    /// Packets are sent to one of the next hops: never empty, sorted, without duplicates.
     NextHops(SmallVec<[NextHop<G>; 1]>),
     /// Packets are dropped in silence.
     Discard,
     /// Packets are dropped and the sender is notified (ICMP unreachable).
     Reject,
-    /// This host is the destination. Only routes of identifiers are: the kernel itself knows the host's IP addresses.
+    /// This host is the destination. For routes of identifiers only: the kernel itself knows the host's IP addresses.
     Local,
 }
 
@@ -139,8 +139,8 @@ impl<G: Copy + Ord> Forwarding<G> {
         Forwarding::NextHops(SmallVec::from_buf([hop]))
     }
 
-    /// Forwarding over several next hops, sorted and each once; `None` if there are none. A next hop that is both primary and
-    /// backup is primary.
+    /// Forwarding over several next hops, sorted, without duplicates; `None` for an empty list. A next hop listed as primary
+    /// and as backup is primary.
     pub fn many(hops: impl IntoIterator<Item = NextHop<G>>) -> Option<Self> {
         let mut sorted: SmallVec<[NextHop<G>; 1]> = hops.into_iter().collect();
         sorted.sort_unstable();
@@ -159,7 +159,7 @@ impl<G: Copy + Ord> Forwarding<G> {
         (!kept.is_empty()).then_some(Forwarding::NextHops(kept))
     }
 
-    /// Converts the gateways; `None` if `convert` returns `None` for one.
+    /// Converts the gateways; `None` if `convert` fails for a gateway.
     pub fn convert<H: Copy + Ord>(&self, convert: impl Fn(G) -> Option<H>) -> Option<Forwarding<H>> {
         Some(match self {
             Forwarding::NextHops(hops) => {
@@ -173,7 +173,7 @@ impl<G: Copy + Ord> Forwarding<G> {
 }
 
 impl<G> Forwarding<G> {
-    /// Returns all next hops, primary ones first; none where packets are dropped, or have arrived.
+    /// Returns the next hops, primary before backup; empty where packets are dropped, or have arrived.
     pub fn next_hops(&self) -> &[NextHop<G>] {
         match self {
             Forwarding::NextHops(hops) => hops,

@@ -50,9 +50,9 @@ pub struct Distance(pub u8);
 impl Distance {
     /// Routes of the router's own interfaces.
     pub const CONNECTED: Distance = Distance(0);
-    /// Routes that an operator configured.
+    /// Routes configured by an operator.
     pub const STATIC: Distance = Distance(1);
-    /// BGP routes learned from another AS.
+    /// BGP routes learned from a different AS.
     pub const EBGP: Distance = Distance(20);
     /// BGP routes learned inside the AS.
     pub const IBGP: Distance = Distance(200);
@@ -66,7 +66,7 @@ impl fmt::Display for Distance {
     }
 }
 
-/// A mark that an origin puts on its routes for policy to match.
+/// A mark on an origin's routes, for policy to match.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tag(pub u32);
@@ -90,7 +90,7 @@ impl FromStr for RouterId {
     }
 }
 
-/// A routing table, by the number that the kernel knows it by.
+/// A routing table, by the kernel's number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TableId(pub u32);

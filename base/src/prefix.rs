@@ -9,13 +9,13 @@ use core::str::FromStr;
 
 /// The key of a table: some leading bits of an address. Host bits are always zero.
 ///
-/// An address is whatever routes lead to: an IP address, an identifier of another architecture, a source and a group. Keys that
-/// are exact identifiers are those of full length. Nothing here is about IP; [`crate::IpKey`] is.
+/// An address is a destination of routes: an IP address, an identifier of a further architecture, a source and a group. Exact
+/// identifiers are keys of full length. The trait is independent of IP; see [`crate::IpKey`].
 #[allow(clippy::len_without_is_empty)] // the length is in bits: a prefix is never empty
 pub trait Prefix:
     Copy + Eq + Ord + Hash + Debug + Display + FromStr<Err = PrefixError> + Send + Sync + 'static
 {
-    /// The address that the prefix is a part of.
+    /// The type of addresses.
     type Addr: Copy
         + Eq
         + Ord
@@ -47,13 +47,13 @@ pub trait Prefix:
     /// Returns bit number `index` of the first address, counted from the left; `false` beyond the width.
     fn bit(self, index: u8) -> bool;
 
-    /// Appends the first address, as many octets of it as the length needs.
+    /// Appends the first address, cut to the octets of the length.
     fn push_octets(self, out: &mut Vec<u8>);
     /// Returns the prefix of length `len` whose address begins with `octets`. `None` if there are host bits, if `len` is above
     /// [`Prefix::WIDTH`], or if `octets` are too many.
     fn from_leading_octets(octets: &[u8], len: u8) -> Option<Self>;
 
-    /// Returns the prefix that holds every address.
+    /// Returns the prefix of every address.
     fn default_route() -> Self;
 
     /// Returns true if the prefix holds every address.
@@ -61,10 +61,10 @@ pub trait Prefix:
         self.len() == 0
     }
 
-    /// Returns the prefix that holds just `addr`.
+    /// Returns the prefix of `addr` alone.
     fn host(addr: Self::Addr) -> Self;
 
-    /// Returns true if `other` lies inside this prefix, or is it.
+    /// Returns true if `other` is the prefix or lies inside.
     fn covers(self, other: Self) -> bool {
         self.len() <= other.len() && other.truncate(self.len()) == self
     }
@@ -74,7 +74,7 @@ pub trait Prefix:
         self.covers(Self::host(addr))
     }
 
-    /// Returns the first `len` bits of this prefix; the prefix itself if it is not longer.
+    /// Returns the first `len` bits of this prefix; the prefix itself if not longer.
     #[must_use]
     fn truncate(self, len: u8) -> Self;
 

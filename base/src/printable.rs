@@ -1,15 +1,15 @@
 //! Texts from outside, made safe to print.
 //!
-//! A terminal obeys control characters, and a line of a log ends at a newline. A text that the router did not write itself
-//! is therefore printed with those characters escaped as in Rust (`\u{1b}`, `\n`): whoever wrote the text can neither move
-//! the cursor nor forge a line, and the reader still sees what was written.
+//! A terminal obeys control characters, and a line of a log ends at a newline. A text from outside is therefore printed
+//! with such characters escaped as in Rust (`\u{1b}`, `\n`): the author can neither move the cursor nor forge a line, and the reader still
+//! sees the original text.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
 use core::fmt::Write;
 
-/// Returns true for a character that changes more than its own place: a control character, or one that changes the
-/// direction of the text around it.
+/// Returns true for a character with effects beyond the own place: a control character, or a change of the text's
+/// direction.
 fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -45,8 +45,8 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\n' || c == '\t', as_rust)
 }
 
-/// Returns a JSON document with the control characters of its texts escaped as JSON has it. Serializers leave those above
-/// U+007E as they are.
+/// Returns a JSON document with the control characters of its texts escaped as JSON has it. Serializers leave characters
+/// above U+007E unescaped.
 pub fn printable_json(document: &str) -> Cow<'_, str> {
     // Between the texts of a document, and only there, are ends of lines and tabs.
     escaped(

@@ -1,13 +1,14 @@
-//! Where a route change came from: one id from the wire to the kernel.
+//! The origin of a route change: one id from the wire to the kernel.
 
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// The id of the event that caused a route change: who let it in, and a number that grows with every event there.
+/// The id of the event that caused a route change: the process that received the event, and a number that grows with every event of the
+/// process.
 ///
-/// A component that takes an event from outside (an UPDATE, a configuration change, an interface going down) draws one
-/// and puts it on every change that follows from it; whoever passes a change on passes the id on. `explain` and the
-/// latency profile hang on it.
+/// A component that takes an event from outside (an UPDATE, a configuration change, an interface going down) draws an
+/// id and puts the id on every change that follows; every receiver passes the id on with the change. `explain` and the latency profile rest
+/// on these ids.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Provenance(u64);
@@ -17,13 +18,13 @@ impl Provenance {
     pub const NONE: Provenance = Provenance(0);
     const SEQUENCE_BITS: u32 = 48;
 
-    /// The id of event number `sequence` (its low 48 bits) of the source `source`.
+    /// The id of event number `sequence` (the low 48 bits) of the source `source`.
     pub const fn new(source: u16, sequence: u64) -> Self {
         let low = sequence & ((1 << Self::SEQUENCE_BITS) - 1);
         Provenance(((source as u64) << Self::SEQUENCE_BITS) | low)
     }
 
-    /// The id from its 64 bits.
+    /// The id from 64 bits.
     pub const fn from_bits(bits: u64) -> Self {
         Provenance(bits)
     }
@@ -33,12 +34,12 @@ impl Provenance {
         self.0
     }
 
-    /// Returns the process that let the event in; 0: none.
+    /// Returns the process that received the event; 0: unknown.
     pub const fn source(self) -> u16 {
         (self.0 >> Self::SEQUENCE_BITS) as u16
     }
 
-    /// The number of the event at its source.
+    /// The number of the event at the source.
     pub const fn sequence(self) -> u64 {
         self.0 & ((1 << Self::SEQUENCE_BITS) - 1)
     }

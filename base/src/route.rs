@@ -1,7 +1,7 @@
-//! Routes as they cross component boundaries: protocol to RIB, RIB to FEA, RIB to subscribers.
+//! Routes at component boundaries: protocol to RIB, RIB to FEA, RIB to subscribers.
 //!
-//! Changes travel in batches. Many routes share a next hop, so that a batch carries each distinct set once and its
-//! routes point to it.
+//! Changes travel in batches. Many routes share a next hop, so a batch carries each distinct set once, and routes
+//! have the index of a set.
 
 use crate::{Address, AnyPrefix, Distance, Forwarding, Metric, Prefix, Provenance, Tag};
 use alloc::boxed::Box;
@@ -10,16 +10,16 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
-/// The number of a kind of routes within its origin, such as `external` or `inter-area`; the origin registers the names.
+/// The number of a kind of routes within an origin, such as `external` or `inter-area`; the origin registers the names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RouteKind(pub u8);
 
 impl RouteKind {
-    /// Routes of an origin that has no kinds.
+    /// Routes of an origin without kinds.
     pub const NONE: RouteKind = RouteKind(0);
 
-    /// Returns the kind's name: the first name that an origin registers is of kind 1.
+    /// Returns the kind's name: the first name registered by an origin is of kind 1.
     pub fn name(self, names: &[String]) -> Option<&str> {
         names.get(usize::from(self.0).checked_sub(1)?).map(String::as_str)
     }
@@ -61,7 +61,7 @@ impl From<Tags> for Vec<Tag> {
     }
 }
 
-/// Properties that routes of a batch share.
+/// Properties shared by routes of a batch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct RouteSet {
     /// The treatment of packets.
@@ -77,7 +77,7 @@ pub struct RouteSet {
 }
 
 impl RouteSet {
-    /// Routes without metric, kind and tags, with the distance of their origin.
+    /// Routes without metric, kind and tags, with the origin's distance.
     pub const fn plain(forwarding: Forwarding<Address>) -> Self {
         RouteSet { forwarding, metric: Metric(0), distance: None, kind: RouteKind::NONE, tags: Tags::NONE }
     }
@@ -86,13 +86,13 @@ impl RouteSet {
 /// A change of a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum RouteAction {
-    /// The prefix has this route now; the old route, if any, is replaced: an index into [`RouteBatch::sets`].
+    /// The prefix has a new route, which replaces an older route: an index into [`RouteBatch::sets`].
     Set(u32),
-    /// The prefix has no route of this origin any more.
+    /// The prefix has lost the origin's route.
     Delete,
 }
 
-/// A change of one prefix.
+/// A change of a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RouteUpdate<P> {
     /// The prefix.
@@ -104,18 +104,18 @@ pub struct RouteUpdate<P> {
 }
 
 impl RouteUpdate<AnyPrefix> {
-    /// Gives the key its type back; `None` if it is of another family.
+    /// Gives the key its type back; `None` for a key of a different family.
     pub fn to_key<P: Prefix>(self) -> Option<RouteUpdate<P>> {
         Some(RouteUpdate { prefix: self.prefix.to()?, action: self.action, provenance: self.provenance })
     }
 }
 
-/// Route changes of one origin, table and family, in order.
+/// Route changes of an origin, table and family, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RouteBatch<P> {
-    /// Properties that routes share; every index in `updates` is below the length.
+    /// Properties shared by routes; every index in `updates` is below the length.
     pub sets: Vec<RouteSet>,
-    /// The changes. A prefix may occur more than once; the last one stands.
+    /// The changes. A prefix may occur more than once; the last change stands.
     pub updates: Vec<RouteUpdate<P>>,
 }
 
@@ -126,7 +126,7 @@ impl<P> Default for RouteBatch<P> {
 }
 
 impl<P> RouteBatch<P> {
-    /// Returns true if nothing changes.
+    /// Returns true for an empty batch.
     pub fn is_empty(&self) -> bool {
         self.updates.is_empty()
     }
@@ -150,12 +150,12 @@ pub struct FibRoute<P> {
     pub provenance: Provenance,
 }
 
-/// Changes of one table and family for the forwarding engine. The three parts are applied in order, so that a route
-/// never points to a group that does not exist. `G` is the type of gateways: [`Address`] where the RIB makes the batch, IP
+/// Changes of a table and family for the forwarding engine. The three parts are applied in order, so a route
+/// never points to an absent group. `G` is the type of gateways: [`Address`] where the RIB makes the batch, IP
 /// addresses where an engine reads it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FibBatch<P, G = IpAddr> {
-    /// New groups, and known groups with another forwarding (all routes of such a group follow at once).
+    /// New groups, and known groups with a new forwarding (every route of such a group follows at once).
     pub groups: Vec<(GroupId, Forwarding<G>)>,
     /// Routes.
     pub routes: Vec<FibRoute<P>>,
@@ -170,7 +170,7 @@ impl<P, G> Default for FibBatch<P, G> {
 }
 
 impl<P, G: Copy + Ord> FibBatch<P, G> {
-    /// Converts the gateways; `None` if `convert` returns `None` for one.
+    /// Converts the gateways; `None` if `convert` fails for a gateway.
     pub fn convert<H: Copy + Ord>(self, convert: impl Fn(G) -> Option<H>) -> Option<FibBatch<P, H>> {
         let groups = self.groups.iter().map(|(id, forwarding)| Some((*id, forwarding.convert(&convert)?)));
         Some(FibBatch { groups: groups.collect::<Option<_>>()?, routes: self.routes, unused: self.unused })

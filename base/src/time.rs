@@ -1,12 +1,12 @@
-//! Time as cores see it: an instant that is handed in, never read.
+//! Time in cores: an instant handed in, never read.
 
 use core::ops::{Add, Sub};
 pub use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// A moment on the monotonic clock of whoever drives a core, in nanoseconds since an origin that only the driver knows.
+/// A moment on the monotonic clock of a core's driver, in nanoseconds since an origin known to the driver only.
 ///
-/// In production it is the host's monotonic clock, in a simulation virtual time.
+/// In production the clock is the host's monotonic clock, in a simulation virtual time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Instant(u64);
 
@@ -24,7 +24,7 @@ impl Instant {
         self.0
     }
 
-    /// The time that passed since `earlier`; zero if `earlier` is in the future.
+    /// The time since `earlier`; zero if `earlier` is in the future.
     pub const fn saturating_since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

@@ -13,7 +13,7 @@ pub struct XidType(pub u32);
 /// The first 16 octets of a UNI4ID.
 pub(crate) const UNI4ID: [u8; 16] = [0x45, 0, 0, 0, 0, 1, 0, 0, 0xfa, 0xfa, 0, 0, 0, 0, 0, 0];
 
-/// Names of principals, with the numbers that public sources and `docs/xia/numbers.md` give them.
+/// Names of principals, with the numbers of public sources and `docs/xia/numbers.md`.
 const NAMES: [(&str, XidType); 20] = [
     ("ad", XidType::AD),
     ("hid", XidType::HID),
@@ -54,7 +54,7 @@ impl XidType {
     pub const U6ID: XidType = XidType(0x1b);
     /// In-packet Bloom filters.
     pub const ZF: XidType = XidType(0x20);
-    /// Strings of 160 bits that are routed by their longest prefix.
+    /// Strings of 160 bits, routed by the longest prefix.
     pub const LPM: XidType = XidType(0x21);
     /// Ethernet neighbors.
     pub const ETHER: XidType = XidType(0x22);
@@ -75,12 +75,12 @@ impl XidType {
         NAMES.iter().find(|(_, known)| *known == self).map(|(name, _)| *name)
     }
 
-    /// Returns true if packets for well-formed XIDs of the type are sent inside IP: those with a [`Xid::tunnel_end`].
+    /// Returns true if packets for well-formed XIDs of the type are sent inside IP: types with a [`Xid::tunnel_end`].
     pub const fn is_of_tunnels(self) -> bool {
         matches!(self, XidType::U4ID | XidType::U6ID | XidType::UNI4ID)
     }
 
-    /// Returns all types that have a name, with the name.
+    /// Returns the types with a name.
     pub fn named() -> impl Iterator<Item = (&'static str, XidType)> {
         NAMES.iter().copied()
     }
@@ -116,7 +116,7 @@ impl FromStr for XidType {
     }
 }
 
-/// An XID: a principal's number and 160 bits that the principal gives a meaning.
+/// An XID: a principal's number and 160 bits with a meaning given by the principal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Xid {
     /// The principal.
@@ -157,8 +157,8 @@ impl Xid {
         (self == Self::of_link_address(address)).then_some(address)
     }
 
-    /// Returns the IP address to which packets for the XID are sent in UDP (a U4ID, a U6ID, or an IPv4 address behind the prefix of UNI4ID);
-    /// `None` for XIDs of other types and for ill-formed ones.
+    /// Returns the IP address to which packets for the XID are sent in UDP (a U4ID, a U6ID, or an IPv4 address behind the prefix of
+    /// UNI4ID); `None` for XIDs of other types and for ill-formed ones.
     pub fn tunnel_end(self) -> Option<IpAddr> {
         let (end, rest): (IpAddr, &[u8]) = match self.kind {
             XidType::U4ID => ((*self.id.first_chunk::<4>()?).into(), self.id.get(4..)?),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Leading bits of an XID: all 32 bits of the type and 0 to 160 of the ID. Bits after the length are zero.
 ///
-/// Lengths below 32 exist for the nodes of tries only; no route has one, except for the prefix of length 0.
+/// Lengths below 32 exist for the nodes of tries only, not for routes, except for length 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct XidPrefix {
     octets: [u8; Xid::LEN],
@@ -27,7 +27,7 @@ impl XidPrefix {
         Self::new(Xid { kind, id }, id_bits.checked_add(Self::TYPE_BITS)?)
     }
 
-    /// Iterates over the prefixes that together hold all XIDs whose [`Xid::tunnel_end`] is inside an IP prefix.
+    /// Iterates over the prefixes that together cover every XID whose [`Xid::tunnel_end`] is inside an IP prefix.
     pub fn of_tunnel_ends(ends: IpPrefix) -> impl Iterator<Item = XidPrefix> {
         let (types, octets, len): (&[XidType], [u8; 16], u8) = match ends {
             IpPrefix::V4(ends) => {

@@ -215,8 +215,8 @@ fn session_with(octets: &[u8], add_path: &AddPath) {
     for _ in 0..100 {
         speaker.run_slice(now, Budget::SLICE, &mut out);
     }
-    let mut told = Vec::new();
-    while speaker.fill(now, peers[1].0, 4096, &mut told) {}
+    let mut octets_out = Vec::new();
+    while speaker.fill(now, peers[1].0, 4096, &mut octets_out) {}
     let shards = speaker.tables();
     assert!(shards.violations::<Ipv4Prefix>().is_empty() && shards.violations::<Ipv6Prefix>().is_empty());
     assert!(shards.violations::<XidPrefix>().is_empty());

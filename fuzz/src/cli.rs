@@ -86,7 +86,7 @@ pub fn commands(octets: &[u8]) {
 /// A package's `metrics.toml`: accepted metrics print lines that a reader accepts, for any answer.
 pub fn metrics(octets: &[u8]) {
     let text = String::from_utf8_lossy(octets);
-    // The package that its first metric says it is of.
+    // The package of its first metric.
     let package = text.split("name = \"").nth(1).and_then(|rest| rest.split('_').next()).unwrap_or("bgp");
     match metrics::parse(package, &text) {
         Ok(metrics) => ANSWER.with(|answer| {

@@ -11,12 +11,12 @@ use sluice_fea_process::linux::netlink::encode::Messages;
 pub fn datagram(octets: &[u8]) {
     for message in messages(octets) {
         let _ = error(&message);
-        let Some(heard) = notice(&message) else { continue };
-        let Some(op) = asks_for(&heard) else { continue };
+        let Some(notice_in) = notice(&message) else { continue };
+        let Some(op) = asks_for(&notice_in) else { continue };
         let mut out = Messages::default();
         if out.push(&op, 1) {
             let again: Vec<Notice> = messages(out.octets()).filter_map(|m| notice(&m)).collect();
-            assert_eq!(again, [heard], "{op:?}");
+            assert_eq!(again, [notice_in], "{op:?}");
         }
     }
 }

@@ -3,6 +3,9 @@
 //! Two shares are measured. *Pronouns*: pronouns and relative words among the words of doc comments. *Openings*: doc
 //! comments of items (`///`) with such a word, in place of a noun or a verb, at the beginning. The goal is
 //! 6 % and 10 %. Areas above the goal keep their shares in `xtask/prose.txt`, which may only fall.
+//!
+//! A third count is of [`WORDS`] in code, comments and documents, for which the field has verbs of its own (send, receive,
+//! announce, report). The file has the count of the whole tree, which may only fall too.
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -46,6 +49,13 @@ const OPENERS: &[&str] = &[
     "It", "What", "Who", "Whether", "How", "Why", "Where", "When", "That", "This", "They", "Those", "These",
     "Of", "One", "All", "Nothing", "None",
 ];
+
+/// Words whose number in the tree may only fall.
+const WORDS: &[&str] = &["told", "heard", "says", "letter", "letters"];
+/// Endings of files whose words are counted.
+const WORD_FILES: &[&str] = &["rs", "md", "py", "proto", "toml"];
+/// The name of the line with the largest number of [`WORDS`].
+const WORDS_LINE: &str = "words";
 
 /// Options of `cargo xtask prose`.
 #[derive(clap::Args)]
@@ -103,6 +113,8 @@ pub fn print(root: &Path, options: &Options) -> Result<()> {
     let mut total = Counts::default();
     areas.values().for_each(|counts| total.add(*counts));
     println!("{:28} {} (goal: {})", "all", describe(total.shares()), describe(GOAL));
+    let words = count_words(root)?;
+    println!("{:28} {words}", WORDS.join(", "));
     let mut worst: Vec<_> = files.iter().filter(|(_, counts)| counts.words >= FEWEST_WORDS).collect();
     worst.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.shares().pronouns));
     for (file, counts) in worst.into_iter().take(options.worst) {
@@ -116,14 +128,16 @@ pub fn print(root: &Path, options: &Options) -> Result<()> {
                 format!("{area} {} {}\n", shares.pronouns, shares.openings)
             })
             .collect();
-        std::fs::write(root.join(LIMITS), HEADING.to_owned() + &lines.concat())?;
+        let words = format!("{WORDS_LINE} {words}\n");
+        std::fs::write(root.join(LIMITS), HEADING.to_owned() + &lines.concat() + &words)?;
     }
     Ok(())
 }
 
 const HEADING: &str = "\
 # Highest shares of vague words in doc comments: area, pronouns, vague openings, in tenths of a percent.
-# They may only fall: `cargo xtask prose --write` stores today's.
+# They may only fall: `cargo xtask prose --write` stores today's. The last line has the number of words that stand for verbs
+# of the field.
 ";
 
 /// Lists the areas with shares above both their limit and the goal.
@@ -133,12 +147,36 @@ const HEADING: &str = "\
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let text =
         std::fs::read_to_string(root.join(LIMITS)).with_context(|| format!("{LIMITS} cannot be read"))?;
-    let limits = parse_limits(&text)?;
+    let (limits, most_words) = parse_limits(&text)?;
     let areas = by_area(&count_files(root)?);
-    Ok(areas
+    let mut found: Vec<String> = areas
         .iter()
         .filter_map(|(area, counts)| judge(area, counts.shares(), limits.get(area).copied()))
-        .collect())
+        .collect();
+    found.extend(judge_words(count_words(root)?, most_words));
+    Ok(found)
+}
+
+/// Compares the number of [`WORDS`] with its limit.
+fn judge_words(words: usize, most: usize) -> Option<String> {
+    (words > most).then(|| {
+        let list = WORDS.join(", ");
+        format!("{words} words of: {list}; at most {most}; send, receive, announce, notify, report, message")
+    })
+}
+
+/// Counts [`WORDS`] in code, comments and documents.
+fn count_words(root: &Path) -> Result<usize> {
+    let mut files = Vec::new();
+    crate::tidy::walk(root, root, &mut files)?;
+    files.retain(|file| file.extension().is_some_and(|end| WORD_FILES.iter().any(|known| end == *known)));
+    files.into_iter().map(|file| Ok(words_of(&std::fs::read_to_string(root.join(file))?))).sum()
+}
+
+/// Counts [`WORDS`] in a text; a part of an identifier is no word.
+fn words_of(text: &str) -> usize {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.filter(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))).count()
 }
 
 /// Compares an area's shares with its limit; an area without a limit has the goal as its limit.
@@ -162,17 +200,22 @@ fn describe(shares: Shares) -> String {
     format!("{:>4} % pronouns, {:>4} % vague openings", tenths(shares.pronouns), tenths(shares.openings))
 }
 
-fn parse_limits(text: &str) -> Result<BTreeMap<String, Shares>> {
-    let mut limits = BTreeMap::new();
+/// Returns the shares of areas, and the largest number of [`WORDS`].
+fn parse_limits(text: &str) -> Result<(BTreeMap<String, Shares>, usize)> {
+    let (mut limits, mut most_words) = (BTreeMap::new(), 0);
     for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [area, pronouns, openings] = words[..] else {
-            anyhow::bail!("{LIMITS}: `{line}` is not an area and two numbers");
-        };
-        let shares = Shares { pronouns: pronouns.parse()?, openings: openings.parse()? };
-        limits.insert(area.to_owned(), shares);
+        match line.split_whitespace().collect::<Vec<&str>>()[..] {
+            [WORDS_LINE, most] => most_words = most.parse()?,
+            [area, pronouns, openings] => {
+                let shares = Shares { pronouns: pronouns.parse()?, openings: openings.parse()? };
+                limits.insert(area.to_owned(), shares);
+            }
+            _ => {
+                anyhow::bail!("{LIMITS}: `{line}` is neither an area with two numbers nor a number of words")
+            }
+        }
     }
-    Ok(limits)
+    Ok((limits, most_words))
 }
 
 /// Sums the counts of a crate's files.
@@ -292,13 +335,21 @@ fn path() {}
 
     #[test]
     fn a_share_above_its_limit_is_refused_and_one_below_the_goal_is_not() {
-        let limits = parse_limits("# heading\nbase 100 200\n").unwrap();
+        let (limits, most_words) = parse_limits("# heading\nbase 100 200\nwords 3\n").unwrap();
+        assert_eq!(most_words, 3);
         let limit = limits.get("base").copied();
         assert_eq!(judge("base", Shares { pronouns: 100, openings: 200 }, limit), None);
         let worse = judge("base", Shares { pronouns: 101, openings: 200 }, limit).unwrap();
         assert!(worse.contains("base") && worse.contains("10.1 % pronouns"), "{worse}");
         assert_eq!(judge("new", Shares { pronouns: 60, openings: 100 }, None), None);
         assert!(judge("new", Shares { pronouns: 61, openings: 0 }, None).is_some());
+    }
+
+    #[test]
+    fn words_are_counted_whole_and_one_more_is_refused() {
+        assert_eq!(words_of("It says what was Told: is_told, letter-box, letters_ and heard."), 4);
+        assert_eq!(judge_words(4, 4), None);
+        assert!(judge_words(5, 4).is_some_and(|text| text.contains("at most 4")));
     }
 
     #[test]

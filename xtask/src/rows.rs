@@ -30,7 +30,7 @@ const PROGRAMS: &[&str] = &[
     "platform/bpf/src/embedded.rs",
     "platform/bpf/src/layout.rs",
 ];
-/// The table of the components that are told of other components' rights: a row there is free.
+/// The table of the components that receive other components' rights: a row there is free.
 const RIGHTS: &[&str] = &["components/manager/process/src/configure/model.rs"];
 /// The rows that a protocol may have, and one more file for each kind of thing that it brings beside its process.
 const MOST: usize = 3;

@@ -28,7 +28,7 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
         let name = file.file_name().unwrap_or_default().to_string_lossy().to_string();
         let shown = file.display();
         if EMPTY_NAMES.contains(&name.as_str()) {
-            found.push(format!("{shown}: a name that says nothing; name the file after its noun"));
+            found.push(format!("{shown}: a name without a meaning; name the file after its noun"));
         }
         let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
         match file.extension().and_then(|e| e.to_str()) {

@@ -143,7 +143,7 @@ fn simulate(program: &Path, size: u32, updates: u32, singles: u32) -> Result<(Co
         .context("valgrind does not start")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "valgrind fails: {said}");
-    let counts = Counts::parse(&said).with_context(|| format!("valgrind says something else: {said}"))?;
+    let counts = Counts::parse(&said).with_context(|| format!("valgrind printed something else: {said}"))?;
     let printed = String::from_utf8_lossy(&output.stdout);
     let routes = printed.split_once(" RIB changes").and_then(|(before, _)| before.split(' ').next_back());
     Ok((counts, routes.context("the example prints no routes")?.parse()?))

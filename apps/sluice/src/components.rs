@@ -94,7 +94,7 @@ pub const BUILTINS: &[Builtin] = &[
 pub const COMMANDS: &[(&str, ComponentCommands)] =
     &[("bgp", sluice_bgp_cli::COMMANDS), ("xip", sluice_xip_cli::COMMANDS)];
 
-/// Runs a component until told to end.
+/// Runs a component until asked to end.
 pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {
     match class {
         "fea" => sluice_fea_process::run(options),

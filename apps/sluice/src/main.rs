@@ -167,7 +167,7 @@ enum Command {
     /// Acts as any number of BGP peers, to measure and verify a router's handling of their routes.
     ///
     /// Senders announce a table or replay a trace; receivers compare received routes with the expected routes, and take
-    /// the time. Each peer needs an address of its own, because routers tell peers apart by their address: --local is
+    /// the time. Each peer needs an address of its own, because routers identify peers by their address: --local is
     /// the first address, and the router must have every peer as a neighbor, senders first, each with the next AS.
     /// `--floor` measures the client itself.
     Bgpsim(Box<sluice_bgpsim::BgpsimArgs>),
@@ -259,7 +259,7 @@ struct RightsOptions {
 
 #[derive(Subcommand)]
 enum ConfigCommand {
-    /// Checks a file; says file, line, column and what was expected.
+    /// Checks a file; prints file, line, column and what was expected.
     Check {
         /// The configuration file.
         file: PathBuf,

@@ -205,8 +205,8 @@ impl Stage<'_> {
 
     /// Runs a scenario with a relay that only copies octets: the client's own limit.
     pub fn floor(&self, play: &Play) -> Result<Sample> {
-        let told = play.peers.iter().filter(|p| p.role == Role::Receiver).map(|p| p.asn).collect();
-        let relay = Relay::start(Asn(bench_lab::LOCAL_AS), play.peers.len(), told)?;
+        let receivers = play.peers.iter().filter(|p| p.role == Role::Receiver).map(|p| p.asn).collect();
+        let relay = Relay::start(Asn(bench_lab::LOCAL_AS), play.peers.len(), receivers)?;
         let mut setup = self.setup(play, relay.address, Vec::new());
         setup.peers = play.peers.iter().map(|p| Peer { local: None, ..p.clone() }).collect();
         setup.only_count = play.is_trace;
@@ -245,11 +245,11 @@ fn sample(
     let Some(last) = phases.last() else {
         return Sample { note: "nothing was said".into(), ..Sample::default() };
     };
-    let told = last.heard.iter().map(|h| h.counts.announced + h.counts.withdrawn).max().unwrap_or(0);
-    let is_graceful = !play.restarts || told <= last.news as u64;
+    let changes = last.received.iter().map(|h| h.counts.announced + h.counts.withdrawn).max().unwrap_or(0);
+    let is_graceful = !play.restarts || changes <= last.news as u64;
     let done = (report::verified(phases) && is_graceful).then(|| last.done()).flatten();
     let delay = |share| report::delay(last, share).map(|s| 1e3 * s);
-    let heard = last.heard.len().max(1) as f64;
+    let received = last.received.len().max(1) as f64;
     let cpu = |process: &Process| {
         let at = before.iter().position(|b| b.id == process.id)?;
         last.load.target_processes_s.get(at).copied()
@@ -258,7 +258,9 @@ fn sample(
         seconds: done.map(|d| d.as_secs_f64()),
         note: match done {
             Some(_) => String::new(),
-            None if !is_graceful => format!("not graceful: a receiver heard {told} changes of {}", last.news),
+            None if !is_graceful => {
+                format!("not graceful: a receiver received {changes} changes of {}", last.news)
+            }
             None => missing(play, phases, limit),
         },
         cpu_s: last.load.target_s,
@@ -268,7 +270,7 @@ fn sample(
         client_cpu_s: last.load.own_s,
         foreign_pct: last.load.foreign_pct,
         delays_ms: delay(0.5).zip(delay(0.99)).filter(|_| play.scenario.is_latency()),
-        updates: last.heard.iter().map(|h| h.counts.messages as f64).sum::<f64>() / heard,
+        updates: last.received.iter().map(|h| h.counts.messages as f64).sum::<f64>() / received,
         sent: last.messages,
         progress: last.progress.iter().map(|p| (p.0, p.2)).collect(),
         threads: Vec::new(),
@@ -313,15 +315,15 @@ fn add_rest(sample: &mut Sample, at_end: &[Process], after: &[Process]) {
 
 fn missing(play: &Play, phases: &[PhaseResult], limit: Duration) -> String {
     let last = &phases[phases.len() - 1];
-    let heard: Vec<usize> =
-        last.heard.iter().filter(|h| !h.complete).map(|h| h.missing.0 + h.surplus.0).collect();
-    let worst = heard.iter().max().copied().unwrap_or(0);
+    let received: Vec<usize> =
+        last.received.iter().filter(|h| !h.complete).map(|h| h.missing.0 + h.surplus.0).collect();
+    let worst = received.iter().max().copied().unwrap_or(0);
     let stalled = last.begin.elapsed() < limit;
     format!(
         "not done {}: phase `{}`, {} of {} receivers lack up to {worst} prefixes or have them still",
         if stalled { "and silent".to_owned() } else { format!("in {} s", limit.as_secs()) },
         last.name,
-        heard.len(),
+        received.len(),
         play.peers.iter().filter(|p| p.role == Role::Receiver).count()
     )
 }

@@ -91,7 +91,7 @@ impl Figures<'_> {
 
     fn floor(&self, play: &Play) -> Result<f64> {
         let all: Result<Vec<f64>> = (0..self.runs)
-            .map(|_| self.stage.floor(play)?.seconds.context("the relay was not heard"))
+            .map(|_| self.stage.floor(play)?.seconds.context("the relay received nothing"))
             .collect();
         Ok(median(&all?))
     }

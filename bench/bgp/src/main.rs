@@ -63,7 +63,7 @@ struct Args {
     /// With validated ROA payloads at every router, at most 400,000: an import policy lowers LOCAL_PREF of invalid routes. Sluice, BIRD 2 and FRR.
     #[arg(long, conflicts_with_all = ["figures", "scaling", "transactions", "smoke"])]
     rpki: bool,
-    /// With so many paths of each prefix (ADD-PATH, RFC 7911): S1, S2, S4, S7 and S8, unless `--only` says which of them. Sluice, BIRD and
+    /// With so many paths of each prefix (ADD-PATH, RFC 7911): S1, S2, S4, S7 and S8, unless `--only` selects some of them. Sluice, BIRD and
     /// FRR.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16),
           conflicts_with_all = ["figures", "scaling", "transactions", "smoke", "rpki", "silent"])]
@@ -220,7 +220,7 @@ fn main() -> Result<()> {
     if args.smoke {
         return results.verified();
     }
-    let plots = results.tell(&mut report);
+    let plots = results.report_to(&mut report);
     let plots: Vec<_> = plots.iter().map(|(suffix, plot)| (suffix.as_str(), plot)).collect();
     report.finish(&plots)?;
     Ok(())

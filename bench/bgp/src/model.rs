@@ -1,7 +1,7 @@
 //! A lower bound for the time of a scenario with a number of threads, from the work that is serial with any number of
 //! threads.
 
-use bench_profile::crossing::{LetterCost, TcpCost};
+use bench_profile::crossing::{MessageCost, TcpCost};
 use bench_profile::stages::{Stages, TableCost};
 
 /// Octets of one read, as the router does.
@@ -30,7 +30,7 @@ pub struct Model {
     /// The load besides BGP's routes.
     pub others: Others,
     /// Total number of messages between threads.
-    pub letters: usize,
+    pub messages: usize,
 }
 
 /// A predicted time.
@@ -57,9 +57,15 @@ pub struct Machine {
 
 impl Model {
     /// Builds a model from the separate costs of stages. `senders` are the octets that each sender sends.
-    pub fn new(stages: &Stages, senders: &[usize], letter: LetterCost, tcp: TcpCost, others: Others) -> Self {
-        // Half of a letter is for who writes it, half for who reads it; with one thread it is cheaper than this.
-        let half = letter.awake / 2.0;
+    pub fn new(
+        stages: &Stages,
+        senders: &[usize],
+        message: MessageCost,
+        tcp: TcpCost,
+        others: Others,
+    ) -> Self {
+        // Half of a message is the sender's cost, half the receiver's; with one thread it is cheaper than this.
+        let half = message.awake / 2.0;
         let batches: usize = stages.batches.iter().sum();
         let pieces: usize = stages.pieces.iter().sum();
         let read: usize = senders.iter().sum();
@@ -71,14 +77,14 @@ impl Model {
             let share = *octets as f64 / read.max(1) as f64;
             cost + *octets as f64 * tcp.read + half * (2.0 * batches as f64 * share + (*octets as f64 / READ))
         };
-        let peers = stages.told.len().max(1) as f64;
+        let peers = stages.advertised.len().max(1) as f64;
         let writer = |octets: &usize| *octets as f64 * tcp.write + half * 2.0 * pieces as f64 / peers;
         Model {
             intakes: stages.intakes.iter().zip(senders).map(intake).collect(),
             tables: stages.tables.iter().zip(stages.batches.iter().zip(&stages.pieces)).map(table).collect(),
-            writers: stages.told.iter().map(writer).collect(),
+            writers: stages.advertised.iter().map(writer).collect(),
             others,
-            letters: 2 * (batches + pieces),
+            messages: 2 * (batches + pieces),
         }
     }
 
@@ -137,7 +143,7 @@ mod tests {
 
     fn model(intakes: &[f64], tables: &[f64], writers: &[f64]) -> Model {
         let (intakes, tables, writers) = (intakes.to_vec(), tables.to_vec(), writers.to_vec());
-        Model { intakes, tables, writers, others: OTHERS, letters: 0 }
+        Model { intakes, tables, writers, others: OTHERS, messages: 0 }
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Results {
     }
 
     /// Rows and bars for the report; the plots.
-    pub fn tell(&self, report: &mut Report) -> Vec<(String, Plot)> {
+    pub fn report_to(&self, report: &mut Report) -> Vec<(String, Plot)> {
         report.row(json!({
             "what": "how", "table": self.source, "scale": self.scale, "limit": "affinity", "processors": self.processors,
             "client": "sluice bgpsim as a library, on any processor",
@@ -180,7 +180,7 @@ impl Results {
                 self.speedup_beside(scenario, alone(), several, "cores", report);
             }
         }
-        self.speedups.tell(scenario, self.processors.len(), report);
+        self.speedups.report_to(scenario, self.processors.len(), report);
     }
 
     /// The speed-up of `several`, for more threads on the same processors or for more of both, with the client on the

@@ -7,7 +7,7 @@ use crate::model::{Machine, Model, Others, Prediction};
 use crate::scenario::{Play, Scenario, Variant};
 use anyhow::{Result, bail, ensure};
 use bench_lab::Device;
-use bench_profile::crossing::{self, LetterCost, TcpCost};
+use bench_profile::crossing::{self, MessageCost, TcpCost};
 use bench_profile::stages::{self, Scene, Stages};
 use bench_report::{Plot, Report, Series, median, table};
 use serde_json::json;
@@ -56,25 +56,25 @@ struct Point<'a> {
 }
 
 impl Scaling<'_> {
-    /// Measures, predicts, tells and draws some scenarios.
+    /// Measures, predicts, prints and draws some scenarios.
     pub fn draw(&self, table: &Table, scenarios: &[Scenario]) -> Result<()> {
         let mut report = Report::begin("bgp-scaling");
-        let (letter, tcp) = (crossing::letters()?, crossing::tcp(TCP_OCTETS)?);
+        let (message, tcp) = (crossing::messages()?, crossing::tcp(TCP_OCTETS)?);
         println!(
-            "a letter {:.0} ns ({:.0} ns to one who sleeps); TCP {:.2} ns an octet read, {:.2} written",
-            1e9 * letter.awake,
-            1e9 * letter.asleep,
+            "a message {:.0} ns ({:.0} ns to one who sleeps); TCP {:.2} ns an octet read, {:.2} written",
+            1e9 * message.awake,
+            1e9 * message.asleep,
             1e9 * tcp.read,
             1e9 * tcp.write
         );
         report.row(json!({
-            "what": "crossing", "letter_ns": 1e9 * letter.awake, "letter_to_sleeper_ns": 1e9 * letter.asleep,
+            "what": "crossing", "letter_ns": 1e9 * message.awake, "letter_to_sleeper_ns": 1e9 * message.asleep,
             "tcp_read_ns_octet": 1e9 * tcp.read, "tcp_write_ns_octet": 1e9 * tcp.write, "scale": self.scale,
         }));
         let mut series = Vec::new();
         for scenario in scenarios {
             let play = Play::plan(*scenario, table, self.scale, Variant::default())?;
-            series.extend(self.scenario(&play, letter, tcp, &mut report)?);
+            series.extend(self.scenario(&play, message, tcp, &mut report)?);
             bench_lab::reap_orphans();
         }
         let plot = Plot {
@@ -93,7 +93,7 @@ impl Scaling<'_> {
     fn scenario(
         &self,
         play: &Play,
-        letter: LetterCost,
+        message: MessageCost,
         tcp: TcpCost,
         report: &mut Report,
     ) -> Result<Vec<Series>> {
@@ -118,7 +118,7 @@ impl Scaling<'_> {
             let own = measured.iter().find(|m| m.threads == threads);
             let others = own.or(measured.last()).map(|m| m.others).unwrap_or_default();
             let stages = stages::measure(&scene, threads as u16)?;
-            let model = Model::new(&stages, &octets, letter, tcp, others);
+            let model = Model::new(&stages, &octets, message, tcp, others);
             let cores = threads.max(cores);
             let left = cores as f64 * (1.0 - own.map_or(0.0, |m| m.foreign));
             let on = |cores, client, pinned| model.predict(Machine { threads, cores, client, pinned });
@@ -128,7 +128,7 @@ impl Scaling<'_> {
             points.push(Point { threads, cores, model, stages, measured: own, predicted, expected });
         }
         points.iter().for_each(|p| report.row(p.row(play.scenario)));
-        tell(play.scenario, &points);
+        print_points(play.scenario, &points);
         let line = |name: String, y: &dyn Fn(&Point<'_>) -> Option<f64>| {
             let points = points.iter().filter_map(|p| Some((p.threads as f64, y(p)?, 0.0)));
             Series { name, points: points.collect() }
@@ -189,7 +189,7 @@ impl Point<'_> {
         json!({
             "what": "point", "scenario": scenario.name(), "threads": self.threads, "cores": self.cores,
             "updates": self.stages.read.0, "prefixes": self.stages.read.1, "routes_for_rib": self.stages.for_rib,
-            "octets_told": self.stages.told.iter().sum::<usize>(), "letters": self.model.letters,
+            "octets_told": self.stages.advertised.iter().sum::<usize>(), "letters": self.model.messages,
             "us_a_prefix": { "intake": intake, "decide": decide, "fill": fill, "write": write, "main": main },
             "work_s": self.model.work(), "chains": chains,
             "main_s": self.model.others.main, "other_processes_s": self.model.others.processes,
@@ -206,7 +206,7 @@ impl Point<'_> {
 }
 
 /// A scenario's tables.
-fn tell(scenario: Scenario, points: &[Point<'_>]) {
+fn print_points(scenario: Scenario, points: &[Point<'_>]) {
     let Some(first) = points.first() else { return };
     let head = [
         scenario.name(),
@@ -264,7 +264,7 @@ fn tell(scenario: Scenario, points: &[Point<'_>]) {
     let line = |p: &Point<'_>| {
         let mut line = vec![format!("{} threads", p.threads)];
         line.extend(p.each_route().map(|us| format!("{us:.2}")));
-        line.push(p.model.letters.to_string());
+        line.push(p.model.messages.to_string());
         if let Some(measured) = p.measured {
             let routes = p.stages.read.1.max(1) as f64;
             line.push(format!("{:.2}", measured.cpu_s));

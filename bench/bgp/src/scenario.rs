@@ -178,7 +178,7 @@ pub struct Play {
     pub routes: (usize, usize),
     /// True for a trace: senders withdraw prefixes that other senders still announce, which a relay cannot know.
     pub is_trace: bool,
-    /// True if a sender restarts gracefully in the measured phase: the router tells nobody of the routes that stay.
+    /// True if a sender restarts gracefully in the measured phase: the router announces nothing of the routes that stay.
     pub restarts: bool,
 }
 

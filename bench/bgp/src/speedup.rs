@@ -117,7 +117,7 @@ impl Speedups {
     }
 
     /// Rows and bars for the report.
-    pub fn tell(&self, scenario: Scenario, processors: usize, report: &mut Report) {
+    pub fn report_to(&self, scenario: Scenario, processors: usize, report: &mut Report) {
         let contenders = self.0.contenders(Some(scenario));
         for contender in &contenders {
             let samples = self.0.of(scenario, *contender);

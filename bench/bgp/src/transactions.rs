@@ -30,7 +30,7 @@ pub struct Transactions<'a> {
     pub stage: &'a Stage<'a>,
     /// Daemons that take part.
     pub contenders: &'a [Contender],
-    /// Runs of each, of which the median is told.
+    /// Runs of each, of which the median is reported.
     pub runs: usize,
     /// The share of routes.
     pub scale: f64,

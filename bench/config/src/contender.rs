@@ -111,7 +111,7 @@ impl Contender {
     fn birdc(lab: &Lab, file: &str) -> Result<()> {
         let socket = lab.dir("bird").join("bird.ctl").display().to_string();
         let said = lab.exec("bird", "birdc", ["-s", &socket, "configure", &format!("\"{file}\"")])?;
-        ensure!(said.contains("Reconfigured") || said.contains("in progress"), "birdc says: {said}");
+        ensure!(said.contains("Reconfigured") || said.contains("in progress"), "birdc prints: {said}");
         Ok(())
     }
 

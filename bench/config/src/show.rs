@@ -75,7 +75,7 @@ b_addresses = ['10.2.0.2/24']
     Ok(text.parse()?)
 }
 
-/// Measures, and says so.
+/// Measures, and prints that.
 pub fn run(sluice: &Path, full: &TableArgs, report: &mut Report) -> Result<()> {
     println!("show while a full table comes in");
     let (table, _) = full.table()?;

@@ -117,7 +117,7 @@ fn main() -> Result<()> {
     }
     bench_lab::reap_orphans();
     let mut report = Report::begin("failover");
-    tell(&runs, &routes, &source.to_string(), &mut report);
+    add_results(&runs, &routes, &source.to_string(), &mut report);
     report.finish(&[])?;
     Ok(())
 }
@@ -144,7 +144,7 @@ fn fail(lab: &mut Lab, device: Device, case: Case, routes: &RoutingTable) -> Res
     let pid = bench_lab::within(lab, device.node())?;
     let (event, killed) = match case.failure {
         Failure::Process => {
-            // A killed process first gives its memory back, then its connections: the router hears of it later.
+            // A killed process first gives its memory back, then its connections: the router notices it later.
             let killed = Instant::now();
             let watch = spawn(move || connection_ends(pid));
             lab.stop(FEEDS[0], true)?;
@@ -215,7 +215,7 @@ fn at_rest(lab: &Lab, device: Device, routes: &RoutingTable) -> Result<Instant> 
 }
 
 /// Prints and notes the medians.
-fn tell(runs: &[Run], routes: &RoutingTable, source: &str, report: &mut Report) {
+fn add_results(runs: &[Run], routes: &RoutingTable, source: &str, report: &mut Report) {
     let mut lines = Vec::new();
     let sets: BTreeSet<&[Asn]> =
         routes.v4.iter().chain(&routes.v6).map(|route| route.path.as_slice()).collect();

@@ -52,8 +52,8 @@ impl Stream {
         let mut rng = Rng::from_seed(7);
         let any = |rng: &mut Rng| table.v4[rng.below(table.v4.len() as u64) as usize].prefix.addr();
         let destinations: Vec<IpAddr> = (0..DESTINATIONS).map(|_| any(&mut rng)).collect();
-        let told = Arc::clone(&ends);
-        let source = spawn(move || source(&socket, &destinations, &told));
+        let shared = Arc::clone(&ends);
+        let source = spawn(move || source(&socket, &destinations, &shared));
         Ok(Stream { ends, source, sinks })
     }
 

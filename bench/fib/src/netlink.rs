@@ -58,14 +58,14 @@ pub fn run(routes: usize, rounds: usize, report: &mut Report) -> Result<()> {
         );
         turns.push(Turn { bare, engine });
     }
-    tell(&turns, routes, report);
+    add_results(&turns, routes, report);
     Ok(())
 }
 
 /// A way into the kernel: its name, and what it took in a turn.
 type Way<'a> = (&'a str, &'a dyn Fn(&Turn) -> Took);
 
-fn tell(turns: &[Turn], routes: usize, report: &mut Report) {
+fn add_results(turns: &[Turn], routes: usize, report: &mut Report) {
     let middle = |value: &dyn Fn(&Turn) -> f64| median(&turns.iter().map(value).collect::<Vec<_>>());
     let rate = |seconds: f64| routes as f64 / seconds;
     let mut lines = Vec::new();

@@ -35,7 +35,7 @@ pub struct Setting {
     /// The scheduling of work on Sluice's threads; `None` for the default.
     pub scheduling: Option<&'static str>,
     /// The address of a cache with validated ROA payloads, at [`CACHE_PORT`]. Invalid routes get a lower LOCAL_PREF; no route is rejected, so
-    /// that neighbors are told the same.
+    /// that neighbors receive the same.
     pub cache: Option<&'static str>,
     /// True if neighbors may send several paths of a prefix, and are sent all of them (ADD-PATH, RFC 7911).
     pub paths: bool,
@@ -146,7 +146,7 @@ impl Device {
         for interface in interfaces {
             await_link(lab, node, interface)?;
         }
-        // Whatever a router says of its earlier life is of no interest to the next.
+        // A router's output from its earlier life is of no interest to the next.
         let run = lab.dir(node).join("run");
         if run.exists() {
             fs::remove_dir_all(&run).with_context(|| format!("cannot remove {}", run.display()))?;
@@ -168,7 +168,7 @@ impl Device {
     }
 }
 
-/// Waits until a link is up for IPv6 too: the kernel tells itself of a link's carrier up to a second later.
+/// Waits until a link is up for IPv6 too: the kernel processes a link's carrier up to a second later.
 fn await_link(lab: &Lab, node: &str, interface: &str) -> Result<()> {
     let begin = Instant::now();
     loop {

@@ -22,24 +22,24 @@ pub type Flow = Vec<(f64, f64)>;
 pub fn run(peers: &mut Peers) -> Result<Flow> {
     while peers.c.arrivals.try_recv().is_ok() {}
     let begin = Instant::now();
-    let mut told: Vec<Instant> = Vec::new();
+    let mut sent_at: Vec<Instant> = Vec::new();
     let mut arrived: Vec<Option<Instant>> = vec![None; ROUTES.into()];
     for number in 0..ROUTES {
         let due = begin + PAUSE * u32::from(number);
         collect(peers, &mut arrived, due);
-        told.push(Instant::now());
+        sent_at.push(Instant::now());
         peers.b.announce(probe(number))?;
     }
     let end = Instant::now() + PATIENCE;
     while arrived.contains(&None) && Instant::now() < end {
         collect(peers, &mut arrived, Instant::now() + PAUSE);
     }
-    let flow: Flow = told
+    let flow: Flow = sent_at
         .iter()
         .zip(&arrived)
-        .filter_map(|(told, arrived)| {
-            let delay = arrived.as_ref()?.duration_since(*told);
-            Some((told.duration_since(begin).as_secs_f64(), delay.as_secs_f64() * 1e3))
+        .filter_map(|(sent, arrived)| {
+            let delay = arrived.as_ref()?.duration_since(*sent);
+            Some((sent.duration_since(begin).as_secs_f64(), delay.as_secs_f64() * 1e3))
         })
         .collect();
     ensure!(flow.len() == usize::from(ROUTES), "{} of {ROUTES} routes arrived at the other peer", flow.len());

@@ -50,7 +50,7 @@ fn main() -> Result<()> {
     let mut report = Report::begin("latency");
     let results = measure(&args, &sluice, &table)?;
     bench_lab::reap_orphans();
-    let plots = results.tell(&source.to_string(), &table, &mut report);
+    let plots = results.report_to(&source.to_string(), &table, &mut report);
     let plots: Vec<_> = plots.iter().map(|(suffix, plot)| (*suffix, plot)).collect();
     report.finish(&plots)?;
     Ok(())
@@ -157,7 +157,7 @@ fn load<T>(
     })?;
     watch.wait(Count::of(table), PATIENCE)?;
     c.await_announced(table.v4.len() as u64, PATIENCE)?;
-    // Then the machine comes to rest: whatever the router still says is not counted.
+    // Then the machine comes to rest: whatever the router still sends is not counted.
     let mut before = 0;
     while before != c.announced() {
         before = c.announced();

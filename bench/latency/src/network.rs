@@ -52,7 +52,7 @@ pub struct Peers {
     pub a: Speaker,
     /// Has further routes.
     pub b: Speaker,
-    /// Is told.
+    /// The router that receives.
     pub c: Speaker,
 }
 

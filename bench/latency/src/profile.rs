@@ -138,7 +138,7 @@ fn times(cli: &Cli<'_>) -> Result<Times> {
                 else {
                     continue;
                 };
-                // What BGP tells again when its tables rest (backups) follows from no message and has no provenance.
+                // What BGP sends again when its tables rest (backups) follows from no message and has no provenance.
                 if record["event"] == "add" && !record["provenance"].is_null() {
                     let key = (record["provenance"].to_string(), record["net"].to_string());
                     let place = &mut journeys.entry(key).or_default()[index];

@@ -96,7 +96,7 @@ impl Results {
     }
 
     /// Prints and reports everything; the plots.
-    pub fn tell(
+    pub fn report_to(
         &self,
         source: &str,
         routes: &RoutingTable,
@@ -271,7 +271,7 @@ fn flow_plot(what: &str, flows: &[(Device, &Flow)]) -> Plot {
     });
     Plot {
         title: format!("{} routes from peer to peer, {what} (XORP, figure 13)", number(ROUTES.into())),
-        x: "when the route was told, s".to_owned(),
+        x: "when the route was sent, s".to_owned(),
         y: "until it is at the other peer, ms".to_owned(),
         logarithmic: true,
         boxes: Vec::new(),

@@ -274,7 +274,7 @@ fn make_balancer(lab: &Lab, n: u16, share: f64, sinks: &[[u8; 6]], pins: &Path) 
     })?
 }
 
-/// Makes the links of a router for all ports, and tells the neighbors: routers ask nobody.
+/// Makes the links of a router for all ports, and sets the neighbors: routers resolve none.
 fn make_router(lab: &Lab, n: u16, sinks: &[[u8; 6]]) -> Result<()> {
     let node = format!("r{n}");
     let mut commands = Vec::new();
@@ -300,7 +300,7 @@ fn make_router(lab: &Lab, n: u16, sinks: &[[u8; 6]]) -> Result<()> {
     Ok(())
 }
 
-/// Tells the switch all addresses: the measured traffic has one direction, so that the switch learns few of them.
+/// Sends frames from all addresses to the switch: the measured traffic has one direction, so that the switch learns few of them.
 fn teach_switch(lab: &Lab, sinks: &[[u8; 6]]) -> Result<()> {
     let teach = |mac: &str, port: &str| {
         lab.exec("s", "bridge", ["fdb", "replace", mac, "dev", port, "master", "static"])

@@ -72,7 +72,7 @@ fn main() -> Result<()> {
     let mut report = Report::begin("policy");
     report.row(json!({"what": "how", "table": source.to_string(), "scale": args.scale, "runs": args.runs}));
     let samples = measure(&stage, &workload, args.runs)?;
-    tell(&samples, &mut report);
+    add_results(&samples, &mut report);
     report.finish(&[])?;
     Ok(())
 }
@@ -94,7 +94,7 @@ fn measure(stage: &Stage<'_>, workload: &Workload, runs: usize) -> Result<Sample
 }
 
 /// Prints the medians, and adds rows and bars.
-fn tell(samples: &Samples, report: &mut Report) {
+fn add_results(samples: &Samples, report: &mut Report) {
     let seconds = |case, device: Device| samples.get(&(case, device.name())).map_or(0.0, |all| median(all));
     let cost = |case, device| match case {
         Case::Plain | Case::PlainToTen | Case::Refilter => seconds(case, device),

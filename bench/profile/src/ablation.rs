@@ -7,7 +7,7 @@ use crate::table::{Session, Way};
 use anyhow::Result;
 use bench_report::median;
 
-/// Receivers where several are told.
+/// Receivers where several are sent routes.
 const RECEIVERS: usize = 30;
 
 /// The same with and without something.
@@ -64,21 +64,22 @@ pub fn all(feed: &Feed, runs: usize) -> Result<Vec<Ablation>> {
         ns: compare.times(|| table_time(feed, default), || table_time(feed, single))?,
         note: String::new(),
     });
-    let told = |together| tell(feed, together).map(|(_, session)| session.told.1);
+    let updates = |together| advertise(feed, together).map(|(_, session)| session.advertised.1);
     all.push(Ablation {
         what: "update groups (30 receivers)",
         with: "one group",
         without: "a group for each",
-        ns: compare.times(|| Ok(tell(feed, true)?.0), || Ok(tell(feed, false)?.0))?,
-        note: format!("{} UPDATEs told, {} without", told(true)?, told(false)?),
+        ns: compare.times(|| Ok(advertise(feed, true)?.0), || Ok(advertise(feed, false)?.0))?,
+        note: format!("{} UPDATEs sent, {} without", updates(true)?, updates(false)?),
     });
-    let (packed, unpacked) = (tell_at_once(feed, true)?.1, tell_at_once(feed, false)?.1);
+    let (packed, unpacked) = (advertise_at_once(feed, true)?.1, advertise_at_once(feed, false)?.1);
     all.push(Ablation {
         what: "packing by attributes (one receiver)",
-        with: "told when all is there",
-        without: "told after every UPDATE",
-        ns: compare.times(|| Ok(tell_at_once(feed, true)?.0), || Ok(tell_at_once(feed, false)?.0))?,
-        note: format!("{} UPDATEs told, {} without", packed.told.1, unpacked.told.1),
+        with: "sent when all is there",
+        without: "sent after every UPDATE",
+        ns: compare
+            .times(|| Ok(advertise_at_once(feed, true)?.0), || Ok(advertise_at_once(feed, false)?.0))?,
+        note: format!("{} UPDATEs sent, {} without", packed.advertised.1, unpacked.advertised.1),
     });
     for (tables, without) in [(2, "two tables on one thread"), (8, "eight tables on one thread")] {
         let way = Way { tables, ..default };
@@ -130,20 +131,20 @@ fn read_time(feed: &Feed, piece: usize) -> Result<f64> {
 }
 
 /// Announces an existing table to many receivers.
-fn tell(feed: &Feed, together: bool) -> Result<(f64, Session)> {
+fn advertise(feed: &Feed, together: bool) -> Result<(f64, Session)> {
     let mut session = Session::new(Way::default(), RECEIVERS);
     session.join(together);
     session.read(&feed.octets, true)?;
     session.finish();
     let ns = time(|| {
-        session.tell();
+        session.advertise();
         Ok(())
     })?;
     Ok((ns, session))
 }
 
 /// Takes a table and announces it to a single receiver: in a single pass, or after each UPDATE.
-fn tell_at_once(feed: &Feed, packed: bool) -> Result<(f64, Session)> {
+fn advertise_at_once(feed: &Feed, packed: bool) -> Result<(f64, Session)> {
     let way = if packed { Way::default() } else { Way { batch: 1, ..Way::default() } };
     let mut session = Session::new(way, 1);
     session.join(true);
@@ -155,12 +156,12 @@ fn tell_at_once(feed: &Feed, packed: bool) -> Result<(f64, Session)> {
             while let Ok(Some(frame)) = sluice_bgp::wire::header::frame(rest) {
                 let (message, after) = rest.split_at(frame.len());
                 session.read(message, true)?;
-                session.tell();
+                session.advertise();
                 rest = after;
             }
         }
         session.finish();
-        session.tell();
+        session.advertise();
         Ok(())
     })?;
     Ok((ns, session))

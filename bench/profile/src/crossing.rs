@@ -13,13 +13,13 @@ const PIECE: usize = 32_768;
 /// Octets before the content repeats.
 const AHEAD: usize = 64 << 20;
 /// Number of exchanged messages.
-const LETTERS: usize = 40_000;
+const MESSAGES: usize = 40_000;
 /// Messages sent without waiting for answers.
 const BURST: usize = 64;
 
-/// Processor time of a letter from thread to thread, in seconds, of both threads together.
+/// Processor time of a message from thread to thread, in seconds, of both threads together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LetterCost {
+pub struct MessageCost {
     /// The receiver is awake, with further waiting work.
     pub awake: f64,
     /// The receiver sleeps, and the sender sleeps until the answer.
@@ -40,8 +40,8 @@ pub struct TcpCost {
 ///
 /// # Errors
 /// If a runtime cannot be made.
-pub fn letters() -> Result<LetterCost> {
-    Ok(LetterCost { awake: exchange(BURST)?, asleep: exchange(1)? })
+pub fn messages() -> Result<MessageCost> {
+    Ok(MessageCost { awake: exchange(BURST)?, asleep: exchange(1)? })
 }
 
 type Ends<T> = (UnboundedSender<T>, UnboundedReceiver<T>);
@@ -54,9 +54,9 @@ fn exchange(burst: usize) -> Result<f64> {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             let begin = now()?;
             runtime.block_on(async {
-                while let Some(letter) = there.recv().await {
-                    if letter[0].is_multiple_of(burst) {
-                        let _ = back.send(letter);
+                while let Some(message) = there.recv().await {
+                    if message[0].is_multiple_of(burst) {
+                        let _ = back.send(message);
                     }
                 }
             });
@@ -65,7 +65,7 @@ fn exchange(burst: usize) -> Result<f64> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let begin = now()?;
         runtime.block_on(async {
-            for number in 1..=LETTERS {
+            for number in 1..=MESSAGES {
                 let _ = to.send([number; 8]);
                 if number.is_multiple_of(burst) {
                     here.recv().await;
@@ -75,8 +75,8 @@ fn exchange(burst: usize) -> Result<f64> {
         let own = now()? - begin;
         drop(to);
         let others = other.join().map_err(|_| anyhow!("the other thread panicked"))??;
-        let letters = LETTERS + LETTERS / burst;
-        Ok((own + others) / 1e9 / letters as f64)
+        let messages = MESSAGES + MESSAGES / burst;
+        Ok((own + others) / 1e9 / messages as f64)
     })
 }
 

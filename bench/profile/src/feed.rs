@@ -49,7 +49,7 @@ impl Feed {
         let mut feed = Feed { source: file.display().to_string(), ..Feed::default() };
         for message in sluice_mrt::messages(&trace) {
             let Ok(Some(frame)) = header::frame(message.octets) else { continue };
-            // The End-of-RIB marker says nothing.
+            // The End-of-RIB marker has no routes.
             if frame.kind == MessageType::Update && frame.body.len() > 4 {
                 feed.push(message.octets);
             }

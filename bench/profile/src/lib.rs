@@ -53,8 +53,8 @@ pub fn run(args: &ProfileArgs) -> Result<()> {
     let threads = args.threads.unwrap_or(cores).max(1);
     let sequential = passes::sequential(&feed, args.runs)?;
     let parallel = passes::parallel(&feed, args.runs, threads)?;
-    tell_functions(&feed, threads, &sequential, &parallel, &mut report);
-    tell_ablations(&ablation::all(&feed, args.runs)?, &mut report);
+    report_functions(&feed, threads, &sequential, &parallel, &mut report);
+    report_ablations(&ablation::all(&feed, args.runs)?, &mut report);
     report.finish(&[])?;
     Ok(())
 }
@@ -93,7 +93,7 @@ pub fn functions(trace: Option<&Path>, runs: usize, threads: usize) -> Result<Ve
 }
 
 /// Prints the thesis's table 4.2 beside the measured values.
-fn tell_functions(feed: &Feed, threads: usize, one: &Profile, many: &Profile, report: &mut Report) {
+fn report_functions(feed: &Feed, threads: usize, one: &Profile, many: &Profile, report: &mut Report) {
     let clock = clock::cycles_per_ns();
     let speedup = format!("{threads} threads");
     let head = [
@@ -159,7 +159,7 @@ fn tell_functions(feed: &Feed, threads: usize, one: &Profile, many: &Profile, re
     sluice_print::outln!("{}", bench_report::table(&head, &lines));
 }
 
-fn tell_ablations(all: &[Ablation], report: &mut Report) {
+fn report_ablations(all: &[Ablation], report: &mut Report) {
     let line = |a: &Ablation| {
         report.row(json!({
             "what": "ablation", "optimization": a.what, "with": a.with, "without": a.without,

@@ -62,7 +62,7 @@ pub struct Stages {
     /// Each table.
     pub tables: Vec<TableCost>,
     /// Octets sent to each peer; senders first.
-    pub told: Vec<usize>,
+    pub advertised: Vec<usize>,
     /// Batches that intakes hand to each table.
     pub batches: Vec<usize>,
     /// Pieces that each table hands to writers.
@@ -74,7 +74,7 @@ pub struct Stages {
 }
 
 /// The batches from an intake's read for each table, with the intake's number.
-type Letters = Vec<(usize, Batches)>;
+type Messages = Vec<(usize, Batches)>;
 
 /// Measures a scene with so many tables.
 ///
@@ -86,13 +86,13 @@ pub fn measure(scene: &Scene<'_>, tables: u16) -> Result<Stages> {
     for (number, feed) in scene.feeds.iter().enumerate() {
         stages.intakes.push(time_intake(number, feed, spread)?);
     }
-    let letters = letters(scene, spread, &mut stages.read)?;
+    let messages = messages(scene, spread, &mut stages.read)?;
     let peers = scene.feeds.len() + scene.receivers;
-    stages.told = vec![0; peers];
-    for letters in letters {
-        stages.batches.push(letters.iter().filter(|l| !l.1.is_empty()).count());
+    stages.advertised = vec![0; peers];
+    for messages in messages {
+        stages.batches.push(messages.iter().filter(|l| !l.1.is_empty()).count());
         let mut driven = Driven::new(scene, spread);
-        for (at, (sender, mut batches)) in letters.into_iter().enumerate() {
+        for (at, (sender, mut batches)) in messages.into_iter().enumerate() {
             driven.take(sender, &mut batches)?;
             // As often as a table looks for other work: when every sender has had its turn.
             if (at + 1).is_multiple_of(scene.feeds.len()) {
@@ -103,7 +103,7 @@ pub fn measure(scene: &Scene<'_>, tables: u16) -> Result<Stages> {
         stages.tables.push(driven.cost);
         stages.pieces.push(driven.pieces);
         stages.for_rib += driven.for_rib;
-        stages.told.iter_mut().zip(&driven.told).for_each(|(all, told)| *all += told);
+        stages.advertised.iter_mut().zip(&driven.advertised).for_each(|(all, one)| *all += one);
     }
     Ok(stages)
 }
@@ -141,8 +141,8 @@ fn time_intake(number: usize, feed: &[u8], spread: Spread) -> Result<f64> {
 }
 
 /// The messages to each table, with senders taking turns.
-fn letters(scene: &Scene<'_>, spread: Spread, read_in_all: &mut (u64, u64)) -> Result<Vec<Letters>> {
-    let mut letters: Vec<Letters> = (0..spread.tables()).map(|_| Letters::new()).collect();
+fn messages(scene: &Scene<'_>, spread: Spread, read_in_all: &mut (u64, u64)) -> Result<Vec<Messages>> {
+    let mut messages: Vec<Messages> = (0..spread.tables()).map(|_| Messages::new()).collect();
     let start = |(number, feed): (usize, &&'_ [u8])| (reader(number, spread), Framer::default(), feed.len());
     let mut intakes: Vec<(Reader, Framer, usize)> = scene.feeds.iter().enumerate().map(start).collect();
     let longest = intakes.iter().map(|i| i.2).max().unwrap_or(0);
@@ -151,14 +151,14 @@ fn letters(scene: &Scene<'_>, spread: Spread, read_in_all: &mut (u64, u64)) -> R
             let mut batches = empty(spread);
             let piece = from.min(*length)..(from + READ).min(*length);
             read(reader, framer, &scene.feeds[number][piece], &mut batches)?;
-            letters.iter_mut().zip(batches).for_each(|(to, batches)| to.push((number, batches)));
+            messages.iter_mut().zip(batches).for_each(|(to, batches)| to.push((number, batches)));
         }
     }
     for (reader, ..) in &intakes {
         read_in_all.0 += reader.counters.updates;
         read_in_all.1 += reader.counters.announced;
     }
-    Ok(letters)
+    Ok(messages)
 }
 
 /// A table by itself.
@@ -169,7 +169,7 @@ struct Driven {
     peers: usize,
     cost: TableCost,
     pieces: usize,
-    told: Vec<usize>,
+    advertised: Vec<usize>,
     for_rib: usize,
     buffer: Vec<u8>,
 }
@@ -204,8 +204,8 @@ impl Driven {
             );
             table.order(Order::Open(peer(number), Box::new(outlet(scene.ipv6))), &mut out);
         }
-        let (cost, told) = (TableCost::default(), vec![0; peers]);
-        Driven { table, out, answers: 0, peers, cost, pieces: 0, told, for_rib: 0, buffer: Vec::new() }
+        let (cost, advertised) = (TableCost::default(), vec![0; peers]);
+        Driven { table, out, answers: 0, peers, cost, pieces: 0, advertised, for_rib: 0, buffer: Vec::new() }
     }
 
     /// Takes an intake's batches.
@@ -230,7 +230,7 @@ impl Driven {
             if self.table.has_output(peer(number)) {
                 self.buffer.clear();
                 self.table.fill(peer(number), PIECE, &mut self.buffer, &mut Sent::default());
-                self.told[number] += self.buffer.len();
+                self.advertised[number] += self.buffer.len();
                 self.pieces += 1;
                 busy |= !self.buffer.is_empty();
             }

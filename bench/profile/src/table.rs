@@ -73,7 +73,7 @@ pub struct Session {
     receivers: Vec<PeerIndex>,
     buffer: Vec<u8>,
     /// Octets and UPDATEs for receivers.
-    pub told: (usize, usize),
+    pub advertised: (usize, usize),
 }
 
 /// The sending peer.
@@ -118,7 +118,7 @@ impl Session {
             answers: 0,
             receivers,
             buffer: Vec::new(),
-            told: (0, 0),
+            advertised: (0, 0),
         }
     }
 
@@ -208,12 +208,12 @@ impl Session {
             self.order(&Order::Open(peer, Box::new(outlet)));
         }
         if together {
-            self.tell();
+            self.advertise();
         }
     }
 
     /// Sends the waiting changes to receivers, until no change is left.
-    pub fn tell(&mut self) {
+    pub fn advertise(&mut self) {
         let mut busy = true;
         while std::mem::take(&mut busy) {
             for peer in &self.receivers {
@@ -221,8 +221,8 @@ impl Session {
                     self.buffer.clear();
                     let mut sent = Sent::default();
                     table.fill(*peer, OUTPUT, &mut self.buffer, &mut sent);
-                    self.told.0 += self.buffer.len();
-                    self.told.1 += sent.updates as usize;
+                    self.advertised.0 += self.buffer.len();
+                    self.advertised.1 += sent.updates as usize;
                     busy |= !self.buffer.is_empty();
                 }
             }

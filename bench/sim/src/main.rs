@@ -73,7 +73,7 @@ fn main() -> Result<()> {
     println!("{}", table(&["network", "sessions", "s", "GB", "events/s", "UPDATEs/s"], &lines));
     let budget = Budget { first: SEED, seeds: u64::MAX, time: Some(CAMPAIGN), jobs: 1, shrink: true };
     let campaign = campaign::campaign(&budget);
-    ensure!(campaign.failure.is_none(), "a campaign found a bug: `sluice simulate --campaign` says which");
+    ensure!(campaign.failure.is_none(), "a campaign found a bug: `sluice simulate --campaign` names it");
     let rate = campaign.seeds as f64 / campaign.seconds;
     println!("campaign: {rate:.0} networks a second on one core");
     report.row(json!({ "case": "campaign", "networks_per_second": rate, "events": campaign.events }));

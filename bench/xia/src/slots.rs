@@ -72,7 +72,7 @@ impl Layout for TwoWords {
 }
 
 impl OneWord {
-    /// Returns the tag in its place. Bits of a sum of products alone would collide more often than its length says: a multiplication by
+    /// Returns the tag in its place. Bits of a sum of products alone would collide more often than its length suggests: a multiplication by
     /// an odd random number spreads the sum first, of which the high bits are taken.
     #[inline(always)]
     fn place(tag: u64) -> u64 {

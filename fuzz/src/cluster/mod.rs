@@ -79,7 +79,7 @@ fn element(octets: Vec<u8>) {
     machine.handle(Instant::ZERO, io::Input::Frame(octets), &mut out);
 }
 
-/// Decides on a frame; the first octet says from which side the frame comes.
+/// Decides on a frame; the first octet selects the side from which the frame comes.
 pub fn decision(input: &[u8]) {
     static BALANCER: LazyLock<Balancer> = LazyLock::new(balancer);
     let Some((side, frame)) = input.split_first() else { return };

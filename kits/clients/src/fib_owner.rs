@@ -6,7 +6,7 @@ use sluice_base::{Duration, Instant, TableId};
 /// The relation of the RIB to the forwarding engine abstraction.
 ///
 /// A FEA that starts is given every route (a *resync*): the engine keeps the routes of earlier lives until the resync ends, then
-/// sweeps those that were not announced. After a start of the RIB itself, the end waits until every origin has announced its
+/// sweeps unannounced routes. After a start of the RIB itself, the end waits until every origin has announced its
 /// routes, within [`FibOwner::SETTLE`] and [`FibOwner::GRACE`].
 #[derive(Clone, Debug)]
 pub struct FibOwner {
@@ -45,7 +45,7 @@ impl FibOwner {
     pub const WINDOW: u32 = 32;
     /// The shortest time after the RIB's start before routes of earlier lives are swept: origins need time to register.
     pub const SETTLE: Duration = Duration::from_secs(5);
-    /// The longest time that routes of earlier lives are kept for an origin that does not finish.
+    /// The longest time to keep routes of earlier lives for an origin that does not finish.
     pub const GRACE: Duration = Duration::from_secs(120);
 
     /// Returns the relation of a RIB that started at `started`, before any FEA.
@@ -53,8 +53,8 @@ impl FibOwner {
         FibOwner { started, phase: Phase::Disconnected, declines_routes: false, tables: BTreeSet::new() }
     }
 
-    /// Returns the tables whose resync begins with a FEA: the RIB's tables and the engine's. The origin of an engine's table may be gone, or may
-    /// register later.
+    /// Returns the tables whose resync begins with a FEA: the RIB's tables and the engine's. The origin of an engine's table may be gone,
+    /// or may register later.
     pub fn begin_resync(
         &mut self,
         own: impl IntoIterator<Item = TableId>,
@@ -64,7 +64,7 @@ impl FibOwner {
         self.tables.clone()
     }
 
-    /// Notes that a FEA accepted the RIB as its owner and began a resync. `declines_routes`: the engine is configured to hold no
+    /// Records that a FEA accepted the RIB as the owner and began a resync. `declines_routes`: the engine is configured to hold no
     /// routes, so that nothing needs to be waited for.
     pub const fn accepted(&mut self, declines_routes: bool) {
         self.phase = Phase::Resyncing;
@@ -86,13 +86,13 @@ impl FibOwner {
         self.phase == Phase::Synchronized
     }
 
-    /// Returns the time from which the RIB has the routes of all origins that announce any, given what is known now.
+    /// Returns the time from which the RIB has every origin's routes, by present knowledge.
     pub fn complete_at(&self, are_origins_refreshed: bool) -> Instant {
         self.started + if are_origins_refreshed { Self::SETTLE } else { Self::GRACE }
     }
 
-    /// Decides when the resync ends. `is_drained`: the FEA has answered every batch and none is left to send;
-    /// `are_origins_refreshed`: at least one origin is registered, and each has announced all of its routes.
+    /// Decides when the resync ends. `is_drained`: the FEA has answered every batch, and no batch is left to send;
+    /// `are_origins_refreshed`: at least one origin is registered, and each has announced its routes completely.
     pub fn resync_end(&self, now: Instant, is_drained: bool, are_origins_refreshed: bool) -> ResyncEnd {
         if self.phase != Phase::Resyncing || !is_drained {
             return ResyncEnd::Waits;
@@ -109,7 +109,7 @@ impl FibOwner {
         core::mem::take(&mut self.tables)
     }
 
-    /// Returns true if the end of the resync is still to be requested: no other FEA has begun a resync since [`FibOwner::end_resync`], and
+    /// Returns true if the end of the resync is still to be requested: no new FEA has begun a resync since [`FibOwner::end_resync`], and
     /// the FEA has not died.
     pub fn is_ending(&self) -> bool {
         self.phase == Phase::Ending
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fea_that_takes_over_meanwhile_is_not_told_the_end_of_the_resync_before() {
+    fn a_fea_that_takes_over_meanwhile_does_not_receive_the_end_of_the_resync_before() {
         let mut owner = FibOwner::new(START);
         owner.begin_resync([TableId::MAIN], []);
         owner.accepted(false);

@@ -1,22 +1,22 @@
-//! The interfaces as the FEA announced them.
+//! The interfaces announced by the FEA.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use sluice_base::{Interface, InterfaceEvent, InterfaceIndex};
 
 /// The interfaces of the forwarding engine, kept up to date by the FEA's events.
 ///
-/// Each life of the FEA begins with a snapshot. An interface that the snapshot does not contain disappeared while no FEA was
+/// Each life of the FEA begins with a snapshot. An interface missing in the snapshot disappeared while no FEA was
 /// running, and is removed at the snapshot's end.
 #[derive(Clone, Debug, Default)]
 pub struct InterfaceTable {
     known: BTreeMap<InterfaceIndex, Interface>,
-    /// Interfaces that the snapshot in progress has not announced yet.
+    /// Interfaces not announced yet by the snapshot in progress.
     unconfirmed: BTreeSet<InterfaceIndex>,
 }
 
 impl InterfaceTable {
-    /// Applies an event. Returns true if an interface appeared, disappeared, or changed its name, its addresses or its
-    /// operational state.
+    /// Applies an event. Returns true if an interface appeared, disappeared, or changed the name, the addresses or
+    /// the operational state.
     pub fn apply(&mut self, event: InterfaceEvent) -> bool {
         match event {
             InterfaceEvent::SnapshotBegin => {
@@ -47,7 +47,7 @@ impl InterfaceTable {
         }
     }
 
-    /// Iterates over all interfaces, by index.
+    /// Iterates over the interfaces, by index.
     pub fn iter(&self) -> impl Iterator<Item = &Interface> {
         self.known.values()
     }
@@ -57,7 +57,7 @@ impl InterfaceTable {
         self.known.get(&index)
     }
 
-    /// Iterates over the interfaces that the snapshot in progress has not announced yet: at its end they are gone.
+    /// Iterates over the interfaces not announced yet by the snapshot in progress, and removed at the end.
     pub fn unconfirmed(&self) -> impl Iterator<Item = InterfaceIndex> {
         self.unconfirmed.iter().copied()
     }

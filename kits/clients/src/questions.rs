@@ -8,11 +8,11 @@ use sluice_base::{Address, AnyPrefix};
 pub enum Question {
     /// Asks how an address is reached.
     Register(Address),
-    /// Returns the answer for a prefix: no route uses it any more.
+    /// Returns the answer for a prefix: the answer is unused.
     Deregister(AnyPrefix),
 }
 
-/// Questions that are sent together. The RIB deregisters first: what is deregistered was answered by an earlier request.
+/// The questions of a request. The RIB deregisters first: deregistered answers are of an earlier request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Request {
     /// Answers to deregister.
@@ -23,8 +23,8 @@ pub struct Request {
 
 /// The queue of questions, with one request in flight at a time.
 ///
-/// The RIB invalidates an answer when the routes under it change. An invalidation that arrives while a request is in flight may be
-/// newer or older than the answers to that request; it is applied again after them, so that a late answer never survives.
+/// The RIB invalidates an answer when the routes under it change. An invalidation that arrives while a request is in flight may
+/// be newer or older than the answers to the request; the invalidation is applied again after the answers, so a late answer never survives.
 #[derive(Clone, Debug, Default)]
 pub struct Questions {
     is_rib_alive: bool,
@@ -34,14 +34,14 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// Queues a question. Without a RIB it is dropped: the client asks a new RIB everything again.
+    /// Queues a question. Without a RIB the question is dropped: the client asks a new RIB everything again.
     pub fn ask(&mut self, question: Question) {
         if self.is_rib_alive {
             self.queued.push(question);
         }
     }
 
-    /// Notes that a RIB is alive; from now on questions are queued.
+    /// Notes that a RIB is alive; later questions are queued.
     pub const fn rib_started(&mut self) {
         self.is_rib_alive = true;
     }
@@ -56,12 +56,12 @@ impl Questions {
         self.queued.is_empty() && !self.is_in_flight
     }
 
-    /// The number of questions that were not sent yet.
+    /// Returns the number of unsent questions.
     pub const fn queued(&self) -> usize {
         self.queued.len()
     }
 
-    /// Takes all queued questions as the next request; `None` if there are none or a request is in flight.
+    /// Takes the queued questions as the next request; `None` without questions, or with a request in flight.
     pub fn next_request(&mut self) -> Option<Request> {
         if self.is_in_flight || self.queued.is_empty() {
             return None;

@@ -1,21 +1,21 @@
-//! The routes that the RIB accepts from a component, as `rights.toml` names them in `[routes]`.
+//! The routes accepted by the RIB from a component: `[routes]` of `rights.toml`.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Distance, IpPrefix, TableId};
 
-/// The RIB accepts these routes from a component, in the component's own table only.
+/// A component's right to announce routes, in the component's own table only.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RouteRights {
-    /// Names of origins that the component may register. Empty: its class.
+    /// Names of origins for the component to register. Empty: the component's class.
     pub origins: Vec<String>,
-    /// The lowest distance of the component's routes. A lower distance wins against other origins.
+    /// The lowest distance of the component's routes. A lower distance wins against further origins.
     pub lowest_distance: Distance,
-    /// Ranges of IP prefixes: each route lies in one of them. Empty: any key of any family.
+    /// Ranges of IP prefixes: each route lies in a range. Empty: any key of any family.
     pub prefixes: Vec<IpPrefix>,
-    /// The most routes of an origin, in all families together.
+    /// The most routes of an origin, summed over the families.
     pub most: u64,
 }
 
@@ -30,7 +30,7 @@ impl Default for RouteRights {
     }
 }
 
-/// A component's rights to routes, and the table in which it has them.
+/// A component's rights to routes, and the table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GrantedRoutes {
     /// The table of the component's routing instance.

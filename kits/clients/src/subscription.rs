@@ -14,7 +14,7 @@ pub const EXTERNAL_TAG: Tag = Tag(0xd000_0000);
 ///
 /// A RIB first sends the present routes and then changes. A new life of the RIB knows no subscribers, and a subscription to other origins
 /// begins like one at a new RIB: the subscriber subscribes again and keeps the earlier routes until the present routes are complete.
-/// Routes that were not sent again are gone then. Subscriptions have numbers; a batch of an earlier subscription is stale.
+/// Routes not sent again are then gone. Subscriptions have numbers; a batch of an earlier subscription is stale.
 /// `K` is the key of a route: a prefix, or an origin and a prefix where the RIB sends the routes as announced, before its decision. A
 /// subscriber without a copy of the routes does not call [`Subscription::set`]. Memory: a key and four octets for each route of the
 /// subscription.
@@ -77,7 +77,7 @@ impl<K: Ord + Copy> Subscription<K> {
         number
     }
 
-    /// Ends the wish for routes. Returns the number of the subscription to end, if there is one, and all routes: they are gone.
+    /// Ends the wish for routes. Returns the number of the subscription to end, if there is one, and the removed routes.
     pub fn stop(&mut self) -> (Option<u64>, Vec<K>) {
         let number = self.number();
         self.phase = Phase::Disconnected;
@@ -92,7 +92,7 @@ impl<K: Ord + Copy> Subscription<K> {
         }
     }
 
-    /// Returns true while the RIB's answer is awaited: it is not known yet to which subscription a batch belongs.
+    /// Returns true while the RIB's answer is awaited: the subscription of a batch is not known yet.
     pub fn is_requested(&self) -> bool {
         self.phase == Phase::Requested
     }
@@ -119,17 +119,17 @@ impl<K: Ord + Copy> Subscription<K> {
         }
     }
 
-    /// Notes a route of a batch that is not stale.
+    /// Records a route of a current batch.
     pub fn set(&mut self, key: K) {
         self.routes.insert(key, self.generation);
     }
 
-    /// Notes a removed route of a batch that is not stale.
+    /// Records a removed route of a current batch.
     pub fn delete(&mut self, key: K) {
         self.routes.remove(&key);
     }
 
-    /// Notes the end of the present routes. Returns the routes of earlier lives of the RIB that were not sent again.
+    /// Notes the end of the present routes. Returns the routes of earlier lives of the RIB not sent again.
     pub fn end_of_initial(&mut self, subscription: u64) -> Vec<K> {
         if self.phase != Phase::Initial(subscription) {
             return Vec::new();
@@ -142,7 +142,7 @@ impl<K: Ord + Copy> Subscription<K> {
         gone
     }
 
-    /// Returns true if the subscriber has all present routes of the RIB.
+    /// Returns true if the subscriber has the RIB's present routes completely.
     pub const fn is_complete(&self) -> bool {
         matches!(self.phase, Phase::Following(_))
     }

@@ -1,6 +1,6 @@
 //! A limit on requests in flight.
 
-/// Counts requests that were sent and not yet answered, up to a limit.
+/// Counts sent and unanswered requests, up to a limit.
 #[derive(Clone, Debug)]
 pub struct Window {
     in_flight: u32,
@@ -13,7 +13,7 @@ impl Window {
         Window { in_flight: 0, limit }
     }
 
-    /// Returns true if one more request may be sent.
+    /// Returns true if a further request may be sent.
     pub const fn has_room(&self) -> bool {
         self.in_flight < self.limit
     }
@@ -28,17 +28,17 @@ impl Window {
         self.in_flight
     }
 
-    /// Counts a request that was sent.
+    /// Counts a sent request.
     pub const fn sent(&mut self) {
         self.in_flight += 1;
     }
 
-    /// Counts an answer. A surplus answer, from a life of the target that ended, is ignored.
+    /// Counts an answer. A surplus answer, from an ended life of the target, is ignored.
     pub const fn answered(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Forgets all requests in flight: their target died.
+    /// Forgets the requests in flight: the target died.
     pub const fn clear(&mut self) {
         self.in_flight = 0;
     }

@@ -1,18 +1,19 @@
 //! The core contract.
 //!
-//! A *machine* is a protocol's state and rules without any I/O. It takes inputs (a message, a configuration change, the
-//! time *now*) and puts outputs into an outbox that its driver owns. It never opens a socket, spawns a task, reads a clock,
-//! logs, or draws randomness that was not handed to it: its crate is `no_std`, so that it cannot.
+//! A *machine* is a protocol's state and rules without any I/O. A machine takes inputs (a message, a configuration
+//! change, the time *now*) and puts outputs into an outbox owned by the driver. The crate of a machine is `no_std`: no socket, no task, no
+//! clock, no log, and only randomness from outside.
 //!
-//! The driver's loop is three lines, and the same in production, in a test and in a simulation:
+//! The driver's loop is three lines, equal in production, in a test and in a simulation:
 //!
 //! ```text
 //! on input:     machine.handle(now, input, &mut out)
 //! on deadline:  machine.on_deadline(now, &mut out)       // when machine.next_deadline() has come
-//! when idle:    machine.run_slice(now, budget, &mut out) // while it says More
+//! when idle:    machine.run_slice(now, budget, &mut out) // while it returns More
 //! ```
 //!
-//! and after each, the outputs are carried out. Inputs and outputs are values. Parallelism is more machines that share nothing, never a lock around one.
+//! and after each, the outputs are carried out. Inputs and outputs are values. Parallelism is more machines without shared data, never a
+//! lock around a machine.
 #![no_std]
 
 extern crate alloc;
@@ -26,21 +27,21 @@ use sluice_base::{Duration, Instant};
 
 /// A protocol's state and rules, driven from outside.
 pub trait Machine {
-    /// The events that the machine handles.
+    /// The events for the machine.
     type Input;
-    /// The effects that the machine asks for.
+    /// The effects requested by the machine.
     type Output;
-    /// Its state in a form that outlives it, for a hand-over to another process.
+    /// The exported state, for a hand-over to a new process.
     type State: Serialize + DeserializeOwned;
 
     /// Takes an input. Total: whatever the input, the answer is outputs (a report, a NOTIFICATION, a drop), never an error
     /// and never a panic.
     fn handle(&mut self, now: Instant, input: Self::Input, out: &mut Outbox<Self::Output>);
 
-    /// The next moment at which [`Machine::on_deadline`] is to be called; `None` if no timer runs.
+    /// The time of the next call of [`Machine::on_deadline`]; `None` without a running timer.
     fn next_deadline(&self) -> Option<Instant>;
 
-    /// Fires every timer that is due at `now`. Harmless when none is.
+    /// Fires every timer due at `now`. Harmless without a due timer.
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Self::Output>);
 
     /// Does background work (deletions, dumps, re-filtering) of about `budget` units. Called only when no input waits.
@@ -48,17 +49,17 @@ pub trait Machine {
         Progress::Done
     }
 
-    /// A copy of the state that [`Machine::import`] understands.
+    /// Returns a copy of the state, for [`Machine::import`].
     fn export(&self) -> Self::State;
 
-    /// Takes over exported state; called on a fresh machine before its first input.
+    /// Takes over exported state; called on a fresh machine before the first input.
     fn import(&mut self, now: Instant, state: Self::State, out: &mut Outbox<Self::Output>);
 }
 
-/// A request that changes a machine and is answered at once, such as "the next batch of routes".
+/// A request to a machine with an immediate answer, such as "the next batch of routes".
 ///
-/// Requests are values, as inputs are. Nothing else changes a machine: a driver that records inputs and requests in order can replay
-/// the machine's history without knowledge of the protocol.
+/// Requests are values, as inputs are. Only inputs and requests change a machine: a driver with a record of both can replay the
+/// machine's history without knowledge of the protocol.
 pub trait Request<M: Machine> {
     /// The answer.
     type Answer;
@@ -67,7 +68,7 @@ pub trait Request<M: Machine> {
     fn make(self, machine: &mut M, now: Instant, out: &mut Outbox<M::Output>) -> Self::Answer;
 }
 
-/// The effects that a machine asks for. The driver owns the outbox and uses it again: no allocation per event.
+/// The effects requested by a machine. The driver owns and reuses the outbox: no allocation per event.
 #[derive(Debug)]
 pub struct Outbox<O>(Vec<O>);
 
@@ -83,12 +84,12 @@ impl<O> Outbox<O> {
         Self::default()
     }
 
-    /// Adds an output after the others.
+    /// Adds an output at the end.
     pub fn push(&mut self, output: O) {
         self.0.push(output);
     }
 
-    /// Takes all outputs, in order; the space stays.
+    /// Takes the outputs, in order; keeps the space.
     pub fn drain(&mut self) -> Drain<'_, O> {
         self.0.drain(..)
     }
@@ -103,7 +104,7 @@ impl<O> Outbox<O> {
         self.0.len()
     }
 
-    /// The outputs, for tests that look without taking.
+    /// Returns the outputs without taking them, for tests.
     pub fn as_slice(&self) -> &[O] {
         &self.0
     }
@@ -114,7 +115,7 @@ impl<O> Outbox<O> {
 pub struct Budget(pub u32);
 
 impl Budget {
-    /// A slice that keeps the loop's reaction to a fresh event far below a millisecond.
+    /// A slice short enough for reactions to fresh events far below a millisecond.
     pub const SLICE: Budget = Budget(1024);
 
     /// Spends `n` units; `false` when the budget is used up.
@@ -124,7 +125,7 @@ impl Budget {
     }
 }
 
-/// The amount of background work that is left.
+/// The remaining background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// Call again when idle.
@@ -143,8 +144,8 @@ impl Progress {
 
 /// A set of named timers inside a machine; `K` is usually a small enum.
 ///
-/// A machine has few timers, so a sorted vector is smaller and faster than a heap, and its order is the same on every
-/// machine.
+/// A machine has few timers, so a sorted vector is smaller and faster than a heap, with a deterministic
+/// order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timers<K> {
     running: Vec<(Instant, K)>,
@@ -165,17 +166,17 @@ impl<K: Copy + Eq> Timers<K> {
         self.running.insert(index, (at, timer));
     }
 
-    /// Stops `timer` if it runs.
+    /// Stops `timer`, if running.
     pub fn stop(&mut self, timer: K) {
         self.running.retain(|(_, k)| *k != timer);
     }
 
-    /// Stops all.
+    /// Stops every timer.
     pub fn clear(&mut self) {
         self.running.clear();
     }
 
-    /// Returns the deadline of `timer`; `None` if the timer does not run.
+    /// Returns the deadline of `timer`; `None` for a stopped timer.
     pub fn deadline(&self, timer: K) -> Option<Instant> {
         self.running.iter().find(|(_, k)| *k == timer).map(|(t, _)| *t)
     }
@@ -185,7 +186,7 @@ impl<K: Copy + Eq> Timers<K> {
         self.running.first().map(|(t, _)| *t)
     }
 
-    /// Takes the first timer that is due at `now`, earliest first; call until `None`.
+    /// Takes the earliest timer due at `now`; call until `None`.
     pub fn pop_due(&mut self, now: Instant) -> Option<K> {
         (self.next_deadline()? <= now).then(|| self.running.remove(0).1)
     }

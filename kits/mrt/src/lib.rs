@@ -1,8 +1,8 @@
-//! MRT traces (RFC 6396): what route collectors keep, read and written.
+//! MRT traces (RFC 6396): the files of route collectors, read and written.
 //!
-//! [`records`] takes a trace apart: BGP messages and changes of state with their session (section 4.4), tables with their peers
-//! (section 4.3). [`messages`] is the same for those who want nothing but messages. Reading stops at the first record that is not
-//! whole and hands out what came before. [`first_record`] takes one record at a time, and reports what is malformed. [`Writer`] makes traces.
+//! [`records`] takes a trace apart: BGP messages and changes of state with the session (section 4.4), tables with the peers
+//! (section 4.3). [`messages`] returns only the messages. Reading stops at the first incomplete record, after the records before.
+//! [`first_record`] takes one record at a time, and reports malformed records. [`Writer`] makes traces.
 #![no_std]
 
 extern crate alloc;
@@ -27,7 +27,7 @@ mod kind {
     pub const BGP4MP: u16 = 16;
     pub const BGP4MP_ET: u16 = 17;
 
-    /// Returns true for the types that IANA's registry of MRT has, those that are deprecated included.
+    /// Returns true for the types that IANA's registry of MRT has, deprecated types included.
     pub const fn is_assigned(kind: u16) -> bool {
         matches!(kind, 0..=13 | 16 | 17 | 32 | 33 | 48 | 49 | 64)
     }
@@ -56,27 +56,27 @@ mod table_dump {
     pub const RIB_IPV6_UNICAST_ADDPATH: u16 = 10;
 }
 
-/// Both ends of a session: a record has one family for them.
+/// Both ends of a session, of one family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addresses {
     /// The session runs over IPv4.
     V4 {
         /// The peer's end.
         peer: Ipv4Addr,
-        /// The end of who wrote the trace.
+        /// The end of the trace's writer.
         local: Ipv4Addr,
     },
     /// The session runs over IPv6.
     V6 {
         /// The peer's end.
         peer: Ipv6Addr,
-        /// The end of who wrote the trace.
+        /// The end of the trace's writer.
         local: Ipv6Addr,
     },
 }
 
 impl Addresses {
-    /// Both ends; `None` if they are of different families.
+    /// Makes both ends; `None` for different families.
     pub const fn new(peer: IpAddr, local: IpAddr) -> Option<Self> {
         match (peer, local) {
             (IpAddr::V4(peer), IpAddr::V4(local)) => Some(Addresses::V4 { peer, local }),
@@ -93,7 +93,7 @@ impl Addresses {
         }
     }
 
-    /// The end of who wrote the trace.
+    /// Returns the end of the trace's writer.
     pub const fn local(&self) -> IpAddr {
         match self {
             Addresses::V4 { local, .. } => IpAddr::V4(*local),
@@ -102,20 +102,20 @@ impl Addresses {
     }
 }
 
-/// A BGP session, as records name it (RFC 6396, section 4.4.2).
+/// A BGP session in records (RFC 6396, section 4.4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Session {
     /// The peer's AS.
     pub peer_as: Asn,
-    /// The AS of who wrote the trace.
+    /// The AS of the trace's writer.
     pub local_as: Asn,
-    /// The interface's number; 0 if that is not known.
+    /// The interface's number; 0 if unknown.
     pub interface: u16,
     /// Both ends.
     pub addresses: Addresses,
 }
 
-/// A state of the BGP state machine, with its number in traces (RFC 6396, section 4.4.1).
+/// A state of the BGP state machine, with the number in traces (RFC 6396, section 4.4.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 pub enum State {

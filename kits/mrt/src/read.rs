@@ -6,7 +6,7 @@ use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sluice_base::Asn;
 
-/// The most octets of a record, header included, that [`first_record`] takes: more than a record with 65,535 peers has.
+/// The most octets of a record, header included, for [`first_record`]: more than a record with 65,535 peers.
 pub const LONGEST_RECORD: usize = 4 << 20;
 
 /// A BGP message in a trace.
@@ -18,7 +18,7 @@ pub struct Message<'a> {
     pub peer_as: u32,
     /// The peer's address.
     pub peer: IpAddr,
-    /// Whose session it is.
+    /// The session.
     pub session: Session,
     /// True if the writer of the trace sent the message, false if the writer received it.
     pub is_local: bool,
@@ -30,12 +30,12 @@ pub struct Message<'a> {
     pub octets: &'a [u8],
 }
 
-/// A session went from one state to another.
+/// A session changed the state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateChange {
     /// The time, in microseconds since 1970.
     pub time: u64,
-    /// Whose session it is.
+    /// The session.
     pub session: Session,
     /// The state before.
     pub old: State,
@@ -50,7 +50,7 @@ pub enum Record<'a> {
     Message(Message<'a>),
     /// A change of a session's state.
     StateChange(StateChange),
-    /// The peers that the table after it names by number.
+    /// The peers of the following table, by number.
     PeerIndex(PeerIndex<'a>),
     /// A prefix of a table.
     Rib(Rib<'a>),
@@ -58,7 +58,7 @@ pub enum Record<'a> {
     Other {
         /// The MRT type.
         kind: u16,
-        /// Its subtype.
+        /// The subtype.
         subtype: u16,
     },
 }
@@ -66,7 +66,7 @@ pub enum Record<'a> {
 /// The first record of a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FirstRecord<'a> {
-    /// The record. [`Record::Other`] stands for a record of a known type that this crate does not read.
+    /// The record. [`Record::Other`] stands for an unread record of a known type.
     pub record: Record<'a>,
     /// The time in the header of the record, in microseconds since 1970.
     pub time: u64,
@@ -74,12 +74,12 @@ pub struct FirstRecord<'a> {
     pub len: usize,
 }
 
-/// The error of a record: nothing behind the record can be read.
+/// The error of a record: the rest of the trace is unreadable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordError {
-    /// The header says more octets than [`LONGEST_RECORD`], or than a length can say.
+    /// The header states more octets than [`LONGEST_RECORD`], or than a length can state.
     TooLong(u32),
-    /// The type is none of MRT's.
+    /// The type is not registered for MRT.
     UnknownType(u16),
     /// The content does not have the form of the type and the subtype.
     Malformed {
@@ -104,10 +104,10 @@ impl fmt::Display for RecordError {
 
 impl core::error::Error for RecordError {}
 
-/// Returns the octets of the first record, header included, by its header; `None` if the header is not whole.
+/// Returns the octets of the first record, header included, by the header; `None` for an incomplete header.
 ///
 /// # Errors
-/// The header cannot be right.
+/// The header is malformed.
 pub fn first_record_len(octets: &[u8]) -> Result<Option<usize>, RecordError> {
     let Some((header, _)) = octets.split_first_chunk::<HEADER_LEN>() else { return Ok(None) };
     let kind = u16::from_be_bytes([header[4], header[5]]);
@@ -119,7 +119,8 @@ pub fn first_record_len(octets: &[u8]) -> Result<Option<usize>, RecordError> {
     whole.filter(|len| *len <= LONGEST_RECORD).map(Some).ok_or(RecordError::TooLong(len))
 }
 
-/// Returns the first record of a trace; `None` if the record is not whole. [`records`] leaves out what is malformed, this function does not.
+/// Returns the first record of a trace; `None` for an incomplete record. [`records`] leaves malformed records out, [`first_record`] does
+/// not.
 ///
 /// # Errors
 /// The record is malformed.
@@ -136,7 +137,7 @@ pub fn first_record(octets: &[u8]) -> Result<Option<FirstRecord<'_>>, RecordErro
     Ok(Some(FirstRecord { record, time: raw.time().unwrap_or_default(), len }))
 }
 
-/// Returns true if records of a type and a subtype are read, unless they are malformed.
+/// Returns true if well-formed records of a type and a subtype are read.
 const fn is_read(kind: u16, subtype: u16) -> bool {
     match kind {
         kind::BGP4MP | kind::BGP4MP_ET => as_width(subtype).is_some(),
@@ -157,7 +158,7 @@ pub fn records(trace: &[u8]) -> impl Iterator<Item = Record<'_>> {
     Records { rest: trace }.map(|raw| raw.record())
 }
 
-/// The BGP messages of a trace (BGP4MP and BGP4MP_ET records), in order; other records are skipped.
+/// The BGP messages of a trace (BGP4MP and BGP4MP_ET records), in order; further records are skipped.
 pub fn messages(trace: &[u8]) -> impl Iterator<Item = Message<'_>> {
     Records { rest: trace }.filter_map(|raw| match raw.kind {
         kind::BGP4MP | kind::BGP4MP_ET => match bgp(&raw)? {
@@ -168,7 +169,7 @@ pub fn messages(trace: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// A record as the common header has it (RFC 6396, section 2).
+/// A record by the common header (RFC 6396, section 2).
 struct Raw<'a> {
     seconds: u32,
     kind: u16,
@@ -240,7 +241,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the octets of AS numbers in BGP4MP records of a subtype; `None` for a subtype that is not read.
+/// Returns the octets of AS numbers in BGP4MP records of a subtype; `None` for an unread subtype.
 const fn as_width(subtype: u16) -> Option<usize> {
     match subtype {
         bgp4mp::STATE_CHANGE

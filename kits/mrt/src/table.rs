@@ -8,20 +8,20 @@ use sluice_base::{Asn, IpPrefix, RouterId};
 /// A peer whose routes are in a table (RFC 6396, section 4.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
-    /// Its BGP Identifier.
+    /// The BGP Identifier.
     pub router_id: RouterId,
-    /// Its address.
+    /// The address.
     pub address: IpAddr,
-    /// Its AS.
+    /// The AS.
     pub asn: Asn,
 }
 
-/// The peers of a table, which stands before it: PEER_INDEX_TABLE (RFC 6396, section 4.3.1).
+/// The peers of the following table: PEER_INDEX_TABLE (RFC 6396, section 4.3.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeerIndex<'a> {
     /// The time, in seconds since 1970.
     pub time: u32,
-    /// The BGP Identifier of who wrote the trace.
+    /// The BGP Identifier of the trace's writer.
     pub collector: RouterId,
     /// The view's name; mostly empty.
     pub view: &'a str,
@@ -32,29 +32,29 @@ pub struct PeerIndex<'a> {
 /// A route of a prefix (RFC 6396, section 4.3.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry<'a> {
-    /// Whose it is: the position in the [`PeerIndex`].
+    /// The peer: the position in the [`PeerIndex`].
     pub peer: u16,
     /// The time of arrival, in seconds since 1970.
     pub originated: u32,
-    /// The path identifier in a session with several paths of a prefix (RFC 8050, section 4). A record has identifiers for all routes or for
-    /// no route.
+    /// The path identifier in a session with several paths of a prefix (RFC 8050, section 4). A record has identifiers for all routes or
+    /// for no route.
     pub path_id: Option<u32>,
-    /// The path attributes as in an UPDATE, with 4-octet AS numbers; of MP_REACH_NLRI there is only the next hop, with its length
-    /// before it.
+    /// The path attributes as in an UPDATE, with 4-octet AS numbers; of MP_REACH_NLRI only the next hop, after the
+    /// length.
     pub attributes: &'a [u8],
 }
 
-/// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2), or the same with path identifiers (RFC 8050,
+/// A prefix with routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2), or the types with path identifiers (RFC 8050,
 /// section 4).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rib<'a> {
     /// The time, in seconds since 1970.
     pub time: u32,
-    /// Its place in the table, counted from 0.
+    /// The place in the table, counted from 0.
     pub sequence: u32,
     /// The prefix.
     pub prefix: IpPrefix,
-    /// Its routes.
+    /// The routes.
     pub entries: Vec<Entry<'a>>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Rib<'a> {
     }
 }
 
-/// A prefix as UPDATEs have it: its length, then as many octets as that needs.
+/// A prefix in the form of UPDATEs: the length, then the significant octets.
 fn prefix(is_v6: bool, fields: &mut Fields<'_>) -> Option<IpPrefix> {
     let len = fields.number(1)? as u8;
     let octets = fields.take(usize::from(len).div_ceil(8))?;

@@ -12,7 +12,7 @@ use sluice_base::{IpPrefix, RouterId};
 pub enum Unwritable {
     /// The time does not fit: seconds since 1970 have 32 bits.
     Time,
-    /// A field of 16 bits cannot hold the length or the number of this.
+    /// A field of 16 bits cannot hold the named length or number.
     TooLong(&'static str),
 }
 
@@ -40,7 +40,7 @@ impl MessageForm {
     /// The form of messages without path identifiers, with AS numbers of 4 octets.
     pub const PLAIN: MessageForm = MessageForm { four_octet_as: true, has_path_ids: false };
 
-    /// Returns the subtype of messages in this form.
+    /// Returns the subtype of messages.
     const fn subtype(self) -> u16 {
         match (self.four_octet_as, self.has_path_ids) {
             (false, false) => bgp4mp::MESSAGE,
@@ -51,9 +51,9 @@ impl MessageForm {
     }
 }
 
-/// Writes records one after another. Nothing of a record is there that was refused.
+/// Writes a sequence of records. A refused record leaves no octets.
 ///
-/// AS numbers of tables and of messages without a [`MessageForm`] have 4 octets, in the records and in the AS_PATH of what is put in.
+/// AS numbers of tables and of messages without a [`MessageForm`] have 4 octets, in the records and in given AS_PATHs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Writer {
     octets: Vec<u8>,
@@ -61,34 +61,34 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer of messages with their time in seconds: BGP4MP.
+    /// Makes a writer of messages with the time in seconds: BGP4MP.
     pub const fn new() -> Self {
         Writer { octets: Vec::new(), with_microseconds: false }
     }
 
-    /// A writer of messages with their time in microseconds: BGP4MP_ET (RFC 6396, section 3).
+    /// Makes a writer of messages with the time in microseconds: BGP4MP_ET (RFC 6396, section 3).
     pub const fn with_microseconds() -> Self {
         Writer { octets: Vec::new(), with_microseconds: true }
     }
 
-    /// Returns the octets that were written and not taken.
+    /// Returns the written and untaken octets.
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }
 
-    /// Takes what was written.
+    /// Takes the written octets.
     pub fn take(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.octets)
     }
 
-    /// A BGP message that came from the session's peer, header included: BGP4MP_MESSAGE_AS4 (RFC 6396, section 4.4.3). `time` is in
+    /// Writes a BGP message from the session's peer, header included: BGP4MP_MESSAGE_AS4 (RFC 6396, section 4.4.3). `time` is in
     /// microseconds since 1970.
     pub fn message(&mut self, time: u64, session: &Session, message: &[u8]) -> Result<(), Unwritable> {
         self.received_message(time, session, MessageForm::PLAIN, message)
     }
 
-    /// The same in another form: BGP4MP_MESSAGE, BGP4MP_MESSAGE_AS4, or these with ADDPATH (RFC 8050, section 3). An AS number that does not
-    /// fit into 2 octets is AS_TRANS (RFC 6793, section 9).
+    /// Writes a BGP message from the session's peer in a chosen form: BGP4MP_MESSAGE or BGP4MP_MESSAGE_AS4, with or without ADDPATH (RFC
+    /// 8050, section 3). An AS number too large for 2 octets becomes AS_TRANS (RFC 6793, section 9).
     pub fn received_message(
         &mut self,
         time: u64,
@@ -99,7 +99,7 @@ impl Writer {
         self.bgp(time, form.subtype(), session, |out| put_message(out, message))
     }
 
-    /// A BGP message that was sent to the session's peer: BGP4MP_MESSAGE_AS4_LOCAL (RFC 6396, section 4.4.6).
+    /// Writes a BGP message to the session's peer: BGP4MP_MESSAGE_AS4_LOCAL (RFC 6396, section 4.4.6).
     pub fn sent_message(&mut self, time: u64, session: &Session, message: &[u8]) -> Result<(), Unwritable> {
         self.bgp(time, bgp4mp::MESSAGE_AS4_LOCAL, session, |out| put_message(out, message))
     }
@@ -119,7 +119,7 @@ impl Writer {
         })
     }
 
-    /// The peers of the table that follows: PEER_INDEX_TABLE (RFC 6396, section 4.3.1). `time` is in seconds since 1970.
+    /// Writes the peers of the following table: PEER_INDEX_TABLE (RFC 6396, section 4.3.1). `time` is in seconds since 1970.
     pub fn peer_index(
         &mut self,
         time: u32,
@@ -142,8 +142,8 @@ impl Writer {
         })
     }
 
-    /// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2), with path identifiers if the first route has an
-    /// identifier (RFC 8050, section 4). `time` is in seconds since 1970.
+    /// Writes a prefix with routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2), with path identifiers if the first
+    /// route has an identifier (RFC 8050, section 4). `time` is in seconds since 1970.
     pub fn rib(
         &mut self,
         time: u32,
@@ -234,7 +234,7 @@ impl Writer {
     }
 }
 
-/// The AS number in the place of one that has more than 2 octets (RFC 6793, section 9).
+/// The AS number in place of a number too large for 2 octets (RFC 6793, section 9).
 const AS_TRANS: u16 = 23_456;
 
 /// A message's own length has 16 bits (RFC 8654, section 4).

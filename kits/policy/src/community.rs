@@ -9,16 +9,16 @@ use core::str::FromStr;
 /// The kinds of communities.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
-    /// Of 4 octets (RFC 1997).
+    /// Standard: 4 octets (RFC 1997).
     Standard,
-    /// Of 8 octets (RFC 4360).
+    /// Extended: 8 octets (RFC 4360).
     Extended,
-    /// Of 12 octets (RFC 8092).
+    /// Large: 12 octets (RFC 8092).
     Large,
 }
 
 impl Kind {
-    /// All kinds.
+    /// The kinds.
     pub const ALL: [Kind; 3] = [Kind::Standard, Kind::Extended, Kind::Large];
 
     /// Returns the octets of a community.

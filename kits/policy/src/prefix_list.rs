@@ -118,7 +118,7 @@ struct Row {
     list: ListId,
 }
 
-/// All prefix lists in use. One walk from the root of a trie finds every list with an IP prefix; prefixes of XIDs are looked up by each
+/// The prefix lists in use. One walk from the root of a trie finds every list with an IP prefix; prefixes of XIDs are looked up by each
 /// length that an entry has.
 #[derive(Clone, Default)]
 pub struct PrefixLists {

@@ -93,7 +93,7 @@ pub enum Change {
 /// The next hop of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextHop {
-    /// This router.
+    /// The router itself.
     Own,
     /// The neighbor.
     Peer,
@@ -101,7 +101,7 @@ pub enum NextHop {
     Unchanged,
     /// An address.
     Address(IpAddr),
-    /// None: packets are dropped.
+    /// No next hop: packets are dropped.
     Blackhole,
 }
 

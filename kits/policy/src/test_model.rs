@@ -59,8 +59,8 @@ impl Path {
         out
     }
 
-    /// The letters of the path: a set is one letter with all members.
-    fn letters(&self) -> Vec<Vec<u32>> {
+    /// The symbols of the path: a set is one symbol with all members.
+    fn symbols(&self) -> Vec<Vec<u32>> {
         let of = |(kind, asns): &(u8, Vec<u32>)| match kind {
             1 => Vec::from([asns.clone()]),
             _ => asns.iter().map(|asn| Vec::from([*asn])).collect(),
@@ -71,32 +71,32 @@ impl Path {
 
 /// Searches through all ways to read a path.
 pub fn naive_path_match(expression: &Expression, path: &Path) -> bool {
-    let letters = path.letters();
-    ends(expression, &letters, 0).contains(&letters.len())
+    let symbols = path.symbols();
+    ends(expression, &symbols, 0).contains(&symbols.len())
 }
 
 /// The places at which an expression may end after a beginning.
-fn ends(expression: &Expression, letters: &[Vec<u32>], from: usize) -> Vec<usize> {
+fn ends(expression: &Expression, symbols: &[Vec<u32>], from: usize) -> Vec<usize> {
     let mut found = match expression {
         Expression::Empty => Vec::from([from]),
-        Expression::One(asns) => match letters.get(from) {
-            Some(letter) if letter.iter().any(|asn| asns.contains(*asn)) => Vec::from([from + 1]),
+        Expression::One(asns) => match symbols.get(from) {
+            Some(symbol) if symbol.iter().any(|asn| asns.contains(*asn)) => Vec::from([from + 1]),
             _ => Vec::new(),
         },
         Expression::Sequence(all) => all.iter().fold(Vec::from([from]), |places, part| {
-            places.into_iter().flat_map(|place| ends(part, letters, place)).collect()
+            places.into_iter().flat_map(|place| ends(part, symbols, place)).collect()
         }),
-        Expression::Either(all) => all.iter().flat_map(|part| ends(part, letters, from)).collect(),
+        Expression::Either(all) => all.iter().flat_map(|part| ends(part, symbols, from)).collect(),
         Expression::Repeated(inner, repeat) => {
             let mut places = Vec::from([from]);
             let mut all = Vec::new();
-            // More repetitions than letters add nothing but empty ones.
-            let most = repeat.most.unwrap_or(u32::MAX).min(repeat.least + letters.len() as u32);
+            // More repetitions than symbols add nothing but empty ones.
+            let most = repeat.most.unwrap_or(u32::MAX).min(repeat.least + symbols.len() as u32);
             for round in 0..=most {
                 if round >= repeat.least {
                     all.extend(&places);
                 }
-                places = places.into_iter().flat_map(|place| ends(inner, letters, place)).collect();
+                places = places.into_iter().flat_map(|place| ends(inner, symbols, place)).collect();
                 places.sort_unstable();
                 places.dedup();
             }
@@ -207,7 +207,7 @@ fn members(policies: &Policies, names: &[String], asn: u32) -> Vec<Option<Patter
         .collect()
 }
 
-/// Whether one value of a condition holds; `community-all` looks at all of its values.
+/// Returns true if a value of a condition holds; `community-all` needs every value.
 fn holds(policies: &Policies, name: &str, value: &str, all: &Values, route: &Draft) -> bool {
     let in_range = |text: &str, number: u32| {
         let (first, last) = text.split_once('-').unwrap_or((text, text));

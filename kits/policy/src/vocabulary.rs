@@ -41,7 +41,7 @@ pub enum Type {
 /// attributes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reads {
-    /// Nothing, or the neighbor, whose properties are constants where a policy is bound to the neighbor.
+    /// The neighbor, or no input: the neighbor's properties are constants of a policy bound to the neighbor.
     Neighbor,
     /// The attributes.
     Attributes,

@@ -27,7 +27,7 @@ impl<T: Table> DumpStage<T> {
         Self::default()
     }
 
-    fn is_told(&self, key: T::Key) -> bool {
+    fn is_sent(&self, key: T::Key) -> bool {
         self.done || self.last.is_some_and(|last| key <= last)
     }
 }
@@ -39,14 +39,14 @@ impl<T: Table> Stage<T> for DumpStage<T> {
 
     fn process(&mut self, input: &mut Batch<T>, _up: Upstream<'_, T>, out: &mut Batch<T>) {
         for change in input.drain() {
-            if self.is_told(change.key) {
+            if self.is_sent(change.key) {
                 out.push(change);
             }
         }
     }
 
     fn lookup(&self, key: T::Key, up: Upstream<'_, T>) -> Option<T::Route> {
-        if self.is_told(key) { up.lookup(key) } else { None }
+        if self.is_sent(key) { up.lookup(key) } else { None }
     }
 
     fn run_slice(&mut self, budget: &mut Budget, up: Upstream<'_, T>, out: &mut Batch<T>) -> Progress {

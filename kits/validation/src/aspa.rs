@@ -38,8 +38,8 @@ impl Providers {
         &self.0
     }
 
-    /// Returns the providers of both lists (draft-ietf-sidrops-aspa-verification, section 4), without AS 0 beside others. `None` for more than
-    /// [`MOST_PROVIDERS`].
+    /// Returns the providers of both lists (draft-ietf-sidrops-aspa-verification, section 4), without AS 0 beside others. `None` for more
+    /// than [`MOST_PROVIDERS`].
     pub fn union(&self, other: &Self) -> Option<Self> {
         let mut all: Vec<Asn> = self.0.iter().chain(&*other.0).copied().collect();
         all.sort_unstable();
@@ -79,7 +79,7 @@ pub enum Authorization {
 /// The difference between two sets: the providers of each changed customer afterward; `None` for a customer without an ASPA.
 pub type AspaChanges = BTreeMap<Asn, Option<Providers>>;
 
-/// All ASPAs of an epoch.
+/// The ASPAs of an epoch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AspaSet {
     /// Sorted by customer, a customer once.
@@ -114,7 +114,7 @@ impl AspaSet {
         Some(&self.aspas[place].1)
     }
 
-    /// Tells if `provider` is a provider of `customer`: the provider authorization function (draft-ietf-sidrops-aspa-verification,
+    /// Returns whether `provider` is a provider of `customer`: the provider authorization function (draft-ietf-sidrops-aspa-verification,
     /// section 5).
     pub fn authorized(&self, customer: Asn, provider: Asn) -> Authorization {
         match self.providers(customer) {

@@ -26,9 +26,9 @@ impl<P> Default for VrpChanges<P> {
 /// Added and removed VRPs, and changed ASPAs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TableChanges {
-    /// Of IPv4.
+    /// Changes of IPv4.
     pub ipv4: VrpChanges<Ipv4Prefix>,
-    /// Of IPv6.
+    /// Changes of IPv6.
     pub ipv6: VrpChanges<Ipv6Prefix>,
     /// Changed ASPAs.
     pub aspas: AspaChanges,

@@ -38,9 +38,9 @@ impl<P: Prefix> Vrp<P> {
 /// A VRP of either family.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub enum AnyVrp {
-    /// Of IPv4.
+    /// Payloads of IPv4.
     V4(Vrp<Ipv4Prefix>),
-    /// Of IPv6.
+    /// Payloads of IPv6.
     V6(Vrp<Ipv6Prefix>),
 }
 

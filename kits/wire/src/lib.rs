@@ -1,6 +1,6 @@
 //! Octets to values and back: the cursor that decoders read from and the checks that protocols share.
 //!
-//! A decoder says what is there; it never says what it means. Its errors carry the offset and what was expected.
+//! A decoder returns what is there, never what it means. Its errors carry the offset and what was expected.
 #![no_std]
 
 mod cursor;

@@ -6,7 +6,7 @@
 //! chain; [`counters`] and [`array`] are the maps as user space sees them; [`run`] runs a program on frames made by hand;
 //! [`receiver`] receives frames by AF_XDP sockets, to which a program hands them.
 //!
-//! [`probe`] tells by name which features the kernel has. Where the BPF system call, a bpffs or the programs themselves
+//! [`probe`] reports by name which features the kernel has. Where the BPF system call, a bpffs or the programs themselves
 //! are missing, each function returns [`BpfError::NotAvailable`] with the reason in words.
 
 pub mod array;

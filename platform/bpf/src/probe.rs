@@ -1,4 +1,4 @@
-//! The kernel's features, tried once and told by name.
+//! The kernel's features, tried once and reported by name.
 
 use crate::layout::Slot;
 use crate::{BpfError, Embedded, Link, Loader, Mode, Pins, ffi, run, slots::Slots};

@@ -106,7 +106,7 @@ fn replay(schema: &Schema, tree: &Tree, lines: &[String]) -> Tree {
     lines.iter().fold(tree.clone(), |tree, line| schema.edit(&tree, line).unwrap_or_else(|e| panic!("{e}")))
 }
 
-fn told(schema: &Schema, class: &str, mut part: Part, before: Option<&Tree>, after: &Tree) -> Part {
+fn changed(schema: &Schema, class: &str, mut part: Part, before: Option<&Tree>, after: &Tree) -> Part {
     if let Some(change) = schema.change(class, before, after) {
         part.apply(change);
     }
@@ -214,9 +214,9 @@ proptest! {
                     continue;
                 }
                 for (class, path) in schema.components() {
-                    let whole = |tree: &Tree| told(schema, class, Part::default(), None, tree);
+                    let whole = |tree: &Tree| changed(schema, class, Part::default(), None, tree);
                     let expected = whole(&after);
-                    let found = told(schema, class, whole(&before), Some(&before), &after);
+                    let found = changed(schema, class, whole(&before), Some(&before), &after);
                     prop_assert_eq!(found.whole(), expected.whole(), "{}", class);
                     let filled = schema.with_defaults(&after).unwrap();
                     let shared = schema.json(&filled, &["policy".to_owned()], Secrets::Shown).unwrap();
@@ -230,8 +230,8 @@ proptest! {
                     if schema.configured(&after).iter().any(|c| c == class) {
                         prop_assert_eq!(sorted(expected.whole()), sorted(filled), "{}", class);
                     }
-                    let says = (schema.change(class, Some(&before), &after).is_some(), schema.cost(class, &before, &after).is_some());
-                    prop_assert_eq!(says.0, says.1, "{} {}", class, schema.compare(&before, &after).text(Secrets::Shown));
+                    let found = (schema.change(class, Some(&before), &after).is_some(), schema.cost(class, &before, &after).is_some());
+                    prop_assert_eq!(found.0, found.1, "{} {}", class, schema.compare(&before, &after).text(Secrets::Shown));
                 }
                 before = after;
             }

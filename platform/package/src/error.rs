@@ -52,7 +52,7 @@ pub enum PackageFileError {
     Program {
         /// The program's path in the package.
         program: String,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
     /// The signature is not of these files by the named key.
@@ -63,7 +63,7 @@ pub enum PackageFileError {
     Key {
         /// The key's file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
     /// The package is not there.

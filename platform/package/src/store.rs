@@ -143,7 +143,7 @@ impl Store {
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<(), PackageFileError> {
         let renamed = renameat2(AT_FDCWD, from, AT_FDCWD, to, flags);
         renamed.map_err(|error| PackageFileError::cannot("install", to)(error.into()))?;
-        // The names are on the disk before anybody is told.
+        // The names are on the disk before any notification.
         let folder = fs::File::open(&self.folder).and_then(|folder| folder.sync_all());
         folder.map_err(PackageFileError::cannot("write", &self.folder))
     }

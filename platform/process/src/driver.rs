@@ -73,7 +73,7 @@ impl<M: Machine> Driver<M> {
 
     /// Runs a machine from which other tasks pull: calls `worked` after each piece of background work, which may have left results to
     /// pull.
-    pub async fn run_telling(&self, worked: impl Fn()) {
+    pub async fn run_notifying(&self, worked: impl Fn()) {
         self.run_hooked(|| {}, worked).await;
     }
 

@@ -223,7 +223,7 @@ impl Sink {
         match receive(&self.socket, &mut reason).await? {
             (TAKEN, _) => Ok(()),
             (REFUSED, _) => Err(HandOverError::Refused(String::from_utf8_lossy(&reason).into_owned())),
-            _ => Err(HandOverError::Value("the new process says what makes no sense".into())),
+            _ => Err(HandOverError::Value("the new process sent a meaningless answer".into())),
         }
     }
 
@@ -232,7 +232,7 @@ impl Sink {
         if !matches!(error, HandOverError::Io(_)) {
             return error;
         }
-        // The kernel tells of the close first, once, and then what was said before.
+        // The kernel reports the close first, once, and then the earlier data.
         for _ in 0..2 {
             let mut reason = Vec::new();
             if let Ok((REFUSED, _)) = receive(&self.socket, &mut reason).await {
@@ -349,7 +349,7 @@ impl Source {
         (tail == expected).then_some(()).ok_or_else(wrong)
     }
 
-    /// Says whether it was taken.
+    /// Reports whether it was taken.
     pub(crate) async fn answer(&self, outcome: Result<(), &str>) -> io::Result<()> {
         match outcome {
             Ok(()) => send(&self.socket, TAKEN, &[], None).await,

@@ -15,7 +15,7 @@ pub const CORES: &str = "SLUICE_CORES";
 /// The folder for core files, where the kernel leaves the choice to the process.
 pub const CORES_DIR: &str = "SLUICE_CORES_DIR";
 
-/// Runs a component until told to end. Blocks; the process has nothing else to do.
+/// Runs a component until asked to end. Blocks; the process has nothing else to do.
 pub fn run<C, F, Fut>(mut options: RunOptions, make: F) -> anyhow::Result<()>
 where
     C: Component,
@@ -80,7 +80,7 @@ fn confine() -> anyhow::Result<()> {
     if std::env::var(CORES).is_ok_and(|v| v == "1") {
         let _ = nix::sys::prctl::set_dumpable(true);
         if let Some(folder) = std::env::var_os(CORES_DIR) {
-            // The manager has told already what is in the way, if anything is.
+            // The manager has reported already what is in the way, if anything is.
             let _ = std::env::set_current_dir(folder);
         }
     } else if !nix::unistd::geteuid().is_root() {
@@ -110,7 +110,7 @@ fn read_secret() -> anyhow::Result<[u8; 16]> {
 /// A source number that is unlikely to repeat among the lives of a router's components.
 fn first_provenance() -> Provenance {
     let mut bits = [0; 2];
-    // Without randomness the process number tells lives apart well enough.
+    // Without randomness the process number distinguishes lives well enough.
     if getrandom::fill(&mut bits).is_err() {
         bits = (std::process::id() as u16).to_ne_bytes();
     }

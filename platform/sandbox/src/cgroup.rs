@@ -1,6 +1,6 @@
 //! Control groups (cgroups(7)): bounds on the memory, the processor share and the number of processes of a component.
 //!
-//! Version 2 is used where the manager may hand its controllers down (the unit of systemd says `Delegate=yes`), else the
+//! Version 2 is used where the manager may hand its controllers down (the unit of systemd has `Delegate=yes`), else the
 //! hierarchies of version 1. The groups of a router are below the manager's own group: `GROUP/ROUTER/COMPONENT`.
 
 use std::collections::BTreeMap;

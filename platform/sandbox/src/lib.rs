@@ -7,7 +7,7 @@
 //!
 //! The layers: a user of its own ([`users`]), control groups ([`cgroup`]), an empty network namespace, a view of the host's
 //! files ([`view`]), no capabilities, files by Landlock ([`files`]), system calls by seccomp ([`calls`]). [`observed`] reads back from the kernel which of
-//! the layers hold. `docs/security.md` says which attack each layer stops.
+//! the layers hold. `docs/security.md` describes which attack each layer stops.
 
 pub mod calls;
 pub mod cgroup;

@@ -63,7 +63,7 @@ impl Observed {
         }
     }
 
-    /// Returns the differences from a plan, each in words: what the kernel says, and what was intended.
+    /// Returns the differences from a plan, each in words: the state in the kernel, and the intended one.
     pub fn differences(&self, plan: &Plan) -> Vec<String> {
         let mut differences = Vec::new();
         if let Some(user) = plan.user {

@@ -75,13 +75,13 @@ impl Files {
 /// The system calls of a process ([`crate::calls`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum CallList {
-    /// Of a component of the router's executable: threads, files, Unix sockets.
+    /// A component of the router's executable: threads, files, Unix sockets.
     Component,
-    /// Of the FEA: the same, sockets of all families, and bpf(2).
+    /// The FEA: as a component, with sockets of all families, and bpf(2).
     Forwarding,
-    /// Of a package's program in any language, with its interpreter.
+    /// A package's program in any language, with its interpreter.
     Package,
-    /// Of a server that the router runs beside a component: the same as a package, and sockets of IP.
+    /// A server that the router runs beside a component: as a package, with sockets of IP.
     Server,
 }
 

@@ -8,7 +8,7 @@
 //! * `struct RibClient`, whose `add_origin(request)` issues a call at once and whose result is awaited for the reply.
 //!
 //! ```no_run
-//! // build.rs; the crate then says `sluice_xrl::include_idl!();` and finds `idl::bgp::v1`.
+//! // build.rs; the crate then has `sluice_xrl::include_idl!();` and finds `idl::bgp::v1`.
 //! sluice_xrl_build::compile(&["bgp.proto"], &["idl", "../../../idl"]).expect("interfaces compile");
 //! ```
 

@@ -27,7 +27,7 @@ CODES = {name: code for code, name in NAMES.items()}
 
 
 class XrlError(Exception):
-    """A failed call: `name` says how, `text` why; `detail` is the interface's own number of an Application error."""
+    """A failed call: `name` is the kind, `text` the reason; `detail` is the interface's own number of an Application error."""
 
     def __init__(self, name: str, text: str = "", detail: int = 0) -> None:
         super().__init__(f"{name}: {text}" if text else name)
@@ -37,7 +37,7 @@ class XrlError(Exception):
 
     @property
     def is_death(self) -> bool:
-        """Whether the target has ended: what is next of its class has to be told anew."""
+        """Whether the target has ended: the next target of its class must be sent everything."""
         return self.name in ("Disconnected", "UnknownTarget")
 
     def encode(self) -> bytes:
@@ -57,5 +57,5 @@ class XrlError(Exception):
 
 
 def application(code: int, text: str) -> XrlError:
-    """The error of a method that was carried out and says no."""
+    """The error of a method that was carried out and refuses."""
     return XrlError("Application", text, code)

@@ -162,9 +162,9 @@ class Source(_End):
         head = Reader(self.take())
         theirs = (head.octets(), head.number(), head.octets(), head.number())
         if theirs != (_MAGIC.encode(), _FORMAT, name.encode(), state):
-            told = f"{theirs[2].decode(errors='replace')} hands over state of version {theirs[1]}.{theirs[3]}"
-            self.refuse(f"{told}, this is {name} for version {_FORMAT}.{state}")
-            raise HandOverError(told)
+            difference = f"{theirs[2].decode(errors='replace')} hands over state of version {theirs[1]}.{theirs[3]}"
+            self.refuse(f"{difference}, this is {name} for version {_FORMAT}.{state}")
+            raise HandOverError(difference)
 
     def take(self) -> bytes:
         """The next value."""
@@ -198,15 +198,15 @@ class Source(_End):
             raise HandOverError("what came is not what was sent")
 
     def accept(self) -> None:
-        """Tells the predecessor that everything was taken."""
+        """Notifies the predecessor that everything was taken."""
         self.send(_TAKEN)
 
     def refuse(self, reason: str) -> None:
-        """Tells the predecessor why nothing was taken."""
+        """Notifies the predecessor why nothing was taken."""
         self.send(_REFUSED, reason.encode()[:_PACKET])
 
     def done(self) -> None:
-        """Tells the predecessor that this process is the component now."""
+        """Notifies the predecessor that this process is the component now."""
         self.send(_DONE)
 
 

@@ -257,7 +257,7 @@ def _method_option(r: _Reader, method: dict[str, Any]) -> None:
 
 
 def _resolve(files: Iterable[dict[str, Any]]) -> None:
-    """Makes every type's name a full one, and says whether it is a message or an enumeration."""
+    """Makes every type's name a full one, and records whether it is a message or an enumeration."""
     kinds: dict[str, int] = {}
 
     def collect(scope: str, messages: list[dict[str, Any]], enums: list[dict[str, Any]]) -> None:

@@ -85,17 +85,17 @@ class RibOrigin:
             except XrlError as error:
                 if not error.is_death:
                     raise
-                self._client = None  # that RIB died; the next one is told everything
+                self._client = None  # that RIB died; the next one receives everything
 
     async def update(self, changes: Sequence[Route | Withdrawal], complete: bool = False) -> None:
         """Announces and withdraws routes, in order. With `complete` everything has been announced then, and the RIB sweeps the routes
-        of an earlier life that were not announced again. Does nothing while there is no RIB: the next one is told everything."""
+        of an earlier life that were not announced again. Does nothing while there is no RIB: the next one receives everything."""
         try:
             await self._update(changes, complete)
         except XrlError as error:
             if not error.is_death:
                 raise
-            self._client = None  # that RIB died; the next one is told everything
+            self._client = None  # that RIB died; the next one receives everything
 
     async def _update(self, changes: Sequence[Route | Withdrawal], complete: bool) -> None:
         for family in (_IPV4, _IPV6, _XID):

@@ -51,7 +51,7 @@ class Router:
         link = await Caller.connect(finder)
         shown = b"\x0a" + bytes([len(secret)]) + secret if secret else b""
         try:
-            # Two messages by hand; after that the Finder tells what its messages look like.
+            # Two messages by hand; after that the Finder sends the form of its messages.
             path = f"finder/{_FINDER}/"
             known = await link.call(path + "Hello", NONE, shown)
             reply = await link.call(path + "GetDescriptors", NONE, b"\x0a\x06finder")
@@ -164,7 +164,7 @@ class Router:
             self._watches.remove(queue)
 
     async def resolve(self, target: str, interface: str, method: str) -> tuple[str, Credential, Caller]:
-        """Instance, credential and connection for a method; kept until the Finder says that it is void."""
+        """Instance, credential and connection for a method; kept until the Finder reports that it is void."""
         known = self._resolved.get((target, f"{interface}/{method}"))
         if known is not None and not known[2].closed:
             return known
@@ -217,9 +217,9 @@ class Router:
                         self._server.revoked.add(event["revoked"])
                         continue
                     life = event["birth"] or event["death"]
-                    told = Event(event["birth"] is not None, life["class"], life["instance"])
+                    life_event = Event(event["birth"] is not None, life["class"], life["instance"])
                     for queue in self._watches:
-                        queue.put_nowait(told)
+                        queue.put_nowait(life_event)
         except XrlError:
             pass
         finally:

@@ -3,7 +3,7 @@
     sockets = Sockets(router)
     hello = await sockets.udp(5520, interface="eth0", groups=["224.0.0.9"], ttl=1)
 
-`[sockets]` in rights.toml says which sockets a component may have; docs/fea.md has the keys.
+`[sockets]` in rights.toml lists which sockets a component may have; docs/fea.md has the keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Both ends of a hand-over, inside a process. The router manager says when; what follows when the other process ends is decided here."""
+"""Both ends of a hand-over, inside a process. The router manager decides when; what follows when the other process ends is decided here."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class Succession:
     async def _expect(self) -> None:
         await asyncio.sleep(_NEXT_STEP)
         if self._stage is _Stage.TAKEN:
-            print("it was not told to take over in time", file=sys.stderr)
+            print("it was not asked in time to take over", file=sys.stderr)
             os._exit(1)
 
     async def take_over(self, _request: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ pub fn executable() -> &'static Path {
     &PATH
 }
 
-/// Returns true if labs with BIRD can be made here; says so by the test's name if not.
+/// Returns true if labs with BIRD can be made here; records a skip under the test's name if not.
 pub fn possible() -> bool {
     if let Err(reason) = available() {
         sluice_testkit::skipped(reason);
@@ -44,7 +44,7 @@ pub fn possible() -> bool {
     true
 }
 
-/// Returns true if labs with BIRD and FRR can be made here; says so by the test's name if not.
+/// Returns true if labs with BIRD and FRR can be made here; records a skip under the test's name if not.
 pub fn possible_with_frr() -> bool {
     if !possible() {
         return false;
@@ -140,7 +140,7 @@ impl RouterLab {
         std::fs::read_to_string(self.lab.dir("sluice").join("sluice.log")).unwrap()
     }
 
-    /// How a component ended last.
+    /// Returns the last exit of a component.
     pub fn last_end(&self, component: &str) -> String {
         let all = self.ask(&["show", "processes"]);
         let of = |p: &Value| (p["component"] == component).then(|| p["last_exit"].as_str().map(Into::into));
@@ -168,7 +168,7 @@ impl RouterLab {
         of_component.and_then(|p| wide(&p[field]))
     }
 
-    /// How often components were started again, all together.
+    /// Returns the number of restarts of components.
     pub fn restarts(&self) -> u64 {
         let all = self.ask(&["show", "processes"]);
         all["processes"].as_array().unwrap().iter().filter_map(|p| p["restarts"].as_u64()).sum()
@@ -184,7 +184,7 @@ impl RouterLab {
         self.neighbor(address)["state"] == "Established"
     }
 
-    /// What BGP has from a neighbor.
+    /// Returns the routes of BGP from a neighbor.
     pub fn received(&self, address: &str) -> Count {
         let neighbor = self.neighbor(address);
         let of = |family: &str| {
@@ -214,13 +214,13 @@ impl RouterLab {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// How many routes of the router the kernel has.
+    /// Returns the number of the router's routes in the kernel.
     pub fn kernel(&self) -> Count {
         let count = |family| routes(&self.kernel_text(family)).count();
         Count { v4: count("-4"), v6: count("-6") }
     }
 
-    /// Tells the BIRD of a node something.
+    /// Sends the BIRD of a node a command.
     pub fn birdc(&self, node: &str, words: &str) -> String {
         let socket = self.lab.dir(node).join("bird.ctl").display().to_string();
         let args = ["-s", &socket].into_iter().chain(words.split(' '));

@@ -163,7 +163,7 @@ impl Speaker {
         }
     }
 
-    /// Reads until so many IPv4 prefixes are known, and keeps no more than the prefixes: for tables of which many speakers are told.
+    /// Reads until so many IPv4 prefixes are known, and keeps no more than the prefixes: for tables that many speakers receive.
     pub fn count_until(&mut self, count: usize) {
         let mut known: HashSet<Ipv4Prefix> = HashSet::new();
         while known.len() < count {

@@ -16,14 +16,14 @@ impl Steps {
     /// Listens at a socket, which `SLUICE_COMMIT_STEPS` names.
     pub fn listen(path: &Path) -> Self {
         let listener = UnixListener::bind(path).unwrap();
-        let (tell, steps) = channel();
+        let (sender, steps) = channel();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
                 let mut line = String::new();
                 let _ = BufReader::new(&stream).read_line(&mut line);
                 let (go, wait) = channel::<()>();
-                if tell.send((line.trim().into(), go)).is_err() {
+                if sender.send((line.trim().into(), go)).is_err() {
                     return; // the test is over
                 }
                 let _ = wait.recv(); // who does not answer has let go of it

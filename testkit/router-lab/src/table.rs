@@ -4,7 +4,7 @@ use crate::executable;
 use sluice_load::{RoutingTable, source};
 use std::path::PathBuf;
 
-/// Returns the executable of the test, and a generated table with as many IPv4 and IPv6 routes as `small` says.
+/// Returns the executable of the test, and a generated table with as many IPv4 and IPv6 routes as in `small`.
 pub fn small_subject(small: (usize, usize)) -> (PathBuf, RoutingTable) {
     (executable().to_owned(), source::generate().thinned(small.0, small.1))
 }

@@ -47,7 +47,7 @@ pub fn run_and(
     let Action::Send { streams, schedule } = &phase.action else { bail!("nothing is sent") };
     let deadline = Instant::now() + setup.timeout;
     let sessions = run::connect(setup, deadline)?;
-    ensure!(sessions.iter().all(|s| s.hold_time == 0), "who stands still says no KEEPALIVE: no hold time");
+    ensure!(sessions.iter().all(|s| s.hold_time == 0), "who stands still sends no KEEPALIVE: no hold time");
     let of = |role| sessions.iter().filter(|s| s.peer.role == role).cloned().collect::<Vec<_>>();
     let (senders, receivers) = (of(Role::Sender), of(Role::Receiver));
     ensure!(!receivers.is_empty(), "nobody listens");
@@ -113,12 +113,12 @@ impl Aloof<'_> {
         let target_peak = meter.target_peak();
         self.receivers_are_readable_from(1)?;
         self.read(heaps.iter().map(|h| h.octets).sum())?;
-        let heard = self.ear.receivers().zip(&heaps).map(|((session, tally), heap)| {
-            let mut heard = run::heard(session, &tally);
+        let received = self.ear.receivers().zip(&heaps).map(|((session, tally), heap)| {
+            let mut received = run::received(session, &tally);
             // Read was later; what counts is when it was there.
-            (heard.counts.first, heard.counts.last) = (heap.first, heap.last);
-            heard.counts.complete = heap.last.filter(|_| heard.complete);
-            heard
+            (received.counts.first, received.counts.last) = (heap.first, heap.last);
+            received.counts.complete = heap.last.filter(|_| received.complete);
+            received
         });
         Ok(PhaseResult {
             name: phase.name,
@@ -129,7 +129,7 @@ impl Aloof<'_> {
             octets: streams.iter().map(|s| s.octets(0..s.len()).len()).sum(),
             begin,
             sent: Some(Duration::ZERO),
-            heard: heard.collect(),
+            received: received.collect(),
             load,
             target_peak,
             delays: Vec::new(),

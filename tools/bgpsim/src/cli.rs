@@ -176,7 +176,7 @@ pub fn run(args: &BgpsimArgs, document: impl Fn(&Value)) -> Result<ExitCode> {
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Keeps the sessions of a run, and says so.
+/// Keeps the sessions of a run, and prints that.
 fn keep(stay: Stay, kept: &Kept<'_>) -> Result<()> {
     match kept.count() {
         0 => {
@@ -297,8 +297,8 @@ fn simulate_and(
 impl BgpsimArgs {
     /// With a relay in the target's place.
     fn at_relay(&self, peers: &[Peer], workload: &Workload) -> Result<Vec<PhaseResult>> {
-        let told = peers.iter().filter(|p| p.role == Role::Receiver).map(|p| p.asn).collect();
-        let relay = Relay::start(Asn(self.target_as), peers.len(), told)?;
+        let receivers = peers.iter().filter(|p| p.role == Role::Receiver).map(|p| p.asn).collect();
+        let relay = Relay::start(Asn(self.target_as), peers.len(), receivers)?;
         let peers = peers.iter().map(|p| Peer { local: None, ..p.clone() }).collect();
         let alone = BgpsimArgs { floor: true, listen: None, pids: Vec::new(), ..self.clone() };
         let results = run::run(&alone.setup(relay.address, peers, Vec::new()), workload)?;
@@ -337,7 +337,7 @@ impl BgpsimArgs {
 
     fn scenario(&self) -> Result<Scenario> {
         let scenario = match (self.scenario, self.workload.scenario()) {
-            (Some(a), Some(b)) if a != b => bail!("--workload says scenario {b}, --scenario says {a}"),
+            (Some(a), Some(b)) if a != b => bail!("--workload is of scenario {b}, --scenario is {a}"),
             (a, b) => a.or(b).unwrap_or(Scenario::Announce),
         };
         if matches!(self.workload, Source::Trace(_)) {
@@ -352,7 +352,7 @@ impl BgpsimArgs {
                     scenario,
                     Scenario::Lost | Scenario::LostBest | Scenario::Restart | Scenario::Late
                 ),
-            "a relay does not withdraw what a lost sender said, and does not tell what it has told before"
+            "a relay does not withdraw the routes of a lost sender, and does not repeat what it has sent before"
         );
         Ok(scenario)
     }

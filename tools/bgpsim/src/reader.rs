@@ -254,7 +254,7 @@ enum ReadError {
     #[error("a malformed UPDATE from the target: {0}")]
     Malformed(String),
     /// A NOTIFICATION came.
-    #[error("the target says {0}")]
+    #[error("the target sent {0}")]
     Notification(String),
 }
 
@@ -301,7 +301,7 @@ mod tests {
             for end in 0..=keepalive.len() {
                 let stream = [before, &keepalive[..end]].concat();
                 let found = from_marker(&stream);
-                // Octets that might be of a marker are told from it when all of it is there.
+                // Octets that might be of a marker are distinguished from it when all of it is there.
                 let expected = [expected, &keepalive[..end]].concat();
                 let is_whole = end >= MARKER.len();
                 assert!(found == expected || !is_whole && found.ends_with(&expected), "{before:?} {end}");

@@ -32,12 +32,12 @@ impl Relay {
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on the loopback")?;
         let address = listener.local_addr()?;
         let thread = std::thread::spawn(move || {
-            let told = Receivers::default();
+            let connected = Receivers::default();
             let receivers = Arc::new(receivers);
             let accepted = (0..peers).map(|_| {
                 let (socket, _) = listener.accept()?;
-                let (told, receivers) = (told.clone(), receivers.clone());
-                Ok(std::thread::spawn(move || serve(socket, asn, &receivers, &told)))
+                let (connected, receivers) = (connected.clone(), receivers.clone());
+                Ok(std::thread::spawn(move || serve(socket, asn, &receivers, &connected)))
             });
             // All of them run beside each other before the first is waited for.
             let threads: Vec<JoinHandle<Result<()>>> = accepted.collect::<Result<_>>()?;
@@ -56,7 +56,7 @@ fn joined(thread: JoinHandle<Result<()>>) -> Result<()> {
     thread.join().map_err(|_| anyhow::anyhow!("the relay panicked"))?
 }
 
-fn serve(mut socket: TcpStream, asn: Asn, receivers: &HashSet<Asn>, told: &Receivers) -> Result<()> {
+fn serve(mut socket: TcpStream, asn: Asn, receivers: &HashSet<Asn>, connected: &Receivers) -> Result<()> {
     socket.set_nodelay(true)?;
     let theirs = Open::decode(&session::expect(&mut socket, MessageType::Open)?)?;
     let own = Open {
@@ -72,7 +72,7 @@ fn serve(mut socket: TcpStream, asn: Asn, receivers: &HashSet<Asn>, told: &Recei
     };
     let is_receiver = receivers.contains(&theirs.asn());
     if is_receiver {
-        let lock = told.lock();
+        let lock = connected.lock();
         lock.unwrap_or_else(PoisonError::into_inner).push(Arc::new(Mutex::new(socket.try_clone()?)));
     }
     let mut octets = Vec::new();
@@ -80,7 +80,7 @@ fn serve(mut socket: TcpStream, asn: Asn, receivers: &HashSet<Asn>, told: &Recei
     header::put_keepalive(&mut octets);
     socket.write_all(&octets)?;
     session::expect(&mut socket, MessageType::Keepalive)?;
-    if is_receiver { drain(&mut socket) } else { copy(&mut socket, told) }
+    if is_receiver { drain(&mut socket) } else { copy(&mut socket, connected) }
 }
 
 /// Returns the capability to send and to receive several paths of the families in which a peer has such a capability (RFC 7911).
@@ -101,7 +101,7 @@ fn drain(socket: &mut TcpStream) -> Result<()> {
 }
 
 /// Copies UPDATEs until the end of the connection.
-fn copy(socket: &mut TcpStream, told: &Receivers) -> Result<()> {
+fn copy(socket: &mut TcpStream, connected: &Receivers) -> Result<()> {
     let mut buffer = vec![0; CHUNK];
     let mut filled = 0;
     // Senders speak when all sessions are up: nobody joins any more.
@@ -110,16 +110,16 @@ fn copy(socket: &mut TcpStream, told: &Receivers) -> Result<()> {
         filled += read;
         let (mut from, mut to) = (0, 0);
         let all =
-            receivers.get_or_insert_with(|| told.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            receivers.get_or_insert_with(|| connected.lock().unwrap_or_else(PoisonError::into_inner).clone());
         while let Some(frame) = header::frame(&buffer[to..filled])? {
             let end = to + frame.len();
             if frame.kind != MessageType::Update {
-                tell(all, &buffer[from..to]);
+                forward(all, &buffer[from..to]);
                 from = end;
             }
             to = end;
         }
-        tell(all, &buffer[from..to]);
+        forward(all, &buffer[from..to]);
         buffer.copy_within(to..filled, 0);
         filled -= to;
     }
@@ -127,7 +127,7 @@ fn copy(socket: &mut TcpStream, told: &Receivers) -> Result<()> {
 }
 
 /// Sends to the receivers, except receivers that have disconnected.
-fn tell(receivers: &[Arc<Mutex<TcpStream>>], messages: &[u8]) {
+fn forward(receivers: &[Arc<Mutex<TcpStream>>], messages: &[u8]) {
     if messages.is_empty() {
         return;
     }

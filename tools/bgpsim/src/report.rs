@@ -1,7 +1,7 @@
 //! The results of a run, for people and programs.
 
 use crate::meter;
-use crate::run::{Heard, PhaseResult};
+use crate::run::{PhaseResult, Received};
 use bench_report::{Plot, Series, number, table};
 use serde_json::{Value, json};
 
@@ -59,9 +59,9 @@ pub fn text(title: &Title, phases: &[PhaseResult]) -> String {
     let rows: Vec<Vec<String>> = phases.iter().map(row).collect();
     out += &table(&head, &rows);
     for phase in phases {
-        let wrong = phase.heard.iter().filter(|h| !h.complete);
+        let wrong = phase.received.iter().filter(|h| !h.complete);
         wrong.for_each(|h| out += &complaint(phase, h));
-        let odd = phase.heard.iter().filter(|h| h.counts.unexpected > 0);
+        let odd = phase.received.iter().filter(|h| h.counts.unexpected > 0);
         odd.for_each(|h| {
             out += &format!("{}: {} prefixes that no sender spoke of\n", h.peer, h.counts.unexpected)
         });
@@ -122,24 +122,24 @@ pub fn delay(phase: &PhaseResult, share: f64) -> Option<f64> {
     Some(all[(last as f64 * share).round() as usize])
 }
 
-/// Returns the time when the first receiver heard the first news, in seconds.
+/// Returns the time when the first receiver received the first news, in seconds.
 fn first(phase: &PhaseResult) -> Option<f64> {
-    let first = phase.heard.iter().filter_map(|h| h.counts.first).min()?;
+    let first = phase.received.iter().filter_map(|h| h.counts.first).min()?;
     Some(first.saturating_duration_since(phase.begin).as_secs_f64())
 }
 
-fn complaint(phase: &PhaseResult, heard: &Heard) -> String {
+fn complaint(phase: &PhaseResult, received: &Received) -> String {
     let list = |what: &str, (count, some): &(usize, Vec<String>)| {
         if *count == 0 { String::new() } else { format!("; {count} {what}, such as {}", some.join(", ")) }
     };
     format!(
-        "phase `{}`: {} heard {} announced and {} withdrawn{}{}\n",
+        "phase `{}`: {} received {} announced and {} withdrawn{}{}\n",
         phase.name,
-        heard.peer,
-        heard.counts.announced,
-        heard.counts.withdrawn,
-        list("missing", &heard.missing),
-        list("too many", &heard.surplus)
+        received.peer,
+        received.counts.announced,
+        received.counts.withdrawn,
+        list("missing", &received.missing),
+        list("too many", &received.surplus)
     )
 }
 
@@ -162,7 +162,7 @@ pub fn value(title: &Title, phases: &[PhaseResult]) -> Value {
 }
 
 fn phase_value(phase: &PhaseResult) -> Value {
-    let receiver = |h: &Heard| {
+    let receiver = |h: &Received| {
         let since = |at: Option<std::time::Instant>| {
             at.map(|at| at.saturating_duration_since(phase.begin).as_secs_f64())
         };
@@ -199,7 +199,7 @@ fn phase_value(phase: &PhaseResult) -> Value {
         "delay_p50_s": delay(phase, 0.5),
         "delay_p99_s": delay(phase, 0.99),
         "foreign_cpu_pct": phase.load.foreign_pct,
-        "receivers": phase.heard.iter().map(receiver).collect::<Vec<_>>(),
+        "receivers": phase.received.iter().map(receiver).collect::<Vec<_>>(),
         "progress": phase.progress,
     })
 }
@@ -224,6 +224,6 @@ pub fn plot(title: &Title, phases: &[PhaseResult]) -> Plot {
         logarithmic: false,
         boxes: Vec::new(),
         names: Vec::new(),
-        series: vec![line("sent", |p| p.1), line("heard by each", |p| p.2)],
+        series: vec![line("sent", |p| p.1), line("received by each", |p| p.2)],
     }
 }

@@ -57,7 +57,7 @@ pub struct Setup {
 
 /// A receiver's messages in a phase.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct Received {
     /// The receiver.
     pub peer: Peer,
     /// The receiver's counts.
@@ -79,7 +79,7 @@ pub struct PhaseResult {
     pub measured: bool,
     /// Prefixes in the senders' messages.
     pub routes: usize,
-    /// Changes that every receiver should have heard of.
+    /// Changes that every receiver should have received.
     pub news: usize,
     /// The senders' UPDATEs.
     pub messages: usize,
@@ -90,28 +90,28 @@ pub struct PhaseResult {
     /// The time until the systems of client and target had received the last octet.
     pub sent: Option<Duration>,
     /// Results of each receiver.
-    pub heard: Vec<Heard>,
+    pub received: Vec<Received>,
     /// Processor time.
     pub load: Load,
     /// Peak memory of the target at the end of the phase, in octets.
     pub target_peak: Option<u64>,
     /// For single routes, the time of each route to the last receiver.
     pub delays: Vec<Duration>,
-    /// Seconds, prefixes sent, prefixes heard by each receiver on average.
+    /// Seconds, prefixes sent, prefixes received by each receiver on average.
     pub progress: Vec<(f64, f64, f64)>,
 }
 
 impl PhaseResult {
-    /// Returns true if every receiver heard everything. Without receivers: whether everything was sent.
+    /// Returns true if every receiver received everything. Without receivers: whether everything was sent.
     pub fn verified(&self) -> bool {
-        self.sent.is_some() && self.heard.iter().all(|h| h.complete)
+        self.sent.is_some() && self.received.iter().all(|h| h.complete)
     }
 
     /// The time until the last receiver had received the last change; without receivers, the time until the last octet
     /// was sent.
     pub fn done(&self) -> Option<Duration> {
-        let last = self.heard.iter().filter_map(|h| h.counts.last).max();
-        if self.heard.is_empty() {
+        let last = self.received.iter().filter_map(|h| h.counts.last).max();
+        if self.received.is_empty() {
             self.sent
         } else {
             last.map(|at| at.saturating_duration_since(self.begin))
@@ -242,7 +242,7 @@ impl Run<'_> {
         if let Some((session, tally)) = self.ear.receivers().find(|(_, tally)| !tally.is_complete()) {
             let (count, some) = tally.surplus();
             bail!(
-                "{} hears of {count} routes before they are sent, such as {}",
+                "{} receives {count} routes before they are sent, such as {}",
                 session.peer,
                 some.join(", ")
             );
@@ -309,7 +309,7 @@ impl Run<'_> {
             octets,
             begin,
             sent,
-            heard: self.ear.receivers().map(|(s, tally)| heard(s, &tally)).collect(),
+            received: self.ear.receivers().map(|(s, tally)| received(s, &tally)).collect(),
             load,
             target_peak: meter.target_peak(),
             delays,
@@ -367,10 +367,10 @@ impl Run<'_> {
             sender.send(stream.octets(message..message + 1), stream.prefixes(message..message + 1))?;
             let arrived = loop {
                 std::thread::sleep(PEEK);
-                let heard = |(_, t): (_, MutexGuard<'_, Tally>)| {
+                let received = |(_, t): (_, MutexGuard<'_, Tally>)| {
                     (t.counts.announced > message as u64).then_some(t.counts.last).flatten()
                 };
-                let all: Option<Vec<Instant>> = self.ear.receivers().map(heard).collect();
+                let all: Option<Vec<Instant>> = self.ear.receivers().map(received).collect();
                 match all {
                     Some(all) => break all.into_iter().max(),
                     None if sent.elapsed() > self.setup.patience => break None,
@@ -387,7 +387,7 @@ impl Run<'_> {
         Ok(delays)
     }
 
-    /// The late receivers come, and hear everything.
+    /// The late receivers come, and receive everything.
     fn join(&self, phase: &Phase, meter: &Meter) -> Result<PhaseResult> {
         ensure!(!self.setup.late.is_empty(), "nobody comes late");
         let sessions = connect_all(self.setup, &self.setup.late, self.deadline)?;
@@ -414,7 +414,7 @@ impl Run<'_> {
                 octets: 0,
                 begin: progress.begin,
                 sent: Some(Duration::ZERO),
-                heard: ear.receivers().map(|(s, tally)| heard(s, &tally)).collect(),
+                received: ear.receivers().map(|(s, tally)| received(s, &tally)).collect(),
                 load,
                 target_peak: meter.target_peak(),
                 delays: Vec::new(),
@@ -437,13 +437,13 @@ impl Run<'_> {
             if is_sent() {
                 sent_at.get_or_insert(now);
             }
-            let (mut complete, mut heard, mut last) = (true, 0, None);
+            let (mut complete, mut received, mut last) = (true, 0, None);
             for (_, tally) in self.ear.receivers() {
                 complete &= tally.is_complete();
-                heard += tally.counts.announced + tally.counts.withdrawn;
+                received += tally.counts.announced + tally.counts.withdrawn;
                 last = last.max(tally.counts.last);
             }
-            progress.point(now, heard);
+            progress.point(now, received);
             let silent = now.saturating_duration_since(last.max(sent_at).unwrap_or(progress.begin));
             let nobody_listens = self.setup.peers.len() == self.senders.len();
             match sent_at {
@@ -468,8 +468,8 @@ pub(crate) fn keep_alive(sessions: &[Arc<Session>], last: &mut Instant) {
     }
 }
 
-pub(crate) fn heard(session: &Session, tally: &Tally) -> Heard {
-    Heard {
+pub(crate) fn received(session: &Session, tally: &Tally) -> Received {
+    Received {
         peer: session.peer.clone(),
         counts: tally.counts.clone(),
         complete: tally.is_complete(),
@@ -508,7 +508,7 @@ impl<'a> Progress<'a> {
         self.senders.iter().map(|s| s.prefixes_sent.load(Ordering::Relaxed)).sum()
     }
 
-    fn point(&mut self, now: Instant, heard: u64) {
+    fn point(&mut self, now: Instant, received: u64) {
         self.glances += 1;
         if !self.glances.is_multiple_of(self.stride) {
             return;
@@ -525,7 +525,7 @@ impl<'a> Progress<'a> {
         self.points.push((
             seconds,
             (self.sent() - self.sent_before) as f64,
-            heard as f64 / self.receivers.max(1) as f64,
+            received as f64 / self.receivers.max(1) as f64,
         ));
     }
 }

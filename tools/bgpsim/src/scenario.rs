@@ -115,7 +115,7 @@ impl Act {
         }
     }
 
-    /// Returns true if receivers hear of the routes.
+    /// Returns true if receivers get the routes.
     pub const fn is_news(self) -> bool {
         !matches!(self, Act::AnotherLonger | Act::LongerByOthers | Act::RestartFirst | Act::Probe | Act::Join)
     }

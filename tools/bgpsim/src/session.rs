@@ -211,7 +211,7 @@ impl Session {
         }
     }
 
-    /// Says goodbye and ends the connection.
+    /// Sends the last message and ends the connection.
     pub fn close(&self) {
         let mut octets = Vec::new();
         Notification::new(Notification::CEASE, Notification::SHUTDOWN).put(&mut octets);
@@ -340,7 +340,7 @@ pub(crate) fn expect(socket: &mut TcpStream, kind: MessageType) -> Result<Vec<u8
     match frame.kind {
         found if found == kind => Ok(frame.body.to_vec()),
         MessageType::Notification => {
-            let text = format!("the target says {}", said(frame.body));
+            let text = format!("the target sent {}", said(frame.body));
             // What is wrong with an OPEN is wrong with the next one too.
             let is_final = frame.body.first() == Some(&Notification::OPEN);
             if is_final { Err(Final(text).into()) } else { bail!(text) }

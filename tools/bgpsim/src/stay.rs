@@ -64,7 +64,7 @@ impl Kept<'_> {
         self.sessions.iter().filter(|session| !session.is_closed()).count()
     }
 
-    /// Keeps the sessions alive as long as `stay` says.
+    /// Keeps the sessions alive as long as `stay`.
     ///
     /// # Errors
     /// If a session ends before.

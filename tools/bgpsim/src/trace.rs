@@ -216,16 +216,16 @@ mod tests {
             let prefixes: usize = said.streams.iter().map(|s| s.prefixes(0..s.len())).sum();
             assert_eq!(prefixes, said.events.len(), "{name}");
             assert!(said.skipped * 100 < trace.updates.len(), "{name}: {} skipped", said.skipped);
-            let mut heard: Vec<HashSet<IpPrefix>> = vec![HashSet::new(); senders];
+            let mut received: Vec<HashSet<IpPrefix>> = vec![HashSet::new(); senders];
             for (sender, stream) in said.streams.iter().enumerate() {
                 let mut rest = stream.octets(0..stream.len());
                 let mut before = 0;
                 while let Some(frame) = header::frame(rest).unwrap() {
                     crate::routes::each(frame.body, |p, announced| {
                         if announced {
-                            heard[sender].insert(p)
+                            received[sender].insert(p)
                         } else {
-                            heard[sender].remove(&p)
+                            received[sender].remove(&p)
                         };
                     })
                     .unwrap();
@@ -245,7 +245,7 @@ mod tests {
                     expected[e.sender].remove(&e.prefix)
                 };
             }
-            assert_eq!(heard, expected, "{name}");
+            assert_eq!(received, expected, "{name}");
         }
     }
 

@@ -129,7 +129,7 @@ fn messages(streams: &[Stream], schedule: &Schedule) -> Vec<(usize, usize)> {
     }
 }
 
-fn tell(tally: &mut Tally, said: &Stream) {
+fn count(tally: &mut Tally, said: &Stream) {
     let mut rest = said.octets(0..said.len());
     while let Some(frame) = header::frame(rest).unwrap() {
         tally.update(frame.body, Instant::now()).unwrap();
@@ -142,26 +142,26 @@ fn run(phase: &Phase, senders: usize, model: &mut Model, tally: &mut Tally) {
     match &phase.action {
         Action::Close(first) => {
             assert!(*first == senders || *first == 1);
-            tell(tally, &model.lose(*first));
+            count(tally, &model.lose(*first));
         }
         Action::Probe { sender, stream } => {
             for message in 0..stream.len() {
                 assert!(!tally.is_complete());
-                tell(tally, &model.take(*sender, stream.octets(message..message + 1)));
+                count(tally, &model.take(*sender, stream.octets(message..message + 1)));
             }
         }
         Action::Join => {
             *tally = tally.blank();
             tally.begin(phase.expectation.clone());
             assert!(!tally.is_complete());
-            tell(tally, &model.all());
+            count(tally, &model.all());
         }
         Action::Restart { streams, schedule } => {
             let mut stale = model.of(0);
             for (sender, message) in messages(streams, schedule) {
                 assert!(!tally.is_complete(), "complete before the restart is over");
                 let octets = streams[sender].octets(message..message + 1);
-                tell(tally, &model.take(sender, octets));
+                count(tally, &model.take(sender, octets));
                 let body = header::frame(octets).unwrap().unwrap().body;
                 let end = (body == [0; 4]).then_some(Family::Ipv4);
                 let end = end.or((body == [0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1]).then_some(Family::Ipv6));
@@ -169,7 +169,7 @@ fn run(phase: &Phase, senders: usize, model: &mut Model, tally: &mut Tally) {
                 for prefix in stale.iter().filter(|prefix| Some(prefix.family()) == end) {
                     let mut said = Stream::default();
                     model.change(*prefix, 0, None, &mut said);
-                    tell(tally, &said);
+                    count(tally, &said);
                 }
             }
         }
@@ -182,7 +182,7 @@ fn run(phase: &Phase, senders: usize, model: &mut Model, tally: &mut Tally) {
                 let is_end = stream.prefixes(*message..message + 1) == 0;
                 assert!(is_end || !tally.is_complete(), "complete after {at} of {} messages", all.len());
                 let said = model.take(*sender, stream.octets(*message..message + 1));
-                tell(tally, &said);
+                count(tally, &said);
             }
         }
     }
@@ -216,7 +216,7 @@ const SCENARIOS: [Scenario; 14] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// A receiver behind a router hears what the plan expects, at the end of each phase and not before.
+    /// A receiver behind a router receives what the plan expects, at the end of each phase and not before.
     #[test]
     fn scenarios(
         scenario in prop::sample::select(&SCENARIOS[..]),
@@ -340,7 +340,7 @@ fn a_real_trace() {
         let Action::Send { streams, schedule } = &phase.action else { panic!("nothing is sent") };
         for (sender, message) in messages(streams, schedule) {
             let said = model.take(sender, streams[sender].octets(message..message + 1));
-            tell(&mut tally, &said);
+            count(&mut tally, &said);
         }
         assert!(tally.is_complete(), "{:?} {:?}", tally.missing(), tally.surplus());
     }

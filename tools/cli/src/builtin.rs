@@ -123,7 +123,7 @@ fn shows() -> Vec<Command> {
         command("show summary", "Counts of the RIB's tables, and of the forwarding engine"),
         command("show targets", "Targets that can be called, with their interfaces"),
         command("show revisions", "What was committed: when, by whom, with which comment"),
-        command("show packages", "What extends the router; with a name, what the package says of itself")
+        command("show packages", "What extends the router; with a name, its description of itself")
             .argument("name", Kind::Text, false, "a package")
             .live(Live::new("manager/manager.v1.Configuration/GetPackages", "packages.name")),
         command("show metrics", "Metrics of all components, or of one, as OpenMetrics text")
@@ -295,7 +295,7 @@ pub fn configuration() -> Grammar {
         loading("load set", "Carries out statements, a line each: all of them, or none"),
         command(
             "update",
-            "Moves a private candidate onto what runs; says which statements others changed too",
+            "Moves a private candidate onto what runs; prints which statements others changed too",
         ),
         decided(command("update mine", "Keeps the candidate's statements where others changed them too")),
         decided(command("update theirs", "Takes the statements of others where both changed them")),

@@ -53,7 +53,7 @@ pub fn split(text: &str) -> Line {
     line
 }
 
-/// Takes a word; says whether a quote was left open.
+/// Takes a word; returns whether a quote was left open.
 fn take_word(chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>, word: &mut String) -> bool {
     let mut quoted = false;
     while let Some(&(_, c)) = chars.peek() {

@@ -58,7 +58,7 @@ pub enum Trouble {
     #[error("`{0}` is below 0; what goes up and down is a gauge")]
     Negative(String),
     /// Two rows have the same labels.
-    #[error("two rows have the same labels ({0}); add a label that tells them apart")]
+    #[error("two rows have the same labels ({0}); add a label that distinguishes them")]
     Twice(String),
 }
 
@@ -139,7 +139,7 @@ fn values<'v>(row: &[&'v Value], path: &str) -> Result<Vec<&'v Value>, Trouble> 
         }
         found = deeper;
     }
-    // What is repeated and not there says nothing.
+    // A repeated field that is absent has no rows.
     if found.is_empty() { Ok(vec![&Value::Null]) } else { Ok(found) }
 }
 
@@ -341,7 +341,7 @@ labels = { neighbor = "address", capabilities = "capabilities" }
             { "address": "f", "messages": { "update": {} } },
         ] });
         let said = [
-            "two rows have the same labels (neighbor=\"a\"); add a label that tells them apart",
+            "two rows have the same labels (neighbor=\"a\"); add a label that distinguishes them",
             "`messages.update` is below 0; what goes up and down is a gauge",
             "`messages.update` is a text, no number; give its `states`, or say `format = \"flag\"`",
             "the answer has no `messages.update`",

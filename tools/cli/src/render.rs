@@ -113,7 +113,7 @@ pub fn span(ms: u64) -> String {
 pub fn time(unix_ms: u64) -> String {
     let (seconds, ms) = (unix_ms / 1000, unix_ms % 1000);
     let at = i64::try_from(seconds).ok().and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok());
-    // Later than the year 9999: no clock says so.
+    // Later than the year 9999: no clock shows it.
     let at = at.unwrap_or(PrimitiveDateTime::MAX.assume_utc());
     let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
     let (hour, minute, second) = at.to_hms();

@@ -72,7 +72,7 @@ const SPELLINGS: &[(Mode, &str, Becomes)] = &[
     (
         Operational,
         "show status",
-        Here("`status` says whether every component is ready, `show summary` counts routes"),
+        Here("`status` shows whether every component is ready, `show summary` counts routes"),
     ),
     (Operational, "show ip protocols", Words("show processes")),
     (Operational, "show memory", Words("show processes")),

@@ -48,7 +48,7 @@ fn lines_and_what_they_mean() {
 }
 
 #[test]
-fn what_is_wrong_says_what_could_be() {
+fn what_is_wrong_names_what_could_be() {
     let grammar = builtin::operational();
     assert!(
         matches!(grammar.read(&words("co")), Err(Misread::Ambiguous { candidates, .. }) if candidates.len() == 3)

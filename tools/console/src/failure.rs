@@ -103,7 +103,7 @@ impl From<anyhow::Error> for Failure {
 impl From<XrlError> for Failure {
     fn from(error: XrlError) -> Self {
         let status = match &error {
-            // What the component says is for people as it is; its number is its own matter.
+            // The component's text is for people as it is; its number is its own matter.
             XrlError::Application { message, .. } => return Self::failed(message.clone()),
             XrlError::NoFinder | XrlError::Disconnected(_) | XrlError::UnknownTarget(_) => {
                 Self::NOT_CONNECTED
@@ -114,7 +114,7 @@ impl From<XrlError> for Failure {
         };
         let message = match &error {
             XrlError::UnknownTarget(name) if instance_of(name).is_some() => {
-                format!("no component `{name}` runs; `sluice show processes` says which do")
+                format!("no component `{name}` runs; `sluice show processes` lists those that do")
             }
             _ => error.to_string(),
         };

@@ -1,7 +1,7 @@
 //! Numbers of 64 bits in JSON: strings of digits, as in the JSON mapping of protobuf and in gNMI. Programs that keep every number as a
 //! double, as JavaScript does, would otherwise damage numbers over 2^53.
 //!
-//! A command's schema says which numbers these are, by `"type": "string", "format": "uint64"`. A value's size does not matter: the type
+//! A command's schema marks these numbers, by `"type": "string", "format": "uint64"`. A value's size does not matter: the type
 //! of a key is always the same.
 
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The `format` of a number of 64 bits in a schema.
 pub const FORMAT: &str = "uint64";
 
-/// Writes the numbers of a document as strings where its schema says so.
+/// Writes the numbers of a document as strings where its schema requires that.
 pub fn widen(schema: &Value, value: &mut Value) {
     if schema.is_null() {
         return;

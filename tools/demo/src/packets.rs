@@ -18,7 +18,7 @@ pub enum HostCommand {
     /// Sends one packet to each address of a file.
     #[command(hide = true)]
     Source {
-        /// One address a line.
+        /// An address in each line.
         file: PathBuf,
         /// Packets a second.
         #[arg(long, default_value_t = 10_000)]

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What is told and collected on the way.
+/// Printed and collected on the way.
 pub struct Report {
     started: Instant,
     terminal: bool,

@@ -85,7 +85,7 @@ fn parts(state: &State, node: &NodeState, dir: &Path) -> Result<Vec<Part>, LabEr
         Daemon::Gobgp => {
             let mut c = inside(Path::new("gobgpd"))?;
             c.args(["-t", "toml", "--api-hosts", "127.0.0.1:50051", "-f"]).arg(&config);
-            // A GoBGP that ran before says that it restarts (RFC 4724, flag R), where graceful restart is configured.
+            // A GoBGP that ran before announces that it restarts (RFC 4724, flag R), where graceful restart is configured.
             if log_path(dir, "gobgpd").exists() {
                 c.arg("-r");
             }
@@ -242,7 +242,7 @@ pub(crate) fn prepare(state: &State, name: &str, daemon: Daemon) -> Result<(), L
     if state.scope != crate::scope::Scope::Host {
         return Err(LabError::NeedsRoot { node: name.into(), daemon });
     }
-    // Where there is no such user, the daemon says so itself.
+    // Where there is no such user, the daemon reports that itself.
     let Ok(Some(user)) = nix::unistd::User::from_name(user) else { return Ok(()) };
     if daemon == Daemon::Openbgpd {
         return fs::create_dir_all(&user.dir).map_err(crate::error::at(&user.dir));

@@ -54,7 +54,7 @@ fn prepare_for_xdp(state: &State, end: &End) -> Result<(), LabError> {
     done.map_err(|source| LabError::XdpLink { end: end.clone(), source })
 }
 
-/// Waits until the ports of a switch forward: the kernel tells a bridge of a port's carrier up to a second later.
+/// Waits until the ports of a switch forward: the kernel notifies a bridge of a port's carrier up to a second later.
 fn await_ports(state: &State, name: &str) -> Result<(), LabError> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -152,7 +152,7 @@ fn run(mut command: Command, input: &str) -> Result<(), LabError> {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(start)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that stopped reading has failed; its status says why.
+        // A program that stopped reading has failed; its status has the reason.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().map_err(start)?;

@@ -54,7 +54,7 @@ impl Scope {
             .map_err(|source| LabError::Start { program: "unshare".into(), source })?;
         let mut line = String::new();
         if let Some(out) = child.stdout.take() {
-            // The end of the stream says that it failed, the line that it is ready: nothing to time.
+            // The end of the stream means that it failed, the line that it is ready: nothing to time.
             let _ = BufReader::new(out).read_line(&mut line);
         }
         let id = ProcessId::of(child.id());

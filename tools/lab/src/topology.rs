@@ -51,7 +51,7 @@ pub enum Daemon {
 }
 
 impl Daemon {
-    /// Returns true if a node with the daemon forwards packets, unless the topology says otherwise.
+    /// Returns true if a node with the daemon forwards packets, unless the topology changes that.
     pub const fn forwards(self) -> bool {
         !matches!(self, Daemon::Host | Daemon::Switch | Daemon::Exabgp)
     }

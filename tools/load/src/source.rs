@@ -102,7 +102,7 @@ fn dumped(bytes: &[u8]) -> Result<RoutingTable> {
     let stdin = child.stdin.take();
     let output = std::thread::scope(|threads| {
         threads.spawn(|| {
-            // If it ends before it has read everything, what it printed tells.
+            // If it ends before it has read everything, what it printed is the reason.
             stdin.map(|mut stdin| stdin.write_all(bytes))
         });
         child.wait_with_output()

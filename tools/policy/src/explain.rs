@@ -147,7 +147,7 @@ pub struct Passage {
     pub changes: Vec<Change>,
 }
 
-/// What a policy does with a route.
+/// The effect of a policy on a route.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explanation {
     /// The terms of the program.

@@ -6,7 +6,7 @@ use sluice_bgp::policy::vocabulary::{ORIGINS, PATH_VALIDATIONS, ROUTE_TYPES, VAL
 /// The list of the configuration whose entries are the neighbors.
 pub const NEIGHBORS: [&str; 3] = ["protocols", "bgp", "neighbor"];
 
-/// What can follow the words of a question.
+/// The possible continuations of a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Offer {
     /// The name of a policy.
@@ -15,7 +15,7 @@ pub enum Offer {
     File,
     /// The address of a neighbor.
     Neighbor,
-    /// One of these words.
+    /// A choice of words.
     Words(Vec<&'static str>),
 }
 

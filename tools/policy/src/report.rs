@@ -14,9 +14,9 @@ pub struct RouteReport<'a> {
     pub question: &'a Question,
     /// The route's prefix.
     pub prefix: String,
-    /// What the policy does.
+    /// The effect of the policy.
     pub policy: Explanation,
-    /// What the other policy does.
+    /// The effect of the second policy.
     pub other: Option<Explanation>,
     /// The decision where no policy decides, of the neighbor.
     pub default: Option<DefaultPolicy>,

@@ -291,12 +291,12 @@ fn random_network(rng: &mut Rng, ipv6: bool) -> Network {
     while (network.nodes.len() as u64) < wanted {
         let asn = 65001 + groups.len() as u32;
         let size = [1, 1, 1, 2, 3, 3][rng.below(6) as usize];
-        let (says_self, routes) = [(true, false), (false, true), (false, true), (true, true), (false, false)]
+        let (sets_self, routes) = [(true, false), (false, true), (false, true), (true, true), (false, false)]
             [rng.below(5) as usize];
         let first = network.nodes.len() as u32;
         for _ in 0..size {
             let mut node = Node::new(asn);
-            node.next_hop_self = says_self;
+            node.next_hop_self = sets_self;
             node.static_routes = routes && size > 1;
             node.networks = (0..rng.below(3)).map(|_| a_prefix(rng, ranked, asn, ipv6)).collect();
             node.networks.sort_unstable();
@@ -331,7 +331,7 @@ fn random_network(rng: &mut Rng, ipv6: bool) -> Network {
     }
     mislead(&mut network, rng);
     if rng.below(6) == 0 {
-        // A table that takes a while to delete and to tell.
+        // A table that takes a while to delete and to announce.
         let node = rng.below(network.nodes.len() as u64) as usize;
         network.nodes[node].networks.extend((100..100 + BULK).map(|n| prefix(n, false)));
     }

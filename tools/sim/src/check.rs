@@ -5,7 +5,7 @@ use crate::network;
 use crate::policy::{Direction, PolicyBook};
 use crate::reference::{Policies, Route, View, Way};
 use crate::rewrite::NO_EXPORT;
-use crate::wire::Told;
+use crate::wire::WireRoute;
 use crate::world::World;
 use sluice_base::{Address, Distance, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, NextHop, TableId};
 use sluice_bgp::attributes::canonical;
@@ -31,7 +31,7 @@ const AT_REST: usize = 19 * 4;
 struct Known {
     best: Option<Route>,
     all: BTreeSet<Route>,
-    told: BTreeSet<u32>,
+    advertised_to: BTreeSet<u32>,
     /// True if the router keeps a route, accepted or rejected.
     is_kept: bool,
 }
@@ -150,7 +150,7 @@ fn wires(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wron
             let address: IpAddr = network::ipv4(*link, 1 - side).into();
             let Some(wire) = bgp.wires.get(&address) else { continue };
             let should = known.best.as_ref().and_then(|best| view.announced(*link, side, best, prefix));
-            let should = should.map(|route| Told {
+            let should = should.map(|route| WireRoute {
                 origin: route.origin,
                 path: route.path,
                 next_hop: route.next_hop,
@@ -159,9 +159,9 @@ fn wires(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wron
                 no_export: route.no_export,
                 only_to_customer: route.only_to_customer,
             });
-            let is = wire.routes.get(&prefix).map(|told| &**told);
+            let is = wire.routes.get(&prefix).map(|route| &**route);
             if is != should.as_ref() {
-                wrong.push(format!("n{node}: link {link} was told {is:?} of {prefix}, should be {should:?}"));
+                wrong.push(format!("n{node}: link {link} was sent {is:?} of {prefix}, should be {should:?}"));
             }
         }
     }
@@ -174,11 +174,11 @@ fn ends_of_wires(world: &World, prefixes: &[IpPrefix], wrong: &mut Vec<String>) 
         let (node, Some(bgp)) = (host.base.id, host.bgp()) else { continue };
         for (address, wire) in &bgp.wires {
             if let Some(prefix) = wire.routes.keys().find(|p| prefixes.binary_search(p).is_err()) {
-                wrong.push(format!("n{node}: {address} was told of {prefix}, which nobody has"));
+                wrong.push(format!("n{node}: {address} was sent {prefix}, which nobody has"));
             }
             let should = [1, u32::from(world.fabric.settings.ipv6)];
             if wire.ends != should {
-                wrong.push(format!("n{node}: {address} heard {:?} times that it is all", wire.ends));
+                wrong.push(format!("n{node}: {address} received {:?} End-of-RIB markers", wire.ends));
             }
         }
     }
@@ -291,7 +291,7 @@ pub fn is_decided(world: &World, prefixes: &[IpPrefix]) -> bool {
 
 fn view(world: &World) -> View<'_> {
     let links = 0..world.fabric.links.len() as u32;
-    let says_self = |link: u32, side: usize| {
+    let sets_self = |link: u32, side: usize| {
         let host = &world.hosts[world.fabric.host_at(link, side) as usize];
         let address: IpAddr = network::ipv4(link, 1 - side).into();
         let config = host.configuration.get::<Config>();
@@ -303,7 +303,7 @@ fn view(world: &World) -> View<'_> {
         network: world.network(),
         sessions: links.clone().map(|l| world.can_be_up(l)).collect(),
         carriers: world.fabric.links.iter().map(|l| l.carrier).collect(),
-        next_hop_self: links.clone().map(|l| [says_self(l, 0), says_self(l, 1)]).collect(),
+        next_hop_self: links.clone().map(|l| [sets_self(l, 0), sets_self(l, 1)]).collect(),
         policies: links.map(|l| [policies(l, 0), policies(l, 1)]).collect(),
         networks: world.hosts.iter().map(|h| if running(h) { h.networks() } else { Vec::new() }).collect(),
     }
@@ -345,7 +345,8 @@ impl Neighbors {
 }
 
 fn known<P: FamilyKey + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Neighbors, prefix: P) -> Known {
-    let mut known = Known { best: None, all: BTreeSet::new(), told: BTreeSet::new(), is_kept: false };
+    let mut known =
+        Known { best: None, all: BTreeSet::new(), advertised_to: BTreeSet::new(), is_kept: false };
     let Some(bgp) = host.bgp() else { return known };
     let tables = bgp.speaker.tables();
     let Some(RouteView { paths, .. }) = tables.route(prefix) else { return known };
@@ -372,8 +373,8 @@ fn known<P: FamilyKey + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Nei
         }
         known.all.insert(route);
     }
-    let told = neighbors.0.iter().filter(|(index, ..)| tables.is_advertised(*index, prefix));
-    known.told = told.map(|(_, link, _)| *link).collect();
+    let links = neighbors.0.iter().filter(|(index, ..)| tables.is_advertised(*index, prefix));
+    known.advertised_to = links.map(|(_, link, _)| *link).collect();
     known
 }
 
@@ -420,7 +421,7 @@ fn routes(
         // Adj-RIB-In is what the neighbors' best routes come to, and the best of it is used.
         let received: BTreeSet<Route> = view.received(node, prefix, best).into_iter().collect();
         for route in received.difference(&is.all) {
-            wrong.push(format!("n{node}: {prefix} was not heard: {route:?}"));
+            wrong.push(format!("n{node}: {prefix} was not received: {route:?}"));
         }
         for route in is.all.difference(&received) {
             wrong.push(format!("n{node}: {prefix} should not be known: {route:?}"));
@@ -436,12 +437,15 @@ fn routes(
             let should = fixpoint.get(&node);
             wrong.push(format!("n{node}: {prefix}: uses {:?}, the reference {should:?}", is.best));
         }
-        let tells = |(link, side): (u32, usize)| {
+        let advertises = |(link, side): (u32, usize)| {
             is.best.as_ref().and_then(|b| view.announced(link, side, b, prefix)).map(|_| link)
         };
-        let told: BTreeSet<u32> = world.network().links_of(node).filter_map(tells).collect();
-        if told != is.told {
-            wrong.push(format!("n{node}: {prefix}: announced to links {:?}, should be {told:?}", is.told));
+        let links: BTreeSet<u32> = world.network().links_of(node).filter_map(advertises).collect();
+        if links != is.advertised_to {
+            wrong.push(format!(
+                "n{node}: {prefix}: announced to links {:?}, should be {links:?}",
+                is.advertised_to
+            ));
         }
     }
 }

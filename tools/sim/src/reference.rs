@@ -65,8 +65,8 @@ const fn preference(neighbor: Relationship) -> u32 {
     }
 }
 
-/// Returns true if the neighbor is told routes that are for customers only (RFC 9234, section 5).
-const fn is_told_marked(neighbor: Relationship) -> bool {
+/// Returns true if the neighbor receives routes that are for customers only (RFC 9234, section 5).
+const fn receives_marked(neighbor: Relationship) -> bool {
     matches!(neighbor, Relationship::Customer | Relationship::RouteServerClient)
 }
 
@@ -124,10 +124,10 @@ impl View<'_> {
             let neighbor = description.neighbor_is(side);
             // RFC 9234, section 5, egress.
             let is_for_customers_only = best.only_to_customer.is_some();
-            if is_for_customers_only && neighbor.is_some_and(|neighbor| !is_told_marked(neighbor)) {
+            if is_for_customers_only && neighbor.is_some_and(|neighbor| !receives_marked(neighbor)) {
                 return None;
             }
-            if neighbor.is_some_and(|neighbor| is_told_marked(neighbor) || neighbor == Relationship::Peer) {
+            if neighbor.is_some_and(|neighbor| receives_marked(neighbor) || neighbor == Relationship::Peer) {
                 route.only_to_customer = route.only_to_customer.or(Some(asn));
             }
         }
@@ -179,7 +179,7 @@ impl View<'_> {
                 return None;
             }
             route.local_pref = preference(neighbor);
-            if !is_told_marked(neighbor) {
+            if !receives_marked(neighbor) {
                 route.only_to_customer = route.only_to_customer.or(Some(peer));
             }
         }

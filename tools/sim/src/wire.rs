@@ -17,7 +17,7 @@ const MOST: usize = 4096;
 
 /// A route as in an UPDATE.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Told {
+pub struct WireRoute {
     /// ORIGIN.
     pub origin: u8,
     /// The AS path.
@@ -38,7 +38,7 @@ pub struct Told {
 #[derive(Debug, Default)]
 pub struct Wire {
     /// The current routes.
-    pub routes: BTreeMap<IpPrefix, Arc<Told>>,
+    pub routes: BTreeMap<IpPrefix, Arc<WireRoute>>,
     /// End-of-RIB markers (RFC 4724, section 2), of IPv4 and IPv6.
     pub ends: [u32; 2],
     /// Violations of the rules for a stream of UPDATEs.
@@ -102,7 +102,7 @@ struct Update {
     announced: Vec<IpPrefix>,
     /// The family of an End-of-RIB marker.
     end_of: Option<usize>,
-    told: Told,
+    route: WireRoute,
     has_origin: bool,
     has_path: bool,
 }
@@ -131,25 +131,25 @@ impl Update {
         match code {
             1 => {
                 self.has_origin = true;
-                self.told.origin = octets.octet()?;
+                self.route.origin = octets.octet()?;
             }
             2 => {
                 self.has_path = true;
                 while !octets.0.is_empty() {
                     let (_, count) = (octets.octet()?, octets.octet()?);
                     let words = octets.take(4 * usize::from(count))?;
-                    self.told.path.extend(words.as_chunks::<4>().0.iter().map(|w| u32::from_be_bytes(*w)));
+                    self.route.path.extend(words.as_chunks::<4>().0.iter().map(|w| u32::from_be_bytes(*w)));
                 }
             }
-            3 => self.told.next_hop = Some(Ipv4Addr::from(number(value)?).into()),
-            4 => self.told.med = Some(number(value)?),
-            5 => self.told.local_pref = Some(number(value)?),
-            8 => self.told.no_export = value.as_chunks::<4>().0.contains(&NO_EXPORT.to_be_bytes()),
+            3 => self.route.next_hop = Some(Ipv4Addr::from(number(value)?).into()),
+            4 => self.route.med = Some(number(value)?),
+            5 => self.route.local_pref = Some(number(value)?),
+            8 => self.route.no_export = value.as_chunks::<4>().0.contains(&NO_EXPORT.to_be_bytes()),
             14 => {
                 octets.take(3)?;
                 let len = octets.octet()?;
                 let hop: [u8; 16] = octets.take(len.into())?.get(..16)?.try_into().ok()?;
-                self.told.next_hop = Some(Ipv6Addr::from(hop).into());
+                self.route.next_hop = Some(Ipv6Addr::from(hop).into());
                 octets.octet()?;
                 self.announced.extend(octets.prefixes(true)?);
             }
@@ -160,7 +160,7 @@ impl Update {
                 }
                 self.withdrawn.extend(octets.prefixes(true)?);
             }
-            35 => self.told.only_to_customer = Some(number(value)?),
+            35 => self.route.only_to_customer = Some(number(value)?),
             _ => {}
         }
         Some(())
@@ -188,7 +188,7 @@ impl Wire {
     }
 
     fn take(&mut self, update: Update) {
-        let Update { withdrawn, announced, end_of, told, has_origin, has_path } = update;
+        let Update { withdrawn, announced, end_of, route, has_origin, has_path } = update;
         if let Some(family) = end_of {
             self.ends[family] += 1;
         }
@@ -198,12 +198,12 @@ impl Wire {
             }
         }
         // RFC 4271, section 5: mandatory attributes.
-        let is_complete = has_origin && has_path && told.next_hop.is_some();
+        let is_complete = has_origin && has_path && route.next_hop.is_some();
         if !announced.is_empty() && !is_complete {
             self.wrong.push(format!("{} is announced without a mandatory attribute", announced[0]));
         }
-        let told = Arc::new(told);
-        self.routes.extend(announced.into_iter().map(|prefix| (prefix, told.clone())));
+        let route = Arc::new(route);
+        self.routes.extend(announced.into_iter().map(|prefix| (prefix, route.clone())));
     }
 }
 
@@ -224,8 +224,12 @@ mod tests {
         let announce = update(&[&[0, 0, 0, 20], attributes, &[24, 192, 0, 2]]);
         wire.read(&[announce.clone(), update(&[&[0, 0, 0, 0]])].concat());
         let prefix: IpPrefix = "192.0.2.0/24".parse().unwrap();
-        let expected =
-            Told { origin: 2, path: vec![7], next_hop: Some("10.0.0.1".parse().unwrap()), ..Told::default() };
+        let expected = WireRoute {
+            origin: 2,
+            path: vec![7],
+            next_hop: Some("10.0.0.1".parse().unwrap()),
+            ..WireRoute::default()
+        };
         assert_eq!((wire.routes.get(&prefix).map(|t| (**t).clone()), wire.ends), (Some(expected), [1, 0]));
         let withdraw = update(&[&[0, 4, 24, 192, 0, 2, 0, 0]]);
         wire.read(&withdraw);

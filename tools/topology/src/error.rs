@@ -59,7 +59,7 @@ pub enum Problem {
     #[error("more than {0} {1}")]
     TooMany(usize, &'static str),
     /// The file ends before the announced number of entries.
-    #[error("the file says {said} {what} and has {found}")]
+    #[error("the file announces {said} {what} and has {found}")]
     Count {
         /// The announced number.
         said: usize,

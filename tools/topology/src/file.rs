@@ -12,7 +12,7 @@ pub(crate) fn read(path: &Path) -> Result<Topology, TopologyError> {
         wrong(known.unwrap_or_else(|| error.root_cause().to_string()))
     })?;
     let text =
-        String::from_utf8(octets).map_err(|_| wrong("neither text nor packed as its name says".into()))?;
+        String::from_utf8(octets).map_err(|_| wrong("neither text nor packed as by its name".into()))?;
     parse(&path.display().to_string(), &text)
 }
 

@@ -48,7 +48,7 @@ pub fn assign(topology: &mut Topology) {
     }
 }
 
-/// Says nothing about anybody's customers any more.
+/// Forgets the customers of all nodes.
 pub fn forget(topology: &mut Topology) {
     for link in &mut topology.links {
         link.relationship = Relationship::None;
@@ -73,11 +73,11 @@ pub fn core(topology: &Topology, adjacency: &Adjacency) -> Vec<NodeId> {
 /// only its own and its customers' routes to peers and providers (Gao and Rexford): the nodes with a valley-free path
 /// to `origin`. Links without a relationship are not used.
 pub fn reached(topology: &Topology, adjacency: &Adjacency, origin: NodeId) -> Vec<bool> {
-    // A node is visited at most twice: first perhaps as one that tells everybody, then as one that tells its customers.
-    let mut tells_all = vec![false; topology.nodes.len()];
-    let mut hears = vec![false; topology.nodes.len()];
+    // A node is visited at most twice: first perhaps as a node that announces to all neighbors, then as one that announces to its customers.
+    let mut announces_to_all = vec![false; topology.nodes.len()];
+    let mut receives = vec![false; topology.nodes.len()];
     let mut queue = VecDeque::from([(origin, true)]);
-    (tells_all[origin.index()], hears[origin.index()]) = (true, true);
+    (announces_to_all[origin.index()], receives[origin.index()]) = (true, true);
     while let Some((node, to_all)) = queue.pop_front() {
         for link in adjacency.links(node) {
             let link: &Link = &topology.links[link];
@@ -88,13 +88,13 @@ pub fn reached(topology: &Topology, adjacency: &Adjacency, origin: NodeId) -> Ve
                 Some(Role::Provider) if to_all => true,
                 _ => continue,
             };
-            let is_new = !hears[other.index()] || from_customer && !tells_all[other.index()];
+            let is_new = !receives[other.index()] || from_customer && !announces_to_all[other.index()];
             if is_new {
-                hears[other.index()] = true;
-                tells_all[other.index()] |= from_customer;
+                receives[other.index()] = true;
+                announces_to_all[other.index()] |= from_customer;
                 queue.push_back((other, from_customer));
             }
         }
     }
-    hears
+    receives
 }

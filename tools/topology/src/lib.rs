@@ -142,7 +142,7 @@ impl Topology {
     /// The most links that are read or generated.
     pub const MOST_LINKS: usize = 4_000_000;
 
-    /// A topology from a word of a command line; [`spec`] says what can be said.
+    /// A topology from a word of a command line; [`spec`] lists the possible words.
     pub fn parse_spec(spec: &str, seed: u64) -> Result<Self, TopologyError> {
         spec::parse(spec, seed)
     }

@@ -8,7 +8,7 @@
 //! | `ba:N[,m=2]` | [`crate::barabasi_albert`] |
 //! | `glp:N[,m=1,p=0.45,glp-beta=0.64]` | [`crate::glp`] |
 //! | `thesis[:N]` | [`crate::thesis`] |
-//! | `FILE` | GraphML (the Topology Zoo's), BRITE's, or CAIDA's AS relationships (serial-1, serial-2); packed with bzip2, gzip, xz or zstd if its name says so |
+//! | `FILE` | GraphML (the Topology Zoo's), BRITE's, or CAIDA's AS relationships (serial-1, serial-2); packed with bzip2, gzip, xz or zstd by its name |
 //!
 //! Options of `waxman`, `ba` and `glp`: `bw=const|uniform|exp|pareto`, `bw-min=` and `bw-max=` in Mbit/s
 //! ([`crate::Bandwidth`]; uniform from 10 to 1,024 by default, as in BRITE).

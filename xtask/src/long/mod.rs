@@ -131,7 +131,7 @@ impl<'a> Runner<'a> {
         Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Builds and runs a step. Returns `None` if a build fails: that says nothing about the step, whose last result stays on record.
+    /// Builds and runs a step. Returns `None` if a build fails: that is no result of the step, whose last result stays on record.
     fn step(&mut self, step: &Step) -> Result<Option<Run>> {
         println!("\n     Running {}: {}", step.campaign, step.name);
         let log =

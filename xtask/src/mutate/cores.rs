@@ -42,15 +42,15 @@ mutations! {
     }
     "decide/outcome.rs" {
         "rib-selected-count-kept": "Action::Delete(_) => self.selected_count -= 1," => "Action::Delete(_) => {}";
-        "rib-engine-not-told": "entry.set_queued(true);\n            self.fib_queue.push(prefix, told);" => "entry.set_queued(true);";
+        "rib-engine-not-told": "entry.set_queued(true);\n            self.fib_queue.push(prefix, sent);" => "entry.set_queued(true);";
     }
     "decide/fib.rs" {
         "rib-connected-installed": "route.filter(|route| !shared.origin(route.origin).connected)?" => "route?";
-        "rib-engine-told-again": "if wanted != told {" => "{";
+        "rib-engine-told-again": "if wanted != sent {" => "{";
         "rib-new-engine-gets-nothing": "self.downstream.fib_queue.push(prefix, None);" => "";
     }
     "entry/group.rs" {
-        "rib-changed-group-not-sent": "group.told = false;\n            let family = group.family;" => "let family = group.family;";
+        "rib-changed-group-not-sent": "group.is_sent = false;\n            let family = group.family;" => "let family = group.family;";
         "rib-unused-group-not-told": "unused.push(id);" => "";
     }
     "clients/interest.rs" {
@@ -199,7 +199,7 @@ mutations! {
     }
     "watchdog.rs" {
         "watchdog-busy-is-stuck": "used * u128::from(Self::IDLE_SHARE) < silence.as_millis()" => "used < silence.as_millis() * 10";
-        "watchdog-own-sleep-counts": "if now.saturating_since(heard.looked) > self.limits.every * Self::LATE {" => "if false {";
+        "watchdog-own-sleep-counts": "if now.saturating_since(last.looked) > self.limits.every * Self::LATE {" => "if false {";
         "watchdog-never-circling": "if silence >= self.limits.longest {" => "if false {";
     }
 }

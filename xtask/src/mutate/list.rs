@@ -334,7 +334,7 @@ mutations! {
         "session-progress-ignored": "Input::Written => {\n                if self.established().is_some() {" => "Input::Written => {\n                if false {";
     }
     "session/collision.rs" {
-        "reason-wrong-as-unsaid": "(says != configured).then_some(" => "(says == configured).then_some(";
+        "reason-wrong-as-unsaid": "(received != configured).then_some(" => "(received == configured).then_some(";
     }
     "shard/entry/peer_in.rs" {
         "restart-keeps-nothing": "Retention::Session => (self.stale, 1)," => "Retention::Session => (self.paths, 0),";
@@ -380,9 +380,9 @@ mutations! {
         "keepalives-too-seldom": "(hold_time > 0).then(|| wanted.min(third))" => "(hold_time > 0).then_some(wanted)";
     }
     "session/ends.rs" {
-        "reason-hidden-by-a-lost-connection": "let is_hidden = reason == DownReason::ConnectionLost && self.has_telling(now);" => "let is_hidden = false;";
+        "reason-hidden-by-a-lost-connection": "let is_hidden = reason == DownReason::ConnectionLost && self.has_specific_reason(now);" => "let is_hidden = false;";
         "failed-attempts-are-reported-each-time": "let is_due = report.due <= now;" => "let is_due = true;";
-        "failed-attempts-have-the-reason-of-a-commit": "let is_hidden = reason == DownReason::ConnectionLost && self.has_telling(now);" => "let is_hidden = self.last.is_some();";
+        "failed-attempts-have-the-reason-of-a-commit": "let is_hidden = reason == DownReason::ConnectionLost && self.has_specific_reason(now);" => "let is_hidden = self.last.is_some();";
     }
     "shard/adj_rib_out/group.rs" {
         "groups-drop-unread-blocks": "pending.unread == 0" => "pending.unread <= 1";

@@ -182,7 +182,7 @@ impl Workshop {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        // What cargo tells the processes that it runs is not for another cargo.
+        // What cargo passes to the processes that it runs is not for another cargo.
         for (name, _) in std::env::vars_os() {
             let is_inner =
                 name.to_str().is_some_and(|n| n.starts_with("CARGO_PKG_") || n == "CARGO_MANIFEST_DIR");

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skipped_and_long_tests_are_told_apart() {
+    fn skipped_and_long_tests_are_counted_apart() {
         let text = "skipped\ta::b: no BIRD here: sorry\nlong\tc::d\tkills at full table\n\nskipped\ta::b: no FRR\n\
                     skipped\ta::b: no FRR\nodd\n";
         let record = Record::parse(text);

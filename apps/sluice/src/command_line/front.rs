@@ -192,7 +192,7 @@ pub fn help(words: &[String]) -> ExitCode {
         command = next;
     }
     let mut command = command.bin_name(name);
-    // Nobody is left to tell if standard output is gone.
+    // There is no reader left to report to if standard output is closed.
     let _ = command.print_help();
     ExitCode::SUCCESS
 }

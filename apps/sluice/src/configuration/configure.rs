@@ -489,7 +489,7 @@ pub async fn reload(session: &Session, values: &Values, out: &mut Output) -> Res
     let client = session.configuration().await?.with_deadline(COMMIT_DEADLINE);
     let reply =
         client.reload(pb::ReloadRequest { allow_empty: values.has("allow-empty") }).await.map_err(refused)?;
-    committed(&reply, "the configuration file says what runs already", out);
+    committed(&reply, "the configuration file has what runs already", out);
     if out.is_json() {
         out.json(&json!({
             "revision": reply.revision, "changes": reply.changes, "effects": effects_json(&reply.effects),

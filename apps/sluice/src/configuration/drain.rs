@@ -14,7 +14,7 @@ use sluice_config::{Role, with_role_anywhere};
 use sluice_xrl::idl::manager::v1 as pb;
 
 /// The status of a drained router.
-pub const DRAINED: &str = "drained: neighbors are told to go another way; `sluice undrain` takes it back";
+pub const DRAINED: &str = "drained: neighbors are asked to go another way; `sluice undrain` takes it back";
 
 /// Drains the router, or undoes the draining.
 pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Output) -> Result<(), Failure> {
@@ -30,7 +30,7 @@ pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Outp
         }
     }
     if lines.is_empty() && drain {
-        return Err(Failure::failed("no protocol runs that could tell others to go another way"));
+        return Err(Failure::failed("no protocol runs that could ask others to go another way"));
     }
     let mut editing = Editing::open(session, pb::EditMode::Private).await?;
     let done = async {

@@ -60,7 +60,7 @@ fn sandbox() -> Finding {
         false => Finding::warn(
             "sandbox",
             format!("components run without {}", missing.join("; ")),
-            "docs/security.md says what each layer stops, and what it needs",
+            "docs/security.md describes what each layer stops, and what it needs",
         ),
     }
 }
@@ -117,7 +117,7 @@ fn space(run_dir: &Path) -> Finding {
             worst = Some((free, at));
         }
     }
-    let Some((free, at)) = worst else { return Finding::warn("space", "cannot be told", "look with `df`") };
+    let Some((free, at)) = worst else { return Finding::warn("space", "is unknown", "look with `df`") };
     let text = format!("{} free at {}", crate::output::bytes(free), at.display());
     match free >= ENOUGH {
         true => Finding::ok("space", text),

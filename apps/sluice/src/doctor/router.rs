@@ -19,7 +19,7 @@ pub async fn finding(session: &Session) -> Finding {
     }
 }
 
-/// Returns what the running router says of its configuration; `None` without a router.
+/// Returns the state of the running router's configuration; `None` without a router.
 pub async fn configuration(session: &Session) -> Option<pb::GetRevisionsReply> {
     session.configuration().await.ok()?.get_revisions(pb::GetRevisionsRequest {}).await.ok()
 }
@@ -31,7 +31,7 @@ pub fn of_configuration(running: &pb::GetRevisionsReply) -> Finding {
         return Finding::warn("configuration", &running.trouble, advice);
     }
     let found = match running.running {
-        0 => format!("what {} says runs; nothing was committed so far", running.file),
+        0 => format!("the configuration of {} runs; nothing was committed so far", running.file),
         number => format!("revision {number} runs, of the file {}", running.file),
     };
     Finding::ok("configuration", found)
@@ -53,7 +53,7 @@ fn of(processes: &[pb::Process]) -> Finding {
     Finding::warn(
         "router",
         format!("runs degraded: {}", reasons.join("; ")),
-        "mend that; `sluice status` says when it is over",
+        "mend that; `sluice status` shows when it is over",
     )
 }
 

@@ -32,7 +32,7 @@ fn of(reply: &pb::GetSecurityReply) -> Finding {
         return Finding::warn(
             "confinement",
             format!("components run without {}", reply.missing.join("; ")),
-            "docs/security.md says what each layer stops, and what it needs",
+            "docs/security.md describes what each layer stops, and what it needs",
         );
     }
     Finding::ok("confinement", "every process is confined as planned, by every layer")

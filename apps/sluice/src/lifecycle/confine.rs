@@ -21,7 +21,7 @@ pub struct ConfineArgs {
     program: Vec<OsString>,
 }
 
-/// Executes the program in the place of this process, or says why not.
+/// Executes the program in the place of this process; returns the reason if that fails.
 pub fn run(args: ConfineArgs) -> ExitCode {
     if args.probe {
         sluice_print::outln!("{}", serde_json::json!(Host::probe()));

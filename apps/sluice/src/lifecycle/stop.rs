@@ -39,7 +39,7 @@ pub async fn stop(session: &Session, out: &mut Output) -> Result<(), Failure> {
         left_behind(run_dir).into_iter().filter(|c| c.is_alive).map(|c| c.component).collect();
     let process = Pid::from_raw(i32::try_from(manager).unwrap_or(i32::MAX));
     kill(process, Signal::SIGTERM).map_err(|error| {
-        let text = format!("the router manager (process {manager}) cannot be told to end: {error}");
+        let text = format!("the router manager (process {manager}) cannot be asked to end: {error}");
         if error == Errno::EPERM {
             Failure::new(Failure::PERMISSION, "not-allowed", text)
         } else {
@@ -77,7 +77,7 @@ fn kill_router(run_dir: &Path, manager: Pid) -> Failure {
         let _ = kill(Pid::from_raw(i32::try_from(component.pid).unwrap_or(i32::MAX)), Signal::SIGTERM);
     }
     let text = format!(
-        "the router manager (process {manager}) did not end in {} s and was killed; its components ({}) were told to end",
+        "the router manager (process {manager}) did not end in {} s and was killed; its components ({}) were asked to end",
         END.as_secs(),
         components.iter().map(|component| component.component.as_str()).collect::<Vec<_>>().join(", ")
     );
@@ -105,7 +105,7 @@ pub fn flush(session: &Session, out: &mut Output) -> Result<(), Failure> {
     remove(&NEXT_HOPS, &which[2..])?;
     remove(&IPV4, &which)?;
     remove(&IPV6, &which)?;
-    // By netlink: few versions of `ip` tell addresses by their protocol number.
+    // By netlink: few versions of `ip` select addresses by their protocol number.
     let addresses = remove_addresses().map_err(|e| Failure::io("addresses", &e))? as u64;
     if out.is_json() {
         out.json(&json!({ "routes": routes, "next_hops": next_hops, "addresses": addresses }));

@@ -16,7 +16,7 @@ sluice.conf \- configuration of a Sluice router
 .SH DESCRIPTION
 Statements end with a semicolon or have a block in braces; a path on one line means the same as nested blocks. Comments begin with # or //.
 .B sluice config check
-says whether a file is valid, and
+checks a file, and
 .B sluice commit \-\-from\-file
 has a running router take it. What a change costs stands behind each statement: nothing (none), what comes next (soft), a new look at
 routes (refilter), a session (reset), a process (restart).

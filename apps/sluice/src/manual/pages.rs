@@ -15,7 +15,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "sluice",
         &[
             ("sluice start --config router.conf", "Run a router in the foreground."),
-            ("sluice", "Open the interactive shell; ? says what may follow."),
+            ("sluice", "Open the interactive shell; ? lists what may follow."),
             ("sluice show bgp summary --json | jq .established", "The number of established sessions."),
             (
                 "sluice configure 'set system host-name r1' 'commit comment \"a name\"'",

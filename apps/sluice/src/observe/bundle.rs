@@ -61,7 +61,7 @@ fn run_program(line: &str) -> String {
         // What was read before an error is what there is.
         let _ = std::io::Read::read_to_end(&mut std::io::Read::take(out, MOST as u64), &mut text);
     }
-    // One that has more to say than is taken is told to stop by its closed output.
+    // A program with more output than is kept stops at its closed output.
     let _ = child.wait();
     String::from_utf8_lossy(&text).into_owned()
 }

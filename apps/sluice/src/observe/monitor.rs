@@ -155,19 +155,19 @@ pub async fn follow(session: &Session, values: &Values, out: &mut Output) -> Res
             return Ok(());
         }
     }
-    let (tell, mut told) = mpsc::channel(16);
+    let (sender, mut receiver) = mpsc::channel(16);
     let mut followed: BTreeMap<String, tokio::task::JoinHandle<()>> = BTreeMap::new();
     if matches!(what.as_str(), "routes") && only.as_ref().is_none_or(|only| only == "rib") {
-        let (router, tell) = (router.clone(), tell.clone());
+        let (router, sender) = (router.clone(), sender.clone());
         tokio::task::spawn_local(async move {
-            // Without it what the processes themselves report is told all the same.
-            let _ = monitor_routes::follow(router, tell).await;
+            // Without it what the processes themselves report is printed nevertheless.
+            let _ = monitor_routes::follow(router, sender).await;
         });
     }
     let mut look = tokio::time::interval(LOOK);
     loop {
         tokio::select! {
-            page = told.recv() => {
+            page = receiver.recv() => {
                 let events: Vec<common::Event> = page.unwrap_or_default();
                 if !events.iter().all(|event| print(event, out)) {
                     return Ok(());
@@ -179,7 +179,7 @@ pub async fn follow(session: &Session, values: &Values, out: &mut Output) -> Res
                 for component in components(&router).await.unwrap_or_default() {
                     if only.as_ref().is_none_or(|o| *o == component) && !followed.contains_key(&component) {
                         let after = numbers.remove(&component).unwrap_or(0);
-                        let task = follow_one(router.clone(), component.clone(), after, session.flags.timeout, tell.clone());
+                        let task = follow_one(router.clone(), component.clone(), after, session.flags.timeout, sender.clone());
                         followed.insert(component, tokio::task::spawn_local(task));
                     }
                 }
@@ -197,14 +197,14 @@ async fn follow_one(
     component: String,
     mut after: u64,
     timeout: Duration,
-    tell: mpsc::Sender<Vec<common::Event>>,
+    sender: mpsc::Sender<Vec<common::Event>>,
 ) {
     loop {
         match take(&router, &component, after, WAIT, PAGE, timeout).await {
             Ok(reply) => {
                 // A process that began anew counts from 1.
                 after = reply.last;
-                if !reply.events.is_empty() && tell.send(reply.events).await.is_err() {
+                if !reply.events.is_empty() && sender.send(reply.events).await.is_err() {
                     return;
                 }
             }

@@ -17,17 +17,17 @@ const PAGE: usize = 500;
 
 /// A subscriber to routes, with the initial routes left out.
 struct Subscriber {
-    tell: mpsc::Sender<Vec<common::Event>>,
+    sender: mpsc::Sender<Vec<common::Event>>,
     /// The subscriptions, IPv4 first. Routes are not kept: the initial routes of each life of the RIB are left out.
     subscriptions: RefCell<[Subscription<IpPrefix>; 2]>,
     number: Cell<u64>,
     names: Names,
 }
 
-/// Follows the RIB's routes until the receiver of `tell` is dropped: routes present at the beginning are not sent.
-pub async fn follow(router: XrlEndpoint, tell: mpsc::Sender<Vec<common::Event>>) -> Result<(), XrlError> {
+/// Follows the RIB's routes until the receiver of `sender` is dropped: routes present at the beginning are not sent.
+pub async fn follow(router: XrlEndpoint, sender: mpsc::Sender<Vec<common::Event>>) -> Result<(), XrlError> {
     let names = Names::ask(&router).await;
-    let subscriber = Subscriber { tell, subscriptions: RefCell::default(), number: Cell::new(0), names };
+    let subscriber = Subscriber { sender, subscriptions: RefCell::default(), number: Cell::new(0), names };
     let subscriber = Rc::new(subscriber);
     let service = route_subscriber_service(Rc::clone(&subscriber));
     let registered = router.register(Target::new("monitor", vec![service])).await?;
@@ -137,7 +137,7 @@ impl rib::RouteSubscriber for Subscriber {
             };
             for page in events.chunks(PAGE) {
                 // Who prints is slow: the RIB waits for the reply, and merges what changes meanwhile.
-                if self.tell.send(page.to_vec()).await.is_err() {
+                if self.sender.send(page.to_vec()).await.is_err() {
                     break; // the monitor ends
                 }
             }

@@ -130,7 +130,7 @@ impl Columns {
         };
         let cells: Vec<Vec<String>> = records.iter().map(&mut row).collect();
         self.rows += cells.len() as u64;
-        // A command without columns says in one line what it did.
+        // A command without columns prints in one line what it did.
         if command.columns.is_empty() {
             return;
         }
@@ -153,7 +153,7 @@ impl Columns {
     }
 }
 
-/// Returns true if a row says that something is down; without colors the value says so too.
+/// Returns true if a row reports that something is down; without colors the value alone shows it.
 fn mark_down(columns: &[Column], cells: &mut [String], is_colored: bool) -> bool {
     let mut is_down = false;
     for (column, cell) in columns.iter().zip(cells) {

@@ -49,7 +49,7 @@ pub enum PackageCommand {
         #[command(flatten)]
         place: Where,
     },
-    /// Says whether a package is as it was signed, and by whom. Exit status: 0 signed by a key of trust, 1 not.
+    /// Checks whether a package is as it was signed, and prints the signer. Exit status: 0 signed by a key of trust, 1 not.
     Verify {
         #[command(flatten)]
         args: sign::VerifyArgs,

@@ -58,7 +58,7 @@ pub struct NewKeyArgs {
     pub place: Where,
 }
 
-/// Prints what the signature of a package says.
+/// Prints the signature of a package.
 pub fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
     let path = match args.package.exists() {
         true => args.package.clone(),

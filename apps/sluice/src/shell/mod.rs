@@ -137,7 +137,7 @@ async fn piped(state: &mut State) -> Result<u8, Failure> {
 async fn interactive(state: &mut State) -> Result<u8, Failure> {
     let (reader, mut asked) = reader::start();
     sluice_print::outln!(
-        "sluice {}: `?` says what may follow, Tab completes, `help` tells more",
+        "sluice {}: `?` lists what may follow, Tab completes, `help` explains more",
         env!("CARGO_PKG_VERSION")
     );
     reader.prompt(state.prompt().await);

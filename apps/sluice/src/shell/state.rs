@@ -19,7 +19,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 const HELP: &str = "\
-`?` says at any place what may follow, Tab completes it. Words may be abbreviated.
+`?` lists at any place what may follow, Tab completes it. Words may be abbreviated.
 
   show ...             what the router does
   monitor              what happens, as it happens
@@ -39,7 +39,7 @@ const CONFIGURATION_HELP: &str = "\
   load merge|replace|set FILE, or `terminal` to paste a text; save FILE; run COMMAND, exit
   update               moves a private candidate onto what runs; update mine|theirs [PATH] where others changed the same
 
-`?` says at any place what may follow.";
+`?` lists at any place what may follow.";
 
 /// The next step after a line.
 pub enum Verdict {

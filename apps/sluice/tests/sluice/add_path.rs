@@ -209,7 +209,7 @@ fn all_paths_of_reflectors_are_received() {
     proved("several paths received (ADD-PATH, RFC 7911)", &["BIRD", "FRR"]);
 }
 
-/// Both reflectors tell the paths of both clients, while one comes and goes, and one path where only one may come.
+/// Both reflectors advertise the paths of both clients, while one comes and goes, and one path where only one may come.
 fn all_paths_are_received(lab: &RouterLab, family: Family) {
     let has = |what: &str, reflector: u8, hosts: &[u8]| {
         lab.until(what, |lab| explained(lab, family, reflector, "next_hop") == addresses(family, hosts));
@@ -360,7 +360,7 @@ fn several_paths_go_both_ways(lab: &RouterLab, family: Family) {
     let ids = explained(lab, family, 6, "path_id");
     assert!(ids.len() == 1 && ids[0] != "null", "{ids:?}");
     lab.birdc("second", &format!("disable {}", own(family)));
-    lab.until("ExaBGP is told that a path goes", |lab| {
+    lab.until("ExaBGP receives the withdrawal of a path", |lab| {
         received(lab).lines().any(|line| line.contains("\"withdraw\"") && line.contains(prefix))
     });
 }

@@ -236,7 +236,7 @@ fn routes_depend_on_another_route() {
     // FRR has one condition for each neighbor: X while Y is there.
     let lab = lab(&sluice("", &policies), &of_frr("X exist-map Y"), &feed);
     let are = |ours: &[&str], theirs: &[&str]| {
-        lab.until("the observer has what the condition says", |lab| {
+        lab.until("the observer has the routes of the condition", |lab| {
             prefixes(lab, 1) == ours && prefixes(lab, 2) == theirs
         });
     };

@@ -199,9 +199,9 @@ fn what_goes_wrong_is_said() {
     let report = bgpsim(&lab, "--workload synthetic --routes 2000 --patience 2");
     assert_eq!(report["verified"], false, "{report:#}");
     let receiver = &report["phases"][0]["receivers"][0];
-    let (heard, missing) = (wide(&receiver["announced"]).unwrap(), wide(&receiver["missing"]).unwrap());
-    assert_eq!(heard + missing, 2001, "{report:#}");
-    assert!(heard > 0 && missing > 0, "{report:#}");
+    let (received, missing) = (wide(&receiver["announced"]).unwrap(), wide(&receiver["missing"]).unwrap());
+    assert_eq!(received + missing, 2001, "{report:#}");
+    assert!(received > 0 && missing > 0, "{report:#}");
 
     // Each with another neighbor: a router does not talk for a while to one that said something wrong.
     for (line, expected) in [

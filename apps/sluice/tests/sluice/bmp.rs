@@ -20,7 +20,7 @@ const ORIGIN_OF_NO_MEANING: u8 = 9;
 /// The port of the stations.
 const PORT: u16 = 5000;
 
-/// A LAN: the router, a neighbor that announces, one that is told, and hosts for stations.
+/// A LAN: the router, a neighbor that announces, one that receives, and hosts for stations.
 fn topology(stations: &str) -> sluice_lab::Topology {
     let sluice = format!(
         "policy {{ policy-statement in {{

@@ -17,7 +17,7 @@ protocols { bgp { local-as 64500; router-id 10.0.0.1; default-policy accept; nei
 '''
 ";
 
-/// How long an answer may take, in milliseconds.
+/// The longest time of an answer, in milliseconds.
 const PATIENCE: u64 = 20_000;
 
 /// The sequence from the line editor to the terminal at the beginning of a line (bracketed paste is switched on).
@@ -31,7 +31,7 @@ impl Shell {
         command.arg("--run-dir").arg(run_dir).env("XDG_STATE_HOME", state).env("TERM", "dumb-but-ansi");
         command.env("PAGER", "cat").env("NO_COLOR", "1").env_remove("SLUICE_PAGER");
         let mut shell = Shell(spawn_command(command, Some(PATIENCE)).unwrap());
-        shell.sees("`help` tells more");
+        shell.sees("`help` explains more");
         shell.sees("left> ");
         shell
     }

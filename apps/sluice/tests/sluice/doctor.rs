@@ -96,7 +96,7 @@ fn another_routing_daemon_is_found() {
         "",
         &[("other-daemons", "warn", &found, APART), ("port-179", "fail", "held by bird", STOP_IT)],
     );
-    // Who may not look into root's processes says what it sees.
+    // A user who may not look into root's processes reports what is visible.
     check(
         &mut host,
         "setpriv --reuid 65534 --clear-groups",

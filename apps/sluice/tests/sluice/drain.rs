@@ -170,7 +170,7 @@ impl Network {
     }
 
     /// Returns a BIRD's route to the opposite prefix from the router `a`.
-    fn told_by_a(&self, node: &str) -> String {
+    fn advertised_by_a(&self, node: &str) -> String {
         let (prefix, _) = self.1.prefixes[usize::from(node == "outside")];
         self.0.control(node, &format!("show route protocol a all for {prefix}")).unwrap_or_default()
     }
@@ -178,12 +178,12 @@ impl Network {
 
 fn traffic_leaves(addresses: &'static Addresses) {
     let Some(network) = Network::up(addresses) else { return };
-    let is_told = || {
-        let (outside, inside) = (network.told_by_a("outside"), network.told_by_a("inside"));
+    let is_drained = || {
+        let (outside, inside) = (network.advertised_by_a("outside"), network.advertised_by_a("inside"));
         [outside.contains("(65535,0)"), inside.contains("(65535,0)"), inside.contains("BGP.local_pref: 0")]
     };
     network.until_by(1, 3);
-    assert_eq!(is_told(), [false; 3]);
+    assert_eq!(is_drained(), [false; 3]);
     let mut ping = network.0.command("outside", "ping").unwrap();
     let [(_, outside), (_, inside)] = addresses.prefixes;
     ping.args(["-q", "-i", "0.005", "-I", outside, inside]).stdout(Stdio::piped());
@@ -198,7 +198,7 @@ fn traffic_leaves(addresses: &'static Addresses) {
     let filtered = format!("filtered again: {}, {}", addresses.host(1, 2), addresses.host(3, 2));
     assert!(said.contains(&filtered) && said.contains("undrain"), "{said}");
     network.until_by(2, 4);
-    assert_eq!(is_told(), [true; 3]);
+    assert_eq!(is_drained(), [true; 3]);
     let (said, status) = network.sluice(&["status"]);
     assert!(said.contains("\ndrained: ") && status["drained"] == true, "{said}");
     let (said, summary) = network.sluice(&["show", "bgp", "summary"]);
@@ -213,22 +213,22 @@ fn traffic_leaves(addresses: &'static Addresses) {
     let text = String::from_utf8_lossy(&ping.wait_with_output().unwrap().stdout).into_owned();
     assert!(text.contains(" 0% packet loss"), "{text}");
 
-    // Killed, it comes back as it was told to be.
+    // Killed, it comes back drained.
     let (_, processes) = network.sluice(&["show", "processes"]);
     let all = processes["processes"].as_array().unwrap();
     let pid = all.iter().find(|p| p["component"] == "bgp").unwrap()["pid"].to_string();
     assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
-    network.until("the new process tells it too", || {
+    network.until("the new process announces it too", || {
         let (_, summary) = network.sluice(&["show", "bgp", "summary"]);
         let (_, now) = network.sluice(&["show", "processes"]);
-        now != processes && summary["established"] == 2 && is_told() == [true; 3]
+        now != processes && summary["established"] == 2 && is_drained() == [true; 3]
     });
     network.until_by(2, 4);
 
     let (said, _) = network.sluice(&["undrain"]);
     assert!(said.contains("not drained"), "{said}");
     network.until_by(1, 3);
-    assert_eq!(is_told(), [false; 3]);
+    assert_eq!(is_drained(), [false; 3]);
     let (said, status) = network.sluice(&["status"]);
     assert!(!said.contains("drained") && status["drained"] == false, "{said}");
     let (_, revisions) = network.sluice(&["show", "revisions"]);

@@ -77,12 +77,12 @@ impl Exchange {
         member + 1 >= self.members
     }
 
-    /// The member that must not have a member's route: the sender's community says so.
+    /// The member that must not have a member's route: by the sender's community.
     fn excluded(self, sender: u8) -> u8 {
         self.after(sender, 1)
     }
 
-    /// The member whose routes a member does not want: the receiver's policy says so.
+    /// The member whose routes a member does not want: by the receiver's policy.
     fn unwanted(self, receiver: u8) -> u8 {
         self.after(receiver, 2)
     }
@@ -314,13 +314,13 @@ fn member(lab: &RouterLab, exchange: Exchange, member: u8) -> Speaker {
 }
 
 #[test]
-fn each_member_has_what_its_policy_says() {
+fn each_member_has_what_its_policy_accepts() {
     let _share = share();
     check(8, Path::new(SLUICE));
 }
 
 #[test]
-fn each_of_30_members_has_what_its_policy_says() {
+fn each_of_30_members_has_what_its_policy_accepts() {
     let program = sluice_testkit::long!("exchange lan");
     let _share = share();
     check(30, &program);
@@ -393,7 +393,7 @@ fn check(members: u8, program: &Path) {
     let mut expected: BTreeSet<_> = (1..members - 1).map(|n| BTreeSet::from([address(n)])).collect();
     expected.insert(BTreeSet::from([address(members - 1), address(members)]));
     assert_eq!(views, expected, "{table}");
-    // The member to which a route points is told why it lacks the route; the leak counts.
+    // The member to which a route points gets the reason why it lacks the route; the leak counts.
     let cause = |prefix: &str, to: u8| -> Value {
         lab.ask(&["explain", prefix, "to", &address(to).to_string()])["cause"].clone()
     };

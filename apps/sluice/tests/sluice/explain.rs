@@ -1,4 +1,4 @@
-//! Why a route is not used, and why it is not sent: what `explain` says first, on a router with real neighbors. A prefix for each
+//! Why a route is not used, and why it is not sent: the first line of `explain`, on a router with real neighbors. A prefix for each
 //! cause; the words of the causes that no neighbor here brings about are tested with BGP's core and with the command.
 
 use crate::SLUICE;

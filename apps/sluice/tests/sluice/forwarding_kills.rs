@@ -26,7 +26,7 @@ const RATE: u64 = 20_000;
 const DESTINATIONS: usize = 4096;
 /// The packets' stream.
 const STREAM: u32 = 31;
-/// How long a full table may take to arrive everywhere, on a slow machine.
+/// The longest time for a full table to arrive everywhere, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 const TOPOLOGY: &str = "
@@ -58,7 +58,7 @@ a_addresses = ['10.2.0.2/24']
 b_addresses = ['10.2.0.1/24']
 ";
 
-/// What is tested: the executable, the table, and the packets a second.
+/// The subject of the test: the executable, the table, and the packets a second.
 struct Subject {
     program: PathBuf,
     table: RoutingTable,

@@ -94,7 +94,7 @@ fn flood(program: &Path, hosts: u32) {
     assert!(most < before.0 + GROWTH, "the FEA's memory grew from {} to {most} octets", before.0);
 }
 
-/// A gateway that does not answer: the operator says where it is.
+/// A gateway that does not answer: the operator configures where it is.
 const SET: &str = "10.2.0.77";
 
 #[test]

@@ -153,7 +153,7 @@ impl Network {
         }
         let network = Network { router: RouterLab::up(&addresses.topology(), Path::new(SLUICE)), addresses };
         network.until("all routes are in the kernel and with FRR", || {
-            network.routes() == ROUTES && network.told_frr() == PREFIXES as u64 + 1
+            network.routes() == ROUTES && network.sent_to_frr() == PREFIXES as u64 + 1
         });
         let Addresses { bird, frr, frr_subnet, lengths: [_, one], target: [prefix, host], .. } = addresses;
         for (node, words) in [
@@ -179,7 +179,7 @@ impl Network {
     }
 
     /// Returns the number of prefixes sent to FRR.
-    fn told_frr(&self) -> u64 {
+    fn sent_to_frr(&self) -> u64 {
         let neighbor = self.router.neighbor(self.addresses.frr[1]);
         let families = neighbor["families"].as_array().into_iter().flatten();
         let mut of_family = families.filter(|family| family["family"] == self.addresses.name);
@@ -290,10 +290,10 @@ fn nobody_notices(addresses: &'static Addresses) {
         let output = network.sluice(&["upgrade", "bgp", "--binary", SLUICE]);
         assert!(output.status.success(), "{output:?}\n{}", network.log());
     });
-    // The session lives: what a neighbor says and hears later is as ever.
+    // The session lives: routes are exchanged as before.
     network.router.birdc("bird", "disable static1");
     network.until("withdrawals arrive everywhere", || network.routes() == ROUTES - PREFIXES);
-    network.until("FRR hears of it", || network.told_frr() == 1);
+    network.until("FRR receives it", || network.sent_to_frr() == 1);
 }
 
 #[test]

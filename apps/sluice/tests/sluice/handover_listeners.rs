@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
-/// Where strangers knock, and from where.
+/// The places at which strangers knock, and their addresses.
 const PLACES: [&str; 6] = ["10.1.0.9", "10.1.0.1", "179", "fd00:1::9", "fd00:1::1", "179"];
 
 /// Both wait for the neighbor to connect.

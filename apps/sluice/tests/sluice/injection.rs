@@ -222,7 +222,7 @@ fn bad_traces_are_refused_with_their_place() {
     let text = said(&torn);
     assert!(!torn.status.success() && text.contains("record 6, which begins at octet"), "{text}");
     assert!(text.contains("the trace ends in the middle of the record"), "{text}");
-    // What was read stays, until the operator says so.
+    // What was read stays, until the operator removes it.
     lab.until("BIRD has the routes", |lab| at_bird(lab) == 3);
     assert_eq!(shown(&lab, "state"), "failed");
     assert!(shown(&lab, "problem").as_str().unwrap().contains("record 6"));
@@ -237,7 +237,7 @@ fn bad_traces_are_refused_with_their_place() {
         assert!(!done.status.success() && said(&done).contains("which begins at octet"), "{}", said(&done));
         assert!(lab.cli(&["request", "bgp", "stop-injection"]).status.success());
     }
-    // What cannot begin says why: no AS, no such group, a neighbor's address, no file, no pace.
+    // Each refusal has its reason: no AS, no such group, a neighbor's address, no file, no pace.
     std::fs::write(&file, &trace).unwrap();
     let cases: [(&[&str], &str); 3] =
         [(&[], "peer-as"), (&["group", "none"], "none"), (&["peer-as", "64501", "speed", "0"], "speed")];

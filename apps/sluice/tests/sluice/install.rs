@@ -74,11 +74,11 @@ fn the_unit_is_valid() {
 }
 
 #[test]
-fn what_cannot_be_says_what_to_do() {
+fn what_cannot_be_reports_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = |output: Output, says: &str| {
+    let refused = |output: Output, text: &str| {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(1) && said.contains(says), "{said}");
+        assert!(output.status.code() == Some(1) && said.contains(text), "{said}");
     };
     refused(install("/nowhere/sluice", folder.path(), "/usr"), "make dist");
     let file = folder.path().join("file");

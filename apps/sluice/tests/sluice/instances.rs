@@ -132,7 +132,7 @@ fn instances_live_beside_each_other() {
     lab.until("both tables are full", both_are_there);
     assert_eq!(lab.pid("static"), Some(first[1]));
 
-    // So does the RIB, which is told everything by everybody.
+    // So does the RIB, which receives everything from all components.
     lab.kill(lab.pid("rib").unwrap());
     lab.until("the RIB is back", RouterLab::ready);
     lab.until("it has all routes of both instances", |l| l.rib("static").0.v4 == 2 && l.rib("bgp").0.v4 == 4);

@@ -138,12 +138,12 @@ fn passwords_and_ttl_security_with_bird_and_frr() {
         assert_eq!(lab.neighbor(liar)["received"]["open"], "0", "{liar}");
     }
     assert!(HONEST.iter().all(|a| lab.established(a)));
-    // Nobody says that a password is wrong: the connection finds no answer, which is what the router can say.
-    let says = |address: &str, reason: &str| {
+    // No message reports that a password is wrong: the connection finds no answer, which is what the router can say.
+    let reports = |address: &str, reason: &str| {
         lab.until(reason, |l| l.neighbor(address)["reason"] == reason);
     };
-    says("10.3.0.2", "no answer to the attempt to connect (another password looks the same)");
-    says("10.4.0.2", "the neighbor has not connected yet (ttl-security that does not fit looks the same)");
+    reports("10.3.0.2", "no answer to the attempt to connect (another password looks the same)");
+    reports("10.4.0.2", "the neighbor has not connected yet (ttl-security that does not fit looks the same)");
     proved("TCP MD5 signatures (RFC 2385)", &["BIRD", "FRR"]);
     proved("GTSM (RFC 5082)", &["BIRD", "FRR"]);
 }

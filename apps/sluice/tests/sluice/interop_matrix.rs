@@ -83,7 +83,7 @@ pub fn proved(feature: &str, peers: &[&str]) {
 /// Returns the document that a record makes.
 fn document(record: &Record) -> String {
     let mut text = "# Interoperability\n\nThis page lists the features that labs have proved with Sluice beside other daemons, each with routes of IPv4 \
-         and IPv6. A cell without a mark is not\ntested, which says nothing about whether the feature works. The page is made of \
+         and IPv6. A cell without a mark is not\ntested, which does not mean that the feature works. The page is made of \
          [interop.json](interop.json), which the labs write: a lab that ends\nwell reports what it has proved.\n\n"
         .to_owned();
     let columns = PEERS.map(|(name, _)| {
@@ -109,7 +109,7 @@ fn document(record: &Record) -> String {
 }
 
 #[test]
-fn the_document_says_what_the_record_says() {
+fn the_document_matches_the_record() {
     let path = root().join("docs/interop.md");
     let document = document(&read(&File::open(root().join("docs/interop.json")).unwrap()));
     if is_writing() {

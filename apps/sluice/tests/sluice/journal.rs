@@ -42,7 +42,7 @@ fn possible() -> bool {
     possible.is_ok()
 }
 
-/// A host with a journal; the error says why the daemon cannot run.
+/// A host with a journal; the error has the reason why the daemon cannot run.
 fn host_with_journal() -> Result<Host, String> {
     let mut host = Host::new();
     let made = "mount -t tmpfs tmpfs /var/log && mkdir -p /run/log/journal /run/systemd/journal /etc/systemd && \
@@ -94,7 +94,7 @@ fn in_journal(field: &str) -> String {
 }
 
 /// Returns true if an entry matches an event kept by the router.
-fn tells(entry: &Entry, event: &Value) -> bool {
+fn reports(entry: &Entry, event: &Value) -> bool {
     let id = event["id"].as_str().unwrap();
     let same_id = match id {
         "log" => !entry.contains_key("F_EVENT"),
@@ -129,7 +129,7 @@ fn pid(host: &mut Host, component: &str) -> u64 {
 fn busy_router(host: &mut Host) {
     host.write("/etc/sluice/sluice.conf", &config(90)).unwrap();
     host.start(START).unwrap();
-    // With the status 8 it runs degraded: not with what the file says.
+    // With the status 8 it runs degraded: not with the configuration of the file.
     let ready =
         |host: &mut Host| sluice_lab::until(PATIENCE, || succeeds(host, "sluice status || [ $? = 8 ]"));
     assert!(ready(host), "{}", host.shell("sluice status; journalctl --no-pager").unwrap().0);
@@ -143,8 +143,8 @@ fn busy_router(host: &mut Host) {
     let pid = pid(host, "static");
     said(host, &format!("kill -9 {pid}"));
     for id in ["config.refused", "process.died"] {
-        let mut told = || said(host, "sluice show events --component manager --json").contains(id);
-        assert!(sluice_lab::until(PATIENCE, &mut told), "{id}");
+        let mut is_reported = || said(host, "sluice show events --component manager --json").contains(id);
+        assert!(sluice_lab::until(PATIENCE, &mut is_reported), "{id}");
     }
     assert!(ready(host));
 }
@@ -164,7 +164,7 @@ fn what_is_reported_is_in_the_journal() {
     let events = events["events"].as_array().unwrap();
     let entries = journal(&mut host);
     for event in events {
-        let number = entries.iter().filter(|entry| tells(entry, event)).count();
+        let number = entries.iter().filter(|entry| reports(entry, event)).count();
         assert!(number > 0, "{event} is not in the journal:\n{entries:#?}");
     }
     for component in ["manager", "bgp", "rib", "fea", "static"] {

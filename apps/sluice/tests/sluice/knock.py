@@ -1,4 +1,4 @@
-"""Connects again and again: SOURCE ADDRESS PORT, three words for each place to knock at. Says when it has knocked everywhere; when its
+"""Connects again and again: SOURCE ADDRESS PORT, three words for each place to knock at. Prints when it has knocked everywhere; when its
 standard input ends it prints how often it was let in and what else it got. Nobody is there who stays longer than two minutes."""
 
 import collections

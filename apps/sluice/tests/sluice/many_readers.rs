@@ -98,7 +98,12 @@ struct Outcome {
 }
 
 /// Plays rounds of the table to readers, of which one more reads as well, or reads nothing.
-fn told(program: &Path, rounds: &[Vec<u8>], (routes, count): (usize, usize), is_blocked: bool) -> Outcome {
+fn advertise(
+    program: &Path,
+    rounds: &[Vec<u8>],
+    (routes, count): (usize, usize),
+    is_blocked: bool,
+) -> Outcome {
     let lab = up(count + 1, program);
     let mut all: Vec<Speaker> = (0..=count).map(|n| connect(&lab, reader(n), reader_as(n))).collect();
     let blocked = is_blocked.then(|| all.pop());
@@ -152,7 +157,7 @@ fn block_one(program: &Path, table: &RoutingTable, readers: usize) {
     let copy = rounds.iter().map(Vec::len).sum::<usize>() as f64;
     // The most memory of a run depends on how fast the machine is at that moment. A copy would be there in each run.
     let has_copy = (0..ATTEMPTS).all(|_| {
-        let [free, blocked] = [false, true].map(|is_blocked| told(program, &rounds, size, is_blocked));
+        let [free, blocked] = [false, true].map(|is_blocked| advertise(program, &rounds, size, is_blocked));
         report(table, readers, &free, &blocked, copy);
         blocked.memory - free.memory >= copy / 2.0
     });
@@ -225,7 +230,7 @@ fn flap(program: &Path, table: &RoutingTable) {
     println!("one table: {:.1} MB; after the flaps at most {:.1} MB", once / 1e6, flapped / 1e6);
     assert!(flapped < once * 1.2 + SLACK);
 
-    // What a new reader is told is what was announced.
+    // A new reader receives what was announced.
     let mut after = connect(&lab, reader(0), reader_as(0));
     after.count_until(routes);
     drop(feed);

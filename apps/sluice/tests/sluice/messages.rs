@@ -133,7 +133,7 @@ fn refreshes_are_marked_and_long_routes_go_where_they_fit() {
     for family in FAMILIES {
         are_marked_and_fit(&lab, family);
     }
-    // A route that flaps: the neighbor with an interval hears of it less often.
+    // A route that flaps: the neighbor with an interval receives it less often.
     let updates = |node: &str| -> u32 {
         let said = lab.lab.control(node, "show protocols all sluice").unwrap_or_default();
         let number = |line: &str| line.split_whitespace().nth(2).and_then(|n| n.parse::<u32>().ok());
@@ -247,7 +247,7 @@ fn filters_by_prefix_go_both_ways() {
         // What Sluice announced: FRR's own filter does not hide anything of that.
         let passed =
             family.pick(["192.0.2.0/24", "203.0.113.0/24"], ["2001:db8:192::/48", "2001:db8:203::/48"]);
-        lab.until("FRR's filter decides what it is told", |lab| {
+        lab.until("FRR's filter decides what it receives", |lab| {
             prefixes(lab, family, "advertised") == passed
         });
         let cause = lab.ask(&["explain", short(family), "to", &family.address(4)])["cause"].clone();

@@ -190,7 +190,7 @@ fn a_full_disk_costs_traces_alone() {
     assert_eq!(lab.restarts(), 0);
 }
 
-/// ExaBGP, which announces two routes and withdraws one when it is told, and BIRD, which sends path identifiers.
+/// ExaBGP, which announces two routes and withdraws one on request, and BIRD, which sends path identifiers.
 const SENDERS: &str = "
 [nodes.exabgp]
 daemon = 'exabgp'

@@ -113,7 +113,7 @@ fn a_capture_in_a_lab_has_the_messages_of_a_session() {
         .spawn()
         .unwrap();
     let mut said = BufReader::new(capture.stderr.take().unwrap()).lines();
-    assert!(said.any(|line| line.unwrap().contains("listening on bird")), "tcpdump says when it records");
+    assert!(said.any(|line| line.unwrap().contains("listening on bird")), "tcpdump prints when it records");
     lab.birdc("bird", "restart sluice");
     announce(&lab);
     lab.signal("-INT", capture.id().into());

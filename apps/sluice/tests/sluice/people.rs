@@ -108,7 +108,7 @@ fn users_have_the_roles_of_their_groups() {
         assert!(said.contains("may not") || said.contains("not permitted"), "{words:?}: {said}");
     }
 
-    // A stranger is told which roles there are.
+    // A stranger gets the list of roles.
     let refused = router.run(STRANGER.1, &["show", "routes"]);
     assert!(!refused.status.success());
     assert!(

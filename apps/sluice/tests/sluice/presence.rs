@@ -80,7 +80,7 @@ fn announcements_follow_routes_that_come_and_go() {
     // A RIB or a BGP that hands over, and a RIB that is killed, cost the neighbor nothing.
     let before = withdrawals(&lab);
     kill(&lab, "rib");
-    // Something that comes after all that the new RIB says.
+    // Something that comes after all that the new RIB reports.
     commit(&lab, &format!("{set} 100.64.1.0/24 discard"));
     commit(&lab, "set protocols bgp network-while-present 100.64.1.0/24");
     let more = [&all[..], &["100.64.1.0/24"]].concat();

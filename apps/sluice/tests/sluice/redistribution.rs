@@ -278,7 +278,7 @@ fn live(program: &Path, steps: u64) {
             assert!(is_so, "seed {seed}, step {n}: expected {expected:?}, found {found:?}");
         }
     }
-    // The RIB that was started last has removed what it does not know: it says so after a while.
+    // The RIB that was started last has removed what it does not know: it reports that after a while.
     lab.until_within(PATIENCE, "the engine agrees with the last RIB", |lab| {
         let log = lab.whole_log();
         log.rfind("the engine agrees with the RIB") > log.rfind("sending the FEA all routes")

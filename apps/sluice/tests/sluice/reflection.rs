@@ -85,12 +85,12 @@ fn up(nodes: &[String]) -> RouterLab {
     RouterLab::up(&topology(nodes), Path::new(SLUICE))
 }
 
-/// What a BIRD says of a prefix.
+/// The output of a BIRD about a prefix.
 fn at_bird(lab: &RouterLab, node: &str, prefix: &str) -> String {
     lab.lab.control(node, &format!("show route all {prefix}")).unwrap_or_default()
 }
 
-/// What FRR says of a prefix.
+/// The output of FRR about a prefix.
 fn at_frr(lab: &RouterLab, prefix: &str) -> String {
     let family = if prefix.contains(':') { "ipv6" } else { "ipv4" };
     lab.lab.control("frr", &format!("show bgp {family} unicast {prefix}")).unwrap_or_default()

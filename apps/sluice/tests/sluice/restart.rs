@@ -524,7 +524,7 @@ fn gobgp_and_openbgpd_keep_routes_while_sluice_restarts() {
     lab.until("OpenBGPD has the routes", of_openbgpd);
     lab.until("GoBGP has the routes", of_gobgp);
     let neighbors = ["10.1.0.2", "2001:db8:1::2", "10.2.0.2", "2001:db8:2::2", "10.3.0.2", "2001:db8:3::2"];
-    // A control program that does not answer says nothing of routes.
+    // A control program that does not answer does not mean that routes are gone.
     let lost = |lab: &RouterLab, node: &str, questions: [&str; 2]| {
         let mut asked = BEHIND.iter().zip(questions);
         asked.any(|(prefix, question)| {

@@ -16,20 +16,20 @@ fn systemd_hears_how_it_is() {
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let next = || {
         let mut octets = [0; 4096];
-        let len = socket.recv(&mut octets).expect("it is told within a minute");
+        let len = socket.recv(&mut octets).expect("it is notified within a minute");
         String::from_utf8_lossy(&octets[..len]).trim_end().to_string()
     };
     let program = program_with(folder.path(), &format!("NOTIFY_SOCKET={}", path.display()));
     let topology =
         "[nodes.sluice]\ndaemon = 'sluice'\nconfig = 'protocols static route 192.0.2.0/24 discard;'";
     let lab = RouterLab::up(&topology.parse().unwrap(), &program);
-    let mut heard = vec![next()];
-    while heard.last().unwrap() != "READY=1" {
-        heard.push(next());
+    let mut received = vec![next()];
+    while received.last().unwrap() != "READY=1" {
+        received.push(next());
     }
-    assert!(heard[0].starts_with("STATUS=not ready: "), "{heard:?}");
-    assert_eq!(heard[heard.len() - 2], "STATUS=ready: fea, rib, static", "{heard:?}");
-    assert!(lab.ready(), "it is ready when it says so");
+    assert!(received[0].starts_with("STATUS=not ready: "), "{received:?}");
+    assert_eq!(received[received.len() - 2], "STATUS=ready: fea, rib, static", "{received:?}");
+    assert!(lab.ready(), "it is ready when it reports that");
 
     lab.kill(lab.pid("static").unwrap());
     assert_eq!(next(), "STATUS=not ready: static is backing off");

@@ -80,7 +80,7 @@ fn next_hops_on_a_lan_with_bird_and_frr() {
         lab.until(what, |l| l.lab.control("bird", &question).unwrap_or_default().contains(part));
     };
     // Of IPv4 FRR itself is the next hop. Of IPv6 it cannot be, as FRR has no address that BIRD knows of: it is Sluice.
-    until_bird_has("BIRD hears of FRR", "198.51.100.0/24", "BGP.next_hop: 10.0.0.2\n");
-    until_bird_has("BIRD hears of Sluice", "2001:db8:f::/48", "BGP.next_hop: 2001:db8::1");
+    until_bird_has("BIRD receives FRR's route", "198.51.100.0/24", "BGP.next_hop: 10.0.0.2\n");
+    until_bird_has("BIRD receives Sluice's route", "2001:db8:f::/48", "BGP.next_hop: 2001:db8::1");
     proved("next hops on a LAN (RFC 4271, 5.1.3; RFC 2545)", &["BIRD", "FRR"]);
 }

@@ -1,4 +1,4 @@
-"""Connects from each of many addresses and says nothing: COUNT PREFIX ADDRESS PORT; the sources are PREFIX.1, PREFIX.2 and so on. Says how many
+"""Connects from each of many addresses and sends nothing: COUNT PREFIX ADDRESS PORT; the sources are PREFIX.1, PREFIX.2 and so on. Prints how many
 connections the other side has not closed, and how many it has; holds the former until its standard input ends, but for two minutes at most."""
 
 import json

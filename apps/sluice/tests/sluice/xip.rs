@@ -66,7 +66,7 @@ fn echoes_cross_a_router_by_its_cache_and_follow_its_redirects() {
     (0..20).for_each(|_| assert_eq!(ping(&lab, "near", &far()), "reply"));
     assert!(counter(&lab, "fast", "sent") >= sent + 20, "{}", lab.ask(&["show", "xip", "counters"]));
 
-    // The answer of each cached row rests on something, and the command says on what.
+    // The answer of each cached row rests on something, and the command names it.
     let row = lab.ask(&["show", "xip", "cache"])["rows"][0]["number"].to_string();
     let anchors = lab.ask(&["show", "xip", "anchors", &row])["anchors"].to_string();
     assert!(anchors.contains("neighbor") || anchors.contains("entry"), "{anchors}");
@@ -295,7 +295,7 @@ fn the_ethertypes_are_the_operators_choice() {
     commit_at(&lab, "far", &usual);
     lab.until("the program forwards packets of the usual EtherType", is_fast);
 
-    // Whoever cannot be told apart from another protocol is refused, with a way out.
+    // A protocol that cannot be distinguished from another one is refused, with a way out.
     let refused = |statement: &str| {
         let output = run(&lab, "sluice", &["configure", statement, "commit"]);
         assert!(!output.status.success(), "{statement}");

@@ -118,7 +118,7 @@ fn domains_reach_each_other_across_a_core_of_ip() {
     let at_near: Vec<String> = table(&lab, "near").into_iter().map(|(xid, _)| xid).collect();
     assert_eq!(at_near, [NEAR_DOMAIN, MIDDLE_DOMAIN, FAR_DOMAIN]);
 
-    // Routers that know IP only agree on that, and are told nothing else.
+    // Routers that know IP only agree on that, and receive nothing else.
     for (router, neighbor) in [("near", "10.1.0.1"), ("sluice", "10.2.0.1"), ("far", "10.3.0.1")] {
         lab.until("the session with the core is up", |lab| {
             session(lab, router, neighbor).0["state"] == "Established"
@@ -132,7 +132,7 @@ fn domains_reach_each_other_across_a_core_of_ip() {
     let (_, agreed) = session(&lab, "sluice", "10.3.0.2");
     assert_eq!(agreed["negotiated"], true, "{agreed}");
 
-    // The RIB has the route of BGP, and says so.
+    // The RIB has the route of BGP, and reports it.
     let explained = at(&lab, "near", &["explain", FAR_DOMAIN]);
     assert_eq!(explained["rib"][0]["origin"], "bgp", "{explained}");
 

@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_up_tells_the_route_of_a_prefix_or_that_there_is_none() {
+    fn a_look_up_prints_the_route_of_a_prefix_or_that_there_is_none() {
         let route = |net: &str, table: u32, ours: bool| fea::KernelRoute {
             net: Some(net.parse::<IpPrefix>().expect("a prefix").into()),
             table,
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(matches(Some(route("10.0.0.0/16", MAIN_TABLE, true))), Some(1));
         assert_eq!(matches(Some(route("10.0.0.0/8", MAIN_TABLE, true))), Some(0));
         assert_eq!(matches(None), Some(0));
-        // The whole table tells.
+        // The whole table decides.
         assert_eq!(matches(Some(route("10.0.0.0/24", MAIN_TABLE, true))), None);
         assert_eq!(matches(Some(route("10.0.0.0/16", MAIN_TABLE, false))), None);
         assert_eq!(matches(Some(route("10.0.0.0/8", 255, true))), None);

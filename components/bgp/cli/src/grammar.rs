@@ -87,7 +87,7 @@ fn show_neighbor() -> Command {
         .flag("received", None, "the routes that it has announced, as they came")
         .flag("accepted", None, "the routes that import policy accepts, as policy made them")
         .flag("rejected", None, "the routes that import policy rejects, as they came")
-        .flag("advertised", None, "the routes that it was told, with the attributes as sent")
+        .flag("advertised", None, "the routes that it was sent, with the attributes as sent")
         .flag("received-routes", None, "the same as `received`")
         .flag("advertised-routes", None, "the same as `advertised`")
         .flag("detail", None, "with routes: all attributes")
@@ -104,7 +104,7 @@ fn show_neighbor() -> Command {
 }
 
 fn show_diff() -> Command {
-    command("show bgp diff", "The routes that two neighbors were told, compared prefix by prefix")
+    command("show bgp diff", "The routes that two neighbors were sent, compared prefix by prefix")
         .argument("one", Kind::Addr, true, "the address of a neighbor")
         .live(neighbors())
         .argument("other", Kind::Addr, true, "the address of another neighbor")
@@ -114,7 +114,7 @@ fn show_diff() -> Command {
         .choice_of("community", Kind::Text, None, "only paths with it")
         .choice_of("as-path", Kind::Text, None, "only paths that match a regular expression")
         .choice_of("origin-as", Kind::Number, None, "only paths that end in this AS")
-        .flag("v6", Some('6'), "IPv6 instead of IPv4, where no address says so")
+        .flag("v6", Some('6'), "IPv6 instead of IPv4, where no address shows it")
         .flag("xid", None, "XIDs instead of IP prefixes")
 }
 
@@ -126,9 +126,9 @@ fn show_routes() -> Command {
     .argument("place", Kind::Place, false, "a prefix, or an address or XID (its longest match)")
     .flag("longer", None, "the prefix and all inside it")
     .choice_of("received-from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
-    .choice_of("advertised-to", Kind::Addr, Some(neighbors()), "only routes that this neighbor was told")
-    .flag("v6", Some('6'), "IPv6 instead of IPv4, where no prefix says so")
-    .flag("xid", None, "XIDs instead of IP prefixes, where no prefix says so")
+    .choice_of("advertised-to", Kind::Addr, Some(neighbors()), "only routes that this neighbor was sent")
+    .flag("v6", Some('6'), "IPv6 instead of IPv4, where no prefix shows it")
+    .flag("xid", None, "XIDs instead of IP prefixes, where no prefix shows it")
     .flag("accepted", None, "only paths that import policy accepts")
     .flag("rejected", None, "only paths that import policy rejects")
     .choice_of("limit", Kind::Number, None, "at most this many prefixes")

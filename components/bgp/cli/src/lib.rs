@@ -94,7 +94,7 @@ pub const COMMANDS: ComponentCommands = ComponentCommands {
         (
             "show bgp diff",
             &[
-                ("sluice show bgp diff 10.0.0.2 10.0.0.3", "What one neighbor is told and another is not."),
+                ("sluice show bgp diff 10.0.0.2 10.0.0.3", "What one neighbor is sent and another is not."),
                 (
                     "sluice show bgp diff 10.0.0.2 10.0.0.3 received",
                     "What one neighbor announces and another does not.",
@@ -110,7 +110,7 @@ pub const COMMANDS: ComponentCommands = ComponentCommands {
                 ),
                 (
                     "sluice show bgp routes advertised-to 192.0.2.2 '|' count",
-                    "How many lines a neighbor was told.",
+                    "How many lines a neighbor was sent.",
                 ),
             ],
         ),

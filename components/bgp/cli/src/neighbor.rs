@@ -90,7 +90,7 @@ fn routes(f: &pb::NeighborFamily) -> Vec<String> {
             .into_iter()
             .collect();
     }
-    let end = if f.end_of_rib { "told all its routes" } else { "still telling its routes" };
+    let end = if f.end_of_rib { "sent all its routes" } else { "still being sent its routes" };
     let rejected = match f.prefixes_rejected {
         0 => String::new(),
         rejected => format!(" ({rejected} rejected by import policy)"),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_that_were_told_are_counted() {
+    fn prefixes_that_were_sent_are_counted() {
         let changes = |announced, withdrawn| Some(pb::Changes { announced, withdrawn });
         let mut n = pb::Neighbor {
             changes_received: changes(7, 2),
@@ -435,7 +435,7 @@ mod tests {
             ..pb::NeighborFamily::default()
         };
         let text =
-            "  ipv4: 7 received, 5 accepted (2 rejected by import policy), 3 sent, told all its routes";
+            "  ipv4: 7 received, 5 accepted (2 rejected by import policy), 3 sent, sent all its routes";
         assert_eq!(routes(&f), [text]);
         assert_eq!(routes(&pb::NeighborFamily::default()), [""; 0]);
     }

@@ -57,7 +57,7 @@ pub async fn summary(client: &pb::BgpClient, out: &mut Output) -> Result<(), Fai
         s.local_as, s.router_id, s.established, s.neighbors
     ));
     if s.graceful_shutdown {
-        out.line("draining: neighbors are told to go another way (`sluice undrain` takes it back)");
+        out.line("draining: neighbors are asked to go another way (`sluice undrain` takes it back)");
     }
     for t in &s.tables {
         out.line(&format!(

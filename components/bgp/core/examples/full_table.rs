@@ -1,13 +1,13 @@
-//! How long a full table takes through the core, in and out, and what it weighs.
+//! The time of a full table through the core, in and out, and its memory.
 //!
 //! `cargo run --release -p sluice-bgp --example full_table [--synthetic] [--receivers N] [--feeds N] [--tables N]
 //! [--pause MS] [--updates N] [--singles N] [--subnet]`
 //!
 //! By default a real session is replayed: 577,710 prefixes in 89,679 UPDATEs. `--synthetic` makes 1,000,000 prefixes in
-//! 340,000 UPDATEs of its own, or `--updates` of them. Then single ones come, each after a pause if that is wanted: what one takes when the processor has done other
-//! things meanwhile is what one takes on a quiet day. At last the first feed is lost. `--subnet` puts all neighbors on one link with the
-//! router, as `bench-bgp` has them: each is sent the others' next hops. `bench-bgp`'s S4 is `--synthetic --receivers 30 --subnet`, its S5
-//! `--synthetic --feeds 2 --subnet`.
+//! 340,000 UPDATEs of its own, or `--updates` of them. Then single UPDATEs come, each after a pause if wanted: after a pause, in which the
+//! processor did further work, an UPDATE takes as long as on a quiet day. At last the first feed is lost. `--subnet` puts all neighbors on
+//! one link with the router, as `bench-bgp` has them: each receives next hops of the rest. `bench-bgp`'s S4 is `--synthetic --receivers 30
+//! --subnet`, its S5 `--synthetic --feeds 2 --subnet`.
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
@@ -147,7 +147,7 @@ impl Bench {
         connection
     }
 
-    /// Everything that waits is answered, worked off, written and taken.
+    /// Answers, works off, writes and takes the waiting work.
     fn settle(&mut self) {
         loop {
             let mut busy = false;
@@ -260,7 +260,7 @@ fn main() {
     println!("feed lost: {:?} CPU, {:?}", cpu() - before, bench.speaker.tables().view(Family::Ipv4));
 }
 
-/// One UPDATE at a time at full table: in, decided, out.
+/// Sends single UPDATEs at full table: in, decided, out.
 #[inline(never)]
 fn singles(bench: &mut Bench, feed: IpAddr, connection: ConnectionId, pause: Duration, count: u32) {
     let mut times = Vec::new();

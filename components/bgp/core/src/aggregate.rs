@@ -1,7 +1,7 @@
-//! Aggregates: what becomes of the attributes of routes that one shorter route stands for (RFC 4271, section 9.2.2.2).
+//! Aggregates: the attributes of a shorter route that stands for its contributors (RFC 4271, section 9.2.2.2).
 //!
-//! Each table adds up the routes that contribute in it ([`Totals`]), and control merges the sums of all tables ([`Contributors`]), so that
-//! the result does not depend on how the prefixes are spread. Without AS_SET (RFC 9774 deprecates AS_SET) the AS_PATH of the aggregate is
+//! Each table adds up its contributing routes ([`Totals`]), and control merges the tables' sums ([`Contributors`]), so the result does
+//! not depend on the spread of the prefixes. Without AS_SET (RFC 9774 deprecates AS_SET) the AS_PATH of the aggregate is
 //! empty: the route begins at this router, as in other implementations.
 
 use crate::attributes::{Origin, View, canonical};
@@ -16,7 +16,7 @@ use sluice_base::Asn;
 /// The most AS numbers of a segment (RFC 4271, section 4.3 b).
 const SEGMENT: usize = 255;
 
-/// The properties of a route that the attributes of an aggregate depend on.
+/// The properties of a route relevant for the attributes of an aggregate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contribution {
     origin: Origin,
@@ -50,7 +50,7 @@ pub struct Totals {
     paths: BTreeMap<Arc<[u8]>, u32>,
 }
 
-/// Adds one to a count, or takes one away. A count of 0 is removed.
+/// Increments or decrements a count. A count of 0 is removed.
 fn count<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K, adds: bool) {
     let known = counts.get(&key).copied().unwrap_or(0);
     match if adds { known + 1 } else { known.saturating_sub(1) } {
@@ -65,7 +65,7 @@ impl Totals {
         self.change(contribution, true);
     }
 
-    /// Takes out a contribution that was added before.
+    /// Removes an earlier contribution.
     pub fn remove(&mut self, contribution: &Contribution) {
         self.change(contribution, false);
     }
@@ -127,8 +127,8 @@ impl Contributors {
         }
     }
 
-    /// Returns the attributes of the aggregate. An AS_PATH that leaves out ASes makes the route an atomic aggregate (RFC 4271, section
-    /// 5.1.6), as does a contributor that is one.
+    /// Returns the attributes of the aggregate. An AS_PATH without some ASes makes the route an atomic aggregate (RFC 4271, section
+    /// 5.1.6), as does an atomic contributor.
     pub fn attributes(&self) -> AggregateAttributes {
         AggregateAttributes {
             origin: self.origin,
@@ -138,7 +138,7 @@ impl Contributors {
     }
 }
 
-/// The attributes of an aggregate that depend on its contributors.
+/// The attributes of an aggregate that depend on the contributors.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AggregateAttributes {
     /// ORIGIN.
@@ -152,9 +152,9 @@ pub struct AggregateAttributes {
 /// The AS_PATH of an aggregate with AS_SET.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 struct AggregatedPath {
-    /// The longest leading sequence of ASes that all paths have, with the type of the segment of each.
+    /// The longest common leading sequence of ASes, with the segment type of each.
     lead: Vec<(u8, Asn)>,
-    /// All other ASes.
+    /// The remaining ASes.
     rest: BTreeSet<Asn>,
 }
 
@@ -175,7 +175,7 @@ impl AggregatedPath {
         self
     }
 
-    /// Returns the octets: the common sequence, then a set of the ASes that are not in the sequence.
+    /// Returns the octets: the common sequence, then a set of the remaining ASes.
     fn octets(&self) -> Vec<u8> {
         let mut octets = Vec::new();
         for run in self.lead.chunk_by(|one, other| one.0 == other.0) {

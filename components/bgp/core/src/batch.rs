@@ -194,7 +194,7 @@ impl<P: Copy> Batch<P> {
         self.path_ids.get(position).copied()
     }
 
-    /// Says that all changes since the last call came from this event.
+    /// Attributes all changes since the last call to this event.
     pub fn end_event(&mut self, provenance: Provenance) {
         let end = self.changes.len() as u32;
         if self.event_end() < end {

@@ -1,4 +1,4 @@
-//! The addresses that a session's next hops are made of (RFC 4271, section 5.1.3; RFC 2545, section 3).
+//! The addresses for a session's next hops (RFC 4271, section 5.1.3; RFC 2545, section 3).
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use sluice_base::{AnyPrefix, Interface, InterfaceIndex, IpPrefix, Ipv4Prefix, Ip
 use sluice_clients::InterfaceTable;
 use smallvec::SmallVec;
 
-/// The octets of a router's own next hop; none where it has no address to be one.
+/// The octets of a router's own next hop; none without a suitable address.
 pub type OwnNextHop = SmallVec<[u8; 32]>;
 
 /// The router's addresses on the link to a peer, from which the next hops of announced routes are made.
@@ -21,25 +21,25 @@ pub struct Endpoints {
     pub ipv6: Option<Ipv6Addr>,
     /// The link-local address, if the peer is on the same link (RFC 2545, section 3).
     pub link_local: Option<Ipv6Addr>,
-    /// The interface, if the peer is on its link.
+    /// The interface, for a peer on the same link.
     pub interface: Option<InterfaceIndex>,
-    /// The connected subnets on the link to the peer; none if the peer is on no link of this router.
+    /// The connected subnets on the link to the peer; none for a distant peer.
     pub subnets: Subnets,
-    /// The TCP ports of the connection; `None` where they are not known.
+    /// The TCP ports of the connection; `None` if unknown.
     pub ports: Option<Ports>,
 }
 
 /// The TCP ports of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Ports {
-    /// This router's port.
+    /// The router's port.
     pub local: u16,
     /// The peer's port.
     pub remote: u16,
 }
 
-/// The connected subnets that the router shares with a peer, by family: the one that the peer's address is in, and of the other family the one
-/// of the router's address on the same interface. Subnets of link-local addresses are none.
+/// The connected subnets shared with a peer, by family: the subnet of the peer's address, and in the second family the subnet of the
+/// router's address on the same interface. Link-local subnets do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Subnets {
     /// The IPv4 subnet.
@@ -58,7 +58,7 @@ impl Subnets {
         [ipv4, ipv6].into_iter().flatten().find_map(|subnet| subnet.to::<P>())
     }
 
-    /// Takes a subnet for its family, unless there is one.
+    /// Takes a subnet for its family, unless already known.
     fn add(&mut self, subnet: IpPrefix) {
         match subnet {
             IpPrefix::V4(subnet) => self.ipv4 = self.ipv4.or(Some(subnet)),
@@ -90,7 +90,7 @@ impl Endpoints {
     }
 
     /// Returns the endpoints of a connection between `local` and `neighbor`: the addresses of the interface that has `local`. The
-    /// interface and its link-local address are part of them if the neighbor is on the same link (RFC 2545, section 3).
+    /// interface and its link-local address are included if the neighbor is on the same link (RFC 2545, section 3).
     pub fn between(interfaces: &InterfaceTable, local: IpAddr, neighbor: IpAddr) -> Self {
         let mut endpoints = Endpoints::new(local);
         let has_local = |i: &&Interface| i.addresses.iter().any(|a| a.addr == local);
@@ -133,8 +133,8 @@ impl Endpoints {
         address.iter().flat_map(|a| a.octets()).collect()
     }
 
-    /// Returns the octets of the router's own IPv6 next hop, with the link-local address if the peer is on the same link; none if the router
-    /// has no IPv6 address there.
+    /// Returns the octets of the router's own IPv6 next hop, with the link-local address if the peer is on the same link; none if the
+    /// router has no IPv6 address there.
     pub fn next_hop_ipv6(&self) -> OwnNextHop {
         let address = match self.local {
             IpAddr::V6(a) => Some(a),

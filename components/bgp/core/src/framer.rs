@@ -59,7 +59,7 @@ impl Framer {
     #[inline(never)]
     fn join<'s>(&'s mut self, input: &mut &[u8]) -> Result<Option<Frame<'s>>, HeaderError> {
         self.fill(HEADER_LEN, input);
-        // A whole header tells the message's length; `frame` checks that it is in range.
+        // A whole header has the message's length; `frame` checks that it is in range.
         if header::frame_within(&self.pending, self.longest)?.is_none() && self.pending.len() >= HEADER_LEN {
             let len = u16::from_be_bytes([self.pending[16], self.pending[17]]);
             self.fill(len.into(), input);

@@ -1,9 +1,9 @@
-//! Graceful shutdown (RFC 8326): traffic goes another way before it has to.
+//! Graceful shutdown (RFC 8326): traffic moves to further paths before a shutdown.
 //!
 //! * In: an external neighbor's route with GRACEFUL_SHUTDOWN gets the LOCAL_PREF 0, and so is used only where there is no other
 //!   (section 4.1).
-//! * Out, while this router prepares to go: whatever it tells carries GRACEFUL_SHUTDOWN, and within the AS the LOCAL_PREF 0 (section 4.2, for a
-//!   whole router). Nothing is withdrawn, and this router itself decides as before: what still comes to it is carried on.
+//! * Out, while the router prepares to go: sent routes carry GRACEFUL_SHUTDOWN, and within the AS the LOCAL_PREF 0 (section 4.2, for a
+//!   whole router). No route is withdrawn, and the router itself decides as before: arriving packets are still forwarded.
 
 use crate::wire::attribute::{Flags, RawAttribute, code, put_header};
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 /// The community (RFC 8326, section 5): 65535:0.
 pub const COMMUNITY: [u8; 4] = [0xff, 0xff, 0, 0];
 
-/// LOCAL_PREF of routes that will go (RFC 8326, section 4): lower than that of any other.
+/// LOCAL_PREF of routes before a shutdown (RFC 8326, section 4): lower than any normal value.
 pub const LOCAL_PREF: u32 = 0;
 
 /// Returns true if the value of a COMMUNITIES attribute has the community.
@@ -19,7 +19,7 @@ pub fn is_in(communities: &[u8]) -> bool {
     communities.chunks_exact(4).any(|community| community == COMMUNITY)
 }
 
-/// Appends COMMUNITIES with the community, and with those that there are already.
+/// Appends COMMUNITIES with the community added.
 pub fn put_communities(present: Option<&RawAttribute<'_>>, out: &mut Vec<u8>) {
     let (flags, value) =
         present.map_or((Flags::OPTIONAL | Flags::TRANSITIVE, &[][..]), |a| (a.flags.0, a.value));

@@ -1,12 +1,12 @@
-//! The Generalized TTL Security Mechanism (RFC 5082) for connections that a neighbor makes. The socket of such a connection drops packets
-//! from far away only once it is accepted; what came before must not be processed either (section 3).
+//! The Generalized TTL Security Mechanism (RFC 5082) for connections from a neighbor. The socket of such a connection drops distant
+//! packets only once accepted; earlier octets must not be processed either (section 3).
 
 /// The octets of an IP header up to the TTL.
 const IPV4_TTL: usize = 8;
 /// The octets of an IPv6 header up to the hop limit.
 const IPV6_HOP_LIMIT: usize = 7;
 
-/// Returns the TTL of a packet with its IP header; `None` if the octets are no such packet.
+/// Returns the TTL of a packet with its IP header; `None` for octets of a different form.
 fn ttl(packet: &[u8]) -> Option<u8> {
     match packet.first()? >> 4 {
         4 => packet.get(IPV4_TTL).copied(),
@@ -15,9 +15,9 @@ fn ttl(packet: &[u8]) -> Option<u8> {
     }
 }
 
-/// Returns true if the octets that came on a connection before its socket dropped packets with less than `least` may be processed. `syn` is
-/// the connection's first packet with its IP header; empty if the kernel did not keep it, as with SYN cookies: then no octet may
-/// have come, as none is known to be from near.
+/// Returns true if the octets of a connection from before the socket dropped packets with less than `least` may be processed. `syn` is
+/// the connection's first packet with its IP header; empty if the kernel did not keep it, as with SYN cookies: then no octet
+/// may have come, because the sender's distance is unknown.
 pub fn is_near(least: u8, syn: &[u8], has_octets: bool) -> bool {
     ttl(syn).map_or(!has_octets, |ttl| ttl >= least)
 }

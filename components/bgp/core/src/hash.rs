@@ -1,7 +1,7 @@
 //! One seeded hash for prefixes and attribute sets.
 //!
-//! Peers choose both, so that the seed is the driver's secret; and two runs with one seed do the same, because nothing
-//! ever walks a hash table.
+//! Peers choose both, so the seed is the driver's secret. Two runs with one seed are equal, because no code walks a
+//! hash table.
 
 use crate::wire::multiprotocol::NextHop;
 use core::hash::{BuildHasher, Hash, Hasher};

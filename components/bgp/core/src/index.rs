@@ -1,4 +1,4 @@
-//! A hash index over numbered places, in many small tables, so that growing one never stalls the router.
+//! A hash index over numbered places, in many small tables, so growing never stalls the router.
 
 use alloc::vec::Vec;
 use hashbrown::HashTable;
@@ -6,7 +6,7 @@ use hashbrown::HashTable;
 /// Tables. With 1,000,000 keys each holds 4,000, which rehash in less than 0.1 ms.
 const TABLES: usize = 256;
 
-/// Numbers by the hash of what is at their place.
+/// Numbers by the hash of the value at the place.
 #[derive(Debug)]
 pub struct Index {
     tables: Vec<HashTable<u32>>,
@@ -18,26 +18,26 @@ impl Default for Index {
     }
 }
 
-/// The half of a hash that counts, so that who keeps hashes can keep half of them.
+/// The significant half of a hash: a keeper of hashes can keep half of the octets.
 pub const fn half(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
 impl Index {
-    /// Returns the table of half a hash. A table uses low bits (place) and the top 7 (tag) of what it is given: the table is chosen by
-    /// others.
+    /// Returns the table of half a hash. A table uses the low bits (place) and the top 7 bits (tag); further bits choose the
+    /// table.
     const fn table(half: u32) -> (usize, u64) {
         ((half >> 16) as usize % TABLES, (half as u64) << 32 | half as u64)
     }
 
-    /// The number with this half of a hash that `is` is true for.
+    /// Returns the number with a half of a hash for which `is` is true.
     #[inline]
     pub fn find(&self, half: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         let (table, hash) = Self::table(half);
         self.tables[table].find(hash, |id| is(*id)).copied()
     }
 
-    /// Adds a number that is not there; `half_of` tells the half of every number.
+    /// Adds an absent number; `half_of` returns the half of every number.
     pub fn insert(&mut self, half: u32, id: u32, half_of: impl Fn(u32) -> u32) {
         let (table, hash) = Self::table(half);
         let table = &mut self.tables[table];

@@ -1,8 +1,8 @@
-//! A connection's octets on their way in: UPDATEs become changes for the tables, everything else is for the session.
+//! A connection's octets on their way in: UPDATEs become changes for the tables; further messages are for the session.
 //!
-//! An intake is fed on whichever thread reads the socket. It owns all that reading needs, so that nothing is shared with the session,
-//! which may be on another thread: until the session is up, and after every message for it, whoever feeds the intake waits
-//! for the session's verdict.
+//! An intake is fed on the thread that reads the socket. The intake owns the whole state of reading, so no data are shared with the
+//! session, which may be on a different thread. Until the session is up, and after every message for the session, the feeder waits for the
+//! session's verdict.
 
 mod remarkable;
 
@@ -37,16 +37,16 @@ pub enum Message {
 pub enum Taken {
     /// No complete message is left.
     Nothing,
-    /// A batch is full: hand all over before going on.
+    /// A batch is full: hand the batches over before going on.
     Full,
-    /// Something is remarkable; it concerns nobody but people.
+    /// A remarkable event, for people only.
     Event(PeerEvent),
-    /// A message for the session. What was read before it takes effect before it; no octet is taken before the session has
-    /// seen it.
+    /// A message for the session. Earlier octets take effect before the message; no later octet is taken before the
+    /// session has handled the message.
     Message(Message),
 }
 
-/// The state of an intake while its session is up.
+/// The state of an intake with an established session.
 #[derive(Debug)]
 pub struct Reading {
     /// The peer's number.
@@ -57,25 +57,25 @@ pub struct Reading {
     pub reader: Reader,
     /// The id of the newest UPDATE.
     pub provenance: Provenance,
-    /// Octets of the longest message that the peer may send: more than 4,096 if this router offered that (RFC 8654, section 4).
+    /// The longest message allowed from the peer, in octets: more than 4,096 if the router offered extended messages (RFC 8654, section 4).
     pub longest_message: usize,
 }
 
-/// The intake of one connection.
+/// The intake of a connection.
 #[derive(Debug, Default)]
 pub struct Intake {
     framer: Framer,
     reading: Option<Reading>,
-    /// A header was wrong: nothing behind it can be read.
+    /// True after a wrong header: the rest is unreadable.
     broken: bool,
-    /// UPDATEs were read since it was last asked.
+    /// True if UPDATEs were read since the last question.
     updates: bool,
     traced: Option<Vec<Traced>>,
-    /// Messages as they came, for a trace.
+    /// Received messages, for a trace.
     recorded: Option<RecordedMessages>,
-    /// Malformed UPDATEs as they came, each with its header, for monitoring stations.
+    /// Malformed UPDATEs, each with the header, for monitoring stations.
     mirrored: Option<Vec<Vec<u8>>>,
-    /// Remarkable UPDATEs of this session: reported, or counted.
+    /// Remarkable UPDATEs of the session: reported, or counted.
     remarkable: Remarkable,
 }
 
@@ -144,18 +144,18 @@ impl Intake {
         }
     }
 
-    /// Returns the malformed UPDATEs kept since the last call, each with its header.
+    /// Returns the malformed UPDATEs kept since the last call, each with the header.
     pub fn take_mirrored(&mut self) -> Vec<Vec<u8>> {
         self.mirrored.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
-    /// Returns true if remarkable UPDATEs were counted and not reported: [`Intake::suppressed`] reports them when their window is over.
+    /// Returns true if remarkable UPDATEs were counted and not reported: [`Intake::suppressed`] reports them at the end of the window.
     #[inline]
     pub fn counts(&self) -> bool {
         self.remarkable.counts()
     }
 
-    /// Reports how many UPDATEs of each kind were counted and not reported, if their window is over at `now`.
+    /// Reports the number of counted and unreported UPDATEs of each kind, if the window is over at `now`.
     pub fn suppressed(&mut self, now: Instant) -> Vec<PeerEvent> {
         self.remarkable.look(now)
     }
@@ -216,7 +216,7 @@ impl Intake {
     }
 }
 
-/// Reads an UPDATE and notes its prefixes.
+/// Reads an UPDATE and records the prefixes.
 #[cold]
 fn update_traced(
     reading: &mut Reading,
@@ -233,7 +233,7 @@ fn update_traced(
     Ok(read)
 }
 
-/// Reads a message that is for the session; what cannot be read becomes the error to send.
+/// Reads a message for the session; an unreadable message becomes the error to send.
 #[cold]
 fn message(frame: &Frame<'_>) -> Message {
     let session =

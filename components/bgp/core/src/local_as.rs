@@ -1,16 +1,16 @@
-//! Another AS of the router toward a neighbor, while one network moves into another: the neighbor's side is configured with the AS of
-//! before. The rules are those of FRR's `neighbor local-as` with its modes.
+//! A different AS of the router toward a neighbor, during the merger of networks: the neighbor's side is configured with the former
+//! AS. The rules are as in FRR's `neighbor local-as` with its modes.
 
 use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
 
-/// The AS that an external neighbor knows this router by.
+/// The router's AS toward an external neighbor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LocalAs {
     /// The AS.
     pub number: Asn,
-    /// The AS paths that have the AS.
+    /// The AS paths with the AS.
     #[serde(default)]
     pub mode: LocalAsMode,
     /// True if the neighbor may know this router by the router's own AS too.
@@ -18,16 +18,16 @@ pub struct LocalAs {
     pub dual: bool,
 }
 
-/// The AS paths that have the other AS.
+/// The AS paths with the different AS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LocalAsMode {
-    /// Received paths get it, and sent paths begin with it, before the router's own AS.
+    /// Received and sent paths: received paths get the AS, and sent paths begin with the AS, before the router's own.
     #[default]
     Prepend,
-    /// Sent paths begin with it, before the router's own AS; received paths stay as they came.
+    /// Sent paths only: they begin with the AS, before the router's own; received paths stay unchanged.
     NoPrepend,
-    /// Sent paths begin with it, and do not have the router's own AS; received paths stay as they came.
+    /// Sent paths only: they begin with the AS and lack the router's own; received paths stay unchanged.
     ReplaceAs,
 }
 

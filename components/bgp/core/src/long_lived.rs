@@ -2,7 +2,7 @@
 //!
 //! * Such routes carry the community LLGR_STALE, so that other routers know too. Routes with NO_LLGR are removed instead (section 4.2).
 //! * Any other route is better (section 4.3).
-//! * Only neighbors that offer the capability are told such routes (section 4.5).
+//! * Only neighbors that offer the capability receive such routes (section 4.5).
 
 use crate::attributes::canonical;
 use crate::wire::attribute::{Flags, code};

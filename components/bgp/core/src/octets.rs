@@ -1,17 +1,17 @@
-//! Strings of octets in pages by length: one allocation for many, and none of an allocator's headers between them.
+//! Strings of octets in pages by length: one allocation for many strings, without an allocator's headers between them.
 //!
-//! Lengths are rounded up to a multiple of 8; strings of one length so rounded share pages, so that a place that is given
-//! back fits the next one exactly. Pages are kept for what comes next.
+//! Lengths are rounded up to a multiple of 8; strings of one length so rounded share pages, so a freed place fits the
+//! next string exactly. Empty pages are kept for reuse.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Lengths are multiples of this.
+/// The divisor of lengths.
 const STEP: usize = 8;
-/// Octets of a page, unless one string needs more.
+/// The octets of a page, unless a string needs more.
 const PAGE: usize = 1024;
-/// The most places that a page can have: the room in a place's number besides the page.
+/// The most places of a page: the room in a place's number besides the page.
 const PLACES: u32 = (PAGE / STEP) as u32;
 
 /// The place of a string.

@@ -1,8 +1,8 @@
-//! Outbound route filters of a neighbor by prefix (RFC 5291, RFC 5292): the routes that a neighbor wants.
+//! Outbound route filters of a neighbor by prefix (RFC 5291, RFC 5292): the routes wanted by a neighbor.
 //!
-//! A filter is a list of entries in the order of their sequence numbers, of which the first that matches a prefix decides. A filter with
-//! entries denies prefixes that none of them matches; one without entries permits all. [`PrefixFilter`] is the filter in a form in which a
-//! look-up costs one step for each prefix length in use.
+//! A filter is a list of entries in the order of sequence numbers; the first matching entry decides. A filter with entries denies
+//! prefixes without a match; an empty filter permits every prefix. In the form of [`PrefixFilter`], a look-up costs one step for each
+//! prefix length in use.
 
 use crate::wire::orf::{Action, Entry};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -10,10 +10,10 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{IpPrefix, Prefix};
 
-/// The most entries of a filter; further ones are ignored.
+/// The most entries of a filter; further entries are ignored.
 pub const MOST_ENTRIES: usize = 10_000;
 
-/// The entries that a neighbor has sent.
+/// The entries sent by a neighbor.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Entries(BTreeSet<Entry>);
 
@@ -32,7 +32,7 @@ impl Entries {
         has_room
     }
 
-    /// Removes all entries.
+    /// Removes every entry.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     proptest! {
-        /// The look-up finds what a walk over all entries in their order finds.
+        /// A look-up has the result of a walk over the entries in order.
         #[test]
         fn look_ups_are_walks(entries in prop::collection::vec(any_entry(), 0..12), bits in 0..64_u32, length in 8..16_u8) {
             let prefix: IpPrefix = sluice_base::Ipv4Prefix::from_parts(bits << 18, 32).unwrap().truncate(length).into();

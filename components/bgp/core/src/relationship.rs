@@ -2,12 +2,12 @@
 //! Rexford ("Stable Internet Routing Without Global Coordination", 2001).
 //!
 //! * Route servers and their clients have roles of their own; a route server's routes count as a peer's routes.
-//! * In: LOCAL_PREF follows the relationship, so that a customer's route wins over a peer's route and a peer's route over a provider's. Routes
-//!   from peers and providers get ONLY_TO_CUSTOMER, if the attribute is absent; a route with an ONLY_TO_CUSTOMER that must not be there is
-//!   a leak and counts as withdrawn (RFC 9234, section 5).
+//! * In: LOCAL_PREF follows the relationship, so that a customer's route wins over a peer's route and a peer's route over a provider's.
+//!   Routes from peers and providers get ONLY_TO_CUSTOMER, if the attribute is absent; a route with an ONLY_TO_CUSTOMER that must not be
+//!   there is a leak and counts as withdrawn (RFC 9234, section 5).
 //! * Out: routes with ONLY_TO_CUSTOMER are advertised to customers only; routes advertised to customers and peers get ONLY_TO_CUSTOMER.
 //!
-//! ONLY_TO_CUSTOMER and LOCAL_PREF are attributes, so that all routers of this AS see both.
+//! ONLY_TO_CUSTOMER and LOCAL_PREF are attributes, so every router of the AS sees both.
 
 use crate::wire::attribute::DEFAULT_LOCAL_PREF;
 use serde::{Deserialize, Serialize};
@@ -62,8 +62,8 @@ impl Relationship {
     }
 
     /// Returns the LOCAL_PREF of the neighbor's routes. Routes of neighbors without a relationship, and the AS's own routes, have
-    /// [`DEFAULT_LOCAL_PREF`], as customers' routes have: no neighbor's route may be preferred to an own route, or two ASes
-    /// with one prefix, each preferring the route of the neighbor, would never settle. The shorter path makes the own route win.
+    /// [`DEFAULT_LOCAL_PREF`], as customers' routes have: no neighbor's route may be preferred to an own route, or two
+    /// ASes with a common prefix, each preferring the neighbor's route, would never settle. The shorter path makes the own route win.
     pub const fn local_pref(self) -> u32 {
         match self {
             Relationship::Customer | Relationship::RouteServerClient => DEFAULT_LOCAL_PREF,
@@ -72,7 +72,7 @@ impl Relationship {
         }
     }
 
-    /// Returns the role that this router announces (RFC 9234, table 1).
+    /// Returns the router's announced role (RFC 9234, table 1).
     pub const fn own_role(self) -> u8 {
         match self {
             Relationship::Customer => role::PROVIDER,
@@ -104,7 +104,7 @@ impl Relationship {
         !matches!(self, Relationship::Provider | Relationship::RouteServer)
     }
 
-    /// Returns true if routes from the neighbor may go to every neighbor, and marked routes to this one.
+    /// Returns true if routes from the neighbor may go to every neighbor, and marked routes to the neighbor.
     pub const fn is_for_everybody(self) -> bool {
         matches!(self, Relationship::Customer | Relationship::RouteServerClient)
     }
@@ -114,7 +114,7 @@ impl Relationship {
 mod tests {
     use super::*;
 
-    /// The preferences of Gao and Rexford, and none above what the AS itself originates.
+    /// The preferences of Gao and Rexford, with the AS's own routes at the top.
     #[test]
     fn who_pays_is_preferred() {
         let preferences = [Relationship::Customer, Relationship::Peer, Relationship::Provider]
@@ -123,7 +123,7 @@ mod tests {
         assert!(preferences[0] <= DEFAULT_LOCAL_PREF);
     }
 
-    /// RFC 9234, table 2: both ends of a session must be told things that fit.
+    /// RFC 9234, table 2: the roles of both ends of a session must correspond.
     #[test]
     fn roles_fit() {
         let ends = [

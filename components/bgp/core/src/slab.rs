@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 /// Places per chunk. A power of two, so that a number splits by shift and mask.
 const CHUNK: usize = 1024;
 
-/// A slab of `T`. Freed places keep their last value until they are used again: the owner can tell which are free.
+/// A slab of `T`. Freed places keep their last value until they are used again: the owner knows which are free.
 #[derive(Debug)]
 pub struct Slab<T> {
     chunks: Vec<Vec<T>>,

@@ -1,4 +1,4 @@
-//! The writer of a session: UPDATEs of all tables become one stream.
+//! The writer of a session: UPDATEs of the tables become one stream.
 //!
 //! The writer has no queue. The driver requests octets when the peer's socket can take octets; a slow peer is a cursor that
 //! stands still.
@@ -17,9 +17,9 @@ pub struct Writer {
     peer: PeerIndex,
     /// The table that has the next turn.
     turn: usize,
-    /// The number of tables, and the number that have sent all their routes of each family.
+    /// The number of tables, and the number of tables with complete announcements of each family.
     tables: usize,
-    told: ByFamily<usize>,
+    ended: ByFamily<usize>,
     /// The families on the wire.
     codes: FamilyCodes,
     /// True if route refreshes are marked (RFC 7313).
@@ -32,8 +32,8 @@ pub struct Writer {
 impl Writer {
     /// Makes the writer of a new session.
     pub fn new(peer: PeerIndex, tables: usize, codes: FamilyCodes) -> Self {
-        let (told, refreshes, sent) = (ByFamily::default(), ByFamily::default(), Sent::default());
-        Writer { peer, turn: 0, tables, told, codes, marks_refreshes: false, refreshes, sent }
+        let (ended, refreshes, sent) = (ByFamily::default(), ByFamily::default(), Sent::default());
+        Writer { peer, turn: 0, tables, ended, codes, marks_refreshes: false, refreshes, sent }
     }
 
     /// Returns the writer with route refreshes marked or not.
@@ -43,9 +43,9 @@ impl Writer {
         self
     }
 
-    /// Makes the writer of a session from before a live upgrade: all routes are advertised, and `sent` counts the messages.
+    /// Makes the writer of a session from before a live upgrade: the routes are advertised, and `sent` counts the messages.
     pub fn resumed(peer: PeerIndex, tables: usize, codes: FamilyCodes, sent: Sent) -> Self {
-        Writer { told: ByFamily::from_fn(|_| tables), sent, ..Writer::new(peer, tables, codes) }
+        Writer { ended: ByFamily::from_fn(|_| tables), sent, ..Writer::new(peer, tables, codes) }
     }
 
     /// Returns the peer's number.
@@ -76,15 +76,15 @@ impl Writer {
         }
     }
 
-    /// Notes where route refreshes begin and end in a table's stream. The first table that begins has the beginning announced, the last one
-    /// that ends the end. A refresh that begins before the End-of-RIB marker is not announced (RFC 7313, section 4).
+    /// Records the begins and ends of route refreshes in a table's stream. The first begin is announced, and the last
+    /// end. A refresh that begins before the End-of-RIB marker is not announced (RFC 7313, section 4).
     #[inline(never)]
     fn mark_refreshes(&mut self, marks: &Marks, out: &mut Vec<u8>) {
         for family in FamilyIndex::all() {
             let (begun, ended) = (marks.begun[family], marks.refreshed[family]);
             let refresh = &mut self.refreshes[family];
             if begun > refresh.number {
-                let is_marked = self.marks_refreshes && self.told[family] == self.tables;
+                let is_marked = self.marks_refreshes && self.ended[family] == self.tables;
                 *refresh = Refresh { number: begun, ended: 0, is_marked };
                 if is_marked {
                     put_refresh(family, &self.codes, subtype::BEGIN, out);
@@ -99,12 +99,12 @@ impl Writer {
         }
     }
 
-    /// Notes that a table has advertised all routes of these families. After the last table, the End-of-RIB markers are sent.
+    /// Records that a table has advertised these families completely. After the last table, the End-of-RIB markers are sent.
     #[inline]
     fn ended(&mut self, families: Families, out: &mut Vec<u8>) {
         for family in families.iter() {
-            self.told[family] += 1;
-            if self.told[family] == self.tables {
+            self.ended[family] += 1;
+            if self.ended[family] == self.tables {
                 put_end_of_rib(family, &self.codes, out);
                 self.sent.updates += 1;
             }
@@ -117,7 +117,7 @@ impl Writer {
 struct Refresh {
     /// The number; 0 without a refresh.
     number: u32,
-    /// The number of tables that have advertised all routes again.
+    /// The number of tables with a complete new advertisement.
     ended: usize,
     /// True if the beginning was announced.
     is_marked: bool,

@@ -194,7 +194,7 @@ pub struct PortLink {
     pub addresses: BTreeSet<InterfaceAddress>,
     /// The largest packet in octets; `None` for that of the interface below.
     pub mtu: Option<u16>,
-    /// True if the control plane tells the neighbors: the element asks nobody on the link.
+    /// True if the control plane sends the neighbors: the element sends no requests on the link.
     pub told_neighbors: bool,
 }
 

@@ -91,7 +91,7 @@ pub struct ClusterProcess {
 
 sluice_process::served!(ClusterProcess);
 
-/// Runs the element until told to end.
+/// Runs the element until asked to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -321,7 +321,7 @@ impl Protocol for ClusterProcess {
             spawn_local(configuration::follow(Rc::clone(self))),
             spawn_local(console::follow(Rc::clone(self))),
             spawn_local(Rc::clone(self).follow()),
-            spawn_local(async move { me.driver.run_telling(|| me.flush()).await }),
+            spawn_local(async move { me.driver.run_notifying(|| me.flush()).await }),
         ]
     }
 

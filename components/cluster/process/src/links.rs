@@ -40,7 +40,7 @@ impl Links {
         self.renew();
     }
 
-    /// Has the FEA told all links and neighbors again.
+    /// Sends the FEA all links and neighbors again.
     pub(crate) fn renew(&self) {
         self.is_dirty.set(true);
         self.changed.notify_one();
@@ -86,11 +86,11 @@ fn change((key, wanted): (NeighborKey, WantedNeighbor)) -> fea::NeighborChange {
     }
 }
 
-/// Tells the FEA links and neighbors, for ever.
+/// Sends the FEA links and neighbors, forever.
 pub(crate) async fn follow(process: Rc<ClusterProcess>, instance: String) {
     loop {
         process.links.changed.notified().await;
-        while let Err(error) = tell(&process, &instance).await {
+        while let Err(error) = send(&process, &instance).await {
             warn!(event = "cluster.links.missing", %error, "the FEA takes no links: {error}");
             process.links.is_dirty.set(true);
             tokio::time::sleep(RETRY).await;
@@ -98,7 +98,7 @@ pub(crate) async fn follow(process: Rc<ClusterProcess>, instance: String) {
     }
 }
 
-async fn tell(process: &ClusterProcess, instance: &str) -> Result<(), XrlError> {
+async fn send(process: &ClusterProcess, instance: &str) -> Result<(), XrlError> {
     let client = fea::LinksClient::new(&process.protocol.frame.router, "fea");
     let links = &process.links;
     if links.is_dirty.replace(false) {

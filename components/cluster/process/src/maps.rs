@@ -49,7 +49,7 @@ impl ProgramMaps {
             let octets = usize::from(of.words()) * 8;
             MappedArray::with_shape(map(of.name())?, of.entries() as usize, octets).map(|array| (of, array))
         };
-        let maps = Map::WRITTEN.into_iter().chain([Map::Heard]).map(array).collect::<Result<_, _>>()?;
+        let maps = Map::WRITTEN.into_iter().chain([Map::Hellos]).map(array).collect::<Result<_, _>>()?;
         let counts = (balance::CPUS * balance::REASONS) as usize;
         let led = balance::CPUS as usize * balance::CLASSES;
         Ok(ProgramMaps {
@@ -81,8 +81,8 @@ impl ProgramMaps {
     }
 
     /// Returns the time since boot at which the last authentic hello frame of an element came; `None` if none came.
-    pub fn heard(&self, element: ElementId) -> Option<Duration> {
-        let time = self.load(Place::new(Map::Heard, element.number().into(), 0));
+    pub fn last_hello(&self, element: ElementId) -> Option<Duration> {
+        let time = self.load(Place::new(Map::Hellos, element.number().into(), 0));
         (time != 0).then(|| Duration::from_nanos(time))
     }
 

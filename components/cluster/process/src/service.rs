@@ -49,7 +49,7 @@ impl Served {
             () if member.is_some_and(|member| member.differs) => "differs",
             () => "up",
         };
-        let heard = self.maps.borrow().as_ref().and_then(|maps| maps.heard(element.id));
+        let last_hello = self.maps.borrow().as_ref().and_then(|maps| maps.last_hello(element.id));
         let (share, rows) =
             machine.balancer().map(|balancer| balancer.share(0, element.id)).unwrap_or_default();
         pb::Element {
@@ -58,8 +58,9 @@ impl Served {
             roles: roles_of(element),
             state: state.into(),
             epoch: if is_own { machine.epoch() } else { member.map_or(0, |member| member.epoch) },
-            announced_ms: member.map(|member| millis(now.saturating_since(member.heard))),
-            hello_ms: heard.map(|heard| millis(now.saturating_since(sluice_base::Instant::ZERO + heard))),
+            announced_ms: member.map(|member| millis(now.saturating_since(member.announced_at))),
+            hello_ms: last_hello
+                .map(|hello| millis(now.saturating_since(sluice_base::Instant::ZERO + hello))),
             share,
             rows,
             mac: member.map(|member| member.mac.to_string()).unwrap_or_default(),

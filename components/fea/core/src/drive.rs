@@ -1,4 +1,4 @@
-//! The core and its engine together: the loop between them, the same in the process, in tests and in the simulator.
+//! The core and its engine together: a loop shared by the process, tests and the simulator.
 
 use crate::engine::{BesideId, Engine, EngineOp, EngineSet, Notice, Refused, ReplayStep};
 use crate::machine::{Fea, Input};
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use sluice_base::Instant;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 
-/// A core and its engine.
+/// A core and an engine.
 #[derive(Debug)]
 pub struct Drive<E> {
     core: Fea,
@@ -20,7 +20,7 @@ pub struct Drive<E> {
 }
 
 impl<E: Engine> Drive<E> {
-    /// A core that knows nothing, and its engine, which is asked for what it holds; see [`Drive::poll`].
+    /// Makes an empty core with an engine, and requests a snapshot of the engine's objects; see [`Drive::poll`].
     pub fn new(core: Fea, mut engine: E) -> Self {
         engine.request_snapshot();
         let (out, ops, replayed) = (Outbox::new(), Vec::new(), Vec::new());
@@ -37,22 +37,22 @@ impl<E: Engine> Drive<E> {
         &mut self.engine
     }
 
-    /// The same core with another engine, as when the connection to one was lost; the next snapshot says what that holds.
+    /// Replaces the engine, as after a lost connection; the next snapshot lists the new engine's objects.
     pub fn with_engine<F: Engine>(self, engine: F) -> Drive<F> {
         let Drive { core, out, ops, replayed, refused, notices, .. } = self;
         Drive { core, engine, out, ops, replayed, refused, notices }
     }
 
-    /// Hands an input to the core, and returns when the engine has done what follows.
+    /// Hands an input to the core, and returns after the engine has carried out the resulting operations.
     pub fn handle(&mut self, now: Instant, input: Input, effects: &mut Vec<Effect>) {
         self.core.handle(now, input, &mut self.out);
         self.settle(now, effects);
     }
 
-    /// Handles what the engine has to tell, up to its own bound; whether there may be more.
+    /// Handles the engine's notices, up to the engine's bound; returns true if more may wait.
     pub fn poll(&mut self, now: Instant, effects: &mut Vec<Effect>) -> Progress {
         let mut notices = core::mem::take(&mut self.notices);
-        // What is told may make the core ask for more, as a snapshot: only silence is the end.
+        // A notice may make the core ask for more, as a snapshot: only silence is the end.
         let more = self.engine.poll(&mut notices) || !notices.is_empty();
         for notice in notices.drain(..) {
             self.core.handle(now, Input::Notice(notice), &mut self.out);
@@ -67,14 +67,14 @@ impl<E: Engine> Drive<E> {
         self.core.next_deadline()
     }
 
-    /// Does what is due.
+    /// Fires due timers.
     pub fn on_deadline(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         self.core.on_deadline(now, &mut self.out);
         self.settle(now, effects);
     }
 
-    /// Does a slice of background work. Engines that have joined beside the authority since the last slice are known to the core from
-    /// then on.
+    /// Does a slice of background work. Passes the engines that joined beside the authority since the last slice to the
+    /// core.
     pub fn run_slice(&mut self, now: Instant, budget: Budget, effects: &mut Vec<Effect>) -> Progress {
         let key = self.core.digest_key();
         let joined = self.engine.as_set().map(|set| set.take_joined(key)).unwrap_or_default();
@@ -86,8 +86,8 @@ impl<E: Engine> Drive<E> {
         progress
     }
 
-    /// Compares the engines beside the authority with the core, if nothing is left to do. What follows is background work. To be called
-    /// about once a second; returns true if it is to be called again soon.
+    /// Compares the engines beside the authority with the core, if no work is left. Mending is background work. Call about once a
+    /// second, or soon again after `true`.
     pub fn compare(&mut self, now: Instant, effects: &mut Vec<Effect>) -> bool {
         if self.core.is_comparable() {
             let digests = self.engine.as_set().map(|set| set.digests()).unwrap_or_default();
@@ -98,7 +98,7 @@ impl<E: Engine> Drive<E> {
         self.core.is_comparison_urgent()
     }
 
-    /// Polls and works until nothing is left to do now. Bounded by what there is to do.
+    /// Polls and works until no work is left.
     pub fn quiesce(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         loop {
             let polled = self.poll(now, effects);
@@ -108,7 +108,7 @@ impl<E: Engine> Drive<E> {
         }
     }
 
-    /// Carries operations out and hands refusals back, until there are none.
+    /// Carries operations out and hands refusals back, until no refusal is left.
     fn settle(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         while !self.out.is_empty() {
             for output in self.out.drain() {

@@ -1,4 +1,4 @@
-//! What the core reports to the log: every text that it has.
+//! The core's events: every text of the log.
 
 use crate::engine::{EngineOp, Mended, NextHopId, Refusal};
 use alloc::string::String;
@@ -7,41 +7,41 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, GroupId, IpPrefix, TableId};
 
-/// Something that an operator may want to know.
+/// An event for the operator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Event {
-    /// A route of ours was changed or removed by somebody else, and set again.
+    /// A route of Sluice's was changed or removed by a foreign program, and set again.
     RouteRepaired(TableId, IpPrefix),
-    /// A next-hop object of ours was changed or removed by somebody else, and set again.
+    /// A next-hop object of Sluice's was changed or removed by a foreign program, and set again.
     NextHopRepaired(NextHopId),
-    /// Another program switched the forwarding of a family; it was set as configured again.
+    /// A foreign program switched the forwarding of a family, which was set as configured again.
     ForwardingRepaired(Family),
-    /// Another program changed an interface, by its name; it was set as configured again.
+    /// A foreign program changed the named interface, which was set as configured again.
     LinkRepaired(String),
-    /// An interface, by its name, lost a configured address, which was set again.
+    /// The named interface lost a configured address, which was set again.
     AddressRepaired(String, IpAddr),
-    /// Somebody else keeps changing something of ours; it is set again less and less often.
+    /// A foreign program keeps changing an object of Sluice's, which is set again less and less often.
     Contended(String),
-    /// The engine lost notices; everything is compared with what it holds.
+    /// The engine lost notices; everything is compared with the engine's objects.
     Overrun,
-    /// The engine refused something that is not a route.
+    /// The engine refused an operation on an object other than a route.
     Refused(EngineOp, Refusal),
-    /// An engine beside the authority, by its name, refused an operation for the first time.
+    /// The named engine beside the authority refused an operation for the first time.
     RefusedBeside(String, EngineOp, Refusal),
-    /// An engine beside the authority, by its name, differed from the core and was mended.
+    /// The named engine beside the authority differed from the core and was mended.
     Mended(String, Mended),
-    /// A next hop without an interface: the engine resolves nothing.
+    /// A next hop without an interface: the engine does not resolve.
     Unresolved(GroupId),
-    /// A route of a group that was never announced.
+    /// A route of an unknown group.
     UnknownGroup(IpPrefix, GroupId),
-    /// A change for a table of the other family.
+    /// A change for a table of the wrong family.
     WrongFamily(IpPrefix),
     /// An interface in the configuration does not exist yet.
     NoInterface(String),
 }
 
 impl Event {
-    /// Its stable name (docs/events.md).
+    /// The stable name (docs/events.md).
     pub fn id(&self) -> &'static str {
         match self {
             Event::RouteRepaired(..) => "fea.route.repaired",

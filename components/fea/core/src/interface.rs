@@ -1,4 +1,4 @@
-//! The interfaces: as they are, and as the configuration wants them.
+//! The interfaces: the present state, and the configured one.
 
 use crate::engine::{EngineOp, Link, Refusal};
 use crate::event::Event;
@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 use sluice_base::{Family, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
 use sluice_machine::{Budget, Outbox};
 
-/// The smallest largest packet of a link that carries IPv6, in octets (RFC 8200, section 5).
+/// The smallest MTU of a link with IPv6, in octets (RFC 8200, section 5).
 const SMALLEST_IPV6_MTU: u32 = 1280;
 
 /// The configuration of an interface; `None`: unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LinkConfiguration {
-    /// True if it is to be up.
+    /// True for up.
     pub enabled: Option<bool>,
     /// Largest packet in octets.
     pub mtu: Option<u32>,
-    /// Addresses that it is to have; others stay, except those that the configuration before this one had.
+    /// The wanted addresses; further addresses stay, except those of the previous configuration.
     pub addresses: BTreeSet<InterfaceAddress>,
 }
 
@@ -32,31 +32,31 @@ pub struct LinkConfiguration {
 pub struct Configuration {
     /// The interfaces by name, whether or not they exist.
     pub interfaces: BTreeMap<String, LinkConfiguration>,
-    /// True if the host forwards packets, by family; a family that is absent is left as it is.
+    /// True if the host forwards packets, by family; an absent family is left unchanged.
     pub forwarding: BTreeMap<Family, bool>,
 }
 
-/// An interface, and whether the running snapshot showed it and which of its addresses.
+/// An interface, with marks for the running snapshot: seen, and the seen addresses.
 #[derive(Clone, Debug)]
 struct Known {
     interface: Interface,
     seen: bool,
     seen_addresses: BTreeSet<InterfaceAddress>,
-    /// Addresses that a configuration gave it, also in an earlier life, and that nobody has taken away since.
+    /// Addresses from a configuration, also of an earlier process, and still present.
     own: BTreeSet<InterfaceAddress>,
-    /// What the engine was asked for and has not shown yet.
+    /// The requested settings that the engine has not shown yet.
     asked: Asked,
 }
 
-/// Settings of an interface that the engine was asked for, until it shows them. Another configuration may come before that, and what is
-/// shown is then not what will be.
+/// Requested settings of an interface, until shown by the engine. A new configuration may come before: the shown state is then not the
+/// final state.
 #[derive(Clone, Debug, Default)]
 struct Asked {
     up: Option<bool>,
     mtu: Option<u32>,
-    /// Addresses that are to come.
+    /// Addresses to appear.
     coming: BTreeSet<InterfaceAddress>,
-    /// Addresses that are to go.
+    /// Addresses to disappear.
     leaving: BTreeSet<InterfaceAddress>,
 }
 
@@ -78,7 +78,7 @@ impl Known {
         )
     }
 
-    /// Returns true if the engine shows an address that it was not asked to remove.
+    /// Returns true if the engine shows an address, and was not asked to remove the address.
     fn has(&self, address: &InterfaceAddress) -> bool {
         self.interface.addresses.binary_search(address).is_ok() && !self.asked.leaving.contains(address)
     }
@@ -95,7 +95,7 @@ pub(crate) enum Transition {
     None,
 }
 
-/// A setting of the host that the configuration asks an engine for.
+/// A configured setting of the host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Setting {
     Forwarding(Family),
@@ -119,16 +119,16 @@ impl Setting {
 pub(crate) struct Interfaces {
     known: BTreeMap<InterfaceIndex, Known>,
     configuration: Configuration,
-    /// True if there is one.
+    /// True with a configuration.
     configured: bool,
-    /// True if all that existed at the start has been told.
+    /// True after the first snapshot.
     complete: bool,
     /// The settings whose last operation the engine refused, with the reasons.
     refused: BTreeMap<Setting, String>,
 }
 
 impl Interfaces {
-    /// An interface is like this.
+    /// Records the present state of an interface.
     pub(crate) fn link_is(&mut self, link: Link, out: &mut Outbox<Output>) -> Transition {
         let mut interface = Interface {
             index: link.index,
@@ -177,14 +177,14 @@ impl Interfaces {
         transition
     }
 
-    /// Returns true if an interface is up or down, or has an MTU, against its configuration, and the engine has not been asked to change that.
+    /// Returns true if an interface's state or MTU differs from the configuration, without a pending request for the change.
     pub(crate) fn differs(&self, index: InterfaceIndex) -> bool {
         let Some(known) = self.known.get(&index) else { return false };
         let wanted = self.configuration.interfaces.get(&known.interface.name);
         wanted.is_some_and(|wanted| known.missing(wanted) != (None, None))
     }
 
-    /// Returns how the configuration wants the host to forward packets of `family`; `None` leaves it.
+    /// Returns the configured forwarding of `family`; `None` leaves the switch.
     pub(crate) fn wanted_forwarding(&self, family: Family) -> Option<bool> {
         self.configuration.forwarding.get(&family).copied()
     }
@@ -205,7 +205,7 @@ impl Interfaces {
         }
     }
 
-    /// An interface has this address, which a router of ours gave it (`own`) or not; whether that is news.
+    /// Records an address of an interface, set by Sluice (`own`) or not; returns true for a change.
     pub(crate) fn address_is(
         &mut self,
         index: InterfaceIndex,
@@ -225,8 +225,8 @@ impl Interfaces {
         true
     }
 
-    /// An interface has lost this address. Returns true if the configuration has it and nobody asked the engine to remove it. An interface that
-    /// is down gets its addresses when it is up again.
+    /// Records the loss of an address. Returns true for a configured address whose removal was not requested. A down interface gets the
+    /// addresses when up again.
     pub(crate) fn address_gone(
         &mut self,
         index: InterfaceIndex,
@@ -252,7 +252,7 @@ impl Interfaces {
         }
     }
 
-    /// A snapshot ended: what it did not show is gone.
+    /// Ends a snapshot: interfaces and addresses not shown are gone.
     pub(crate) fn end_snapshot(&mut self, out: &mut Outbox<Output>) {
         let gone: Vec<InterfaceIndex> =
             self.known.iter().filter(|(_, k)| !k.seen).map(|(index, _)| *index).collect();
@@ -279,7 +279,7 @@ impl Interfaces {
     }
 
     /// Returns the interfaces; `None` before the first snapshot is complete.
-    /// Returns true if an interface has an address, whatever the length of its prefix.
+    /// Returns true if an interface has an address, with any prefix length.
     pub(crate) fn has_address(&self, addr: IpAddr) -> bool {
         self.known.values().any(|known| known.interface.addresses.iter().any(|address| address.addr == addr))
     }
@@ -288,7 +288,7 @@ impl Interfaces {
         self.complete.then(|| self.known.values().map(|k| k.interface.clone()).collect())
     }
 
-    /// Takes in a configuration and does what it changes.
+    /// Adopts a configuration, and requests the changes.
     pub(crate) fn configure(&mut self, configuration: Configuration, out: &mut Outbox<Output>) {
         for (family, enabled) in &configuration.forwarding {
             self.write_forwarding(*family, *enabled, out);
@@ -310,7 +310,7 @@ impl Interfaces {
         }
     }
 
-    /// Returns what is not as configured and will not be by what the engine was asked for, a sentence each.
+    /// Returns the deviations from the configuration that no pending request will correct, a sentence each.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> = Vec::new();
         for family in self.configuration.forwarding.keys() {
@@ -327,18 +327,18 @@ impl Interfaces {
                 }
                 continue;
             };
-            let mut tell = |setting: Setting, what: String| {
+            let mut report = |setting: Setting, what: String| {
                 let reason = self.refused.get(&setting).map(|reason| format!(": {reason}"));
                 problems.push(format!("interface {name} {what}{}", reason.unwrap_or_default()));
             };
             let (up, mtu) = known.missing(wanted);
             if let Some(up) = up {
                 let [is, wanted] = if up { ["down", "up"] } else { ["up", "down"] };
-                tell(Setting::Link(*index), format!("is {is} instead of {wanted}"));
+                report(Setting::Link(*index), format!("is {is} instead of {wanted}"));
             }
             if let Some(mtu) = mtu {
                 let text = format!("has the MTU {} instead of {mtu}", known.interface.mtu);
-                tell(Setting::Link(*index), text);
+                report(Setting::Link(*index), text);
             }
             let is_missing = |a: &&InterfaceAddress| {
                 known.interface.admin_up && !known.has(a) && !known.asked.coming.contains(*a)
@@ -346,14 +346,14 @@ impl Interfaces {
             for address in wanted.addresses.iter().filter(is_missing) {
                 let InterfaceAddress { addr, prefix_len, .. } = address;
                 let text = format!("is without its address {addr}/{prefix_len}");
-                tell(Setting::Address(*index, *address), text);
+                report(Setting::Address(*index, *address), text);
             }
         }
         problems
     }
 
-    /// The interfaces whose traffic another configuration interrupts: they go down, lose an address that this one gave them, or are
-    /// left with packets too small for IPv6 (RFC 8200, section 5), on which the kernel takes all IPv6 addresses away.
+    /// Returns the interfaces whose traffic a new configuration interrupts: by going down, by losing a configured address, or by
+    /// an MTU too small for IPv6 (RFC 8200, section 5), at which the kernel removes the IPv6 addresses.
     pub(crate) fn interrupted_by(&self, new: &Configuration) -> Vec<String> {
         let none = LinkConfiguration::default();
         let is_interrupted = |name: &&String| {
@@ -372,7 +372,7 @@ impl Interfaces {
         names.into_iter().filter(is_interrupted).cloned().collect()
     }
 
-    /// Returns remarks on another configuration: interfaces that come with it and do not exist at present.
+    /// Returns remarks on a new configuration: new interfaces in the configuration that do not exist at present.
     pub(crate) fn remarks(&self, new: &Configuration) -> Vec<String> {
         let exists = |name: &&String| self.known.values().any(|known| known.interface.name == **name);
         let is_new = |name: &&String| !self.configuration.interfaces.contains_key(*name);
@@ -382,8 +382,8 @@ impl Interfaces {
             .collect()
     }
 
-    /// Asks for what is missing at an interface, and takes back what it was given and is not to have any more. Before there is a
-    /// configuration nothing is known to be too much.
+    /// Requests an interface's missing settings, and the removal of settings no longer wanted. Without a configuration nothing
+    /// is removed.
     pub(crate) fn configure_one(&mut self, interface: InterfaceIndex, out: &mut Outbox<Output>) {
         if !self.configured {
             return;
@@ -415,7 +415,7 @@ impl Interfaces {
         request(&mut self.refused, EngineOp::SetForwarding { family, enabled }, out);
     }
 
-    /// Notes that the engine refused an operation, or had done before what was asked.
+    /// Records that the engine refused an operation, or had the wanted state before.
     pub(crate) fn note_refused(&mut self, op: &EngineOp, refusal: &Refusal) {
         match op {
             EngineOp::SetLink { interface, .. } => {
@@ -435,7 +435,7 @@ impl Interfaces {
         }
     }
 
-    /// Replays the switches for forwarding that the configuration sets.
+    /// Replays the configured switches for forwarding.
     pub(crate) fn replay_switches(&self, apply: Apply<'_>) {
         for (family, enabled) in &self.configuration.forwarding {
             self.replay_one(EngineOp::SetForwarding { family: *family, enabled: *enabled }, apply);

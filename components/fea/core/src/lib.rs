@@ -1,14 +1,14 @@
 //! The forwarding engine abstraction: the pure core.
 //!
-//! The core holds what the RIB wants forwarded ([`Fea`]) and keeps a forwarding engine in line with it: the Linux kernel,
-//! or the simulated one in [`sim`]. It speaks to engines in the words of [`engine`] and never waits for them: operations are
+//! The core holds the RIB's wanted routes ([`Fea`]) and keeps a forwarding engine in line: the Linux kernel,
+//! or the simulated engine in [`sim`]. The interface to engines is [`engine`]. The core never waits for an engine: operations are
 //! outputs, refusals and notices are inputs.
 //!
-//! * Every group of the RIB is one object of the engine, so that its change is one operation for all its routes (`fib`).
-//! * Whatever the engine refuses ends in an [`Effect::Rejected`] for each route concerned, with the engine's reason.
-//! * What others change is set again, less and less often if they insist (`repair`).
-//! * After a restart of the RIB or of the FEA, what is there is matched with what is announced; what is equal is not
-//!   touched, and what was not announced goes at the end.
+//! * Every group of the RIB is an object of the engine, so a change is one operation for every route of the group (`fib`).
+//! * Each refusal of the engine ends in an [`Effect::Rejected`] for each route concerned, with the engine's reason.
+//! * Foreign changes are reverted, less and less often if repeated (`repair`).
+//! * After a restart of the RIB or of the FEA, present routes are matched with announced routes: equal routes are not
+//!   touched, and unannounced routes are removed at the end.
 //! * An engine that joins beside the authority of a set gets the authority's objects, in slices (`replay`).
 //! * Engines beside the authority are compared with the core by digests, and mended (`mending`).
 //! * The rules of who may open which socket are in [`socket`].

@@ -1,4 +1,4 @@
-//! Virtual links that components want: the steps from the links of the kernel to the wanted ones, and the wanted neighbors.
+//! Virtual links for components: the steps from the links of the kernel to the wanted ones, and the wanted neighbors.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -14,7 +14,7 @@ pub const MOST_LINKS: usize = 1024;
 pub const MOST_NEIGHBORS: usize = 32_768;
 /// Octets of the longest name of a link.
 pub const LONGEST_NAME: usize = 15;
-/// The only kind of links: a MAC address of its own on another link (Linux's macvlan in private mode).
+/// The only kind of links: a MAC address of its own on a parent link (Linux's macvlan in private mode).
 pub const MACVLAN: &str = "macvlan";
 
 /// A wanted link.
@@ -26,13 +26,13 @@ pub struct VirtualLink {
     pub mac: Mac,
     /// The addresses.
     pub addresses: BTreeSet<InterfaceAddress>,
-    /// True if the kernel asks nobody on the link for link-layer addresses.
+    /// True if the kernel sends no requests for link-layer addresses on the link.
     pub told_neighbors: bool,
-    /// The largest packet in octets; `None` for that of the link below, which is the most in any case.
+    /// The largest packet in octets; `None` for the parent's MTU, the upper bound in any case.
     pub mtu: Option<u32>,
 }
 
-/// The mark on a link (its alias), by which a later process of the FEA knows the link.
+/// The mark on a link (its alias), for later processes of the FEA.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark {
     /// The component.
@@ -66,7 +66,7 @@ pub struct FoundLink {
     pub index: InterfaceIndex,
     /// The name.
     pub name: String,
-    /// The mark; `None` for links that no FEA made.
+    /// The mark; `None` for links not made by an FEA.
     pub mark: Option<Mark>,
     /// The link below, if any.
     pub parent: Option<InterfaceIndex>,
@@ -76,7 +76,7 @@ pub struct FoundLink {
     pub is_up: bool,
     /// The largest packet, in octets.
     pub mtu: u32,
-    /// The addresses, but those of the link (fe80::/10) and those that the operator configured.
+    /// The addresses, except link-local (fe80::/10) and operator-configured addresses.
     pub addresses: BTreeSet<InterfaceAddress>,
 }
 
@@ -96,7 +96,7 @@ pub enum Step {
         /// The mark.
         mark: Mark,
     },
-    /// Set a link up. With `is_told`, the kernel asks nobody on the link for link-layer addresses.
+    /// Set a link up. With `true`, the kernel sends no requests for link-layer addresses.
     Raise(InterfaceIndex, bool),
     /// Set the largest packet, in octets.
     SetMtu(InterfaceIndex, u32),
@@ -106,7 +106,7 @@ pub enum Step {
     Take(InterfaceIndex, InterfaceAddress),
 }
 
-/// The steps, and the links that cannot be made now with the reasons.
+/// The steps, and the links that cannot be made now, with the reasons.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
     /// The steps, in order.
@@ -115,7 +115,7 @@ pub struct Plan {
     pub problems: BTreeMap<String, String>,
 }
 
-/// Plans the steps to the links of a component. The plan is empty once all is as wanted.
+/// Plans the steps to the links of a component. The plan is empty once the links are as wanted.
 pub fn plan(owner: &str, wanted: &BTreeMap<String, VirtualLink>, found: &[FoundLink]) -> Plan {
     let mut plan = Plan::default();
     let named = |name: &str| found.iter().find(|link| link.name == name);

@@ -1,4 +1,4 @@
-//! The FEA's core: all tables, the interfaces, and what to do when the engine tells something.
+//! The FEA's core: the tables, the interfaces, and the reaction to the engine's notices.
 
 mod comparison;
 mod repair;
@@ -30,79 +30,79 @@ use sluice_base::{
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 
-/// An event that the machine handles.
+/// An event for the machine.
 ///
 /// After each input, and after each slice, the driver hands the [`Output::Engine`] operations to the engine, in order, and the
-/// refusals at once back as [`Input::Refused`], before anything else; until the outbox stays empty.
+/// refusals at once back as [`Input::Refused`], before any further input; until the outbox stays empty.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
     /// Changes of an IPv4 table.
     UpdateIpv4(TableId, FibBatch<Ipv4Prefix>),
     /// Changes of an IPv6 table.
     UpdateIpv6(TableId, FibBatch<Ipv6Prefix>),
-    /// The owner of a table announces all of it from now on.
+    /// The owner of a table announces the whole table anew.
     BeginResync(TableId),
-    /// The owner has announced all routes of a table; [`Effect::Resynced`] follows for each family when the rest is swept.
+    /// The owner has announced the whole table; [`Effect::Resynced`] follows for each family after the sweep.
     EndResync(TableId),
-    /// The engine refused these operations, in the order in which they were handed over.
+    /// The engine refused these operations, in the order of the batch.
     Refused(Vec<(EngineOp, Refusal)>),
-    /// An engine beside the authority, by its name, refused an operation for the first time.
+    /// The named engine beside the authority refused an operation for the first time.
     RefusedBeside(String, EngineOp, Refusal),
-    /// The engine told something.
+    /// The engine reported something.
     Notice(Notice),
-    /// The operator wants interfaces like this.
+    /// The operator's configuration of interfaces.
     Configure(Configuration),
     /// An empty engine joined beside the authority of a set. The authority's objects are replayed to the engine in the background. A
-    /// replay to the engine that is under way begins again.
+    /// running replay to the engine begins again.
     Join {
         /// The engine.
         engine: BesideId,
         /// The engine's capabilities.
         capabilities: Vec<Capability>,
     },
-    /// The digests of an engine that has had the whole replay. The engine is mended in the background if it differs.
+    /// The digests of an engine with a complete replay. A differing engine is mended in the background.
     Compare(BesideId, EngineDigests),
-    /// An engine beside the authority, by its name, differed and was mended.
+    /// The named engine beside the authority differed and was mended.
     Mended(String, Mended),
-    /// The owner of a table announces all of one family from now on.
+    /// The owner of a table announces a whole family anew.
     BeginRefresh(TableId, Family),
-    /// The owner has announced all routes of a table and family; [`Effect::Resynced`] follows.
+    /// The owner has announced a whole family of a table; [`Effect::Resynced`] follows.
     EndRefresh(TableId, Family),
     /// The preferred source addresses of the host's own packets, by family.
     SetSources(BTreeMap<Family, IpAddr>),
-    /// The authority takes these routes; at first it takes all. [`Effect::RoutesSelected`] follows when no route is elsewhere any more.
+    /// Selects the authority's routes; initially all. [`Effect::RoutesSelected`] follows after the last move.
     SelectRoutes(AuthorityRoutes),
 }
 
-/// The core's state: what was announced, to be announced to a core that takes over.
+/// The core's state: the announcements, for a core that takes over.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
     /// The tables, by number.
     pub tables: Vec<(TableId, FibBatch<Ipv4Prefix>, FibBatch<Ipv6Prefix>)>,
 }
 
-/// The core. It is made with a seed, which keeps who chooses next hops from choosing hash collisions.
+/// The core. A seed keeps an attacker who chooses next hops from choosing hash collisions.
 #[derive(Clone, Debug)]
 pub struct Fea {
     seed: u64,
     tables: BTreeMap<TableId, Table>,
     pool: Pool,
     interfaces: Interfaces,
-    /// Routes of other programs that precede those of the tables.
+    /// Foreign routes before the tables' routes.
     others: OtherRoutes,
     repairs: Repairs,
     replays: Replays,
     mendings: Mendings,
-    /// The routes that the authority takes.
+    /// The selection of routes for the authority.
     selection: AuthorityRoutes,
     /// True if routes may be elsewhere than the selection wants.
     is_selecting: bool,
     sources: Sources,
-    /// Groups that a snapshot showed and that no route has used yet.
+    /// Groups shown by a snapshot and not used by a route yet.
     found_groups: BTreeMap<NextHopId, Members>,
     in_snapshot: bool,
-    /// True if the first snapshot is over. What it shows and nobody knows is taken in; what a later one shows and nobody knows is not
-    /// wanted.
+    /// True after the first snapshot. Unknown routes of the first snapshot are adopted; unknown routes of later snapshots are
+    /// removed.
     started: bool,
     /// Counts rounds of refusals.
     round: u64,
@@ -113,8 +113,8 @@ pub struct Fea {
 }
 
 impl Fea {
-    /// A core that knows nothing yet. Its first output, by the first call of any kind, depends on nothing but the inputs; its
-    /// driver asks the engine for a snapshot and hands it over before it serves anybody.
+    /// Makes an empty core. The first output depends on the inputs only; the driver requests a snapshot of the engine and
+    /// hands the snapshot over before serving clients.
     pub fn new(seed: u64) -> Self {
         Fea {
             seed,
@@ -144,13 +144,13 @@ impl Fea {
         self.interfaces.all()
     }
 
-    /// Returns what of the host is not as configured, and the routes that others override, a sentence each.
+    /// Returns the host's deviations from the configuration, and the overridden routes, a sentence each.
     pub fn problems(&self) -> Vec<String> {
         let problems = self.interfaces.problems().into_iter().chain(self.sources.problems());
         problems.chain(others::in_words(&self.overriding(others::MOST_COUNTED + 1))).collect()
     }
 
-    /// Returns routes of other programs, at most `most`, by which the engine forwards instead of by an announced route of the same prefix.
+    /// Returns foreign routes, at most `most`, that override an announced route of the same prefix.
     pub fn overriding(&self, most: usize) -> Vec<OtherRoute> {
         let is_ours = |table, prefix: IpPrefix| {
             let table: Option<&Table> = self.tables.get(&table);
@@ -164,12 +164,12 @@ impl Fea {
         self.interfaces.has_address(addr)
     }
 
-    /// The interfaces whose traffic going over to another configuration interrupts.
+    /// Returns the interfaces whose traffic a new configuration interrupts.
     pub fn interrupted_by(&self, new: &Configuration) -> Vec<String> {
         self.interfaces.interrupted_by(new)
     }
 
-    /// Returns remarks on another configuration, which is accepted as it is.
+    /// Returns remarks on a new configuration, which is accepted nevertheless.
     pub fn remarks(&self, new: &Configuration) -> Vec<String> {
         self.interfaces.remarks(new)
     }
@@ -402,7 +402,7 @@ impl Fea {
         }
     }
 
-    /// Sets the source addresses by the host's addresses, once these are known, and has the routes written again whose source changes.
+    /// Sets the source addresses by the host's addresses, once known, and has the routes with a changed source written again.
     fn settle_sources(&mut self, out: &mut Outbox<Output>) {
         if !self.started {
             return;
@@ -412,7 +412,7 @@ impl Fea {
         }
     }
 
-    /// Returns true if the engine is to have a member or a group with this number.
+    /// Returns true for the number of a wanted member or group.
     fn holds_object(&self, id: NextHopId) -> bool {
         let member = self.pool.find(id).and_then(|n| self.pool.get(n));
         member.is_some_and(|m| m.dead.is_none())
@@ -430,8 +430,8 @@ impl Fea {
         }
     }
 
-    /// The kernel drops the members on a link that cannot carry packets any more, the groups that have no others, and the
-    /// routes of those: without a word.
+    /// Follows the kernel, which drops the members on a link that went down, the groups left empty, and their routes,
+    /// without a notice.
     fn link_down(&mut self, interface: InterfaceIndex, out: &mut Outbox<Output>) {
         let reason = alloc::format!("interface {} is down", self.interfaces.name(interface));
         let refusal = Refusal { kind: RefusalKind::Invalid, reason };
@@ -446,7 +446,7 @@ impl Fea {
         }
     }
 
-    /// Tries members that were refused again, as when an interface came up or got an address.
+    /// Retries refused members, as when an interface came up or got an address.
     fn retry(&mut self, dead: Vec<u32>, out: &mut Outbox<Output>) {
         for n in dead {
             self.pool.rewrite(n, out);
@@ -456,7 +456,7 @@ impl Fea {
         }
     }
 
-    /// Writes the groups again that did without a member which a new group has revived.
+    /// Writes the groups again that lacked a member revived by a new group.
     fn spread_revival(&mut self, out: &mut Outbox<Output>) {
         for n in self.pool.take_revived() {
             for side in self.tables.values_mut().flat_map(Table::sides) {

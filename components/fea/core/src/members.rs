@@ -1,4 +1,4 @@
-//! The members in use: each way to forward once, whoever uses it.
+//! The members in use: each way to forward once, for every user.
 
 use crate::engine::{EngineOp, Member, NextHopId, Refusal};
 use crate::output::{Apply, Output};
@@ -15,11 +15,11 @@ use sluice_machine::{Budget, Outbox};
 pub(crate) struct PoolMember {
     pub(crate) id: NextHopId,
     pub(crate) member: Member,
-    /// Groups (and announced groups without routes) that use it.
+    /// Groups that use the member (announced groups without routes too).
     refs: u32,
-    /// The reason why the engine refused it, if it did.
+    /// The reason of the engine's refusal, if any.
     pub(crate) dead: Option<Refusal>,
-    /// True if the running snapshot showed it, or it was written since the snapshot began.
+    /// True if shown by the running snapshot, or written since the snapshot began.
     pub(crate) seen: bool,
 }
 
@@ -31,9 +31,9 @@ pub(crate) struct Pool {
     by_id: HashMap<NextHopId, u32, FixedState>,
     used: HashSet<NextHopId, FixedState>,
     next: u32,
-    /// Members that were dead and were written again for a new user.
+    /// Dead members, written again for a new user.
     revived: Vec<u32>,
-    /// Users that members lose when it is certain that their groups were written without them.
+    /// Users to remove once the groups were certainly written without the members.
     leaving: Vec<u32>,
 }
 
@@ -50,7 +50,7 @@ impl Pool {
         }
     }
 
-    /// A number that nothing has.
+    /// Returns a free number.
     pub(crate) fn new_id(&mut self) -> NextHopId {
         loop {
             let id = NextHopId(self.next);
@@ -61,7 +61,7 @@ impl Pool {
         }
     }
 
-    /// Takes a number that was found in the engine.
+    /// Reserves a number found in the engine.
     pub(crate) fn take_id(&mut self, id: NextHopId) {
         self.used.insert(id);
     }
@@ -71,7 +71,7 @@ impl Pool {
         self.used.remove(&id);
     }
 
-    /// The member's number here, with one more user. One that the engine does not have, or refused before, is written.
+    /// Returns the member's number in the pool, with one more user. An absent or refused member is written.
     pub(crate) fn acquire(&mut self, member: Member, out: &mut Outbox<Output>) -> u32 {
         if let Some(n) = self.by_member.get(&member).copied() {
             if let Some(entry) = self.members.get_mut(n) {
@@ -89,7 +89,7 @@ impl Pool {
         self.insert(id, member, 1)
     }
 
-    /// Takes in a member that was found in the engine; it has no user yet.
+    /// Adopts a member found in the engine, without users so far.
     pub(crate) fn adopt(&mut self, id: NextHopId, member: Member, out: &mut Outbox<Output>) {
         self.take_id(id);
         if self.by_member.contains_key(&member) {
@@ -124,20 +124,20 @@ impl Pool {
         }
     }
 
-    /// Removes a user once the group that dropped the member was certainly written without it. Before that, the member's end could be the
-    /// group's.
+    /// Removes a user once the group was certainly written without the member. Earlier, the end of the member could end the
+    /// group.
     pub(crate) fn release_later(&mut self, n: u32) {
         self.leaving.push(n);
     }
 
-    /// Notes that all operations were carried out.
+    /// Records that the pending operations were carried out.
     pub(crate) fn settle(&mut self, out: &mut Outbox<Output>) {
         for n in core::mem::take(&mut self.leaving) {
             self.release(n, out);
         }
     }
 
-    /// Takes away members that were found and that nobody uses.
+    /// Removes found members without users.
     pub(crate) fn remove_unused(&mut self, out: &mut Outbox<Output>) {
         let unused: Vec<u32> = self.members.iter().filter(|(_, m)| m.refs == 0).map(|(n, _)| n).collect();
         for n in unused {
@@ -164,7 +164,7 @@ impl Pool {
         self.by_id.get(&id).copied()
     }
 
-    /// Notes that the engine refused the member; its number here.
+    /// Records that the engine refused the member; returns the number in the pool.
     pub(crate) fn mark_unusable(&mut self, id: NextHopId, refusal: Refusal) -> Option<u32> {
         let n = self.find(id)?;
         self.members.get_mut(n)?.dead = Some(refusal);
@@ -180,14 +180,14 @@ impl Pool {
         }
     }
 
-    /// Writes the member again unless it was refused.
+    /// Writes the member again unless refused.
     pub(crate) fn rewrite_living(&mut self, n: u32, out: &mut Outbox<Output>) {
         if self.get(n).is_some_and(|m| m.dead.is_none()) {
             self.rewrite(n, out);
         }
     }
 
-    /// Takes the members that were written again for a new user; the groups that did without them want to know.
+    /// Takes the members written again for a new user, for the groups that lacked the members.
     pub(crate) fn take_revived(&mut self) -> Vec<u32> {
         core::mem::take(&mut self.revived)
     }
@@ -198,13 +198,13 @@ impl Pool {
         dead.map(|(n, _)| n).collect()
     }
 
-    /// The members on `interface` that were not refused.
+    /// Returns the members on `interface` that were not refused.
     pub(crate) fn living_on(&self, interface: InterfaceIndex) -> Vec<NextHopId> {
         let living = self.members.iter().filter(|(_, m)| m.dead.is_none());
         living.filter(|(_, m)| m.member.interface() == Some(interface)).map(|(_, m)| m.id).collect()
     }
 
-    /// Forgets what was seen: a snapshot begins.
+    /// Clears the marks of seen members: a snapshot begins.
     pub(crate) fn clear_seen(&mut self) {
         for n in 0..self.members.end() {
             if let Some(m) = self.members.get_mut(n) {
@@ -213,7 +213,7 @@ impl Pool {
         }
     }
 
-    /// Notes that a snapshot showed the member; whether it is as it should be.
+    /// Marks the member as shown by a snapshot; returns true if the member is as wanted.
     pub(crate) fn see(&mut self, n: u32, member: Member) -> bool {
         self.members.get_mut(n).is_some_and(|m| {
             m.seen = true;
@@ -221,7 +221,7 @@ impl Pool {
         })
     }
 
-    /// The members that should be in the engine and that the snapshot did not show.
+    /// Returns the wanted members missing in the snapshot.
     pub(crate) fn unseen(&self) -> Vec<u32> {
         self.members.iter().filter(|(_, m)| !m.seen && m.dead.is_none()).map(|(n, _)| n).collect()
     }
@@ -230,7 +230,7 @@ impl Pool {
         self.members.len()
     }
 
-    /// Replays the members that the authority holds from number `from` on. Breaks with the number to go on from.
+    /// Replays the authority's members from number `from` on. Breaks with the next number.
     pub(crate) fn replay(&self, from: u32, budget: &mut Budget, apply: Apply<'_>) -> ControlFlow<u32> {
         for n in from..self.members.end() {
             if let Some(entry) = self.members.get(n).filter(|m| m.dead.is_none()) {

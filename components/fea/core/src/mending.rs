@@ -1,8 +1,8 @@
-//! Engines beside the authority are compared with the core, and mended where they differ.
+//! Engines beside the authority are compared with the core, and mended where different.
 //!
-//! The driver gives the core the engines' digests about once a second, while nothing is left to do. A digest of routes that differs is first
-//! counted again by the core. If the difference stays, the engine gets its members and groups again, and the routes of the family range by
-//! range, each range as a whole: what is missing is written, and what is surplus is removed. A mending that does not help (an engine has
+//! The driver gives the core the engines' digests about once a second, while no work is left. A differing digest of routes is first counted
+//! again by the core. If the difference stays, the engine gets the members and groups again, and the routes of the family range by
+//! range, each range as a whole: missing routes are written, and surplus routes are removed. A mending without success (an engine has
 //! limits of its own) is repeated less and less often.
 
 use crate::engine::{BesideId, EngineDigests, EngineOp, Objects, ReplayStep, of_group, of_member};
@@ -15,10 +15,10 @@ use core::ops::ControlFlow;
 use sluice_base::{Digest, DigestKey, Family, IpPrefix, TableId};
 use sluice_machine::{Budget, Outbox, Progress};
 
-/// The routes that a range visits at most.
+/// The largest number of routes visited for a range.
 const RANGE: usize = 1024;
 
-/// The largest number of comparisons that are left out after a mending that did not help, as a power of two: about a minute.
+/// The largest number of comparisons left out after a mending without success, as a power of two: about a minute.
 const MOST_PATIENCE: u32 = 6;
 
 /// A table of one family.
@@ -27,7 +27,7 @@ type Section = (TableId, Family);
 /// The suspicion against an engine.
 #[derive(Clone, Copy, Debug, Default)]
 struct Suspicion {
-    /// True if the core has counted its digests again since the first difference.
+    /// True if the core has recounted the digests since the first difference.
     was_recounted: bool,
     /// The mendings since the engine was last equal.
     mendings: u32,
@@ -44,7 +44,7 @@ enum Verdict {
 }
 
 impl Suspicion {
-    /// Judges an engine that differs, in its routes if `by_routes`.
+    /// Judges a differing engine; with `by_routes`, the routes differ.
     fn judge(&mut self, by_routes: bool) -> Verdict {
         if self.pause > 0 {
             self.pause -= 1;
@@ -73,7 +73,7 @@ enum Place {
     Routes(Option<IpPrefix>),
 }
 
-/// A mending of one engine.
+/// A mending of an engine.
 #[derive(Clone, Debug)]
 struct Mending {
     engine: BesideId,
@@ -100,7 +100,7 @@ impl Mendings {
         self.suspicions.values().any(|suspicion| suspicion.was_recounted)
     }
 
-    /// Forgets an engine that begins anew.
+    /// Forgets an engine at a new start.
     pub(crate) fn forget(&mut self, engine: BesideId) {
         self.suspicions.remove(&engine);
         self.queue.retain(|mending| mending.engine != engine);
@@ -204,7 +204,7 @@ impl Mending {
     }
 }
 
-/// Passes each member and group that the engines are to hold to `each`, as operations that write them.
+/// Passes each member and group wanted in the engines to `each`, as operations to write.
 fn each_object(held: &Held<'_>, each: &mut dyn FnMut(EngineOp)) {
     let mut unlimited = Budget(u32::MAX);
     // The budget is never used up.
@@ -226,7 +226,7 @@ fn all_objects(held: &Held<'_>) -> Objects {
     objects
 }
 
-/// Returns the digest of the members and groups that the engines are to hold.
+/// Returns the digest of the wanted members and groups.
 fn objects(key: DigestKey, held: &Held<'_>) -> Digest {
     let mut digest = Digest::default();
     each_object(held, &mut |op| match op {

@@ -1,4 +1,4 @@
-//! Routes of the kernel itself and of other programs to which the kernel gives precedence over Sluice's route of the same prefix.
+//! Routes of the kernel itself and of foreign programs with precedence over Sluice's route of the same prefix.
 
 use crate::engine::OtherRoute;
 use alloc::collections::BTreeMap;
@@ -8,25 +8,25 @@ use alloc::vec::Vec;
 use sluice_base::{InterfaceIndex, IpPrefix, TableId};
 use smallvec::SmallVec;
 
-/// The most routes of other programs among which those with a route of Sluice's are looked for at a time.
+/// The most foreign routes compared with Sluice's at a time.
 const MOST_SEARCHED: usize = 100_000;
 
-/// The most overriding routes that are counted in words.
+/// The most overriding routes counted in a sentence.
 pub(crate) const MOST_COUNTED: usize = 100;
 
-/// Routes, those of a prefix with distinct metrics.
+/// Routes; routes of one prefix have distinct metrics.
 type Routes = BTreeMap<(TableId, IpPrefix), SmallVec<[OtherRoute; 1]>>;
 
 /// The routes, as many as the kernel has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OtherRoutes {
     routes: Routes,
-    /// Those of the snapshot under way.
+    /// The routes of the running snapshot.
     snapshot: Option<Routes>,
 }
 
 impl OtherRoutes {
-    /// Adds a route, or replaces the one with the same key.
+    /// Adds a route, or replaces the route with the same key.
     pub(crate) fn add(&mut self, route: OtherRoute) {
         for routes in self.each() {
             let all = routes.entry((route.table, route.prefix)).or_default();
@@ -35,7 +35,7 @@ impl OtherRoutes {
         }
     }
 
-    /// Removes a route, or some of its next hops.
+    /// Removes a route, or a part of the next hops.
     pub(crate) fn remove(&mut self, route: OtherRoute) {
         let key = (route.table, route.prefix);
         for routes in self.each() {
@@ -50,7 +50,7 @@ impl OtherRoutes {
         }
     }
 
-    /// Removes the routes of an interface that is gone or was switched off: the kernel drops IPv4 routes there without a notice.
+    /// Removes the routes of an interface that disappeared or was switched off: the kernel drops IPv4 routes there without a notice.
     pub(crate) fn remove_on(&mut self, interface: InterfaceIndex) {
         for routes in self.each() {
             routes.retain(|_, all| {
@@ -69,7 +69,7 @@ impl OtherRoutes {
         self.snapshot = Some(BTreeMap::new());
     }
 
-    /// A snapshot ended: it showed all routes.
+    /// Ends a snapshot: routes not shown are gone.
     pub(crate) fn end_snapshot(&mut self) {
         if let Some(routes) = self.snapshot.take() {
             self.routes = routes;
@@ -88,7 +88,7 @@ impl OtherRoutes {
     }
 }
 
-/// Returns a sentence about overriding routes, of which there may be more than [`MOST_COUNTED`]; `None` without such routes.
+/// Returns a sentence about overriding routes, possibly more than [`MOST_COUNTED`]; `None` without such routes.
 pub(crate) fn in_words(all: &[OtherRoute]) -> Option<String> {
     let OtherRoute { prefix, protocol, .. } = all.first()?;
     let count = match all.len() {

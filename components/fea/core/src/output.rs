@@ -6,35 +6,35 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, InterfaceEvent, IpPrefix, Provenance, TableId};
 
-/// An effect that the machine asks for.
+/// An effect requested by the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Output {
-    /// The engine is to do this.
+    /// An operation for the engine.
     Engine(EngineOp),
-    /// One engine beside the authority is to get a step of its replay. Never among [`Output::Engine`] operations: an operation that the
-    /// authority may yet refuse is not replayed.
+    /// A step of a replay, for an engine beside the authority. Never among [`Output::Engine`] operations: an operation that
+    /// the authority may still refuse is not replayed.
     Replay(BesideId, ReplayStep),
-    /// The engine is to tell all that it holds.
+    /// Requests a snapshot of the engine.
     RequestSnapshot,
-    /// Somebody outside is concerned.
+    /// A message for a client.
     Effect(Effect),
 }
 
 /// The work outside the core and the engine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Effect {
-    /// The owner of a route is to know that it is not installed, and why.
+    /// A report for the owner of a route that is not installed, with the reason.
     Rejected {
         /// The table.
         table: TableId,
         /// The prefix.
         prefix: IpPrefix,
-        /// The event that caused the route, where it is known.
+        /// The event that caused the route, if known.
         provenance: Provenance,
         /// The engine's own words.
         reason: String,
     },
-    /// Subscribers are to know this about interfaces.
+    /// A notification about interfaces, for subscribers.
     Interface(InterfaceEvent),
     /// A resync is over.
     Resynced {
@@ -42,14 +42,14 @@ pub enum Effect {
         table: TableId,
         /// The family.
         family: Family,
-        /// Routes that were announced again (or are new).
+        /// The number of routes announced again (or new).
         kept: u64,
-        /// Routes that were not.
+        /// The number of swept routes.
         swept: u64,
     },
-    /// Each route is where the last [`Input::SelectRoutes`](crate::Input::SelectRoutes) wants it.
+    /// Each route is placed as in the last [`Input::SelectRoutes`](crate::Input::SelectRoutes).
     RoutesSelected,
-    /// The log is to have this.
+    /// An entry for the log.
     Event(Event),
 }
 

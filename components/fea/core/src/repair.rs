@@ -1,5 +1,5 @@
-//! How often something that others keep changing is set again: at once the first time, and then less and less often, so
-//! that two programs that fight over a route do not burn the processor.
+//! The pace of repairs of repeated foreign changes: at once the first time, then less and less often, so that two
+//! programs with conflicting routes do not burn the processor.
 
 use crate::engine::NextHopId;
 use alloc::collections::BTreeMap;
@@ -7,16 +7,16 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Family, Instant, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
 
-/// The pause after the first repair; it doubles with each that follows.
+/// The pause after the first repair; each further repair doubles the pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The most things that are watched. Beyond that, a thing is repaired at once, as if for the first time.
+/// The most things watched. Further things are repaired at once, as if for the first time.
 const LIMIT: usize = 16_384;
 
-/// Something that may need repair.
+/// An object to repair.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum Drift {
     /// A route.
@@ -31,18 +31,18 @@ pub(crate) enum Drift {
     Address(InterfaceIndex, InterfaceAddress),
 }
 
-/// A thing that was repaired not long ago.
+/// A recently repaired thing.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
-    /// The time when it may be repaired again.
+    /// The time of the next allowed repair.
     next: Instant,
-    /// The pause that ends then.
+    /// The pause before that time.
     pause: Duration,
-    /// True if it waits for that.
+    /// True if the thing waits for the repair.
     waiting: bool,
 }
 
-/// The time when what may be repaired.
+/// The waiting repairs, by time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repairs {
     watched: BTreeMap<Drift, Watch>,
@@ -53,7 +53,7 @@ pub(crate) struct Repairs {
 /// The treatment of a drift.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// Repair it now.
+    /// Repair now.
     Now,
     /// A first wait: [`Repairs::due`] returns the drift later.
     FirstWait,
@@ -86,7 +86,7 @@ impl Repairs {
         self.deadline
     }
 
-    /// Returns the drifts that waited and may be repaired now. Things that were quiet since their last repair are forgotten.
+    /// Returns the waiting drifts that may be repaired now. Things without a change since the last repair are forgotten.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<Drift> {
         let mut due = Vec::new();
         self.watched.retain(|damage, watch| {

@@ -1,8 +1,9 @@
 //! Replays of the authority's objects to engines that join beside the authority: settings of the host, members, groups and routes.
 //!
 //! A replay walks over the core's own state, a slice at a time, and only while no operation is under way: the core's state is then the
-//! authority's. The joining engine's [`Stage`] decides on the operations between two slices that reach the engine. Each object is thus written
-//! to the engine after the objects that it needs, and its last state is written either by the walk or by the operation that changed it.
+//! authority's. The joining engine's [`Stage`] decides on the operations between two slices that reach the engine. Each object is thus
+//! written to the engine after the objects that it needs, and its last state is written either by the walk or by the operation that changed
+//! it.
 
 use crate::engine::{BesideId, Capability, ReplayStep, Stage};
 use crate::interface::Interfaces;
@@ -14,7 +15,7 @@ use core::ops::{Bound, ControlFlow};
 use sluice_base::{Family, InterfaceIndex, IpPrefix, TableId};
 use sluice_machine::{Budget, Outbox, Progress};
 
-/// The core's knowledge of what the authority holds.
+/// The core's knowledge of the authority's objects.
 pub(crate) struct Held<'a> {
     pub(crate) interfaces: &'a Interfaces,
     pub(crate) pool: &'a Pool,
@@ -22,7 +23,7 @@ pub(crate) struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Returns the table and family after `section`, or the first one.
+    /// Returns the table and family after `section`, or the first section.
     pub(crate) fn section_after(&self, section: Option<Section>) -> Option<Section> {
         match section {
             Some((table, Family::Ipv4)) => Some((table, Family::Ipv6)),
@@ -52,7 +53,7 @@ enum Place {
     Routes(Section, Option<IpPrefix>),
 }
 
-/// A replay to one engine.
+/// A replay to an engine.
 #[derive(Clone, Debug)]
 struct Replay {
     engine: BesideId,
@@ -61,7 +62,7 @@ struct Replay {
     place: Option<Place>,
 }
 
-/// The replays under way. One engine is served after the other.
+/// The running replays, one after the other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replays(VecDeque<Replay>);
 

@@ -1,4 +1,4 @@
-//! The routes of one table and family: four octets each, beside their prefix.
+//! The routes of one table and family: four octets each, beside the prefix.
 
 use sluice_base::IpKey;
 use sluice_stage::{Cursor, PrefixTable, TableKey};
@@ -14,11 +14,11 @@ pub(crate) enum Standing {
     Installed,
     /// The route must be written; an older route may stand in its place.
     Due,
-    /// The engine refused it, and its owner knows.
+    /// The engine refused the route, and the owner was notified.
     Refused,
 }
 
-/// The number above the highest number of a group. A group has an object in the engine, and more octets than this leaves it bits.
+/// The number above the highest number of a group. A group has an object in the engine, which needs more octets than there are bits left.
 pub(crate) const GROUPS: u32 = 1 << 26;
 const EXTERNAL: u32 = 1 << 26;
 const BESIDE: u32 = 1 << 27;
@@ -28,7 +28,7 @@ const DUE: u32 = 1 << 30;
 const REFUSED: u32 = 1 << 31;
 
 impl Route {
-    /// A route that was seen, or is about to be written.
+    /// Makes a route that was seen or is about to be written.
     pub(crate) fn new(group: u32, announced: bool, standing: Standing) -> Self {
         let mut route = Route(SEEN);
         route.set_group(group);
@@ -37,7 +37,7 @@ impl Route {
         route
     }
 
-    /// The group that it uses.
+    /// Returns the group.
     pub(crate) const fn group(self) -> u32 {
         self.0 & (GROUPS - 1)
     }
@@ -47,7 +47,7 @@ impl Route {
         self.0 = (self.0 & !(GROUPS - 1)) | (group & (GROUPS - 1));
     }
 
-    /// Returns true if its origin is external. A route that was found in the engine counts as internal until it is announced.
+    /// Returns true for an external origin. A route found in the engine counts as internal until announced.
     pub(crate) const fn is_external(self) -> bool {
         self.0 & EXTERNAL != 0
     }
@@ -56,7 +56,7 @@ impl Route {
         self.set(EXTERNAL, is_external);
     }
 
-    /// Returns true if the authority does not have the route and is not to have it.
+    /// Returns true if the route is neither present nor wanted in the authority.
     pub(crate) const fn is_beside(self) -> bool {
         self.0 & BESIDE != 0
     }
@@ -65,7 +65,7 @@ impl Route {
         self.set(BESIDE, is_beside);
     }
 
-    /// Returns true if it was announced since the last resync began.
+    /// Returns true if announced since the last resync began.
     pub(crate) const fn is_announced(self) -> bool {
         self.0 & ANNOUNCED != 0
     }
@@ -74,7 +74,7 @@ impl Route {
         self.set(ANNOUNCED, announced);
     }
 
-    /// Returns true if it was seen or written since the last snapshot began.
+    /// Returns true if seen or written since the last snapshot began.
     pub(crate) const fn is_seen(self) -> bool {
         self.0 & SEEN != 0
     }
@@ -105,7 +105,7 @@ impl Route {
 /// The table.
 pub(crate) type Routes<P> = PrefixTable<P, Route>;
 
-/// A walk over all routes, in slices. Routes may come and go meanwhile.
+/// A walk over a table's routes, in slices. Routes may come and go meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk<P> {
     at: Cursor<P>,
@@ -121,7 +121,7 @@ impl<P: TableKey + IpKey> Walk<P> {
         Walk { at: Cursor::Start, end: None, then: None }
     }
 
-    /// From where this one stands, once round.
+    /// Restarts at the present position, for a full round.
     pub(crate) const fn again(self) -> Self {
         let then = match self.at {
             Cursor::Start => None,
@@ -130,7 +130,7 @@ impl<P: TableKey + IpKey> Walk<P> {
         Walk { at: self.at, end: None, then }
     }
 
-    /// Returns true for a prefix that the walk has visited, or would have.
+    /// Returns true for a prefix in the visited part of the table.
     pub(crate) fn has_passed(&self, prefix: P) -> bool {
         matches!(self.at, Cursor::After(last) if prefix <= last)
     }

@@ -1,7 +1,7 @@
-//! The simulated engine: what the kernel would do, in memory, with faults to order.
+//! The simulated engine: the kernel's behavior in memory, with faults on request.
 //!
-//! It has the kernel's rules that matter: a gateway must be on a subnet of an interface that is up; a link that goes down
-//! takes its members along, groups shrink, and a group without members takes its routes along, all without a word.
+//! The engine has the relevant rules of the kernel: a gateway must be on a subnet of an up interface; a link that goes
+//! down removes the members, groups shrink, and an empty group removes the routes, without notices.
 
 use crate::engine::{
     Capability, Engine, EngineOp, EngineRoute, Link, Member, Members, NextHopId, Notice, PREFERENCE,
@@ -21,22 +21,22 @@ use sluice_base::{Family, Forwarding, InterfaceAddress, InterfaceIndex, IpPrefix
 pub enum SimRoute {
     /// A route of the FEA.
     Ours(RouteTarget),
-    /// Somebody else's.
+    /// A foreign object.
     Foreign,
 }
 
-/// The mark of routes of other programs: that of static routes (`RTPROT_STATIC`).
+/// The mark of foreign routes: static routes (`RTPROT_STATIC`).
 const FOREIGN: u8 = 4;
 
-/// Notices that a poll hands out at most.
+/// The largest number of notices of a poll.
 const POLL: usize = 256;
 
-/// The engine. Everything in it can be looked at; what is done to it from outside goes through its functions.
+/// The engine. The fields are for reading; outside changes go through functions.
 #[derive(Clone, Debug, Default)]
 pub struct SimEngine {
-    /// The interfaces and their addresses.
+    /// The interfaces with addresses.
     pub links: BTreeMap<InterfaceIndex, (Link, BTreeSet<InterfaceAddress>)>,
-    /// Addresses that the core asked for.
+    /// Addresses requested by the core.
     given: BTreeSet<(InterfaceIndex, InterfaceAddress)>,
     /// The members.
     pub members: BTreeMap<NextHopId, Member>,
@@ -44,13 +44,13 @@ pub struct SimEngine {
     pub groups: BTreeMap<NextHopId, Members>,
     /// The routes.
     pub routes: BTreeMap<(TableId, IpPrefix), SimRoute>,
-    /// Prefixes whose routes are refused for no other reason.
+    /// Prefixes with refused routes.
     pub refuse: BTreeSet<IpPrefix>,
-    /// Objects that another program replaced: they carry its mark, and forward nothing that is asserted here.
+    /// Objects replaced by a foreign program: with a foreign mark, and without asserted forwarding.
     pub foreign: BTreeSet<NextHopId>,
-    /// True if the host forwards, by family; what nobody set is not there.
+    /// True if the host forwards, by family; absent if never set.
     pub forwards: BTreeMap<Family, bool>,
-    /// The source addresses of routes that are set, by family.
+    /// The source addresses of routes, by family.
     sources: BTreeMap<Family, IpAddr>,
     /// The source addresses of routes.
     pub route_sources: BTreeMap<(TableId, IpPrefix), IpAddr>,
@@ -65,7 +65,7 @@ impl SimEngine {
         Self::default()
     }
 
-    /// Adds an interface, or changes it. One that is not up any more loses its members.
+    /// Adds or changes an interface. An interface that went down loses the members.
     pub fn set_link(&mut self, link: Link) {
         let index = link.index;
         let up = link.admin_up;
@@ -96,8 +96,8 @@ impl SimEngine {
         }
     }
 
-    /// Takes an address from an interface, and with the first (lowest) address of a subnet all others there, as a kernel that promotes none.
-    /// Returns false if the interface does not have it.
+    /// Takes an address from an interface, and with the first (lowest) address of a subnet the remaining addresses there, as a kernel
+    /// without promotion. Returns false if the interface does not have the address.
     pub fn take_address(&mut self, index: InterfaceIndex, address: InterfaceAddress) -> bool {
         let Some((_, addresses)) = self.links.get_mut(&index) else { return false };
         if !addresses.remove(&address) {
@@ -120,20 +120,20 @@ impl SimEngine {
         true
     }
 
-    /// Somebody deletes whatever route stands there.
+    /// Deletes a prefix's route, as a foreign program.
     pub fn outsider_deletes(&mut self, table: TableId, prefix: IpPrefix) {
         if self.routes.remove(&(table, prefix)).is_some() {
             self.notices.push_back(Notice::RouteGone { table, prefix });
         }
     }
 
-    /// Somebody puts a route of their own there, if need be in place of another.
+    /// Puts a foreign route there, if necessary in place of a present route.
     pub fn outsider_sets(&mut self, table: TableId, prefix: IpPrefix) {
         let replaced = self.routes.insert((table, prefix), SimRoute::Foreign).is_some();
         self.notices.push_back(Notice::RouteIs { table, prefix, target: None, replaced });
     }
 
-    /// Somebody deletes a member or a group.
+    /// Deletes a member or a group, as a foreign program.
     pub fn outsider_deletes_next_hop(&mut self, id: NextHopId) {
         if self.groups.contains_key(&id) {
             self.lose_group(id, true);
@@ -142,30 +142,30 @@ impl SimEngine {
         }
     }
 
-    /// Another program puts an object of its own in the place of a member or a group.
+    /// Replaces a member or a group by a foreign object.
     pub fn outsider_replaces_next_hop(&mut self, id: NextHopId) {
         self.foreign.insert(id);
         self.notices.push_back(Notice::NextHopForeign(id));
     }
 
-    /// Another program switches the forwarding of a family.
+    /// Switches the forwarding of a family, as a foreign program.
     pub fn outsider_switches_forwarding(&mut self, family: Family, enabled: bool) {
         self.forwards.insert(family, enabled);
         self.notices.push_back(Notice::ForwardingIs(family, enabled));
     }
 
-    /// The notices that nobody has fetched are lost.
+    /// Loses the waiting notices.
     pub fn overrun(&mut self) {
         self.notices.clear();
         self.notices.push_back(Notice::Overrun);
     }
 
-    fn lose_member(&mut self, id: NextHopId, tell: bool) {
+    fn lose_member(&mut self, id: NextHopId, notify: bool) {
         if self.members.remove(&id).is_none() {
             return;
         }
         self.foreign.remove(&id);
-        if tell {
+        if notify {
             self.notices.push_back(Notice::NextHopGone(id));
         }
         let mut empty = Vec::new();
@@ -176,16 +176,16 @@ impl SimEngine {
             }
         }
         for group in empty {
-            self.lose_group(group, tell);
+            self.lose_group(group, notify);
         }
     }
 
-    fn lose_group(&mut self, id: NextHopId, tell: bool) {
+    fn lose_group(&mut self, id: NextHopId, notify: bool) {
         if self.groups.remove(&id).is_none() {
             return;
         }
         self.foreign.remove(&id);
-        if tell {
+        if notify {
             self.notices.push_back(Notice::NextHopGone(id));
         }
         self.routes.retain(|_, r| *r != SimRoute::Ours(RouteTarget::Group(id)));
@@ -344,27 +344,28 @@ impl Engine for SimEngine {
     }
 
     fn request_snapshot(&mut self) {
-        let told = &mut self.notices;
-        told.push_back(Notice::SnapshotBegin);
+        let notices = &mut self.notices;
+        notices.push_back(Notice::SnapshotBegin);
         for (index, (link, addresses)) in &self.links {
-            told.push_back(Notice::LinkIs(link.clone()));
+            notices.push_back(Notice::LinkIs(link.clone()));
             let own = |a: &InterfaceAddress| self.given.contains(&(*index, *a));
-            told.extend(addresses.iter().map(|a| Notice::AddressIs(*index, *a, own(a))));
+            notices.extend(addresses.iter().map(|a| Notice::AddressIs(*index, *a, own(a))));
         }
         let ours = |id: &NextHopId| !self.foreign.contains(id);
-        told.extend(self.members.iter().filter(|(id, _)| ours(id)).map(|(id, m)| Notice::MemberIs(*id, *m)));
-        told.extend(
+        notices
+            .extend(self.members.iter().filter(|(id, _)| ours(id)).map(|(id, m)| Notice::MemberIs(*id, *m)));
+        notices.extend(
             self.groups.iter().filter(|(id, _)| ours(id)).map(|(id, m)| Notice::GroupIs(*id, m.clone())),
         );
-        told.extend(self.foreign.iter().map(|id| Notice::NextHopForeign(*id)));
-        told.extend(self.forwards.iter().map(|(family, enabled)| Notice::ForwardingIs(*family, *enabled)));
+        notices.extend(self.foreign.iter().map(|id| Notice::NextHopForeign(*id)));
+        notices.extend(self.forwards.iter().map(|(family, enabled)| Notice::ForwardingIs(*family, *enabled)));
         for ((table, prefix), route) in &self.routes {
             if let SimRoute::Ours(target) = route {
                 let (table, prefix, target) = (*table, *prefix, Some(*target));
-                told.push_back(Notice::RouteIs { table, prefix, target, replaced: false });
+                notices.push_back(Notice::RouteIs { table, prefix, target, replaced: false });
             }
         }
-        told.push_back(Notice::SnapshotEnd);
+        notices.push_back(Notice::SnapshotEnd);
     }
 
     fn reader(&self) -> Option<Box<dyn RouteReader>> {
@@ -414,7 +415,7 @@ impl RouteReader for Copy {
 }
 
 impl SimEngine {
-    /// The routes with what they come to, for comparison: `None` for somebody else's.
+    /// Returns the routes with the resulting forwarding, for comparison: `None` for foreign routes.
     pub fn forwarding(&self) -> BTreeMap<(TableId, IpPrefix), Option<String>> {
         let text = |route: &SimRoute| match route {
             SimRoute::Foreign => None,

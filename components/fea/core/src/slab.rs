@@ -1,4 +1,4 @@
-//! Values that keep their number while others come and go.
+//! Values with stable numbers.
 
 use alloc::vec::Vec;
 

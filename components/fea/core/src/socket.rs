@@ -1,4 +1,4 @@
-//! Who may open which socket: the rules, as data.
+//! The rules for the opening of sockets by components, as data.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -11,33 +11,33 @@ use sluice_clients::{LinkGroup, LinkProtocol, PacketRight, PortRight, SocketRigh
 /// The IP protocol number of ICMPv6.
 pub const ICMPV6: u8 = 58;
 
-/// A socket that is asked for.
+/// A requested socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SocketKind {
-    /// A TCP socket that listens on this port.
+    /// A TCP socket that listens on a port.
     TcpListen(u16),
-    /// A TCP socket to connect to this port.
+    /// A TCP socket to connect to a port.
     TcpConnect(u16),
-    /// A UDP socket connected to this port.
+    /// A UDP socket connected to a port.
     UdpConnect(u16),
-    /// A UDP socket bound to this port.
+    /// A UDP socket bound to a port.
     Udp(u16),
-    /// A UDP socket bound to a free port from the first to the second one.
+    /// A UDP socket bound to a free port of a range.
     UdpRange(u16, u16),
-    /// A raw IP socket of this protocol.
+    /// A raw IP socket of a protocol.
     Raw(u8),
-    /// A packet socket of this protocol.
+    /// A packet socket of a protocol.
     Packet(LinkProtocol),
 }
 
-/// The packets that a socket receives beside those to the host itself.
+/// The packets received beside packets to the host itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reception {
     /// Multicast groups to join.
     pub groups: Vec<IpAddr>,
     /// Groups of the link layer to join.
     pub link_groups: Vec<LinkGroup>,
-    /// The types of ICMPv6 that are received; empty for all.
+    /// The received types of ICMPv6; empty for all.
     pub icmpv6_types: Vec<u8>,
 }
 
@@ -60,11 +60,11 @@ impl fmt::Display for SocketKind {
 pub enum Denied {
     /// The component's rights do not say so.
     Kind(String, SocketKind),
-    /// Nor do they name this group.
+    /// The rights do not name the group.
     Group(String, IpAddr),
-    /// Nor do they name this group of the link layer.
+    /// The rights do not name the link-layer group.
     LinkGroup(String, LinkGroup),
-    /// Nor do they name this type of ICMPv6.
+    /// The rights do not name the type of ICMPv6.
     Icmpv6Type(String, u8),
     /// The component has no socket rights at all.
     Unknown(String),
@@ -84,7 +84,7 @@ impl fmt::Display for Denied {
 
 impl core::error::Error for Denied {}
 
-/// The rights of all components, by name: a class, or an instance of it (`bgp@red`).
+/// The rights of all components, by name: a class or an instance (`bgp@red`).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SocketPolicy {

@@ -1,4 +1,4 @@
-//! Source addresses of the host's own packets that leave by routes.
+//! Source addresses of the host's own packets on routes.
 
 use crate::engine::EngineOp;
 use crate::interface::Interfaces;
@@ -10,8 +10,8 @@ use core::net::IpAddr;
 use sluice_base::Family;
 use sluice_machine::Outbox;
 
-/// The source addresses by family: as configured, and as the engine has them. An engine takes an address that the host has only, and a host that
-/// loses the address loses the routes with it. So routes have no source address while the host lacks the configured one.
+/// The source addresses by family: as configured, and as the engine has them. An engine accepts only an address of the host, and the routes
+/// vanish together with the address. So routes have no source address while the host lacks the configured one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     wanted: BTreeMap<Family, IpAddr>,
@@ -44,7 +44,7 @@ impl Sources {
         })
     }
 
-    /// Returns sentences about configured addresses that the host lacks.
+    /// Returns sentences about configured addresses missing on the host.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
         let missing = self.wanted.iter().filter(|(family, _)| !self.set.contains_key(family));
         missing.map(|(_, source)| {

@@ -1,4 +1,4 @@
-//! Figures of all tables, and what they say of the router's health.
+//! Figures of the tables, and remarks on the router's health.
 
 use crate::fib::Summary;
 use alloc::string::String;
@@ -12,20 +12,20 @@ pub struct Totals {
     pub tables: Vec<(TableId, Family, Summary)>,
     /// Members and groups.
     pub nexthop_objects: usize,
-    /// Routes set again because somebody else had changed them.
+    /// Routes set again after foreign changes.
     pub repaired: u64,
     /// Routes refused since the start.
     pub refused: u64,
-    /// Routes, members and groups of engines beside the authority that differed and were mended.
+    /// Routes, members and groups of engines beside the authority mended after a difference.
     pub mended: u64,
-    /// How often the owner announced one family again.
+    /// The number of resyncs of a family.
     pub refreshed: u64,
-    /// True if nothing is left to do in the background.
+    /// True without background work.
     pub idle: bool,
 }
 
 impl Totals {
-    /// Returns a sentence for each table with routes that the kernel refuses.
+    /// Returns a sentence for each table with refused routes.
     pub fn degraded(&self) -> Vec<String> {
         let refused = self.tables.iter().filter(|(.., summary)| summary.refused > 0);
         let routes = refused.map(|(table, family, summary)| {

@@ -1,4 +1,4 @@
-//! The configuration tree (fea.yang) as the core takes it.
+//! The configuration tree (fea.yang) in the core's form.
 
 use serde::Deserialize;
 use sluice_base::{Family, InterfaceAddress, IpPrefix};
@@ -13,7 +13,7 @@ use thiserror::Error;
 struct Tree {
     interface: Vec<Interface>,
     forwarding: Forwarding,
-    /// Put there by the manager, from what the components ship: nobody configures it.
+    /// Put there by the manager, from the components' files; not configurable.
     #[serde(rename = "socket-rights")]
     socket_rights: SocketPolicy,
     /// Put there by the manager likewise.
@@ -35,7 +35,7 @@ struct Forwarding {
     preferred_source: Vec<IpAddr>,
 }
 
-/// The engines that forward packets.
+/// The forwarding engines.
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwardingEngine {
@@ -71,7 +71,7 @@ struct Interface {
 /// The reason why a configuration is refused.
 #[derive(Debug, Error)]
 pub enum ConfigurationError {
-    /// The tree is not as `fea.yang` has it.
+    /// The tree does not match `fea.yang`.
     #[error(transparent)]
     Tree(#[from] serde_json::Error),
     /// A text is no address of an interface.
@@ -94,22 +94,22 @@ pub struct Read {
     pub configuration: Configuration,
     /// The rights to sockets.
     pub policy: SocketPolicy,
-    /// The programs that components may put into the path of packets, by the component's name.
+    /// The programs of components allowed in the path of packets, by the component's name.
     pub programs: BTreeMap<String, Vec<String>>,
-    /// The kinds of virtual links that components may have, by the component's name.
+    /// The kinds of virtual links allowed for components, by the component's name.
     pub links: BTreeMap<String, Vec<String>>,
     /// True if the RIB's routes go into the engine.
     pub installs_routes: bool,
     /// The engines that forward packets.
     pub engine: ForwardingEngine,
-    /// External routes that the kernel gets with the engine `xdp` too: those with these prefixes or inside them.
+    /// External routes for the kernel also with the engine `xdp`: routes with these prefixes or inside.
     pub kernel_prefixes: Vec<IpPrefix>,
     /// The source addresses of the host's own packets, by family.
     pub sources: BTreeMap<Family, IpAddr>,
 }
 
 impl Read {
-    /// Returns a sentence about each preferred source that the host lacks and that no interface is configured with.
+    /// Returns a sentence about each preferred source missing on the host and in the configuration of interfaces.
     pub fn remarks(&self, host_has: impl Fn(IpAddr) -> bool) -> Vec<String> {
         let is_configured = |addr: IpAddr| {
             let mut links = self.configuration.interfaces.values();
@@ -124,7 +124,7 @@ impl Read {
     }
 }
 
-/// Reads the tree. A router forwards unless its configuration says that it does not.
+/// Reads the tree. A router forwards unless disabled by the configuration.
 pub fn read(config: &serde_json::Value) -> Result<Read, ConfigurationError> {
     let tree = Tree::deserialize(config)?;
     let mut interfaces = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The system calls that have no safe wrapper.
+//! System calls without a safe wrapper.
 #![allow(unsafe_code)]
 
 pub(crate) use sluice_process::watch;
@@ -7,12 +7,12 @@ use std::mem::size_of_val;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Sets a socket option that is an integer.
+/// Sets an integer socket option.
 pub(crate) fn set_int(fd: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
     set(fd, level, option, &value)
 }
 
-/// Sets a socket option that is the value `value`, which must be what the kernel expects for it.
+/// Sets a socket option to `value`, which must be of the kernel's type for the option.
 fn set<T>(fd: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
     let (pointer, length) = (std::ptr::from_ref(value), size_of_val(value) as libc::socklen_t);
     // SAFETY: the pointer and the length describe `value`, which lives for the call; the kernel only reads it.
@@ -20,7 +20,7 @@ fn set<T>(fd: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Lets a socket receive only what the classic BPF program accepts.
+/// Lets a socket receive only packets accepted by the classic BPF program.
 pub(crate) fn attach_filter(fd: BorrowedFd<'_>, program: &mut [libc::sock_filter]) -> io::Result<()> {
     let fprog = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // `fprog` points into `program`, which outlives the call; the kernel copies it.
@@ -52,7 +52,7 @@ pub(crate) fn join_link_group(fd: BorrowedFd<'_>, interface: u32, group: [u8; 6]
     set(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// Keeps whoever holds the socket from changing or removing its filter.
+/// Keeps the socket's holders from changing or removing the filter.
 pub(crate) fn lock_filter(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_int(fd, libc::SOL_SOCKET, libc::SO_LOCK_FILTER, 1)
 }

@@ -1,4 +1,4 @@
-//! The interface `Fib`: batches in, refusals out, and what the kernel has.
+//! The interface `Fib`: batches in, refusals out, and the kernel's routes.
 
 use crate::pages;
 use crate::{FeaProcess, ResyncWait};
@@ -16,10 +16,10 @@ use std::rc::Rc;
 use tokio::sync::oneshot;
 use tracing::{debug, info, warn};
 
-/// The most routes of other programs in a reply.
+/// The most foreign routes in a reply.
 const MOST_OVERRIDING: usize = 10_000;
 
-/// Returns the family that a request is limited to.
+/// Returns the family of a request, if limited.
 fn optional_family(number: i32) -> Result<Option<Family>, XrlError> {
     if number == 0 { Ok(None) } else { Ok(Some(family(number)?)) }
 }
@@ -28,8 +28,8 @@ fn table(number: u32) -> TableId {
     if number == 0 { TableId::MAIN } else { TableId(number) }
 }
 
-/// Tells the owner which routes the kernel refused.
-pub(crate) fn tell_rejected(process: &Rc<FeaProcess>, effects: &[Effect]) {
+/// Reports to the owner which routes the kernel refused.
+pub(crate) fn report_rejected(process: &Rc<FeaProcess>, effects: &[Effect]) {
     let mut rejected: BTreeMap<TableId, Vec<pb::RejectedRoute>> = BTreeMap::new();
     for effect in effects {
         if let Effect::Rejected { table, prefix, provenance, reason } = effect {
@@ -54,7 +54,7 @@ pub(crate) fn tell_rejected(process: &Rc<FeaProcess>, effects: &[Effect]) {
     }
 }
 
-/// A family's resync is over; with the last one who waits is answered.
+/// Ends a family's resync; after the last family, the waiting caller is answered.
 pub(crate) fn note_resynced(process: &Rc<FeaProcess>, table: TableId, kept: u64, swept: u64) {
     let mut resyncs = process.resyncs.borrow_mut();
     let Some(wait) = resyncs.get_mut(&table) else { return };
@@ -65,14 +65,14 @@ pub(crate) fn note_resynced(process: &Rc<FeaProcess>, table: TableId, kept: u64,
         && let Some(mut wait) = resyncs.remove(&table)
     {
         info!(%table, kept = wait.kept, swept = wait.swept, "resync over");
-        if let Some(told) = wait.told.take() {
+        if let Some(reply) = wait.reply.take() {
             // Who asked may be gone.
-            let _ = told.send((wait.kept, wait.swept));
+            let _ = reply.send((wait.kept, wait.swept));
         }
     }
 }
 
-/// Returns the numbers of operations that engines beside the authority refused, as they cross processes.
+/// Returns the numbers of operations that engines beside the authority refused, in the form of messages.
 pub(crate) fn refused_beside(engines: &EngineSet) -> Vec<pb::RefusedBeside> {
     let message = |((engine, kind), count): ((&str, RefusalKind), u64)| pb::RefusedBeside {
         engine: engine.into(),
@@ -82,7 +82,7 @@ pub(crate) fn refused_beside(engines: &EngineSet) -> Vec<pb::RefusedBeside> {
     engines.refused_beside().into_iter().map(message).collect()
 }
 
-/// The FEA as handlers of this interface see it.
+/// The FEA for handlers of this interface.
 pub(crate) struct Served(pub(crate) Rc<FeaProcess>);
 
 impl Served {
@@ -132,10 +132,10 @@ impl pb::Fib for Served {
         request: pb::EndResyncRequest,
     ) -> Result<pb::EndResyncReply, XrlError> {
         let table = table(request.table);
-        let (told, over) = oneshot::channel();
+        let (reply, over) = oneshot::channel();
         let family = optional_family(request.family)?;
         let families = if family.is_some() { 1 } else { Family::ALL.len() };
-        let wait = ResyncWait { families, kept: 0, swept: 0, told: Some(told) };
+        let wait = ResyncWait { families, kept: 0, swept: 0, reply: Some(reply) };
         self.0.resyncs.borrow_mut().insert(table, wait);
         match family {
             Some(family) => self.0.input(Input::EndRefresh(table, family)),

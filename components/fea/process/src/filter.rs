@@ -1,4 +1,4 @@
-//! Classic BPF programs (linux/filter.h) for sockets: what a program does not accept never reaches the socket.
+//! Classic BPF programs (linux/filter.h) for sockets: packets not accepted by the program never reach the socket.
 
 use sluice_clients::LinkProtocol;
 
@@ -6,18 +6,18 @@ use sluice_clients::LinkProtocol;
 const FACTS: i32 = -0x1000;
 /// The EtherType (`SKF_AD_PROTOCOL`).
 const FACT_PROTOCOL: i32 = 0;
-/// For whom the packet is (`SKF_AD_PKTTYPE`).
+/// The packet's destination (`SKF_AD_PKTTYPE`).
 const FACT_PACKET_TYPE: i32 = 4;
 /// The number of the interface (`SKF_AD_IFINDEX`).
 const FACT_INTERFACE: i32 = 8;
 
-/// A program under construction: each test that fails drops the packet.
+/// A program under construction: each failed test drops the packet.
 #[derive(Debug, Default)]
 pub(crate) struct Program(Vec<libc::sock_filter>);
 
 impl Program {
-    /// Accepts frames of `protocol` that come in by the interface `index`, for this host or a group. Holds for a packet socket of type
-    /// SOCK_DGRAM, which a component may bind anew to another protocol or interface.
+    /// Accepts frames of `protocol` received by the interface `index`, for this host or a group. Holds for a packet socket of type
+    /// SOCK_DGRAM, which a component may rebind to a different protocol or interface.
     pub(crate) fn packet(protocol: LinkProtocol, index: u32) -> Self {
         let mut program = Program::default();
         program.load_fact(FACT_INTERFACE);

@@ -1,4 +1,4 @@
-//! The interface `Interfaces`: who subscribes is sent every interface there is, then every change.
+//! The interface `Interfaces`: a subscriber is sent every interface, then every change.
 
 use crate::FeaProcess;
 use sluice_base::{InterfaceEvent, InterfaceIndex};
@@ -15,16 +15,16 @@ use tracing::{debug, info};
 pub(crate) struct Subscribers {
     all: RefCell<BTreeMap<String, Rc<Subscriber>>>,
     links: Links,
-    /// Whether the path of packets takes programs, once that is decided.
+    /// True if the path of packets takes programs; `None` before the decision.
     takes_programs: Cell<Option<bool>>,
 }
 
-/// The reported links: names, and whether they run.
+/// The reported links: names, and true for running links.
 #[derive(Default)]
 struct Links(RefCell<BTreeMap<InterfaceIndex, (String, bool)>>);
 
 impl Links {
-    /// Reports what has become of a link, if that is news. What is there at the start is none.
+    /// Reports a change of a link. Links present at the start are not reported.
     fn report(&self, event: &InterfaceEvent) {
         match event {
             InterfaceEvent::Changed(now) => {
@@ -51,15 +51,15 @@ impl Links {
     }
 }
 
-/// A subscriber with its pending changes: of each interface the latest state only.
+/// A subscriber with its pending changes: the latest state of each interface.
 #[derive(Default)]
 struct Subscriber {
     waiting: RefCell<BTreeMap<InterfaceIndex, InterfaceEvent>>,
-    /// The snapshot waits to be sent, before what changed since.
+    /// True if the snapshot waits to be sent, before later changes.
     snapshot: Cell<bool>,
-    /// Whether the path of packets takes programs waits to be sent.
+    /// True if the state of the path of packets waits to be sent.
     takes_programs: Cell<Option<bool>>,
-    /// The target has subscribed again: another subscriber is on the list.
+    /// True if the target has subscribed again, with a new entry on the list.
     is_replaced: Cell<bool>,
     wake: Notify,
 }
@@ -80,7 +80,7 @@ impl Subscriber {
         self.wake.notify_one();
     }
 
-    /// Returns what waits; `None` if nothing does.
+    /// Returns the waiting changes; `None` without any.
     fn take(&self) -> Option<pb::InterfaceChangedRequest> {
         let waiting = self.waiting.take();
         let (snapshot, takes_programs) = (self.snapshot.take(), self.takes_programs.take());
@@ -94,15 +94,15 @@ impl Subscriber {
 }
 
 impl Subscribers {
-    /// Tells everybody.
-    pub(crate) fn tell(&self, _shell: &Rc<FeaProcess>, event: InterfaceEvent) {
+    /// Notifies every subscriber.
+    pub(crate) fn notify(&self, _shell: &Rc<FeaProcess>, event: InterfaceEvent) {
         self.links.report(&event);
         for subscriber in self.all.borrow().values() {
             subscriber.queue(event.clone());
         }
     }
 
-    /// Notifies all subscribers that the path of packets begins or ends: programs that they put there before are to be put again.
+    /// Notifies every subscriber that the path of packets begins or ends: programs put there before must be put again.
     pub(crate) fn set_takes_programs(&self, takes_programs: bool) {
         self.takes_programs.set(Some(takes_programs));
         for subscriber in self.all.borrow().values() {
@@ -161,7 +161,7 @@ async fn until_death(process: &Rc<FeaProcess>, target: &str) {
     }
 }
 
-/// The FEA as handlers of this interface see it.
+/// The FEA for handlers of this interface.
 pub(crate) struct Served(pub(crate) Rc<FeaProcess>);
 
 impl pb::Interfaces for Served {

@@ -1,7 +1,7 @@
 //! The forwarding engine abstraction: the process, driven by calls and by the kernel's notices.
 //!
 //! * [`linux`]: the kernel as a forwarding engine, over netlink.
-//! * [`sockets`]: sockets for components that may not open them.
+//! * [`sockets`]: sockets for components without the right to open sockets.
 
 pub mod comparison;
 pub mod configuration;
@@ -43,15 +43,15 @@ use xdp::audit;
 use xdp::control::{self, FastPathControl};
 use xdp::programs::{self, Programs};
 
-/// Answers to those who wait for the end of a resync: kept and swept so far, and how many families have not ended yet.
+/// The answer to the callers that wait for the end of a resync: the numbers of kept and swept routes, and of unfinished families.
 pub(crate) struct ResyncWait {
     pub(crate) families: usize,
     pub(crate) kept: u64,
     pub(crate) swept: u64,
-    pub(crate) told: Option<oneshot::Sender<(u64, u64)>>,
+    pub(crate) reply: Option<oneshot::Sender<(u64, u64)>>,
 }
 
-/// A descriptor of an engine that is readable when the engine has notices.
+/// A descriptor of an engine, readable when the engine has notices.
 type Watched = AsyncFd<OwnedFd>;
 
 /// The FEA's process.
@@ -64,14 +64,14 @@ pub struct FeaProcess {
     pub(crate) resyncs: RefCell<BTreeMap<TableId, ResyncWait>>,
     pub(crate) streams: Streams,
     pub(crate) sockets: Rc<Sockets>,
-    /// The programs of other components in the path of packets.
+    /// The programs of components in the path of packets.
     pub(crate) programs: Programs,
-    /// The virtual links of other components.
+    /// The virtual links of components.
     pub(crate) links: Links,
     /// True if timers and background work are looked after already.
     works: Cell<bool>,
     wake: Notify,
-    /// True if routes go into the engine; not known before the first configuration, which `configured` tells of.
+    /// True if routes go into the engine; not known before the first configuration, see `configured`.
     installs_routes: Cell<Option<bool>>,
     configured: Notify,
     /// The control of the fast path.
@@ -80,7 +80,7 @@ pub struct FeaProcess {
     pub(crate) enters: Point,
 }
 
-/// Runs the FEA until it is asked to end.
+/// Runs the FEA until asked to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move {
         let mut seed = [0; 8];
@@ -119,8 +119,8 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
     })
 }
 
-/// Drops root's rights but the rights over the network and over XDP programs. Where there are none to give up, as in a user namespace that has fewer, nothing
-/// changes.
+/// Drops root's rights but the rights over the network and over XDP programs. No effect without rights to give up, as in a user namespace
+/// with fewer rights.
 fn keep_network_rights_only() {
     use caps::{CapSet, Capability, CapsHashSet};
     let kept: CapsHashSet = [
@@ -141,7 +141,7 @@ fn keep_network_rights_only() {
 }
 
 impl FeaProcess {
-    /// Takes in what the kernel has, before anybody is served: what an earlier life left is reconciled, never flushed.
+    /// Reads the kernel's objects before serving clients: objects of an earlier process are reconciled, never flushed.
     async fn first_snapshot(self: &Rc<Self>, watched: Vec<Watched>) -> anyhow::Result<()> {
         loop {
             self.poll();
@@ -155,7 +155,7 @@ impl FeaProcess {
             loop {
                 match wait_readable(&watched).await {
                     Ok(()) => me.poll(),
-                    Err(error) => return warn!(%error, "the kernel tells nothing any more"),
+                    Err(error) => return warn!(%error, "the kernel sends no more notices"),
                 }
             }
         });
@@ -167,7 +167,7 @@ impl FeaProcess {
         self.wake.notify_one();
     }
 
-    /// Hands the core an input; when this returns the kernel has done what follows at once.
+    /// Hands the core an input; returns after the kernel has carried out the immediate operations.
     pub(crate) fn input(self: &Rc<Self>, input: Input) {
         self.with_drive(|drive, now, effects| drive.handle(now, input, effects));
         self.wake.notify_one();
@@ -184,13 +184,13 @@ impl FeaProcess {
     ) -> R {
         let mut effects = self.spare.take();
         let result = act(&mut self.drive.borrow_mut(), clock::now(), &mut effects);
-        fib::tell_rejected(self, &effects);
+        fib::report_rejected(self, &effects);
         for effect in effects.drain(..) {
             match effect {
                 Effect::Interface(event) => {
                     self.fast_path.interface_event(self, &event);
                     self.links.note_interface();
-                    self.tell_interface(event);
+                    self.notify_interface(event);
                 }
                 Effect::Resynced { table, family, kept, swept } => {
                     fib::note_resynced(self, table, kept, swept);
@@ -206,7 +206,7 @@ impl FeaProcess {
         result
     }
 
-    /// Returns true if routes go into the engine, once the configuration has said it.
+    /// Returns true if routes go into the engine, once configured.
     pub(crate) async fn installs_routes(&self) -> bool {
         loop {
             let configured = self.configured.notified();
@@ -217,7 +217,7 @@ impl FeaProcess {
         }
     }
 
-    /// The configuration says whether routes go into the engine. If it said otherwise before, the owner begins anew.
+    /// Applies whether routes go into the engine. After a change of that, the owner begins anew.
     fn install_routes(&self, installs: bool) {
         let before = self.installs_routes.replace(Some(installs));
         self.configured.notify_waiters();
@@ -227,7 +227,7 @@ impl FeaProcess {
         let Some(owner) = self.owner.borrow().clone() else { return };
         tokio::task::spawn_local(async move {
             if let Err(error) = owner.engine_changed(pb::EngineChangedRequest {}).await {
-                warn!(%error, "the owner of the routes does not hear whether they are wanted");
+                warn!(%error, "the owner of the routes was not notified whether they are wanted");
             }
         });
     }
@@ -237,7 +237,7 @@ impl FeaProcess {
         look(self.drive.borrow_mut().core())
     }
 
-    /// Returns a reader of the routes that the engine itself holds.
+    /// Returns a reader of the engine's own routes.
     pub(crate) fn reader(&self) -> Result<Box<dyn RouteReader>, XrlError> {
         let reader = self.drive.borrow_mut().engine().reader();
         reader.ok_or_else(|| XrlError::Internal("the engine forwards no unicast".into()))
@@ -248,13 +248,13 @@ impl FeaProcess {
         self.drive.borrow_mut().engine().names().join(", ")
     }
 
-    /// Returns the numbers of operations that engines beside the authority refused.
+    /// Returns the numbers of operations refused by engines beside the authority.
     pub(crate) fn refused_beside(&self) -> Vec<pb::RefusedBeside> {
         fib::refused_beside(self.drive.borrow_mut().engine())
     }
 
-    fn tell_interface(self: &Rc<Self>, event: InterfaceEvent) {
-        self.subscribers.tell(self, event);
+    fn notify_interface(self: &Rc<Self>, event: InterfaceEvent) {
+        self.subscribers.notify(self, event);
     }
 
     /// Timers and background work, for ever.
@@ -266,7 +266,7 @@ impl FeaProcess {
     }
 }
 
-/// A copy of a descriptor that the event loop watches.
+/// A copy of a descriptor for the event loop.
 fn register(descriptor: BorrowedFd<'_>) -> anyhow::Result<Watched> {
     Ok(crate::ffi::watch(descriptor.try_clone_to_owned()?)?)
 }

@@ -1,6 +1,6 @@
-//! The routes that the engine itself holds, in pages: read from the engine on request, for `show routes --kernel`.
+//! The engine's own routes, in pages: read from the engine on request, for `show routes --kernel`.
 //!
-//! A dump of a full table cannot be entered in the middle. A thread reads it and stops when a few pages wait, so that a slow reader
+//! A dump of a full table cannot be entered in the middle. A thread reads the dump and stops when a few pages wait, so a slow reader
 //! costs no memory and the event loop no time.
 
 use sluice_base::IpPrefix;
@@ -14,12 +14,12 @@ use tokio::sync::mpsc;
 
 /// Routes in a page.
 pub const PAGE: usize = 2000;
-/// Pages that wait for a reader.
+/// The most pages that wait for a reader.
 const PAGES: usize = 4;
 /// Readers whose dumps are kept open.
 const STREAMS: usize = 8;
 
-/// Dumps that are being read, by connection.
+/// The running dumps, by connection.
 #[derive(Default)]
 pub struct Streams(RefCell<BTreeMap<u64, Stream>>);
 
@@ -90,7 +90,7 @@ fn start(mut reader: Box<dyn RouteReader>, query: RouteQuery) -> mpsc::Receiver<
     receiver
 }
 
-/// Returns a route of the engine as it crosses processes.
+/// Returns a route of the engine in the form of messages.
 pub fn message(route: EngineRoute) -> pb::KernelRoute {
     pb::KernelRoute {
         net: Some(route.prefix.into()),

@@ -33,7 +33,7 @@ struct Limited {
     bucket: Option<RefCell<Bucket>>,
 }
 
-/// Runs a guard until told to end.
+/// Runs a guard until asked to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move {
         let component = instance_of(&frame.name).unwrap_or_default().to_owned();

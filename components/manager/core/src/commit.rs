@@ -214,7 +214,7 @@ impl<E: Clone> Commit<E> {
             && self.steps.get(*step) == Some(done)
         {
             *step += 1;
-            self.tell(out);
+            self.emit_turn(out);
         }
     }
 
@@ -251,7 +251,7 @@ impl<E: Clone> Commit<E> {
             out.push(Output::Done(Ok(core::mem::take(&mut self.effects))));
         } else {
             self.phase = Phase::Applying { step: 0 };
-            self.tell(out);
+            self.emit_turn(out);
         }
     }
 
@@ -305,8 +305,8 @@ impl<E: Clone> Commit<E> {
         }
     }
 
-    /// Tells whose turn it is.
-    fn tell(&mut self, out: &mut Vec<Output<E>>) {
+    /// Emits whose turn it is.
+    fn emit_turn(&mut self, out: &mut Vec<Output<E>>) {
         let Phase::Applying { step } = self.phase else { return };
         match self.steps.get(step) {
             Some(Step::Apply(class)) => out.push(Output::Apply(class.clone())),

@@ -89,7 +89,7 @@ pub struct Component {
     pub(crate) ready_since: Option<Instant>,
     /// True if it is wanted.
     pub(crate) wanted: bool,
-    /// True if it was told to end only to be started anew.
+    /// True if it was asked to end only to be started anew.
     pub(crate) restarting: bool,
     /// True between an upgrade and the confirmation of the executable by a sound life.
     pub(crate) on_trial: bool,
@@ -122,7 +122,7 @@ impl Component {
     }
 
     /// Returns true if an end now is expected, because the manager requested the end.
-    pub fn ends_as_told(&self) -> bool {
+    pub fn ends_on_request(&self) -> bool {
         !self.wanted || self.restarting
     }
 

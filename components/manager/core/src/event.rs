@@ -11,7 +11,7 @@ use sluice_base::Duration;
 pub enum Event {
     /// A component runs and is configured.
     Ready(String),
-    /// A component ended without having been told to.
+    /// A component ended without having been asked to.
     Died {
         /// The component.
         class: String,
@@ -34,7 +34,7 @@ pub enum Event {
         /// The last end.
         how: String,
     },
-    /// A component is told to end.
+    /// A component is asked to end.
     Stopping {
         /// The component.
         class: String,
@@ -54,7 +54,7 @@ pub enum Event {
     },
 }
 
-/// The reason why a component is told to end.
+/// The reason why a component is asked to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Why {
     /// The whole router stops.
@@ -146,7 +146,7 @@ impl fmt::Display for Event {
             Event::Failing { class, how } => write!(
                 f,
                 "{class} ended more than {} times within {} minutes, the last time so: {how}; from now on it is tried every {} \
-                 minutes, until it has run for {} minutes; see what it says (`sluice show events`), mend that, then commit a change of \
+                 minutes, until it has run for {} minutes; see its events (`sluice show events`), mend that, then commit a change of \
                  its configuration or tell `sluice restart {class}`, which try it at once",
                 CrashBudget::DEATHS,
                 CrashBudget::WITHIN.as_secs() / 60,
@@ -158,7 +158,7 @@ impl fmt::Display for Event {
                 "{class} ended {} times since it was upgraded, the last time so: {how}; its executable from before runs again",
                 CrashBudget::ON_TRIAL
             ),
-            Event::Stopping { class, why } => write!(f, "{class} is told to end: {}", why.name()),
+            Event::Stopping { class, why } => write!(f, "{class} is asked to end: {}", why.name()),
             Event::StartTimedOut(class) => write!(f, "{class} did not come up in time and is started again"),
             Event::StopTimedOut(class) => write!(f, "{class} did not end in time and is killed"),
             Event::MissingNeed { class, need } => {

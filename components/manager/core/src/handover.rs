@@ -15,11 +15,11 @@ pub enum Input {
     Begin,
     /// The successor's process was started and waits for what is handed over.
     Ready,
-    /// The old process has handed over, or says why it has not.
+    /// The old process has handed over, or the reason why it has not.
     HandedOver(Result<(), Reason>),
     /// The old process has given up its name, or reports why not.
     Released(Result<(), Reason>),
-    /// The successor has taken over, or says why it has not.
+    /// The successor has taken over, or the reason why it has not.
     TookOver(Result<(), Reason>),
     /// The old process has ended, in this way.
     OldEnded(String),
@@ -34,11 +34,11 @@ pub enum Input {
 pub enum Output {
     /// Start the successor's process.
     Start,
-    /// Tell the old process to hand over.
+    /// Ask the old process to hand over.
     HandOver,
-    /// Tell the old process to give up its name.
+    /// Ask the old process to give up its name.
     Release,
-    /// Tell the successor to take over. From now on it counts as the component's process.
+    /// Ask the successor to take over. From now on it counts as the component's process.
     TakeOver,
     /// The old process counts as the component's again.
     Return,
@@ -150,7 +150,7 @@ impl HandOver {
         let mut reason = core::mem::take(&mut self.reason);
         match self.step {
             Step::Withdrawing => {}
-            // A successor that refuses says why to the old process, whose word is on its way.
+            // A successor that refuses sends the reason to the old process, whose report is on its way.
             Step::HandingOver if self.old_ended.is_none() => {
                 self.reason = alloc::format!("the new process ended: {how}");
                 return;

@@ -91,7 +91,7 @@ impl Lines {
         }
         let newest = core::mem::take(&mut self.newest);
         self.left_out = self.left_out.saturating_sub(newest.len() as u64);
-        self.tell_left_out(&mut lines);
+        self.report_left_out(&mut lines);
         lines.extend(newest);
         lines
     }
@@ -127,7 +127,7 @@ impl Lines {
             return;
         }
         self.left -= cost;
-        self.tell_left_out(lines);
+        self.report_left_out(lines);
         let mut line = String::from_utf8_lossy(&octets).trim_end_matches('\r').to_string();
         if is_cut {
             line.push_str(CUT);
@@ -135,7 +135,7 @@ impl Lines {
         lines.push(line);
     }
 
-    fn tell_left_out(&mut self, lines: &mut Vec<String>) {
+    fn report_left_out(&mut self, lines: &mut Vec<String>) {
         self.newest.clear();
         match core::mem::take(&mut self.left_out) {
             0 => {}

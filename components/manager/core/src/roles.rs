@@ -35,7 +35,7 @@ const MONITORS: [&str; 1] = ["monitor"];
 /// The words of a path of the configuration. `*` stands for any one word.
 pub type PathPattern = Vec<String>;
 
-/// A role. Every role may call each method whose interface says that it only reads.
+/// A role. Every role may call each method that only reads, as its interface states.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Role {
     /// Patterns of the calls that do more than read, as `rights.toml` writes them: `TARGET/INTERFACE/METHOD`.

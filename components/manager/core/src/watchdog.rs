@@ -1,4 +1,4 @@
-//! Tells a busy component from a stuck component. A component that answers is well. A silent component is busy as long
+//! Distinguishes a busy component from a stuck component. A component that answers is well. A silent component is busy as long
 //! as its process uses the processor, and stuck otherwise; a component busy for very long without an answer is in a
 //! livelock. The asking process must not have stood still meanwhile: a pause of the asking process does not count as
 //! silence.
@@ -21,7 +21,7 @@ pub enum Verdict {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct LastAnswer {
     at: Instant,
     /// The time when this was looked at last.
     looked: Instant,
@@ -29,9 +29,9 @@ struct Heard {
     was_busy: bool,
 }
 
-impl Heard {
+impl LastAnswer {
     fn now(now: Instant, cpu: Duration) -> Self {
-        Heard { at: now, looked: now, cpu, was_busy: false }
+        LastAnswer { at: now, looked: now, cpu, was_busy: false }
     }
 }
 
@@ -60,7 +60,7 @@ impl Default for Limits {
 #[derive(Default)]
 pub struct Watchdog {
     limits: Limits,
-    heard: BTreeMap<String, Heard>,
+    last: BTreeMap<String, LastAnswer>,
 }
 
 impl Watchdog {
@@ -71,37 +71,37 @@ impl Watchdog {
 
     /// Makes a watchdog with these limits and without observations.
     pub fn new(limits: Limits) -> Self {
-        Watchdog { limits, heard: BTreeMap::new() }
+        Watchdog { limits, last: BTreeMap::new() }
     }
 
     /// Notes an answer. Returns true if the component was busy before.
     pub fn answered(&mut self, now: Instant, class: &str, cpu: Duration) -> bool {
-        let before = self.heard.insert(class.into(), Heard::now(now, cpu));
-        before.is_some_and(|heard| heard.was_busy)
+        let before = self.last.insert(class.into(), LastAnswer::now(now, cpu));
+        before.is_some_and(|last| last.was_busy)
     }
 
     /// Notes a missing answer; `cpu` is the processor time that the component has used or waited for in total. A
     /// verdict other than "well" is given once for each silence.
     pub fn silent(&mut self, now: Instant, class: &str, cpu: Duration) -> Verdict {
-        let heard = self.heard.entry(class.into()).or_insert(Heard::now(now, cpu));
-        if now.saturating_since(heard.looked) > self.limits.every * Self::LATE {
-            *heard = Heard::now(now, cpu);
+        let last = self.last.entry(class.into()).or_insert(LastAnswer::now(now, cpu));
+        if now.saturating_since(last.looked) > self.limits.every * Self::LATE {
+            *last = LastAnswer::now(now, cpu);
         }
-        heard.looked = now;
-        let silence = now.saturating_since(heard.at);
+        last.looked = now;
+        let silence = now.saturating_since(last.at);
         if silence < self.limits.silence {
             return Verdict::Well;
         }
-        let used = cpu.as_millis().saturating_sub(heard.cpu.as_millis());
+        let used = cpu.as_millis().saturating_sub(last.cpu.as_millis());
         if used * u128::from(Self::IDLE_SHARE) < silence.as_millis() {
-            self.heard.remove(class);
+            self.last.remove(class);
             return Verdict::Stuck;
         }
         if silence >= self.limits.longest {
-            self.heard.remove(class);
+            self.last.remove(class);
             return Verdict::Livelocked;
         }
-        match core::mem::replace(&mut heard.was_busy, true) {
+        match core::mem::replace(&mut last.was_busy, true) {
             false => Verdict::Busy,
             true => Verdict::Well,
         }
@@ -109,7 +109,7 @@ impl Watchdog {
 
     /// Forgets a component: its process has ended or was replaced.
     pub fn forget(&mut self, class: &str) {
-        self.heard.remove(class);
+        self.last.remove(class);
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stood_still_itself_has_heard_no_silence() {
+    fn a_manager_that_stood_still_observed_no_silence() {
         let mut watchdog = Watchdog::default();
         watchdog.answered(at(0), "rib", Duration::ZERO);
         assert_eq!(watchdog.silent(at(5), "rib", Duration::ZERO), Verdict::Well);

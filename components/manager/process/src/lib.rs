@@ -332,7 +332,7 @@ impl ManagerProcess {
         Rc::clone(&self.model.borrow())
     }
 
-    /// Tells the core which components the configuration names.
+    /// Passes the components that the configuration names to the core.
     fn want(self: &Rc<Self>) {
         let classes = self.model().classes(&self.running.borrow().tree);
         self.want_these(&classes);
@@ -429,14 +429,14 @@ impl ManagerProcess {
             return;
         }
         let Some(class) = class else { return };
-        let (was_told, wanted) = self.driver.read(|manager| {
-            manager.component(&class).map_or((true, false), |c| (c.ends_as_told(), c.is_wanted()))
+        let (was_asked_to, wanted) = self.driver.read(|manager| {
+            manager.component(&class).map_or((true, false), |c| (c.ends_on_request(), c.is_wanted()))
         });
         self.driver.input(Input::Exited(class.clone(), how.clone()));
-        match (was_told, wanted) {
+        match (was_asked_to, wanted) {
             (true, true) => {} // it comes again
-            (true, false) => self.tell_commit(CommitInput::Restored(class)),
-            (false, _) => self.tell_commit(CommitInput::Failed(class, how)),
+            (true, false) => self.notify_commit(CommitInput::Restored(class)),
+            (false, _) => self.notify_commit(CommitInput::Failed(class, how)),
         }
     }
 
@@ -479,7 +479,7 @@ impl ManagerProcess {
                 if self.driver.read(|manager| manager.is_ready()) {
                     self.degraded.back.take();
                 }
-                self.tell_commit(CommitInput::Ready(class));
+                self.notify_commit(CommitInput::Ready(class));
             }
             Err(XrlError::Disconnected(_)) if self.processes.ends_soon(&class).await => {}
             Err(error) => {
@@ -487,7 +487,7 @@ impl ManagerProcess {
                 if let XrlError::Application { message, .. } = &error {
                     self.go_back(&class, message);
                     // A commit that waits for the component names the component's reason, not the signal that ends the process.
-                    self.tell_commit(CommitInput::Failed(class.clone(), message.clone()));
+                    self.notify_commit(CommitInput::Failed(class.clone(), message.clone()));
                 }
                 self.driver.input(Input::ConfigureFailed(class, error.to_string()));
             }
@@ -496,10 +496,10 @@ impl ManagerProcess {
 
     async fn terminate(self: Rc<Self>, class: &str, end: End) {
         self.handovers.cancel(class);
-        // One that was taken over just now may not have come back to the Finder yet. Only by a call it hears that it is for good.
+        // One that was taken over just now may not have come back to the Finder yet. Only a call confirms the take-over to it.
         let patience = Duration::from_secs(if end == End::ForGood { 4 } else { 2 });
         let client = common::ComponentClient::new(&self.router, class).with_deadline(patience);
-        let told = async {
+        let confirmed = async {
             let request = common::ShutdownRequest { for_good: end == End::ForGood };
             while let Err(error) = client.shutdown(request).await {
                 if !matches!(error, XrlError::UnknownTarget(_)) {
@@ -509,7 +509,7 @@ impl ManagerProcess {
             }
             Ok(())
         };
-        if !matches!(tokio::time::timeout(patience, told).await, Ok(Ok(()))) {
+        if !matches!(tokio::time::timeout(patience, confirmed).await, Ok(Ok(()))) {
             self.processes.terminate(class);
         }
     }

@@ -120,7 +120,7 @@ struct RibBench {
     out: Outbox<sluice_rib::Output>,
     v4: FibBatch<Ipv4Prefix, Address>,
     v6: FibBatch<Ipv6Prefix, Address>,
-    told: usize,
+    sent: usize,
 }
 
 impl RibBench {
@@ -130,7 +130,7 @@ impl RibBench {
             out: Outbox::new(),
             v4: FibBatch::default(),
             v6: FibBatch::default(),
-            told: 0,
+            sent: 0,
         };
         bench.input(Input::Interface(InterfaceEvent::Changed(interface())));
         let (name, distance, grace) = ("bgp".into(), Distance(20), Duration::from_secs(60));
@@ -155,7 +155,7 @@ impl RibBench {
         while self.rib.fib_work().next().is_some() {
             self.rib.fill_fib(TableId::MAIN, BATCH, &mut self.v4);
             self.rib.fill_fib(TableId::MAIN, BATCH, &mut self.v6);
-            self.told += self.v4.routes.len() + self.v6.routes.len();
+            self.sent += self.v4.routes.len() + self.v6.routes.len();
         }
     }
 
@@ -217,14 +217,14 @@ fn rib(table: &Table) {
     measure("RIB: announced again", routes, base, || bench.all(table, FIRST, true));
     measure("RIB: another next hop, engine keeps pace", routes, base, || bench.all(table, SECOND, true));
     measure("RIB: another next hop, engine waits", routes, base, || bench.all(table, FIRST, false));
-    measure("RIB: the engine is told", routes, base, || bench.pull());
+    measure("RIB: the engine receives them", routes, base, || bench.pull());
     measure("RIB: withdrawn", routes, base, || bench.all(table, None, true));
-    assert_eq!(bench.told, 4 * routes, "each change is told once");
+    assert_eq!(bench.sent, 4 * routes, "each change is sent once");
     drop(bench);
     let base = heap::start();
     let mut bench = RibBench::new();
     measure("RIB: loaded, engine waits", routes, base, || bench.all(table, FIRST, false));
-    measure("RIB: the engine is told", routes, base, || bench.pull());
+    measure("RIB: the engine receives them", routes, base, || bench.pull());
     measure("RIB: another next hop, engine keeps pace", routes, base, || bench.all(table, SECOND, true));
     bench.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, vec!["static".into()]);
     measure("RIB: a subscriber to static routes begins", routes, base, || bench.all(table, FIRST, true));
@@ -251,7 +251,7 @@ impl FeaBench {
         self.done += self.out.drain().count();
     }
 
-    fn tell<P: Copy>(
+    fn send<P: Copy>(
         &mut self,
         prefixes: &[P],
         group: Option<(GroupId, &str)>,
@@ -274,8 +274,8 @@ impl FeaBench {
 
     fn all(&mut self, table: &Table, number: u32, gateways: Option<[&str; 2]>) {
         let group = |n: u32| gateways.map(|g| (GroupId(number + n), g[n as usize]));
-        self.tell(&table.v4, group(0), sluice_fea::Input::UpdateIpv4);
-        self.tell(&table.v6, group(1), sluice_fea::Input::UpdateIpv6);
+        self.send(&table.v4, group(0), sluice_fea::Input::UpdateIpv4);
+        self.send(&table.v6, group(1), sluice_fea::Input::UpdateIpv6);
     }
 }
 
@@ -290,7 +290,7 @@ fn fea(table: &Table) {
         bench.input(sluice_fea::Input::BeginResync(TableId::MAIN));
         bench.input(sluice_fea::Input::EndResync(TableId::MAIN));
     });
-    assert!(bench.done >= 3 * routes, "each change is told");
+    assert!(bench.done >= 3 * routes, "each change is sent");
     drop(bench);
     let base = heap::start();
     let mut bench = FeaBench { fea: Fea::new(1), out: Outbox::new(), done: 0 };

@@ -3,7 +3,7 @@
 mod presence;
 mod subscriptions;
 
-use presence::Untold;
+use presence::UnsentStates;
 pub use presence::message as presence_message;
 use subscriptions::Subscribed;
 pub use subscriptions::Wish;
@@ -36,7 +36,7 @@ pub struct Clients {
     /// The processes that registered origins, each watched by a task, and the number of the last registration by each.
     programs: RefCell<BTreeMap<(OriginKey, u32), u64>>,
     next_watcher: Cell<u32>,
-    untold: Untold,
+    unsent: UnsentStates,
     /// True if a task waits until every origin had the time to announce its routes.
     awaits_origins: Cell<bool>,
     wake: Notify,
@@ -88,7 +88,7 @@ impl Clients {
             subscriptions: RefCell::default(),
             programs: RefCell::default(),
             next_watcher: Cell::new(1),
-            untold: Untold::default(),
+            unsent: UnsentStates::default(),
             awaits_origins: Cell::new(false),
             wake: Notify::new(),
         }

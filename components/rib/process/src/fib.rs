@@ -38,7 +38,7 @@ impl FibPump {
             client: fea::FibClient::new(&frame.router, "fea"),
             interfaces: fea::InterfacesClient::new(&frame.router, "fea"),
             owner: RefCell::new(FibOwner::new(clock::now())),
-            // The FEA's death is told by the Finder; its next life is told everything.
+            // The Finder reports the FEA's death; the next FEA receives everything.
             under_way: UnderWay::new(FibOwner::WINDOW as usize, "routes did not reach the FEA"),
             ipv4: RefCell::default(),
             ipv6: RefCell::default(),
@@ -72,7 +72,7 @@ impl FibPump {
 pub async fn follow_fea(process: Rc<RibProcess>) {
     process.input(Input::FibGone);
     let Ok(mut lives) = process.frame.router.watch_class("fea").await else {
-        return warn!("the Finder does not tell of the FEA; nothing is forwarded");
+        return warn!("the Finder does not report the FEA; nothing is forwarded");
     };
     while let Some(event) = lives.next().await {
         match event {

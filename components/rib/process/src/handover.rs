@@ -60,7 +60,7 @@ impl RibProcess {
 
     /// Imports the state of an older process.
     pub(crate) async fn take_over_from(&self, from: &mut Source) -> Result<(), HandOverError> {
-        // There is no engine yet to tell of all this.
+        // There is no engine yet that could receive all this.
         self.driver.input(Input::FibGone);
         while let Some(part) = from.take::<Option<StatePart>>().await? {
             self.driver.input(Input::Import(part));

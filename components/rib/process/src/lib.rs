@@ -95,7 +95,7 @@ impl RibProcess {
         self.policy.send_replace(Some(Rc::new(rights)));
     }
 
-    /// Returns who may announce which routes, as soon as the configuration says it.
+    /// Returns who may announce which routes, as soon as the configuration is known.
     pub(crate) async fn policy(&self) -> Rc<RoutePolicy> {
         if let Some(policy) = &*self.policy.borrow() {
             return Rc::clone(policy);
@@ -126,13 +126,13 @@ impl RibProcess {
                 };
                 clients::detach("interest", client.interest_invalid(request));
             }
-            Output::Presence(watcher, table, changes) => self.tell_presence(watcher, table, changes),
-            Output::Rejected(table, origin, routes) => self.tell_rejected(table, &origin, routes),
+            Output::Presence(watcher, table, changes) => self.send_presence(watcher, table, changes),
+            Output::Rejected(table, origin, routes) => self.report_rejected(table, &origin, routes),
             Output::Event(event) => info!(event = event.id(), "{event}"),
         }
     }
 
-    fn tell_rejected(&self, table: TableId, origin: &str, routes: Vec<(AnyPrefix, Provenance, String)>) {
+    fn report_rejected(&self, table: TableId, origin: &str, routes: Vec<(AnyPrefix, Provenance, String)>) {
         if let Some((prefix, _, reason)) = routes.first() {
             warn!(event = "rib.routes.refused", %prefix, reason, count = routes.len(), "routes of {origin} were refused by whoever forwards them");
         }
@@ -168,7 +168,7 @@ impl Component for RibProcess {
         self.instance.replace(instance);
         let me = Rc::clone(&self);
         let tasks = [
-            tokio::task::spawn_local(async move { me.driver.run_telling(|| me.pass_on()).await }),
+            tokio::task::spawn_local(async move { me.driver.run_notifying(|| me.pass_on()).await }),
             tokio::task::spawn_local(fib::follow_fea(Rc::clone(&self))),
             tokio::task::spawn_local(fib::pump(Rc::clone(&self))),
             tokio::task::spawn_local(comparison::run(Rc::clone(&self))),

@@ -131,7 +131,7 @@ mod tests {
         };
         check(&[], &[], &[(10, &[1, 5]), (20, &[0])]);
         check(&[20, 99], &[], &[(10, &[1, 5])]);
-        // The providers of both; AS 0 says nothing beside others.
+        // The providers of both; AS 0 has no effect beside others.
         check(&[], &[(10, &[3, 5]), (20, &[7]), (30, &[0])], &[(10, &[1, 3, 5]), (20, &[7]), (30, &[0])]);
         check(&[], &[(10, &[0])], &[(10, &[1, 5]), (20, &[0])]);
         // A filter takes the ASPA of the cache, and no assertion.

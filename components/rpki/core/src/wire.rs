@@ -224,7 +224,7 @@ impl DecodeError {
         matches!(self, DecodeError::Providers { .. } | DecodeError::Length { kind: kind::ASPA, .. })
     }
 
-    /// Returns the code by which the cache is told.
+    /// Returns the code that is sent to the cache.
     pub const fn code(&self) -> ErrorCode {
         match self {
             DecodeError::Version(_) => ErrorCode::UNSUPPORTED_VERSION,

@@ -42,7 +42,7 @@ pub struct RpkiProcess {
 
 sluice_process::served!(RpkiProcess);
 
-/// Runs the component until told to end.
+/// Runs the component until asked to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -141,7 +141,7 @@ impl Component for RpkiProcess {
         // Without the component nothing is validated; else subscribers keep what they have until the next process has data.
         if for_good {
             self.driver.input(Input::Configure(Settings::default()));
-            self.subscribers.told().await;
+            self.subscribers.notified().await;
         }
     }
 }

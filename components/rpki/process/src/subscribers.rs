@@ -14,7 +14,7 @@ use tracing::debug;
 const MOST: usize = 64;
 
 /// The longest wait for subscribers at the end of the process.
-const TOLD: Duration = Duration::from_secs(2);
+const NOTIFIED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A validating component.
 struct Subscriber {
@@ -44,25 +44,25 @@ impl Subscribers {
             let call = subscriber.client.epoch_changed(pb::EpochChangedRequest::default());
             tokio::task::spawn_local(async move {
                 if let Err(error) = call.await {
-                    debug!(%error, "a subscriber was not told of an epoch");
+                    debug!(%error, "a subscriber was not notified of an epoch");
                 }
             });
         }
     }
 
     /// Notifies subscribers of the end of the data, and waits for the replies.
-    pub async fn told(&self) {
+    pub async fn notified(&self) {
         let calls: Vec<_> = {
             let subscribers = self.0.borrow();
-            let tell = |s: &Subscriber| s.client.epoch_changed(pb::EpochChangedRequest::default());
-            subscribers.values().map(tell).collect()
+            let notify = |s: &Subscriber| s.client.epoch_changed(pb::EpochChangedRequest::default());
+            subscribers.values().map(notify).collect()
         };
         let all = async {
             for call in calls {
                 let _ = call.await;
             }
         };
-        let _ = tokio::time::timeout(TOLD, all).await;
+        let _ = tokio::time::timeout(NOTIFIED_WITHIN, all).await;
     }
 }
 

@@ -18,7 +18,7 @@ pub struct StaticProcess {
     driver: Driver<Static>,
 }
 
-/// Runs static routes until told to end.
+/// Runs static routes until asked to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move {
         let settings = RibOriginSettings::new(StaticProcess::CLASS, frame.table, Distance::STATIC, GRACE);

@@ -337,7 +337,7 @@ impl<L: Lines> Xip<L> {
         }
     }
 
-    /// Tells router and program which neighbors can be reached.
+    /// Passes the reachable neighbors to router and program.
     fn refresh_neighbors(&mut self, now: Instant, out: &mut Outbox<Output>) {
         let neighbors: Vec<NeighborId> = self.links.neighbors().map(|(number, _)| number).collect();
         for number in neighbors {

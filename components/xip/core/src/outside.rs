@@ -122,7 +122,7 @@ impl OutsidePrincipal {
         Xid { kind: self.kind, id: id.0 }
     }
 
-    /// Says that the process is present or absent. An absent process makes the router fall to the next edge at once; its answers are
+    /// Records that the process is present or absent. An absent process makes the router fall to the next edge at once; its answers are
     /// forgotten.
     pub fn set_present(&mut self, is_present: bool) -> Touched {
         if self.is_present == is_present {
@@ -317,7 +317,7 @@ impl Principal for OutsidePrincipal {
             Some(Held::Waiting) => Consult::Pending,
             None if self.waiting_count < self.limits.questions => Consult::Pending,
             None => {
-                deps.set_temporary(); // no anchor says when there is room for a question again
+                deps.set_temporary(); // no anchor shows when there is room for a question again
                 Consult::NextEdge
             }
         }

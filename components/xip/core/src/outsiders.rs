@@ -1,7 +1,7 @@
 //! Processes outside that decide for a type of XIDs each (`xip.v1.Principal`): who holds which type, and what they said.
 //!
 //! A process registers, is asked in batches, and answers. Between batches the process has time: the next one leaves after the process
-//! took the one before. Whatever a process says wrongly is counted by reason; none of it reaches another type.
+//! took the one before. Each wrong message of a process is counted by reason; none of it reaches another type.
 
 use crate::counters::reasons;
 use alloc::collections::BTreeMap;

@@ -207,7 +207,7 @@ impl Router {
         self.registry.change(prefix, route)
     }
 
-    /// Says that a neighbor can or cannot be used, and returns the touched anchors. Neighbors are usable until said otherwise.
+    /// Records that a neighbor can or cannot be used, and returns the touched anchors. Neighbors are usable at first.
     pub fn set_neighbor(&mut self, neighbor: NeighborId, is_usable: bool) -> Touched {
         let is_changed =
             if is_usable { self.unusable.remove(&neighbor) } else { self.unusable.insert(neighbor) };

@@ -39,7 +39,7 @@ pub enum ConfigError {
         "ethertype {0}: {0:#06x} is the EtherType of {1}; choose one that no other protocol has, such as {2}"
     )]
     TakenEtherType(u16, &'static str, u16),
-    /// Packets and NWP cannot be told apart.
+    /// Packets and NWP cannot be distinguished.
     #[error("ethertype packets and ethertype neighbors are both {0}; set xip ethertype neighbors {1}")]
     SameEtherType(u16, u16),
     /// A key cannot be used.
@@ -83,9 +83,9 @@ pub enum PuntPath {
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(default)]
 pub struct EtherTypes {
-    /// Of packets.
+    /// The EtherType of packets.
     pub packets: u16,
-    /// Of NWP.
+    /// The EtherType of NWP.
     pub neighbors: u16,
 }
 

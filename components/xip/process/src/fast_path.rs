@@ -8,7 +8,7 @@ use sluice_xip::cache::{Cache, HashKey};
 
 /// The name of the program.
 pub(crate) const PROGRAM: &str = "xip";
-/// How long the program goes on without this process.
+/// The time for which the program goes on without the process.
 const GRACE_MS: u32 = 60_000;
 
 /// The reason why the program does not run.

@@ -94,7 +94,7 @@ pub struct XipProcess {
 
 sluice_process::served!(XipProcess);
 
-/// Runs XIP until told to end.
+/// Runs XIP until asked to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move {
         let seed = getrandom::u64()?;
@@ -187,7 +187,7 @@ impl XipProcess {
             Output::Ask { kind, registration, xids } => self.ask(kind, registration, xids),
             Output::Pong(pong) => self.pings.answered(*pong),
             Output::Proof(request) => self.prove(request),
-            Output::NeighborEvent(event) => self.tell(event),
+            Output::NeighborEvent(event) => self.report(event),
             // Hosts' sockets are not here yet: the core counts the packets.
             Output::Deliver { .. } => {}
             Output::Neighbor(xid, station, is_learned) => {
@@ -384,7 +384,7 @@ impl Protocol for XipProcess {
             spawn_local(Rc::clone(self).follow()),
             spawn_local(Rc::clone(self).report_refusals()),
             // Timers send too: announcements, challenges.
-            spawn_local(async move { me.driver.run_telling(|| me.flush()).await }),
+            spawn_local(async move { me.driver.run_notifying(|| me.flush()).await }),
         ]
     }
 

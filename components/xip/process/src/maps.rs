@@ -116,11 +116,11 @@ pub struct ProgramSettings {
     pub has_reports: bool,
     /// The EtherType of packets.
     pub ether_type: u16,
-    /// This host's end of all tunnels.
+    /// The host's end of the tunnels.
     pub tunnel: Option<TunnelEnd>,
 }
 
-/// This host's end of all tunnels.
+/// The host's end of the tunnels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TunnelEnd {
     /// The address and port.
@@ -129,7 +129,7 @@ pub struct TunnelEnd {
     pub has_checksum: bool,
 }
 
-/// All maps but the lines.
+/// The maps except the lines.
 #[derive(Debug)]
 pub struct ProgramMaps {
     members: MappedArray,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 /// The name of the origin.
 pub(crate) const ORIGIN: &str = "nwp";
-/// The distance of neighbors: behind what the operator says.
+/// The distance of neighbors: behind the operator's statements.
 pub(crate) const DISTANCE: Distance = Distance(5);
 /// The time for which the RIB keeps neighbors of a dead process: two announcements of each neighbor.
 pub(crate) const GRACE: Duration = Duration::from_secs(30);

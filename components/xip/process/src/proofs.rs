@@ -67,8 +67,8 @@ impl XipProcess {
         }
     }
 
-    /// Tells the operator of a neighbor.
-    pub(crate) fn tell(&self, event: Event) {
+    /// Reports a neighbor to the operator.
+    pub(crate) fn report(&self, event: Event) {
         match event {
             Event::Proven(neighbor) => {
                 info!(event = "xip.neighbor.proven", hid = %neighbor.hid, mac = %neighbor.mac, "{} has proven to be {}", neighbor.mac, neighbor.hid);

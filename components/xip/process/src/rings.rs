@@ -64,7 +64,7 @@ struct InterfaceRings {
     reason: RefCell<Option<String>>,
 }
 
-/// All sockets, with the tasks for opening sockets.
+/// The sockets, with the tasks for opening sockets.
 #[derive(Default)]
 pub(crate) struct Rings {
     interfaces: RefCell<BTreeMap<InterfaceIndex, (Rc<InterfaceRings>, AbortHandle)>>,

@@ -107,7 +107,7 @@ impl Process {
             tokio::select! {
                 received = socket.recv_from(&mut octets) => {
                     if let (length, std::net::SocketAddr::V4(from)) = received? {
-                        self.hear((*from.ip(), index), &octets[..length]);
+                        self.receive((*from.ip(), index), &octets[..length]);
                     }
                     continue;
                 }
@@ -125,7 +125,7 @@ impl Process {
         }
     }
 
-    fn hear(&self, from: (Ipv4Addr, InterfaceIndex), datagram: &[u8]) {
+    fn receive(&self, from: (Ipv4Addr, InterfaceIndex), datagram: &[u8]) {
         let is_own =
             |interface: &sluice_base::Interface| interface.addresses.iter().any(|a| a.addr == from.0);
         if self.protocol.interfaces.table().iter().any(is_own) {
@@ -133,7 +133,7 @@ impl Process {
         }
         let Some(entries) = decode(datagram) else { return self.malformed.set(self.malformed.get() + 1) };
         *self.neighbors.borrow_mut().entry((from.1, from.0)).or_default() += 1;
-        let changed = self.table.borrow_mut().hear(clock::now(), from, &entries);
+        let changed = self.table.borrow_mut().receive(clock::now(), from, &entries);
         self.announce(&changed);
     }
 
@@ -267,7 +267,7 @@ impl pb::Dv for Served {
             metric: route.metric.into(),
             neighbor: route.neighbor.to_string(),
             interface: self.name(route.interface),
-            heard_ms: u64::try_from(clock::now().saturating_since(route.heard).as_millis())
+            heard_ms: u64::try_from(clock::now().saturating_since(route.received_at).as_millis())
                 .unwrap_or(u64::MAX),
         };
         Ok(pb::GetRoutesReply { routes: self.table.borrow().learned.iter().map(row).collect() })

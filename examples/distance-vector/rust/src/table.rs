@@ -23,7 +23,7 @@ pub struct Route {
     pub metric: u8,
     pub neighbor: Ipv4Addr,
     pub interface: InterfaceIndex,
-    pub heard: Instant,
+    pub received_at: Instant,
 }
 
 /// Own networks and learned routes.
@@ -35,7 +35,7 @@ pub struct Table {
 
 impl Table {
     /// Learns from a neighbor. Returns the prefixes whose routes changed.
-    pub fn hear(
+    pub fn receive(
         &mut self,
         now: Instant,
         from: (Ipv4Addr, InterfaceIndex),
@@ -45,16 +45,16 @@ impl Table {
         let mut changed = Vec::new();
         for (prefix, metric) in entries {
             let metric = metric.saturating_add(1).min(INFINITY);
-            let heard = Route { metric, neighbor, interface, heard: now };
+            let received = Route { metric, neighbor, interface, received_at: now };
             let known = self.learned.get(prefix);
             let is_its_own = known.is_some_and(|known| (known.neighbor, known.interface) == from);
             let is_shorter = metric < known.map_or(INFINITY, |known| known.metric);
-            // A route that is lost already is not heard again by being announced as lost.
+            // A route that is lost already is not learned again by being announced as lost.
             let is_news =
                 is_shorter || is_its_own && known.is_some_and(|known| known.metric.min(metric) < INFINITY);
             if is_news && !self.networks.contains(prefix) {
-                let before = self.learned.insert(*prefix, heard);
-                if before.map(|before| Route { heard: now, ..before }) != Some(heard) {
+                let before = self.learned.insert(*prefix, received);
+                if before.map(|before| Route { received_at: now, ..before }) != Some(received) {
                     changed.push(*prefix);
                 }
             }
@@ -62,7 +62,7 @@ impl Table {
         changed
     }
 
-    /// Loses routes that were not heard for `lifetime`, or that `is_lost` names. Lost routes are announced as not reachable for another
+    /// Loses routes that were not received for `lifetime`, or that `is_lost` names. Lost routes are announced as not reachable for another
     /// lifetime. Returns the prefixes whose routes changed.
     pub fn expire(
         &mut self,
@@ -70,14 +70,14 @@ impl Table {
         lifetime: Duration,
         is_lost: impl Fn(&Route) -> bool,
     ) -> Vec<Ipv4Prefix> {
-        let is_old = |route: &Route| now.saturating_since(route.heard) > lifetime;
+        let is_old = |route: &Route| now.saturating_since(route.received_at) > lifetime;
         self.learned.retain(|prefix, route| {
             !(self.networks.contains(prefix) || route.metric == INFINITY && is_old(route))
         });
         let mut changed = Vec::new();
         for (prefix, route) in &mut self.learned {
             if route.metric < INFINITY && (is_old(route) || is_lost(route)) {
-                (route.metric, route.heard) = (INFINITY, now);
+                (route.metric, route.received_at) = (INFINITY, now);
                 changed.push(*prefix);
             }
         }
@@ -133,17 +133,17 @@ mod tests {
     }
 
     #[test]
-    fn the_shorter_way_wins_and_what_is_not_heard_is_lost() {
+    fn the_shorter_way_wins_and_what_is_not_received_is_lost() {
         let (mut table, x) = (Table::default(), prefix("10.0.0.0/8"));
-        assert_eq!(table.hear(Instant::ZERO, from(1), &[(x, 3)]), [x]);
-        assert_eq!(table.hear(Instant::ZERO, from(2), &[(x, 5)]), []);
-        assert_eq!(table.hear(Instant::ZERO, from(2), &[(x, 1)]), [x]);
+        assert_eq!(table.receive(Instant::ZERO, from(1), &[(x, 3)]), [x]);
+        assert_eq!(table.receive(Instant::ZERO, from(2), &[(x, 5)]), []);
+        assert_eq!(table.receive(Instant::ZERO, from(2), &[(x, 1)]), [x]);
         assert_eq!(table.learned[&x].metric, 2);
         // Its own neighbor may make it longer.
-        assert_eq!(table.hear(Instant::ZERO, from(2), &[(x, 7)]), [x]);
+        assert_eq!(table.receive(Instant::ZERO, from(2), &[(x, 7)]), [x]);
         let late = Instant::ZERO + LIFETIME + LIFETIME;
         assert_eq!(table.expire(late, LIFETIME, |_| false), [x]);
-        assert_eq!(table.hear(late, from(1), &[(x, INFINITY)]), []);
+        assert_eq!(table.receive(late, from(1), &[(x, INFINITY)]), []);
         assert_eq!(decode(&table.datagrams(from(1).1)[0]), Some(vec![(x, INFINITY)]));
         assert_eq!(table.expire(late + LIFETIME + LIFETIME, LIFETIME, |_| false), []);
         assert!(table.learned.is_empty());
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_route_is_not_announced_back() {
         let (mut table, x) = (Table::default(), prefix("10.0.0.0/8"));
-        table.hear(Instant::ZERO, from(1), &[(x, 3)]);
+        table.receive(Instant::ZERO, from(1), &[(x, 3)]);
         assert_eq!(decode(&table.datagrams(from(1).1)[0]), Some(vec![(x, INFINITY)]));
         assert_eq!(decode(&table.datagrams(from(2).1)[0]), Some(vec![(x, 4)]));
     }

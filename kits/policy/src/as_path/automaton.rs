@@ -112,7 +112,7 @@ impl Automaton {
     }
 }
 
-/// The AS numbers of some sets, divided into classes: no set tells two numbers of one class apart.
+/// The AS numbers of some sets, divided into classes: no set distinguishes two numbers of one class.
 struct Alphabet {
     bounds: Vec<u32>,
     classes: Vec<u16>,

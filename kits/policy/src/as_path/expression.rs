@@ -18,13 +18,13 @@ const MOST_REPEATS: u32 = 255;
 pub enum Expression {
     /// The empty path.
     Empty,
-    /// One AS.
+    /// An AS.
     One(Asns),
-    /// One after the other.
+    /// A sequence.
     Sequence(Vec<Expression>),
-    /// One of several.
+    /// An alternative.
     Either(Vec<Expression>),
-    /// The same again.
+    /// A repetition.
     Repeated(Box<Expression>, Repeat),
 }
 
@@ -38,7 +38,7 @@ pub struct Asns {
 }
 
 impl Asns {
-    /// All AS numbers.
+    /// The set of every AS number.
     pub const ANY: Asns = Asns { ranges: Vec::new(), is_inverted: true };
 
     /// Returns true if the set has an AS number.

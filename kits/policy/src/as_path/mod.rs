@@ -1,4 +1,4 @@
-//! AS-path expressions: regular expressions whose letters are AS numbers.
+//! AS-path expressions: regular expressions over AS numbers.
 //!
 //! An expression describes a whole path, as in Junos: `65001 .*` is a path from AS 65001.
 //!

@@ -20,7 +20,7 @@ use foldhash::quality::FixedState;
 /// Seeds of the two hashes of a prefix list: 128 bits, so that lists with different entries differ.
 const SEEDS: [u64; 2] = [0x5107_1ce0, 0x9e37_79b9];
 
-/// All named lists.
+/// The named lists.
 #[derive(Default)]
 pub struct Lists {
     prefix_lists: BTreeMap<String, ListId>,

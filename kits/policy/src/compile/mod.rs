@@ -217,7 +217,7 @@ impl<'p> Compiler<'p> {
         self.constants.bodies.push(body);
         let to_the_end = self.actions(number, &term.then, callers)?;
         if self.code.len() as Place == body {
-            // A body of its own tells the routes that meet the conditions from the others.
+            // A body of its own separates the routes that meet the conditions from the others.
             to_the_next.push(self.emit(Instruction::Jump(0))?);
         }
         self.lead_here(&to_the_next);

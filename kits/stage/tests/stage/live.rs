@@ -85,7 +85,7 @@ impl Stage<Numbers> for Broken {
                     push(out, action.clone());
                     push(out, action);
                 }
-                // Says nothing, and answers look-ups as if it had.
+                // Sends nothing, and answers look-ups as if it had.
                 _ => {}
             }
         }

@@ -23,7 +23,7 @@ fn path(asns: &[u32]) -> Path {
 }
 
 #[test]
-fn providers_are_as_the_set_says() {
+fn providers_are_as_in_the_set() {
     let aspas = set(&[(1, &[2, 3]), (4, &[0])]);
     for (customer, provider, expected) in [
         (1, 2, Authorization::Provider),

@@ -88,7 +88,7 @@ pub struct Port {
 /// The last authentic hello frame of an element (`struct balance_heard`). Only the program writes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
-pub struct Heard {
+pub struct LastHello {
     /// The time in nanoseconds since boot; 0 if no hello frame came.
     pub time: u64,
     /// The frame's epoch.

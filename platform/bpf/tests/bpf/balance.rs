@@ -355,9 +355,9 @@ fn silent_routers_are_passed_over() {
         let mut policy = policy(mode);
         policy.silence = Policy::default().silence;
         Bed::with(policy, |mut bed| {
-            ROUTERS.iter().for_each(|router| bed.hear(*router, true));
+            ROUTERS.iter().for_each(|router| bed.set_live(*router, true));
             let before: Vec<u16> = (0..300).map(|flow| element(&mut bed, &flow4(flow))).collect();
-            bed.hear(3, false);
+            bed.set_live(3, false);
             let after: Vec<u16> = (0..300).map(|flow| element(&mut bed, &flow4(flow))).collect();
             assert!(!after.contains(&3) && after.contains(&2) && after.contains(&4));
             if mode == Mode::Flow {
@@ -365,7 +365,7 @@ fn silent_routers_are_passed_over() {
                 assert!(before.iter().zip(&after).all(|(before, after)| before == after || *before == 3));
             }
             // If all are silent, hello frames are lost and not all routers.
-            ROUTERS.iter().for_each(|router| bed.hear(*router, false));
+            ROUTERS.iter().for_each(|router| bed.set_live(*router, false));
             let decision = bed.compare(&flow4(1));
             assert!(
                 matches!(decision, Decision::Send { besides: Some(Reason::AllSilent), .. }),
@@ -403,11 +403,11 @@ fn a_router_is_silent_30_ms_after_its_last_hello() {
             bed.come_from(From::Inner);
             assert_eq!(bed.run(&hello(counter)).0, [Reason::Hello]);
             bed.come_from(From::Outer);
-            let heard = bed.maps.load(Place::new(Map::Heard, SPEAKER.into(), 0));
+            let last_hello = bed.maps.load(Place::new(Map::Hellos, SPEAKER.into(), 0));
             loop {
-                let before = coarse_clock() - heard;
+                let before = coarse_clock() - last_hello;
                 let (reasons, ran) = bed.run(&flow4(1));
-                let after = coarse_clock() - heard;
+                let after = coarse_clock() - last_hello;
                 let is_silent = reasons.contains(&Reason::AllSilent);
                 if after <= silence {
                     assert!(!is_silent && ran.frame[3] == SPEAKER as u8, "{after} ns: {reasons:?}");
@@ -429,10 +429,10 @@ fn forged_and_replayed_hello_frames_are_counted_and_change_nothing() {
         bed.come_from(From::Inner);
         let frame = |octets: &[u8]| [&GROUP.0[..], &[2, 0x5c, 0, 3, 0, 0, 0x88, 0xb5], octets].concat();
         let hello = |epoch, counter| Hello { element: id(3), stamp: Stamp { epoch, counter } };
-        let heard = |bed: &Bed| [0, 1, 2].map(|word| bed.maps.load(Place::new(Map::Heard, 3, word)));
+        let last_hello = |bed: &Bed| [0, 1, 2].map(|word| bed.maps.load(Place::new(Map::Hellos, 3, word)));
         let sent = frame(&hello(5, 7).encode(&KEY));
         assert!(matches!(bed.compare(&sent), Decision::Hello(..)));
-        let before = heard(&bed);
+        let before = last_hello(&bed);
         assert!(before[0] > 0);
         assert_eq!(bed.compare(&sent), Decision::Drop(Reason::Replayed));
         assert_eq!(bed.compare(&frame(&hello(5, 6).encode(&KEY))), Decision::Drop(Reason::Replayed));
@@ -444,7 +444,7 @@ fn forged_and_replayed_hello_frames_are_counted_and_change_nothing() {
             octets[at] ^= 1;
             assert_eq!(bed.compare(&frame(&octets)), Decision::Drop(Reason::Forged), "{at}");
         }
-        assert_eq!(heard(&bed), before);
+        assert_eq!(last_hello(&bed), before);
         // The second key, padding, and a new start.
         let padded = [&frame(&hello(6, 1).encode(&ClusterKey([8; 32])))[..], &[0; 14]].concat();
         assert!(matches!(bed.compare(&padded), Decision::Hello(..)));

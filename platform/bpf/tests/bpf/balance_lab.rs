@@ -92,7 +92,7 @@ fn hosts_behind_two_ports_see_one_router() {
     }
     host(&lab, 1);
     host(&lab, 2);
-    // Routers neither hear nor send ARP: the control plane tells them the neighbors.
+    // Routers neither receive nor send ARP: the control plane announces the neighbors to them.
     ports(&lab, "r", ROUTERS[0], "link set dev PORT arp off");
     for (number, mac) in (1..=2).zip(NEIGHBORS) {
         let to = format!("lladdr {mac} dev p{number} nud permanent");

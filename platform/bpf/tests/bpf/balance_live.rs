@@ -163,9 +163,9 @@ fn a_router_without_hello_frames_gets_no_frame_50_ms_later() {
             octets.resize(60, 0);
             send(inner[0].as_raw_fd(), &octets, MsgFlags::empty()).unwrap();
         }
-        let heard = |router: u16| bed.maps.load(Place::new(Map::Heard, router.into(), 2));
+        let last_hello = |router: u16| bed.maps.load(Place::new(Map::Hellos, router.into(), 2));
         // Shortly: the frames have to follow within the silence.
-        while live.iter().any(|router| heard(*router) != number) {
+        while live.iter().any(|router| last_hello(*router) != number) {
             assert!(begin.elapsed() < PATIENCE, "a hello frame is lost");
             std::thread::sleep(Duration::from_micros(100));
         }

@@ -155,9 +155,9 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
 #[test]
 fn the_program_decides_as_the_core() {
     let seen = Bed::with(policy(), |bed| {
-        // Router 3 is silent, and no router of the class of filters was ever heard.
-        bed.hear(2, true);
-        bed.hear(4, true);
+        // Router 3 is silent, and no router of the class of filters ever sent a hello.
+        bed.set_live(2, true);
+        bed.set_live(4, true);
         let bed = RefCell::new(bed);
         let seen = RefCell::new(BTreeSet::new());
         for from in [From::Outer, From::Inner] {
@@ -169,7 +169,7 @@ fn the_program_decides_as_the_core() {
                     Decision::Up(reason) | Decision::Drop(reason) => seen.extend([reason]),
                     Decision::Hello(element, _) => {
                         seen.extend([Reason::Hello]);
-                        bed.borrow().hear(element.number(), element.number() != 3);
+                        bed.borrow().set_live(element.number(), element.number() != 3);
                     }
                     Decision::Send { reason, besides, .. } => {
                         seen.extend([reason].into_iter().chain(besides));
@@ -198,12 +198,12 @@ fn any_content_of_the_maps_decides_as_in_the_core() {
         let mut random = Random(0x5eed_5eed_5eed_5eed);
         // Any words, or such that most numbers lead into the maps.
         for mask in [u64::MAX, 0x0000_0003_0000_0003, 0x0007_0007_0007_0007] {
-            for map in Map::WRITTEN.into_iter().chain([Map::Heard]) {
-                let entries = if map == Map::Heard { 1 << 10 } else { map.entries().min(1 << 12) };
+            for map in Map::WRITTEN.into_iter().chain([Map::Hellos]) {
+                let entries = if map == Map::Hellos { 1 << 10 } else { map.entries().min(1 << 12) };
                 for entry in 0..entries {
                     for word in 0..map.words() {
                         // Only times of all ends and of none: the program's clock is not the test's.
-                        let is_time = map == Map::Heard && word == 0;
+                        let is_time = map == Map::Hellos && word == 0;
                         let value =
                             if is_time { 0u64.wrapping_sub(random.next() & 1) } else { random.next() & mask };
                         bed.maps.store(Place::new(map, entry, word), value);

@@ -295,7 +295,7 @@ fn a_mapped_array_is_what_the_program_sees() {
     assert!(matches!(MappedArray::new(sink.map("seen").unwrap()), Err(BpfError::Shape { .. })));
 }
 
-/// Without capabilities each call says what is missing, and nothing panics.
+/// Without capabilities each call reports what is missing, and nothing panics.
 #[test]
 fn without_rights_everything_is_not_available() {
     if !usable() {
@@ -315,7 +315,7 @@ fn without_rights_everything_is_not_available() {
 }
 
 #[test]
-fn features_are_told_by_name() {
+fn features_are_named() {
     if !usable() {
         return;
     }

@@ -3,7 +3,9 @@
 
 use crate::btf;
 use sluice_bpf::Embedded;
-use sluice_bpf::layout::balance::{self, Addresses, Block, Class, Heard, Interface, Mode, Neighbors, Side};
+use sluice_bpf::layout::balance::{
+    self, Addresses, Block, Class, Interface, LastHello, Mode, Neighbors, Side,
+};
 use sluice_bpf::layout::xip::{
     self, CacheAction, CacheLine, CacheSlot, ReasonCount, Set, SetMember, Settings, Source, Tunnel,
 };
@@ -135,7 +137,7 @@ fn structs_of_the_balancer_have_the_same_sizes_and_offsets() {
     let program = btf::types(Embedded::Balance.object().unwrap());
     same!(program, "balance_interface", Interface { mac, port, side, reserved });
     same!(program, "balance_port", Port { mac, reserved, interface, reserved_after });
-    same!(program, "balance_heard", Heard { time, epoch, counter });
+    same!(program, "balance_heard", LastHello { time, epoch, counter });
     same!(program, "balance_class", Class { mode, count, member });
     same!(program, "balance_block", Block { element });
     same!(program, "balance_neighbors", Neighbors { entry });
@@ -178,7 +180,7 @@ fn maps_of_the_balancer_have_the_sizes_that_user_space_expects() {
     let maps = [
         ("balance_interfaces", INTERFACES, size_of::<Interface>()),
         ("balance_ports", balance::PORTS, size_of::<balance::Port>()),
-        ("balance_heard", balance::ELEMENTS, size_of::<Heard>()),
+        ("balance_heard", balance::ELEMENTS, size_of::<LastHello>()),
         ("balance_classes", balance::CLASSES as u32, size_of::<Class>()),
         ("balance_blocks", balance::BLOCKS, size_of::<Block>()),
         ("balance_neighbors", balance::NEIGHBOR_LINES, size_of::<Neighbors>()),

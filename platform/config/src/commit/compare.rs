@@ -231,7 +231,7 @@ impl<'a> Finder<'a> {
         let had = self.leaves.len();
         self.whole(id, block);
         if self.leaves.len() == had {
-            // It says something by being there.
+            // Its presence has a meaning.
             self.leaves.insert(id);
         }
     }

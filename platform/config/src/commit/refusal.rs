@@ -1,6 +1,6 @@
 //! Refusals of components, with the place of the statement.
 //!
-//! A component says why it refuses a configuration in a text. If the text begins with the path of a statement and a colon, such as
+//! A component gives the reason for a refused configuration as a text. If the text begins with the path of a statement and a colon, such as
 //! `neighbor 10.0.0.2 import: there is no policy`, the refusal gets the place of the statement. The path starts in the component's
 //! container, or is the name of a shared subtree and goes on from there.
 

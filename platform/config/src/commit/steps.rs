@@ -167,7 +167,7 @@ impl Outline {
     }
 }
 
-/// Returns true if a statement is inactive: a statement follows the word that says so.
+/// Returns true if a statement is inactive: a statement follows the word `inactive`.
 fn is_marked(words: &[String]) -> bool {
     words.split_last().is_some_and(|(_, before)| before.iter().any(|word| word == INACTIVE))
 }

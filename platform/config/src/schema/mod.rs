@@ -73,7 +73,7 @@ impl Schema {
                         // libyang keeps the place to itself.
                         SchemaError::Module { name, .. } => {
                             format!(
-                                "{error}; `yanglint {name}.yang` says where (Debian's package libyang2-tools)"
+                                "{error}; `yanglint {name}.yang` shows where (Debian's package libyang2-tools)"
                             )
                         }
                         other => other.to_string(),

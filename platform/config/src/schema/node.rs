@@ -31,7 +31,7 @@ pub struct Node {
 pub enum NodeKind {
     /// A block.
     Container {
-        /// True if the block says something by being there.
+        /// True if the presence of the block has a meaning.
         presence: bool,
     },
     /// Blocks, each with keys.
@@ -59,7 +59,7 @@ pub struct Value {
     /// The value if none is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// The unit, as the module says it.
+    /// The unit, as in the module.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<String>,
     /// True if it has to be written.

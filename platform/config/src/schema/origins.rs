@@ -1,7 +1,7 @@
 //! Origins of routes that statements name: they must exist.
 //!
 //! An origin is a name under which a component registers routes at the RIB. Those of packages are known by the packages' rights. A program
-//! without a package may register a name too: a statement of the RIB about that name says so.
+//! without a package may register a name too: by a statement of the RIB about that name.
 
 use super::node::Role;
 use super::package::Package;
@@ -19,7 +19,7 @@ const CONNECTED: &str = "connected";
 /// The method by which an origin is registered.
 const REGISTER: &str = "rib.v1.Rib/RegisterOrigin";
 
-/// The part of `rights.toml` that says which origins a component may register.
+/// The part of `rights.toml` with the origins that a component may register.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Rights {

@@ -21,7 +21,7 @@ unsafe fn elements<'a, T>(array: *mut T) -> &'a [T] {
     if array.is_null() {
         return &[];
     }
-    // SAFETY: the caller says that this is a sized array.
+    // SAFETY: the caller guarantees that this is a sized array.
     unsafe { std::slice::from_raw_parts(array, *array.cast::<u64>().sub(1) as usize) }
 }
 
@@ -31,7 +31,7 @@ unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: the caller says that it ends.
+    // SAFETY: the caller guarantees that it ends.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn range(kind: &SchemaLeafType<'_>) -> Vec<(i128, i128)> {
             | DataValueType::Dec64
     );
     let raw = kind.as_raw();
-    // SAFETY: the type lives as long as its context; its base type says which structure it is.
+    // SAFETY: the type lives as long as its context; its base type determines the structure.
     unsafe {
         let range = match kind.base_type() {
             DataValueType::String => (*raw.cast::<ffi::lysc_type_str>()).length,
@@ -89,7 +89,7 @@ fn is_unsigned(base: DataValueType) -> bool {
 /// The digits after the point of a decimal number.
 pub(crate) fn fraction_digits(kind: &SchemaLeafType<'_>) -> u32 {
     match kind.base_type() {
-        // SAFETY: the type lives as long as its context, and its base type says which structure it is.
+        // SAFETY: the type lives as long as its context, and its base type determines the structure.
         DataValueType::Dec64 => unsafe {
             (*kind.as_raw().cast::<ffi::lysc_type_dec>()).fraction_digits.into()
         },
@@ -99,7 +99,7 @@ pub(crate) fn fraction_digits(kind: &SchemaLeafType<'_>) -> u32 {
 
 /// The words of an enumeration or of bits, with their meaning.
 pub(crate) fn words(kind: &SchemaLeafType<'_>) -> Vec<(String, String)> {
-    // SAFETY: the type lives as long as its context, and its base type says which structure it is.
+    // SAFETY: the type lives as long as its context, and its base type determines the structure.
     unsafe {
         let items = match kind.base_type() {
             DataValueType::Enum => (*kind.as_raw().cast::<ffi::lysc_type_enum>()).enums,
@@ -116,7 +116,7 @@ pub(crate) fn members<'a>(context: &'a Context, kind: &SchemaLeafType<'a>) -> Ve
     if kind.base_type() != DataValueType::Union {
         return Vec::new();
     }
-    // SAFETY: the type lives as long as its context, and its base type says which structure it is.
+    // SAFETY: the type lives as long as its context, and its base type determines the structure.
     unsafe {
         let types = elements((*kind.as_raw().cast::<ffi::lysc_type_union>()).types);
         types.iter().map(|raw| SchemaLeafType::from_raw(context, *raw)).collect()
@@ -128,7 +128,7 @@ pub(crate) fn default_values(node: &SchemaNode<'_>) -> Vec<String> {
     if node.kind() != SchemaNodeKind::LeafList {
         return Vec::new();
     }
-    // SAFETY: the node lives as long as its context, and its kind says which structure it is.
+    // SAFETY: the node lives as long as its context, and its kind determines the structure.
     unsafe {
         elements((*node.as_raw().cast::<ffi::lysc_node_leaflist>()).dflts)
             .iter()
@@ -247,7 +247,7 @@ impl Yang {
 /// # Safety
 /// The node is a leaf or a leaf-list of a living context.
 unsafe fn typedef_name<'a>(node: *const ffi::lysc_node) -> Option<Cow<'a, str>> {
-    // SAFETY: the caller says that it lives, and its kind says which structure it is.
+    // SAFETY: the caller guarantees that it lives, and its kind determines the structure.
     unsafe {
         let kind = match u32::from((*node).nodetype) {
             ffi::LYS_LEAF => (*node.cast::<ffi::lysc_node_leaf>()).type_,
@@ -278,7 +278,7 @@ fn form(base: ffi::LY_DATA_TYPE::Type) -> Form {
 pub(crate) fn dependencies(node: &SchemaNode<'_>) -> Option<Vec<usize>> {
     let mut found = Vec::new();
     let raw = node.as_raw().cast_const();
-    // SAFETY: the node lives as long as its context, and its kind says which structure it is.
+    // SAFETY: the node lives as long as its context, and its kind determines the structure.
     unsafe {
         let module = (*raw).module.cast_const();
         let (musts, whens): (&[ffi::lysc_must], &[*mut ffi::lysc_when]) = match node.kind() {
@@ -351,7 +351,7 @@ unsafe fn leafrefs(
     found: &mut Vec<usize>,
 ) -> bool {
     use ffi::LY_DATA_TYPE as t;
-    // SAFETY: the caller says that they live; the base type says which structure it is.
+    // SAFETY: the caller guarantees that they live; the base type determines the structure.
     unsafe {
         match (*kind).basetype {
             t::LY_TYPE_LEAFREF => {
@@ -381,7 +381,7 @@ unsafe fn atoms(
     found: &mut Vec<usize>,
 ) -> bool {
     let mut set: *mut ffi::ly_set = std::ptr::null_mut();
-    // SAFETY: the caller says that they live; the set is ours to free, its members are the context's.
+    // SAFETY: the caller guarantees that they live; the set is ours to free, its members are the context's.
     unsafe {
         let result = ffi::lys_find_expr_atoms(node, module, expression, prefixes, 0, &mut set);
         if result != ffi::LY_ERR::LY_SUCCESS || set.is_null() {

@@ -251,7 +251,7 @@ impl<'a> Binder<'a> {
             ([], Some(inner)) => self.block(inner, id, block),
             ([], None) if !self.schema.index[id].is_plain_container() => Ok(()),
             ([], None) => {
-                let short = self.error(name.place, format!("`{}` says nothing", name.text));
+                let short = self.error(name.place, format!("`{}` is incomplete", name.text));
                 Err(short.expecting(format!("`{{` with {}", one_of(&self.schema.index[id]))))
             }
             (rest, inner) => self.statement(rest, inner, id, block),

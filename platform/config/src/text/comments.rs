@@ -113,7 +113,7 @@ pub fn carry(old: &str, new: &str, kept: &mut KeptComments) -> String {
             by_name.insert(name.to_owned(), path.clone());
         }
     }
-    // What the text says of a statement counts, also nothing.
+    // The comments of the text on a statement count, also if there are none.
     for (path, comments) in std::mem::take(&mut kept.0) {
         if !collected.statements.contains(&path) {
             collected.comments.entry(path).or_insert(comments);

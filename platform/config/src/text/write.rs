@@ -109,7 +109,7 @@ impl Schema {
 }
 
 impl Renderer {
-    /// Writes a tree as [`Renderer::text`] does, with the statements in the order and with the comments of a text that says something
+    /// Writes a tree as [`Renderer::text`] does, with the statements in the order and with the comments of a text with similar contents
     /// similar. Comments of statements that come and go are in `kept`.
     pub fn text_like(&self, tree: &Tree, before: &str, kept: &mut KeptComments) -> String {
         carry(before, &arrange(&self.0, before, &self.text(tree)), kept)

@@ -19,7 +19,7 @@ pub(crate) fn key_words(key: &Key) -> impl Iterator<Item = &str> + Clone {
     key.split(SEPARATOR)
 }
 
-/// Compares keys in natural order: numbers by size, further text letter by letter.
+/// Compares keys in natural order: numbers by size, further text character by character.
 pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     let (x, y) = (a.as_bytes(), b.as_bytes());
     let shared = x.iter().zip(y).take_while(|(a, b)| a == b).count();

@@ -49,7 +49,7 @@ fn a_change_costs_what_its_dearest_leaf_costs() {
 }
 
 #[test]
-fn a_component_is_told_what_differs() {
+fn a_component_receives_what_differs() {
     let schema = schema();
     let before = read(&schema, BASE);
     let check = |before: Option<&Tree>, after: &Tree, expected: Value| {

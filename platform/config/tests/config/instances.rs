@@ -77,20 +77,20 @@ fn each_entry_of_the_list_has_a_component_of_its_own() {
 }
 
 #[test]
-fn an_instance_is_told_of_its_own_changes_only() {
+fn an_instance_receives_its_own_changes_only() {
     let schema = schema();
     let before = schema.read("t", BASE).unwrap();
     let after = schema.edit(&before, "set instance red protocols plain word c").unwrap();
-    let told = |name: &str, after: &Tree| schema.change(name, Some(&before), after);
-    assert_eq!(json!(told("plain@red", &after)), json!({"edits": [{"name": "word", "value": "c"}]}));
+    let change = |name: &str, after: &Tree| schema.change(name, Some(&before), after);
+    assert_eq!(json!(change("plain@red", &after)), json!({"edits": [{"name": "word", "value": "c"}]}));
     assert_eq!(schema.cost("plain@red", &before, &after), Some(Impact::Soft));
     for other in ["plain", "plain@blue", "dear@red", "soft"] {
-        assert_eq!(told(other, &after), None, "{other}");
+        assert_eq!(change(other, &after), None, "{other}");
         assert_eq!(schema.cost(other, &before, &after), None, "{other}");
     }
     let without = schema.edit(&before, "delete instance red").unwrap();
     assert_eq!(schema.configured(&without), ["plain", "plain@blue", "soft"]);
-    assert_eq!(json!(told("plain@red", &without)), json!({"clear": true, "edits": []}));
+    assert_eq!(json!(change("plain@red", &without)), json!({"clear": true, "edits": []}));
     let moved = schema.edit(&before, "set instance red table 102").unwrap();
     assert_eq!(schema.table("plain@red", &moved), TableId(102));
     // Another table is another process, for what is in the entry and nobody else.
@@ -118,7 +118,7 @@ fn a_shared_subtree_goes_to_all_that_use_it_each_with_its_own_impact() {
     }
     assert_eq!(schema.change("plain", Some(&empty), &filled), None);
     assert_eq!(schema.cost("plain@red", &empty, &filled), None);
-    // A component that comes is told of the subtree as a whole, one that is not there of nothing.
+    // A component that comes receives the subtree as a whole, an absent one nothing.
     let more = schema.edit(&filled, "set instance blue protocols soft").unwrap();
     let whole = json!(schema.change("soft@blue", Some(&filled), &more));
     assert_eq!((&whole["clear"], whole["edits"].as_array().unwrap().len()), (&json!(true), 3));

@@ -137,7 +137,7 @@ fn a_folder_holds_packages() {
 }
 
 #[test]
-fn an_upgrade_says_what_it_means_for_this_configuration() {
+fn an_upgrade_lists_what_it_means_for_this_configuration() {
     let old = Schema::of(&[Module { name: "example", text: EXAMPLE }]).unwrap();
     let text = EXAMPLE
         .replace("leaf passive { type boolean; default false; sluice:impact \"soft\"; }", "")

@@ -127,7 +127,7 @@ fn refusals_say_where_and_what() {
         "protocols example;",
         "r.conf:1:11: `protocols example` needs `local-as`; expected `local-as a value of type uint32, 1..4294967294;`",
     );
-    check("protocols;", "r.conf:1:1: `protocols` says nothing; expected `{` with `example`");
+    check("protocols;", "r.conf:1:1: `protocols` is incomplete; expected `{` with `example`");
     let unknown = schema.read("r.conf", "protocols example stats packets 1;").unwrap_err();
     assert!(first_line(unknown).starts_with("r.conf:1:19: unknown statement `stats`"));
     let pointed = schema.read("r.conf", "protocols example local-as x;").unwrap_err().to_string();
@@ -320,7 +320,7 @@ fn merging_replaces_what_excludes_it() {
 }
 
 #[test]
-fn the_index_says_what_there_is() {
+fn the_index_lists_what_there_is() {
     let schema = schema();
     let protocols = schema.nodes().iter().find(|n| n.name == "protocols").unwrap();
     let example = protocols.child("example").unwrap();
@@ -359,7 +359,7 @@ fn a_leaf_without_an_impact_class_is_refused() {
 }
 
 #[test]
-fn what_a_text_says_twice_is_refused_with_both_lines() {
+fn what_stands_twice_in_a_text_is_refused_with_both_lines() {
     let schema = schema();
     let check = |text: &str, expected: &str| {
         let got = schema.read("r.conf", text).map(drop).map_err(first_line);
@@ -423,9 +423,9 @@ fn a_balancer_has_an_engine_that_runs_its_program() {
     };
     for forwarding in ["", "interfaces;", "interfaces { forwarding { engine kernel; } }"] {
         let refused = read(1, forwarding).map(|_| ());
-        let says =
+        let names_both =
             |error: &String| error.contains("a balancer, which needs `interfaces forwarding engine both`");
-        assert!(refused.as_ref().is_err_and(says), "{forwarding}: {refused:?}");
+        assert!(refused.as_ref().is_err_and(names_both), "{forwarding}: {refused:?}");
         read(2, forwarding).unwrap();
     }
     for engine in ["both", "xdp"] {

@@ -78,7 +78,7 @@ impl Sink {
     }
 }
 
-/// The variable by which the manager tells a component that the log is the journal; `1` for yes. Standard error of a component leads
+/// The variable by which the manager informs a component that the log is the journal; `1` for yes. Standard error of a component leads
 /// to the manager.
 pub const JOURNAL: &str = "SLUICE_LOG_JOURNAL";
 
@@ -178,7 +178,7 @@ impl Log {
             }
         };
         // In one piece: all processes write to the same place. Where the log cannot be written (a full disk, a reader that is gone)
-        // there is nobody to tell it to.
+        // there is no reader for it.
         let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
     }
 }
@@ -214,14 +214,14 @@ where
         let (written, suppressed) = self.admit(&key, Instant::now());
         if suppressed > 0 {
             let lines = if suppressed == 1 { "line" } else { "lines" };
-            let told = Seen {
+            let seen = Seen {
                 id: "log.suppressed".into(),
                 text: format!("suppressed {suppressed} {lines}: {}", reported.text),
                 ..Seen::default()
             };
-            let told = self.event("warn", &told);
-            self.write(&told);
-            ring().push(told);
+            let line = self.event("warn", &seen);
+            self.write(&line);
+            ring().push(line);
         }
         if !written {
             return;
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_nothing_twice() {
+    fn a_line_has_nothing_twice() {
         let field = |name: &str, value: &str| pb::EventField { name: name.into(), value: value.into() };
         let event = pb::Event {
             text: "neighbor 10.0.0.2: session is down: connection lost".into(),

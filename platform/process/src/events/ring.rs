@@ -53,7 +53,7 @@ impl Ring {
 
     pub(super) fn take(&self, after: u64, limit: usize) -> pb::TakeEventsReply {
         let kept = lock(&self.kept);
-        // A number of an earlier life of the process says nothing in this one.
+        // A number of an earlier life of the process has no meaning in this one.
         let after = if after > kept.last { 0 } else { after };
         let oldest = kept.last + 1 - kept.events.len() as u64;
         let skipped = (after + 1).saturating_sub(oldest);

@@ -4,7 +4,7 @@
 //! * A process that ends closes the socket between both: the predecessor resumes as soon as its successor has ended, at
 //!   any step.
 //! * The predecessor ends a successor that is too slow.
-//! * A successor not told to take over in time exits.
+//! * A successor that is not asked in time to take over exits.
 
 use super::Life;
 use crate::component::{Component, Prepared};
@@ -198,7 +198,7 @@ impl<C: Component> Life<C> {
         tokio::task::spawn_local(async move {
             sleep(NEXT_STEP).await;
             if me.succession.stage.get() == Stage::Taken {
-                error!(event = "handover.refused", "it was not told to take over in time");
+                error!(event = "handover.refused", "it was not asked in time to take over");
                 std::process::exit(1);
             }
         });
@@ -235,7 +235,7 @@ impl<C: Component> Life<C> {
         let registered = async {
             loop {
                 match me.register().await {
-                    // The Finder has not heard yet that the name is free.
+                    // The Finder does not know yet that the name is free.
                     Err(XrlError::NameTaken(_)) => sleep(LOOK_AGAIN).await,
                     other => return other,
                 }

@@ -77,7 +77,7 @@ impl RibOrigin {
             settings,
             under_way: UnderWay::new(
                 Origin::WINDOW as usize,
-                "routes did not reach the RIB; it is told everything when it is back",
+                "routes did not reach the RIB; it receives everything when it is back",
             ),
             state: RefCell::default(),
             refusal: RefCell::new(None),
@@ -112,7 +112,7 @@ impl RibOrigin {
         changed: impl Fn(RibChange) + 'static,
     ) {
         let Ok(mut lives) = router.watch_class("rib").await else {
-            return warn!("the Finder does not tell of the RIB; nothing is announced");
+            return warn!("the Finder does not report the RIB; nothing is announced");
         };
         while let Some(event) = lives.next().await {
             match event {
@@ -224,7 +224,7 @@ impl RibOrigin {
     /// Sends a batch; batches arrive in the order of the calls. Call [`RibOrigin::room`] before, or memory grows.
     pub fn send<P: Prefix>(&self, batch: &RouteBatch<P>) {
         if !self.is_registered() || batch.is_empty() {
-            return; // a RIB that comes to life is told everything
+            return; // a RIB that comes to life receives everything
         }
         let request = rib::UpdateRoutesRequest {
             origin: self.settings.name.clone(),
@@ -237,7 +237,7 @@ impl RibOrigin {
         self.under_way.push(self.client.update_routes(request));
     }
 
-    /// Tells the RIB whether packets can be sent through gateways of the origin's routes. Goes out at once, after the batches that were sent
+    /// Reports to the RIB whether packets can be sent through gateways of the origin's routes. Goes out at once, after the batches that were sent
     /// before.
     pub fn set_usable(&self, gateways: &[IpAddr], usable: bool) {
         if !self.is_registered() {

@@ -383,7 +383,7 @@ impl<K: SubscribedKey> RibSubscription<K> {
     }
 
     /// Handles a call of `rib.v1.RouteSubscriber`: returns the changes in it, in order. A call of an earlier subscription has none,
-    /// and its end of the present routes says nothing about this one: ask [`RibSubscription::is_complete`].
+    /// and its end of the present routes has no meaning for this one: ask [`RibSubscription::is_complete`].
     ///
     /// # Errors
     /// The call is malformed.

@@ -96,7 +96,7 @@ impl XrlEndpoint {
         Ok(reply.descriptors)
     }
 
-    /// Returns true if a method only reads, as its target says; `path` is INTERFACE/METHOD.
+    /// Returns true if a method only reads, as registered by its target; `path` is INTERFACE/METHOD.
     pub async fn reads(&self, target: &str, path: &str) -> Result<bool, XrlError> {
         if target == finder::TARGET {
             return Ok(wire::FinderClient::READING.contains(&path));

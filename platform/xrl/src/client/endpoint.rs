@@ -289,7 +289,7 @@ impl Inner {
 }
 
 fn parse<T: std::str::FromStr>(address: &str) -> Result<T, XrlError> {
-    address.parse().map_err(|_| XrlError::Protocol(format!("the Finder told the address `{address}`")))
+    address.parse().map_err(|_| XrlError::Protocol(format!("the Finder sent the address `{address}`")))
 }
 
 impl Drop for Inner {

@@ -45,7 +45,7 @@ pub(crate) async fn ask<Req: Message, Rep: Message + Default + 'static>(
 }
 
 /// Calls a method of the Finder that answers at once, without waiting for the answer.
-pub(crate) fn tell<Req: Message>(connection: &Rc<Connection>, method: &str, request: &Req) {
+pub(crate) fn send_only<Req: Message>(connection: &Rc<Connection>, method: &str, request: &Req) {
     let number = connection.bind(&format!("{TARGET}/finder.v1.Finder/{method}"), &Credential::none());
     if let Ok(slot) = number.and_then(|number| connection.send(number, request, None)) {
         connection.abandon(slot);

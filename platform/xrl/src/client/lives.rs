@@ -50,7 +50,7 @@ impl WatchState {
         match event {
             LifeEvent::Birth(life) => {
                 self.unconfirmed.borrow_mut().remove(&life.instance);
-                // A restarted Finder tells of lives that went on all the time.
+                // A restarted Finder reports lives that went on all the time.
                 match live.insert(life.instance.clone(), life.clone()) {
                     Some(old) if old == *life => return,
                     Some(old) => self.push(LifeEvent::Death(old)),

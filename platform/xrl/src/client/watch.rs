@@ -70,7 +70,7 @@ impl Inner {
         watches.retain(|w| w.upgrade().is_some_and(|w| !Rc::ptr_eq(&w, state)));
         let is_shared = watches.iter().filter_map(Weak::upgrade).any(|w| w.subject == state.subject);
         if let (false, Ok(connection)) = (is_shared, self.current_link()) {
-            link::tell(&connection, "Unwatch", &state.request());
+            link::send_only(&connection, "Unwatch", &state.request());
         }
     }
 }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const MAX_SUBJECT: usize = 4 * MAX_NAME;
 
 impl Client {
-    fn tell_revoked(&mut self, grant: u64) {
+    fn notify_revoked(&mut self, grant: u64) {
         if self.revoked.len() == MAX_REVOKED {
             self.revoked.pop_front();
         }
@@ -80,7 +80,7 @@ impl Core {
         }
     }
 
-    /// Tells every process with targets that the keys of a grant are void.
+    /// Notifies every process with targets that the keys of a grant are void.
     fn revoke(&mut self, grant: u64) {
         if self.revoked.len() == MAX_REVOKED {
             self.revoked.pop_front();
@@ -89,7 +89,7 @@ impl Core {
         let owners: BTreeSet<ClientId> = self.targets.values().map(|t| t.owner).collect();
         for owner in owners {
             if let Some(client) = self.clients.get_mut(&owner) {
-                client.tell_revoked(grant);
+                client.notify_revoked(grant);
                 self.woken.push(owner);
             }
         }

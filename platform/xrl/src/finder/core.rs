@@ -93,7 +93,7 @@ impl Core {
         });
         let interfaces = interfaces.collect();
         let mut endpoints = request.endpoints;
-        // Nobody registers somebody else's process: the number is what the kernel says of the connection.
+        // Nobody registers somebody else's process: the kernel reports the number of the connection's process.
         endpoints.retain(|e| e.family() != TransportFamily::Kill);
         if pid > 1 {
             endpoints.push(Endpoint { family: TransportFamily::Kill.into(), address: pid.to_string() });
@@ -116,7 +116,7 @@ impl Core {
         };
         let is_first = !self.targets.values().any(|t| t.owner == id);
         self.targets.insert(instance.clone(), record);
-        // What was taken away while the process had no target, or no connection, it has not heard yet.
+        // What was taken away while the process had no target, or no connection, it was not notified of yet.
         if is_first
             && !self.revoked.is_empty()
             && let Some(client) = self.clients.get_mut(&id)
@@ -168,7 +168,7 @@ impl Core {
         if !target.enabled {
             target.enabled = true;
             let life = target.life.clone();
-            self.tell(&LifeEvent::Birth(life));
+            self.notify(&LifeEvent::Birth(life));
         }
         Ok(())
     }
@@ -200,11 +200,11 @@ impl Core {
             }
         }
         if target.enabled {
-            self.tell(&LifeEvent::Death(target.life));
+            self.notify(&LifeEvent::Death(target.life));
         }
     }
 
-    fn tell(&mut self, event: &LifeEvent) {
+    fn notify(&mut self, event: &LifeEvent) {
         for (id, client) in &mut self.clients {
             if client.watches.iter().any(|w| w.covers(event.life())) {
                 client.lives.push(event.clone());

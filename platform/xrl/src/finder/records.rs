@@ -74,7 +74,7 @@ impl TargetRecord {
         interface.methods.iter().find(|m| m.name == method)
     }
 
-    /// Returns true for a method that only reads, as the target says.
+    /// Returns true for a method that only reads, as registered by the target.
     pub(super) fn reads(&self, interface: &str, method: &str) -> bool {
         self.method(interface, method).is_some_and(|method| method.reads)
     }

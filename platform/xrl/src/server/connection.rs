@@ -324,7 +324,7 @@ fn dispatch(
             if bound.len() <= index {
                 bound.resize_with(index + 1, || None);
             }
-            // A refusal is told to every call that uses the number: the caller need not wait for an answer.
+            // A refusal is sent to every call that uses the number: the caller need not wait for an answer.
             bound[index] = Some(registry.find(&bind, context.family, context.pid, context.uid));
             return Ok(());
         }

@@ -23,7 +23,7 @@ struct Refusal {
     subject: String,
 }
 
-/// Refusals of which the Finder was not told yet.
+/// Refusals that were not reported to the Finder yet.
 #[derive(Default)]
 pub(crate) struct Refusals {
     waiting: RefCell<BTreeMap<Refusal, u64>>,

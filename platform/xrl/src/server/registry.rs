@@ -81,7 +81,7 @@ pub(crate) struct Bound {
     pub(crate) grant: Rc<Grant>,
 }
 
-/// The longest frame of a caller, in octets, unless the process says otherwise. Decoded, a frame can take 50 times as
+/// The longest frame of a caller, in octets, unless the process sets another. Decoded, a frame can take 50 times as
 /// much memory.
 pub(crate) const MAX_FRAME: usize = 1 << 20;
 

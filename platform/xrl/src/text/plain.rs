@@ -82,7 +82,7 @@ async fn describe_reading(
     Ok(described)
 }
 
-/// Returns true for a method whose interface says that it only reads.
+/// Returns true for a method that only reads, as its interface states.
 pub fn reads(method: &MethodDescriptor) -> bool {
     let options = method.method_descriptor_proto().options.as_ref();
     options.is_some_and(|options| options.idempotency_level() == IdempotencyLevel::NoSideEffects)

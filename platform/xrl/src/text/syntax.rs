@@ -54,7 +54,7 @@ pub fn parse(text: &str) -> Result<TextCall, SyntaxError> {
         SyntaxError { offset: part.as_ptr() as usize - text.as_ptr() as usize, expected }
     };
     let call = text.trim();
-    // A value may hold anything, so what comes after the question mark says nothing about the family.
+    // A value may hold anything, so what comes after the question mark does not decide the family.
     let head = call.split('?').next().unwrap_or(call);
     let (family, rest) = match head.find("://") {
         Some(at) => (&call[..at], &call[at + 3..]),

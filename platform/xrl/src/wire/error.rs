@@ -56,7 +56,7 @@ pub enum XrlError {
     /// 16: a limit is reached; later the same call may succeed.
     #[error("busy: {0}")]
     Busy(String),
-    /// 100: the method was carried out and says no.
+    /// 100: the method was carried out and refuses.
     #[error("{message} (code {code})")]
     Application {
         /// The interface's own number for the reason.

@@ -36,7 +36,7 @@ pub enum Kind {
     Bind = 2,
     /// Caller: carry out `method` with the arguments in the body.
     Call = 3,
-    /// Caller: the same, within as many milliseconds as the body's first u32 says.
+    /// Caller: the same, within as many milliseconds as in the body's first u32.
     CallWithin = 4,
     /// Caller: cancels the call `sequence`. A reply still follows, usually error 10.
     Cancel = 5,
@@ -170,7 +170,7 @@ pub struct Bind<'a> {
     pub path: &'a str,
 }
 
-/// What a caller says of itself.
+/// A caller's description of itself.
 type Caller<'a> = (Key, u64, &'a str);
 
 impl<'a> Bind<'a> {

@@ -18,7 +18,7 @@ impl Message for Octets {
         self.0.len()
     }
 
-    /// Never used: [`Message::merge`] takes everything before fields are told apart.
+    /// Never used: [`Message::merge`] takes everything before fields are distinguished.
     fn merge_field(
         &mut self,
         tag: u32,

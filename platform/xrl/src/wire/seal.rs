@@ -1,6 +1,6 @@
 //! Keys that say who calls: a keyed hash of the method and its caller (docs/xrl.md, "Keys").
 //!
-//! The Finder draws a seal for each registration of a target and tells it to the target alone. The key that a caller
+//! The Finder draws a seal for each registration of a target and sends it to the target alone. The key that a caller
 //! receives is made with the seal, so the target learns from the key which principal calls, without asking anybody.
 
 use super::frame::{Bind, KEY, Key};

@@ -130,7 +130,7 @@ fn too_large_is_an_error_and_not_the_end() {
 }
 
 #[test]
-fn unknown_things_are_told_apart() {
+fn unknown_things_are_distinct_errors() {
     run(async |world| {
         let router = world.router().await;
         let (_noter, _handle) = noter(&router, echo()).await;

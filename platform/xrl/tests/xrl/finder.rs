@@ -64,7 +64,7 @@ fn the_first_of_a_class_answers_and_then_the_next() {
 }
 
 #[test]
-fn the_death_of_a_process_is_told_at_once() {
+fn the_death_of_a_process_is_reported_at_once() {
     run(async |world| {
         let router = world.router().await;
         let mut watch = router.watch_instance("echo").await.unwrap();
@@ -192,7 +192,7 @@ fn calls_go_on_while_the_finder_restarts() {
         assert_eq!(targets.iter().map(|t| t.instance.as_str()).collect::<Vec<_>>(), ["echo"]);
         client.note(note(4, 0)).await.unwrap();
         client.echo(Everything::default()).await.unwrap();
-        // The life went on, so nothing is told; a later one is.
+        // The life went on, so nothing is reported; a later death is.
         let (_noter, _handle2) = noter(&receiver, echo()).await;
         assert_eq!(next(&mut watch).await, (true, "echo-2".into()));
     });

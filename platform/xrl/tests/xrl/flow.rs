@@ -63,7 +63,7 @@ fn a_receiver_that_does_not_read_stops_its_senders() {
         let mut sent = 1;
         let mut calls = vec![first];
         loop {
-            // With a full buffer the client says so, long before the window of 256 calls is full.
+            // With a full buffer the client reports that, long before the window of 256 calls is full.
             let ready = client.ready();
             tokio::pin!(ready);
             let mut turns = 0;
@@ -290,7 +290,7 @@ fn a_stranger_announces_no_long_frames() {
 }
 
 #[test]
-fn a_stranger_who_says_nothing_is_sent_away() {
+fn a_silent_stranger_is_disconnected() {
     run(async |world| {
         let router = world.router().await;
         let (_noter, _handle) = noter(&router, echo()).await;

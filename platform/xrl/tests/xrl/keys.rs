@@ -109,7 +109,7 @@ async fn denials(world: &World) -> Vec<(Denial, u64)> {
 }
 
 #[test]
-fn the_key_says_who_calls() {
+fn the_key_names_the_caller() {
     run(async |world| {
         let (noter, _handle) = noter(&world.router().await, echo()).await;
         world.finder.borrow().as_ref().unwrap().set_principal([2; 16], weak("*"));
@@ -206,7 +206,7 @@ fn rights_that_are_taken_away_end_at_once() {
         answer(&mut stream).await.unwrap();
         // More rights end nothing.
         set(Principal { may_call: vec!["echo/*/*".to_owned(), "rib/*/*".to_owned()], ..weak("") });
-        // The Finder has told the receiver of them before it answers.
+        // The Finder has notified the receiver of them before it answers.
         resolve(&caller).await;
         stream.write_all(&call(8)).await.unwrap();
         answer(&mut stream).await.unwrap();
@@ -220,7 +220,7 @@ fn rights_that_are_taken_away_end_at_once() {
             }
         };
         assert_eq!(refusal, XrlError::AccessDenied("the rights of weak were taken away".to_owned()));
-        // A target that registers later hears of it too.
+        // A target that registers later is notified of it too.
         let (_later, _handle) = support::noter(&world.router().await, echo().named("echo-9")).await;
         let mut stream = UnixStream::connect(&path).await.unwrap();
         stream.write_all(&first).await.unwrap();

@@ -208,7 +208,7 @@ fn the_version_before_is_read() {
     assert!(fib(1, 16).is_err() && fib(1, 8).is_err() && fib(4, 0).is_err());
 }
 
-/// Version 3 says of each forwarding route that it is of an external origin, or not; older versions say nothing.
+/// Version 3 marks each forwarding route as one of an external origin, or not; older versions do not.
 #[test]
 fn external_routes_are_marked() {
     let route = |prefix: &str, group: Option<u32>, is_external| FibRoute {

@@ -195,13 +195,13 @@ fn refusal(routes: usize, manner: Manner) -> String {
 }
 
 #[test]
-fn all_that_was_sent_is_heard() {
+fn all_that_was_sent_is_received() {
     let phases = run(1000, Manner::Copies(1), PATIENCE).unwrap();
-    assert!(report::verified(&phases), "{:?}", phases[0].heard);
-    assert_eq!((phases.len(), phases[0].routes, phases[0].heard.len()), (1, 1000, RECEIVERS));
+    assert!(report::verified(&phases), "{:?}", phases[0].received);
+    assert_eq!((phases.len(), phases[0].routes, phases[0].received.len()), (1, 1000, RECEIVERS));
     assert_eq!(phases[0].sent, Some(Duration::ZERO));
-    for heard in &phases[0].heard {
-        let counts = &heard.counts;
+    for received in &phases[0].received {
+        let counts = &received.counts;
         // Each sender marks the end with a prefix.
         assert_eq!((counts.announced, counts.unexpected), (1000 + SENDERS as u64, 0));
         assert!(counts.first.unwrap() > phases[0].begin && counts.last >= counts.first);
@@ -213,11 +213,11 @@ fn all_that_was_sent_is_heard() {
 fn what_is_missing_is_found() {
     let phases = run(1000, Manner::Drops, PATIENCE).unwrap();
     assert!(!report::verified(&phases));
-    for heard in &phases[0].heard {
-        let (missing, some) = &heard.missing;
-        assert_eq!(heard.counts.announced as usize + missing, 1000 + SENDERS);
-        assert!(*missing >= SENDERS && !some.is_empty() && !heard.complete);
-        assert_eq!(heard.counts.complete, None);
+    for received in &phases[0].received {
+        let (missing, some) = &received.missing;
+        assert_eq!(received.counts.announced as usize + missing, 1000 + SENDERS);
+        assert!(*missing >= SENDERS && !some.is_empty() && !received.complete);
+        assert_eq!(received.counts.complete, None);
     }
 }
 
@@ -242,5 +242,5 @@ fn receivers_that_do_not_hold_everything() {
 #[test]
 fn a_target_that_refuses() {
     let text = refusal(1000, Manner::Refuses);
-    assert!(text.contains("sender") && text.contains("the target says NOTIFICATION 6/2"), "{text}");
+    assert!(text.contains("sender") && text.contains("the target sent NOTIFICATION 6/2"), "{text}");
 }

@@ -22,14 +22,14 @@ fn run(line: &str) -> anyhow::Result<Vec<PhaseResult>> {
     Ok(phases)
 }
 
-fn check(line: &str, routes: usize, heard: u64) {
+fn check(line: &str, routes: usize, received: u64) {
     let phases = run(line).unwrap();
     let last = phases.last().unwrap();
     assert!(report::verified(&phases), "{line}");
     assert_eq!(last.routes, routes, "{line}");
-    for receiver in &last.heard {
+    for receiver in &last.received {
         let counts = &receiver.counts;
-        assert_eq!((counts.announced + counts.withdrawn, counts.unexpected), (heard, 0), "{line}");
+        assert_eq!((counts.announced + counts.withdrawn, counts.unexpected), (received, 0), "{line}");
     }
 }
 
@@ -93,11 +93,13 @@ fn a_real_trace() {
     let took = phases[0].sent.unwrap().as_secs_f64();
     assert!((0.9..20.0).contains(&took), "300 s at 300 times the speed took {took} s");
     assert!(report::verified(&phases));
-    // Several senders: the relay's receivers count, for nobody can say in which order they hear what.
+    // Several senders: the relay's receivers count, for the order in which they receive is not known.
     for senders in ["", "--senders 3"] {
         let phases = run(&format!("{line} {senders} --receivers 2")).unwrap();
-        let heard: Vec<u64> =
-            phases[0].heard.iter().map(|h| h.counts.announced + h.counts.withdrawn).collect();
-        assert!(report::verified(&phases) && heard[0] == heard[1] && heard[0] > phases[0].routes as u64);
+        let received: Vec<u64> =
+            phases[0].received.iter().map(|h| h.counts.announced + h.counts.withdrawn).collect();
+        assert!(
+            report::verified(&phases) && received[0] == received[1] && received[0] > phases[0].routes as u64
+        );
     }
 }

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A number of packets that a veth's ring holds, so that none is lost at full speed.
 const FEW: u64 = 200;
 
-/// Makes the pair of nodes, or says why the test is skipped.
+/// Makes the pair of nodes, or records why the test is skipped.
 fn pair(name: &str) -> Option<Lab> {
     if !nix::unistd::geteuid().is_root() {
         sluice_testkit::skipped("not root");

@@ -30,7 +30,7 @@ fn lab(name: &str) -> Option<Lab> {
     Some(Lab::up(&PAIR.parse().unwrap(), LabOptions::unique(name)).unwrap())
 }
 
-/// Reads a capture of the shared data, or says that there is none.
+/// Reads a capture of the shared data, or records that there is none.
 fn frames(path: &str) -> Option<Vec<Frame>> {
     match sluice_testkit::shared(path) {
         Some(path) => Some(capture::read(&path).unwrap()),

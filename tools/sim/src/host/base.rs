@@ -60,20 +60,20 @@ impl Base {
     }
 
     /// Sends a message from the driven process to a further process, if the receiver is alive.
-    pub fn tell(&self, fabric: &mut Fabric, to: ProcessId, message: impl Message) {
+    pub fn send(&self, fabric: &mut Fabric, to: ProcessId, message: impl Message) {
         let Some(from) = self.current else { return };
         let what = IpcWhat::Message(self.instance(from), Box::new(message));
-        self.send(fabric, IPC, to, what);
+        self.queue(fabric, IPC, to, what);
     }
 
     /// Sends a message to a certain life of a process.
-    pub fn tell_instance(&self, fabric: &mut Fabric, to: Instance, message: impl Message) {
+    pub fn send_to_instance(&self, fabric: &mut Fabric, to: Instance, message: impl Message) {
         if self.instance(to.process) == to {
-            self.tell(fabric, to.process, message);
+            self.send(fabric, to.process, message);
         }
     }
 
-    fn send(&self, fabric: &mut Fabric, after: u64, to: ProcessId, what: IpcWhat) {
+    fn queue(&self, fabric: &mut Fabric, after: u64, to: ProcessId, what: IpcWhat) {
         if self.alive[to.place()] {
             let ipc = Ipc { to: self.instance(to), what };
             fabric.queue.push(fabric.now + after, Event::Ipc(self.id, Box::new(ipc)));
@@ -83,7 +83,7 @@ impl Base {
     /// Subscribes the process that is being driven to the interfaces of a FEA that started.
     pub fn subscribe_to_interfaces(&self, fabric: &mut Fabric, life: Life) {
         if matches!(life, Life::Born(fea) if fea.process == ProcessId::FEA) {
-            self.tell(fabric, ProcessId::FEA, super::messages::ToFea::Subscribe);
+            self.send(fabric, ProcessId::FEA, super::messages::ToFea::Subscribe);
         }
     }
 
@@ -118,15 +118,15 @@ impl Base {
     pub fn introduce(&self, fabric: &mut Fabric, process: ProcessId) {
         for other in ProcessId::all().filter(|p| *p != process && self.is_alive(*p)) {
             let (known, new) = (Life::Born(self.instance(other)), Life::Born(self.instance(process)));
-            self.send(fabric, FINDER, process, IpcWhat::Life(known));
-            self.send(fabric, FINDER, other, IpcWhat::Life(new));
+            self.queue(fabric, FINDER, process, IpcWhat::Life(known));
+            self.queue(fabric, FINDER, other, IpcWhat::Life(new));
         }
     }
 
     /// The Finder announces a death.
     pub fn announce_death(&self, fabric: &mut Fabric, process: ProcessId) {
         for other in ProcessId::all() {
-            self.send(fabric, FINDER, other, IpcWhat::Life(Life::Died(self.instance(process))));
+            self.queue(fabric, FINDER, other, IpcWhat::Life(Life::Died(self.instance(process))));
         }
     }
 

@@ -179,7 +179,7 @@ impl BgpProcess {
             Output::WatchPresence(_) | Output::UnwatchPresence(_) => {}
             Output::GatewayUsable(address, is_usable) => {
                 if self.origin.state.is_registered() {
-                    base.tell(fabric, ProcessId::RIB, ToRib::GatewayUsable(address, is_usable));
+                    base.send(fabric, ProcessId::RIB, ToRib::GatewayUsable(address, is_usable));
                 }
             }
             Output::Event(event) => {
@@ -324,7 +324,7 @@ impl BgpProcess {
     fn write(&mut self, base: &mut Base, fabric: &mut Fabric, end: EndRef) {
         let Some(address) = fabric.connections.end_mut(end).map(|e| e.neighbor) else { return };
         if !fabric.has_room(end) {
-            return; // told again when there is
+            return; // sent again when there is
         }
         let mut octets = Vec::new();
         let now = base.now(fabric);
@@ -352,11 +352,11 @@ impl BgpProcess {
 
     fn send_questions(&mut self, base: &Base, fabric: &mut Fabric) {
         if let Some(request) = self.questions.next_request() {
-            base.tell(fabric, ProcessId::RIB, ToRib::Interest(request));
+            base.send(fabric, ProcessId::RIB, ToRib::Interest(request));
         }
     }
 
-    fn heard_of_rib(&mut self, base: &mut Base, fabric: &mut Fabric, word: FromRib) {
+    fn handle_rib(&mut self, base: &mut Base, fabric: &mut Fabric, word: FromRib) {
         if self.origin.reply(&word) {
             self.questions.rib_started();
             self.input(base, fabric, Input::RibRestarted);
@@ -471,7 +471,7 @@ impl Process for BgpProcess {
 
     fn message(&mut self, base: &mut Base, fabric: &mut Fabric, _from: Instance, message: Box<dyn Message>) {
         match word(message) {
-            Ok(word) => self.heard_of_rib(base, fabric, word),
+            Ok(word) => self.handle_rib(base, fabric, word),
             Err(message) => {
                 let Ok(FromFea::Interfaces(events)) = word(message) else { return };
                 for event in events {

@@ -135,13 +135,13 @@ impl FeaProcess {
                 }
                 Effect::Interface(event) => {
                     for subscriber in &self.subscribers {
-                        base.tell_instance(fabric, *subscriber, FromFea::Interfaces(vec![event.clone()]));
+                        base.send_to_instance(fabric, *subscriber, FromFea::Interfaces(vec![event.clone()]));
                     }
                 }
                 Effect::Resynced { .. } => {
                     self.ending = self.ending.saturating_sub(1);
                     if self.ending == 0 {
-                        self.tell_owner(base, fabric, FromFea::Resynced);
+                        self.send_to_owner(base, fabric, FromFea::Resynced);
                     }
                 }
                 // A simulated router has one engine, which takes all routes.
@@ -150,13 +150,13 @@ impl FeaProcess {
             }
         }
         for (table, routes) in rejected {
-            self.tell_owner(base, fabric, FromFea::RoutesRejected(table, routes));
+            self.send_to_owner(base, fabric, FromFea::RoutesRejected(table, routes));
         }
     }
 
-    fn tell_owner(&self, base: &Base, fabric: &mut Fabric, message: FromFea) {
+    fn send_to_owner(&self, base: &Base, fabric: &mut Fabric, message: FromFea) {
         if let Some(owner) = self.owner {
-            base.tell_instance(fabric, owner, message);
+            base.send_to_instance(fabric, owner, message);
         }
     }
 
@@ -166,7 +166,7 @@ impl FeaProcess {
         let all = self.drive.core().interfaces().unwrap_or_default().into_iter().map(InterfaceEvent::Changed);
         let begin = std::iter::once(InterfaceEvent::SnapshotBegin);
         let events = begin.chain(all).chain(std::iter::once(InterfaceEvent::SnapshotEnd));
-        base.tell_instance(fabric, subscriber, FromFea::Interfaces(events.collect()));
+        base.send_to_instance(fabric, subscriber, FromFea::Interfaces(events.collect()));
     }
 }
 
@@ -183,7 +183,7 @@ impl Process for FeaProcess {
             ToFea::SetOwner => {
                 self.owner = Some(from);
                 let known = self.drive.core().tables().collect();
-                base.tell_instance(fabric, from, FromFea::Owned(known));
+                base.send_to_instance(fabric, from, FromFea::Owned(known));
             }
             ToFea::BeginResync(tables) => {
                 for table in tables {
@@ -193,11 +193,11 @@ impl Process for FeaProcess {
             ToFea::Subscribe => self.subscribe(base, fabric, from),
             ToFea::UpdateIpv4(table, batch) => {
                 self.input(base, fabric, Input::UpdateIpv4(table, batch));
-                self.tell_owner(base, fabric, FromFea::FibTaken);
+                self.send_to_owner(base, fabric, FromFea::FibTaken);
             }
             ToFea::UpdateIpv6(table, batch) => {
                 self.input(base, fabric, Input::UpdateIpv6(table, batch));
-                self.tell_owner(base, fabric, FromFea::FibTaken);
+                self.send_to_owner(base, fabric, FromFea::FibTaken);
             }
             ToFea::EndResync(tables) => {
                 self.ending = Family::ALL.len() * tables.len();

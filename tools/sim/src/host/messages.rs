@@ -21,7 +21,7 @@ pub enum ToRib {
     UpdateIpv6(RouteBatch<Ipv6Prefix>),
     /// Announces and withdraws routes of XIDs of the caller's origin.
     UpdateXids(RouteBatch<XidPrefix>),
-    /// Says whether packets can be sent through a gateway of the caller's routes.
+    /// Reports whether packets can be sent through a gateway of the caller's routes.
     GatewayUsable(IpAddr, bool),
     /// Ends the refresh of the caller's origin.
     EndOfRefresh,

@@ -24,7 +24,7 @@ impl OriginClient {
     pub fn life(&mut self, base: &Base, fabric: &mut Fabric, life: Life) {
         match life {
             Life::Born(rib) if rib.process == ProcessId::RIB => {
-                base.tell(fabric, ProcessId::RIB, ToRib::RegisterOrigin(self.settings.clone()));
+                base.send(fabric, ProcessId::RIB, ToRib::RegisterOrigin(self.settings.clone()));
             }
             Life::Died(rib) if rib.process == ProcessId::RIB => {
                 self.state.rib_died();
@@ -58,14 +58,14 @@ impl OriginClient {
     pub fn send(&mut self, base: &Base, fabric: &mut Fabric, routes: ToRib) {
         if self.state.is_registered() {
             self.window.sent();
-            base.tell(fabric, ProcessId::RIB, routes);
+            base.send(fabric, ProcessId::RIB, routes);
         }
     }
 
     /// Ends the refresh, if a refresh is due and every route is announced.
     pub fn end_refresh(&mut self, base: &Base, fabric: &mut Fabric, is_all_announced: bool) {
         if self.state.end_refresh(is_all_announced) {
-            base.tell(fabric, ProcessId::RIB, ToRib::EndOfRefresh);
+            base.send(fabric, ProcessId::RIB, ToRib::EndOfRefresh);
         }
     }
 }

@@ -86,7 +86,7 @@ impl RibProcess {
                 Output::InterestInvalid(watcher, _, ranges) => {
                     let client = self.watchers.iter().find(|(_, w)| **w == watcher).map(|(c, _)| *c);
                     if let Some(client) = client {
-                        base.tell_instance(fabric, client, FromRib::InterestInvalid(ranges));
+                        base.send_to_instance(fabric, client, FromRib::InterestInvalid(ranges));
                     }
                 }
                 // Nobody watches: see BGP's host.
@@ -112,19 +112,19 @@ impl RibProcess {
             ToRib::RegisterOrigin(settings) => {
                 self.registrations.register((table, settings.name.clone()), Some(from), &settings.name);
                 self.input(base, fabric, Input::RegisterOrigin(table, settings));
-                base.tell_instance(fabric, from, FromRib::Registered);
+                base.send_to_instance(fabric, from, FromRib::Registered);
             }
             ToRib::UpdateIpv4(batch) => {
                 self.update(base, fabric, from.process, batch);
-                base.tell_instance(fabric, from, FromRib::RoutesTaken);
+                base.send_to_instance(fabric, from, FromRib::RoutesTaken);
             }
             ToRib::UpdateIpv6(batch) => {
                 self.update(base, fabric, from.process, batch);
-                base.tell_instance(fabric, from, FromRib::RoutesTaken);
+                base.send_to_instance(fabric, from, FromRib::RoutesTaken);
             }
             ToRib::UpdateXids(batch) => {
                 self.update(base, fabric, from.process, batch);
-                base.tell_instance(fabric, from, FromRib::RoutesTaken);
+                base.send_to_instance(fabric, from, FromRib::RoutesTaken);
             }
             ToRib::GatewayUsable(gateway, is_usable) => {
                 let input = Input::GatewayUsable(table, origin.into(), gateway.into(), is_usable);
@@ -146,12 +146,12 @@ impl RibProcess {
         }
     }
 
-    fn heard_of_fea(&mut self, base: &mut Base, fabric: &mut Fabric, word: FromFea) {
+    fn handle_fea(&mut self, base: &mut Base, fabric: &mut Fabric, word: FromFea) {
         match word {
             FromFea::Owned(known) => {
                 let tables = self.fea.begin_resync(self.rib.tables().map(|table| table.id), known);
-                base.tell(fabric, ProcessId::FEA, ToFea::BeginResync(tables));
-                base.tell(fabric, ProcessId::FEA, ToFea::Subscribe);
+                base.send(fabric, ProcessId::FEA, ToFea::BeginResync(tables));
+                base.send(fabric, ProcessId::FEA, ToFea::Subscribe);
                 self.input(base, fabric, Input::FibRestarted);
                 self.fea.accepted(false);
                 self.send(base, fabric);
@@ -206,7 +206,7 @@ impl RibProcess {
                 })
             };
             let answers = addrs.into_iter().filter_map(answer).collect();
-            base.tell_instance(fabric, client, FromRib::Answers(answers));
+            base.send_to_instance(fabric, client, FromRib::Answers(answers));
         }
     }
 
@@ -234,7 +234,7 @@ impl RibProcess {
         self.rib.fill_fib(table, fabric.settings.batch, &mut batch);
         if let Some(batch) = batch.convert(Address::ip).filter(|batch| !batch.is_empty()) {
             self.window.sent();
-            base.tell(fabric, ProcessId::FEA, call(table, batch));
+            base.send(fabric, ProcessId::FEA, call(table, batch));
         }
     }
 
@@ -251,7 +251,7 @@ impl Process for RibProcess {
     fn life(&mut self, base: &mut Base, fabric: &mut Fabric, life: Life) {
         match life {
             Life::Born(fea) if fea.process == ProcessId::FEA => {
-                base.tell(fabric, ProcessId::FEA, ToFea::SetOwner);
+                base.send(fabric, ProcessId::FEA, ToFea::SetOwner);
             }
             Life::Born(_) => {}
             Life::Died(fea) if fea.process == ProcessId::FEA => {
@@ -268,7 +268,7 @@ impl Process for RibProcess {
             Ok(call) => self.called(base, fabric, from, call),
             Err(message) => {
                 if let Ok(word) = word(message) {
-                    self.heard_of_fea(base, fabric, word);
+                    self.handle_fea(base, fabric, word);
                 }
             }
         }
@@ -284,7 +284,7 @@ impl Process for RibProcess {
         self.send(base, fabric);
         if self.resync_end(base.now(fabric)) == ResyncEnd::Now {
             let tables = self.fea.end_resync();
-            base.tell(fabric, ProcessId::FEA, ToFea::EndResync(tables));
+            base.send(fabric, ProcessId::FEA, ToFea::EndResync(tables));
         }
     }
 
@@ -306,7 +306,7 @@ impl Process for RibProcess {
 
     /// Returns true if the engine has every route and no route of earlier lives, and no origin's grace time runs.
     fn is_settled(&mut self) -> bool {
-        let is_told = self.fea.is_synchronized() && self.is_drained();
-        is_told && self.asked.is_empty() && self.rib.next_deadline().is_none()
+        let is_sent = self.fea.is_synchronized() && self.is_drained();
+        is_sent && self.asked.is_empty() && self.rib.next_deadline().is_none()
     }
 }

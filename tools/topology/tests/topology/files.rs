@@ -114,7 +114,7 @@ fn what_is_wrong_is_said_with_its_line() {
     brite("Nodes: ( 3 )", "Nodes: ( many )", "file: line 4: `many` is not a number");
     brite("Nodes: ( 3 )", "Nodes: ( 9000000 )", "file: line 4: more than 1000000 nodes");
     brite("Nodes: ( 3 )", "Nodes: ( 2 )", "file: line 7: expected Edges: ( M )");
-    brite("Edges: ( 2 )", "Edges: ( 3 )", "file: line 13: the file says 3 edges and has 2");
+    brite("Edges: ( 2 )", "Edges: ( 3 )", "file: line 13: the file announces 3 edges and has 2");
     brite("574\t798", "574", "file: line 7: `AS_NODE` is not an AS number");
     brite("1\t2\t1", "1\t2\t9", "file: line 12: there is no node `9`");
     brite("1\t2\t1", "1\t0\t2", "file: line 12: `0` and `2` were linked before");

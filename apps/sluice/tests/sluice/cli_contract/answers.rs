@@ -35,7 +35,7 @@ fn answers_are_short() {
     let shown = said(&router, &["show", "configuration", "protocols", "bgp", "network"]);
     assert!(network.iter().all(|prefix| shown.contains(prefix)), "{shown}");
 
-    // A rollback says what it does.
+    // A rollback prints what it does.
     let back = said(&router, &["rollback", "1"]);
     assert!(back.lines().any(|line| line.starts_with('-') && line.contains("198.18.0.0/15")), "{back}");
     assert!(back.contains("committed as revision 3"), "{back}");

@@ -25,7 +25,7 @@ const MORE: [&str; 17] = [
     "package check /",
     "config check /proc/version",
 ];
-/// What the status of a program that panicked is.
+/// The status of a panicked program.
 const PANICKED: i32 = 101;
 
 /// A pipe whose reader is gone.

@@ -157,10 +157,7 @@ fn assert_valid(schema: &str, document: &Value, what: &str) {
     let validator = strict(schema);
     let errors: Vec<String> =
         validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
-    assert!(
-        errors.is_empty(),
-        "{what} is not what docs/schemas/{schema}.json says: {errors:?}\n{document:#}"
-    );
+    assert!(errors.is_empty(), "{what} does not match docs/schemas/{schema}.json: {errors:?}\n{document:#}");
 }
 
 /// The file of the command that writes one.
@@ -184,7 +181,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_command_prints_what_its_schema_says() {
+fn every_command_prints_what_its_schema_requires() {
     let Some(router) = Router::up() else { return };
     metrics(&router);
     let mut seen = BTreeSet::new();
@@ -367,7 +364,7 @@ fn changes(router: &Router, seen: &mut BTreeSet<String>) {
 /// Events are printed as they happen, with the reason.
 fn events(router: &Router) {
     let follow = |words: &[&str]| {
-        // What is never told is not waited for without end.
+        // An event that never comes is not waited for without end.
         let mut command = router.lab.command("left", "timeout").unwrap();
         command.arg("300").arg(SLUICE).args(words).arg("--json").arg("--run-dir").arg(&router.run_dir);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -378,15 +375,15 @@ fn events(router: &Router) {
     let down = (0..15).find_map(|_| {
         // Only a session that is up can end: commits before may have ended it.
         router.wait_for_session();
-        // The one before says that the monitor has begun.
+        // The event before it shows that the monitor has begun.
         let (mut child, mut lines) =
             follow(&["monitor", "sessions", "component", "bgp", "last", "1", "count", "2"]);
         assert!(lines.next().is_some());
-        let (tell, told) = std::sync::mpsc::channel();
-        std::thread::spawn(move || lines.next().map(|line| tell.send(line)));
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || lines.next().map(|line| sender.send(line)));
         let output = router.run(&["clear", "bgp", "neighbor", "10.1.0.2"]);
         assert!(output.status.success(), "{}", text(&output));
-        let Ok(event) = told.recv_timeout(Duration::from_secs(10)) else {
+        let Ok(event) = receiver.recv_timeout(Duration::from_secs(10)) else {
             child.kill().unwrap();
             child.wait().unwrap();
             return None;
@@ -401,7 +398,7 @@ fn events(router: &Router) {
     let (mut child, mut lines) = follow(&["monitor", "routes", "last", "0", "count", "2"]);
     let mut number = 0;
     let first = loop {
-        // It has begun to listen when it tells the first of these.
+        // It listens from its first of these reports on.
         number += 1;
         let route = format!("set protocols static route 192.0.2.{number}/32 discard");
         let done = router.run(&["configure", &route, "commit"]);
@@ -414,14 +411,14 @@ fn events(router: &Router) {
     assert!(first["fields"]["prefix"].as_str().unwrap().starts_with("192.0.2."), "{first}");
     child.kill().unwrap();
     child.wait().unwrap();
-    // A process that dies is told by the manager, and the one that takes its place is followed too.
+    // The manager reports a process that dies, and the one that takes its place is followed too.
     let (mut child, mut lines) = follow(&["monitor", "processes", "last", "1"]);
     assert!(lines.next().is_some());
     let processes = router.value(&["show", "processes"]);
     let all = processes["processes"].as_array().unwrap();
     let pid = all.iter().find(|p| p["component"] == "static").unwrap()["pid"].to_string();
     assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
-    // Two processes tell of it, either of them first.
+    // Two processes report it, either of them first.
     let mut expected = BTreeSet::from([("process.died", "manager"), ("process.registered", "static")]);
     for event in lines {
         expected.retain(|(id, component)| event["id"] != *id || event["component"] != *component);
@@ -429,7 +426,7 @@ fn events(router: &Router) {
             break;
         }
     }
-    assert!(expected.is_empty(), "never told: {expected:?}");
+    assert!(expected.is_empty(), "never reported: {expected:?}");
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -508,7 +505,7 @@ fn failures(router: &Router) {
 fn without_a_router() {
     let folder = tempfile::tempdir().unwrap();
     for (line, _, _) in RIGHT {
-        // The version can be told without a router; the tools of the kernel are not asked.
+        // The version is known without a router; the tools of the kernel are not asked.
         if *line == "show version" {
             continue;
         }

@@ -63,7 +63,7 @@ impl Configured {
 #[derive(Clone, Copy, Debug)]
 enum Victim {
     Process(&'static str, &'static str),
-    /// All processes of an element, its server of the store too.
+    /// The processes of an element, the server of the store included.
     Element(&'static str),
 }
 
@@ -149,7 +149,7 @@ fn a_commit_for_all_elements_survives_kills_around_its_decision() {
     }
 }
 
-/// The same at each step, with each kind of victim.
+/// Runs the test at each step, with each kind of victim.
 #[test]
 fn a_commit_for_all_elements_survives_kills_at_each_step() {
     let executable = sluice_testkit::long!("cluster commit steps");

@@ -310,7 +310,7 @@ fn refusals_change_nothing(elements: &Elements) {
     }
 }
 
-/// Of commits at the same time, those that are refused leave no trace.
+/// Refused commits among simultaneous commits leave no trace.
 fn commits_at_once(elements: &Elements) {
     let names = ["one", "two", "three"];
     let statements = names.map(|name| format!("set system host-name {name}"));

@@ -195,7 +195,7 @@ print('read', call('range', {'key': key}))
 print('write', call('put', {'key': key, 'value': key}))
 ";
 
-/// Returns what a server of the store says to the certificate of a node, asked from the balancer.
+/// Returns the answer of a server of the store to the certificate of a node, asked from the balancer.
 fn asked_with(network: &Network, address: &str, node: &str) -> String {
     let folder = network.lab.lab.dir(node).join("run/state/credentials/cluster").display().to_string();
     network.lab.lab.exec("b1", "python3", ["-c", CLIENT, address, &folder]).unwrap()

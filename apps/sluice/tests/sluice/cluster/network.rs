@@ -469,12 +469,12 @@ struct Requests {
     reader: JoinHandle<BTreeSet<u32>>,
 }
 
-/// What became of the requests of a host.
+/// The results of a host's requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// Requests up to the last one that was answered.
     pub sent: u32,
-    /// Those without an answer.
+    /// Requests without an answer.
     pub lost: u32,
 }
 

@@ -221,15 +221,15 @@ a_addresses = ['10.9.0.21/24']
 ";
 
 #[test]
-fn an_element_without_a_certificate_says_what_to_do_and_its_server_outlives_the_manager() {
+fn an_element_without_a_certificate_reports_what_to_do_and_its_server_outlives_the_manager() {
     let _share = share();
     if !possible() || !possible_with_store() {
         return;
     }
     let mut lab = RouterLab::up(&ALONE.parse().unwrap(), Path::new(SLUICE));
-    let says = |lab: &RouterLab, parts: &[&str]| has_all(&lab.ask(&["status"]).to_string(), parts);
-    lab.until("the element says what is missing", |lab| {
-        says(lab, &["no certificate", "sluice cluster init", "cluster.store: ", "ca.crt"])
+    let reports = |lab: &RouterLab, parts: &[&str]| has_all(&lab.ask(&["status"]).to_string(), parts);
+    lab.until("the element reports what is missing", |lab| {
+        reports(lab, &["no certificate", "sluice cluster init", "cluster.store: ", "ca.crt"])
     });
     let credentials = lab.run_dir().join("state/credentials/cluster");
     let cluster = |words: &[&str]| {
@@ -273,12 +273,12 @@ fn an_element_without_a_certificate_says_what_to_do_and_its_server_outlives_the_
         at(lab, "sluice", &["show", "cluster", "store"])["state"] == "leads"
     });
 
-    // The certificate of another element is of no use, and the element says so.
+    // The certificate of another element is of no use, and the element reports that.
     assert!(run(&lab, "sluice", &["cluster", "join", &invitation]).status.success());
     let store = pid(&lab, "sluice", SERVER).unwrap();
     lab.kill(store);
-    lab.until("the element says whose certificate it has", |lab| {
-        says(lab, &["certificate is of element 22"])
+    lab.until("the element reports whose certificate it has", |lab| {
+        reports(lab, &["certificate is of element 22"])
     });
     let server = pid(&lab, "sluice", SERVER);
     assert!(lab.cli(&["stop"]).status.success());

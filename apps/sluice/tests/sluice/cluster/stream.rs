@@ -8,7 +8,7 @@ use std::time::Instant;
 /// Routes that FRR and BIRD each announce besides those of their hosts.
 const MORE_ROUTES: u32 = 2000;
 
-/// Returns true if there is a server for the store; says so by the test's name if not.
+/// Returns true if there is a server for the store; records a skip under the test's name if not.
 pub fn possible_with_store() -> bool {
     has_store() && possible_with_frr()
 }
@@ -107,7 +107,7 @@ fn routers_follow_the_control_plane_through_a_store() {
     network.until("the elements say so", |network| {
         ["r1", "b1", "sluice"].iter().all(|node| network.stored(node, "state") == "lost")
     });
-    network.until("the status says so", |network| {
+    network.until("the status reports it", |network| {
         has_all(&network.lab.ask(&["status"]).to_string(), &["no store", "packets are forwarded"])
     });
     assert!(network.has_route("r1", &more_of_bird(last)));

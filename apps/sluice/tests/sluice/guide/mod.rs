@@ -13,7 +13,7 @@ use sluice_testkit::workspace::{self, Workspace};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Where the pages are.
+/// The folder of the pages.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide")
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub struct Step {
     pub statements: Vec<String>,
     /// Prefixes that must appear in UPDATEs to neighbors.
-    pub told: BTreeSet<String>,
+    pub sent: BTreeSet<String>,
     /// Routes that must change in the kernel, and further routes that may change.
     pub kernel: BTreeSet<String>,
     pub may: BTreeSet<String>,
@@ -102,7 +102,7 @@ fn case(
     let set = |all: &[&str]| -> BTreeSet<String> { all.iter().map(ToString::to_string).collect() };
     let step = |statements| Step {
         statements,
-        told: set(special.told),
+        sent: set(special.sent),
         kernel: set(special.kernel),
         may: set(special.may),
         ..Step::default()

@@ -42,7 +42,7 @@ pub const ELSEWHERE: &[(&str, Proof)] = &[
     // There are no clients.
     (
         "protocols/bgp/client-to-client-reflection",
-        core(BGP, "clients_that_are_meshed_are_told_nothing_of_each_other"),
+        core(BGP, "meshed_clients_receive_no_routes_of_each_other"),
     ),
     ("protocols/bgp/group", Proof::SameAs("protocols/bgp/neighbor")),
     // No router connects from a range.

@@ -50,7 +50,7 @@ impl Work {
 }
 
 #[test]
-fn every_leaf_tells_the_truth() {
+fn every_leaf_has_its_stated_impact() {
     if !sluice_router_lab::possible() {
         return;
     }
@@ -124,14 +124,14 @@ fn take(network: &Network, step: &Step, case: &Case, lies: &mut Vec<String>) -> 
             return None;
         }
     };
-    // The neighbor hears of a new password only when the router is seen to have dropped the session for its own part.
+    // The neighbor gets the new password only when the router is seen to have dropped the session for its own part.
     let announced = network.until(|| {
         let touched = match reported.components.is_empty() {
             true => network.events_since(&before),
             false => network.touched(&before),
         };
         reported.is_seen_in(&touched)
-            && touched.has_told(&step.told)
+            && touched.has_sent(&step.sent)
             && step.kernel.is_subset(&touched.kernel)
     });
     network.partner(&step.partner);
@@ -139,9 +139,9 @@ fn take(network: &Network, step: &Step, case: &Case, lies: &mut Vec<String>) -> 
     let touched = network.touched(&before);
     println!("{name}: {:?}\n  said {reported:?}\n  seen {touched:?}", began.elapsed());
     if !announced {
-        let Step { told, kernel, .. } = step;
+        let Step { sent, kernel, .. } = step;
         lies.push(format!(
-            "{name}: said {reported:?}, to tell {told:?}, to change {kernel:?}; seen {touched:?}"
+            "{name}: said {reported:?}, to send {sent:?}, to change {kernel:?}; seen {touched:?}"
         ));
     }
     if !settled {
@@ -174,7 +174,7 @@ fn judge(case: &Case, step: &Step, reported: &Reported, touched: &Touched) -> Ve
         same("sessions", &reported.sessions, &touched.sessions);
     }
     let mut subjects: BTreeSet<String> = BTreeSet::new();
-    // A leaf of the whole router says by itself which sessions end.
+    // A leaf of the whole router determines by itself which sessions end.
     subjects
         .extend(case.subject.clone().map_or_else(|| reported.sessions.clone(), |subject| [subject].into()));
     match case.impact {
@@ -194,15 +194,15 @@ fn judge(case: &Case, step: &Step, reported: &Reported, touched: &Touched) -> Ve
     if !restarts {
         // Who is sent something, beyond what follows from a neighbor's routes going and coming back.
         let mut expected = none.clone();
-        for (neighbor, prefixes) in &touched.told {
+        for (neighbor, prefixes) in &touched.sent {
             let of_touched = touched.sessions.iter().flat_map(|n| network::routes_of(n));
             let follows: BTreeSet<String> = of_touched.map(|p| p.to_string()).collect();
             let is_own_session = touched.sessions.contains(neighbor);
-            if !is_own_session && prefixes.iter().any(|p| !follows.contains(p) && !step.told.contains(p)) {
+            if !is_own_session && prefixes.iter().any(|p| !follows.contains(p) && !step.sent.contains(p)) {
                 expected.insert(neighbor.clone());
             }
         }
-        same("neighbors that are told again", &reported.refiltered, &expected);
+        same("neighbors that are sent routes again", &reported.refiltered, &expected);
     }
     let mut kernel: BTreeSet<String> = step.kernel.union(&step.may).cloned().collect();
     kernel.extend(touched.sessions.iter().flat_map(|n| network::routes_of(n)).map(|p| p.to_string()));

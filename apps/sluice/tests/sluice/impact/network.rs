@@ -177,8 +177,8 @@ impl Network {
             sessions: Cell::new((0, Instant::now())),
         };
         assert!(network.settle(&BTreeSet::new()), "never quiet: {}\n{}", network.summary(), network.log());
-        let heard = || network.packets().iter().any(|p| p.what == What::Keepalive);
-        assert!(network.until(heard), "nothing is captured");
+        let received = || network.packets().iter().any(|p| p.what == What::Keepalive);
+        assert!(network.until(received), "nothing is captured");
         network
     }
 
@@ -282,7 +282,7 @@ impl Network {
                 What::Keepalive => continue,
                 What::Session | What::Connect => drop(touched.sessions.insert(neighbor)),
                 What::Update(prefixes) if is_ours => {
-                    touched.told.entry(neighbor).or_default().extend(prefixes.iter().cloned());
+                    touched.sent.entry(neighbor).or_default().extend(prefixes.iter().cloned());
                 }
                 What::Update(_) | What::Refresh => {}
             }

@@ -11,7 +11,7 @@ pub struct Special {
     /// The statements there and back, if not `set` and `delete` of the leaf alone.
     pub statements: Option<(&'static [&'static str], &'static [&'static str])>,
     /// Prefixes that must appear in UPDATEs to neighbors, there and back.
-    pub told: &'static [&'static str],
+    pub sent: &'static [&'static str],
     /// Routes that are to change in the kernel, there and back.
     pub kernel: &'static [&'static str],
     /// Routes that may change in the kernel.
@@ -29,7 +29,7 @@ pub const PLAIN: Special = Special {
     value: None,
     on: None,
     statements: None,
-    told: &[],
+    sent: &[],
     kernel: &[],
     may: &[],
     down: &[],

@@ -39,7 +39,7 @@ pub fn hold_time_is_10(network: &Network) -> bool {
     network.lab.neighbor(OUTER4)["hold_time"] == 10
 }
 
-/// Begins a session anew; says whether the router connected, and whether the neighbor did.
+/// Begins a session anew; returns whether the router connected, and whether the neighbor did.
 fn next_session(network: &Network) -> (bool, bool) {
     let before = network.packets().len();
     assert!(network.lab.cli(&["clear", "bgp", "neighbor", OUTER4]).status.success());

@@ -80,7 +80,7 @@ const REDISTRIBUTE: Special = Special {
         ],
         &["delete protocols bgp redistribute static", "delete policy"],
     )),
-    told: STATICS,
+    sent: STATICS,
     ..PLAIN
 };
 
@@ -155,7 +155,7 @@ pub const SPECIAL: &[(&str, Special)] = &[
     (
         "protocols/bgp/network-policy",
         Special {
-            told: NETWORKS,
+            sent: NETWORKS,
             ..strict(
                 &[STRICT, "set protocols bgp network-policy strict"],
                 &["delete protocols bgp network-policy", "delete policy"],
@@ -176,7 +176,7 @@ pub const SPECIAL: &[(&str, Special)] = &[
     (
         "protocols/bgp/neighbor/export",
         Special {
-            told: &["192.0.2.0/24"],
+            sent: &["192.0.2.0/24"],
             ..strict(
                 &[STRICT, "set protocols bgp neighbor 10.1.0.2 export strict"],
                 &["delete protocols bgp neighbor 10.1.0.2 export", "delete policy"],
@@ -185,11 +185,11 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ),
     (
         "protocols/bgp/neighbor/default-policy",
-        Special { value: Some("reject"), kernel: &["100.64.1.0/24"], told: &["100.64.1.0/24"], ..PLAIN },
+        Special { value: Some("reject"), kernel: &["100.64.1.0/24"], sent: &["100.64.1.0/24"], ..PLAIN },
     ),
     (
         "protocols/bgp/default-policy",
-        Special { value: Some("reject"), kernel: LEARNED, told: NETWORKS, ..PLAIN },
+        Special { value: Some("reject"), kernel: LEARNED, sent: NETWORKS, ..PLAIN },
     ),
     (
         "protocols/bgp/neighbor/group",
@@ -401,16 +401,16 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("protocols/bgp/threads", value("1")),
     (
         "protocols/bgp/graceful-shutdown",
-        Special { value: Some("true"), told: &["100.64.1.0/24", "100.64.2.0/24"], ..PLAIN },
+        Special { value: Some("true"), sent: &["100.64.1.0/24", "100.64.2.0/24"], ..PLAIN },
     ),
-    ("protocols/bgp/network", Special { value: Some("192.0.2.128/25"), told: &["192.0.2.128/25"], ..PLAIN }),
+    ("protocols/bgp/network", Special { value: Some("192.0.2.128/25"), sent: &["192.0.2.128/25"], ..PLAIN }),
     // The static route is there.
-    ("protocols/bgp/network-while-present", Special { value: Some("203.0.113.0/24"), told: ROUTE, ..PLAIN }),
+    ("protocols/bgp/network-while-present", Special { value: Some("203.0.113.0/24"), sent: ROUTE, ..PLAIN }),
     // The RIB answers after the commit, so that `commit check` announces nothing.
     (
         "protocols/bgp/neighbor/default-originate/while-present",
         Special {
-            told: DEFAULT,
+            sent: DEFAULT,
             ..entry(
                 &["set protocols bgp neighbor 10.1.0.2 default-originate while-present 203.0.113.0/24"],
                 &["delete protocols bgp neighbor 10.1.0.2 default-originate"],
@@ -593,7 +593,7 @@ pub const MORE: &[(&str, Impact, &str, Special)] = &[
                 &["set protocols bgp neighbor 10.1.0.2 next-hop-self true"],
                 &["delete protocols bgp neighbor 10.1.0.2 next-hop-self"],
             )),
-            told: &["100.64.2.0/24"],
+            sent: &["100.64.2.0/24"],
             ..PLAIN
         },
     ),

@@ -23,7 +23,7 @@ pub struct Touched {
     /// Neighbors with a connection or session that began or ended.
     pub sessions: BTreeSet<String>,
     /// Neighbors to which the router sent UPDATEs, with the prefixes in the UPDATEs.
-    pub told: BTreeMap<String, BTreeSet<String>>,
+    pub sent: BTreeMap<String, BTreeSet<String>>,
     /// Interfaces that went down or lost an address.
     pub interfaces: BTreeSet<String>,
     /// Components whose process was replaced, ended or started.
@@ -68,7 +68,7 @@ impl Reported {
     /// Returns true if every reported effect was observed.
     pub fn is_seen_in(&self, touched: &Touched) -> bool {
         self.sessions.is_subset(&touched.sessions)
-            && self.refiltered.iter().all(|n| touched.told.contains_key(n))
+            && self.refiltered.iter().all(|n| touched.sent.contains_key(n))
             && self.interfaces.is_subset(&touched.interfaces)
             && self.components.is_subset(&touched.processes)
     }
@@ -76,8 +76,8 @@ impl Reported {
 
 impl Touched {
     /// Returns true if any neighbor received an UPDATE for each of the prefixes.
-    pub fn has_told(&self, prefixes: &BTreeSet<String>) -> bool {
-        prefixes.iter().all(|prefix| self.told.values().any(|told| told.contains(prefix)))
+    pub fn has_sent(&self, prefixes: &BTreeSet<String>) -> bool {
+        prefixes.iter().all(|prefix| self.sent.values().any(|sent| sent.contains(prefix)))
     }
 
     /// Returns true if the announced effects of a class have happened.
@@ -85,7 +85,7 @@ impl Touched {
         match impact {
             Impact::None => !self.any,
             Impact::Soft => true,
-            Impact::Refilter => !self.told.is_empty(),
+            Impact::Refilter => !self.sent.is_empty(),
             Impact::Reset => !self.sessions.is_empty() || !self.interfaces.is_empty(),
             Impact::Restart => !self.processes.is_empty(),
         }

@@ -131,7 +131,7 @@ fn what_stays_as_it_is_touches_nothing() {
     read_again(3);
 
     let keepalives = network.packets().len();
-    let all_heard = || {
+    let all_received = || {
         let packets = network.packets();
         let packets = &packets[keepalives..];
         let count = |from: &str, to: bool| {
@@ -140,7 +140,7 @@ fn what_stays_as_it_is_touches_nothing() {
         };
         NEIGHBORS.iter().all(|n| count(n, true) >= INTERVALS && count(n, false) >= INTERVALS)
     };
-    assert!(network.until(all_heard), "no KEEPALIVEs: {}", network.summary());
+    assert!(network.until(all_received), "no KEEPALIVEs: {}", network.summary());
     let touched = network.touched(&before);
     assert!(!touched.any && touched.processes.is_empty(), "{touched:?}");
     let (still_up, still_since) = sessions(&network);

@@ -190,7 +190,7 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// All prefixes in an UPDATE's body (RFC 4271, section 4.3; RFC 4760).
+/// Returns the prefixes in an UPDATE's body (RFC 4271, section 4.3; RFC 4760).
 fn prefixes(body: &[u8]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let size = |at: usize| usize::from(u16::from_be_bytes([body[at], body[at + 1]]));

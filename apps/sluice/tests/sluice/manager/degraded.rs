@@ -65,7 +65,7 @@ fn a_file_that_a_component_refuses_is_a_broken_file() {
     }));
     assert_eq!(router.pid("bgp"), 0);
     assert_eq!(router.run(&format!("cat {FILE}")), refused, "the file stays as somebody wrote it");
-    // The next start says the same again, and a commit is not written over the file.
+    // The next start reports the same again, and a commit is not written over the file.
     router.stop();
     router.0.start("exec sluice start").unwrap();
     assert!(

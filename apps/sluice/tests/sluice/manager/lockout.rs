@@ -20,10 +20,10 @@ impl Router {
     }
 
     #[track_caller]
-    fn refused(&mut self, client: &str, statements: &str, says: &str) {
+    fn refused(&mut self, client: &str, statements: &str, text: &str) {
         let (said, status) = self.commit_from(client, statements);
         assert!(
-            status == FAILED && said.contains(says) && said.contains("confirmed"),
+            status == FAILED && said.contains(text) && said.contains("confirmed"),
             "{statements}: {status}: {said}"
         );
     }

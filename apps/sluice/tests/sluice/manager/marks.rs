@@ -49,7 +49,7 @@ fn what_is_inactive_stays_in_the_file_and_out_of_the_kernel() {
     let shown = router.run("sluice show configuration protocols static");
     assert!(shown.contains("inactive: route 10.3.0.0/16 {") && shown.contains("annotate route"), "{shown}");
     router.run(&format!("sluice config check {FILE}"));
-    // What the file says is what runs: a reload changes nothing, and so do the statements.
+    // What the file contains is what runs: a reload changes nothing, and so do the statements.
     assert_eq!(router.json("sluice reload")["changes"], "0");
     router.run("sluice show configuration '|' set > lines && sluice commit --from-file lines");
     assert_eq!(router.json("sluice show revisions")["revisions"].as_array().unwrap().len(), 2);

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The configuration file.
 const FILE: &str = "/etc/sluice/sluice.conf";
 
-/// How long is waited for what should come.
+/// The longest wait for an expected state.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A host with a router in the usual places.

@@ -71,7 +71,7 @@ pub fn run() {
     let plan = Plan { router: &router, bgp: "", table: &table, has_others: false };
     let mut lab = RouterLab::up(&plan.topology(), Path::new(SLUICE));
     lab.until("the routes are there", |lab| routes(lab) == 3);
-    // No cache runs: nothing is validated, and the status says so after a while.
+    // No cache runs: nothing is validated, and the status reports that after a while.
     assert_eq!(lab.ask(&["show", "rpki"])["has_data"], false);
     let (mut near, mut far) = (Cache::new(&lab, "cache1"), Cache::new(&lab, "cache2"));
     near.set([&vrp(0)]);

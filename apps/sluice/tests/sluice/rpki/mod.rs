@@ -14,7 +14,7 @@ mod version_two;
 use sluice_router_lab::possible;
 use std::process::Command;
 
-/// Returns true if labs with caches can be made here; says so by the test's name if not.
+/// Returns true if labs with caches can be made here; records a skip under the test's name if not.
 fn possible_with_caches() -> bool {
     if !possible() {
         return false;

@@ -1,17 +1,17 @@
-//! What two routers tell a neighbor of a prefix, compared: each difference has a kind with a reason.
+//! The routes of a prefix that two routers send a neighbor, compared: each difference has a kind with a reason.
 
 use sluice_bgpsim::wire::attribute::code;
 use sluice_bgpsim::wire::is_routable;
 use sluice_router_lab::speaker::{Attr, Route};
 use std::collections::BTreeMap;
 
-/// What a router told a neighbor, by prefix.
-pub type Told = BTreeMap<String, Route>;
+/// The routes that a router sent a neighbor, by prefix.
+pub type AdjRibOut = BTreeMap<String, Route>;
 
 /// A kind of difference.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
-    /// The same communities in another order.
+    /// Equal communities in a different order.
     CommunityOrder,
     /// A route with GRACEFUL_SHUTDOWN (RFC 8326) has the lowest LOCAL_PREF at Sluice alone.
     GracefulShutdown,
@@ -27,7 +27,7 @@ pub enum Kind {
 const GRACEFUL_SHUTDOWN: [u8; 4] = [0xff, 0xff, 0, 0];
 
 impl Kind {
-    /// All kinds that have a reason.
+    /// The kinds with a reason.
     pub const ALL: [Kind; 4] =
         [Kind::CommunityOrder, Kind::GracefulShutdown, Kind::AsZero, Kind::NotRoutable];
 
@@ -61,11 +61,11 @@ fn comparable(route: &Route) -> Vec<Attr> {
     all
 }
 
-/// Compares what both routers told a neighbor.
-pub fn compare(neighbor: &str, sluice: &Told, bird: &Told, differences: &mut Differences) {
+/// Compares the routes that both routers sent a neighbor.
+pub fn compare(neighbor: &str, sluice: &AdjRibOut, bird: &AdjRibOut, differences: &mut Differences) {
     let prefixes: std::collections::BTreeSet<&String> = sluice.keys().chain(bird.keys()).collect();
     for prefix in prefixes {
-        let [ours, theirs] = [sluice, bird].map(|told| told.get(prefix).map(comparable));
+        let [ours, theirs] = [sluice, bird].map(|routes| routes.get(prefix).map(comparable));
         if ours == theirs {
             continue;
         }

@@ -1,5 +1,5 @@
 //! Sluice beside BIRD, fed the same octets: UPDATEs of real tables and traces from several peers, and what an external, an internal and a
-//! 2-octet neighbor are told by each, compared prefix by prefix with all attributes. Each difference is of a kind with a reason
+//! 2-octet neighbor are sent by each, compared prefix by prefix with all attributes. Each difference is of a kind with a reason
 //! (`docs/same-octets.md`). Some thousand UPDATEs; long tests take all traces and tables of the shared data.
 
 mod compare;
@@ -7,7 +7,7 @@ mod feed;
 mod whole;
 
 use crate::SLUICE;
-use compare::{Differences, Kind, Told, compare};
+use compare::{AdjRibOut, Differences, Kind, compare};
 use feed::{Feed, feeds};
 use sluice_base::Asn;
 use sluice_bgpsim::wire::{AFI_IPV4, AFI_IPV6, Capability, MessageType};
@@ -21,11 +21,11 @@ const AS: u32 = 64500;
 /// The receiving neighbors: name, last octet of the address, AS, and true if AS numbers have 4 octets.
 const RECEIVERS: [(&str, u8, u32, bool); 3] =
     [("external", 11, 64600, true), ("internal", 12, AS, true), ("2-octet", 13, 64601, false)];
-/// The longest wait for both routers to tell all.
+/// The longest wait for both routers to send all.
 const PATIENCE: Duration = Duration::from_secs(240);
 /// Messages that a feed sends at once.
 const AT_ONCE: usize = 500;
-/// The time without a message after which a router may have told all.
+/// The time without a message after which a router may have sent all.
 const QUIET: Duration = Duration::from_millis(300);
 
 /// Both routers with the same addresses, each with a node of feeds and a node of receivers.
@@ -138,7 +138,7 @@ impl Sessions {
         }
     }
 
-    /// Reads what the router tells, until it tells nothing for so long; returns the number of messages.
+    /// Reads what the router sends, until it sends nothing for so long; returns the number of messages.
     fn drain(&mut self, quiet: Duration) -> usize {
         for (feed, ended) in self.feeds.iter_mut().zip(&mut self.ended).filter(|(_, ended)| ended.is_none()) {
             *ended = feed.drain(Duration::from_millis(1)).err();
@@ -160,7 +160,7 @@ impl Sessions {
     }
 }
 
-/// Feeds both routers, and returns the differences between what they tell.
+/// Feeds both routers, and returns the differences between what they send.
 fn differences(feeds: &[Feed], program: &Path) -> Differences {
     let lab = RouterLab::up(&topology(feeds), program);
     lab.until("the router is ready", RouterLab::ready);
@@ -191,26 +191,26 @@ fn differences(feeds: &[Feed], program: &Path) -> Differences {
         }
         let mut found = Differences::new();
         for (place, (name, ..)) in RECEIVERS.iter().enumerate() {
-            let [sluice, bird]: [&Told; 2] = [&both[0], &both[1]].map(|s| &s.receivers[place].routes);
+            let [sluice, bird]: [&AdjRibOut; 2] = [&both[0], &both[1]].map(|s| &s.receivers[place].routes);
             compare(name, sluice, bird, &mut found);
         }
         if !found.contains_key(&Kind::Unknown) || !in_time {
-            let told: Vec<usize> =
+            let counts: Vec<usize> =
                 both.iter().flat_map(|s| &s.receivers).map(|receiver| receiver.routes.len()).collect();
-            println!("{} feeds; prefixes told by Sluice and by BIRD: {told:?}", feeds.len());
-            assert!(both.iter().all(Sessions::have_all), "never told all");
+            println!("{} feeds; prefixes sent by Sluice and by BIRD: {counts:?}", feeds.len());
+            assert!(both.iter().all(Sessions::have_all), "never sent all");
             let [sluice, bird] = [&both[0], &both[1]];
             // Where a session cannot go on, it ends at both.
             assert_eq!(sluice.ended(), bird.ended(), "{:?} {:?}", sluice.ended, bird.ended);
             println!("sessions ended: {:?} {:?}", sluice.ended, bird.ended);
             return found;
         }
-        // A slow router may have more to tell.
+        // A slow router may have more to send.
         patience = patience.min(begin.elapsed() + Duration::from_secs(5));
     }
 }
 
-/// Checks that both routers tell the same of a trace, but for differences with a reason.
+/// Checks that both routers send the same of a trace, but for differences with a reason.
 fn check(name: &str, most_feeds: usize, most_updates: usize, program: &Path) {
     let Some(trace) = sluice_testkit::read(name) else { return };
     let feeds = feeds(&trace, most_feeds, most_updates);
@@ -223,7 +223,7 @@ fn check(name: &str, most_feeds: usize, most_updates: usize, program: &Path) {
 }
 
 #[test]
-fn neighbors_are_told_the_same_of_tables_and_traces() {
+fn neighbors_receive_the_same_of_tables_and_traces() {
     let _share = share();
     if !possible() {
         return;

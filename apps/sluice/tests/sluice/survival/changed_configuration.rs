@@ -84,7 +84,7 @@ fn a_change_costs_what_its_leaves_say_and_who_is_removed_leaves_nothing() {
     // A file that is wrong changes nothing.
     std::fs::write(&file, "protocols { bgp { local-as none; } }").unwrap();
     lab.signal("-HUP", lab.pid("manager").unwrap());
-    lab.until("the log says what is wrong", |l| l.lab.log("sluice", "sluice").contains("stays as it is"));
+    lab.until("the log names what is wrong", |l| l.lab.log("sluice", "sluice").contains("stays as it is"));
     assert!(learned(&lab) && lab.established("10.1.0.2"));
 
     // Who is removed takes its routes along, long before the grace time of a restart is over.
@@ -96,7 +96,7 @@ fn a_change_costs_what_its_leaves_say_and_who_is_removed_leaves_nothing() {
     assert_eq!(lab.restarts(), 0);
 }
 
-/// Says whether routes go into the kernel, and has it read.
+/// Configures whether routes go into the kernel, and has it read.
 fn install(lab: &RouterLab, file: &Path, installs: bool) {
     let forwarding = format!("interfaces {{ forwarding {{ install-routes {installs}; }} }}");
     std::fs::write(file, format!("{forwarding}\nprotocols {{ {} }}\n", bgp("10.0.0.1", 90))).unwrap();
@@ -117,7 +117,7 @@ fn a_route_reflector_keeps_its_routes_out_of_the_kernel() {
 
     install(&lab, &file, false);
     lab.until("the far router's networks are in the RIB", in_rib);
-    lab.until("the log says that none are wanted", |l| l.whole_log().contains("wants no routes"));
+    lab.until("the log reports that none are wanted", |l| l.whole_log().contains("wants no routes"));
     assert_eq!(lab.kernel(), Count::default());
     let processes = || ["bgp", "rib", "fea"].map(|name| lab.pid(name));
     let before = processes();

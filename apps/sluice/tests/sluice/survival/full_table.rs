@@ -23,7 +23,7 @@ const WITHDRAWN: usize = 500;
 const TARGETS: usize = 1000;
 /// Routes of both families where a full table is too much.
 const SMALL: (usize, usize) = (20_000, 5_000);
-/// How long a full table may take to arrive everywhere, on a slow machine.
+/// The longest time for a full table to arrive everywhere, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 const TOPOLOGY: &str = "
@@ -95,7 +95,7 @@ impl Plan {
         text
     }
 
-    /// How many routes the feed has after it withdrew the first `n` parts.
+    /// Returns the number of the feed's routes after the withdrawal of the first `n` parts.
     fn left_after(&self, n: usize) -> Count {
         let rest = &self.withdrawn[n..];
         Count {
@@ -257,7 +257,7 @@ fn kill_manager(lab: &mut RouterLab, after: Count) {
     assert_eq!(lab.neighbor(FEED)["flaps"], flaps, "the session lived on");
 }
 
-/// Whoever counts says the same: the feed, BGP, the RIB, the kernel.
+/// Checks that the counts agree: the feed, BGP, the RIB, the kernel.
 fn converged(lab: &RouterLab, expected: Count) {
     let done = |l: &RouterLab| {
         l.established(FEED) && l.received(FEED) == expected && l.rib("bgp") == (expected, true)

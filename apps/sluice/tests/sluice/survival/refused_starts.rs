@@ -44,19 +44,19 @@ impl Place {
     }
 
     /// Checks that the start is refused with the given status and texts, and leaves the folder unchanged.
-    fn refused(&self, words: &[&str], config: &str, run_dir: &str, status: i32, says: &[&str]) {
+    fn refused(&self, words: &[&str], config: &str, run_dir: &str, status: i32, texts: &[&str]) {
         let before = self.names();
         let output = self.start(words, config, run_dir);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(status), "{said}");
-        for part in says {
+        for part in texts {
             assert!(said.contains(part), "{part:?} is not in {said}");
         }
         assert_eq!(self.names(), before);
     }
 }
 
-/// Returns true if the executable can be run as another user here; says so if not.
+/// Returns true if the executable can be run as another user here; records a skip if not.
 fn can_be_nobody() -> bool {
     let id = NOBODY.to_string();
     let output = Command::new("setpriv")
@@ -127,7 +127,7 @@ fn root_without_the_right_to_the_network() {
     place.refused(&words, "router.conf", "run", 7, &["CAP_NET_ADMIN", "start it as root"]);
 }
 
-/// Who may configure the network, and may not write where the router is to live.
+/// A user who may configure the network, and may not write into the router's folders.
 #[test]
 fn a_folder_that_is_not_writable() {
     if !can_be_nobody() {
@@ -149,8 +149,9 @@ fn a_folder_that_is_not_writable() {
         "--ambient-caps",
         "+net_admin",
     ];
-    let says = ["cannot make the run-time folder", "/run", "Permission denied", "start as root", "--run-dir"];
-    place.refused(&words, "router.conf", "run", 7, &says);
+    let texts =
+        ["cannot make the run-time folder", "/run", "Permission denied", "start as root", "--run-dir"];
+    place.refused(&words, "router.conf", "run", 7, &texts);
     std::fs::create_dir_all(place.0.path().join("others/xrl")).unwrap();
     place.refused(&words, "router.conf", "others", 7, &["/others", "start as root", "--run-dir"]);
 }

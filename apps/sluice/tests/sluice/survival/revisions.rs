@@ -42,14 +42,14 @@ fn file(lab: &RouterLab) -> PathBuf {
     lab.lab.dir("sluice").join("config")
 }
 
-fn says(lab: &RouterLab) -> String {
+fn file_text(lab: &RouterLab) -> String {
     fs::read_to_string(file(lab)).unwrap_or_default()
 }
 
 /// Waits until the configuration file, a copy of the running configuration, has exactly the given static routes.
-fn file_says(lab: &RouterLab, routes: &[&str]) {
-    lab.until(&format!("the file says {routes:?}"), |lab| {
-        let text = says(lab);
+fn file_has(lab: &RouterLab, routes: &[&str]) {
+    lab.until(&format!("the file has {routes:?}"), |lab| {
+        let text = file_text(lab);
         [FIRST, SECOND, THIRD].iter().all(|route| text.contains(route) == routes.contains(route))
     });
 }
@@ -129,8 +129,8 @@ fn a_commit_that_nobody_confirms_goes_back() {
     let Some(mut lab) = up() else { return };
     commit_for(&lab, 2);
     runs(&lab, &[FIRST]);
-    lab.until("the log of revisions says so", |lab| newest_via(lab) == "rollback");
-    file_says(&lab, &[FIRST]);
+    lab.until("the log of revisions has it", |lab| newest_via(lab) == "rollback");
+    file_has(&lab, &[FIRST]);
 
     // Confirmed by another commit it stays.
     commit_for(&lab, 600);
@@ -145,7 +145,7 @@ fn a_commit_that_nobody_confirms_goes_back() {
     runs(&lab, &[FIRST, SECOND]);
     restart_manager(&mut lab);
     runs(&lab, &[FIRST]);
-    lab.until("the log of revisions says so after a restart", |lab| newest_via(lab) == "rollback");
+    lab.until("the log of revisions has it after a restart", |lab| newest_via(lab) == "rollback");
     lab.lab.down().unwrap();
 }
 
@@ -155,10 +155,10 @@ fn what_is_stored_is_whole_or_not_used() {
     let Some(mut lab) = up() else { return };
     commit(&lab, &format!("set protocols static route {SECOND} discard"));
     runs(&lab, &[FIRST, SECOND]);
-    file_says(&lab, &[FIRST, SECOND]);
+    file_has(&lab, &[FIRST, SECOND]);
 
-    // A file that is broken, then none at all: what was committed last runs, and everybody is told.
-    let written = says(&lab);
+    // A file that is broken, then none at all: what was committed last runs, and every place reports that.
+    let written = file_text(&lab);
     fs::write(file(&lab), &written[..written.len() / 2]).unwrap();
     restart_manager(&mut lab);
     runs(&lab, &[FIRST, SECOND]);
@@ -173,7 +173,7 @@ fn what_is_stored_is_whole_or_not_used() {
     commit(&lab, &format!("delete protocols static route {FIRST}"));
     runs(&lab, &[SECOND]);
     assert_eq!(trouble(&lab), "");
-    file_says(&lab, &[SECOND]);
+    file_has(&lab, &[SECOND]);
 
     // The newest revision is torn: the one before runs.
     let newest = revision_files(&lab).pop().unwrap();
@@ -190,7 +190,7 @@ fn what_is_stored_is_whole_or_not_used() {
     restart_manager(&mut lab);
     runs(&lab, &[SECOND]);
     assert_eq!((newest_via(&lab).as_str(), trouble(&lab).as_str()), ("file", ""));
-    assert!(says(&lab).contains("by hand"));
+    assert!(file_text(&lab).contains("by hand"));
     lab.lab.down().unwrap();
 }
 
@@ -198,7 +198,7 @@ fn what_is_stored_is_whole_or_not_used() {
 fn an_empty_file_is_damaged_and_not_the_wish_to_stop_everything() {
     let _share = share();
     let Some(mut lab) = up() else { return };
-    file_says(&lab, &[FIRST]);
+    file_has(&lab, &[FIRST]);
     for nothing in ["", "# only a comment\n"] {
         fs::write(file(&lab), nothing).unwrap();
         let refused = lab.cli(&["reload"]);
@@ -239,18 +239,18 @@ fn a_folder_of_files_is_one_configuration() {
     part("20-second.conf", &format!("route {THIRD} {{ discard; }}"));
     assert!(commit().status.success());
     runs(&lab, &[THIRD, SECOND]);
-    file_says(&lab, &[THIRD, SECOND]);
+    file_has(&lab, &[THIRD, SECOND]);
     lab.lab.down().unwrap();
 }
 
 #[test]
-fn only_a_commit_that_says_so_confirms_another_one() {
+fn only_a_commit_that_names_it_confirms_another_one() {
     let _share = share();
     let Some(mut lab) = up() else { return };
     let waits = |lab: &RouterLab| lab.ask(&["status"])["unconfirmed"]["back_to"] == "1";
     commit_for(&lab, 600);
     runs(&lab, &[FIRST, SECOND]);
-    file_says(&lab, &[FIRST, SECOND]);
+    file_has(&lab, &[FIRST, SECOND]);
     assert!(waits(&lab), "{}", lab.ask(&["status"]));
 
     // Somebody's change of something else, a signal that reads the file again, a file edited by hand.
@@ -261,7 +261,7 @@ fn only_a_commit_that_says_so_confirms_another_one() {
     let said = text(&refused);
     assert!(refused.status.code() == Some(5) && said.contains("commit confirm"), "{said}");
     assert!(lab.cli(&["reload"]).status.success() && waits(&lab));
-    let by_hand = says(&lab).replace(SECOND, THIRD);
+    let by_hand = file_text(&lab).replace(SECOND, THIRD);
     fs::write(file(&lab), by_hand).unwrap();
     assert_eq!(lab.cli(&["reload"]).status.code(), Some(5));
     restart_manager(&mut lab);
@@ -356,7 +356,7 @@ fn what_could_not_be_stored_is_what_a_commit_goes_back_to() {
     commit_for(&lab, 2);
     lab.until("it was taken back", |lab| newest_via(lab) == "rollback");
     runs(&lab, &[THIRD]);
-    file_says(&lab, &[THIRD]);
+    file_has(&lab, &[THIRD]);
     let all = revisions(&lab);
     let vias: Vec<&str> =
         all["revisions"].as_array().unwrap().iter().map(|r| r["via"].as_str().unwrap()).collect();
@@ -370,27 +370,27 @@ fn what_is_written_by_hand_stays() {
     let _share = share();
     let Some(lab) = up() else { return };
     commit(&lab, &format!("set protocols static route {SECOND} discard"));
-    file_says(&lab, &[FIRST, SECOND]);
+    file_has(&lab, &[FIRST, SECOND]);
     let by_hand = format!("# by hand\nprotocols {{ static {{ route {THIRD} discard; }} }}\n");
     fs::write(file(&lab), &by_hand).unwrap();
     commit(&lab, &format!("delete protocols static route {FIRST}"));
     runs(&lab, &[SECOND]);
-    lab.until("the log says so", |lab| lab.lab.log("sluice", "sluice").contains("was changed by hand"));
-    assert_eq!(says(&lab), by_hand);
+    lab.until("the log reports it", |lab| lab.lab.log("sluice", "sluice").contains("was changed by hand"));
+    assert_eq!(file_text(&lab), by_hand);
 
     // When it is read it is what runs, and then it may be written again.
     lab.signal("-HUP", lab.pid("manager").unwrap());
     runs(&lab, &[THIRD]);
     lab.until("it is a revision", |lab| newest_via(lab) == "file");
-    assert_eq!(says(&lab), by_hand);
+    assert_eq!(file_text(&lab), by_hand);
     commit(&lab, &format!("set protocols static route {FIRST} discard"));
-    file_says(&lab, &[FIRST, THIRD]);
+    file_has(&lab, &[FIRST, THIRD]);
 
     // Who wants none of it removes the file.
     fs::write(file(&lab), &by_hand).unwrap();
     fs::remove_file(file(&lab)).unwrap();
     commit(&lab, &format!("delete protocols static route {THIRD}"));
-    file_says(&lab, &[FIRST]);
+    file_has(&lab, &[FIRST]);
     lab.lab.down().unwrap();
 }
 
@@ -429,9 +429,9 @@ fn steps_are_as_good_as_what_they_stand_on() {
     assert!(lab.cli(&["config", "upgrade-check"]).status.success());
     let newest = revision_files(&lab).pop().unwrap();
     assert!(fs::metadata(&newest).unwrap().len() < lengths[1] / 3);
-    file_says(&lab, &[FIRST, SECOND]);
+    file_has(&lab, &[FIRST, SECOND]);
 
-    // What they stand on is torn. The file is a copy of the newest: that is what runs, and everybody is told.
+    // What they stand on is torn. The file is a copy of the newest: that is what runs, and every place reports that.
     let base = fs::read(&files[1]).unwrap();
     fs::write(&files[1], &base[..base.len() - 5]).unwrap();
     restart_manager(&mut lab);

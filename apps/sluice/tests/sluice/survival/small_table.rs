@@ -39,7 +39,7 @@ fn converged() -> Option<(RouterLab, Machine)> {
     converged_with(Path::new(SLUICE))
 }
 
-/// The same with `program` as the router.
+/// Runs the test with `program` as the router.
 pub fn converged_with(program: &Path) -> Option<(RouterLab, Machine)> {
     let share = share();
     if !possible() {

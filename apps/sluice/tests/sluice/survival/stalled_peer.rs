@@ -14,9 +14,10 @@ use std::process::{Child, Stdio};
 
 /// Routes of the feed.
 const ROUTES: usize = 30_000;
-/// How often the whole table is withdrawn and announced again before memory is measured: an allocator takes some rounds to come to rest.
+/// The number of times that the whole table is withdrawn and announced again before memory is measured: an allocator takes some rounds to
+/// come to rest.
 const FIRST_ROUNDS: usize = 3;
-/// How often after that, while the peer stands still: what an unread queue would hold is then far more than an allocator's differences.
+/// The number of times after that, while the peer stands still: an unread queue would then hold far more than an allocator's differences.
 const ROUNDS: usize = 8;
 
 /// The addresses of a family's sessions, and the family's number.
@@ -133,7 +134,7 @@ fn a_peer_stops_reading(family: &Addresses) {
     let mut stalled = Stalled::established(&lab, to_stalled);
     let flap = || {
         lab.birdc("feed", &format!("disable feed{number}"));
-        lab.until("the other peer hears the withdrawal", |l| witness_has(l, 0));
+        lab.until("the other peer receives the withdrawal", |l| witness_has(l, 0));
         lab.birdc("feed", &format!("enable feed{number}"));
         lab.until("the other peer has the table again", |l| witness_has(l, ROUTES));
     };
@@ -148,7 +149,7 @@ fn a_peer_stops_reading(family: &Addresses) {
         (lab.memory("bgp").unwrap().saturating_sub(before), received(&lab) - received_before);
     println!("bgp: {growth} octets more than {before} after {unread} octets that a peer did not read");
     assert!(growth < unread / 2, "{growth} octets more after {unread} that a peer did not read");
-    assert!(lab.established(address), "it still says KEEPALIVE");
+    assert!(lab.established(address), "it still sends KEEPALIVE");
     assert_eq!(lab.neighbor(address)["flaps"], "0");
 
     stalled.falls_silent();

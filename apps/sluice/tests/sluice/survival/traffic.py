@@ -12,7 +12,7 @@ BUFFER = 16 << 20  # octets: what was forwarded must not be lost at the host
 SO_RCVBUFFORCE = 33
 
 
-def told_to_end(within):
+def is_to_end(within):
     return bool(select.select([sys.stdin], [], [], within)[0])
 
 
@@ -33,8 +33,8 @@ def source(path, rate):
             except OSError:
                 pass  # an answer to an earlier packet; both count as sent, and will be missed
             sent += 1
-        # The pace; the end is heard at once.
-        end = told_to_end(0.005)
+        # The pace; the end is noticed at once.
+        end = is_to_end(0.005)
     print(sent)
 
 

@@ -62,7 +62,7 @@ impl Drops {
     }
 }
 
-/// What became of the packets.
+/// The results of the packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packets {
     pub sent: u64,
@@ -71,7 +71,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// How many did not arrive.
+    /// The number of lost packets.
     pub fn lost(&self) -> u64 {
         self.missing.iter().map(|(first, last)| last - first + 1).sum()
     }

@@ -35,7 +35,7 @@ fn a_component_that_does_nothing_is_started_anew() {
     let Some((lab, _share)) = converged_with(&program) else {
         return;
     };
-    // The manager itself stood still, for longer than it is patient: that nobody answered it then says nothing of them.
+    // The manager itself stood still, for longer than it is patient: the missing answers of that time say nothing about the components.
     let manager = lab.pid("manager").unwrap();
     lab.signal("-STOP", manager);
     let stopped = Instant::now();
@@ -96,7 +96,7 @@ fn a_component_that_is_busy_is_left_alone() {
     let routes = (0..ROUTES).map(|i| format!("route 20.{}.{}.0/24 discard;\n", i / 256, i % 256));
     let large = format!("protocols {{ static {{ {} }} }}\n", routes.collect::<String>());
     let small = "protocols { static { route 192.0.2.0/24 discard; } }\n";
-    let is_told = || whole_log(&lab).contains("process.busy: ");
+    let is_reported = || whole_log(&lab).contains("process.busy: ");
     let rounds = (1..=ROUNDS).find(|round| {
         for (text, number) in [(large.as_str(), ROUTES), (small, 1)] {
             std::fs::write(lab.lab.dir("sluice").join("config"), text).unwrap();
@@ -104,7 +104,7 @@ fn a_component_that_is_busy_is_left_alone() {
             std::thread::scope(|scope| {
                 scope.spawn(move || slow_down(pids[0].unwrap(), &over));
                 lab.signal("-HUP", lab.pid("manager").unwrap());
-                let whole = || lab.kernel().v4 == number || is_told();
+                let whole = || lab.kernel().v4 == number || is_reported();
                 let whole = sluice_lab::until(Duration::from_secs(60), whole);
                 drop(slow);
                 assert!(
@@ -115,7 +115,7 @@ fn a_component_that_is_busy_is_left_alone() {
             });
             lab.until("all of it is in the kernel", |l| l.kernel().v4 == number);
         }
-        is_told()
+        is_reported()
     });
     println!("found busy in round {rounds:?}");
     lab.until("the router is ready", RouterLab::ready);
@@ -179,7 +179,7 @@ fn who_dies_too_often_is_tried_seldom() {
     lab.until_within(Duration::from_secs(20), "it is back", RouterLab::ready);
 }
 
-/// Returns true if the kernel writes cores to files here; says so by the test's name if not.
+/// Returns true if the kernel writes cores to files here; records a skip under the test's name if not.
 fn writes_cores() -> bool {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();

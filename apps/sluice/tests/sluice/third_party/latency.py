@@ -111,16 +111,16 @@ def wait(first, second, until):
 
 
 def sample(first, second, count):
-    told, took = {}, {}
+    announced_at, took = {}, {}
     for number in range(count):
-        told[number] = time.monotonic()
+        announced_at[number] = time.monotonic()
         first.announce(number)
-        for now, announced, _ in wait(first, second, told[number] + PAUSE):
-            took.update({n: now - told[n] for n in announced if n not in took})
+        for now, announced, _ in wait(first, second, announced_at[number] + PAUSE):
+            took.update({n: now - announced_at[n] for n in announced if n not in took})
     end = time.monotonic() + PATIENCE
     while len(took) < count and time.monotonic() < end:
         for now, announced, _ in wait(first, second, time.monotonic() + PAUSE):
-            took.update({n: now - told[n] for n in announced if n not in took})
+            took.update({n: now - announced_at[n] for n in announced if n not in took})
     first.withdraw(range(count))
     left = set(range(count))
     while left and time.monotonic() < end + PATIENCE:

@@ -60,7 +60,7 @@ fn a_component_whose_work_fails_does_not_look_as_if_it_ran() {
     let router = Router::start(folder.path(), "protocols { beacon { prefix 198.51.100.0/24; } }\n");
     router.until("its route is in the kernel", || router.kernel() == ["198.51.100.0/24"]);
 
-    // A RIB that is started anew is told everything.
+    // A RIB that is started anew receives everything.
     kill(&router.process("rib", "pid"));
     router.until("the RIB is back", || router.run(&["status"]).status.success());
     let done = router.configure(&["set protocols beacon prefix 203.0.113.0/24", "commit"]);
@@ -91,7 +91,7 @@ fn a_component_whose_work_fails_does_not_look_as_if_it_ran() {
 }
 
 #[test]
-fn a_component_without_a_right_ends_and_says_which() {
+fn a_component_without_a_right_ends_and_names_it() {
     if !has("python3", "--version") {
         return;
     }

@@ -5,7 +5,7 @@ use crate::third_party::router::{Router, copy, has, install, python, text};
 use serde_json::Value;
 
 #[test]
-fn a_shared_subtree_is_told_to_all_or_to_none() {
+fn a_shared_subtree_is_sent_to_all_or_to_none() {
     if !has("python3", "--version") {
         return;
     }
@@ -38,7 +38,7 @@ fn a_shared_subtree_is_told_to_all_or_to_none() {
     };
     let first = pids();
 
-    // Told to all; whose impact is a restart is another process now.
+    // Sent to all; a component whose impact is a restart is another process now.
     let done = router.configure(&["set filter rule a action drop", "commit"]);
     assert!(done.status.success(), "{}", text(&done));
     for (name, expected) in
@@ -59,7 +59,7 @@ fn a_shared_subtree_is_told_to_all_or_to_none() {
     assert!(NAMES.iter().all(|name| shows(name).ends_with("a=drop")), "{:?}", NAMES.map(shows));
     assert_eq!(pids(), second);
 
-    // What goes is told too, and one that starts later has everything.
+    // Deletions are sent too, and one that starts later has everything.
     let done = router.configure(&["delete filter", "commit"]);
     assert!(done.status.success(), "{}", text(&done));
     for name in NAMES {

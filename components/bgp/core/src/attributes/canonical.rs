@@ -1,4 +1,4 @@
-//! The canonical octets of a set, and reading them again.
+//! The canonical octets of a set, and their decoding.
 
 use super::private::{self, Private};
 use super::scan::{ReceiveRules, Scan};
@@ -20,7 +20,7 @@ pub fn find(canonical: &[u8], code: u8) -> Option<&[u8]> {
     attributes(canonical).find(|a| a.code == code).map(|a| a.value)
 }
 
-/// Appends the canonical octets of an accepted scan and returns what the decision compares. `scratch` is working space.
+/// Appends the canonical octets of an accepted scan and returns the decision's view. `scratch` is working space.
 pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> View {
     let mut view = View {
         local_pref: DEFAULT_LOCAL_PREF,
@@ -71,7 +71,7 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
     view
 }
 
-/// Notes what the decision compares of an attribute, the AS path apart.
+/// Records the decision's value of an attribute, except the AS path.
 #[inline(always)]
 fn note(view: &mut View, code: u8, value: &[u8]) {
     match (code, value) {
@@ -89,7 +89,7 @@ fn note(view: &mut View, code: u8, value: &[u8]) {
     }
 }
 
-/// Returns what the decision compares of a canonical set, in a router of `local_as`.
+/// Returns the decision's view of a canonical set, in a router of `local_as`.
 pub fn view(canonical: &[u8], local_as: Asn) -> View {
     let (_, mut view) = local(local_as);
     view.origin = Origin::Incomplete;
@@ -107,8 +107,8 @@ pub fn view(canonical: &[u8], local_as: Asn) -> View {
     view
 }
 
-/// Appends a canonical set with an attribute replaced, added or, without a value, removed. A present attribute keeps its flags,
-/// a new one has `flags`.
+/// Appends a canonical set with an attribute replaced, added or, without a value, removed. A present attribute keeps its
+/// flags, a new attribute has `flags`.
 pub fn put_with(canonical: &[u8], flags: u8, code: u8, value: Option<&[u8]>, out: &mut Vec<u8>) {
     let (_, public) = private::split(canonical);
     out.extend_from_slice(&canonical[..canonical.len() - public.len()]);
@@ -131,13 +131,13 @@ pub fn put_with(canonical: &[u8], flags: u8, code: u8, value: Option<&[u8]>, out
     }
 }
 
-/// Appends a canonical set with other private properties.
+/// Appends a canonical set with new private properties.
 pub fn put_with_private(canonical: &[u8], private: &Private, out: &mut Vec<u8>) {
     private.put(out);
     out.extend_from_slice(private::split(canonical).1);
 }
 
-/// Appends LARGE_COMMUNITY with each community once, in the order in which they came (RFC 8092, section 3).
+/// Appends LARGE_COMMUNITY with each community once, in the received order (RFC 8092, section 3).
 fn put_large_communities(flags: Flags, communities: &[u8], out: &mut Vec<u8>) {
     let mut sorted: SmallVec<[&[u8; 12]; 16]> = SmallVec::new();
     let mut kept: SmallVec<[&[u8; 12]; 16]> = SmallVec::new();
@@ -151,14 +151,14 @@ fn put_large_communities(flags: Flags, communities: &[u8], out: &mut Vec<u8>) {
     kept.iter().for_each(|community| out.extend_from_slice(*community));
 }
 
-/// Attributes that a set gets beside its own, or in their place.
+/// Attributes added to a set, or replaced in a set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Added {
     /// LOCAL_PREF.
     pub local_pref: Option<u32>,
-    /// ONLY_TO_CUSTOMER, unless the set has one.
+    /// ONLY_TO_CUSTOMER, unless present.
     pub only_to_customer: Option<Asn>,
-    /// The AS that is put before AS_PATH.
+    /// The AS to prepend to AS_PATH.
     pub prepended_as: Option<Asn>,
 }
 
@@ -184,7 +184,7 @@ impl Added {
         self.put_before(u8::MAX, out);
     }
 
-    /// Appends what comes before the attribute `code`.
+    /// Appends the attributes before `code`.
     fn put_before(&mut self, code: u8, out: &mut Vec<u8>) {
         if code > code::LOCAL_PREF
             && let Some(local_pref) = self.local_pref.take()
@@ -207,7 +207,7 @@ pub fn put_only_to_customer(asn: Asn, out: &mut Vec<u8>) {
     out.extend_from_slice(&asn.0.to_be_bytes());
 }
 
-/// The set of a route that this router originates: ORIGIN IGP and an empty AS_PATH (RFC 4271, section 5.1).
+/// The set of a route originated by the router: ORIGIN IGP and an empty AS_PATH (RFC 4271, section 5.1).
 pub fn local(local_as: Asn) -> (Vec<u8>, View) {
     let octets = Vec::from([Flags::TRANSITIVE, code::ORIGIN, 1, 0, Flags::TRANSITIVE, code::AS_PATH, 0]);
     let view = View {

@@ -1,4 +1,4 @@
-//! The bandwidth of a path's link, as its link bandwidth extended community tells (RFC 10005).
+//! The bandwidth of a path's link, from its link bandwidth extended community (RFC 10005).
 
 use super::canonical;
 use crate::wire::attribute::code;

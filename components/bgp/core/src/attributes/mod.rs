@@ -1,12 +1,11 @@
-//! Sets of path attributes: from what a peer sent to what is stored.
+//! Sets of path attributes: from the received octets to the stored set.
 //!
 //! A stored set is *canonical octets* plus a [`View`]. The octets are attributes in the order of their codes, 4-octet AS
-//! numbers everywhere, without NEXT_HOP, MP_REACH_NLRI and MP_UNREACH_NLRI (those belong to routes of a family) and without
-//! what this router must not keep. What it does not know but must pass on is there byte for byte, marked Partial. To
-//! announce a route again is a copy with small edits. The view holds what the decision compares, so that a decision reads
-//! no octets.
+//! numbers everywhere, without NEXT_HOP, MP_REACH_NLRI and MP_UNREACH_NLRI (parts of a family's routes) and without
+//! attributes that a router must not keep. Unknown transitive attributes are kept byte for byte, marked Partial. A route is announced again
+//! by a copy with small edits. The view holds the values for the decision, so a decision reads no octets.
 //!
-//! [`Scan`] walks what a peer sent and judges it by RFC 7606; [`canonical`] writes the set.
+//! [`Scan`] walks received attributes and judges them by RFC 7606; [`canonical`] writes the set.
 
 pub mod canonical;
 pub mod link_bandwidth;
@@ -41,7 +40,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The origin with this code; `None` if there is none.
+    /// Returns the origin with a code; `None` for an unknown code.
     pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             0 => Origin::Igp,
@@ -62,31 +61,31 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The values of a set that the decision process compares.
+/// The values of a set for the decision process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct View {
     /// LOCAL_PREF, or [`DEFAULT_LOCAL_PREF`].
     pub local_pref: u32,
     /// MULTI_EXIT_DISC.
     pub med: Option<u32>,
-    /// The AS that the route was learned from; this router's own if the path does not tell (RFC 4271, section 9.1.2.2 c).
+    /// The AS from which the route was learned; the router's own without an AS in the path (RFC 4271, section 9.1.2.2 c).
     pub neighbor_as: Asn,
     /// Length of the AS path.
     pub path_length: u16,
     /// ORIGIN.
     pub origin: Origin,
-    /// The reach that communities and ONLY_TO_CUSTOMER allow.
+    /// The reach allowed by communities and ONLY_TO_CUSTOMER.
     pub reach: Reach,
-    /// ORIGINATOR_ID; `None` if the route was not reflected.
+    /// ORIGINATOR_ID; `None` for a route that was not reflected.
     pub originator_id: Option<NonZeroU32>,
     /// The number of identifiers in CLUSTER_LIST; 0 if the route was not reflected.
     pub cluster_list_length: u16,
-    /// The weight that policy gave the route ([`private::Private`]).
+    /// The weight from policy ([`private::Private`]).
     pub weight: u16,
 }
 
 impl View {
-    /// The BGP Identifier that a route of the peer `router_id` is compared by: the originator's where the route was reflected
+    /// Returns the BGP Identifier for the comparison of a route of the peer `router_id`: the originator's for a reflected route
     /// (RFC 4456, section 9).
     pub fn compared_id(&self, router_id: RouterId) -> RouterId {
         self.originator_id.map_or(router_id, |id| RouterId(id.get()))
@@ -97,13 +96,13 @@ impl View {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// To nobody: NO_ADVERTISE.
+    /// To no neighbor: NO_ADVERTISE.
     Nobody,
     /// Within the AS: NO_EXPORT, and NO_EXPORT_SUBCONFED where there is no confederation.
     OwnAs,
-    /// Within the AS and to neighbors that are no provider or peer: ONLY_TO_CUSTOMER.
+    /// Within the AS and to neighbors other than providers and peers: ONLY_TO_CUSTOMER.
     Customers,
-    /// To everybody.
+    /// To every neighbor.
     Everybody,
 }
 

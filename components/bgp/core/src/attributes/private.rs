@@ -1,8 +1,8 @@
-//! Properties of a route that policy writes and no neighbor receives: weight, tags, distance at the RIB, flap damping, and others.
+//! Private properties of a route, written by policy and not sent to neighbors: weight, tags, distance at the RIB, flap damping, and more.
 //!
-//! They are one attribute before all others of a canonical set, so that sets differ where these properties differ. The
-//! attribute's flags octet has a bit that canonical attributes from outside never have ([`put_header`] clears unused flags).
-//! A set without such properties has no such attribute.
+//! The properties are one attribute at the front of a canonical set, so sets differ where these properties differ. The
+//! attribute's flags octet has a bit never present in canonical attributes from outside ([`put_header`] clears unused flags).
+//! A set without properties lacks the attribute.
 //!
 //! [`put_header`]: crate::wire::attribute::put_header
 
@@ -34,7 +34,7 @@ const LONGEST_NAME: usize = 64;
 /// Tags of a route, at most.
 pub const MOST_TAGS: usize = 16;
 
-/// The properties of a route that no neighbor receives.
+/// The private properties of a route.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Private {
     /// The first criterion of the decision; the highest weight wins.
@@ -47,16 +47,16 @@ pub struct Private {
     pub is_blackhole: bool,
     /// The metric of a redistributed route.
     pub metric: Option<u32>,
-    /// The flap damping that policy chose; `None` for the router's.
+    /// The flap damping chosen by policy; `None` for the router's.
     pub damping: Option<RouteDamping>,
 }
 
-/// The flap damping (RFC 2439) that policy chooses for a route.
+/// The flap damping (RFC 2439) of a route, chosen by policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RouteDamping {
     /// Flaps are not counted.
     Off,
-    /// Flaps are counted with these parameters.
+    /// Damping with these parameters.
     By(Damping),
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for RouteDamping {
 }
 
 impl RouteDamping {
-    /// Reads the value of the property; `None` for another form.
+    /// Reads the value of the property; `None` for a wrong form.
     fn read(value: &[u8]) -> Option<Self> {
         let Some((&[half_life, max_suppress_time, a, b, c, d, e, f, g, h], name)) =
             value.split_first_chunk::<DAMPING_LEN>()

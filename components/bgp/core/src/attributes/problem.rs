@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 /// The error of an attribute or a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Problem {
-    /// Its flags are not those of its type.
+    /// The flags do not match the type.
     Flags,
-    /// Its value is not of the form that its type has.
+    /// The value does not match the type.
     Value,
     /// The attribute is repeated in the message.
     Repeated,
     /// A mandatory attribute is missing.
     Missing,
-    /// The attribute or the next one does not fit in the attributes' length.
+    /// The attribute or its successor does not fit in the attributes' length.
     Overrun,
     /// The attribute is marked well-known, and is unknown.
     Unrecognized,
-    /// AS 0 is in it (RFC 7607).
+    /// The path contains AS 0 (RFC 7607).
     AsZero,
     /// The path does not begin with the peer's AS.
     FirstAs,
-    /// The next hop is no host, or this router itself.
+    /// The next hop is not a host, or is the router itself.
     NextHop,
     /// Segments of a confederation are in an AS4_PATH, and were left out (RFC 6793, section 6).
     Confederation,
@@ -46,7 +46,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The worst that was found.
+/// The worst problem.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AttributeError {
     /// The attribute's type code.
@@ -64,16 +64,16 @@ impl fmt::Display for AttributeError {
 /// The treatment of an UPDATE.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Its routes are good.
+    /// The routes are good.
     Accept,
-    /// The routes loop through this AS (RFC 4271, section 9.1.2). Such routes count as withdrawn, without an error.
+    /// The routes loop through the router's AS (RFC 4271, section 9.1.2). Such routes count as withdrawn, without an error.
     Loop,
-    /// The routes were reflected back to this router or its cluster (RFC 4456, section 8): the same.
+    /// The routes were reflected back to the router or its cluster (RFC 4456, section 8), and count as withdrawn, too.
     Reflected,
-    /// Its routes should not have come from this peer: they count as withdrawn (RFC 9234, section 5).
+    /// The peer should not have sent the routes, which count as withdrawn (RFC 9234, section 5).
     Leak,
-    /// Its announced routes count as withdrawn (RFC 7606: treat-as-withdraw).
+    /// The announced routes count as withdrawn (RFC 7606: treat-as-withdraw).
     Withdraw,
-    /// The session ends with this.
+    /// The session ends with a NOTIFICATION.
     Reset(Notification),
 }

@@ -1,5 +1,5 @@
-//! What is known of each attribute: its flags, its form, and what to do when it is wrong (RFC 7606, sections 3 and 7).
-//! One row an attribute.
+//! The rules for each known attribute: flags, form, and the treatment of errors (RFC 7606, sections 3 and 7).
+//! A row for each attribute.
 
 use crate::wire::attribute::{Flags, code};
 use sluice_base::Asn;
@@ -16,14 +16,14 @@ pub enum Treatment {
     Reset,
 }
 
-/// The peers that may send an attribute, and keep it.
+/// The peers allowed to send an attribute, and the storage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Scope {
-    /// Everybody; it is stored.
+    /// All peers; stored.
     Everywhere,
-    /// Internal peers; from an external one it is left out without a look at its value.
+    /// Internal peers; ignored from external peers, with any value.
     Internal,
-    /// Everybody, but it does not become part of the set: it is merged, or belongs to the routes, or is not ours to keep.
+    /// All peers, but outside the set: merged, or a part of the routes, or not to be kept.
     NotStored,
 }
 
@@ -31,12 +31,12 @@ pub(super) enum Scope {
 #[derive(Clone, Copy)]
 pub(super) struct Rule {
     pub code: u8,
-    /// The flags that it must have, among Optional and Transitive.
+    /// The required flags among Optional and Transitive.
     pub flags: u8,
     pub on_flags: Treatment,
     pub on_value: Treatment,
     pub scope: Scope,
-    /// Returns true if the value is well-formed; for those that are read while they are checked, always true.
+    /// Returns true for a well-formed value; always true for attributes that the scan reads itself.
     pub is_well_formed: fn(&[u8]) -> bool,
 }
 
@@ -44,12 +44,12 @@ const WELL_KNOWN: u8 = Flags::TRANSITIVE;
 const TRANSITIVE: u8 = Flags::OPTIONAL | Flags::TRANSITIVE;
 const NON_TRANSITIVE: u8 = Flags::OPTIONAL;
 
-/// The stored attributes that a route may lose so that it fits in a message (RFC 8654, section 4): those with the treatment "attribute
-/// discard" (RFC 7606, section 7). In the order in which they are removed: ATOMIC_AGGREGATE is the shortest, and should stay (RFC 4271,
-/// section 5.1.6).
+/// The stored attributes that may be removed from a route too large for a message (RFC 8654, section 4): attributes with the treatment
+/// "attribute discard" (RFC 7606, section 7). In the order of removal: ATOMIC_AGGREGATE is the shortest, and should stay (RFC 4271, section
+/// 5.1.6).
 pub const REMOVABLE: [u8; 3] = [code::AGGREGATOR, code::PREFIX_SID, code::ATOMIC_AGGREGATE];
 
-/// The row of `code`; `None` if the attribute is not known.
+/// The row of `code`; `None` for an unknown attribute.
 pub(super) fn rule(code: u8) -> Option<&'static Rule> {
     INDEX.get(usize::from(code)).and_then(|row| RULES.get(usize::from(*row)))
 }
@@ -122,8 +122,8 @@ pub(super) fn aggregator_as(value: &[u8]) -> Option<Asn> {
     }
 }
 
-/// Flags, tunnel type, label and identifier (RFC 6514, section 5). Type 255 is reserved (RFC 7385); ingress
-/// replication (6) names an endpoint's address; other identifiers have forms of their own.
+/// Flags, tunnel type, label and identifier (RFC 6514, section 5). Type 255 is reserved (RFC 7385);
+/// ingress replication (6) names an endpoint's address; further identifiers have forms of their own.
 fn is_pmsi_tunnel(value: &[u8]) -> bool {
     match *value {
         [_, 255, ..] => false,
@@ -133,8 +133,8 @@ fn is_pmsi_tunnel(value: &[u8]) -> bool {
     }
 }
 
-/// Returns true if elements fill `value`, at least one. `element` takes the next one from the cursor, which is
-/// never empty then, and fails if the element does not fit.
+/// Returns true if one or more elements fill `value`. `element` takes an element from the non-empty cursor,
+/// and fails if the element does not fit.
 fn is_filled_by(value: &[u8], mut element: impl FnMut(&mut Cursor<'_>) -> Option<()>) -> bool {
     let mut c = Cursor::new(value);
     let mut is_good = !value.is_empty();
@@ -144,8 +144,8 @@ fn is_filled_by(value: &[u8], mut element: impl FnMut(&mut Cursor<'_>) -> Option
     is_good
 }
 
-/// TLVs with a type of one octet and a length of two (RFC 8669, sections 3 and 6). Values are not looked into: those that the RFC
-/// defines are for labeled routes, and to be ignored with others.
+/// TLVs with a type of one octet and a length of two (RFC 8669, sections 3 and 6). Values are not checked: the RFC defines
+/// values for labeled routes only, to be ignored with unlabeled routes.
 fn is_prefix_sid(value: &[u8]) -> bool {
     is_filled_by(value, |c| {
         let [_, high, low] = c.array().ok()?;

@@ -1,4 +1,4 @@
-//! The walk over a received UPDATE's attributes, and the verdict on it (RFC 4271, section 6.3; RFC 7606).
+//! The walk over a received UPDATE's attributes, and the verdict (RFC 4271, section 6.3; RFC 7606).
 
 use super::problem::{AttributeError, Problem, Verdict};
 use super::rules::{self, Scope, Treatment};
@@ -13,24 +13,24 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sluice_base::{Address, Asn, InterfaceIndex, RouterId, Xid};
 use smallvec::SmallVec;
 
-/// The rules for all UPDATEs of a session.
+/// The rules for the UPDATEs of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiveRules {
     /// The router's AS: a path with this AS is a loop.
     pub local_as: Asn,
-    /// The AS that the peer knows this router by: a path with this AS is a loop too.
+    /// The router's AS toward the peer: a path with this AS is a loop too.
     pub presented_as: Asn,
     /// The router's BGP Identifier: a reflected route with this originator is a loop.
     pub router_id: RouterId,
-    /// The router's cluster: a route that was reflected into this cluster is a loop.
+    /// The router's cluster: a route reflected into this cluster is a loop.
     pub cluster_id: RouterId,
-    /// How often the router's AS may be in a path that is no loop: for sites of one AS that reach each other over others.
+    /// The number of occurrences of the router's AS allowed in a path: for sites of one AS connected through further ASes.
     pub allow_as_in: u8,
     /// The peer's AS.
     pub peer_as: Asn,
     /// AS numbers have 4 octets (RFC 6793).
     pub four_octet_as: bool,
-    /// Families that were agreed on; routes of others are ignored.
+    /// Agreed families; routes of further families are ignored.
     pub families: Families,
     /// Families of which the peer sends several paths of a prefix (RFC 7911).
     pub add_path: Families,
@@ -38,20 +38,20 @@ pub struct ReceiveRules {
     pub codes: FamilyCodes,
     /// The local address of the session: no route may point to it (RFC 4271, section 6.3 a).
     pub local_address: IpAddr,
-    /// The interface to the link that the peer is on: of next hops that are link-local addresses.
+    /// The interface to the peer's link, for link-local next hops.
     pub interface: Option<InterfaceIndex>,
-    /// The local address on that link.
+    /// The local address on the link.
     pub link_local: Option<Ipv6Addr>,
-    /// The XID that the peer is sent as this router's: no route of XIDs may point to it.
+    /// The router's XID toward the peer: no route of XIDs may point to this XID.
     pub local_xid: Option<Xid>,
-    /// True if the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
+    /// True if the path of an external peer must begin with the peer's AS (RFC 7606, section 7.2); false for route servers.
     pub enforce_first_as: bool,
     /// The role of an external peer (RFC 9234).
     pub relationship: Option<Relationship>,
 }
 
 impl ReceiveRules {
-    /// Returns the rules of a session with 4-octet AS numbers and all families, and the default of everything else.
+    /// Returns the rules of a session with 4-octet AS numbers and all families; further rules have their defaults.
     pub const fn new(local_as: Asn, router_id: RouterId, peer_as: Asn, local_address: IpAddr) -> Self {
         ReceiveRules {
             local_as,
@@ -73,12 +73,12 @@ impl ReceiveRules {
         }
     }
 
-    /// Returns true if the peer is in this router's AS.
+    /// Returns true for an internal peer.
     pub fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
     }
 
-    /// Returns true if routes that come with this ONLY_TO_CUSTOMER are a leak (RFC 9234, section 5, ingress 1 and 2).
+    /// Returns true if received routes with this ONLY_TO_CUSTOMER are a leak (RFC 9234, section 5, ingress 1 and 2).
     fn is_leak(&self, only_to_customer: Asn) -> bool {
         match self.relationship {
             Some(Relationship::Customer | Relationship::RouteServerClient) => true,
@@ -93,10 +93,10 @@ impl ReceiveRules {
     }
 }
 
-/// The attributes of one UPDATE.
+/// The attributes of an UPDATE.
 #[derive(Debug, Default)]
 pub struct Scan<'a> {
-    /// The attributes that become part of the set, by code.
+    /// The attributes of the set, by code.
     pub(super) stored: SmallVec<[RawAttribute<'a>; 12]>,
     pub(super) as4_path: Option<&'a [u8]>,
     pub(super) as4_aggregator: Option<&'a [u8]>,
@@ -104,19 +104,19 @@ pub struct Scan<'a> {
     pub path: Summary,
     /// NEXT_HOP.
     pub next_hop: Option<Ipv4Addr>,
-    /// MP_REACH_NLRI and its next hop; the next hop is `None` for a family that is ignored.
+    /// MP_REACH_NLRI and its next hop; the next hop is `None` for an ignored family.
     pub mp_reach: Option<(MpReach<'a>, Option<NextHop>)>,
     /// MP_UNREACH_NLRI.
     pub mp_unreach: Option<MpUnreach<'a>>,
-    /// The worst error and what it calls for.
+    /// The worst error, with the treatment.
     pub error: Option<(Treatment, AttributeError)>,
     /// The router's AS is in the path more often than allowed.
     is_loop: bool,
     is_leak: bool,
-    /// The routes were reflected back to this router or its cluster.
+    /// True if the routes were reflected back to the router or its cluster.
     is_reflected_back: bool,
     reset: Option<Notification>,
-    /// The codes that came, a bit each; code 0 for an attribute that does not fit.
+    /// The received codes, a bit each; code 0 for an attribute that does not fit.
     seen: [u64; 4],
 }
 
@@ -129,7 +129,7 @@ impl<'a> Scan<'a> {
         scan
     }
 
-    /// The same for an empty scan, which is not moved: it is large.
+    /// Scans into an empty scan in place: moving a large scan is slow.
     #[inline(always)]
     pub fn fill(&mut self, update: &Update<'a>, rules: &ReceiveRules) {
         for attribute in Attributes::new(update.attributes, update.attributes_offset) {
@@ -155,7 +155,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns true if any prefix is announced, be it of a family that is ignored.
+    /// Returns true if a prefix is announced, also of an ignored family.
     pub fn announces(&self, update: &Update<'_>) -> bool {
         !update.nlri.is_empty() || self.mp_reach.is_some_and(|(reach, _)| !reach.nlri.is_empty())
     }
@@ -247,7 +247,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Keeps the order by code; nearly all senders keep it too.
+    /// Keeps the order by code, as nearly all senders do.
     #[inline]
     fn store(&mut self, attribute: RawAttribute<'a>) {
         match self.stored.last() {
@@ -275,7 +275,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Looks into those attributes whose value matters here.
+    /// Evaluates the attributes with a meaning for the scan.
     fn read(&mut self, attribute: RawAttribute<'a>, rules: &ReceiveRules) -> Result<(), Problem> {
         let (value, offset) = (attribute.value, attribute.offset);
         let malformed = |_: WireError| Problem::Value;

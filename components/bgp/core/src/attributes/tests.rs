@@ -23,7 +23,7 @@ fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
     ReceiveRules { four_octet_as, ..rules }
 }
 
-/// Codes and values of the attributes behind AS_PATH, and how far they let the route go.
+/// Codes and values of the attributes behind AS_PATH, and the allowed reach of the route.
 type Kept = (Vec<(u8, Vec<u8>)>, Reach);
 
 /// Returns the stored attributes of a route with `extra` from a neighbor of this relationship; `None` if the route is a leak.
@@ -39,7 +39,7 @@ fn related(relationship: Relationship, extra: &[Attr<'_>]) -> Option<Kept> {
     Some((added.map(|a| (a.code, a.value.to_vec())).collect(), set.view.reach))
 }
 
-/// The set is what came: the rules of BGP change the routes of a neighbor on import ([`crate::policy::Ingress`]).
+/// The set is unchanged: the rules of BGP change the routes of a neighbor on import ([`crate::policy::Ingress`]).
 #[test]
 fn nothing_is_stored_that_did_not_come() {
     let mark = |asn: &'static [u8; 4]| Attr(0xc0, code::ONLY_TO_CUSTOMER, asn);

@@ -1,9 +1,9 @@
-//! The state of a connection to a monitoring station: which peers the station knows, and what of the RIBs the station was sent.
+//! The state of a connection to a monitoring station: the known peers, and the parts of the RIBs sent so far.
 //!
-//! The order of messages is the one of RFC 7854, sections 3.3 and 5: Initiation; Peer Up before any route of the peer; routes from before,
+//! The order of messages is as in RFC 7854, sections 3.3 and 5: Initiation; Peer Up before any route of the peer; routes from before,
 //! then changes; End-of-RIB behind the routes from before; Peer Down, after which routes of the peer are not withdrawn one by one. The
-//! tables know of sessions earlier or later than control. Each chunk of routes therefore names the sessions that its routes are of
-//! ([`TableChunk::sessions`]): routes of other sessions than those that the station knows are left out.
+//! tables know of sessions earlier or later than control. Each chunk of routes therefore names the routes' sessions
+//! ([`TableChunk::sessions`]): routes of sessions unknown to the station are left out.
 
 use super::monitored::{
     MirroredMessages, MonitoredPeer, MonitoredRouter, MonitoredSession, Now, PeerChange, PeerStatistics,
@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 /// AS_TRANS (RFC 6793, section 9).
 const AS_TRANS: u16 = 23_456;
 
-/// A peer that the station knows.
+/// A peer known to the station.
 #[derive(Debug)]
 struct Known {
     epoch: SessionEpoch,
@@ -32,7 +32,7 @@ struct Known {
     families: Families,
     /// Families whose End-of-RIB marker of the Adj-RIB-In was sent.
     ended: Families,
-    /// Families whose marker is sent when all that the tables hold now is sent.
+    /// Families whose marker follows the present contents of the tables.
     ending: Families,
 }
 
@@ -42,15 +42,15 @@ pub struct Station {
     router: MonitoredRouter,
     ribs: MonitoredRibs,
     peers: BTreeMap<PeerIndex, Known>,
-    /// True once all routes from before were sent.
+    /// True once the earlier routes were sent.
     is_dumped: bool,
     counters: StationCounters,
     out: Vec<u8>,
 }
 
 impl Station {
-    /// Begins a connection to a station that is sent `ribs`: with Initiation, and Peer Up of the Loc-RIB. `name` and `description` are
-    /// those of the router and of the software.
+    /// Begins a connection to a station that is sent `ribs`: with Initiation, and Peer Up of the Loc-RIB. `name` is the router's,
+    /// `description` the software's.
     pub fn new(
         router: MonitoredRouter,
         ribs: MonitoredRibs,
@@ -76,39 +76,39 @@ impl Station {
         station
     }
 
-    /// Takes the messages that the station is to be sent.
+    /// Takes the messages for the station.
     pub fn take_octets(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.out)
     }
 
-    /// Returns the counts of this connection.
+    /// Returns the counts of the connection.
     pub const fn counters(&self) -> StationCounters {
         self.counters
     }
 
-    /// Returns the number of peers that the station knows, without the Loc-RIB.
+    /// Returns the number of known peers, without the Loc-RIB.
     pub fn peers(&self) -> usize {
         self.peers.len()
     }
 
-    /// Returns true once all routes from before were sent.
+    /// Returns true once the earlier routes were sent.
     pub const fn is_dumped(&self) -> bool {
         self.is_dumped
     }
 
-    /// Returns the session of a peer that the station knows, and families whose end is known.
+    /// Returns the known session of a peer, and the families with a known end.
     pub fn known(&self, peer: PeerIndex) -> Option<(SessionEpoch, Families)> {
         let known = self.peers.get(&peer)?;
         let ended = Families::of(|family| known.ended.has(family) || known.ending.has(family));
         Some((known.epoch, ended))
     }
 
-    /// Iterates over the peers that the station knows.
+    /// Iterates over the known peers.
     pub fn known_peers(&self) -> impl Iterator<Item = PeerIndex> {
         self.peers.keys().copied()
     }
 
-    /// Returns true if a chunk has routes of sessions that the station does not know: control is to be asked first.
+    /// Returns true if a chunk has routes of unknown sessions: control must be asked first.
     pub fn lacks_sessions(&self, chunk: &TableChunk) -> bool {
         let is_known = |(peer, epoch): (&PeerIndex, &SessionEpoch)| {
             self.peers.get(peer).is_some_and(|known| known.epoch >= *epoch)
@@ -121,7 +121,7 @@ impl Station {
         self.peers.get(&peer).is_none_or(|known| known.epoch < epoch)
     }
 
-    /// Takes malformed messages of a peer (RFC 7854, section 4.7). Those of sessions that the station does not know are left out.
+    /// Takes malformed messages of a peer (RFC 7854, section 4.7). Messages of unknown sessions are left out.
     pub fn mirror(&mut self, mirrored: &MirroredMessages) {
         let known = self.peers.get(&mirrored.peer).filter(|known| known.epoch == mirrored.epoch);
         let Some(header) = known.map(|known| known.header) else { return };
@@ -133,7 +133,7 @@ impl Station {
         }
     }
 
-    /// Reports that malformed messages were lost, of whichever of the peers that the station knows.
+    /// Reports lost malformed messages, of any known peer.
     pub fn mirroring_lost(&mut self, now: Now) {
         let headers: Vec<PeerHeader> = self.peers.values().map(|known| known.header).collect();
         for header in headers {
@@ -141,7 +141,7 @@ impl Station {
         }
     }
 
-    /// Takes changes of peers, those of one peer in order.
+    /// Takes changes of peers, in order for each peer.
     pub fn change_peers(&mut self, changes: Vec<MonitoredPeer>, now: Now) {
         for MonitoredPeer { peer, change } in changes {
             match change {
@@ -182,7 +182,7 @@ impl Station {
         });
     }
 
-    /// Takes routes of a table. Those of sessions that the station does not know are left out.
+    /// Takes routes of a table. Routes of unknown sessions are left out.
     pub fn take_routes(&mut self, chunk: &TableChunk, now: Now) {
         let loc_rib = self.loc_rib();
         for (update, octets) in chunk.chunk.messages() {
@@ -204,8 +204,8 @@ impl Station {
         }
     }
 
-    /// Notes that the station was sent all that the tables held when peers were asked for last: `is_dumped` if the routes from before are
-    /// among that. End-of-RIB markers that are due follow.
+    /// Records that the contents of the tables at the last question for peers were sent; `is_dumped` if with the earlier routes. Due
+    /// End-of-RIB markers follow.
     pub fn passed(&mut self, is_dumped: bool, now: Now) {
         let begins = is_dumped && !self.is_dumped;
         self.is_dumped |= is_dumped;
@@ -237,7 +237,7 @@ impl Station {
         }
     }
 
-    /// Adds a Statistics Report of each peer that the station knows, and of the Loc-RIB, which has `selected` routes.
+    /// Adds a Statistics Report of each known peer, and of the Loc-RIB, which has `selected` routes.
     pub fn report(
         &mut self,
         statistics: impl Fn(PeerIndex) -> PeerStatistics,
@@ -290,7 +290,7 @@ impl Station {
         PeerHeader { distinguisher: instance.distinguisher, address: None, asn: local_as, router_id }
     }
 
-    /// Returns the OPEN that describes the Loc-RIB's UPDATEs (RFC 9069, section 5.2).
+    /// Returns the OPEN for the Loc-RIB's UPDATEs (RFC 9069, section 5.2).
     fn loc_rib_open(&self) -> Open {
         let MonitoredRouter { local_as, router_id, codes, .. } = &self.router;
         let of_family = |family: FamilyIndex| {

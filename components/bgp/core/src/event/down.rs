@@ -11,35 +11,35 @@ use sluice_base::Asn;
 /// The reason why a connection or a session ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum DownReason {
-    /// The operator stopped it.
+    /// The operator stopped the session.
     Stopped,
     /// The local side ended the session with a NOTIFICATION (or would have, had OPEN been sent).
     Sent(Notification),
-    /// The peer ended it with a NOTIFICATION.
+    /// The peer ended the session with a NOTIFICATION.
     Received(Notification),
     /// The connection was closed without a word.
     ConnectionLost,
     /// No connection could be made.
     ConnectionFailed(ConnectError),
-    /// The neighbor's OPEN was refused because the neighbor is of another AS than configured.
+    /// The neighbor's OPEN was refused because of an AS other than the configured AS.
     WrongPeerAs {
-        /// The AS in its OPEN.
-        says: Asn,
-        /// The AS in this router's configuration; 0 for a dynamic neighbor whose listen range allows several.
+        /// The AS in the neighbor's OPEN.
+        received: Asn,
+        /// The configured AS; 0 for a dynamic neighbor of a listen range with several ASes.
         configured: Asn,
     },
 }
 
-/// The cause of a connection that could not be made.
+/// The cause of a failed connection.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ConnectError {
-    /// The neighbor's system refused it: nobody listens there.
+    /// The neighbor's system refused the connection: no listener.
     Refused,
-    /// There is no route to the neighbor, or it is not on its link.
+    /// No route to the neighbor, or the neighbor is not on the link.
     Unreachable,
     /// No answer arrived in time.
     NoAnswer,
-    /// Anything else, as the system says it; empty if it does not.
+    /// Anything else, in the words of the system; empty without any.
     Other(String),
 }
 
@@ -56,8 +56,8 @@ impl fmt::Display for ConnectError {
 }
 
 impl DownReason {
-    /// Returns true if something was wrong. It was not if the connection was merely closed, or with a Cease by either side: RFC 4271,
-    /// section 6.7, has that for the absence of any fatal error.
+    /// Returns true for an error. A closed connection and a Cease by either side are no errors (RFC 4271, section 6.7: a Cease in
+    /// absence of any fatal error).
     pub fn is_error(&self) -> bool {
         match self {
             DownReason::Sent(n) | DownReason::Received(n) => n.code != code::CEASE,
@@ -66,7 +66,7 @@ impl DownReason {
         }
     }
 
-    /// Returns the side that ended a session for this reason.
+    /// Returns the side that ended the session.
     pub fn ended_by(&self) -> EndedBy {
         match self {
             DownReason::Stopped => EndedBy::Configuration,
@@ -92,19 +92,19 @@ impl DownReason {
         matches!(self, DownReason::Sent(n) | DownReason::Received(n) if !n.is_hard_reset())
     }
 
-    /// Returns true if one of two connections was given up for the other (RFC 4271, section 6.8): that says nothing about the session.
+    /// Returns true if a connection was given up after a collision (RFC 4271, section 6.8): no evidence about the session.
     pub(crate) fn is_collision(&self) -> bool {
         matches!(self, DownReason::Sent(n) | DownReason::Received(n) if n.code == code::CEASE && n.subcode == cease::COLLISION)
     }
 
-    /// Returns true if this router ended the session with a Cease, or stopped it: an operator or a commit wanted that.
+    /// Returns true if the router ended the session with a Cease, or stopped the session, for an operator or a commit.
     pub(crate) fn is_own_cease(&self) -> bool {
         matches!(self, DownReason::Sent(n) if n.code == code::CEASE) || *self == DownReason::Stopped
     }
 
-    /// Returns true if the reason names what must be put right before a session can come up. The end of another connection without
-    /// a reason, which often follows, does not replace it for a while.
-    pub(crate) fn is_telling(&self) -> bool {
+    /// Returns true if the reason names a fault to correct before a session can come up. The end of a further connection without
+    /// a reason, which often follows, does not replace such a reason for a while.
+    pub(crate) fn is_specific(&self) -> bool {
         match self {
             DownReason::Sent(_) => !self.is_own_cease(),
             DownReason::Received(_) | DownReason::WrongPeerAs { .. } => true,
@@ -121,17 +121,17 @@ impl fmt::Display for DownReason {
             DownReason::Received(n) => write!(f, "received NOTIFICATION: {n}"),
             DownReason::ConnectionLost => f.write_str("connection lost"),
             DownReason::ConnectionFailed(error) => error.fmt(f),
-            DownReason::WrongPeerAs { says, configured: Asn(0) } => {
-                write!(f, "neighbor says AS {says}, which its listen range does not allow")
+            DownReason::WrongPeerAs { received, configured: Asn(0) } => {
+                write!(f, "neighbor sent AS {received}, which its listen range does not allow")
             }
-            DownReason::WrongPeerAs { says, configured } => {
-                write!(f, "neighbor says AS {says}, configured {configured}")
+            DownReason::WrongPeerAs { received, configured } => {
+                write!(f, "neighbor sent AS {received}, configured {configured}")
             }
         }
     }
 }
 
-/// A failed attempt to open a session, with the statements that make packets disappear where both sides do not have them.
+/// A failed attempt to open a session, with the statements that make packets disappear unless both sides have them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NotOpened {
     /// The reason.
@@ -143,7 +143,7 @@ pub struct NotOpened {
 }
 
 impl NotOpened {
-    /// Returns the causes that look like a neighbor without an answer, in parentheses; empty if there are none.
+    /// Returns the causes that look like a neighbor without an answer, in parentheses; empty without causes.
     pub const fn hint(has_password: bool, has_ttl_security: bool) -> &'static str {
         match (has_password, has_ttl_security) {
             (true, true) => " (another password, or ttl-security, looks the same)",
@@ -169,11 +169,11 @@ impl fmt::Display for NotOpened {
 /// The side that ended a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndedBy {
-    /// An operator of this router, by a command.
+    /// An operator of the router, by a command.
     Operator,
-    /// A commit at this router.
+    /// A commit at the router.
     Configuration,
-    /// This router, for an error, an expired timer or a bound.
+    /// The router, for an error, an expired timer or a bound.
     ThisRouter,
     /// The neighbor, by a NOTIFICATION.
     Neighbor,
@@ -199,9 +199,9 @@ impl EndedBy {
 pub enum SessionEvent {
     /// The state changed.
     State {
-        /// From this.
+        /// The lower bound.
         from: State,
-        /// To this.
+        /// The upper bound.
         to: State,
     },
     /// A NOTIFICATION was sent.

@@ -1,4 +1,4 @@
-//! Every text and reason that BGP can report. The core emits events; whoever drives it logs and counts them.
+//! Every text and reason that BGP reports. The core emits events; the driver logs and counts them.
 
 use crate::attributes::AttributeError;
 use crate::family::{Families, FamilyIndex};
@@ -21,54 +21,54 @@ pub struct Event {
     pub what: PeerEvent,
 }
 
-/// An event of a neighbor that is worth a line in the log.
+/// An event of a neighbor, for the log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum PeerEvent {
-    /// Its session is up.
+    /// The session is up.
     Up,
-    /// Its session is down.
+    /// The session is down.
     Down(DownReason),
-    /// An attempt to open its session failed, for a reason that was not reported just before.
+    /// An attempt to open the session failed, for a reason not reported just before.
     NotOpened(NotOpened),
-    /// Its session did something else.
+    /// A further event of the session.
     Session(SessionEvent),
-    /// The neighbor has sent all its routes of a family (RFC 4724).
+    /// The neighbor has sent its routes of a family completely (RFC 4724).
     EndOfRib(FamilyIndex),
-    /// No routes of a family that both sides want are announced to the neighbor: this router has no next hop of its own for them on the
-    /// session's interface.
+    /// No routes of an agreed family are announced to the neighbor: the router has no own next hop of the family on the session's
+    /// interface.
     NoNextHop(FamilyIndex),
-    /// The neighbor sent a malformed UPDATE that does not end the session (RFC 7606, section 6).
+    /// The neighbor sent a malformed UPDATE, and the session continues (RFC 7606, section 6).
     Malformed {
         /// The worst error.
         error: AttributeError,
-        /// True if the routes count as withdrawn for it.
+        /// True if the routes therefore count as withdrawn.
         withdrawn: bool,
         /// The whole body of the UPDATE.
         update: Vec<u8>,
     },
-    /// Further UPDATEs of the neighbor were wrong; these were counted and not reported one by one.
+    /// Further malformed UPDATEs of the neighbor were counted, and not reported one by one.
     MoreMalformed {
-        /// The error, and whether the routes count as withdrawn for it; `None` for errors of several kinds.
+        /// The error, and true if the routes therefore count as withdrawn; `None` for errors of several kinds.
         of: Option<(AttributeError, bool)>,
         /// The number of UPDATEs.
         count: u64,
     },
-    /// The neighbor may restart: its routes of these families stay while its session is down (RFC 4724).
+    /// The neighbor may restart: the routes of these families stay while the session is down (RFC 4724).
     Restarts(Families),
-    /// The neighbor did not announce its routes of these families again in time; those that stayed are removed.
+    /// The neighbor did not announce the routes of these families again in time; the stale routes are removed.
     RestartTookTooLong(Families),
-    /// Routes of a neighbor that did not come back in time stay as long-lived stale ones (RFC 9494).
+    /// Routes of a neighbor that did not come back in time stay as long-lived stale routes (RFC 9494).
     LongLivedStale(Families),
     /// A ROUTE-REFRESH message about a family has no effect.
     RefreshIgnored(FamilyIndex, RefreshIgnored),
     /// The neighbor's outbound route filter of a family is removed, because an entry is malformed, or entries are ignored because there are
     /// too many.
     BadFilter(FamilyIndex),
-    /// The neighbor did not announce its routes of these families again in time after it had begun to; the others are removed (RFC 7313).
+    /// The neighbor began to announce the routes of these families again and did not finish in time; the rest is removed (RFC 7313).
     RefreshTookTooLong(Families),
     /// The address connected from a listen range and is a neighbor's from now on.
     Joined(IpPrefix),
-    /// The neighbor of a listen range is removed: it has had no connection, or no session, for too long.
+    /// The neighbor of a listen range is removed: no connection, or no session, for too long.
     Left(IpPrefix),
     /// A listen range refuses the address, which connected from the range.
     Refused {
@@ -79,20 +79,20 @@ pub enum PeerEvent {
     },
     /// The neighbor is refused: there are too many.
     TooManyNeighbors,
-    /// A route is not announced to it, for the first time in this session: its attributes do not fit in a message.
+    /// A route is not announced to the neighbor, for the first time in the session: the attributes do not fit in a message.
     TooLarge,
-    /// A route is announced to it without some of its attributes, for the first time in this session: with these it does not fit in a
-    /// message (RFC 8654, section 4).
+    /// A route is announced to the neighbor without some attributes, for the first time in the session: the whole route does not fit
+    /// in a message (RFC 8654, section 4).
     Reduced,
     /// The neighbor's prefixes of a family come near a configured bound, or exceed it.
     MaximumPrefixes(FamilyIndex, LimitReached),
-    /// Changed import policies cannot decide on all routes of the neighbor.
+    /// Changed import policies cannot decide on every route of the neighbor.
     NoRefresh(WithoutRefresh),
-    /// The neighbor is external and has no policy for its routes, for routes to it, or for both (RFC 8212).
+    /// The neighbor is external, without a policy for received routes, for routes to it, or for both (RFC 8212).
     NoPolicy {
-        /// Nothing is accepted.
+        /// No route is accepted.
         import: bool,
-        /// Nothing is announced.
+        /// No route is announced.
         export: bool,
     },
 }
@@ -100,7 +100,7 @@ pub enum PeerEvent {
 /// The reason why a listen range refuses a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum RangeRefusal {
-    /// The range has this number of neighbors, or the router has as many as it may.
+    /// The range has this number of neighbors, or the router has the allowed number.
     Limit(u32),
     /// Neighbors come faster than the range admits them.
     Rate,
@@ -123,9 +123,9 @@ impl fmt::Display for RangeRefusal {
 /// The reason why a ROUTE-REFRESH message has no effect (RFC 7313, sections 4 and 5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum RefreshIgnored {
-    /// The end of a refresh that did not begin.
+    /// The end of a refresh without a beginning.
     EndWithoutBegin,
-    /// The beginning of a refresh before the End-of-RIB marker that the neighbor promised.
+    /// The beginning of a refresh before the promised End-of-RIB marker.
     BeforeEndOfRib,
     /// The message subtype is unknown.
     Subtype(u8),
@@ -141,14 +141,14 @@ impl fmt::Display for RefreshIgnored {
     }
 }
 
-/// A bound on prefixes, and the count that comes near or exceeds the bound.
+/// A bound on prefixes, and the count near or above the bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LimitReached {
     /// The configured bound.
     pub bound: u32,
     /// The prefixes.
     pub count: u32,
-    /// True for prefixes that import policy accepted, false for all that the neighbor announced.
+    /// True for prefixes accepted by import policy, false for announced prefixes.
     pub is_accepted: bool,
 }
 
@@ -162,9 +162,9 @@ impl fmt::Display for LimitReached {
 
 /// Describes a neighbor without policies, with the remedy.
 pub struct WithoutPolicy {
-    /// Nothing is accepted.
+    /// No route is accepted.
     pub import: bool,
-    /// Nothing is announced.
+    /// No route is announced.
     pub export: bool,
 }
 
@@ -180,10 +180,10 @@ impl fmt::Display for WithoutPolicy {
     }
 }
 
-/// Describes a session whose rejected routes are not stored, with a neighbor that does not send its routes again (RFC 2918).
+/// Describes a session whose rejected routes are not stored, with a neighbor without route refresh (RFC 2918).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WithoutRefresh {
-    /// True if the import policy changed, so that routes that it may accept now are missing.
+    /// True if the import policy changed: routes that are acceptable now may be missing.
     pub is_missing: bool,
 }
 
@@ -201,7 +201,7 @@ impl fmt::Display for WithoutRefresh {
 }
 
 impl Event {
-    /// Its stable name (docs/events.md).
+    /// The stable name (docs/events.md).
     pub fn id(&self) -> &'static str {
         match self.what {
             PeerEvent::Up => "bgp.session.up",
@@ -307,7 +307,7 @@ fn treatment(withdrawn: bool) -> &'static str {
     if withdrawn { "treated as withdrawal" } else { "attribute discarded" }
 }
 
-/// The octets of a message in hexadecimal, as a line of the log shows them.
+/// Returns the octets of a message in hexadecimal, for the log.
 pub struct Hex<'a>(pub &'a [u8]);
 
 impl fmt::Display for Hex<'_> {

@@ -1,9 +1,9 @@
-//! Traces as sources of routes: a trace in MRT (RFC 6396, 8050) is read as if one peer of the trace were a neighbor.
+//! Traces as sources of routes: a trace in MRT (RFC 6396, 8050) is read like the messages of a neighbor, for one peer of the trace.
 //!
 //! An [`Injector`] takes the octets of a trace in pieces of any length and makes batches for the tables, as a connection's intake does of
-//! the octets of a neighbor. Records of one peer of the trace are read, and records of others are counted. Each record says
+//! the octets of a neighbor. Records of the wanted peer are read, and records of further peers are counted. Each record states
 //! by itself whether AS numbers have 2 or 4 octets and whether prefixes have path identifiers; both may change from record to record.
-//! What a session does not survive ends the reading, with the place in the trace.
+//! An error that would end a session ends the reading, with the place in the trace.
 //!
 //! Memory is bounded: at most one incomplete record is kept ([`sluice_mrt::LONGEST_RECORD`]).
 
@@ -26,21 +26,21 @@ use core::net::IpAddr;
 use sluice_base::IpPrefix;
 use sluice_mrt::{Entry, Message, Record, Rib, State, first_record, first_record_len};
 
-/// The most addresses of other peers that are remembered.
+/// The most remembered addresses of further peers.
 const MOST_OTHERS: usize = 16;
 
 /// The counts of a trace so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct InjectionCounts {
-    /// Records that were read.
+    /// Records read.
     pub records: u64,
     /// Octets of these records.
     pub octets: u64,
     /// UPDATEs and routes of tables of the wanted peer.
     pub updates: u64,
-    /// Messages and routes of other peers.
+    /// Messages and routes of further peers.
     pub of_others: u64,
-    /// Records without routes: other messages, other types.
+    /// Records without routes: further messages and types.
     pub skipped: u64,
     /// Sessions of the wanted peer that ended in the trace.
     pub sessions: u64,
@@ -49,7 +49,7 @@ pub struct InjectionCounts {
 /// The result of [`Injector::take`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Injected {
-    /// All octets are taken.
+    /// Every octet is taken.
     Nothing,
     /// The batches are to be handed over before the next call.
     Full,
@@ -62,7 +62,7 @@ pub enum Injected {
 pub struct Injector {
     reading: Reading,
     wanted: IpAddr,
-    /// The numbers of the wanted peer in the latest record with peers, and the number of all peers in that record; `None` before the record.
+    /// The numbers of the wanted peer in the latest record with peers, and the number of peers in the record; `None` before the record.
     peers: Option<(Vec<u16>, usize)>,
     /// The beginning of an incomplete record.
     pending: Vec<u8>,
@@ -78,7 +78,7 @@ pub struct Injector {
 }
 
 impl Injector {
-    /// A reader of the routes of one peer of a trace.
+    /// A reader of a peer's routes in a trace.
     pub fn new(reading: Reading, wanted: IpAddr) -> Self {
         Injector {
             reading,
@@ -94,13 +94,13 @@ impl Injector {
         }
     }
 
-    /// Begins another session of the peer.
+    /// Begins a new session of the peer.
     pub fn open(&mut self, reading: Reading) {
         self.reading = reading;
         self.has_routes = false;
     }
 
-    /// Returns the state of the session, for another trace that follows in the same session.
+    /// Returns the state of the session, for a subsequent trace of the same session.
     pub fn into_reading(self) -> Reading {
         self.reading
     }
@@ -115,7 +115,7 @@ impl Injector {
         &self.counts
     }
 
-    /// Returns addresses of other peers in the trace, at most 16 of them.
+    /// Returns at most 16 addresses of further peers in the trace.
     pub const fn others(&self) -> &BTreeSet<IpAddr> {
         &self.others
     }
@@ -158,7 +158,7 @@ impl Injector {
         InjectionError { record: self.counts.records + 1, offset: self.counts.octets, cause }
     }
 
-    /// Takes a record of which nothing was kept.
+    /// Takes a whole record.
     fn take_record(
         &mut self,
         octets: &mut &[u8],
@@ -212,7 +212,7 @@ impl Injector {
         *octets = tail;
     }
 
-    /// Returns true if the batches have changes of the other form: all changes of a batch have a path identifier, or none has.
+    /// Returns true if the batches have changes of the opposite form: either every change of a batch has a path identifier or none.
     fn must_hand_over(&mut self, record: &Record<'_>, batches: &[Batches]) -> bool {
         let has_path_ids = match record {
             Record::Message(message) => message.has_path_ids,
@@ -350,7 +350,7 @@ impl Injector {
     }
 }
 
-/// Puts the body of an UPDATE with a route of a table into `body`, in the place of what was there. Returns `None` if the attributes are
+/// Puts the body of an UPDATE with a route of a table into `body`, replacing the contents. Returns `None` if the attributes are
 /// malformed.
 pub fn put_update(prefix: IpPrefix, entry: &Entry<'_>, body: &mut Vec<u8>) -> Option<()> {
     body.clear();

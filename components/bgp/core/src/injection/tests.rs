@@ -200,7 +200,7 @@ fn bad_traces_are_refused_with_a_reason() {
         (whole(16, 4, &[0; 9]), "malformed record of type 16, subtype 4"),
         (whole(17, 4, &[0; 3]), "malformed record of type 17, subtype 4"),
         (message(&[0; 19]), "the marker is not all ones"),
-        (message(&short), "the message is not as long as its header says"),
+        (message(&short), "the message is not as long as its header states"),
         (message(&bad_prefix), "UPDATE message error: invalid network field (3/10)"),
         (rib(0, &[]), "a route stands before PEER_INDEX_TABLE"),
         (after_peers(rib(1, &[])), "PEER_INDEX_TABLE has no peer 1"),

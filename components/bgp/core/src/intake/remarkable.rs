@@ -1,5 +1,5 @@
-//! Remarkable UPDATEs of one session. Only the first of a kind within a window of time is reported with its octets; the others are
-//! counted where they are read, so that a neighbor that sends nothing else neither slows its session nor fills the log.
+//! Remarkable UPDATEs of one session. Only the first UPDATE of a kind within a window of time is reported with its octets; the
+//! rest is counted in the intake, so a flood of such UPDATEs neither slows the session nor fills the log.
 
 use crate::attributes::AttributeError;
 use crate::event::PeerEvent;
@@ -8,12 +8,12 @@ use crate::reader::Remarks;
 use alloc::vec::Vec;
 use sluice_base::{Duration, Instant};
 
-/// For how long UPDATEs of a kind are counted before the next one is reported.
+/// The time for which UPDATEs of a kind are counted before the next report.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Kinds that are told apart within a window; UPDATEs of further kinds are counted together.
+/// Kinds that are distinguished within a window; UPDATEs of further kinds are counted together.
 const MOST_KINDS: usize = 16;
 
-/// Malformed UPDATEs of one kind in the window at hand: the first was reported, the others were counted.
+/// Malformed UPDATEs of a kind in the current window: the first was reported, the rest counted.
 #[derive(Debug)]
 struct Counted {
     error: AttributeError,
@@ -25,16 +25,16 @@ struct Counted {
 #[derive(Debug, Default)]
 pub(super) struct Remarkable {
     kinds: Vec<Counted>,
-    /// UPDATEs of kinds that are not told apart.
+    /// UPDATEs of kinds that are not distinguished.
     others: u64,
-    /// The beginning of the window; `None` if none is open.
+    /// The beginning of the window; `None` without an open window.
     since: Option<Instant>,
     /// Families whose End-of-RIB marker was reported.
     ended: ByFamily<bool>,
 }
 
 impl Remarkable {
-    /// Returns the event to report for an UPDATE; `None` if it is counted.
+    /// Returns the event to report for an UPDATE; `None` for a counted UPDATE.
     pub fn event(&mut self, remarks: &Remarks, body: &[u8]) -> Option<PeerEvent> {
         if let Some((error, withdrawn)) = remarks.malformed {
             return self.is_first(error, withdrawn).then(|| PeerEvent::Malformed {
@@ -54,13 +54,13 @@ impl Remarkable {
             kind.suppressed += 1;
             return false;
         }
-        let is_told_apart = self.kinds.len() < MOST_KINDS;
-        if is_told_apart {
+        let is_distinct = self.kinds.len() < MOST_KINDS;
+        if is_distinct {
             self.kinds.push(Counted { error, withdrawn, suppressed: 0 });
         } else {
             self.others += 1;
         }
-        is_told_apart
+        is_distinct
     }
 
     /// Returns true if a window is open.
@@ -68,7 +68,7 @@ impl Remarkable {
         !self.kinds.is_empty()
     }
 
-    /// Begins the window at the first call after its first UPDATE; when it is over, ends it and reports what was counted.
+    /// Begins the window at the first call after the first UPDATE; after its time, ends the window and reports the counts.
     pub fn look(&mut self, now: Instant) -> Vec<PeerEvent> {
         if self.kinds.is_empty() {
             return Vec::new();
@@ -80,7 +80,7 @@ impl Remarkable {
         self.drain()
     }
 
-    /// Ends the window and reports what was counted.
+    /// Ends the window and reports the counts.
     pub fn drain(&mut self) -> Vec<PeerEvent> {
         self.since = None;
         let others = core::mem::take(&mut self.others);

@@ -62,7 +62,7 @@ impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time =
             i64::try_from(self.time).ok().and_then(|time| OffsetDateTime::from_unix_timestamp(time).ok());
-        // Later than the year 9999: no clock says so.
+        // Later than the year 9999: no clock shows it.
         let time = time.unwrap_or(PrimitiveDateTime::MAX.assume_utc());
         let (year, month, day) = (time.year(), u8::from(time.month()), time.day());
         let (hour, minute, second) = time.to_hms();

@@ -1,4 +1,4 @@
-//! Messages as neighbors sent them: the records BGP4MP_MESSAGE and their kin (RFC 6396, section 4.4; RFC 8050, section 3).
+//! Messages from neighbors: the records BGP4MP_MESSAGE and their kin (RFC 6396, section 4.4; RFC 8050, section 3).
 
 use crate::attributes::ReceiveRules;
 use crate::family::{Families, FamilyCodes, FamilyIndex};
@@ -15,11 +15,11 @@ use sluice_mrt::{Addresses, MessageForm, Session, Unwritable, Writer};
 pub struct RecordedSession {
     /// The peer's AS.
     pub peer_as: Asn,
-    /// The AS that the peer knows this router by.
+    /// The router's AS toward the peer.
     pub local_as: Asn,
     /// The peer's address.
     pub peer: IpAddr,
-    /// The local address; `None` if the address is not known.
+    /// The local address; `None` if unknown.
     pub local: Option<IpAddr>,
     /// True if AS numbers in messages have 4 octets (RFC 6793).
     pub four_octet_as: bool,
@@ -30,13 +30,13 @@ pub struct RecordedSession {
 }
 
 impl RecordedSession {
-    /// A session that is not up: of its messages, none has routes.
+    /// A session before Established: messages have no routes.
     pub const fn opening(peer: IpAddr, peer_as: Asn, local_as: Asn, local: Option<IpAddr>) -> Self {
         let (add_path, codes) = (Families::NONE, FamilyCodes::DEFAULT);
         RecordedSession { peer_as, local_as, peer, local, four_octet_as: true, add_path, codes }
     }
 
-    /// A session that is up, read by these rules.
+    /// An established session, read by these rules.
     pub const fn established(peer: IpAddr, rules: &ReceiveRules) -> Self {
         RecordedSession {
             peer_as: rules.peer_as,
@@ -49,7 +49,7 @@ impl RecordedSession {
         }
     }
 
-    /// Returns the session as records name it. An unknown local address is the unspecified address.
+    /// Returns the session in the form of records. An unknown local address is the unspecified address.
     fn named(&self) -> Session {
         let addresses = match (self.peer, self.local) {
             (IpAddr::V4(peer), Some(IpAddr::V4(local))) => Addresses::V4 { peer, local },
@@ -60,8 +60,8 @@ impl RecordedSession {
         Session { peer_as: self.peer_as, local_as: self.local_as, interface: 0, addresses }
     }
 
-    /// Returns true if prefixes in a message have path identifiers. A record says so for the whole message: an UPDATE with prefixes of
-    /// two families, of which one has identifiers, counts as one with identifiers.
+    /// Returns true if prefixes in a message have path identifiers. A record states that for the whole message: an UPDATE with prefixes
+    /// of two families, only one with identifiers, counts as one with identifiers.
     fn has_path_ids(&self, frame: &Frame<'_>) -> bool {
         if frame.kind != MessageType::Update || self.add_path == Families::NONE {
             return false;
@@ -79,7 +79,7 @@ impl RecordedSession {
         })
     }
 
-    /// Writes a record for each of `messages`, which stand one after the other, and returns their number. `time` is in microseconds
+    /// Writes a record for each of the concatenated `messages`, and returns the number. `time` is in microseconds
     /// since 1970.
     ///
     /// # Errors
@@ -111,10 +111,10 @@ impl RecordedSession {
     }
 }
 
-/// Messages of one connection, recorded as they came.
+/// The recorded messages of a connection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RecordedMessages {
-    /// The messages, one after the other, each with its header.
+    /// The messages, concatenated, each with the header.
     pub octets: Vec<u8>,
     /// The number of messages.
     pub count: u64,
@@ -133,7 +133,7 @@ impl RecordedMessages {
     }
 }
 
-/// Returns the messages that stand one after the other; ends at octets that are no whole message.
+/// Iterates over concatenated messages; ends at an incomplete message.
 fn whole(mut octets: &[u8]) -> impl Iterator<Item = (Frame<'_>, &[u8])> {
     core::iter::from_fn(move || {
         let frame = header::frame_within(octets, header::MAX_EXTENDED_LEN).ok().flatten()?;
@@ -143,7 +143,7 @@ fn whole(mut octets: &[u8]) -> impl Iterator<Item = (Frame<'_>, &[u8])> {
     })
 }
 
-/// Returns a state as records have it.
+/// Returns a state in the form of records.
 const fn number(state: State) -> sluice_mrt::State {
     match state {
         State::Idle => sluice_mrt::State::Idle,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_says_whether_prefixes_have_path_identifiers() {
+    fn a_record_states_whether_prefixes_have_path_identifiers() {
         let with_ids = |families: Families| ReceiveRules { add_path: families, ..rules() };
         let ids = |rules: &ReceiveRules, update: &[u8]| {
             let mut writer = Writer::new();

@@ -17,7 +17,7 @@ use sluice_policy::vocabulary::{Reads, VariableId};
 use sluice_policy::{Answers, Changes, Decision, Edit, Program, Route};
 use smallvec::SmallVec;
 
-/// The properties of a neighbor that policies ask for.
+/// The properties of a neighbor for policies.
 #[derive(Clone, Copy, Debug)]
 pub struct Neighbor<'a> {
     /// The neighbor's address.
@@ -28,7 +28,7 @@ pub struct Neighbor<'a> {
     pub group: Option<&'a str>,
     /// The place of the address family's name in [`vocabulary::FAMILIES`].
     pub family: u32,
-    /// The facts that hold.
+    /// The true facts.
     pub facts: &'a BTreeSet<Fact>,
 }
 
@@ -69,11 +69,11 @@ impl Route for Neighbor<'_> {
     fn change(&mut self, _: Edit<'_>) {}
 }
 
-/// The policies of a neighbor and a direction, in order, and the decision where none decides. Immutable, and shared by all
-/// neighbors and tables for which it is equal.
+/// The policies of a neighbor and a direction, in order, and the final decision. Immutable, and shared by neighbors and
+/// tables with equal policies.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BoundPolicy {
-    /// The changes before the programs; `None` for routes to a neighbor, and for those of an internal one.
+    /// The changes before the programs; `None` for routes to a neighbor, and from an internal neighbor.
     ingress: Option<Ingress>,
     programs: Vec<Program>,
     default: DefaultPolicy,
@@ -94,7 +94,7 @@ pub struct Outcome {
     pub reason: Option<Index>,
 }
 
-/// The term that decides on a route, by its names.
+/// The deciding term of a route, by name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DecidedBy {
     /// The policy; empty if no term of any policy decides.
@@ -136,8 +136,8 @@ pub type Trace = SmallVec<[u32; 6]>;
 const PLACE_BITS: u32 = 18;
 
 impl BoundPolicy {
-    /// Binds policies to a neighbor. Returns `None` for a policy that accepts every route unchanged, and one that rejects every
-    /// route if a policy does not exist: the configuration was not checked.
+    /// Binds policies to a neighbor. Returns `None` for a policy that accepts every route unchanged. A missing policy (of an
+    /// unchecked configuration) rejects every route.
     pub fn bind(
         policies: &Policies,
         names: &[String],
@@ -185,8 +185,8 @@ impl BoundPolicy {
         self.asks_for_validation
     }
 
-    /// Returns true if there is no program, and the rules of BGP leave an accepted route with these attributes as it is: the usual case of a
-    /// neighbor without policies, for which nothing need be remembered.
+    /// Returns true without programs, if the rules of BGP leave an accepted route with these attributes unchanged: the usual case of a
+    /// neighbor without policies, which needs no memory.
     #[inline]
     pub fn leaves_unchanged(&self, received: &[u8]) -> bool {
         self.programs.is_empty()
@@ -194,7 +194,7 @@ impl BoundPolicy {
             && self.ingress.as_ref().is_none_or(|ingress| ingress.leaves_unchanged(received))
     }
 
-    /// Returns the attributes that the first program decides on; `None` if they are the received ones.
+    /// Returns the attributes for the first program; `None` for the received attributes.
     pub fn entered(&self, received: &[u8]) -> Option<Vec<u8>> {
         self.ingress.as_ref()?.changed(received)
     }
@@ -204,7 +204,7 @@ impl BoundPolicy {
         self.programs.is_empty()
     }
 
-    /// Returns the names of the term that decided; `None` if no term did.
+    /// Returns the names of the deciding term; `None` without a decision by a term.
     pub fn decided_by(&self, outcome: &Outcome) -> Option<DecidedBy> {
         let (number, term) = outcome.term?;
         let program = self.programs.get(number)?;
@@ -218,7 +218,8 @@ impl BoundPolicy {
         })
     }
 
-    /// Decides on a route, after the changes of the rules of BGP. [`BoundPolicy::make`] makes the changes of the programs. `memory` has the answers about the route's attributes.
+    /// Decides on a route, after the changes of the rules of BGP. [`BoundPolicy::make`] makes the changes of the programs. `memory` has the
+    /// answers about the route's attributes.
     pub fn decide(&self, route: &mut PolicyRoute<'_>, memory: &mut Memory) -> Outcome {
         memory.changes.resize_with(self.programs.len(), Changes::default);
         memory.changes.iter_mut().for_each(Changes::clear);
@@ -243,7 +244,7 @@ impl BoundPolicy {
         Outcome { is_accepted: self.default == DefaultPolicy::Accept, term: None, reason: None }
     }
 
-    /// Returns true if a term of a policy is in one of the programs, by itself or because another policy calls it.
+    /// Returns true if a term of a policy is in a program, directly or by a call of the policy.
     pub fn has_terms_of(&self, policy: &str) -> bool {
         self.programs.iter().any(|program| program.terms().iter().any(|term| term.policy == policy))
     }
@@ -268,7 +269,7 @@ impl BoundPolicy {
         }
     }
 
-    /// Makes the changes of the latest decision that the route does not have yet.
+    /// Applies the missing changes of the latest decision to the route.
     pub fn make(&self, route: &mut PolicyRoute<'_>, memory: &mut Memory) {
         for (program, changes) in self.programs.iter().zip(&mut memory.changes) {
             program.make(route, changes);
@@ -277,21 +278,21 @@ impl BoundPolicy {
 }
 
 impl Memory {
-    /// Makes an empty memory for routes with one set of attributes under `policy`.
+    /// Makes an empty memory for routes with a set of attributes under `policy`.
     pub fn new(policy: &BoundPolicy) -> Self {
         let mut memory = Memory::default();
         memory.reset(policy);
         memory
     }
 
-    /// Forgets all, for routes with another set of attributes.
+    /// Clears the memory, for routes with a new set of attributes.
     pub fn reset(&mut self, policy: &BoundPolicy) {
         if let Some(first) = policy.programs.first() {
             self.answers.reset(first);
         }
     }
 
-    /// Returns true if the latest decision changes nothing.
+    /// Returns true if the latest decision has no changes.
     pub fn changes_nothing(&self) -> bool {
         self.changes.iter().all(|changes| changes.places().is_empty())
     }

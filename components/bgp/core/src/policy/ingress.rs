@@ -1,4 +1,4 @@
-//! Changes that the rules of BGP make to the routes of external neighbors, before import policies decide. The route as it came stays beside
+//! Changes that the rules of BGP make to the routes of external neighbors, before import policies decide. The received route stays beside
 //! the result.
 
 use crate::attributes::DEFAULT_LOCAL_PREF;
@@ -14,17 +14,17 @@ use sluice_base::Asn;
 pub struct Ingress {
     /// LOCAL_PREF by the neighbor's role; `None` for [`DEFAULT_LOCAL_PREF`].
     local_pref: Option<u32>,
-    /// The AS of ONLY_TO_CUSTOMER that routes of the neighbor get (RFC 9234, section 5, ingress 3).
+    /// The AS of ONLY_TO_CUSTOMER for routes of the neighbor (RFC 9234, section 5, ingress 3).
     mark: Option<Asn>,
-    /// The AS that the neighbor knows this router by, if it is put before AS paths.
+    /// The router's AS toward the neighbor, if prepended to AS paths.
     prepended_as: Option<Asn>,
     /// True if routes with GRACEFUL_SHUTDOWN get the LOCAL_PREF 0 (RFC 8326, section 4.1).
     heeds_graceful_shutdown: bool,
 }
 
 impl Ingress {
-    /// Returns the changes to the routes of a neighbor in the AS `peer_as` with a role. `prepended_as` is put before AS paths. A route server
-    /// does not process communities of its clients (RFC 7947, section 2.2.4).
+    /// Returns the changes to the routes of a neighbor in the AS `peer_as` with a role. `prepended_as` is prepended to AS paths. A route
+    /// server does not process the clients' communities (RFC 7947, section 2.2.4).
     pub fn new(
         peer_as: Asn,
         role: Option<Relationship>,
@@ -38,7 +38,7 @@ impl Ingress {
             heeds_graceful_shutdown: !is_of_client,
         }
     }
-    /// Returns what a route gets.
+    /// Returns the additions to a route.
     fn added(&self, received: &[u8]) -> Added {
         let has = |code| canonical::find(received, code);
         let is_draining =
@@ -50,12 +50,12 @@ impl Ingress {
         }
     }
 
-    /// Returns true if the changes leave a route with these attributes as it is.
+    /// Returns true if the changes leave a route with these attributes unchanged.
     pub fn leaves_unchanged(&self, received: &[u8]) -> bool {
         self.added(received) == Added::default()
     }
 
-    /// Returns the attributes of a route after the changes; `None` if nothing changes.
+    /// Returns the attributes of a route after the changes; `None` without a change.
     pub fn changed(&self, received: &[u8]) -> Option<Vec<u8>> {
         let added = self.added(received);
         (added != Added::default()).then(|| {

@@ -1,8 +1,8 @@
 //! Routing policy in BGP (RFC 4271, sections 9.1.1 and 9.1.3; RFC 8212).
 //!
-//! Policies are configured by name ([`Policies`]), and bound to a neighbor and a direction ([`BoundPolicy`]): what they ask about
-//! the neighbor is answered once, so that neighbors about whom the policies ask nothing share one bound policy. A bound policy
-//! decides on a [`PolicyRoute`], which is read and changed in the canonical octets of its attributes.
+//! Policies are configured by name ([`Policies`]), and bound to a neighbor and a direction ([`BoundPolicy`]): questions about
+//! the neighbor are answered once, so neighbors without such questions share one bound policy. A bound policy
+//! decides on a [`PolicyRoute`], which is read and changed in the canonical octets of the attributes.
 
 mod aspa;
 mod bound;

@@ -1,4 +1,4 @@
-//! Configured policies: their source and their programs.
+//! Configured policies: source and programs.
 
 use super::vocabulary::VOCABULARY;
 use alloc::string::String;
@@ -26,7 +26,7 @@ pub enum BindError {
     Name(NameError),
 }
 
-/// All configured policies. A clone shares source and programs.
+/// The configured policies. A clone shares source and programs.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
     source: Arc<source::Policies>,
@@ -34,11 +34,11 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Compiles the subtree `policy` of the configuration with BGP's variables. Policies in words of other protocols are left out.
+    /// Compiles the subtree `policy` of the configuration with BGP's variables. Policies of further protocols are left out.
     ///
     /// # Errors
     ///
-    /// The first statement that is not valid.
+    /// The first invalid statement.
     pub fn compile(source: source::Policies) -> Result<Self, PolicyError> {
         let programs = Arc::new(PolicySet::compile_used(&source, VOCABULARY, |_| false)?);
         Ok(Policies { source: Arc::new(source), programs })
@@ -49,16 +49,16 @@ impl Policies {
         self.programs.get(name)
     }
 
-    /// Iterates over the facts that policies ask for.
+    /// Iterates over the facts used by policies.
     pub fn facts<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a Fact> {
         names.iter().filter_map(|name| self.program(name)).flat_map(|program| program.facts())
     }
 
-    /// Checks that a neighbor can be given a policy.
+    /// Checks that a policy suits a neighbor.
     ///
     /// # Errors
     ///
-    /// There is no such policy, the policy has parameters, or it has conditions or actions of another protocol.
+    /// The policy is missing, has parameters, or has conditions or actions of a different protocol.
     pub fn check(&self, name: &str) -> Result<(), BindError> {
         let reason = match self.programs.find(name) {
             Ok(_) => return Ok(()),
@@ -76,7 +76,7 @@ impl Policies {
     }
 }
 
-/// Policies are equal if they are configured alike.
+/// Policies with equal configurations are equal.
 impl PartialEq for Policies {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.source, &other.source) || self.source == other.source

@@ -22,13 +22,13 @@ use sluice_policy::{Edit, Route, edit};
 use sluice_validation::VrpTable;
 use smallvec::SmallVec;
 
-/// The next hop that a route is announced with.
+/// The next hop of an announced route.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum NextHopRule {
     /// As the session's rules say.
     #[default]
     Session,
-    /// This router.
+    /// The router itself.
     Own,
     /// The neighbor's address.
     Peer,
@@ -43,11 +43,11 @@ pub enum NextHopRule {
 pub struct Edited {
     /// The canonical octets.
     pub octets: Vec<u8>,
-    /// The values that the decision compares.
+    /// The values for the decision.
     pub view: View,
     /// The next hop.
     pub next_hop: NextHop,
-    /// The next hop that the route is announced with.
+    /// The announced next hop.
     pub rule: NextHopRule,
     /// True if policy set MULTI_EXIT_DISC.
     pub sets_med: bool,
@@ -65,7 +65,7 @@ pub struct PolicyRoute<'a> {
     route_type: RouteType,
     protocol: &'a str,
     local_as: Asn,
-    /// The address of the neighbor that sent the route or is to receive it.
+    /// The address of the sending or receiving neighbor.
     neighbor: IpAddr,
     origins: Option<&'a VrpTable>,
     /// The attributes before any change.
@@ -78,19 +78,19 @@ pub struct PolicyRoute<'a> {
 pub struct Context<'a> {
     /// The source of the route.
     pub route_type: RouteType,
-    /// The protocol that the route comes from.
+    /// The protocol of the route.
     pub protocol: &'a str,
-    /// This router's AS.
+    /// The router's AS.
     pub local_as: Asn,
-    /// The address of the neighbor that sent the route or is to receive it.
+    /// The address of the sending or receiving neighbor.
     pub neighbor: IpAddr,
-    /// The payloads that validate the route; `None` if there are no data.
+    /// The payloads for the validation; `None` without data.
     pub origins: Option<&'a VrpTable>,
-    /// The check of the AS paths of the neighbor that sent the route; `None` for routes whose path is not verified.
+    /// The check of the sending neighbor's AS paths; `None` for routes with an unverified path.
     pub path_check: Option<PathCheck>,
 }
 
-/// The flags of an optional attribute that other routers pass on.
+/// The flags of an optional transitive attribute.
 const OPTIONAL_TRANSITIVE: u8 = Flags::OPTIONAL | Flags::TRANSITIVE;
 
 impl<'a> PolicyRoute<'a> {
@@ -128,22 +128,22 @@ impl<'a> PolicyRoute<'a> {
         }
     }
 
-    /// Returns true if the attributes, apart from the next hop, are those before any change.
+    /// Returns true if the attributes, apart from the next hop, are unchanged.
     pub fn has_received_octets(&self) -> bool {
         matches!(self.octets, Cow::Borrowed(_))
     }
 
-    /// Returns the next hop after all changes.
+    /// Returns the next hop after the changes.
     pub fn next_hop(&self) -> NextHop {
         self.next_hop
     }
 
-    /// Returns the flap damping that policy chose; `None` for the router's.
+    /// Returns the flap damping chosen by policy; `None` for the router's.
     pub fn damping(&self) -> Option<RouteDamping> {
         Private::of(&self.octets).damping
     }
 
-    /// Returns the attributes after all changes.
+    /// Returns the attributes after the changes.
     pub fn edited(self) -> Edited {
         Edited {
             octets: self.octets.into_owned(),
@@ -216,14 +216,14 @@ impl<'a> PolicyRoute<'a> {
         }
     }
 
-    /// Sets the next hop. An address of another family than the route's next hops leaves the route as it is.
+    /// Sets the next hop. An address of a family other than the next hops' leaves the route unchanged.
     fn point_to(&mut self, address: IpAddr, rule: NextHopRule) {
         if self.can_point_to(address) {
             (self.next_hop, self.rule) = (NextHop::new(address), rule);
         }
     }
 
-    /// Returns true if an address can be the next hop of the route: it is of the family of the route's next hops.
+    /// Returns true for an address of the family of the route's next hops.
     pub fn can_point_to(&self, address: IpAddr) -> bool {
         let family = FamilyIndex::with_id(self.prefix.family());
         family.is_some_and(|family| family.row().hops == Address::from(address).family())
@@ -243,13 +243,13 @@ const fn code_of(kind: Kind) -> u8 {
     }
 }
 
-/// Returns the last AS of a path; `None` for an empty path, and for one that ends with a set.
+/// Returns the last AS of a path; `None` for an empty path, and at a final set.
 fn origin_as(path: &[u8]) -> Option<Asn> {
     let last = Segments::canonical(path).flatten().last()?;
     last.asns().last().filter(|_| last.kind == AS_SEQUENCE)
 }
 
-/// Returns the first AS of a path; `None` for an empty path, and for one that begins with a set.
+/// Returns the first AS of a path; `None` for an empty path, and at an initial set.
 fn neighbor_as(path: &[u8]) -> Option<Asn> {
     let first = Segments::canonical(path).flatten().next()?;
     first.asns().next().filter(|_| first.kind == AS_SEQUENCE)

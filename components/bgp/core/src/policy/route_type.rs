@@ -1,12 +1,12 @@
-//! The sources of routes that policies tell apart.
+//! The sources of routes in policies.
 
 /// The source of a route, in the order of [`ROUTE_TYPES`](super::vocabulary).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RouteType {
-    /// A neighbor in another AS.
+    /// A neighbor in a different AS.
     External,
-    /// A neighbor in this router's AS.
+    /// A neighbor in the router's AS.
     Internal,
-    /// This router.
+    /// The router itself.
     Local,
 }

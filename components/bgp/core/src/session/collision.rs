@@ -1,4 +1,4 @@
-//! The connections of a session, and their collision (RFC 4271, section 6.8).
+//! The connections of a session, and the collision (RFC 4271, section 6.8).
 
 use super::config::{ConnectionId, Direction};
 use super::fsm::{Event, Fsm};
@@ -18,7 +18,7 @@ pub(super) enum Which {
 }
 
 impl Session {
-    /// The second connection takes over when the primary one is out of the race: gone, or behind when the second is up.
+    /// Replaces the primary connection by the second: if the primary is gone, or behind an established second.
     pub(super) fn promote(&mut self, out: &mut Outbox<Output>) {
         let Some(second) = &self.second else { return };
         let primary_out = match self.primary.state {
@@ -82,8 +82,8 @@ impl Session {
         }
     }
 
-    /// Returns true if a new connection takes the place of the established one: a peer that is prepared to restart opens another
-    /// connection when it has forgotten the first (RFC 4724, section 5).
+    /// Returns true if a new connection replaces the established connection: a peer prepared to restart opens a new connection
+    /// after forgetting the first (RFC 4724, section 5).
     pub(super) fn is_restarting(&self, new: Which) -> bool {
         let old = match new {
             Which::Primary => self.second.as_ref(),
@@ -94,8 +94,8 @@ impl Session {
             .is_some_and(|negotiated| negotiated.restart.is_some())
     }
 
-    /// Connection collision (RFC 4271, section 6.8; RFC 6286, section 2.3): whose connection must go, now that an
-    /// acceptable OPEN arrived on `which`.
+    /// Connection collision (RFC 4271, section 6.8; RFC 6286, section 2.3): closes the losing connection, after
+    /// an acceptable OPEN on `which`.
     pub(super) fn collision_loser(&self, which: Which, open: &Open) -> Option<Which> {
         let second = self.second.as_ref()?;
         let (this, other, rival) = match which {
@@ -122,8 +122,9 @@ impl Session {
     pub(super) fn opened(&mut self, now: Instant, which: Which, open: Open, out: &mut Outbox<Output>) {
         let event = match negotiation::negotiate(&self.config, self.presented_as(), &open) {
             Err(notification) => {
-                let (says, configured) = (open.asn(), self.config.peer_as);
-                let wrong_as = (says != configured).then_some(DownReason::WrongPeerAs { says, configured });
+                let (received, configured) = (open.asn(), self.config.peer_as);
+                let wrong_as =
+                    (received != configured).then_some(DownReason::WrongPeerAs { received, configured });
                 return self.step_ending(now, which, Event::Error(notification), wrong_as, out);
             }
             Ok(negotiated) => match self.collision_loser(which, &open) {
@@ -146,8 +147,8 @@ impl Session {
         self.step(now, which, event, out);
     }
 
-    /// A second connection that is Established while the peer's OPEN on the first one is awaited has won (RFC 4271, section 6.8):
-    /// what comes on it must not wait until the first one is closed.
+    /// Makes an Established second connection the winner while the primary awaits the peer's OPEN (RFC 4271, section 6.8):
+    /// messages on the second must not wait for the close of the first.
     pub(super) fn prefer_established(&mut self, now: Instant, out: &mut Outbox<Output>) {
         let is_up = self.second.as_ref().is_some_and(|f| f.state == State::Established);
         if is_up && self.primary.state == State::OpenSent {
@@ -156,7 +157,7 @@ impl Session {
     }
 }
 
-/// The Cease of a second connection that lost against the first.
+/// The Cease for a second connection after a lost collision.
 pub(crate) fn collision() -> Notification {
     Notification::new(code::CEASE, cease::COLLISION)
 }

@@ -1,4 +1,4 @@
-//! What a session is told to be.
+//! The configuration of a session.
 
 use super::failures::Failures;
 use crate::family::{Families, FamilyCodes};
@@ -7,18 +7,18 @@ use crate::relationship::Relationship;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, Duration, Instant, Rng, RouterId};
 
-/// A session that was Established for this long is healthy: its failures are forgotten.
+/// The time in Established after which a session is healthy, and the failures are forgotten.
 pub(super) const STABLE: Duration = Duration::from_secs(60);
-/// The rest of an Idle session after one of its first failures.
+/// The rest of an Idle session after an early failure.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
 /// After so many failures in a row the rest doubles with each: the number of RFC 4271's example (section 8.1.1).
 const FREE_FAILURES: u32 = 10;
 /// The longest rest after an error: RFC 4271's example.
 const LONGEST_HOLD: Duration = Duration::from_secs(120);
-/// The longest rest after an end without an error. A peer that is restarted over and over is no reason to be away when it
-/// is back for good; one that does so in a loop changes everybody's routes once a second at most.
+/// The longest rest after an end without an error. A peer that was restarted many times should find the router ready at
+/// the final start; a peer that restarts in a loop changes routes once a second at most.
 const LONGEST_HOLD_AFTER_CLOSE: Duration = Duration::from_secs(1);
-/// SendHoldTime if nothing is configured and twice the hold time is not more (RFC 9687).
+/// The default SendHoldTime, unless twice the hold time is more (RFC 9687).
 const SEND_HOLD: Duration = Duration::from_secs(8 * 60);
 
 /// The side that opened a connection.
@@ -30,42 +30,42 @@ pub enum Direction {
     Outgoing,
 }
 
-/// A TCP connection of one peer. The session numbers those that it asks for, the driver those that it accepts; no
-/// number comes twice while events of the earlier one may still arrive.
+/// A TCP connection of one peer. The session numbers requested connections, the driver accepted connections; a
+/// number is not reused while events of the earlier connection may still arrive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ConnectionId {
     /// The side that opened the connection.
     pub direction: Direction,
-    /// Its number among those of this direction.
+    /// The number among the connections of the direction.
     pub number: u32,
 }
 
-/// The session attributes of RFC 4271, section 8.1.1, that Sluice has.
+/// The session attributes of RFC 4271, section 8.1.1, in Sluice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SessionConfig {
     /// The router's AS.
     pub local_as: Asn,
     /// The router's BGP Identifier.
     pub router_id: RouterId,
-    /// The AS that an external peer knows this router by; `None` for the router's AS.
+    /// The router's AS toward an external peer; `None` for the router's own AS.
     pub other_as: Option<LocalAs>,
     /// The peer's AS.
     pub peer_as: Asn,
     /// Proposed hold time in seconds; 0 for none, never 1 or 2.
     pub hold_time: u16,
-    /// SendHoldTime in seconds (RFC 9687): how long the peer may take nothing of what waits to be sent. 0 for ever; `None` for 8 minutes, or
-    /// twice the hold time if that is more.
+    /// SendHoldTime in seconds (RFC 9687): the longest time without progress of the waiting octets. 0: unlimited; `None`: 8 minutes, or
+    /// twice the hold time if longer.
     pub send_hold_time: Option<u16>,
     /// KeepaliveTime in seconds; `None` for a third of the negotiated hold time.
     pub keepalive_time: Option<u16>,
     /// ConnectRetryTime.
     pub connect_retry: Duration,
-    /// DelayOpenTime; `None` where DelayOpen is false.
+    /// DelayOpenTime; `None` without DelayOpen.
     pub delay_open: Option<Duration>,
     /// PassiveTcpEstablishment: wait for the peer to connect.
     pub passive: bool,
-    /// DampPeerOscillations (RFC 4271, section 8.1.1): rest longer and longer after failures in a row. How long is left to the
-    /// implementation. Here it depends on how the last connection ended: up to 2 minutes after an error, up to a second
+    /// DampPeerOscillations (RFC 4271, section 8.1.1): rests longer and longer after failures in a row. The duration is left
+    /// to the implementation. Here the duration depends on the last end: up to 2 minutes after an error, up to a second
     /// after a close or a Cease, which do not count as errors either.
     pub damp: bool,
     /// Families to offer.
@@ -76,54 +76,54 @@ pub struct SessionConfig {
     pub codes: FamilyCodes,
     /// True if extended messages are offered (RFC 8654).
     pub extended_messages: bool,
-    /// True if the peer may send outbound route filters, and true if this router sends some (RFC 5291).
+    /// True if the peer may send outbound route filters, and true if the router sends filters (RFC 5291).
     pub route_filters: (bool, bool),
     /// The role of an external peer (RFC 9234); `None` for internal peers.
     pub relationship: Option<Relationship>,
-    /// True if this router keeps the peer's routes after NOTIFICATIONs too, if the peer does the same (RFC 8538).
+    /// True if the router keeps the peer's routes after NOTIFICATIONs too, provided the peer does (RFC 8538).
     pub graceful_notifications: bool,
     /// True if long-lived stale routes of the peer stay (RFC 9494).
     pub keeps_long_lived: bool,
-    /// This router's restart, as the peer is sent; `None` if this router preserves no routes of the peer over a restart.
+    /// The router's restart in the OPEN; `None` if the peer's routes are not preserved over a restart.
     pub restart: Option<OwnRestart>,
 }
 
 /// Families of which several paths of a prefix are exchanged (ADD-PATH, RFC 7911).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AddPathFamilies {
-    /// Families of which this router receives several paths.
+    /// Families of several received paths.
     pub receive: Families,
-    /// Families of which this router sends several paths.
+    /// Families of several sent paths.
     pub send: Families,
 }
 
 impl AddPathFamilies {
-    /// One path of each prefix in both directions.
+    /// A single path of each prefix in both directions.
     pub const NONE: AddPathFamilies = AddPathFamilies { receive: Families::NONE, send: Families::NONE };
 }
 
-/// The restart of this router (RFC 4724, section 4.1).
+/// The restart of the router (RFC 4724, section 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OwnRestart {
-    /// The seconds that a restart may take.
+    /// The longest duration of a restart, in seconds.
     pub time: u16,
-    /// The seconds for which routes stay after that time as long-lived stale ones (RFC 9494); 0 for none.
+    /// The seconds for which routes then stay as long-lived stale routes (RFC 9494); 0 for none.
     pub long_lived_time: u32,
-    /// The start of this process.
+    /// The start of the process.
     pub started: Instant,
     /// True if the RIB has kept the routes of the process before, and packets were forwarded meanwhile.
     pub is_preserved: bool,
 }
 
 impl OwnRestart {
-    /// Returns true if this router counts as restarting.
+    /// Returns true if the router counts as restarting.
     pub fn is_recent(self, now: Instant) -> bool {
         now < self.started + Duration::from_secs(self.time.into())
     }
 }
 
 impl SessionConfig {
-    /// A session between `local_as` and `peer_as` with the default of every other attribute.
+    /// Makes the configuration of a session between `local_as` and `peer_as`, with defaults.
     pub const fn new(local_as: Asn, router_id: RouterId, peer_as: Asn) -> Self {
         SessionConfig {
             local_as,
@@ -149,18 +149,18 @@ impl SessionConfig {
         }
     }
 
-    /// Returns the AS of this router's OPEN. `by_own` is true if a peer that knows this router by either AS is tried with the router's own.
+    /// Returns the AS of the router's OPEN. `by_own` is true if a peer that accepts either AS is tried with the router's own.
     pub(super) fn presented_as(&self, by_own: bool) -> Asn {
         self.other_as.filter(|other| !(other.dual && by_own)).map_or(self.local_as, |other| other.number)
     }
 
-    /// Returns true if the peer is in this router's AS.
+    /// Returns true for an internal peer.
     pub fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
     }
 
-    /// Returns the SendHoldTime that goes with a negotiated hold time; `None` for ever. The SendHoldTime is more than the hold time, so that
-    /// the silence of a peer that is gone is found first.
+    /// Returns the SendHoldTime for a negotiated hold time; `None`: unlimited. The SendHoldTime exceeds the hold time, so the silence of a
+    /// dead peer is detected first.
     pub(super) fn send_hold(&self, hold_time: u16) -> Option<Duration> {
         let hold = Duration::from_secs(hold_time.into());
         match self.send_hold_time {
@@ -170,8 +170,8 @@ impl SessionConfig {
         }
     }
 
-    /// Returns the time between KEEPALIVEs that goes with a negotiated hold time: at most a third of it (RFC 4271, section 4.4); `None` for
-    /// no KEEPALIVEs, which a hold time of 0 forbids.
+    /// Returns the time between KEEPALIVEs for a negotiated hold time: at most a third (RFC 4271, section 4.4); `None`: no KEEPALIVEs,
+    /// because a hold time of 0 forbids them.
     pub fn keepalive(&self, hold_time: u16) -> Option<Duration> {
         let third = Duration::from_secs(hold_time.into()) / 3;
         let wanted = self.keepalive_time.map_or(third, |seconds| Duration::from_secs(seconds.into()));

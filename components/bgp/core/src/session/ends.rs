@@ -1,4 +1,4 @@
-//! The ends of sessions and of attempts to open one: which end an operator is shown, and which ends of attempts are reported.
+//! The ends of sessions and of attempts to open one: the end shown to operators, and the reported ends of attempts.
 
 pub(super) use crate::event::down::DownReason;
 use crate::state::State;
@@ -7,14 +7,14 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant};
 
-/// The time for which an attempt that ended without a reason does not replace a reason that names what must be put right: the longest
-/// rest of many speakers, which close connections without a message meanwhile.
-const TELLING: Duration = Duration::from_secs(120);
-/// The time for which a reason is not reported again, after its first report; each further report doubles it.
+/// The time for which an attempt without a reason does not replace a specific reason: the longest rest of many speakers, which
+/// meanwhile close connections without a message.
+const REASON_VALIDITY: Duration = Duration::from_secs(120);
+/// The time without a second report of a reason, after the first report; each further report doubles the time.
 const FIRST_SILENCE: Duration = Duration::from_secs(60);
 /// The longest such time.
 const LONGEST_SILENCE: Duration = Duration::from_secs(3600);
-/// The most reasons that are remembered as reported. While all of them are silent, no further reason is reported.
+/// The most remembered reported reasons. While every remembered reason is silent, no further reason is reported.
 const MOST_REASONS: usize = 8;
 
 /// The end of an established session.
@@ -28,7 +28,7 @@ pub struct SessionEnd {
     pub lasted: Duration,
 }
 
-/// The ends of a session and of attempts to open it.
+/// The ends of a session and of attempts to open the session.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Ends {
     /// Time and reason of the last end, of the session or of an attempt.
@@ -38,7 +38,7 @@ pub(super) struct Ends {
     reported: Vec<Report>,
 }
 
-/// A reason that was reported, as far as the same reason is recognized by it.
+/// A reported reason, reduced to the part for recognition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Report {
     reason: DownReason,
@@ -47,13 +47,13 @@ struct Report {
 }
 
 impl Ends {
-    /// Returns what is known of the process before.
+    /// Imports the ends known to the previous process.
     pub fn resumed(last: Option<(Instant, DownReason)>, session: Option<SessionEnd>) -> Self {
         Ends { last, session, reported: Vec::new() }
     }
 
     /// Notes the end of a connection in state `was`. `since` is the time at which the session was established. Returns the reason if an
-    /// attempt failed and nothing that is known says more.
+    /// attempt failed and no known reason is more specific.
     pub fn note(
         &mut self,
         now: Instant,
@@ -75,7 +75,7 @@ impl Ends {
             self.last = None;
             return None;
         }
-        let is_hidden = reason == DownReason::ConnectionLost && self.has_telling(now);
+        let is_hidden = reason == DownReason::ConnectionLost && self.has_specific_reason(now);
         if is_hidden {
             return None;
         }
@@ -83,19 +83,19 @@ impl Ends {
         Some(reason)
     }
 
-    /// Returns true if the last end has a reason that names what must be put right, and is not long ago.
-    fn has_telling(&self, now: Instant) -> bool {
+    /// Returns true if the last end has a specific reason, and is recent.
+    fn has_specific_reason(&self, now: Instant) -> bool {
         self.last
             .as_ref()
-            .is_some_and(|(at, known)| known.is_telling() && now.saturating_since(*at) < TELLING)
+            .is_some_and(|(at, known)| known.is_specific() && now.saturating_since(*at) < REASON_VALIDITY)
     }
 
-    /// Forgets what was reported: the session is up, or an operator wants another attempt.
+    /// Forgets the reports: the session is up, or an operator wants a new attempt.
     pub fn forget_reports(&mut self) {
         self.reported.clear();
     }
 
-    /// Returns true if a failed attempt is to be reported: the reason is another one, or has been silent for its time.
+    /// Returns true if a failed attempt is to be reported: the reason is new, or the silent time is over.
     pub fn is_report_due(&mut self, now: Instant, reason: &DownReason) -> bool {
         let reason = recognized(reason);
         if let Some(report) = self.reported.iter_mut().find(|report| report.reason == reason) {
@@ -115,7 +115,7 @@ impl Ends {
     }
 }
 
-/// Returns the part of a reason by which it is recognized: the data of a NOTIFICATION may differ each time.
+/// Returns the part of a reason for recognition: the data of a NOTIFICATION may differ each time.
 fn recognized(reason: &DownReason) -> DownReason {
     let without_data = |n: &Notification| Notification::new(n.code, n.subcode);
     match reason {

@@ -1,15 +1,15 @@
-//! The connections in a row that failed.
+//! Successive failed connections.
 
 pub(super) use crate::event::down::DownReason;
 
 /// The number of successive connections that ended or could not be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Failures {
-    /// ConnectRetryCounter: all of them.
+    /// ConnectRetryCounter: every end and failure.
     pub all: u32,
     /// The number of failures by an error.
     pub errors: u32,
-    /// True if the last was of these.
+    /// True if the last was an error.
     pub last_is_error: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The state machine of one connection (RFC 4271, section 8.2.2): its data and the steps that states share.
+//! The state machine of one connection (RFC 4271, section 8.2.2): the data, and the common steps of the states.
 
 use super::config::jittered;
 pub(super) use super::failures::Failures;
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use sluice_base::{Asn, Duration, Instant, Rng};
 use sluice_machine::{Outbox, Timers};
 
-/// The HoldTimer before the peer's OPEN tells another (RFC 4271, section 8.2.2: "a large value").
+/// The HoldTimer before the peer's OPEN proposes another (RFC 4271, section 8.2.2: "a large value").
 const LARGE_HOLD: Duration = Duration::from_secs(240);
 
 /// The timers of RFC 4271, sections 8 and 8.1.3, and of RFC 9687.
@@ -28,11 +28,11 @@ pub enum Timer {
     DelayOpen,
     /// The time when to leave Idle.
     IdleHold,
-    /// The end of the time for which the peer may take nothing (RFC 9687).
+    /// The end of the allowed time without progress (RFC 9687).
     SendHold,
 }
 
-/// The events of RFC 4271, section 8.1, that change something.
+/// The events of RFC 4271, section 8.1, with an effect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     /// Events 1 and 3 to 7.
@@ -61,11 +61,11 @@ pub(super) enum Event {
     Update,
 }
 
-/// The parts of a session that its states use.
+/// The parts of a session for the states.
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub config: &'a SessionConfig,
-    /// The AS of this router's OPEN.
+    /// The AS of the router's OPEN.
     pub presented_as: Asn,
     pub rng: &'a mut Rng,
     pub next_connection: &'a mut u32,
@@ -83,9 +83,9 @@ pub(super) struct Fsm {
     pub connection: Option<ConnectionId>,
     pub negotiated: Option<Negotiated>,
     pub peer_open: Option<Open>,
-    /// The OPEN that this router sent on the connection.
+    /// The sent OPEN of the connection.
     pub own_open: Option<Open>,
-    /// The NOTIFICATION that this router sent last.
+    /// The last sent NOTIFICATION.
     pub sent_notification: Option<Notification>,
     pub failures: Failures,
 }
@@ -119,7 +119,7 @@ impl Fsm {
         self.timers.start(cx.now, Timer::ConnectRetry, jittered(cx.config.connect_retry, cx.rng));
     }
 
-    /// The machine has a connection and makes no other: as a second one that became the primary one.
+    /// The machine has a connection and opens no further connection: as a second connection that became the primary.
     pub fn stop_retrying(&mut self) {
         self.timers.stop(Timer::ConnectRetry);
         self.timers.stop(Timer::IdleHold);
@@ -146,7 +146,7 @@ impl Fsm {
         self.restart_keepalive(cx.now, cx.config, cx.rng);
     }
 
-    /// Returns the NOTIFICATION that the peer of this session is sent: a Hard Reset if the peer would keep routes otherwise.
+    /// Returns the NOTIFICATION for the session's peer: a Hard Reset if the peer would otherwise keep routes.
     pub fn for_peer(&self, notification: Notification) -> Notification {
         if self.negotiated.is_some_and(|negotiated| negotiated.graceful_notifications) {
             notification.for_graceful_peer()
@@ -199,7 +199,7 @@ impl Fsm {
         }
     }
 
-    /// The peer took octets, or none wait.
+    /// The peer took octets, or no octets wait.
     pub fn restart_send_hold(&mut self, now: Instant, config: &SessionConfig) {
         match self.negotiated.and_then(|n| config.send_hold(n.hold_time)) {
             None => self.timers.stop(Timer::SendHold),
@@ -213,7 +213,7 @@ impl Fsm {
         }
     }
 
-    /// Tells the peer why and goes to Idle; counts as a failure.
+    /// Sends the peer the reason and goes to Idle; counts as a failure.
     pub fn fail_with(&mut self, notification: Notification, cx: &mut Context<'_>) {
         self.send_notification(cx, &notification);
         self.fail(DownReason::Sent(notification), cx);
@@ -225,7 +225,7 @@ impl Fsm {
         self.idle(reason, cx);
     }
 
-    /// Goes to Idle and forgets all there was.
+    /// Goes to Idle and clears the data.
     pub fn idle(&mut self, reason: DownReason, cx: &mut Context<'_>) {
         self.timers.clear();
         self.drop_connection(cx);
@@ -237,7 +237,7 @@ impl Fsm {
         self.state = State::Idle;
     }
 
-    /// An event that has no place in this state: Finite State Machine Error (RFC 4271, section 6.6; RFC 6608).
+    /// Handles an unexpected event: Finite State Machine Error (RFC 4271, section 6.6; RFC 6608).
     pub fn unexpected(&mut self, subcode: u8, cx: &mut Context<'_>) {
         self.fail_with(Notification::new(code::FSM, subcode), cx);
     }

@@ -1,4 +1,4 @@
-//! A session on its way to another process: with its connection, if it is up.
+//! The hand-over of a session to a new process: with the connection, if established.
 
 use super::ends::{Ends, SessionEnd};
 pub(super) use super::fsm::{Event, Failures, Fsm};
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use sluice_base::Instant;
 use sluice_machine::{Machine, Outbox};
 
-/// The state that outlives a session's process: what the operator wanted, how it went, and the session itself if it is up. One that is
-/// not is begun anew.
+/// The exported state of a session: the operator's wish, the history, and the session itself if established. Otherwise the session
+/// begins anew.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SessionState {
     /// True if the session was started.
     pub started: bool,
     /// The number of the next connection.
     next_connection: u32,
-    /// The successive failures: the number of all, the number by an error, and whether the latest was by an error.
+    /// The successive failures: the total, the number of errors, and true if the latest was an error.
     failures: (u32, u32, bool),
     sent: MessageCounters,
     received: MessageCounters,
@@ -27,7 +27,7 @@ pub struct SessionState {
     established: Option<Established>,
 }
 
-/// A session that is up.
+/// An established session.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Established {
     connection: ConnectionId,
@@ -40,7 +40,7 @@ struct Established {
 }
 
 impl SessionState {
-    /// The connection of a session that is up.
+    /// The connection of an established session.
     pub fn connection(&self) -> Option<ConnectionId> {
         self.established.as_ref().map(|e| e.connection)
     }
@@ -92,7 +92,7 @@ impl Session {
                 if let Some(at) = established.keepalive {
                     fsm.timers.start(now, Timer::Keepalive, at.saturating_since(now));
                 }
-                // The peer was heard of when its messages were last read; what came since waits to be read.
+                // The peer was last active when its messages were last read; what came since waits to be read.
                 fsm.restart_hold(now);
                 fsm.restart_send_hold(now, &self.config);
                 self.primary = fsm;
@@ -103,14 +103,14 @@ impl Session {
         self.primary.failures = Failures { all, errors, last_is_error };
     }
 
-    /// Prepares a pause: sends a KEEPALIVE, so that the peer's hold timer begins anew.
+    /// Prepares a pause: a KEEPALIVE restarts the peer's hold timer.
     pub(crate) fn pause(&mut self, now: Instant, out: &mut Outbox<Output>) {
         if self.established().is_some() {
             self.step(now, Which::Primary, Event::Expired(Timer::Keepalive), out);
         }
     }
 
-    /// Ends a pause: messages of the peer were not read meanwhile, so that the hold timer begins anew.
+    /// Ends a pause: the hold timer begins anew, because messages of the peer were not read meanwhile.
     pub(crate) fn go_on(&mut self, now: Instant) {
         if self.established().is_some() {
             self.primary.restart_hold(now);

@@ -13,28 +13,28 @@ use serde::{Deserialize, Serialize};
 pub enum Input {
     /// The operator wants the session (events 1 and 4).
     Start,
-    /// The session is not wanted any more (event 2): the Cease that is sent.
+    /// The session is no longer wanted (event 2), with the Cease to send.
     Stop(Notification),
     /// The session is to be closed and opened again (event 8).
     Reset {
-        /// Subcode of the Cease that is sent.
+        /// Subcode of the Cease.
         subcode: u8,
-        /// A word to the other operator (RFC 9003); empty for none.
+        /// A text for the peer's operator (RFC 9003); may be empty.
         text: String,
     },
-    /// A connection that [`Output::Connect`] asked for is there (event 16).
+    /// A connection requested by [`Output::Connect`] is made (event 16).
     Connected(ConnectionId),
     /// The peer made a connection (event 17).
     Accepted(ConnectionId),
     /// A connection could not be made, or is gone (event 18).
     Closed(ConnectionId),
-    /// A connection that [`Output::Connect`] asked for could not be made, and why (event 18).
+    /// A connection requested by [`Output::Connect`] failed, with the reason (event 18).
     Failed(ConnectionId, ConnectError),
     /// A message arrived.
     Received(ConnectionId, Received),
     /// UPDATEs were sent, which is as good as a KEEPALIVE.
     UpdateSent,
-    /// The peer took octets on the connection that carries routes, or none wait to be sent there.
+    /// The peer took octets on the connection with routes, or no octets wait there.
     Written,
 }
 
@@ -51,24 +51,24 @@ pub enum Received {
     Update,
     /// ROUTE-REFRESH; like an UPDATE, good only in Established.
     RouteRefresh,
-    /// Octets that end the session; this is to be sent (events 21, 22 and 28).
+    /// Octets that end the session, with the NOTIFICATION to send (events 21, 22 and 28).
     Error(Notification),
 }
 
-/// An effect that a session asks for.
+/// An effect requested by a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output {
     /// Make a connection to the peer.
     Connect(ConnectionId),
-    /// Close a connection, once all that was sent on it is written.
+    /// Close a connection, after the sent octets are written.
     Close(ConnectionId),
     /// Write a whole message.
     Send(ConnectionId, Vec<u8>),
     /// The session is up: routes may flow.
     Up(ConnectionId, Negotiated),
-    /// The session that was up is down: its routes are void.
+    /// The established session is down: the routes are void.
     Down(DownReason),
-    /// An attempt to open the session failed, and that is to be reported.
+    /// An attempt to open the session failed, for a report.
     NotOpened(DownReason),
     /// For the log.
     Event(SessionEvent),

@@ -1,9 +1,9 @@
-//! A peer's session: the RFC 4271 state machine, its timers and connection collision (section 6.8).
+//! A peer's session: the RFC 4271 state machine, timers and connection collision (section 6.8).
 //!
-//! RFC 4271 has a state machine for each TCP connection. A [`Session`] owns the *primary* one, which makes and retries
-//! connections, and at most one *second* one for a connection that the peer made meanwhile. Whichever survives the
-//! collision is the primary from then on. The shell says what happened to connections, the reader says what
-//! arrived; what comes out is what to send and close, and when the session is up or down.
+//! RFC 4271 has a state machine for each TCP connection. A [`Session`] owns the *primary* machine, which makes and
+//! retries connections, and at most one *second* machine for a connection made by the peer meanwhile. The survivor of the collision becomes
+//! the primary. The process reports events of connections, the reader reports messages; the outputs are octets to send, connections to
+//! close, and the session's ups and downs.
 
 mod collision;
 mod config;
@@ -43,7 +43,7 @@ pub struct Session {
     rng: Rng,
     started: bool,
     next_connection: u32,
-    /// True if a peer that knows this router by either of two ASes is tried with the router's own.
+    /// True if a peer that accepts either of two ASes is tried with the router's own.
     tries_own_as: bool,
     primary: Fsm,
     second: Option<Fsm>,
@@ -53,12 +53,12 @@ pub struct Session {
     pub received: MessageCounters,
     ends: Ends,
     established_at: Option<Instant>,
-    /// Times that the session went from Established to another state.
+    /// The number of times the session left Established.
     pub flaps: u64,
 }
 
 impl Session {
-    /// A session in Idle. `seed` feeds the jitter of its timers.
+    /// Makes a session in Idle. `seed` feeds the jitter of timers.
     pub fn new(config: SessionConfig, seed: u64) -> Self {
         Session {
             config,
@@ -91,27 +91,27 @@ impl Session {
         self.primary.negotiated.is_some() || self.second.as_ref().is_some_and(|fsm| fsm.negotiated.is_some())
     }
 
-    /// The OPEN that the peer sent on the primary connection.
+    /// Returns the peer's OPEN on the primary connection.
     pub fn peer_open(&self) -> Option<&Open> {
         self.primary.peer_open.as_ref()
     }
 
-    /// The OPEN that this router sent on the primary connection.
+    /// Returns the router's OPEN on the primary connection.
     pub fn own_open(&self) -> Option<&Open> {
         self.primary.own_open.as_ref()
     }
 
-    /// The NOTIFICATION that this router sent last on the primary connection, since the peer's OPEN was accepted.
+    /// Returns the router's last NOTIFICATION on the primary connection, since the peer's OPEN was accepted.
     pub fn sent_notification(&self) -> Option<&Notification> {
         self.primary.sent_notification.as_ref()
     }
 
-    /// The primary connection, whatever its state.
+    /// Returns the primary connection, in any state.
     pub fn connection(&self) -> Option<ConnectionId> {
         self.primary.connection
     }
 
-    /// The connection that carries routes.
+    /// Returns the connection with routes.
     pub fn established(&self) -> Option<ConnectionId> {
         self.primary.connection.filter(|_| self.state() == State::Established)
     }
@@ -141,7 +141,7 @@ impl Session {
         &self.config
     }
 
-    /// Replaces the configuration. It holds from the next connection on, SendHoldTime and KeepaliveTime at once.
+    /// Replaces the configuration. The configuration applies from the next connection on, SendHoldTime and KeepaliveTime at once.
     pub fn configure(&mut self, now: Instant, config: SessionConfig) {
         let has_other_send_hold = self.config.send_hold_time != config.send_hold_time;
         let has_other_keepalive = self.config.keepalive_time != config.keepalive_time;
@@ -163,13 +163,13 @@ impl Session {
         time.map_or(0, |time| time.as_secs())
     }
 
-    /// Returns true if `connection` is one that the session still follows.
+    /// Returns true if the session still follows `connection`.
     pub fn follows(&self, connection: ConnectionId) -> bool {
         self.primary.connection == Some(connection)
             || self.second.as_ref().is_some_and(|f| f.connection == Some(connection))
     }
 
-    /// Runs one event of one connection's machine, then tidies up.
+    /// Runs an event of a connection's machine, then tidies up.
     fn step(&mut self, now: Instant, which: Which, event: Event, out: &mut Outbox<Output>) {
         self.step_ending(now, which, event, None, out);
     }
@@ -238,7 +238,7 @@ impl Session {
         }
     }
 
-    /// An Idle session that is wanted starts again by itself when its hold is over (events 3 and 13).
+    /// Restarts a wanted Idle session after the rest (events 3 and 13).
     fn rest(&mut self, now: Instant) {
         let waiting = self.primary.timers.deadline(Timer::IdleHold).is_some();
         if self.started && self.primary.state == State::Idle && !waiting {
@@ -247,12 +247,12 @@ impl Session {
         }
     }
 
-    /// Returns the AS of this router's next OPEN.
+    /// Returns the AS of the router's next OPEN.
     pub fn presented_as(&self) -> Asn {
         self.config.presented_as(self.tries_own_as)
     }
 
-    /// Tries a peer that refused this router's AS with the other AS the next time.
+    /// Switches the AS for the next attempt after a peer refused the router's AS.
     fn note_refusal(&mut self, which: Which, notification: &Notification) {
         let fsm = match which {
             Which::Primary => Some(&self.primary),

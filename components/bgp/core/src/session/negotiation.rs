@@ -1,4 +1,4 @@
-//! What an OPEN offers, and what both sides' OPENs agree on (RFC 4271, section 6.2; RFC 5492; RFC 6286; RFC 7607;
+//! The offers of an OPEN, and the agreement of both OPENs (RFC 4271, section 6.2; RFC 5492; RFC 6286; RFC 7607;
 //! RFC 9234).
 
 use super::{AddPathFamilies, SessionConfig};
@@ -12,16 +12,16 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, Instant, RouterId};
 
-/// The parameters of a session that follow from both OPENs.
+/// The parameters of a session by both OPENs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Negotiated {
-    /// The AS that the peer knows this router by.
+    /// The router's AS toward the peer.
     pub presented_as: Asn,
     /// The peer's AS.
     pub peer_as: Asn,
     /// The peer's BGP Identifier.
     pub router_id: RouterId,
-    /// Hold time in seconds: the smaller of both; 0 is none.
+    /// Hold time in seconds: the smaller of both; 0: disabled.
     pub hold_time: u16,
     /// AS numbers have 4 octets in UPDATEs.
     pub four_octet_as: bool,
@@ -33,45 +33,45 @@ pub struct Negotiated {
     pub extended_messages: bool,
     /// The peer offers graceful restart, and so promises End-of-RIB markers (RFC 4724, section 4).
     pub promises_end_of_rib: bool,
-    /// Families that both sides want.
+    /// Families wanted by both sides.
     pub families: Families,
     /// Families of which several paths of a prefix are exchanged.
     pub add_path: AddPathFamilies,
     /// Families for which the peer sends outbound route filters by prefix (RFC 5291).
     pub filters_received: Families,
-    /// Families for which the peer takes such filters from this router.
+    /// Families for which the peer accepts filters from the router.
     pub filters_sent: Families,
-    /// The peer restarts: it waits for this side's End-of-RIB markers before it sends routes (RFC 4724, section 3).
+    /// True if the peer restarts, and waits for End-of-RIB markers before sending routes (RFC 4724, section 3).
     pub is_restarting: bool,
-    /// Long-lived graceful restart as the peer offers it; `None` if the peer does not understand long-lived stale routes.
+    /// The peer's offer of long-lived graceful restart; `None` without support for long-lived stale routes.
     pub long_lived: Option<LongLivedRestart>,
     /// Both sides keep routes after NOTIFICATIONs other than a Hard Reset (RFC 8538, section 4).
     pub graceful_notifications: bool,
-    /// The restart that the peer is prepared for; `None` if the peer preserves no forwarding state of these families.
+    /// The peer's graceful restart; `None` if the peer preserves no forwarding state of these families.
     pub restart: Option<PeerRestart>,
 }
 
-/// The graceful restart that a peer is prepared for (RFC 4724, section 3).
+/// The graceful restart of a peer (RFC 4724, section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PeerRestart {
-    /// The seconds that a restart may take.
+    /// The longest duration of a restart, in seconds.
     pub time: u16,
     /// Agreed families whose forwarding state the peer can preserve.
     pub families: Families,
-    /// Those of them whose forwarding state the peer preserved over its last restart.
+    /// The families of which the forwarding state survived the peer's last restart.
     pub preserved: Families,
 }
 
-/// The long-lived graceful restart that a peer offers (RFC 9494, section 3).
+/// A peer's offer of long-lived graceful restart (RFC 9494, section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LongLivedRestart {
     /// The seconds for which stale routes of an agreed family stay; 0 for none.
     pub times: ByFamily<u32>,
-    /// Agreed families whose forwarding state the peer preserved over its last restart.
+    /// Agreed families of which the forwarding state survived the peer's last restart.
     pub preserved: Families,
 }
 
-/// The OPEN of this side, which is in the AS `presented_as` for the peer.
+/// Makes the router's OPEN, with the AS `presented_as`.
 pub(super) fn own_open(config: &SessionConfig, presented_as: Asn, now: Instant) -> Open {
     let mut capabilities = offered_families(config);
     capabilities.extend([Capability::RouteRefresh, Capability::FourOctetAs(presented_as)]);
@@ -91,7 +91,7 @@ pub(super) fn own_open(config: &SessionConfig, presented_as: Asn, now: Instant) 
     }
 }
 
-/// Returns the capability of graceful restart. Without families it offers to send and to use End-of-RIB markers, no more (RFC 4724,
+/// Returns the capability of graceful restart. Without families the capability offers only to send and to use End-of-RIB markers (RFC 4724,
 /// section 4).
 fn own_restart(config: &SessionConfig, now: Instant) -> Capability {
     let graceful = if config.graceful_notifications { Capability::GRACEFUL_NOTIFICATION } else { 0 };
@@ -110,8 +110,8 @@ fn own_restart(config: &SessionConfig, now: Instant) -> Capability {
     }
 }
 
-/// Returns the capability of long-lived graceful restart (RFC 9494, section 3); `None` if long-lived stale routes are neither kept nor asked
-/// for.
+/// Returns the capability of long-lived graceful restart (RFC 9494, section 3); `None` if long-lived stale routes are neither kept nor
+/// asked for.
 fn own_long_lived(config: &SessionConfig, now: Instant) -> Option<Capability> {
     let own = config.restart.filter(|restart| restart.long_lived_time > 0);
     let families = own.map(|restart| {
@@ -129,7 +129,7 @@ fn own_long_lived(config: &SessionConfig, now: Instant) -> Option<Capability> {
         .then(|| Capability::LongLivedRestart(families.unwrap_or_default()))
 }
 
-/// Returns the ADD-PATH capability (RFC 7911, section 4); `None` if one path of each prefix is all that is offered.
+/// Returns the ADD-PATH capability (RFC 7911, section 4); `None` if only single paths are offered.
 fn own_add_path(config: &SessionConfig) -> Option<Capability> {
     let AddPathFamilies { receive, send } = config.add_path;
     let family = |family: FamilyIndex| {
@@ -141,7 +141,7 @@ fn own_add_path(config: &SessionConfig) -> Option<Capability> {
     (!offered.is_empty()).then_some(Capability::AddPath(offered))
 }
 
-/// Returns the families of which several paths are exchanged: one side offers to send them, and the other one to receive them (RFC
+/// Returns the families of which several paths are exchanged: offered for sending by one side and for receiving by the peer (RFC
 /// 7911, section 5).
 fn add_path_of(open: &Open, config: &SessionConfig, agreed: Families) -> AddPathFamilies {
     let mut add_path = AddPathFamilies::NONE;
@@ -191,7 +191,7 @@ fn offered_families(config: &SessionConfig) -> Vec<Capability> {
     codes.map(|FamilyCode { afi, safi }| Capability::Multiprotocol { afi, safi }).collect()
 }
 
-/// The families that an OPEN offers: IPv4 unicast where it names none (RFC 4760 came later than BGP-4).
+/// Returns the families of an OPEN: IPv4 unicast by default (RFC 4760 came later than BGP-4).
 fn families_of(open: &Open, codes: &FamilyCodes) -> Families {
     let mut families = Families::default();
     let mut named = false;
@@ -213,7 +213,7 @@ fn has_restart_flag(open: &Open, flag: u8) -> bool {
     )
 }
 
-/// Returns the graceful restart that an OPEN offers for the agreed families.
+/// Returns an OPEN's graceful restart for the agreed families.
 fn restart_of(open: &Open, codes: &FamilyCodes, agreed: Families) -> Option<PeerRestart> {
     let offered = open.capabilities.iter().find_map(|capability| match capability {
         Capability::GracefulRestart { restart_time, families, .. } => Some((*restart_time, families)),
@@ -231,8 +231,8 @@ fn restart_of(open: &Open, codes: &FamilyCodes, agreed: Families) -> Option<Peer
     (!restart.families.is_empty()).then_some(restart)
 }
 
-/// Returns the long-lived graceful restart that an OPEN offers for the agreed families. The capability counts only beside that of
-/// graceful restart (RFC 9494, section 3).
+/// Returns an OPEN's long-lived graceful restart for the agreed families. The capability counts only together with graceful
+/// restart (RFC 9494, section 3).
 fn long_lived_of(open: &Open, codes: &FamilyCodes, agreed: Families) -> Option<LongLivedRestart> {
     let is_restart = |capability: &Capability| matches!(capability, Capability::GracefulRestart { .. });
     let offered = open.capabilities.iter().find_map(|capability| match capability {
@@ -251,7 +251,7 @@ fn long_lived_of(open: &Open, codes: &FamilyCodes, agreed: Families) -> Option<L
     Some(long_lived)
 }
 
-/// Checks the peer's OPEN, to which this router is in the AS `presented_as`; the error is what to send the peer.
+/// Checks the peer's OPEN, for which the router is in the AS `presented_as`; the error is the NOTIFICATION to send.
 pub(super) fn negotiate(
     config: &SessionConfig,
     presented_as: Asn,

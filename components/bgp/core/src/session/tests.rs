@@ -41,10 +41,10 @@ impl Rig {
         Rig { session: Session::new(config, 1), now: Instant::ZERO, out: Outbox::new() }
     }
 
-    /// Returns the effects of an input, in few letters.
+    /// Returns the effects of an input, abbreviated.
     fn input(&mut self, input: Input) -> String {
         self.session.handle(self.now, input, &mut self.out);
-        self.told()
+        self.effects()
     }
 
     fn received(&mut self, connection: ConnectionId, received: Received) -> String {
@@ -54,10 +54,10 @@ impl Rig {
     fn expire(&mut self, timer: Timer) -> String {
         self.now = self.session.timer(timer).expect("the timer runs");
         self.session.on_deadline(self.now, &mut self.out);
-        self.told()
+        self.effects()
     }
 
-    fn told(&mut self) -> String {
+    fn effects(&mut self) -> String {
         let words: Vec<String> = self.out.drain().filter_map(|o| word(&o)).collect();
         words.join(" ")
     }
@@ -114,8 +114,8 @@ fn word(output: &Output) -> Option<String> {
     })
 }
 
-/// `event` in `state` must lead to `next` and bring about `told`.
-fn check(state: State, event: &str, next: State, told: &str) {
+/// `event` in `state` must lead to `next` and have the effects `effects`.
+fn check(state: State, event: &str, next: State, effects: &str) {
     let mut rig = Rig::in_state(state);
     let connection = rig.session.primary.connection.unwrap_or(OUT0);
     let cease = |subcode| Notification::new(code::CEASE, subcode);
@@ -139,7 +139,7 @@ fn check(state: State, event: &str, next: State, told: &str) {
         "refresh" => rig.received(connection, Received::RouteRefresh),
         _ => unreachable!("{event}"),
     };
-    assert_eq!((rig.session.state(), got.as_str()), (next, told), "{event} in {state}");
+    assert_eq!((rig.session.state(), got.as_str()), (next, effects), "{event} in {state}");
     let rests = rig.session.timer(Timer::IdleHold).is_some();
     assert_eq!(rests, next == State::Idle && rig.session.started, "{event} in {state}");
 }
@@ -215,11 +215,11 @@ fn every_event_in_every_state() {
         (Established, "update", Established, ""),
         (Established, "refresh", Established, ""),
     ];
-    for (state, event, next, told) in table {
+    for (state, event, next, effects) in table {
         if event == "hold" && state >= OpenConfirm {
             continue; // The KeepaliveTimer comes first: `silence_ends_the_session` looks at it.
         }
-        check(state, event, next, told);
+        check(state, event, next, effects);
     }
 }
 
@@ -227,15 +227,15 @@ fn every_event_in_every_state() {
 fn silence_ends_the_session() {
     let mut rig = Rig::in_state(State::Established);
     let end = rig.session.timer(Timer::Hold).unwrap();
-    let mut told = vec![];
+    let mut effects = vec![];
     while rig.session.state() == State::Established {
         rig.now = rig.session.next_deadline().unwrap();
         rig.session.on_deadline(rig.now, &mut rig.out);
-        told.push(rig.told());
+        effects.push(rig.effects());
     }
     assert_eq!(rig.now, end);
-    assert_eq!(told.pop().unwrap(), "4/0:out0 close:out0 down");
-    assert!(told.len() >= 3 && told.iter().all(|t| t == "keepalive:out0"), "{told:?}");
+    assert_eq!(effects.pop().unwrap(), "4/0:out0 close:out0 down");
+    assert!(effects.len() >= 3 && effects.iter().all(|t| t == "keepalive:out0"), "{effects:?}");
     // A new life begins by itself.
     assert_eq!(rig.expire(Timer::IdleHold), "connect:out1");
 }
@@ -266,14 +266,14 @@ fn a_passive_session_waits() {
     assert_eq!(rig.received(IN0, Received::Keepalive), "up");
 }
 
-/// Both connections are in OpenSent; OPEN comes on `first`, then on the other. What is told then, and which connection is
+/// Both connections are in OpenSent; OPEN comes on `first`, then on the other. The effects of both, and which connection is
 /// Established in the end.
-fn collide(peer_id: u32, first: ConnectionId, told: &str, winner: ConnectionId) {
+fn collide(peer_id: u32, first: ConnectionId, effects: &str, winner: ConnectionId) {
     let mut rig = Rig::in_state(State::OpenSent);
     assert_eq!(rig.input(Input::Accepted(IN0)), "open:in0");
     let second = if first == IN0 { OUT0 } else { IN0 };
     rig.received(first, Received::Open(peer_open(peer_id)));
-    assert_eq!(rig.received(second, Received::Open(peer_open(peer_id))), told, "{peer_id} {first:?}");
+    assert_eq!(rig.received(second, Received::Open(peer_open(peer_id))), effects, "{peer_id} {first:?}");
     assert_eq!(rig.received(winner, Received::Keepalive), "up");
     assert_eq!(rig.session.established(), Some(winner));
     assert!(rig.session.second.is_none());
@@ -301,7 +301,7 @@ fn an_established_session_beats_a_new_connection() {
 
 #[test]
 fn a_second_connection_that_is_up_carries_routes_at_once() {
-    // The peer's OPEN on the first connection is late: what it says on the second one must not wait for that.
+    // The peer's OPEN on the first connection is late: its messages on the second one must not wait for that.
     let mut rig = Rig::in_state(State::OpenSent);
     rig.input(Input::Accepted(IN0));
     rig.received(IN0, Received::Open(peer_open(20)));
@@ -334,8 +334,8 @@ fn opens_are_checked() {
         let mut rig = Rig::in_state(State::OpenSent);
         let mut open = peer_open(20);
         change(&mut open);
-        let told = rig.received(OUT0, Received::Open(open));
-        assert_eq!(told.split(':').next(), Some(expected));
+        let effects = rig.received(OUT0, Received::Open(open));
+        assert_eq!(effects.split(':').next(), Some(expected));
     };
     check(&|_| {}, "keepalive");
     check(&|o| o.version = 3, "2/1");
@@ -476,7 +476,7 @@ fn unknown_fsm_error_subcodes_have_names() {
 }
 
 #[test]
-fn the_reason_says_what_is_wrong() {
+fn the_reason_names_what_is_wrong() {
     let reason =
         |rig: &Rig| rig.session.last_down().map(|(_, reason)| reason.to_string()).unwrap_or_default();
     let check = |state: State, act: &dyn Fn(&mut Rig), expected: &str| {
@@ -503,7 +503,7 @@ fn the_reason_says_what_is_wrong() {
                 Received::Open(negotiation::own_open(&other_as, other_as.local_as, Instant::ZERO)),
             ))
         },
-        "neighbor says AS 65009, configured 65002",
+        "neighbor sent AS 65009, configured 65002",
     );
     let notification = Notification::cease(cease::SHUTDOWN, "moving");
     check(
@@ -558,7 +558,7 @@ fn a_peer_that_takes_nothing_loses_its_session() {
     assert!(!stays_up(&mut rig, Duration::from_secs(2), |_| false));
     let reason = rig.session.last_down().map(|(_, reason)| reason.to_string()).unwrap_or_default();
     assert_eq!(reason, "sent NOTIFICATION: send hold timer expired (8/0)");
-    assert!(rig.told().contains("8/0:out0 close:out0 down"));
+    assert!(rig.effects().contains("8/0:out0 close:out0 down"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! AS paths: segments of AS numbers in 2 or 4 octets (RFC 4271, section 4.3 b; RFC 6793).
 //!
-//! Inside Sluice a path is the octets of an AS_PATH attribute with 4-octet numbers. It is read in place and edited by
-//! copying, because a route server of today repeats a path far more often than it looks at it.
+//! Inside Sluice a path is the octets of an AS_PATH attribute with 4-octet numbers. A path is read in place and
+//! edited by copying, because a modern route server copies a path far more often than it evaluates the path.
 
 use super::{Expected, WireError};
 use alloc::vec::Vec;
@@ -62,12 +62,12 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// The segments of a path; ends at the first that is malformed (RFC 7606, section 7.2).
+/// The segments of a path; ends at the first malformed segment (RFC 7606, section 7.2).
 #[derive(Clone, Debug)]
 pub struct Segments<'a> {
     cursor: Cursor<'a>,
     width: Width,
-    /// The highest segment type that is well-formed.
+    /// The highest well-formed segment type.
     last_kind: u8,
 }
 
@@ -112,16 +112,16 @@ impl<'a> Iterator for Segments<'a> {
     }
 }
 
-/// The properties of a path that the decision and the filters use.
+/// The properties of a path for the decision and the filters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// Its length (RFC 4271, section 9.1.2.2 a).
+    /// The length (RFC 4271, section 9.1.2.2 a).
     pub length: usize,
-    /// The AS that it was learned from; `None` if it is empty or begins with a set (section 9.1.2.2 c).
+    /// The AS from which the path was learned; `None` for an empty path or an initial set (section 9.1.2.2 c).
     pub neighbor: Option<Asn>,
-    /// How often the AS that was asked for is in it.
+    /// The number of occurrences of the requested AS.
     pub loops: usize,
-    /// True if AS 0 is in it (RFC 7607).
+    /// True if the path contains AS 0 (RFC 7607).
     pub has_zero: bool,
     /// An AS4_PATH has segments of confederations, which take no part in anything.
     pub has_confederation: bool,
@@ -133,7 +133,7 @@ impl Summary {
         Summary::of_segments(Segments::new(path, width, offset), local)
     }
 
-    /// Reads an AS4_PATH, looking for `local`, without its segments of confederations.
+    /// Reads an AS4_PATH, looking for `local`, without segments of confederations.
     pub fn of_as4(path: &[u8], offset: usize, local: Asn) -> Result<Self, WireError> {
         let is_kept = |s: &Result<Segment<'_>, _>| s.as_ref().map_or(true, |s| s.kind <= AS_SEQUENCE);
         let summary = Summary::of_segments(Segments::as4(path, offset).filter(is_kept), local)?;
@@ -162,7 +162,7 @@ impl Summary {
     }
 }
 
-/// Appends `path` with 4-octet numbers. The path must be well-formed; what is not is left out.
+/// Appends `path` with 4-octet numbers. The path must be well-formed; malformed segments are left out.
 pub fn put_widened(path: &[u8], width: Width, out: &mut Vec<u8>) {
     match width {
         Width::Four => out.extend_from_slice(path),
@@ -177,7 +177,7 @@ pub fn put_widened(path: &[u8], width: Width, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a canonical path with 2-octet numbers and AS_TRANS for those that do not fit; returns whether any did not
+/// Appends a canonical path with 2-octet numbers and AS_TRANS for larger numbers; returns true if a number was too large
 /// (RFC 6793, section 4.2.2).
 pub fn put_narrowed(path: &[u8], out: &mut Vec<u8>) -> bool {
     let mut lost = false;
@@ -191,7 +191,7 @@ pub fn put_narrowed(path: &[u8], out: &mut Vec<u8>) -> bool {
     lost
 }
 
-/// Appends a canonical path with `asn` put before it (RFC 4271, section 5.1.2 b).
+/// Appends a canonical path with `asn` prepended (RFC 4271, section 5.1.2 b).
 pub fn put_prepended(path: &[u8], asn: Asn, out: &mut Vec<u8>) {
     match path {
         [AS_SEQUENCE, count, rest @ ..] if *count < u8::MAX => {
@@ -217,7 +217,7 @@ pub fn prepended_growth(path: &[u8]) -> usize {
     if matches!(path, [AS_SEQUENCE, count, ..] if *count < u8::MAX) { 4 } else { 6 }
 }
 
-/// Appends the path that an AS_PATH with 2-octet numbers and an AS4_PATH give together (RFC 6793, section 4.2.3): as much
+/// Appends the combination of an AS_PATH with 2-octet numbers and an AS4_PATH (RFC 6793, section 4.2.3): as much
 /// of the front of the first as makes the second as long as the first. Both must be well-formed. Segments of confederations in the
 /// AS4_PATH are left out.
 pub fn put_merged(path: &[u8], as4_path: &[u8], out: &mut Vec<u8>) {

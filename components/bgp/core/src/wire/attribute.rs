@@ -1,13 +1,13 @@
-//! Path attributes: codes, flags and the walk over them (RFC 4271, sections 4.3 and 5).
+//! Path attributes: codes, flags and the walk (RFC 4271, sections 4.3 and 5).
 
 use super::WireError;
 use alloc::vec::Vec;
 use sluice_wire::Cursor;
 
-/// LOCAL_PREF of a route that has none (RFC 4271 leaves it open; all others use 100).
+/// The default LOCAL_PREF (RFC 4271 leaves the value open; other implementations use 100).
 pub const DEFAULT_LOCAL_PREF: u32 = 100;
 
-/// Attribute type codes that Sluice knows (IANA "BGP Path Attributes").
+/// Attribute type codes known to Sluice (IANA "BGP Path Attributes").
 pub mod code {
     /// RFC 4271, section 5.1.1.
     pub const ORIGIN: u8 = 1;
@@ -56,7 +56,7 @@ pub mod code {
     /// RFC 8669.
     pub const PREFIX_SID: u8 = 40;
 
-    /// Returns the name of an attribute that operators see by its name.
+    /// Returns the name of an attribute with a name for operators.
     pub const fn name(code: u8) -> Option<&'static str> {
         Some(match code {
             NEXT_HOP => "NEXT_HOP",
@@ -87,23 +87,23 @@ pub struct Flags(pub u8);
 impl Flags {
     /// Not well-known.
     pub const OPTIONAL: u8 = 0x80;
-    /// Passed on by those who do not know it.
+    /// Transitive: passed on by routers that do not know the attribute.
     pub const TRANSITIVE: u8 = 0x40;
-    /// Someone on the way did not know it.
+    /// Partial: a router on the way did not know the attribute.
     pub const PARTIAL: u8 = 0x20;
     /// The length takes two octets.
     pub const EXTENDED: u8 = 0x10;
 
-    /// Returns true if all bits of `mask` are set.
+    /// Returns true if every bit of `mask` is set.
     pub const fn has(self, mask: u8) -> bool {
         self.0 & mask == mask
     }
 }
 
-/// An attribute, its value not looked into.
+/// An attribute with an unread value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawAttribute<'a> {
-    /// The flags as they came.
+    /// The received flags.
     pub flags: Flags,
     /// The type code.
     pub code: u8,
@@ -114,15 +114,15 @@ pub struct RawAttribute<'a> {
 }
 
 impl RawAttribute<'_> {
-    /// Appends the attribute in its canonical form: the shortest length field, unused flags clear.
+    /// Appends the attribute in canonical form: the shortest length field, unused flags clear.
     pub fn put(&self, out: &mut Vec<u8>) {
         put_header(out, self.flags.0, self.code, self.value.len());
         out.extend_from_slice(self.value);
     }
 }
 
-/// Appends flags, code and length of an attribute whose value of `len` octets follows; the length as short as it can be, and
-/// unused flags clear (RFC 4271, section 4.3).
+/// Appends flags, code and length of an attribute before a value of `len` octets; with the shortest length field, unused
+/// flags clear (RFC 4271, section 4.3).
 pub fn put_header(out: &mut Vec<u8>, flags: u8, code: u8, len: usize) {
     let flags = flags & (Flags::OPTIONAL | Flags::TRANSITIVE | Flags::PARTIAL);
     match u8::try_from(len) {
@@ -134,7 +134,7 @@ pub fn put_header(out: &mut Vec<u8>, flags: u8, code: u8, len: usize) {
     }
 }
 
-/// The attributes of a field, one after the other; ends at the first that does not fit (RFC 7606, section 4).
+/// Iterates over the attributes of a field; ends at the first without enough room (RFC 7606, section 4).
 #[derive(Clone, Debug)]
 pub struct Attributes<'a> {
     cursor: Cursor<'a>,

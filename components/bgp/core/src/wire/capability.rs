@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
 use sluice_wire::Cursor;
 
-/// Something that the sender of an OPEN can do.
+/// A capability of the sender of an OPEN.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Capability {
-    /// Routes of this family (RFC 4760, section 8).
+    /// Routes of a family (RFC 4760, section 8).
     Multiprotocol {
         /// Address family identifier.
         afi: u16,
@@ -25,7 +25,7 @@ pub enum Capability {
     EnhancedRefresh,
     /// Outbound route filters by address prefix (RFC 5291, section 5).
     RouteFilter(Vec<FilterFamily>),
-    /// AS numbers of 4 octets; this is the sender's (RFC 6793, section 3).
+    /// AS numbers of 4 octets, with the sender's (RFC 6793, section 3).
     FourOctetAs(Asn),
     /// The sender's role (RFC 9234, section 4.1).
     Role(u8),
@@ -33,7 +33,7 @@ pub enum Capability {
     GracefulRestart {
         /// The 4 restart flags.
         flags: u8,
-        /// The seconds that a restart of the sender may take; meaningless without families.
+        /// The longest duration of the sender's restart, in seconds; meaningless without families.
         restart_time: u16,
         /// Families whose forwarding state the sender can preserve over a restart.
         families: Vec<RestartFamily>,
@@ -42,11 +42,11 @@ pub enum Capability {
     LongLivedRestart(Vec<LongLivedFamily>),
     /// Several paths of a prefix (ADD-PATH, RFC 7911, section 4).
     AddPath(Vec<PathsFamily>),
-    /// Any other, or a known one with a value that it cannot have: kept as it came.
+    /// An unknown capability, or a known capability with an invalid value: kept unchanged.
     Other {
         /// The capability code.
         code: u8,
-        /// Its value.
+        /// The value.
         value: Vec<u8>,
     },
 }
@@ -63,7 +63,7 @@ pub struct RestartFamily {
 }
 
 impl RestartFamily {
-    /// Flag: the sender preserved its forwarding state over its last restart.
+    /// Flag: the forwarding state survived the sender's last restart.
     pub const FORWARDING: u8 = 0x80;
 }
 
@@ -94,7 +94,7 @@ pub struct PathsFamily {
 }
 
 impl PathsFamily {
-    /// Reads a family. `None` for a Send/Receive field that no sender may use: the capability counts as not understood.
+    /// Reads a family. `None` for an invalid Send/Receive field: the capability counts as not understood.
     fn decode(octets: [u8; 4]) -> Option<Self> {
         let [a, b, safi, mode] = octets;
         (1..=3).contains(&mode).then_some(PathsFamily {
@@ -121,13 +121,13 @@ const GRACEFUL_RESTART: u8 = 64;
 const FOUR_OCTET_AS: u8 = 65;
 const ADD_PATH: u8 = 69;
 const LONG_LIVED_RESTART: u8 = 71;
-/// The part of the graceful restart capability's first 2 octets that is the restart time.
+/// The mask of the restart time in the graceful restart capability's first 2 octets.
 const RESTART_TIME: u16 = 0x0fff;
-/// Families that fit in the value of a graceful restart capability, and of an ADD-PATH capability.
+/// The most families of a graceful restart capability, and of an ADD-PATH capability.
 const MOST_FAMILIES: usize = 63;
-/// Families that fit in the value of a capability of long-lived graceful restart.
+/// The most families of a capability of long-lived graceful restart.
 const MOST_LONG_LIVED_FAMILIES: usize = 36;
-/// Families that fit in the value of a capability for route filters.
+/// The most families of a capability for route filters.
 const MOST_FILTER_FAMILIES: usize = 36;
 
 impl Capability {
@@ -141,7 +141,7 @@ impl Capability {
         Capability::Multiprotocol { afi, safi: SAFI_UNICAST }
     }
 
-    /// Its code (IANA "Capability Codes").
+    /// The code (IANA "Capability Codes").
     pub const fn code(&self) -> u8 {
         match self {
             Capability::Multiprotocol { .. } => MULTIPROTOCOL,
@@ -244,7 +244,7 @@ impl Capability {
     }
 }
 
-/// Reads an ADD-PATH capability: 4 octets a family, of one family at least. `None` for any other value.
+/// Reads an ADD-PATH capability: 4 octets for each of one or more families. `None` for an invalid value.
 fn paths_families(octets: &[u8]) -> Option<Vec<PathsFamily>> {
     let (families, rest) = octets.as_chunks::<4>();
     let is_whole = rest.is_empty() && !families.is_empty();

@@ -1,9 +1,9 @@
-//! What was wrong with octets from a peer, and where.
+//! Errors of octets from a peer, with the place.
 
 use core::fmt;
 use sluice_wire::Truncated;
 
-/// Octets that are not what the format says.
+/// An error in octets: the format is violated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WireError {
     /// The place, in octets from the start of the message body (the octet after the header).
@@ -12,27 +12,27 @@ pub struct WireError {
     pub expected: Expected,
 }
 
-/// The value that a decoder expected at the place of a [`WireError`].
+/// The expected value at the place of a [`WireError`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
     /// More octets.
     Octets {
-        /// The octets that the value needs.
+        /// The number of octets of the value.
         needed: usize,
-        /// The octets that were left.
+        /// The number of remaining octets.
         left: usize,
     },
-    /// A section length that fits in the message (RFC 4271, section 6.3).
+    /// A section length within the message (RFC 4271, section 6.3).
     SectionLength,
-    /// A prefix length that the family has; this one was found (RFC 7606, section 5.3).
+    /// A prefix length of the family; with the found length (RFC 7606, section 5.3).
     PrefixLength(u8),
-    /// A next hop length that the family knows; this one was found (RFC 7606, section 7.11).
+    /// A next hop length of the family; with the found length (RFC 7606, section 7.11).
     NextHopLength(u8),
     /// A path segment of a known type with at least one AS number (RFC 7606, section 7.2).
     PathSegment,
-    /// An OPEN parameter that this side knows; this one was found (RFC 4271, section 6.2).
+    /// A known OPEN parameter; with the found type (RFC 4271, section 6.2).
     Parameter(u8),
-    /// A capability that fills its parameter (RFC 5492, section 4).
+    /// A capability that fills the parameter (RFC 5492, section 4).
     Capability,
 }
 

@@ -22,14 +22,14 @@ pub enum MessageType {
     Update = 2,
     /// Ends a session (section 4.5).
     Notification = 3,
-    /// Shows that the sender lives (section 4.4).
+    /// Shows that the sender is alive (section 4.4).
     Keepalive = 4,
-    /// Asks for all routes again (RFC 2918).
+    /// Requests the routes again (RFC 2918).
     RouteRefresh = 5,
 }
 
 impl MessageType {
-    /// The shortest and longest whole message of this type, where others than OPEN and KEEPALIVE may have `longest` octets.
+    /// The shortest and longest whole message of this type, if messages other than OPEN and KEEPALIVE may have `longest` octets.
     const fn lengths(self, longest: usize) -> (usize, usize) {
         match self {
             MessageType::Open => (29, MAX_MESSAGE_LEN),
@@ -39,7 +39,7 @@ impl MessageType {
         }
     }
 
-    /// The type with this code; `None` if there is none.
+    /// Returns the type with a code; `None` for an unknown code.
     pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             1 => MessageType::Open,
@@ -55,7 +55,7 @@ impl MessageType {
 /// A message in a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame<'a> {
-    /// Its type.
+    /// The type.
     pub kind: MessageType,
     /// The octets after the header.
     pub body: &'a [u8],
@@ -67,7 +67,7 @@ impl Frame<'_> {
         HEADER_LEN + self.body.len()
     }
 
-    /// Appends the whole message, header included. The body is no longer than a message's length can tell.
+    /// Appends the whole message, header included. The body is no longer than a message's length can state.
     pub fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&MARKER);
         out.extend_from_slice(&u16::try_from(self.len()).unwrap_or(u16::MAX).to_be_bytes());
@@ -75,16 +75,16 @@ impl Frame<'_> {
         out.extend_from_slice(self.body);
     }
 
-    /// Returns true if nothing follows the header, as in a KEEPALIVE.
+    /// Returns true for a header alone, as in a KEEPALIVE.
     pub const fn is_empty(&self) -> bool {
         self.body.is_empty()
     }
 }
 
-/// A header that cannot be right: the stream is of no more use.
+/// An invalid header: the stream is of no more use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeaderError {
-    /// The marker is not all ones.
+    /// The marker has a zero bit.
     NotSynchronized,
     /// The length is out of range for the message type.
     BadLength(u16),
@@ -104,7 +104,7 @@ impl fmt::Display for HeaderError {
 
 impl core::error::Error for HeaderError {}
 
-/// The first message of `stream`; `None` if it is not all there yet. A wrong header shows as soon as it is complete.
+/// Returns the first message of `stream`; `None` if incomplete. A wrong header is an error as soon as the header is complete.
 #[inline]
 pub fn frame(stream: &[u8]) -> Result<Option<Frame<'_>>, HeaderError> {
     frame_within(stream, MAX_MESSAGE_LEN)
@@ -140,10 +140,10 @@ pub fn start(out: &mut Vec<u8>, kind: MessageType) -> usize {
     at
 }
 
-/// Completes the message that was started at `at`.
+/// Completes the message started at `at`.
 ///
 /// # Panics
-/// If the message is longer than [`MAX_EXTENDED_LEN`]: whoever writes one counts.
+/// If the message is longer than [`MAX_EXTENDED_LEN`], which the caller must avoid.
 pub fn finish(out: &mut [u8], at: usize) {
     let len = out.len() - at;
     assert!(len <= MAX_EXTENDED_LEN, "a message of {len} octets was written");

@@ -1,6 +1,6 @@
 //! Octets to values and back: BGP messages and path attributes (RFC 4271, section 4).
 //!
-//! A decoder here says what is there. What an error means (a reset, a withdrawal, a discarded attribute) is decided in
+//! A decoder here returns what is there. The meaning of an error (a reset, a withdrawal, a discarded attribute) is decided in
 //! [`crate::attributes`] and [`crate::session`]. Nothing here allocates on the way in, except for OPEN and
 //! NOTIFICATION, which come once a session.
 

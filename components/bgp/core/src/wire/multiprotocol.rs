@@ -1,4 +1,4 @@
-//! MP_REACH_NLRI and MP_UNREACH_NLRI (RFC 4760, sections 3 and 4) and the next hops in them (RFC 2545, section 3).
+//! MP_REACH_NLRI and MP_UNREACH_NLRI (RFC 4760, sections 3 and 4) and their next hops (RFC 2545, section 3).
 
 use super::{Expected, WireError};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -43,7 +43,7 @@ pub struct MpUnreach<'a> {
     pub afi: u16,
     /// Subsequent address family identifier.
     pub safi: u8,
-    /// The withdrawn prefixes; none is the family's End-of-RIB marker (RFC 4724, section 2).
+    /// The withdrawn prefixes; empty: the family's End-of-RIB marker (RFC 4724, section 2).
     pub withdrawn: &'a [u8],
     /// The offset of the withdrawn prefixes in the message body.
     pub withdrawn_offset: usize,
@@ -58,24 +58,24 @@ impl<'a> MpUnreach<'a> {
     }
 }
 
-/// A route's next hop, from its NEXT_HOP attribute or MP_REACH_NLRI.
+/// A route's next hop, from NEXT_HOP or MP_REACH_NLRI.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct NextHop {
-    /// The address; for IPv6 the global one, or the link-local one where no global one was said; for XIDs an XID of any type.
+    /// The address; for IPv6 the global address, or the link-local address without a global address; for XIDs an XID of any type.
     pub address: Address,
-    /// The same router's link-local address, if it shares a link with the receiver.
+    /// The next hop's link-local address, if on a link with the receiver.
     pub link_local: Option<Ipv6Addr>,
-    /// The interface to the link on which `address` is a link-local one; `None` for other addresses.
+    /// The interface of a link-local `address`; `None` for further addresses.
     pub interface: Option<InterfaceIndex>,
 }
 
 impl NextHop {
-    /// A next hop of one IP address.
+    /// Makes a next hop of an IP address.
     pub const fn new(address: IpAddr) -> Self {
         Self::at(Address::Ip(address))
     }
 
-    /// A next hop of one address of any family.
+    /// Makes a next hop of an address of any family.
     pub const fn at(address: Address) -> Self {
         NextHop { address, link_local: None, interface: None }
     }
@@ -86,7 +86,7 @@ impl NextHop {
         NextHop { interface: interface.filter(|_| self.is_link_local()), ..self }
     }
 
-    /// Returns true if the address means nothing without an interface.
+    /// Returns true if the address has no meaning without an interface.
     pub fn is_link_local(&self) -> bool {
         matches!(self.address, Address::Ip(IpAddr::V6(a)) if a.is_unicast_link_local())
     }
@@ -129,8 +129,8 @@ impl NextHop {
         }
     }
 
-    /// Returns true if a packet could be sent there: not nowhere, not this host, not a group (RFC 4271, section 6.3), and not an XID of
-    /// the type that is none.
+    /// Returns true for a possible destination of packets: not unspecified, not loopback, not a group (RFC 4271, section 6.3), and not
+    /// an XID of the null type.
     pub fn is_host(&self) -> bool {
         match self.address {
             Address::Ip(IpAddr::V4(a)) => {
@@ -141,7 +141,7 @@ impl NextHop {
         }
     }
 
-    /// Returns true if there is no address: the place of a next hop that is the router itself.
+    /// Returns true without an address: the placeholder for the router itself.
     pub fn is_unspecified(&self) -> bool {
         match self.address {
             Address::Ip(address) => address.is_unspecified(),

@@ -1,4 +1,4 @@
-//! Network layer reachability information: prefixes as they travel (RFC 4271, section 4.3; RFC 4760, section 5).
+//! Network layer reachability information: prefixes on the wire (RFC 4271, section 4.3; RFC 4760, section 5).
 
 use super::{AFI_IPV4, AFI_IPV6, AFI_XID, Expected, SAFI_UNICAST, SAFI_XID, WireError};
 use alloc::vec::Vec;
@@ -6,37 +6,37 @@ use core::marker::PhantomData;
 use sluice_base::ip::{V4Addr, V6Addr};
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, XidPrefix, XidType};
 
-/// The key of a family's routes, as UPDATE messages carry it. A key is of any width, and need not be about IP.
+/// The key of a family's routes in UPDATE messages. A key is of any width, and not necessarily an IP prefix.
 pub trait FamilyKey: Prefix {
     /// The prefixes of the family's next hops.
     type Hop: FamilyKey;
 
-    /// The family's address family identifier, unless the router uses another ([`crate::family::FamilyCodes`]).
+    /// The family's address family identifier, unless configured otherwise ([`crate::family::FamilyCodes`]).
     const AFI: u16;
-    /// The family's subsequent address family identifier, unless the router uses another.
+    /// The family's subsequent address family identifier, unless configured otherwise.
     const SAFI: u8;
     /// True for IPv4 unicast: the routes are in the UPDATE's own fields, and the next hop is in NEXT_HOP (RFC 4271, section 4.3).
     const HAS_OWN_FIELDS: bool = Self::AFI == AFI_IPV4 && Self::SAFI == SAFI_UNICAST;
 
     /// The prefix of `len` bits that begins with `octets` (at most the width's); missing octets count as zero and bits
-    /// after the length are cleared (RFC 4271, section 4.3: their value is irrelevant). `None` if no prefix has this length: it is above the
-    /// width, or, of XIDs, ends within the type.
+    /// after the length are cleared (RFC 4271, section 4.3: their value is irrelevant). `None` if no prefix has this length: it is above
+    /// the width, or, of XIDs, ends within the type.
     fn from_octets(octets: &[u8], len: u8) -> Option<Self>;
 
-    /// Appends the length and as many octets as it needs.
+    /// Appends the length and the significant octets.
     fn put(self, out: &mut Vec<u8>);
 
-    /// Octets that [`FamilyKey::put`] appends.
+    /// Returns the number of octets appended by [`FamilyKey::put`].
     fn wire_len(self) -> usize {
         1 + usize::from(self.len()).div_ceil(8)
     }
 
-    /// Returns the key as an IP prefix, which is what profiling points note; `None` if the key is none.
+    /// Returns the key as an IP prefix, for profiling points; `None` for further keys.
     fn as_ip(self) -> Option<IpPrefix>;
 
-    /// Returns true if routing may have this prefix. Multicast groups, addresses of a link, of the sender's own host (loopback)
+    /// Returns true if routing may have the prefix. Multicast groups, addresses of a link, of the sender's own host (loopback)
     /// and of no host (0.0.0.0/8, ::) have no routes (RFC 4271, section 6.3; RFC 1122, section 3.2.1.3; RFC 4291, section 2.5). A
-    /// shorter prefix around them may have one, such as the default route.
+    /// shorter prefix around may have a route, such as the default route.
     fn is_routable(self) -> bool;
 }
 
@@ -122,7 +122,7 @@ impl FamilyKey for XidPrefix {
     }
 }
 
-/// The prefixes of a field, one after the other; ends at the first that is wrong.
+/// Iterates over the prefixes of a field; ends at the first wrong prefix.
 #[derive(Clone, Debug)]
 pub struct Nlri<'a, P> {
     rest: &'a [u8],
@@ -147,7 +147,7 @@ impl<'a, P: FamilyKey> Nlri<'a, P> {
     }
 }
 
-/// The prefixes of a field, each behind its path identifier (RFC 7911, section 3); ends at the first wrong one.
+/// The prefixes of a field, each behind its path identifier (RFC 7911, section 3); ends at the first wrong prefix.
 #[derive(Clone, Debug)]
 pub struct PathNlri<'a, P>(Nlri<'a, P>);
 

@@ -100,7 +100,7 @@ pub mod cease {
 pub struct Notification {
     /// Error code.
     pub code: u8,
-    /// Error subcode; 0 where there is none.
+    /// Error subcode; 0 without a subcode.
     pub subcode: u8,
     /// The data.
     pub data: Vec<u8>,
@@ -113,7 +113,7 @@ impl Notification {
     }
 
     /// A Cease with a text for the operator at the other end, cut to 128 octets at a character (RFC 9003, section 2:
-    /// longer ones are an error to older speakers).
+    /// longer texts are an error to older speakers).
     pub fn cease(subcode: u8, text: &str) -> Self {
         let mut end = text.len().min(128);
         while !text.is_char_boundary(end) {
@@ -135,7 +135,7 @@ impl Notification {
         notification
     }
 
-    /// Returns family and bound of a Cease for too many prefixes; `None` if they are not in it.
+    /// Returns family and bound of a Cease for too many prefixes; `None` without such data.
     pub fn bound(&self) -> Option<(FamilyCode, u32)> {
         if (self.code, self.subcode) != (code::CEASE, cease::MAX_PREFIXES) || self.data.len() != 7 {
             return None;
@@ -144,13 +144,13 @@ impl Notification {
         Some((FamilyCode { afi: c.u16().ok()?, safi: c.u8().ok()? }, c.u32().ok()?))
     }
 
-    /// Returns true for a Hard Reset, after which nobody keeps routes (RFC 8538, section 3).
+    /// Returns true for a Hard Reset, after which no side keeps routes (RFC 8538, section 3).
     pub const fn is_hard_reset(&self) -> bool {
         self.code == code::CEASE && self.subcode == cease::HARD_RESET
     }
 
-    /// Returns the NOTIFICATION for a peer that keeps routes after NOTIFICATIONs: a Hard Reset with this NOTIFICATION inside if the end of
-    /// the session is meant to last (RFC 8538, section 5.1).
+    /// Returns the NOTIFICATION for a peer that keeps routes after NOTIFICATIONs: a Hard Reset with the NOTIFICATION inside if the
+    /// session is to stay down (RFC 8538, section 5.1).
     pub fn for_graceful_peer(self) -> Self {
         let lasts = matches!(
             self.subcode,
@@ -164,14 +164,14 @@ impl Notification {
         Notification { code: code::CEASE, subcode: cease::HARD_RESET, data }
     }
 
-    /// Returns the reason inside a Hard Reset; `None` for other NOTIFICATIONs, and for a Hard Reset without a reason or with another Hard
-    /// Reset inside.
+    /// Returns the reason inside a Hard Reset; `None` for NOTIFICATIONs of a different kind, and for a Hard Reset without a reason or
+    /// with a nested Hard Reset.
     pub fn reason(&self) -> Option<Notification> {
         let inside = self.is_hard_reset().then(|| Notification::decode(&self.data).ok()).flatten();
         inside.filter(|inside| !inside.is_hard_reset())
     }
 
-    /// The text of a shutdown communication; invalid UTF-8 is shown as such and never interpreted. `None` if this is none.
+    /// The text of a shutdown communication; invalid UTF-8 is shown as such and never interpreted. `None` without a communication.
     pub fn communication(&self) -> Option<String> {
         if self.code != code::CEASE || !matches!(self.subcode, cease::SHUTDOWN | cease::RESET) {
             return None;
@@ -181,12 +181,12 @@ impl Notification {
         (len > 0).then(|| String::from_utf8_lossy(text).into_owned())
     }
 
-    /// Returns true if it says that the version was wrong (event NotifMsgVerErr).
+    /// Returns true if it reports a wrong version (event NotifMsgVerErr).
     pub const fn is_version_error(&self) -> bool {
         self.code == code::OPEN && self.subcode == open::VERSION
     }
 
-    /// Returns true if it says that the AS of the OPEN was not the configured one (RFC 4271, section 6.2).
+    /// Returns true if it reports that the AS of the OPEN was not the configured one (RFC 4271, section 6.2).
     pub const fn is_bad_peer_as(&self) -> bool {
         self.code == code::OPEN && self.subcode == open::PEER_AS
     }
@@ -197,7 +197,7 @@ impl Notification {
         Ok(Notification { code: c.u8()?, subcode: c.u8()?, data: c.rest().to_vec() })
     }
 
-    /// Appends the message; data that does not fit is cut.
+    /// Appends the message; too long data are cut.
     pub fn put(&self, out: &mut Vec<u8>) {
         let at = start(out, MessageType::Notification);
         out.extend_from_slice(&[self.code, self.subcode]);

@@ -20,7 +20,7 @@ pub struct Open {
     pub version: u8,
     /// "My Autonomous System": AS_TRANS where the number does not fit.
     pub as_field: u16,
-    /// Proposed hold time in seconds; 0 is none.
+    /// Proposed hold time in seconds; 0: disabled.
     pub hold_time: u16,
     /// BGP Identifier.
     pub router_id: RouterId,
@@ -29,7 +29,7 @@ pub struct Open {
 }
 
 impl Open {
-    /// The sender's AS number: the capability's where there is one (RFC 6793, section 4.1).
+    /// The sender's AS number: from the capability, if present (RFC 6793, section 4.1).
     pub fn asn(&self) -> Asn {
         self.four_octet_as().unwrap_or(Asn(self.as_field.into()))
     }

@@ -18,7 +18,7 @@ pub const SEND: u8 = 2;
 const IMMEDIATE: u8 = 1;
 const DEFER: u8 = 2;
 
-/// Octets of entries in a message: what is left of a message of 4,096 octets.
+/// The most octets of entries in a message of 4,096 octets.
 const ROOM: usize = MAX_MESSAGE_LEN - 19 - 4 - 1 - 3;
 
 /// The filters by address prefix of a family, in the capability.
@@ -32,7 +32,7 @@ pub struct FilterFamily {
     pub mode: u8,
 }
 
-/// Reads the value of the capability. Filters of other types are left out. `None` if the value is malformed.
+/// Reads the value of the capability. Filters of further types are left out. `None` if the value is malformed.
 pub fn decode_capability(value: &[u8]) -> Option<Vec<FilterFamily>> {
     let mut c = Cursor::new(value);
     let mut families = Vec::new();
@@ -61,18 +61,18 @@ pub fn put_capability(families: &[FilterFamily], out: &mut Vec<u8>) {
 pub struct Entry {
     /// The place among the entries.
     pub sequence: u32,
-    /// True if routes that match are not wanted.
+    /// True if matching routes are not wanted.
     pub denies: bool,
-    /// The prefix around the prefixes that match.
+    /// The prefix around matching prefixes.
     pub prefix: IpPrefix,
-    /// The shortest length that matches; 0: see [`Entry::lengths`].
+    /// The shortest matching length; 0: see [`Entry::lengths`].
     pub min_len: u8,
-    /// The longest length that matches; 0: see [`Entry::lengths`].
+    /// The longest matching length; 0: see [`Entry::lengths`].
     pub max_len: u8,
 }
 
 impl Entry {
-    /// Returns the shortest and the longest length that match (RFC 5292, section 4).
+    /// Returns the shortest and the longest matching length (RFC 5292, section 4).
     pub fn lengths(&self) -> (u8, u8) {
         let (length, width) = (self.prefix.len(), if self.prefix.addr().is_ipv4() { 32 } else { 128 });
         match (self.min_len, self.max_len) {
@@ -91,21 +91,21 @@ pub enum Action {
     Add(Entry),
     /// An entry is removed.
     Remove(Entry),
-    /// All entries are removed.
+    /// Removal of every entry.
     RemoveAll,
 }
 
 /// The filters in a ROUTE-REFRESH message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FilterMessage {
-    /// True if routes are to be advertised by the filter at once, false if another message follows.
+    /// True if routes are to be advertised by the filter at once, false before a further message.
     pub is_immediate: bool,
-    /// The changes of the filter by address prefix; `None` if an entry has a value that is not known, so that the filter is removed.
+    /// The changes of the filter by address prefix; `None` if an entry has an unknown value, which removes the filter.
     pub actions: Option<Vec<Action>>,
 }
 
 impl FilterMessage {
-    /// Reads what follows the family in a message. Filters of other types are ignored.
+    /// Reads the part of a message after the family. Filters of further types are ignored.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl FilterMessage {
     }
 }
 
-/// Reads an entry; `None` if it has a value that is not known.
+/// Reads an entry; `None` for an unknown value.
 fn decode_entry(c: &mut Cursor<'_>, is_ipv4: bool) -> Result<Option<Action>, WireError> {
     let flags = c.u8()?;
     if flags >> 6 == 2 {
@@ -162,8 +162,9 @@ fn decode_entry(c: &mut Cursor<'_>, is_ipv4: bool) -> Result<Option<Action>, Wir
     })
 }
 
-/// Returns what follows the family in the messages that add these entries, after all others were removed if `removes_all` is true. All
-/// messages but the last one ask for no routes. FRR ignores entries behind REMOVE-ALL in a message, which therefore is alone in one.
+/// Returns the parts after the family of the messages that add these entries; with `removes_all`, after the removal of earlier
+/// entries. Only the last message requests routes. FRR ignores entries behind REMOVE-ALL in a message, so REMOVE-ALL has a message of its
+/// own.
 pub fn messages(entries: &[Entry], removes_all: bool) -> Vec<Vec<u8>> {
     let mut chunks: Vec<Vec<u8>> = Vec::new();
     let removal = Vec::from([2 << 6]);

@@ -8,15 +8,15 @@ use sluice_wire::Cursor;
 
 /// Values of [`RouteRefresh::subtype`].
 pub mod subtype {
-    /// A request for all routes of the family.
+    /// A request for the routes of the family.
     pub const REQUEST: u8 = 0;
-    /// The sender begins to announce all its routes of the family again (BoRR).
+    /// The sender begins to announce the routes of the family again (BoRR).
     pub const BEGIN: u8 = 1;
-    /// The sender has announced all its routes of the family again (EoRR).
+    /// The sender has announced the routes of the family again (EoRR).
     pub const END: u8 = 2;
 }
 
-/// A request for all routes of a family, or a mark in the stream of these routes.
+/// A request for the routes of a family, or a mark in the stream of routes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RouteRefresh {
     /// Address family identifier.

@@ -1,4 +1,4 @@
-//! UPDATE: the three sections and their lengths (RFC 4271, section 4.3).
+//! UPDATE: the three sections with lengths (RFC 4271, section 4.3).
 
 use super::{Expected, WireError};
 use sluice_wire::Cursor;
@@ -6,13 +6,13 @@ use sluice_wire::Cursor;
 /// The sections of an UPDATE, not looked into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Update<'a> {
-    /// IPv4 prefixes that are withdrawn, from offset 2 of the body.
+    /// Withdrawn IPv4 prefixes, from offset 2 of the body.
     pub withdrawn: &'a [u8],
     /// Path attributes, for [`super::attribute::Attributes`].
     pub attributes: &'a [u8],
     /// The offset of the attributes in the body.
     pub attributes_offset: usize,
-    /// IPv4 prefixes that are announced.
+    /// Announced IPv4 prefixes.
     pub nlri: &'a [u8],
     /// The offset of the prefixes in the body.
     pub nlri_offset: usize,
@@ -35,7 +35,7 @@ impl<'a> Update<'a> {
         Ok(Update { withdrawn, attributes, attributes_offset, nlri: c.rest(), nlri_offset: c.offset() })
     }
 
-    /// Returns true if nothing is said at all: the End-of-RIB marker of IPv4 unicast (RFC 4724, section 2).
+    /// Returns true for an empty UPDATE: the End-of-RIB marker of IPv4 unicast (RFC 4724, section 2).
     pub const fn is_empty(&self) -> bool {
         self.withdrawn.is_empty() && self.attributes.is_empty() && self.nlri.is_empty()
     }

@@ -19,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const REFLECTOR: usize = 0;
 /// Routers that originate prefixes.
 const ORIGINATORS: [usize; 3] = [1, 2, 3];
-/// A receiver of all paths.
+/// A receiver of every path.
 const ALL: usize = 4;
 /// A receiver of the two best paths.
 const BEST: usize = 5;
@@ -27,7 +27,7 @@ const BEST: usize = 5;
 const ONE: usize = 6;
 const ROUTERS: usize = 7;
 
-/// The address of a router on its link with the reflector, and the reflector's there.
+/// The address of a router on the link with the reflector, and the reflector's.
 fn link(router: usize) -> (String, String) {
     (format!("10.0.{router}.2"), format!("10.0.{router}.1"))
 }
@@ -44,7 +44,7 @@ fn add_path(router: usize) -> AddPath {
     }
 }
 
-/// The reflector and its clients; originators are in the AS of the reflector, or each in an AS of its own.
+/// The reflector and its clients; originators are in the reflector's AS, or each in a separate AS.
 fn network(is_internal: bool) -> World {
     let addresses: Vec<Vec<String>> = (0..ROUTERS)
         .map(|router| match router {
@@ -101,7 +101,7 @@ fn paths<P: Sharded>(world: &World, router: usize, number: u8) -> Vec<PathView> 
     route.map(|route| route.paths).unwrap_or_default()
 }
 
-/// The routers that originated the paths that a router has of a prefix.
+/// Returns the originators of a router's paths of a prefix.
 fn origins<P: Sharded>(world: &World, router: usize, number: u8) -> Vec<usize> {
     let of = |path: PathView| {
         if path.peer.is_own() {
@@ -115,7 +115,7 @@ fn origins<P: Sharded>(world: &World, router: usize, number: u8) -> Vec<usize> {
     all
 }
 
-/// Compares what receivers have of a prefix with what they should have, with these originators.
+/// Compares receivers' paths of a prefix with the expected originators.
 fn check(world: &World, number: u8, expected: &[usize]) {
     let few = |most: usize| &expected[..expected.len().min(most)];
     for (router, expected) in [(ALL, expected), (BEST, few(2)), (ONE, few(1))] {
@@ -219,7 +219,7 @@ fn the_number_of_paths_and_policies_change_without_a_reset() {
     world.check();
 }
 
-/// Policies that choose paths: those of the originator `second`, those of the third one, and those with a valid origin.
+/// Policies that choose paths: paths of the originator `second`, paths of the third originator, and paths with a valid origin.
 fn policies(second: usize) -> Policies {
     let accept = json!({"accept": [null]});
     let source = json!({
@@ -239,7 +239,7 @@ fn policies(second: usize) -> Policies {
     Policies::compile(serde_json::from_value(source).unwrap()).unwrap()
 }
 
-/// Gives receivers policies that choose paths, each a name.
+/// Sets receivers' policies for the choice of paths, by name.
 fn choose(world: &mut World, choices: [(usize, &str); 2]) {
     for (router, policy) in choices {
         let address: IpAddr = link(router).0.parse().unwrap();
@@ -322,7 +322,7 @@ fn policies_choose_paths_beside_the_best_one() {
     world.check();
 }
 
-/// Puts another process in the place of a router's, with another number of tables.
+/// Replaces a router's process by one with a different number of tables.
 fn hand_over(world: &mut World, router: usize, tables: u16) {
     world.rest(router);
     let now = world.now;
@@ -343,7 +343,7 @@ fn hand_over(world: &mut World, router: usize, tables: u16) {
         let mut octets = vec![];
         assert!(
             !after.fill(now, neighbor, 100_000, &mut octets) && octets.is_empty(),
-            "{neighbor} is told again"
+            "{neighbor} is sent routes again"
         );
     }
     let said: Vec<Output> = out.drain().collect();
@@ -357,9 +357,9 @@ enum Step {
     Originate(usize, u8, bool),
     /// The session of an originator or a receiver breaks, and comes up again.
     Flap(usize),
-    /// A receiver asks for all routes.
+    /// A receiver requests the routes again.
     Refresh(usize),
-    /// The reflector or a receiver is replaced by another process, with so many tables.
+    /// The reflector or a receiver is replaced by a new process with a number of tables.
     HandOver(usize, u16),
     /// Time passes, in milliseconds.
     Wait(u64),
@@ -379,7 +379,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever originators and sessions do, receivers have what they are to be sent in the end.
+    /// After any changes of originators and sessions, receivers finally have the expected paths.
     #[test]
     fn random_lives(is_internal in any::<bool>(), steps in prop::collection::vec(step(), 1..40)) {
         let mut world = network(is_internal);

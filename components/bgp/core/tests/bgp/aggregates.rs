@@ -92,7 +92,7 @@ fn rest<P: Aggregated>(dut: &mut Dut<P>) {
 }
 
 /// The route of the aggregate that the external receiver knows.
-fn told<P: Aggregated>(dut: &Dut<P>) -> Option<&Route> {
+fn advertised<P: Aggregated>(dut: &Dut<P>) -> Option<&Route> {
     dut.peers[2].told.get(&P::whole())
 }
 
@@ -105,15 +105,15 @@ fn feed<P: Aggregated>(dut: &mut Dut<P>, peer: usize, parts: &[u8], path: Vec<u3
 fn the_aggregate_lives_as_long_as_a_contributor<P: Aggregated>() {
     let mut dut = router::<P>();
     configure(&mut dut, vec![aggregate::<P>()]);
-    assert_eq!(told(&dut), None);
+    assert_eq!(advertised(&dut), None);
     dut.announce(0, &[P::outside()], &Route::new(vec![65002], P::host_addr(2)));
     rest(&mut dut);
-    assert_eq!(told(&dut), None, "a prefix outside does not contribute");
+    assert_eq!(advertised(&dut), None, "a prefix outside does not contribute");
     feed(&mut dut, 0, &[1, 2, 3], vec![65002, 7]);
     feed(&mut dut, 1, &[40, 50], vec![65003]);
-    assert_eq!(told(&dut), None);
+    assert_eq!(advertised(&dut), None);
     rest(&mut dut);
-    let route = told(&dut).unwrap();
+    let route = advertised(&dut).unwrap();
     let aggregator = [LOCAL_AS.to_be_bytes(), OWN_ID.to_be_bytes()].concat();
     let expected = vec![(0x40, code::ATOMIC_AGGREGATE, vec![]), (0xc0, code::AGGREGATOR, aggregator)];
     assert_eq!((&route.path, route.origin, route.med), (&vec![LOCAL_AS], 0, None));
@@ -125,10 +125,10 @@ fn the_aggregate_lives_as_long_as_a_contributor<P: Aggregated>() {
     let parts: Vec<P> = [1, 2, 3].into_iter().map(P::nth_part).collect();
     dut.withdraw(0, &parts);
     rest(&mut dut);
-    assert!(told(&dut).is_some());
+    assert!(advertised(&dut).is_some());
     dut.down(1);
     rest(&mut dut);
-    assert_eq!((told(&dut), dut.rib_discards.len()), (None, 0));
+    assert_eq!((advertised(&dut), dut.rib_discards.len()), (None, 0));
 }
 
 #[test]
@@ -147,14 +147,14 @@ fn as_sets_are_made_on_request() {
     configure(&mut dut, vec![AggregateConfig { as_set: true, ..aggregate::<Ipv4Prefix>() }]);
     feed(&mut dut, 0, &[1, 2], vec![65002, 7]);
     rest(&mut dut);
-    let route = told(&dut).unwrap();
-    // The receiver of the same paths is told the path, and nothing is left out.
+    let route = advertised(&dut).unwrap();
+    // The receiver of the same paths receives the path, and nothing is left out.
     assert_eq!((&route.path, route.others.len()), (&vec![LOCAL_AS, 65002, 7], 1));
     feed(&mut dut, 1, &[3], vec![65003, 8]);
     rest(&mut dut);
-    assert_eq!(told(&dut).unwrap().path, [LOCAL_AS, 7, 8, 65002, 65003]);
+    assert_eq!(advertised(&dut).unwrap().path, [LOCAL_AS, 7, 8, 65002, 65003]);
     configure(&mut dut, vec![aggregate::<Ipv4Prefix>()]);
-    assert_eq!(told(&dut).unwrap().path, [LOCAL_AS]);
+    assert_eq!(advertised(&dut).unwrap().path, [LOCAL_AS]);
 }
 
 fn contributors_are_suppressed<P: Aggregated>() {
@@ -187,11 +187,11 @@ fn contributors_are_suppressed<P: Aggregated>() {
     assert_eq!(dut.peers[2].told.len(), 5);
     feed(&mut dut, 0, &[2, 3], vec![65002, 5, 6, 7]);
     rest(&mut dut);
-    assert_eq!((dut.peers[2].told.len(), told(&dut)), (6, None));
+    assert_eq!((dut.peers[2].told.len(), advertised(&dut)), (6, None));
     configure(&mut dut, vec![summary]);
     assert_eq!(dut.peers[2].told.len(), 2);
     configure(&mut dut, vec![]);
-    assert_eq!((dut.peers[2].told.len(), told(&dut)), (6, None));
+    assert_eq!((dut.peers[2].told.len(), advertised(&dut)), (6, None));
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn aggregates_do_not_contribute_to_aggregates() {
     configure(&mut dut, vec![AggregateConfig { summary_only: true, ..wide }, narrow]);
     feed(&mut dut, 0, &[1], vec![65002]);
     rest(&mut dut);
-    let told: Vec<String> = dut.peers[2].told.keys().map(ToString::to_string).collect();
-    assert_eq!(told, ["168.0.0.0/5", "172.0.0.0/8"]);
+    let advertised: Vec<String> = dut.peers[2].told.keys().map(ToString::to_string).collect();
+    assert_eq!(advertised, ["168.0.0.0/5", "172.0.0.0/8"]);
     let counts: Vec<u32> = dut.speaker.aggregates().iter().map(|view| view.contributors).collect();
     assert_eq!(counts, [1, 1]);
 }
@@ -250,7 +250,7 @@ fn contributors_that_flap_cost_one_update_a_rest() {
     rest(&mut dut);
     let updates = dut.peers[2].updates - before;
     assert!(updates <= 5, "{updates} UPDATEs in 4 s");
-    assert_eq!(told(&dut), None);
+    assert_eq!(advertised(&dut), None);
 }
 
 #[test]
@@ -261,13 +261,13 @@ fn policies_give_aggregates_their_attributes() {
     let marked = Config { aggregate_policy: vec!["marked".into()], ..marked };
     dut.input(Input::Configure(marked));
     rest(&mut dut);
-    assert!(told(&dut).is_none() && dut.peers[3].told[&Ipv4Prefix::whole()].no_export);
+    assert!(advertised(&dut).is_none() && dut.peers[3].told[&Ipv4Prefix::whole()].no_export);
     configure(&mut dut, vec![aggregate::<Ipv4Prefix>()]);
-    assert!(told(&dut).is_some_and(|route| route.med.is_none()));
+    assert!(advertised(&dut).is_some_and(|route| route.med.is_none()));
 }
 
 #[test]
-fn a_process_that_takes_over_tells_nothing_again() {
+fn a_process_that_takes_over_announces_nothing_again() {
     let mut dut = router::<Ipv4Prefix>();
     configure(&mut dut, vec![AggregateConfig { summary_only: true, ..aggregate::<Ipv4Prefix>() }]);
     feed(&mut dut, 0, &[1, 2, 3], vec![65002]);
@@ -285,8 +285,8 @@ fn a_process_that_takes_over_tells_nothing_again() {
     // The sums are those of before.
     dut.withdraw(0, &[Ipv4Prefix::nth_part(1), Ipv4Prefix::nth_part(2)]);
     rest(&mut dut);
-    assert!(told(&dut).is_some());
+    assert!(advertised(&dut).is_some());
     dut.withdraw(0, &[Ipv4Prefix::nth_part(3)]);
     rest(&mut dut);
-    assert!(told(&dut).is_none());
+    assert!(advertised(&dut).is_none());
 }

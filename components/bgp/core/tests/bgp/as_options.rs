@@ -25,7 +25,7 @@ fn router<P: Net>(asns: &[u32], change: impl FnOnce(&mut Config)) -> Dut<P> {
     dut
 }
 
-/// Announces a route of the first neighbor; returns the route that the second one is told.
+/// Announces a route of the first neighbor; returns the route that the second one receives.
 fn passed_on<P: Net>(dut: &mut Dut<P>, path: &[u32]) -> Option<Route> {
     let route = Route { med: Some(7), ..Route::new(path.to_vec(), hop::<P>(0)) };
     dut.announce(0, &[P::nth(1)], &route);
@@ -35,14 +35,14 @@ fn passed_on<P: Net>(dut: &mut Dut<P>, path: &[u32]) -> Option<Route> {
 
 #[test]
 fn the_own_as_is_let_in_as_often_as_allowed() {
-    for (allowed, own, is_told) in
+    for (allowed, own, is_advertised) in
         [(0, 1, false), (1, 1, true), (1, 2, false), (10, 10, true), (10, 11, false)]
     {
         let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| {
             config.neighbors[0].allow_as_in = allowed;
         });
         let path = [vec![65002], vec![LOCAL_AS; own]].concat();
-        assert_eq!(passed_on(&mut dut, &path).is_some(), is_told, "{own} of {allowed}");
+        assert_eq!(passed_on(&mut dut, &path).is_some(), is_advertised, "{own} of {allowed}");
     }
 }
 
@@ -54,7 +54,7 @@ fn known_by_another_as(mode: LocalAsMode) -> LocalAs {
 
 #[test]
 fn a_neighbor_knows_the_router_by_another_as() {
-    // The mode at the neighbor that announces, the mode at the neighbor that is told, and the AS path before the origin.
+    // The mode at the neighbor that announces, the mode at the neighbor that receives, and the AS path before the origin.
     let cases: [(Option<LocalAsMode>, Option<LocalAsMode>, &[u32]); 7] = [
         (None, None, &[LOCAL_AS]),
         (Some(LocalAsMode::Prepend), None, &[LOCAL_AS, OTHER_AS]),
@@ -64,23 +64,23 @@ fn a_neighbor_knows_the_router_by_another_as() {
         (None, Some(LocalAsMode::NoPrepend), &[OTHER_AS, LOCAL_AS]),
         (None, Some(LocalAsMode::ReplaceAs), &[OTHER_AS]),
     ];
-    for (announcing, told, before) in cases {
+    for (announcing, advertised, before) in cases {
         let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| {
             config.neighbors[0].local_as = announcing.map(known_by_another_as);
-            config.neighbors[1].local_as = told.map(known_by_another_as);
+            config.neighbors[1].local_as = advertised.map(known_by_another_as);
         });
         let path = passed_on(&mut dut, &[65002, 9]).unwrap().path;
-        assert_eq!(path, [before, &[65002, 9]].concat(), "{announcing:?}, {told:?}");
+        assert_eq!(path, [before, &[65002, 9]].concat(), "{announcing:?}, {advertised:?}");
     }
 }
 
 #[test]
 fn a_path_with_the_other_as_is_a_loop_where_the_neighbor_knows_it() {
-    for (is_known, is_told) in [(false, true), (true, false)] {
+    for (is_known, is_advertised) in [(false, true), (true, false)] {
         let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| {
             config.neighbors[0].local_as = is_known.then(|| known_by_another_as(LocalAsMode::ReplaceAs));
         });
-        assert_eq!(passed_on(&mut dut, &[65002, OTHER_AS]).is_some(), is_told, "{is_known}");
+        assert_eq!(passed_on(&mut dut, &[65002, OTHER_AS]).is_some(), is_advertised, "{is_known}");
     }
 }
 
@@ -100,23 +100,26 @@ fn paths_of_full_segments_get_another_segment() {
 #[test]
 fn the_as_of_a_neighbor_is_replaced() {
     let mut dut = router::<Ipv4Prefix>(&[65002, 65003], |config| config.neighbors[1].as_override = true);
-    let told = passed_on(&mut dut, &[65002, 65003, 9, 65003]).unwrap();
-    assert_eq!(told.path, [LOCAL_AS, 65002, LOCAL_AS, 9, LOCAL_AS]);
+    let advertised = passed_on(&mut dut, &[65002, 65003, 9, 65003]).unwrap();
+    assert_eq!(advertised.path, [LOCAL_AS, 65002, LOCAL_AS, 9, LOCAL_AS]);
     // As many as fit in a segment with this router's own before.
     let long = [vec![65002], vec![65003; 253]].concat();
-    let told = passed_on(&mut dut, &long).unwrap();
-    assert_eq!(told.path, [vec![LOCAL_AS, 65002], vec![LOCAL_AS; 253]].concat());
+    let advertised = passed_on(&mut dut, &long).unwrap();
+    assert_eq!(advertised.path, [vec![LOCAL_AS, 65002], vec![LOCAL_AS; 253]].concat());
 }
 
 fn unchanged<P: Net>() {
     let mut dut = router::<P>(&[65002, 65003], |config| config.neighbors[1].transparent = true);
-    let told = passed_on(&mut dut, &[65002, 9]).unwrap();
-    assert_eq!((told.path, told.next_hop, told.med), (vec![65002, 9], hop::<P>(0), Some(7)));
-    // A neighbor that is not told so gets this router's AS and next hop.
+    let advertised = passed_on(&mut dut, &[65002, 9]).unwrap();
+    assert_eq!(
+        (advertised.path, advertised.next_hop, advertised.med),
+        (vec![65002, 9], hop::<P>(0), Some(7))
+    );
+    // A neighbor without the statement gets this router's AS and next hop.
     let mut dut = router::<P>(&[65002, 65003], |_| {});
-    let told = passed_on(&mut dut, &[65002, 9]).unwrap();
-    assert_eq!((told.path, told.med), (vec![LOCAL_AS, 65002, 9], None));
-    assert_ne!(told.next_hop, hop::<P>(0));
+    let advertised = passed_on(&mut dut, &[65002, 9]).unwrap();
+    assert_eq!((advertised.path, advertised.med), (vec![LOCAL_AS, 65002, 9], None));
+    assert_ne!(advertised.next_hop, hop::<P>(0));
 }
 
 #[test]
@@ -125,7 +128,7 @@ fn a_route_server_changes_no_path_next_hop_and_med() {
     unchanged::<Ipv6Prefix>();
 }
 
-/// What came is what the neighbor sent: the rules of BGP change the accepted route alone.
+/// The received route is the neighbor's: the rules of BGP change the accepted route alone.
 #[test]
 fn what_came_has_no_attribute_that_no_neighbor_sent() {
     let provider: fn(&mut Config) = |config| config.neighbors[0].relationship = Some(Relationship::Provider);
@@ -157,9 +160,9 @@ fn what_came_has_no_attribute_that_no_neighbor_sent() {
 /// Attributes by code.
 type Attributes = Vec<(u8, Vec<u8>)>;
 
-/// Returns the communities of all kinds that the second neighbor is sent with the first one's route with these communities, and the LOCAL_PREF
-/// by which the router decides.
-fn communities_told(change: impl FnOnce(&mut Config), communities: &[u8]) -> Option<(Attributes, u32)> {
+/// Returns the communities of all kinds that the second neighbor is sent with the first one's route with these communities, and the
+/// LOCAL_PREF by which the router decides.
+fn advertised_communities(change: impl FnOnce(&mut Config), communities: &[u8]) -> Option<(Attributes, u32)> {
     let mut dut = router::<Ipv4Prefix>(&[65002, 65003], change);
     let kinds = [
         (code::COMMUNITIES, communities.to_vec()),
@@ -173,9 +176,9 @@ fn communities_told(change: impl FnOnce(&mut Config), communities: &[u8]) -> Opt
     dut.announce(0, &[Ipv4Prefix::nth(1)], &route);
     dut.settle();
     let local_pref = dut.speaker.tables().route(Ipv4Prefix::nth(1)).unwrap().paths[0].view.local_pref;
-    let told = dut.peers[1].told.get(&Ipv4Prefix::nth(1))?;
-    let no_export = told.no_export.then(|| (code::COMMUNITIES, vec![0xff, 0xff, 0xff, 1]));
-    let others = told.others.iter().map(|(_, code, value)| (*code, value.clone()));
+    let advertised = dut.peers[1].told.get(&Ipv4Prefix::nth(1))?;
+    let no_export = advertised.no_export.then(|| (code::COMMUNITIES, vec![0xff, 0xff, 0xff, 1]));
+    let others = advertised.others.iter().map(|(_, code, value)| (*code, value.clone()));
     Some((no_export.into_iter().chain(others).collect(), local_pref))
 }
 
@@ -190,8 +193,9 @@ fn a_route_server_neither_processes_nor_changes_communities() {
         [0xff, 0xff, 0, 0],
         [0, 1, 0, 2],
     ] {
-        let (told, local_pref) = communities_told(members, &community).expect("a member is told the route");
-        let codes: Vec<u8> = told.iter().map(|(code, _)| *code).collect();
+        let (advertised, local_pref) =
+            advertised_communities(members, &community).expect("a member receives the route");
+        let codes: Vec<u8> = advertised.iter().map(|(code, _)| *code).collect();
         let all = [
             code::COMMUNITIES,
             code::EXTENDED_COMMUNITIES,
@@ -199,42 +203,42 @@ fn a_route_server_neither_processes_nor_changes_communities() {
             code::LARGE_COMMUNITY,
         ];
         assert_eq!(codes, all, "{community:?}");
-        assert_eq!((&told[0].1[..], told[1].1.len(), local_pref), (&community[..], 16, 100));
+        assert_eq!((&advertised[0].1[..], advertised[1].1.len(), local_pref), (&community[..], 16, 100));
         // Of other external neighbors everything is as before.
-        let plain = communities_told(|_| {}, &community);
+        let plain = advertised_communities(|_| {}, &community);
         match community {
             [0xff, 0xff, 0xff, _] => assert_eq!(plain, None),
             _ => {
-                let (told, local_pref) = plain.expect("a route");
-                let lengths: Vec<usize> = told.iter().map(|(_, value)| value.len()).collect();
+                let (advertised, local_pref) = plain.expect("a route");
+                let lengths: Vec<usize> = advertised.iter().map(|(_, value)| value.len()).collect();
                 assert_eq!(lengths, [4, 8, 12], "non-transitive communities stay in the AS");
                 assert_eq!(local_pref, if community == [0xff, 0xff, 0, 0] { 0 } else { 100 });
             }
         }
     }
-    // A neighbor that is no member is told by the rules of BGP, whoever announces the route.
+    // A neighbor that is no member receives by the rules of BGP, whoever announces the route.
     let one = |config: &mut Config| config.neighbors[0].transparent = true;
-    assert_eq!(communities_told(one, &[0xff, 0xff, 0xff, 1]), None);
+    assert_eq!(advertised_communities(one, &[0xff, 0xff, 0xff, 1]), None);
 }
 
-/// A neighbor that is a route's next hop is told no such route, and loses the route before (RFC 4271, section 5.1.3).
+/// A neighbor that is a route's next hop receives no such route, and loses the route before (RFC 4271, section 5.1.3).
 fn pointing_back<P: Net>(asns: &[u32], change: impl FnOnce(&mut Config)) {
     let mut dut = router::<P>(asns, change);
     dut.peers[1..].iter_mut().for_each(|peer| peer.is_next_hop = true);
-    let mut told = |next_hop: usize| {
+    let mut advertised = |next_hop: usize| {
         dut.announce(0, &[P::nth(1)], &Route::new(vec![65002], hop::<P>(next_hop)));
         dut.settle();
-        let told = |peer: usize| dut.peers[peer].told.get(&P::nth(1)).map(|route| route.next_hop);
-        [told(1), told(2)]
+        let advertised = |peer: usize| dut.peers[peer].told.get(&P::nth(1)).map(|route| route.next_hop);
+        [advertised(1), advertised(2)]
     };
-    assert_eq!(told(1), [None, Some(hop::<P>(1))]);
-    assert_eq!(told(0), [Some(hop::<P>(0)); 2]);
-    assert_eq!(told(1), [None, Some(hop::<P>(1))]);
-    assert_eq!(told(2), [Some(hop::<P>(2)), None]);
+    assert_eq!(advertised(1), [None, Some(hop::<P>(1))]);
+    assert_eq!(advertised(0), [Some(hop::<P>(0)); 2]);
+    assert_eq!(advertised(1), [None, Some(hop::<P>(1))]);
+    assert_eq!(advertised(2), [Some(hop::<P>(2)), None]);
 }
 
 #[test]
-fn no_neighbor_is_told_its_own_address_as_next_hop() {
+fn no_neighbor_receives_its_own_address_as_next_hop() {
     let transparent = |config: &mut Config| config.neighbors.iter_mut().for_each(|n| n.transparent = true);
     pointing_back::<Ipv4Prefix>(&[65002, 65003, 65004], transparent);
     pointing_back::<Ipv6Prefix>(&[65002, 65003, 65004], transparent);
@@ -257,8 +261,8 @@ fn best(med: Option<u32>, change: impl FnOnce(&mut Identity)) -> usize {
         );
     }
     dut.settle();
-    let told = &dut.peers[2].told[&Ipv4Prefix::nth(1)];
-    [65002, 65003].iter().position(|asn| told.path[1] == *asn).unwrap()
+    let advertised = &dut.peers[2].told[&Ipv4Prefix::nth(1)];
+    [65002, 65003].iter().position(|asn| advertised.path[1] == *asn).unwrap()
 }
 
 #[test]

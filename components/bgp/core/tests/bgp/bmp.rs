@@ -11,7 +11,7 @@ use std::net::IpAddr;
 const PORT: u16 = 5000;
 const PREFIXES: u32 = 24;
 
-/// A router with an external and an internal neighbor that announce, and one that is told.
+/// A router with an external and an internal neighbor that announce, and one that receives.
 fn router<P: Net>(several: bool) -> Dut<P> {
     let mut dut: Dut<P> = Dut::new(&[65002, LOCAL_AS, 65003], 2);
     dut.peers[0].several = several;

@@ -19,7 +19,7 @@ const B: [&str; 2] = ["10.0.0.2", "10.0.1.2"];
 const C: &str = "10.0.1.3";
 const NET: &str = "172.16.0.0/24";
 
-/// Routers in a row: the first one announces, the second one damps its routes, the third one is told.
+/// Routers in a row: the first one announces, the second one damps its routes, the third one receives.
 fn row(rules: DampingRules) -> World {
     let mut world = World::new(&[(65001, &[A]), (65002, &B), (65003, &[C])]);
     world.peer((0, A), (1, B[0]), |_| {});
@@ -54,7 +54,7 @@ fn damped(world: &World) -> Vec<DampedView<Ipv4Prefix>> {
 fn is_used(world: &World) -> bool {
     let used =
         [1, 2].map(|router| world.routers[router].rib.contains_key(&NET.parse::<AnyPrefix>().unwrap()));
-    assert_eq!(used[0], used[1], "the next router is told what is used");
+    assert_eq!(used[0], used[1], "the next router receives what is used");
     used[0]
 }
 
@@ -346,7 +346,7 @@ fn internal_neighbors_are_not_damped() {
     assert_eq!(Config::default().damping, DampingRules::DEFAULT);
 }
 
-/// What the RFC says of a route.
+/// The state of a route by the RFC.
 #[derive(Default, Clone)]
 struct Model {
     penalty: f64,

@@ -1,4 +1,4 @@
-//! The default route for neighbors with `default-originate`: they are told it, and nobody else is.
+//! The default route for neighbors with `default-originate`: they receive it, and no other neighbor does.
 
 use serde_json::json;
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
@@ -54,7 +54,7 @@ fn always() -> Option<DefaultOriginate> {
     Some(DefaultOriginate::default())
 }
 
-fn only_the_neighbor_is_told<P: Net>() {
+fn only_the_neighbor_receives_it<P: Net>() {
     let mut dut = router::<P>();
     let before: Vec<usize> = dut.peers.iter().map(|peer| peer.told.len()).collect();
     configure(&mut dut, [always(), None], false);
@@ -70,7 +70,7 @@ fn only_the_neighbor_is_told<P: Net>() {
     let route = dut.speaker.tables().route(P::default_route()).unwrap();
     let lost: Vec<Option<Elimination>> = route.paths.iter().map(|path| path.lost).collect();
     assert_eq!(lost, [None, Some(Elimination::DefaultOriginate)]);
-    // Without the statement the neighbor is told what the others are; export policy does not see the route.
+    // Without the statement the neighbor receives what the others do; export policy does not see the route.
     configure(&mut dut, [None, always()], false);
     assert_eq!(paths(&dut), [learned.clone(), Some(vec![])]);
     configure(&mut dut, [always(), None], true);
@@ -87,13 +87,13 @@ fn only_the_neighbor_is_told<P: Net>() {
 }
 
 #[test]
-fn only_the_neighbor_is_told_ipv4() {
-    only_the_neighbor_is_told::<Ipv4Prefix>();
+fn only_the_neighbor_receives_it_ipv4() {
+    only_the_neighbor_receives_it::<Ipv4Prefix>();
 }
 
 #[test]
-fn only_the_neighbor_is_told_ipv6() {
-    only_the_neighbor_is_told::<Ipv6Prefix>();
+fn only_the_neighbor_receives_it_ipv6() {
+    only_the_neighbor_receives_it::<Ipv6Prefix>();
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn a_policy_gives_the_route_its_attributes_or_rejects_it() {
     let with =
         |policy: &str| Some(DefaultOriginate { policy: vec![policy.into()], ..DefaultOriginate::default() });
     configure(&mut dut, [with("costly"), None], true);
-    let told = &dut.peers[1].told[&Ipv4Prefix::default_route()];
-    assert_eq!((told.path.clone(), told.med), (vec![LOCAL_AS, 64999], Some(7)));
+    let advertised = &dut.peers[1].told[&Ipv4Prefix::default_route()];
+    assert_eq!((advertised.path.clone(), advertised.med), (vec![LOCAL_AS, 64999], Some(7)));
     configure(&mut dut, [with("none"), None], true);
     assert_eq!(paths(&dut), [None, None]);
 }
@@ -117,16 +117,16 @@ fn the_route_follows_its_condition() {
     configure(&mut dut, [originate.clone(), None], false);
     assert!(dut.asked.contains(&question));
     assert_eq!(paths(&dut), [None, None]);
-    let tell = |dut: &mut Dut<Ipv4Prefix>, is_present| {
+    let set_present = |dut: &mut Dut<Ipv4Prefix>, is_present| {
         dut.input(Input::Presence(vec![(question, is_present)]));
         dut.settle();
         paths(dut)
     };
-    assert_eq!(tell(&mut dut, true), [Some(vec![LOCAL_AS]), None]);
-    // A session that comes up later is told it too.
+    assert_eq!(set_present(&mut dut, true), [Some(vec![LOCAL_AS]), None]);
+    // A session that comes up later receives it too.
     dut.down(1);
     dut.up(1);
     dut.settle();
     assert_eq!(paths(&dut), [Some(vec![LOCAL_AS]), None]);
-    assert_eq!(tell(&mut dut, false), [None, None]);
+    assert_eq!(set_present(&mut dut, false), [None, None]);
 }

@@ -1,4 +1,4 @@
-//! Attributes on their way out: what a neighbor is told of a route, attribute by attribute.
+//! Attributes on their way out: the form in which a neighbor receives a route, attribute by attribute.
 
 use sluice_base::{InterfaceIndex, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
@@ -11,8 +11,8 @@ use std::net::{IpAddr, Ipv6Addr};
 /// An attribute in octets: flags, code and value.
 type Attribute = (u8, u8, Vec<u8>);
 
-/// A router that was told a route with `others` by an external neighbor, and tells it to an external and an internal one.
-/// Returns the attributes without a field of their own that these two were told.
+/// A router that received a route with `others` from an external neighbor, and advertises it to an external and an internal one.
+/// Returns the attributes without a field of their own that these two received.
 fn passed_on<P: Net>(others: &[Attribute]) -> [Vec<Attribute>; 2] {
     let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS], 1);
     dut.set_reach(P::host_addr(2), Some((0, true)));
@@ -47,9 +47,9 @@ fn non_transitive_communities_end_at_the_border_of_the_as() {
     non_transitive_communities_end_at_the_border::<Ipv6Prefix>();
 }
 
-/// Four external neighbors: two on the router's subnet, one that is told the router as the next hop of everything, one elsewhere.
-/// Returns what each was told for a route of the first with host `hop` as next hop.
-fn told_next_hops<P: Net>(hop: u8) -> Vec<IpAddr> {
+/// Four external neighbors: two on the router's subnet, one with `next-hop-self`, one elsewhere.
+/// Returns what each received for a route of the first with host `hop` as next hop.
+fn advertised_next_hops<P: Net>(hop: u8) -> Vec<IpAddr> {
     let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004, 65005], 1);
     (0..3).for_each(|peer| dut.peers[peer].on_subnet = true);
     dut.peers[2].next_hop_self = true;
@@ -63,15 +63,15 @@ fn told_next_hops<P: Net>(hop: u8) -> Vec<IpAddr> {
 
 fn a_neighbor_on_the_subnet<P: Net>() {
     let [own, sender, receiver, third] = [1, 2, 3, 9].map(P::host_addr);
-    assert_eq!(told_next_hops::<P>(2), [sender, own, own]);
-    assert_eq!(told_next_hops::<P>(9), [third, own, own]);
-    // Nobody is told its own address, and nobody an address that it does not reach by itself.
-    assert_eq!((told_next_hops::<P>(3), receiver != own), (vec![own; 3], true));
-    assert_eq!(told_next_hops::<P>(77), [own; 3]);
+    assert_eq!(advertised_next_hops::<P>(2), [sender, own, own]);
+    assert_eq!(advertised_next_hops::<P>(9), [third, own, own]);
+    // No neighbor receives its own address, nor an address that it does not reach by itself.
+    assert_eq!((advertised_next_hops::<P>(3), receiver != own), (vec![own; 3], true));
+    assert_eq!(advertised_next_hops::<P>(77), [own; 3]);
 }
 
 #[test]
-fn a_neighbor_on_the_subnet_is_told_the_next_hop_there() {
+fn a_neighbor_on_the_subnet_receives_the_next_hop_there() {
     a_neighbor_on_the_subnet::<Ipv4Prefix>();
     a_neighbor_on_the_subnet::<Ipv6Prefix>();
 }
@@ -91,13 +91,13 @@ fn a_session_over_ipv4_has_next_hops_on_the_ipv6_subnet() {
         (0..3).filter(|_| host == 9).for_each(|peer| dut.up(peer));
         dut.announce(0, &[Net::nth(1)], &Route::new(vec![65002], hop));
         dut.settle();
-        let told = [1, 2].map(|peer| dut.peers[peer].told[&Net::nth(1)].next_hop);
-        assert_eq!(told, expected.map(Ipv6Prefix::host_addr));
+        let advertised = [1, 2].map(|peer| dut.peers[peer].told[&Net::nth(1)].next_hop);
+        assert_eq!(advertised, expected.map(Ipv6Prefix::host_addr));
     }
 }
 
 #[test]
-fn next_hop_self_is_told_at_once() {
+fn next_hop_self_is_advertised_at_once() {
     let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);
     let hop = Ipv4Prefix::host_addr(9);
     dut.set_reach(hop, Some((0, true)));
@@ -132,15 +132,18 @@ fn link_local_addresses_of_a_next_hop_on_the_subnet() {
         dut.settle();
         let own = (Ipv6Prefix::host_addr(1), Some(link_local(1)));
         for (peer, expected) in [(1, (hop, known)), (2, own)] {
-            let told = dut.peers[peer].told.values();
-            assert!(told.clone().all(|route| (route.next_hop, route.link_local) == expected), "{known:?}");
-            assert_eq!(told.len(), many.len());
+            let advertised = dut.peers[peer].told.values();
+            assert!(
+                advertised.clone().all(|route| (route.next_hop, route.link_local) == expected),
+                "{known:?}"
+            );
+            assert_eq!(advertised.len(), many.len());
         }
     }
 }
 
-/// Another router's next hop has its link-local address for those that share its subnet with this router: internal neighbors and members of a
-/// route server too (RFC 2545, section 3).
+/// Another router's next hop has its link-local address for those that share its subnet with this router: internal neighbors and members of
+/// a route server too (RFC 2545, section 3).
 #[test]
 fn link_local_addresses_are_for_those_on_the_subnet() {
     let link_local = |host: u16| Some(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host));
@@ -164,9 +167,9 @@ fn link_local_addresses_are_for_those_on_the_subnet() {
         let own = (Ipv6Prefix::host_addr(1), link_local(1));
         let third_party = if is_near { near } else { own };
         for (peer, expected) in [(1, near), (2, (hop, None)), (3, near), (4, (hop, None)), (5, third_party)] {
-            let told = dut.peers[peer].told.values();
-            assert_eq!(told.len(), many.len());
-            for route in told {
+            let advertised = dut.peers[peer].told.values();
+            assert_eq!(advertised.len(), many.len());
+            for route in advertised {
                 assert_eq!((route.next_hop, route.link_local), expected, "host {host}, neighbor {peer}");
             }
             // What an operator is shown is what was sent.
@@ -179,7 +182,7 @@ fn link_local_addresses_are_for_those_on_the_subnet() {
 }
 
 /// Neighbors without a global address name a link-local one in three ways. All lead to the interface of the session, and nobody on
-/// another link is told the address.
+/// another link receives the address.
 #[test]
 fn next_hops_that_are_link_local_addresses() {
     let link_local = |host: u16| Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host);
@@ -198,8 +201,8 @@ fn next_hops_that_are_link_local_addresses() {
         assert_eq!(dut.rib.get(&prefix), Some(&(hop.into(), 0, distance)), "{route:?}");
         assert_eq!(dut.rib_interfaces.get(&prefix), Some(&InterfaceIndex::new(7).unwrap()));
         let expected = Some((Ipv6Prefix::host_addr(1), Some(own)));
-        let told = |peer: usize| dut.peers[peer].told.get(&prefix).map(|r| (r.next_hop, r.link_local));
-        assert_eq!((told(1), told(3)), (expected, expected.filter(|_| sender == 0)), "{route:?}");
+        let advertised = |peer: usize| dut.peers[peer].told.get(&prefix).map(|r| (r.next_hop, r.link_local));
+        assert_eq!((advertised(1), advertised(3)), (expected, expected.filter(|_| sender == 0)), "{route:?}");
         assert!(dut.speaker.tables().is_resolved());
         // The router's own address is no next hop, and nothing is left when the route goes.
         dut.announce(sender, &[prefix], &Route { link_local: None, next_hop: own.into(), ..route });
@@ -219,7 +222,7 @@ fn a_link_local_next_hop_of_a_neighbor_on_no_link_is_refused() {
     assert_eq!((view.reader.treated_as_withdraw, dut.rib.len()), (1, 0));
 }
 
-/// An operator who asks what a neighbor was told sees what went over the wire.
+/// The routes advertised to a neighbor are shown as they went over the wire.
 fn advertised_routes_are_as_sent<P: Net>() {
     let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004, LOCAL_AS], 2);
     dut.peers[1].on_subnet = true;
@@ -233,20 +236,20 @@ fn advertised_routes_are_as_sent<P: Net>() {
     dut.announce(1, &[other], &Route::new(vec![65003], hop));
     dut.settle();
     for peer in 1..4 {
-        let told = &dut.peers[peer].told[&prefix];
+        let advertised = &dut.peers[peer].told[&prefix];
         let view = dut.speaker.neighbor(dut.peers[peer].address).unwrap();
         let tables = dut.speaker.tables();
         let shown = tables.advertised_route(view.index, prefix).unwrap();
         let [path] = &shown.paths[..] else { panic!("{shown:?}") };
-        assert_eq!(path.next_hop.address.ip(), Some(told.next_hop));
-        assert_eq!((path.view.med, path.lost), (told.med, None));
+        assert_eq!(path.next_hop.address.ip(), Some(advertised.next_hop));
+        assert_eq!((path.view.med, path.lost), (advertised.med, None));
         let found = |code| canonical::find(&path.attributes, code).map(<[u8]>::to_vec);
-        let asns: Vec<u8> = told.path.iter().flat_map(|asn| asn.to_be_bytes()).collect();
+        let asns: Vec<u8> = advertised.path.iter().flat_map(|asn| asn.to_be_bytes()).collect();
         assert_eq!(found(code::AS_PATH).unwrap()[2..], asns);
-        assert_eq!(found(code::LOCAL_PREF), told.local_pref.map(|pref| pref.to_be_bytes().to_vec()));
-        let others: Vec<Vec<u8>> = told.others.iter().map(|(_, _, value)| value.clone()).collect();
+        assert_eq!(found(code::LOCAL_PREF), advertised.local_pref.map(|pref| pref.to_be_bytes().to_vec()));
+        let others: Vec<Vec<u8>> = advertised.others.iter().map(|(_, _, value)| value.clone()).collect();
         assert_eq!(found(code::EXTENDED_COMMUNITIES).into_iter().collect::<Vec<_>>(), others);
-        // What comes from it is not told to it.
+        // Its own routes are not sent back to it.
         assert_eq!(tables.advertised_route(view.index, other).is_some(), peer != 1);
     }
 }
@@ -262,7 +265,7 @@ fn large<P: Net>(octets: usize, path: Vec<u32>, hop: u8) -> Route {
     Route { others: vec![(0xd0, 99, vec![7; octets])], ..Route::new(path, P::host_addr(hop)) }
 }
 
-/// What fits in a message is announced, to the octet; what does not is counted, and reported once a session.
+/// A route that fits in a message is announced, to the octet; a larger route is counted, and reported once a session.
 fn routes_are_announced_as_long_as_they_fit<P: Net>() {
     // Outside the path has a number more than here: 4 octets, or 2.
     let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004], 1);
@@ -271,8 +274,8 @@ fn routes_are_announced_as_long_as_they_fit<P: Net>() {
     (0..3).for_each(|peer| dut.up(peer));
     let prefix = P::nth(1);
     let longest = |dut: &Dut<P>, octets: usize| {
-        let told = |peer: usize| dut.peers[peer].told.contains_key(&prefix);
-        [1, 2].map(|peer| if told(peer) { octets } else { 0 })
+        let advertised = |peer: usize| dut.peers[peer].told.contains_key(&prefix);
+        [1, 2].map(|peer| if advertised(peer) { octets } else { 0 })
     };
     let mut most = [0; 2];
     let mut refused = [0; 2];
@@ -281,13 +284,13 @@ fn routes_are_announced_as_long_as_they_fit<P: Net>() {
     for octets in (2_500..3_960).step_by(100).chain(3_960..end) {
         dut.announce(0, &[prefix], &large::<P>(octets, vec![65002], 2));
         dut.settle();
-        for (n, told) in longest(&dut, octets).into_iter().enumerate() {
+        for (n, advertised) in longest(&dut, octets).into_iter().enumerate() {
             assert!(
-                told == 0 || most[n] + 1 == told || told % 100 == 0 || told == 3_960,
-                "{told} after {most:?}"
+                advertised == 0 || most[n] + 1 == advertised || advertised % 100 == 0 || advertised == 3_960,
+                "{advertised} after {most:?}"
             );
-            most[n] = most[n].max(told);
-            refused[n] += u64::from(told == 0);
+            most[n] = most[n].max(advertised);
+            refused[n] += u64::from(advertised == 0);
         }
     }
     // Header and lengths, ORIGIN, AS_PATH, next hop, the attribute's own header, and the longest prefix of the family.
@@ -306,7 +309,7 @@ fn routes_are_announced_as_long_as_they_fit<P: Net>() {
         assert_eq!(reported.count(), 1);
     }
     let sender = dut.speaker.neighbor(dut.peers[0].address).unwrap();
-    assert_eq!(sender.writer.too_large, 0, "its own route is not told to it anyway");
+    assert_eq!(sender.writer.too_large, 0, "its own route is not sent to it anyway");
 }
 
 #[test]
@@ -317,16 +320,16 @@ fn a_route_is_announced_as_long_as_it_fits_in_a_message() {
 
 /// An AS path of large numbers takes half as much again for a neighbor of 2-octet numbers, and other attributes do not.
 #[test]
-fn what_an_old_neighbor_is_told_of_a_long_path() {
+fn what_an_old_neighbor_receives_of_a_long_path() {
     let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);
     dut.peers[1].four_octet_as = false;
     dut.set_reach(Ipv4Prefix::host_addr(2), Some((0, true)));
     (0..2).for_each(|peer| dut.up(peer));
     let mut path = vec![100_000; 250];
     path[0] = 65002;
-    for (octets, is_told) in [(1_000, true), (2_500, true), (2_700, false)] {
+    for (octets, is_advertised) in [(1_000, true), (2_500, true), (2_700, false)] {
         dut.announce(0, &[Net::nth(1)], &large::<Ipv4Prefix>(octets, path.clone(), 2));
         dut.settle();
-        assert_eq!(dut.peers[1].told.len(), usize::from(is_told), "{octets}");
+        assert_eq!(dut.peers[1].told.len(), usize::from(is_advertised), "{octets}");
     }
 }

@@ -62,7 +62,7 @@ fn send<P: Net>(dut: &mut Dut<P>, entries: &[Entry]) {
     messages(entries, true).into_iter().for_each(|rest| say(dut, rest));
 }
 
-fn neighbors_are_told_what_they_want<P: Net>() {
+fn neighbors_receive_what_they_want<P: Net>() {
     let mut dut = router::<P>(None);
     assert_eq!((dut.peers[1].told.len(), dut.peers[1].end_of_rib), (0, false), "nothing before the filter");
     send(&mut dut, &[exactly::<P>(1, false, 3), exactly::<P>(2, false, 4)]);
@@ -102,13 +102,13 @@ fn neighbors_are_told_what_they_want<P: Net>() {
 }
 
 #[test]
-fn neighbors_are_told_what_they_want_ipv4() {
-    neighbors_are_told_what_they_want::<Ipv4Prefix>();
+fn neighbors_receive_what_they_want_ipv4() {
+    neighbors_receive_what_they_want::<Ipv4Prefix>();
 }
 
 #[test]
-fn neighbors_are_told_what_they_want_ipv6() {
-    neighbors_are_told_what_they_want::<Ipv6Prefix>();
+fn neighbors_receive_what_they_want_ipv6() {
+    neighbors_receive_what_they_want::<Ipv6Prefix>();
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn deferred_entries_wait_for_a_request() {
 }
 
 #[test]
-fn a_neighbor_that_sends_no_filter_is_told_all_after_a_while() {
+fn a_neighbor_that_sends_no_filter_receives_all_after_a_while() {
     let mut dut = router::<Ipv4Prefix>(None);
     assert_eq!(dut.peers[1].told.len(), 0);
     dut.now = dut.now + Duration::from_secs(10);

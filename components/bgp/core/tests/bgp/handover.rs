@@ -1,4 +1,4 @@
-//! A router that is taken over by another process in the middle of its life: neighbors cannot tell.
+//! A live upgrade of a router: neighbors do not notice.
 
 use crate::world::World;
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ fn hand_over(world: &mut World, router: usize, tables: u16, neighbors: &[&str]) 
         let mut octets = vec![];
         assert!(
             !after.fill(now, address, 100_000, &mut octets) && octets.is_empty(),
-            "{neighbor} is told again"
+            "{neighbor} is sent routes again"
         );
     }
     let said: Vec<Output> = out.drain().collect();
@@ -97,7 +97,7 @@ fn hand_over(world: &mut World, router: usize, tables: u16, neighbors: &[&str]) 
 /// Networks that routers announce at some time, and which of the three.
 type Step = (usize, Vec<u8>, u64);
 
-/// Lets routers announce one thing after the other; `hand_overs` says before which step router 1 is taken over. What every
+/// Lets routers announce one thing after the other; `hand_overs` selects the steps before which router 1 is taken over. What every
 /// router has in the end, and how many UPDATEs router 1 sent to each neighbor.
 fn live(
     addresses: &Addresses,
@@ -138,7 +138,7 @@ fn has_all(rib: &[AnyPrefix]) -> bool {
     families.into_iter().all(|family| rib.iter().any(|prefix| prefix.family() == family))
 }
 
-fn nobody_is_told_anything_again(addresses: &Addresses) {
+fn no_neighbor_receives_anything_again(addresses: &Addresses) {
     let steps = [(0, vec![1, 2], 1000), (2, vec![2, 3], 1000), (3, vec![4], 1000), (0, vec![2], 1000)];
     let expected = live(addresses, &steps, &[]);
     assert!(expected.0.iter().all(|rib| has_all(rib)), "{expected:?}");
@@ -150,13 +150,13 @@ fn nobody_is_told_anything_again(addresses: &Addresses) {
 }
 
 #[test]
-fn nobody_is_told_anything_again_over_ipv4() {
-    nobody_is_told_anything_again(&IPV4);
+fn no_neighbor_receives_anything_again_over_ipv4() {
+    no_neighbor_receives_anything_again(&IPV4);
 }
 
 #[test]
-fn nobody_is_told_anything_again_over_ipv6() {
-    nobody_is_told_anything_again(&IPV6);
+fn no_neighbor_receives_anything_again_over_ipv6() {
+    no_neighbor_receives_anything_again(&IPV6);
 }
 
 proptest! {

@@ -91,13 +91,13 @@ fn routes_of_a_trace_are_advertised_and_not_installed() {
     }
     assert!(dut.rib.is_empty(), "{:?}", dut.rib);
     // As it came, but for the next hop, the AS, and the non-transitive MULTI_EXIT_DISC.
-    let told = dut.peers[0].told[&Prefix::nth(0)].clone();
+    let advertised = dut.peers[0].told[&Prefix::nth(0)].clone();
     let expected = Route {
         origin: 1,
         others: vec![(0xe0, 99, vec![1, 2, 3])],
         ..Route::new(vec![LOCAL_AS, AS, 7], Prefix::host_addr(1))
     };
-    assert_eq!(told, expected);
+    assert_eq!(advertised, expected);
     let internal = &dut.peers[2].told[&Prefix::nth(0)];
     assert_eq!((internal.path.clone(), internal.next_hop, internal.med), (vec![AS, 7], FAR.into(), Some(9)));
     // It is no neighbor.
@@ -137,7 +137,7 @@ fn routes_of_a_trace_decide_but_do_not_forward() {
     dut.inject(SOURCE, &table(&[0], &[AS, 7])).unwrap();
     assert_eq!(dut.rib.len(), 2);
     assert!(dut.rib_groups.is_empty(), "{:?}", dut.rib_groups);
-    // Shorter: neighbors are told the trace's path, and packets have no way.
+    // Shorter: neighbors receive the trace's path, and packets have no way.
     dut.inject(SOURCE, &table(&[1], &[AS])).unwrap();
     assert_eq!(dut.peers[1].told[&Prefix::nth(1)].path, [LOCAL_AS, AS]);
     assert_eq!(dut.rib.keys().copied().collect::<Vec<_>>(), [Prefix::nth(0)]);
@@ -173,9 +173,9 @@ fn a_session_that_ends_in_the_trace_takes_its_routes_along() {
     writer.state_change(7_000_000, &session(), State::Established, State::Idle).unwrap();
     let trace = [table(&[0, 1], &[AS]), writer.take(), table(&[1, 2], &[AS, 9])].concat();
     dut.inject(SOURCE, &trace).unwrap();
-    let told: Vec<Prefix> = dut.peers[0].told.keys().copied().collect();
-    assert_eq!(told.len(), 2);
-    assert!([1, 2].iter().all(|n| told.contains(&Prefix::nth(*n))));
+    let advertised: Vec<Prefix> = dut.peers[0].told.keys().copied().collect();
+    assert_eq!(advertised.len(), 2);
+    assert!([1, 2].iter().all(|n| advertised.contains(&Prefix::nth(*n))));
     assert_eq!(dut.peers[0].told[&Prefix::nth(1)].path, [LOCAL_AS, AS, 9]);
 }
 

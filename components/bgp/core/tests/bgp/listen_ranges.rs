@@ -95,7 +95,7 @@ fn neighbors_come_with_their_connection_and_go_with_their_session() {
     assert_eq!(reports.count(), 1, "one report, and a counter");
     let is_attempt = |event: &&sluice_bgp::event::Event| matches!(event.what, PeerEvent::NotOpened(_));
     assert_eq!(world.routers[0].events.iter().filter(is_attempt).count(), 0, "the range's report is enough");
-    // A spoke that says goodbye is gone at once, with its routes.
+    // A spoke that ends its session is gone at once, with its routes.
     world.routers[1].config.neighbors.clear();
     world.configure(1);
     world.pass(SECOND);
@@ -152,7 +152,7 @@ fn a_neighbor_that_restarts_keeps_its_routes_until_its_restart_time() {
 }
 
 #[test]
-fn an_idle_neighbor_stays_as_long_as_the_range_says() {
+fn an_idle_neighbor_stays_as_long_as_its_range_allows() {
     let mut world = hub(&[ListenRange { idle_time: 40, ..range("10.0.0.0/24", &["65002-65004"]) }]);
     world.pass(SECOND * 20);
     world.routers[1].config.neighbors.clear();
@@ -380,11 +380,13 @@ fn address(number: u8) -> IpAddr {
 
 #[test]
 fn an_as_that_is_not_allowed_is_refused_before_anything_is_established() {
-    for (allowed, says) in [(&["65002", "65005-65009"][..], 65003), (&["65002"], 65003), (&["1-4"], 65003)] {
+    for (allowed, received) in
+        [(&["65002", "65005-65009"][..], 65003), (&["65002"], 65003), (&["1-4"], 65003)]
+    {
         let mut door = Door::new(&[range("10.0.0.0/24", allowed)]);
         assert!(door.connect(address(2)));
         door.sent.clear();
-        door.say_open(0, says);
+        door.say_open(0, received);
         let mut expected = Vec::new();
         Notification::new(code::OPEN, open::PEER_AS).put(&mut expected);
         assert_eq!(door.sent, [expected]);
@@ -421,7 +423,7 @@ fn a_storm_fills_the_range_and_no_more() {
     let admitted = (1..=200).filter(|number| door.connect(address(*number))).count();
     assert_eq!((admitted, door.check(), door.open.len()), (5, 5, 5));
     assert_eq!(door.view().counters.refused_for_limit, 195);
-    // Who says nothing is gone in time, and others may come: not all at once.
+    // A silent spoke is gone in time, and others may come: not all at once.
     door.pass(OPENING - SECOND);
     assert_eq!(door.check(), 5);
     door.pass(SECOND);

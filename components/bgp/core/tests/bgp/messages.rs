@@ -98,7 +98,7 @@ fn refreshes_are_marked_ipv6() {
 }
 
 /// The prefixes that a receiver knows.
-fn told<P: Net>(dut: &Dut<P>) -> usize {
+fn advertised<P: Net>(dut: &Dut<P>) -> usize {
     assert_eq!(dut.peers[1].told.len(), dut.peers[2].told.len());
     dut.peers[1].told.len()
 }
@@ -111,16 +111,16 @@ fn routes_that_do_not_come_again_are_removed<P: Net>() {
     dut.say(0, &refresh::<P>(subtype::BEGIN));
     feed(&mut dut, &all[..60]);
     assert_eq!(
-        (told(&dut), dut.peers[1].updates),
+        (advertised(&dut), dut.peers[1].updates),
         (90, updates),
         "stale routes stay, equal ones are no news"
     );
     // Another process goes on with the refresh.
     dut.hand_over();
-    assert_eq!(told(&dut), 90);
+    assert_eq!(advertised(&dut), 90);
     dut.say(0, &refresh::<P>(subtype::END));
     dut.settle();
-    assert_eq!(told(&dut), 60);
+    assert_eq!(advertised(&dut), 60);
     // A refresh that does not end: the routes go after a time.
     dut.say(0, &refresh::<P>(subtype::BEGIN));
     feed(&mut dut, &all[..30]);
@@ -133,28 +133,28 @@ fn routes_that_do_not_come_again_are_removed<P: Net>() {
         dut.fire();
         dut.settle();
     }
-    assert_eq!(told(&dut), 60, "another beginning gives more time");
+    assert_eq!(advertised(&dut), 60, "another beginning gives more time");
     dut.now = dut.now + Duration::from_secs(20);
     dut.fire();
     dut.settle();
-    assert_eq!(told(&dut), 30);
+    assert_eq!(advertised(&dut), 30);
     assert!(dut.events.iter().any(|event| matches!(event.what, PeerEvent::RefreshTookTooLong(_))));
     // An end without a beginning does nothing.
     dut.say(0, &refresh::<P>(subtype::END));
     dut.say(0, &refresh::<P>(9));
     dut.settle();
-    assert_eq!(told(&dut), 30);
+    assert_eq!(advertised(&dut), 30);
     assert_eq!(ignored(&dut), [RefreshIgnored::EndWithoutBegin, RefreshIgnored::Subtype(9)]);
     // A session that ends in a refresh leaves nothing behind.
     dut.say(0, &refresh::<P>(subtype::BEGIN));
     dut.down(0);
     dut.settle();
-    assert_eq!(told(&dut), 0);
+    assert_eq!(advertised(&dut), 0);
     dut.up_with(0, &[Capability::EnhancedRefresh]);
     feed(&mut dut, &all);
     dut.say(0, &refresh::<P>(subtype::END));
     dut.settle();
-    assert_eq!(told(&dut), 90);
+    assert_eq!(advertised(&dut), 90);
 }
 
 fn keepalive() -> Vec<u8> {
@@ -181,7 +181,7 @@ fn a_beginning_before_a_promised_end_of_rib_is_ignored() {
     dut.say(0, &refresh::<Ipv4Prefix>(subtype::BEGIN));
     dut.say(0, &refresh::<Ipv4Prefix>(subtype::END));
     dut.settle();
-    assert_eq!(told(&dut), 10);
+    assert_eq!(advertised(&dut), 10);
     assert_eq!(ignored(&dut), [RefreshIgnored::BeforeEndOfRib, RefreshIgnored::EndWithoutBegin]);
 }
 
@@ -298,7 +298,7 @@ fn long_routes_lose_attributes<P: Net>(four_octet_as: bool) {
     dut.up(2);
     dut.settle();
     let prefix = P::nth(1);
-    let told = |dut: &Dut<P>, peer: usize| {
+    let advertised = |dut: &Dut<P>, peer: usize| {
         let route = dut.peers[peer].told.get(&prefix)?;
         let codes = route.others.iter().map(|(_, code, _)| *code).filter(|code| *code != 99);
         Some(codes.collect::<Vec<u8>>())
@@ -309,12 +309,12 @@ fn long_routes_lose_attributes<P: Net>(four_octet_as: bool) {
     for octets in 3_840..4_080 {
         dut.say(0, &announcement(&[prefix], &reducible_route::<P>(octets)));
         dut.settle();
-        assert_eq!(told(&dut, 1).as_ref(), Some(&whole));
+        assert_eq!(advertised(&dut, 1).as_ref(), Some(&whole));
         let verdict = dut.speaker.tables().export_verdict(index, prefix);
         let removed = verdict.map(|sent| sent.paths[0].removed.clone());
         counts[0] += u64::from(removed.as_ref().is_ok_and(|removed| !removed.is_empty()));
         counts[1] += u64::from(removed == Err(NotSent::TooLarge));
-        let state = (told(&dut, 2), removed);
+        let state = (advertised(&dut, 2), removed);
         if seen.last() != Some(&state) {
             seen.push(state);
         }
@@ -341,7 +341,7 @@ fn long_routes_lose_attributes<P: Net>(four_octet_as: bool) {
     // The shorter route has its attributes again.
     dut.say(0, &announcement(&[prefix], &reducible_route::<P>(10)));
     dut.settle();
-    assert_eq!(told(&dut, 2).map(|codes| codes.len()), Some(if four_octet_as { 3 } else { 4 }));
+    assert_eq!(advertised(&dut, 2).map(|codes| codes.len()), Some(if four_octet_as { 3 } else { 4 }));
     assert_eq!(dut.speaker.tables().violations::<P>(), []);
 }
 

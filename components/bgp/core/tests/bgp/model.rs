@@ -18,8 +18,8 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
 
 fn compare_with<P: Net>(dut: &Dut<P>, prefixes: u32, multipath: MultipathRules) {
     let mut rib = BTreeMap::new();
-    let mut told: Vec<BTreeMap<P, Route>> = dut.peers.iter().map(|_| BTreeMap::new()).collect();
-    let mut told_paths: Vec<Vec<(P, Route)>> = dut.peers.iter().map(|_| vec![]).collect();
+    let mut advertised: Vec<BTreeMap<P, Route>> = dut.peers.iter().map(|_| BTreeMap::new()).collect();
+    let mut advertised_paths: Vec<Vec<(P, Route)>> = dut.peers.iter().map(|_| vec![]).collect();
     for n in 0..prefixes {
         let prefix = P::nth(n);
         let Some(best) = best(dut, prefix) else { continue };
@@ -29,17 +29,17 @@ fn compare_with<P: Net>(dut: &Dut<P>, prefixes: u32, multipath: MultipathRules) 
             rib.insert(prefix, (hop, best.route.med.unwrap_or(0), distance));
         }
         let all: Vec<Candidate<'_, P>> = own(dut, prefix).into_iter().chain(usable(dut, prefix)).collect();
-        for (peer, told) in dut.peers.iter().zip(&mut told_paths) {
+        for (peer, advertised) in dut.peers.iter().zip(&mut advertised_paths) {
             if peer.connection.is_some() && peer.several {
-                told.extend(all.iter().filter_map(|c| Some((prefix, exported(dut, prefix, c, peer)?))));
+                advertised.extend(all.iter().filter_map(|c| Some((prefix, exported(dut, prefix, c, peer)?))));
             }
         }
-        for (peer, told) in dut.peers.iter().zip(&mut told) {
+        for (peer, advertised) in dut.peers.iter().zip(&mut advertised) {
             if peer.connection.is_some()
                 && !peer.several
                 && let Some(route) = exported(dut, prefix, &best, peer)
             {
-                told.insert(prefix, route);
+                advertised.insert(prefix, route);
             }
         }
     }
@@ -47,16 +47,16 @@ fn compare_with<P: Net>(dut: &Dut<P>, prefixes: u32, multipath: MultipathRules) 
     assert!(dut.rib_groups.keys().all(|prefix| rib.contains_key(prefix)), "groups without routes");
     let groups: usize = FamilyIndex::all().map(|family| dut.speaker.tables().view(family).multipath).sum();
     assert_eq!(groups, dut.rib_groups.len(), "count of groups");
-    for ((peer, told), mut told_paths) in dut.peers.iter().zip(told).zip(told_paths) {
+    for ((peer, advertised), mut advertised_paths) in dut.peers.iter().zip(advertised).zip(advertised_paths) {
         let view = dut.speaker.neighbor(peer.address).unwrap();
-        let count = told.len() + told_paths.len();
+        let count = advertised.len() + advertised_paths.len();
         assert_eq!(view.prefixes.sent[P::INDEX] as usize, count, "count of {}", peer.address);
         let mut paths: Vec<(P, Route)> = peer.told_paths.iter().map(|((p, _), r)| (*p, r.clone())).collect();
         paths.sort_unstable();
-        told_paths.sort_unstable();
-        assert_eq!(paths, told_paths, "paths of the Adj-RIB-Out of {}", peer.address);
+        advertised_paths.sort_unstable();
+        assert_eq!(paths, advertised_paths, "paths of the Adj-RIB-Out of {}", peer.address);
         assert!(peer.keep_rejected || view.prefixes.rejected[P::INDEX] == 0, "stored of {}", peer.address);
-        assert_eq!(peer.told, told, "Adj-RIB-Out of {}", peer.address);
+        assert_eq!(peer.told, advertised, "Adj-RIB-Out of {}", peer.address);
         assert_eq!(peer.end_of_rib, peer.connection.is_some(), "End-of-RIB of {}", peer.address);
     }
     let shards = dut.speaker.tables();
@@ -450,7 +450,7 @@ fn plain<P: Net>(path: Vec<u32>, hop: u8) -> Route {
     Route::new(path, P::host_addr(hop))
 }
 
-/// Who comes late hears all of a table that is sent in many portions.
+/// A late neighbor receives all of a table that is sent in many portions.
 #[test]
 fn a_late_joiner_of_a_large_table() {
     const MANY: u32 = 5000;

@@ -1,4 +1,4 @@
-//! Groups of paths that share packets: what the RIB is told, and what operators see.
+//! Groups of paths that share packets: the updates to the RIB, and the views of operators.
 
 use sluice_base::Ipv4Prefix;
 use sluice_bgp::shard::{LeftOut, Multipath, MultipathRules};
@@ -138,7 +138,7 @@ fn weights_follow_bandwidths_and_what_is_none_is_ignored() {
         assert_eq!(group(&dut), expected, "{bandwidth}");
     }
     assert!(dut.updates_of_rib() > before);
-    // Another attribute set that leaves the group as it is: the RIB is told nothing.
+    // Another attribute set that leaves the group as it is: the RIB receives nothing.
     let known = dut.updates_of_rib();
     announce(&mut dut, 1, &Route { med: Some(0), ..with_bandwidth(65002, 3, -2e9) });
     assert_eq!(dut.updates_of_rib(), known);

@@ -1,4 +1,4 @@
-//! MinRouteAdvertisementInterval (RFC 4271, section 9.2.1.1): neighbors that have one are told many changes of a prefix as one.
+//! MinRouteAdvertisementInterval (RFC 4271, section 9.2.1.1): a neighbor with an interval receives many changes of a prefix as one.
 
 use sluice_base::{Duration, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::speaker::{Config, Input};

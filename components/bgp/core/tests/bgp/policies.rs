@@ -144,7 +144,7 @@ fn an_external_neighbor_without_a_policy_exchanges_nothing() {
     dut.settle();
     assert!(dut.rib.is_empty(), "nothing of an external neighbor is accepted");
     assert!(dut.peers.iter().all(|peer| peer.told.is_empty()));
-    // An import policy alone lets routes in; the internal neighbor is told without a policy.
+    // An import policy alone lets routes in; the internal neighbor receives routes without a policy.
     config.neighbors[0].default_policy = Some(DefaultPolicy::Accept);
     dut.input(Input::Configure(config));
     dut.settle();

@@ -69,32 +69,32 @@ fn a_fact_sends_what_it_changes<P: Net>() {
     connect(&mut dut);
     // The RIB has not answered yet: the route is absent.
     assert_eq!(dut.sent(), [(u64::from(MANY) - LOW, 0), (MANY.into(), 0)]);
-    let tell = |is_present| Input::Presence(vec![(all(uplink()), is_present)]);
-    assert_eq!(dut.news(tell(false)), [(0, 0); 2]);
-    assert_eq!(dut.news(tell(true)), [(LOW, 0), (0, 0)]);
-    assert_eq!(dut.news(tell(true)), [(0, 0); 2]);
+    let presence = |is_present| Input::Presence(vec![(all(uplink()), is_present)]);
+    assert_eq!(dut.news(presence(false)), [(0, 0); 2]);
+    assert_eq!(dut.news(presence(true)), [(LOW, 0), (0, 0)]);
+    assert_eq!(dut.news(presence(true)), [(0, 0); 2]);
     // What the router announces is what a router announces that knew the fact from the beginning.
     let mut cold = router::<P>();
     cold.input(Input::Configure(config.clone()));
-    cold.input(tell(true));
+    cold.input(presence(true));
     connect(&mut cold);
     assert_eq!(dut.peers[1].told, cold.peers[1].told);
     // A lost RIB changes nothing, and the next one is asked again.
     dut.asked.clear();
     assert_eq!(dut.news(Input::RibRestarted), [(0, 0); 2]);
     assert_eq!(dut.asked, BTreeSet::from([all(uplink())]));
-    assert_eq!(dut.news(tell(false)), [(0, LOW), (0, 0)]);
+    assert_eq!(dut.news(presence(false)), [(0, LOW), (0, 0)]);
     // Import policies are bound again too: routes that came are decided on again.
     let mut imports = config.clone();
     imports.neighbors[1].export.clear();
     imports.neighbors[0].import = vec!["while-up".into()];
     assert_eq!(dut.news(Input::Configure(imports)), [(0, 0), (0, LOW)]);
-    assert_eq!(dut.news(tell(true)), [(LOW, 0); 2]);
-    assert_eq!(dut.news(tell(false)), [(0, LOW); 2]);
+    assert_eq!(dut.news(presence(true)), [(LOW, 0); 2]);
+    assert_eq!(dut.news(presence(false)), [(0, LOW); 2]);
     // Nobody asks any more.
     let plain = dut.config();
     assert_eq!(dut.news(Input::Configure(plain)), [(LOW, 0); 2]);
-    assert_eq!((dut.asked.len(), dut.news(tell(true))), (0, [(0, 0); 2]));
+    assert_eq!((dut.asked.len(), dut.news(presence(true))), (0, [(0, 0); 2]));
     assert_eq!(dut.speaker.tables().violations::<P>(), []);
 }
 
@@ -108,7 +108,7 @@ fn a_fact_sends_what_it_changes_ipv6() {
     a_fact_sends_what_it_changes::<Ipv6Prefix>();
 }
 
-/// A process that takes over knows what the RIB said, and tells neighbors nothing.
+/// A process that takes over knows the RIB's answers, and sends neighbors nothing.
 #[test]
 fn facts_are_handed_over() {
     let mut dut = router::<Ipv4Prefix>();
@@ -148,12 +148,12 @@ fn a_network_follows_the_route_of_another_origin() {
     dut.input(Input::Configure(config.clone()));
     assert_eq!(dut.asked, BTreeSet::from([others(network)]));
     connect(&mut dut);
-    let tell = |question, is_present| Input::Presence(vec![(question, is_present)]);
-    assert_eq!(dut.news(tell(others(network), true)), [(1, 0); 2]);
+    let presence = |question, is_present| Input::Presence(vec![(question, is_present)]);
+    assert_eq!(dut.news(presence(others(network), true)), [(1, 0); 2]);
     assert_eq!(dut.news(Input::Configure(config)), [(0, 0); 2]);
-    assert_eq!(dut.news(tell(all(network), false)), [(0, 0); 2], "another question");
-    assert_eq!(dut.news(tell(others(network), false)), [(0, 1); 2]);
-    assert_eq!(dut.news(tell(others(network), true)), [(1, 0); 2]);
+    assert_eq!(dut.news(presence(all(network), false)), [(0, 0); 2], "another question");
+    assert_eq!(dut.news(presence(others(network), false)), [(0, 1); 2]);
+    assert_eq!(dut.news(presence(others(network), true)), [(1, 0); 2]);
     let always = Config { networks: vec![network.into()], ..dut.config() };
     assert_eq!(dut.news(Input::Configure(always)), [(0, 0); 2]);
     assert!(dut.asked.is_empty());

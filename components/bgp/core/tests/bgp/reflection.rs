@@ -1,4 +1,4 @@
-//! Route reflection (RFC 4456): who is told whose routes, and with which attributes.
+//! Route reflection (RFC 4456): which peers receive whose routes, and with which attributes.
 
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, RouterId, XidPrefix};
 use sluice_bgp::speaker::{Config, Input};
@@ -34,8 +34,8 @@ fn route<P: Net>(peer: usize) -> Route {
     Route { local_pref: Some(100), ..Route::new(vec![65002], hop::<P>(peer)) }
 }
 
-/// The peers that were told the prefix.
-fn told<P: Net>(dut: &Dut<P>, prefix: P) -> Vec<usize> {
+/// The peers that received the prefix.
+fn advertised<P: Net>(dut: &Dut<P>, prefix: P) -> Vec<usize> {
     (0..PEERS.len()).filter(|peer| dut.peers[*peer].told.contains_key(&prefix)).collect()
 }
 
@@ -51,10 +51,10 @@ fn each_kind_of_neighbor<P: Net>() {
     }
     dut.settle();
     // RFC 4456, section 6: a client's routes go to everybody, another's to the clients, besides those outside.
-    assert_eq!(told(&dut, own(CLIENTS[0])), [CLIENTS[1], OTHERS[0], OTHERS[1], OUTSIDE]);
-    assert_eq!(told(&dut, own(OTHERS[0])), [CLIENTS[0], CLIENTS[1], OUTSIDE]);
-    assert_eq!(told(&dut, own(OUTSIDE)), [0, 1, 2, 3]);
-    // What was learned outside is told as ever; what is reflected has its originator and the cluster.
+    assert_eq!(advertised(&dut, own(CLIENTS[0])), [CLIENTS[1], OTHERS[0], OTHERS[1], OUTSIDE]);
+    assert_eq!(advertised(&dut, own(OTHERS[0])), [CLIENTS[0], CLIENTS[1], OUTSIDE]);
+    assert_eq!(advertised(&dut, own(OUTSIDE)), [0, 1, 2, 3]);
+    // Routes learned outside are announced as ever; a reflected route has its originator and the cluster.
     for peer in CLIENTS.into_iter().chain(OTHERS) {
         assert_eq!(dut.peers[peer].told[&own(OUTSIDE)].reflected, None);
     }
@@ -97,35 +97,35 @@ fn a_reflected_route_keeps_its_originator_and_gets_another_cluster() {
         let came = Route { reflected: Some((77, clusters)), ..route::<Ipv4Prefix>(OTHERS[0]) };
         dut.announce(OTHERS[0], &[prefix], &came);
         dut.settle();
-        assert_eq!(told(&dut, prefix).is_empty(), is_loop);
+        assert_eq!(advertised(&dut, prefix).is_empty(), is_loop);
     }
 }
 
 #[test]
-fn clients_that_are_meshed_are_told_nothing_of_each_other() {
+fn meshed_clients_receive_no_routes_of_each_other() {
     let mut dut = router::<Ipv4Prefix>(|_| {});
     let prefix = Ipv4Prefix::nth(1);
     dut.announce(CLIENTS[0], &[prefix], &route::<Ipv4Prefix>(CLIENTS[0]));
     dut.settle();
-    assert_eq!(told(&dut, prefix), [CLIENTS[1], OTHERS[0], OTHERS[1], OUTSIDE]);
+    assert_eq!(advertised(&dut, prefix), [CLIENTS[1], OTHERS[0], OTHERS[1], OUTSIDE]);
     let meshed = |config: &mut Config| {
         config.neighbors.iter_mut().for_each(|neighbor| neighbor.client_to_client_reflection = false);
     };
     configure(&mut dut, meshed);
     dut.settle();
-    assert_eq!(told(&dut, prefix), [OTHERS[0], OTHERS[1], OUTSIDE], "withdrawn, and no session ends");
+    assert_eq!(advertised(&dut, prefix), [OTHERS[0], OTHERS[1], OUTSIDE], "withdrawn, and no session ends");
     let index = dut.speaker.neighbor(dut.peers[CLIENTS[1]].address).unwrap().index;
     let cause = dut.speaker.tables().export_verdict(index, prefix).unwrap_err().to_string();
     assert!(cause.starts_with("the best path came from a client, as this one is"), "{cause}");
     configure(&mut dut, |_| {});
     dut.settle();
-    assert_eq!(told(&dut, prefix), [CLIENTS[1], OTHERS[0], OTHERS[1], OUTSIDE]);
+    assert_eq!(advertised(&dut, prefix), [CLIENTS[1], OTHERS[0], OTHERS[1], OUTSIDE]);
 }
 
 #[test]
 fn routes_with_equal_attributes_of_several_clients_have_their_originators() {
     let mut dut = router::<Ipv4Prefix>(|_| {});
-    // The next hop is no client: a client would not be told the routes.
+    // The next hop is no client: a client would not receive the routes.
     let next_hop = Ipv4Prefix::host_addr(20);
     dut.set_reach(next_hop, Some((1, true)));
     let shared = Route { next_hop, ..route::<Ipv4Prefix>(0) };
@@ -134,8 +134,8 @@ fn routes_with_equal_attributes_of_several_clients_have_their_originators() {
     }
     dut.settle();
     for client in CLIENTS {
-        let told = &dut.peers[OTHERS[0]].told[&Ipv4Prefix::nth(client as u32)];
-        assert_eq!(told.reflected, Some((dut.peers[client].router_id, vec![OWN_ID])));
+        let advertised = &dut.peers[OTHERS[0]].told[&Ipv4Prefix::nth(client as u32)];
+        assert_eq!(advertised.reflected, Some((dut.peers[client].router_id, vec![OWN_ID])));
     }
 }
 

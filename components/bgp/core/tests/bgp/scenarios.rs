@@ -34,7 +34,7 @@ fn hop(text: &str) -> Option<IpAddr> {
 }
 
 #[test]
-fn two_routers_meet_and_tell_each_other_both_families() {
+fn two_routers_meet_and_exchange_both_families() {
     for (a, b) in TRANSPORTS {
         for passive in [false, true] {
             let mut world = two(65001, 65002);
@@ -99,7 +99,7 @@ fn a_neighbor_that_falls_silent_is_dead_when_the_hold_time_is_over() {
 }
 
 #[test]
-fn a_late_joiner_and_a_third_router_hear_everything() {
+fn a_late_joiner_and_a_third_router_receive_everything() {
     let c = ["10.0.1.3", "2001:db8:0:1::3"];
     let b = ["10.0.0.2", "10.0.1.2", "2001:db8::2", "2001:db8:0:1::2"];
     let mut world = World::new(&[(65001, &[A4, A6]), (65002, &b), (65003, &c)]);
@@ -119,7 +119,7 @@ fn a_late_joiner_and_a_third_router_hear_everything() {
     // All equal attributes: one UPDATE, and the End-of-RIB markers of three families.
     let view = world.routers[1].speaker.neighbor("10.0.1.3".parse().unwrap()).unwrap();
     assert_eq!((view.writer.updates, view.writer.announced), (4, 250));
-    // The origin withdraws: everybody hears.
+    // The origin withdraws: every router receives it.
     world.routers[0].config.networks.truncate(1);
     world.configure(0);
     world.pass(SECOND);
@@ -164,7 +164,7 @@ fn internal_peers_keep_the_next_hop_and_do_not_pass_on() {
     assert_eq!(of(&world, 2, "192.0.2.0/24"), hop(A4));
     assert_eq!(of(&world, 2, "2001:db8:1::/48"), hop(A6));
     assert!(world.routers[3].rib.is_empty());
-    // Next hop self is told at once, without a reset.
+    // Next hop self is advertised at once, without a reset.
     world.routers[1].config.neighbors[1].next_hop_self = true;
     world.configure(1);
     world.pass(SECOND);
@@ -262,7 +262,7 @@ fn configuration_touches_only_what_it_must() {
 }
 
 #[test]
-fn a_refresh_tells_everything_again() {
+fn a_refresh_sends_everything_again() {
     let mut world = two(65001, 65002);
     world.peer((0, A4), (1, B4), |_| {});
     world.routers[0].config.networks = networks(&["192.0.2.0/24", "2001:db8:1::/48"]);

@@ -178,7 +178,7 @@ fn work_for_one_neighbor_looks_at_no_other() {
     for peer in 0..10 {
         router.up(peer);
     }
-    // Neighbors that are told nothing of IPv4: another family was agreed on.
+    // Neighbors that receive nothing of IPv4: another family was agreed on.
     for peer in 10..210 {
         router.up_speaking(peer, vec![Capability::unicast(AFI_IPV6), Capability::FourOctetAs(Asn(65002))]);
     }

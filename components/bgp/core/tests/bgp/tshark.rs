@@ -9,7 +9,7 @@ use sluice_bgp_dut::{Dut, LOCAL_AS, Net};
 use sluice_testkit::tshark::{self, Packet};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The neighbor that announces, and those that are told: an external one, an internal one, one of 2-octet AS numbers, a customer.
+/// The neighbor that announces, and those that receive: an external one, an internal one, one of 2-octet AS numbers, a customer.
 const SOURCE: usize = 0;
 const EXTERNAL: usize = 1;
 const INTERNAL: usize = 2;

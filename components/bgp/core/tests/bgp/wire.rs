@@ -29,7 +29,7 @@ fn rules(four_octet_as: bool) -> ReceiveRules {
     ReceiveRules { four_octet_as, enforce_first_as: false, ..rules }
 }
 
-/// The same body written again from what was read of it.
+/// Writes a body again from the parsed values.
 fn rewritten(kind: MessageType, body: &[u8]) -> Option<Vec<u8>> {
     let mut out = vec![];
     match kind {
@@ -139,7 +139,7 @@ fn bodies(octets: &[u8]) -> Vec<(u8, &[u8])> {
     starts.filter_map(body).collect()
 }
 
-/// What became of a message body: accepted, accepted with a remark on malformed attributes, or refused with code and subcode.
+/// The result for a message body: accepted, accepted with a remark on malformed attributes, or refused with code and subcode.
 fn judged(kind: u8, body: &[u8]) -> String {
     let said = |result: Result<(), WireError>| {
         result.map_or_else(|error| format!("refused: {error}"), |()| "accepted".into())

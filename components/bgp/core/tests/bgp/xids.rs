@@ -73,8 +73,8 @@ fn a_route_goes_to_the_rib_and_on_by_the_xid_of_this_router() {
     dut.announce(0, &[XidPrefix::nth(1), XidPrefix::nth(3)], &route());
     assert!(has_route(&mut dut));
     assert_eq!(dut.rib[&XidPrefix::nth(3)].0, XidPrefix::host_addr(9), "no next hop is on a subnet");
-    let told = &dut.peers[1].told;
-    assert_eq!((told.len(), told[&XidPrefix::nth(1)].next_hop), (2, XidPrefix::host_addr(1)));
+    let advertised = &dut.peers[1].told;
+    assert_eq!((advertised.len(), advertised[&XidPrefix::nth(1)].next_hop), (2, XidPrefix::host_addr(1)));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn xids_of_no_type_are_ignored() {
 }
 
 #[test]
-fn who_did_not_agree_is_neither_read_nor_told() {
+fn a_neighbor_that_did_not_agree_is_neither_read_nor_sent_routes() {
     let mut dut = Dut::<XidPrefix>::new(&[PEER, 65003], 1);
     dut.set_reach(XidPrefix::host_addr(9), Some((1, true)));
     // The router wants IPv4 of its neighbors too.

@@ -235,8 +235,8 @@ fn choose<W: Words>(
     let silence = settings.word(SILENCE);
     let since = (silence != 0).then(|| now.saturating_sub(silence).max(1));
     let is_live = |element: u16| {
-        let heard = settings.0.load(Place::new(Map::Heard, element.into(), 0));
-        element != 0 && since.is_none_or(|since| heard >= since)
+        let last_hello = settings.0.load(Place::new(Map::Hellos, element.into(), 0));
+        element != 0 && since.is_none_or(|since| last_hello >= since)
     };
     let member = |at: u32| quarter(load(class, 1 + (at / 4) as u16), at);
     let row_element = |row: u32| {
@@ -328,7 +328,7 @@ fn hello<W: Words>(settings: &Settings<'_, W>, octets: &[u8]) -> Decision {
         return Decision::Drop(Reason::Forged);
     };
     let stamp = Stamp { epoch: u64::from_be_bytes(*epoch), counter: u64::from_be_bytes(*counter) };
-    let load = |word| settings.0.load(Place::new(Map::Heard, element.number().into(), word));
+    let load = |word| settings.0.load(Place::new(Map::Hellos, element.number().into(), word));
     if stamp <= (Stamp { epoch: load(1), counter: load(2) }) {
         return Decision::Drop(Reason::Replayed);
     }

@@ -41,7 +41,7 @@ pub enum Map {
     /// Outer ports by number: the virtual MAC address in word 0, the interface in word 1.
     Ports,
     /// Hello frames of elements: time, epoch, counter. Only the program writes.
-    Heard,
+    Hellos,
     /// Classes: mode and number of members in word 0, then members, four to a word.
     Classes,
     /// Blocks of the classes' tables: elements, four to a word.
@@ -71,7 +71,7 @@ impl Map {
         match self {
             Map::Interfaces => "balance_interfaces",
             Map::Ports => "balance_ports",
-            Map::Heard => "balance_heard",
+            Map::Hellos => "balance_heard",
             Map::Classes => "balance_classes",
             Map::Blocks => "balance_blocks",
             Map::Neighbors => "balance_neighbors",
@@ -83,7 +83,7 @@ impl Map {
     /// Returns the number of entries.
     pub fn entries(self) -> u32 {
         match self {
-            Map::Interfaces | Map::Ports | Map::Heard => 1 << 16,
+            Map::Interfaces | Map::Ports | Map::Hellos => 1 << 16,
             Map::Classes => CLASSES as u32,
             Map::Blocks => (CLASSES * CLASS_BLOCKS) as u32,
             Map::Neighbors => NEIGHBOR_LINES,
@@ -96,7 +96,7 @@ impl Map {
     pub fn words(self) -> u16 {
         match self {
             Map::Interfaces | Map::Ports => 2,
-            Map::Heard => 3,
+            Map::Hellos => 3,
             Map::Classes => 1 + MEMBERS as u16 / 4,
             Map::Blocks => BLOCK as u16 / 4,
             Map::Neighbors | Map::Addresses => 8,

@@ -29,7 +29,7 @@ pub enum CallKind {
 pub const PREPARE: &str = "manager.v1.SharedConfiguration/Prepare";
 
 /// Returns the kind of a method that an element carries out for others; `None` for all other methods. `path` is PACKAGE.SERVICE/METHOD,
-/// `reads` is true for a method whose target says that it only reads.
+/// `reads` is true for a method whose target registered it as one that only reads.
 pub fn kind(path: &str, reads: bool) -> Option<CallKind> {
     let (interface, method) = path.split_once('/').filter(|(interface, _)| *interface != OWN)?;
     if path == PREPARE {

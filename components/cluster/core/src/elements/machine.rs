@@ -10,7 +10,7 @@ use crate::balancer::{self, Balancer};
 use crate::elements::event::Event;
 use crate::elements::front;
 use crate::elements::io::{Ignored, Input, NeighborState, Output, WantedNeighbor};
-use crate::elements::membership::{ANNOUNCE_TIME, Heard, LOST_TIME, Membership};
+use crate::elements::membership::{ANNOUNCE_TIME, Arrival, LOST_TIME, Membership};
 use crate::elements::publisher::{FrameContent, Publisher};
 use crate::elements::replica::{NeighborChange, Replica};
 use crate::elements::requests::Requests;
@@ -386,7 +386,7 @@ impl Cluster {
         out: &mut Outbox<Output>,
     ) {
         let differed = self.membership.get(configured.id).is_some_and(|member| member.differs);
-        if let Heard::Up { is_started } = self.membership.announced(now, frame, configured) {
+        if let Arrival::Up { is_started } = self.membership.announced(now, frame, configured) {
             out.push(Output::Event(Event::ElementUp(configured.id)));
             if is_started {
                 self.publisher.restart(now);

@@ -20,7 +20,7 @@ pub const LOST_TIME: Duration = Duration::from_millis(3500);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
     /// The time of the last announcement.
-    pub heard: Instant,
+    pub announced_at: Instant,
     /// The number of the element's start.
     pub epoch: u64,
     /// The MAC address on the interconnect.
@@ -35,7 +35,7 @@ pub struct Member {
 
 /// The effect of an announcement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Heard {
+pub enum Arrival {
     /// The element is present as before.
     Again,
     /// The element is present for the first time, again, or after a start.
@@ -66,21 +66,22 @@ impl Membership {
     }
 
     /// Takes in an announcement; `configured` is the element as it is configured here.
-    pub fn announced(&mut self, now: Instant, announcement: Announcement, configured: &Element) -> Heard {
+    pub fn announced(&mut self, now: Instant, announcement: Announcement, configured: &Element) -> Arrival {
         let Announcement { element, mac, addresses, stamp } = announcement;
         let differs = element.roles != configured.roles || element.ports != configured.ports;
         let before = self.members.get(&element.id);
         let is_started = before.is_none_or(|before| before.epoch != stamp.epoch);
         let is_news = is_started || before.is_some_and(|before| before.is_lost);
-        let member = Member { heard: now, epoch: stamp.epoch, mac, addresses, differs, is_lost: false };
+        let member =
+            Member { announced_at: now, epoch: stamp.epoch, mac, addresses, differs, is_lost: false };
         self.members.insert(element.id, member);
-        if is_news { Heard::Up { is_started } } else { Heard::Again }
+        if is_news { Arrival::Up { is_started } } else { Arrival::Again }
     }
 
     /// Notes the elements whose announcements do not come any more, and returns those that are lost since the last call.
     pub fn expire(&mut self, now: Instant) -> Vec<ElementId> {
         let silent = self.members.iter_mut().filter(|(_, member)| !member.is_lost);
-        let lost = silent.filter(|(_, member)| now >= member.heard + LOST_TIME);
+        let lost = silent.filter(|(_, member)| now >= member.announced_at + LOST_TIME);
         let mark = |(id, member): (&ElementId, &mut Member)| {
             member.is_lost = true;
             *id

@@ -227,7 +227,7 @@ impl Roster {
         self.iter().flat_map(of).collect()
     }
 
-    /// Returns the roster with what another element says about this one: the number of the present machine, and whether the element was
+    /// Returns the roster with another element's statement about this one: the number of the present machine, and whether the element was
     /// removed.
     pub fn with_standing(&self, element: ElementId, machine: u32, removed: bool) -> Self {
         let mut after = self.clone();

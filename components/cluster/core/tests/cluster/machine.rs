@@ -1,4 +1,4 @@
-//! Elements that hear each other: the control plane's neighbors at routers and balancers, elements that start, fall silent and lie.
+//! Elements that receive from each other: the control plane's neighbors at routers and balancers, elements that start, fall silent and lie.
 
 use crate::switch;
 use crate::switch::{HELLO, Switch, interface};
@@ -50,9 +50,9 @@ fn a_router_s_wanted_neighbor_is_resolved_and_known_everywhere() {
     let mut switch = up();
     switch.run(Duration::from_secs(3));
     switch.neighbor(ROUTER, key(2), NeighborState::Wanted);
-    assert_eq!(switch.told(CONTROL), [(key(2), WantedNeighbor::Resolved)]);
+    assert_eq!(switch.neighbors(CONTROL), [(key(2), WantedNeighbor::Resolved)]);
     switch.neighbor(CONTROL, key(2), NeighborState::Known(NEIGHBOR));
-    assert_eq!(switch.told(ROUTER), [(key(2), WantedNeighbor::At(NEIGHBOR))]);
+    assert_eq!(switch.neighbors(ROUTER), [(key(2), WantedNeighbor::At(NEIGHBOR))]);
     for element in switch.elements.values() {
         assert_eq!(element.neighbors(), [(key(2), NEIGHBOR)]);
     }
@@ -61,9 +61,9 @@ fn a_router_s_wanted_neighbor_is_resolved_and_known_everywhere() {
     switch.run(Duration::from_secs(2));
     assert_eq!(switch.elements[&ROUTER].neighbors(), [(key(2), NEIGHBOR)]);
     switch.neighbor(CONTROL, key(2), NeighborState::Gone);
-    assert_eq!(switch.told(ROUTER).last(), Some(&(key(2), WantedNeighbor::Removed)));
+    assert_eq!(switch.neighbors(ROUTER).last(), Some(&(key(2), WantedNeighbor::Removed)));
     switch.run(Duration::from_secs(12));
-    assert_eq!(switch.told(CONTROL).last(), Some(&(key(2), WantedNeighbor::Removed)));
+    assert_eq!(switch.neighbors(CONTROL).last(), Some(&(key(2), WantedNeighbor::Removed)));
     // Addresses elsewhere are nobody's neighbors.
     let elsewhere = NeighborKey { address: [10, 9, 9, 9].into(), ..key(2) };
     switch.neighbor(ROUTER, elsewhere, NeighborState::Wanted);
@@ -200,7 +200,7 @@ fn forged_old_foreign_and_own_frames_are_counted_and_ignored() {
 }
 
 #[test]
-fn only_the_control_plane_tells_neighbors() {
+fn only_the_control_plane_announces_neighbors() {
     let mut switch = up();
     switch.run(Duration::from_secs(1));
     // The router believes that it is the control plane.

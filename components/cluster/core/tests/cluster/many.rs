@@ -20,7 +20,7 @@ const CONTROL: u16 = 200;
 /// The numbers that end with this digit belong to the elements that are lost.
 const LOST_DIGIT: u16 = 7;
 
-/// Returns the numbers of as many balancers and as many routers as `count` says.
+/// Returns the numbers of as many balancers and as many routers as in `count`.
 fn numbers(count: u16) -> [Range<u16>; 2] {
     BASES.map(|base| base + 1..base + 1 + count)
 }
@@ -95,7 +95,7 @@ fn lose_a_tenth<const COUNT: u16>() {
     // What one router wants is resolved by the control plane, and known everywhere.
     let (near, mac) = (neighbor(3), Mac([2, 0, 0, 0, 9, 3]));
     switch.neighbor(101, near, NeighborState::Wanted);
-    assert_eq!(switch.told(CONTROL), [(near, WantedNeighbor::Resolved)]);
+    assert_eq!(switch.neighbors(CONTROL), [(near, WantedNeighbor::Resolved)]);
     switch.neighbor(CONTROL, near, NeighborState::Known(mac));
     assert!(switch.elements.values().all(|element| element.neighbors() == [(near, mac)]));
 
@@ -106,8 +106,8 @@ fn lose_a_tenth<const COUNT: u16>() {
     switch.run(Duration::from_secs(5));
     let stays = |numbers: &BTreeSet<u16>| numbers.difference(&lost).copied().collect::<BTreeSet<u16>>();
     check_shares(&switch, &stays(&balancers), &stays(&routers));
-    let told = switch.events(CONTROL);
-    assert!(lost.iter().all(|number| told.contains(&Event::ElementLost(id(*number)))));
+    let events = switch.events(CONTROL);
+    assert!(lost.iter().all(|number| events.contains(&Event::ElementLost(id(*number)))));
     // The others know of neighbors as before.
     switch.neighbor(CONTROL, neighbor(4), NeighborState::Known(mac));
     let knows = |switch: &Switch, number: &u16| switch.elements[number].neighbors().len();

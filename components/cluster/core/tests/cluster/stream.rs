@@ -40,7 +40,7 @@ fn set(gateway: u32, metric: u32) -> RouteSet {
     RouteSet { metric: Metric(metric), ..RouteSet::plain(Forwarding::one(hop)) }
 }
 
-/// The routes of a RIB, and what a follower's RIB was told: origin, prefix, set.
+/// The routes of a RIB, and what a follower's RIB received: origin, prefix, set.
 type Rib = BTreeMap<(usize, String), RouteSet>;
 
 fn prefix4(number: u32) -> Ipv4Prefix {
@@ -392,7 +392,7 @@ fn another_leader_keeps_the_routes_until_neighbors_had_time_to_announce_them() {
     };
     world.change(0, &routes(0..10));
     world.check();
-    // The next leader's RIB has no routes yet, and says so.
+    // The next leader's RIB has no routes yet, and reports that.
     world.rib.clear();
     world.elect(2);
     world.write_all();

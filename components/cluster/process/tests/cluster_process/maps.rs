@@ -50,7 +50,7 @@ fn a_new_process_finds_the_words_of_the_one_before_and_stores_differences() {
     assert!(stores[0] > 3 && stores[1] == 1, "{stores:?}");
     assert_eq!(maps.load(Place::new(Map::Ports, 99, 1)), 0);
     assert!(!maps.store(Store { place: Place::new(Map::Settings, 1, 0), value: 5 }));
-    assert_eq!((maps.heard(element), maps.count(Reason::Balanced)), (None, 0));
+    assert_eq!((maps.last_hello(element), maps.count(Reason::Balanced)), (None, 0));
     assert_eq!(maps.led(7), balance::Led::default());
 }
 

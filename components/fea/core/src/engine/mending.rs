@@ -8,16 +8,16 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{AnyPrefix, Digest, DigestKey, Family, IpPrefix, TableId};
 
-/// The digests of what an engine holds.
+/// The digests of an engine's objects.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct EngineDigests {
     /// The digest of members and groups.
     pub objects: Digest,
-    /// The digests of the routes of the tables and families that the engine forwards by.
+    /// The digests of the routes, by the engine's tables and families.
     pub routes: Vec<(TableId, Family, Digest)>,
 }
 
-/// All routes that an engine is to have in a range of prefixes of a table and family, in order.
+/// The wanted routes in a range of prefixes of a table and family, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RoutePart {
     /// The table.
@@ -26,37 +26,37 @@ pub struct RoutePart {
     pub family: Family,
     /// The range begins after this prefix; `None`: with the first prefix.
     pub after: Option<IpPrefix>,
-    /// The range ends with this prefix; `None`: with the last one.
+    /// The range ends with this prefix; `None`: with the last prefix.
     pub until: Option<IpPrefix>,
     /// The routes.
     pub routes: Vec<(IpPrefix, RouteTarget)>,
 }
 
-/// The differences that an engine has mended.
+/// The differences mended by an engine.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Mended {
-    /// Routes that were missing, surplus, or of another target.
+    /// Routes that were missing, surplus, or of a wrong target.
     pub routes: u64,
-    /// Members and groups that were missing, surplus, or of other contents.
+    /// Members and groups that were missing, surplus, or of wrong contents.
     pub objects: u64,
     /// The first difference, for people.
     pub first: Option<String>,
 }
 
 impl Mended {
-    /// Returns true if nothing differed.
+    /// Returns true without a difference.
     pub fn is_empty(&self) -> bool {
         self.routes == 0 && self.objects == 0
     }
 
-    /// Adds what another step mended.
+    /// Adds the differences of a further step.
     pub fn add(&mut self, other: Mended) {
         self.routes += other.routes;
         self.objects += other.objects;
         self.first = self.first.take().or(other.first);
     }
 
-    /// Counts a route that differed: the engine had the group `found`, and has `wanted` from now on. Group 0: the kernel's; `None`: no
+    /// Counts a mended route: the engine had the group `found`, and now has `wanted`. Group 0: the kernel's; `None`: no
     /// route.
     pub fn route(&mut self, prefix: IpPrefix, found: Option<NextHopId>, wanted: Option<NextHopId>) {
         self.routes += 1;
@@ -67,17 +67,17 @@ impl Mended {
         });
     }
 
-    /// Counts a member or group that differed.
+    /// Counts a mended member or group.
     pub fn object(&mut self, id: NextHopId) {
         self.objects += 1;
         self.first.get_or_insert_with(|| format!("next-hop object {id} differed"));
     }
 }
 
-/// The objects that an engine is to have. Others are surplus.
+/// The wanted objects of an engine; further objects are surplus.
 pub type Objects = BTreeSet<NextHopId>;
 
-/// Returns the hash of a route; `None` for a target that is never requested.
+/// Returns the hash of a route; `None` for a target that is found only.
 pub(crate) fn of_route(key: DigestKey, prefix: AnyPrefix, target: RouteTarget) -> Option<u64> {
     match target {
         RouteTarget::Group(id) => Some(key.of_prefix(prefix, u64::from(id.0))),

@@ -1,7 +1,7 @@
 //! Forwarding engines: operations, refusals and notices between the core and the engines.
 //!
 //! An engine has capabilities ([`Capability`]): unicast forwarding (`unicast`), and the host's interfaces and switches. Each
-//! operation needs one of them. An [`EngineSet`] drives several engines as one.
+//! operation needs a capability. An [`EngineSet`] drives several engines together.
 
 mod mending;
 mod scope;
@@ -25,40 +25,40 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{DigestKey, Family, InterfaceAddress, InterfaceIndex, IpPrefix, Provenance, TableId};
 
-/// A kind of work that an engine can do.
+/// A kind of work of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Capability {
-    /// Unicast routes with their members and groups, and reading them back.
+    /// Unicast routes with members and groups, and reading them back.
     Unicast,
-    /// The host's interfaces, their addresses, and the switches that let the host forward.
+    /// The host's interfaces, the addresses, and the switches for forwarding.
     Host,
 }
 
-/// An operation. Operations are carried out in order, and one that fails does not stop those after it.
+/// An operation. Operations are carried out in order; later operations follow after a failed one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum EngineOp {
-    /// The member `id` is this from now on, whether or not it existed.
+    /// Writes the member `id`, new or not.
     SetMember {
-        /// Its number.
+        /// The number.
         id: NextHopId,
         /// The member.
         member: Member,
     },
-    /// The group `id` has these members from now on; all its routes follow.
+    /// Writes the group `id` with these members; the group's routes follow.
     SetGroup {
-        /// Its number.
+        /// The number.
         id: NextHopId,
-        /// Its members; never empty.
+        /// The members; never empty.
         members: Members,
-        /// True if it may be new. Otherwise a group that is not there, and whose routes therefore are not either, is refused as not found.
+        /// True if the group may be new. Otherwise an absent group, which has no routes in the engine either, is refused as not found.
         create: bool,
     },
-    /// The member or group goes: a member from its groups too, and a group, or one without members, with its routes.
+    /// Removes the member or group: a member from the groups too; a group, or a group left without members, with the routes.
     DeleteNextHop {
-        /// Its number.
+        /// The number.
         id: NextHopId,
     },
-    /// The prefix has this route.
+    /// Writes the route of a prefix.
     SetRoute {
         /// The table.
         table: TableId,
@@ -66,12 +66,12 @@ pub enum EngineOp {
         prefix: IpPrefix,
         /// The target of the route; never `Other`.
         target: RouteTarget,
-        /// True if a route of ours may stand there, to be replaced. Otherwise any route there is somebody else's, and the operation is
+        /// True if a route of Sluice's may stand there, to be replaced. Otherwise a present route is foreign, and the operation is
         /// refused.
         replace: bool,
-        /// The engines that get the route.
+        /// The engines of the route.
         scope: Scope,
-        /// The event that caused it.
+        /// The cause.
         provenance: Provenance,
     },
     /// The prefix has no route of ours.
@@ -80,12 +80,12 @@ pub enum EngineOp {
         table: TableId,
         /// The prefix.
         prefix: IpPrefix,
-        /// The engines that lose the route.
+        /// The engines of the route.
         scope: Scope,
-        /// The event that caused it.
+        /// The cause.
         provenance: Provenance,
     },
-    /// Routes of a family that are set from now on have this source address for the host's own packets; `None`: no source address.
+    /// Sets the source address, for the host's own packets, of routes written later; `None`: no source address.
     SetSource {
         /// The family.
         family: Family,
@@ -96,9 +96,9 @@ pub enum EngineOp {
     SetLink {
         /// The interface.
         interface: InterfaceIndex,
-        /// True if it is to be up; `None` leaves it.
+        /// True for up; `None` leaves the state.
         up: Option<bool>,
-        /// Its largest packet in octets; `None` leaves it.
+        /// The largest packet in octets; `None` leaves the size.
         mtu: Option<u32>,
     },
     /// An interface gets an address.
@@ -115,17 +115,17 @@ pub enum EngineOp {
         /// The address.
         address: InterfaceAddress,
     },
-    /// The host forwards packets of a family between its interfaces, or does not.
+    /// Switches the host's forwarding of a family between interfaces.
     SetForwarding {
         /// The family.
         family: Family,
-        /// True if it forwards.
+        /// True for on.
         enabled: bool,
     },
 }
 
 impl EngineOp {
-    /// Returns the capability that an engine needs for the operation.
+    /// Returns the capability needed for the operation.
     pub const fn capability(&self) -> Capability {
         match self {
             EngineOp::SetMember { .. }
@@ -141,7 +141,7 @@ impl EngineOp {
         }
     }
 
-    /// Returns the engines of a set that the operation is for.
+    /// Returns the operation's engines of a set.
     pub const fn scope(&self) -> Scope {
         match self {
             EngineOp::SetRoute { scope, .. } | EngineOp::DeleteRoute { scope, .. } => *scope,
@@ -165,13 +165,13 @@ impl EngineOp {
 /// The kind of a refusal, which decides on the next step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum RefusalKind {
-    /// Somebody else's route, address or object stands there.
+    /// A foreign route, address or object stands there.
     Exists,
     /// The thing to delete does not exist.
     NotFound,
     /// The engine has no room or no time now.
     Resources,
-    /// Anything else: it is not possible as things are.
+    /// Any further reason: not possible at present.
     Invalid,
 }
 
@@ -201,31 +201,31 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A refused operation, by its place among those that were handed over.
+/// A refused operation, by the place in the batch.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Refused {
-    /// Its place.
+    /// The place.
     pub index: usize,
     /// The refusal.
     pub refusal: Refusal,
 }
 
-/// An interface without its addresses, as engines tell it.
+/// An interface without its addresses, in the form of engines' reports.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Link {
-    /// Its number.
+    /// The number.
     pub index: InterfaceIndex,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// True if it is meant to be up.
+    /// True if set up.
     pub admin_up: bool,
-    /// True if it can carry packets now.
+    /// True if packets can pass now.
     pub running: bool,
-    /// True if it is the loopback.
+    /// True for the loopback.
     pub loopback: bool,
-    /// True if it has just two ends.
+    /// True for a link of two ends.
     pub point_to_point: bool,
-    /// True if it takes multicast.
+    /// True if multicast is supported.
     pub multicast: bool,
     /// Largest packet in octets.
     pub mtu: u32,
@@ -233,23 +233,23 @@ pub struct Link {
     pub mac: Vec<u8>,
 }
 
-/// A notice of an engine: a change by others, or, in a snapshot, an object that the engine has. The engine's answers to its own orders are
-/// not among them.
+/// A notice of an engine: a foreign change, or, in a snapshot, an object of the engine. The results of the core's own operations are no
+/// notices.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Notice {
-    /// An interface is like this.
+    /// The present state of an interface.
     LinkIs(Link),
     /// An interface is gone.
     LinkGone(InterfaceIndex),
-    /// An interface has this address; whether a router of ours gave it to it, in this life or an earlier one.
+    /// An interface has an address; true if Sluice set the address, in the present process or an earlier one.
     AddressIs(InterfaceIndex, InterfaceAddress, bool),
-    /// An interface lost this address.
+    /// An interface lost an address.
     AddressGone(InterfaceIndex, InterfaceAddress),
-    /// A member that carries our mark is this.
+    /// The present state of a member with Sluice's mark.
     MemberIs(NextHopId, Member),
-    /// A group that carries our mark has these members.
+    /// The present members of a group with Sluice's mark.
     GroupIs(NextHopId, Members),
-    /// An object with a number of the core's range carries another program's mark: replaced, or taken, by that program.
+    /// An object with a number of the core's range carries a foreign mark: replaced or created by the foreign program.
     NextHopForeign(NextHopId),
     /// The member or group is gone.
     NextHopGone(NextHopId),
@@ -259,25 +259,25 @@ pub enum Notice {
         table: TableId,
         /// The prefix.
         prefix: IpPrefix,
-        /// The target; `None` for a route of another program.
+        /// The target; `None` for a foreign route.
         target: Option<RouteTarget>,
-        /// True if it took the place of one that was there.
+        /// True if the route replaced a former one.
         replaced: bool,
     },
-    /// A route at our preference is gone, ours or somebody else's.
+    /// A route at Sluice's preference is gone, own or foreign.
     RouteGone {
         /// The table.
         table: TableId,
         /// The prefix.
         prefix: IpPrefix,
     },
-    /// A route of the kernel itself or of another program exists whose preference is better than [`PREFERENCE`].
+    /// A route of the kernel itself or of a foreign program exists with a better preference than [`PREFERENCE`].
     OtherRouteIs(OtherRoute),
-    /// Such a route is gone, or as many of its next hops as the notice has.
+    /// Such a route is gone, or as many next hops as in the notice.
     OtherRouteGone(OtherRoute),
-    /// The host forwards packets of a family between its interfaces, or does not.
+    /// The present state of the host's forwarding of a family.
     ForwardingIs(Family, bool),
-    /// The beginning of a snapshot, up to [`Notice::SnapshotEnd`]: all objects of the engine, of routes and next hops those with our mark.
+    /// The beginning of a snapshot, up to [`Notice::SnapshotEnd`]: every object of the engine; of routes and next hops only Sluice's.
     SnapshotBegin,
     /// The end of a snapshot.
     SnapshotEnd,
@@ -285,7 +285,7 @@ pub enum Notice {
     Overrun,
 }
 
-/// A route of the kernel itself or of another program that precedes the core's route of the same prefix and table.
+/// A route of the kernel itself or of a foreign program before the core's route of the same prefix and table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OtherRoute {
     /// The table.
@@ -296,9 +296,9 @@ pub struct OtherRoute {
     pub metric: u32,
     /// The number of the program or protocol (`rtm_protocol`).
     pub protocol: u8,
-    /// The interface of its only next hop.
+    /// The interface of the only next hop.
     pub interface: Option<InterfaceIndex>,
-    /// The number of next hops: an IPv6 route may lose some of them.
+    /// The number of next hops: an IPv6 route may lose a part.
     pub next_hops: u32,
 }
 
@@ -307,41 +307,41 @@ pub trait Engine {
     /// Returns the engine's name, for people.
     fn name(&self) -> &str;
 
-    /// Returns the engine's capabilities. They never change.
+    /// Returns the engine's capabilities. Constant.
     fn capabilities(&self) -> &[Capability];
 
-    /// Carries operations out, in order. Refused operations are added to `refused`, in order; all others are done when the call
-    /// returns. The routes of one call are few enough that the caller may wait. An operation beyond the engine's capabilities is
+    /// Carries operations out, in order. Refused operations are added to `refused`, in order; the rest is done when the call
+    /// returns. A call has few enough routes for the caller to wait. An operation beyond the engine's capabilities is
     /// refused as invalid.
     fn apply(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>);
 
     /// Adds pending notices to `notices`, up to a bounded number. Returns true if there may be more.
     fn poll(&mut self, notices: &mut Vec<Notice>) -> bool;
 
-    /// Requests a snapshot among the notices. A new request starts a snapshot that is under way afresh.
+    /// Requests a snapshot among the notices. A new request restarts a running snapshot.
     fn request_snapshot(&mut self);
 
-    /// Returns a reader of the unicast routes that the engine holds; `None` without [`Capability::Unicast`], and for
-    /// an engine beside the authority that cannot be read on another thread, as a reader may be.
+    /// Returns a reader of the engine's unicast routes, which may be used on a further thread; `None` without
+    /// [`Capability::Unicast`], and for an engine beside the authority without such a reader.
     fn reader(&self) -> Option<Box<dyn RouteReader>>;
 
-    /// Informs an engine that joined beside an authority: the authority's objects have been replayed to the engine.
+    /// Informs an engine beside an authority that the replay of the authority's objects is complete.
     fn replayed(&mut self) {}
 
-    /// Begins to keep digests by this key. Called before the engine has an object.
+    /// Begins to keep digests by a key. Called while the engine is empty.
     fn keep_digests(&mut self, _key: DigestKey) {}
 
-    /// Returns the digests of the engine's objects; `None` if the engine keeps none.
+    /// Returns the digests of the engine's objects; `None` if the engine keeps no digests.
     fn digests(&self) -> Option<EngineDigests> {
         None
     }
 
-    /// Makes the engine's routes those of `part` in the range of `part`. Returns what differed.
+    /// Replaces the engine's routes in the range of `part` by the routes of `part`. Returns the differences.
     fn mend_routes(&mut self, _part: &RoutePart) -> Mended {
         Mended::default()
     }
 
-    /// Removes members and groups that are not among `wanted`. Returns what was surplus.
+    /// Removes members and groups outside `wanted`. Returns the removed objects.
     fn mend_objects(&mut self, _wanted: &Objects) -> Mended {
         Mended::default()
     }

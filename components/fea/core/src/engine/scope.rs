@@ -1,28 +1,28 @@
-//! The engines of a set that an operation on a route is for, and the routes that the authority takes.
+//! The engines of a set for an operation on a route, and the selection of routes for the authority.
 
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::IpPrefix;
 
-/// The engines of a set that carry an operation out. An engine that is not in a set ignores the scope.
+/// The engines of a set for an operation. An engine outside a set ignores the scope.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Scope {
-    /// The authority and, after the authority, the engines beside it.
+    /// The authority and, after the authority, the engines beside.
     #[default]
     All,
     /// The engines beside the authority. The authority does not hold the route.
     Beside,
-    /// The authority. The engines beside it keep what they have.
+    /// The authority. The engines beside the authority are left unchanged.
     Authority,
 }
 
-/// The routes that the authority takes. Other routes are written to the engines beside the authority only.
+/// The routes for the authority. Further routes are written to the engines beside the authority only.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum AuthorityRoutes {
-    /// All routes.
+    /// Every route.
     #[default]
     All,
-    /// The routes of internal origins, and the routes of external origins whose prefix is equal to one of these or inside it.
+    /// The routes of internal origins, and the routes of external origins with a prefix in the list or inside a prefix of the list.
     Internal(Vec<IpPrefix>),
 }
 

@@ -1,4 +1,4 @@
-//! Several engines, driven as one.
+//! Several engines, driven together.
 
 use super::{
     Capability, Engine, EngineDigests, EngineOp, Mended, Notice, Objects, Refusal, RefusalKind, Refused,
@@ -11,22 +11,22 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Digest, DigestKey};
 
-/// A set of engines. One engine is the *authority*: it has every capability that the core uses, and its refusals, notices and routes
-/// are the set's. Engines *beside* the authority get each operation that they have the capability for, after the authority has
-/// carried the operation out. An operation on a route may be for the authority only, or for the others only ([`Scope`]).
+/// A set of engines. One engine is the *authority*, with every capability used by the core: the authority's refusals, notices and
+/// routes are the set's. Engines *beside* the authority get each operation within their capabilities after the authority has carried the
+/// operation out. An operation on a route may be for the authority only, or for the engines beside only ([`Scope`]).
 ///
 /// A packet that an engine beside the authority cannot forward falls through to the authority. Such an engine may therefore refuse
-/// an operation, and must then forget what it held for the same prefix, member or group.
+/// an operation, and must then forget the former state of the same prefix, member or group.
 ///
 /// An engine that joins beside the authority is empty. The core replays the authority's objects to the engine
 /// ([`EngineSet::replay`]); meanwhile the engine's [`Stage`] decides on the operations that reach the engine.
 pub struct EngineSet {
     authority: Box<dyn Engine>,
     beside: BTreeMap<BesideId, Beside>,
-    /// The number of the next engine that joins.
+    /// The number of the next engine to join.
     next: BesideId,
     notices: Vec<Notice>,
-    /// The engines that have joined and that the core does not know yet.
+    /// The joined engines that the core does not know yet.
     joined: Vec<BesideId>,
 }
 
@@ -37,7 +37,7 @@ pub struct BesideId(pub u32);
 
 /// The stage of the replay to an engine that joined. An operation on an object of a later stage does not reach the engine: the later stage
 /// replays the object's state of that time. An operation on an object of the current or an earlier stage reaches the engine, whether or not
-/// the object has been replayed yet: the objects that the operation needs are of earlier stages, and writing an object again does no harm.
+/// the object has been replayed yet: the objects needed are of earlier stages, and writing an object again does no harm.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Stage {
     /// The host's settings, and then the members, are replayed.
@@ -46,13 +46,13 @@ pub enum Stage {
     Groups,
     /// The routes are replayed.
     Routes,
-    /// Nothing is left to replay.
+    /// The replay is complete.
     Complete,
 }
 
 impl Stage {
-    /// Returns the form of an operation on the set in which the operation reaches an engine at this stage; `None` if the operation does
-    /// not reach the engine.
+    /// Returns the form of an operation on the set in which the operation reaches an engine at this stage; `None` if not at
+    /// all.
     fn admit(self, op: &EngineOp) -> Option<EngineOp> {
         let is_later = match op {
             EngineOp::SetGroup { .. } => self < Stage::Groups,
@@ -74,18 +74,18 @@ impl Stage {
     }
 }
 
-/// A step of the replay to an engine that joined.
+/// A step of the replay to a joined engine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ReplayStep {
     /// The engine carries out an operation that gives it an object of the authority.
     Apply(EngineOp),
     /// The replay enters a stage.
     Enter(Stage),
-    /// An engine that has had the whole replay gets the right routes of a range.
+    /// A mending: an engine with a complete replay gets the right routes of a range.
     Mend(RoutePart),
-    /// Such an engine keeps no objects but these.
+    /// A mending: an engine with a complete replay keeps these objects only.
     Keep(Objects),
-    /// Nothing is left to mend.
+    /// The mending is complete.
     Mended,
 }
 
@@ -93,14 +93,14 @@ pub enum ReplayStep {
 pub struct Beside {
     engine: Box<dyn Engine>,
     stage: Stage,
-    /// True if the engine knows that the replay is complete.
+    /// True if the engine was informed of the complete replay.
     was_completed: bool,
     refused: BTreeMap<RefusalKind, u64>,
     /// The first refusal, until [`EngineSet::take_first_refusals`].
     first: Option<(EngineOp, Refusal)>,
     ops: Vec<EngineOp>,
     refusals: Vec<Refused>,
-    /// The differences of a mending that is under way.
+    /// The differences of the running mending.
     mending: Mended,
     /// The digest of the objects before the mending.
     objects_before: Option<Digest>,
@@ -136,7 +136,7 @@ impl Beside {
         self.stage
     }
 
-    /// Returns the number of operations that the engine refused and left to the authority.
+    /// Returns the number of operations refused by the engine and left to the authority.
     pub fn refused(&self) -> u64 {
         self.refused.values().sum()
     }
@@ -167,7 +167,7 @@ impl Beside {
         self.ops.clear();
     }
 
-    /// Ends a mending, and keeps what differed. Objects are written again without a look: their digest says whether one differed.
+    /// Ends a mending, and keeps the differences. Objects are written again without a comparison: the digest shows a difference.
     fn finish_mending(&mut self) {
         self.carry_out();
         let before = self.objects_before.take();
@@ -203,7 +203,7 @@ impl Beside {
         }
     }
 
-    /// Carries the replayed operations out. Informs the engine once nothing is left to replay.
+    /// Carries the replayed operations out. Informs the engine at the end.
     fn finish_replay_step(&mut self) {
         self.carry_out();
         if self.stage == Stage::Complete && !core::mem::replace(&mut self.was_completed, true) {
@@ -226,8 +226,8 @@ impl EngineSet {
         self
     }
 
-    /// Adds an engine beside the authority, and returns its number. The engine is empty, but for the routes, members and groups of others,
-    /// and for the host's own settings. The driver of the set learns of the engine by [`EngineSet::take_joined`], and has
+    /// Adds an engine beside the authority, and returns its number. The engine is empty, apart from foreign routes, members and groups,
+    /// and the host's own settings. The driver of the set learns of the engine by [`EngineSet::take_joined`], and has
     /// the core replay the authority's objects.
     pub fn join(&mut self, engine: Box<dyn Engine>) -> BesideId {
         let id = self.next;
@@ -250,19 +250,19 @@ impl EngineSet {
         core::iter::once(self.authority.name()).chain(beside).collect()
     }
 
-    /// Returns the digests of the engines that have had the whole replay and keep digests.
+    /// Returns the digests of the engines with digests and a complete replay.
     pub fn digests(&self) -> Vec<(BesideId, EngineDigests)> {
         let complete = self.beside.iter().filter(|(_, beside)| beside.stage == Stage::Complete);
         complete.filter_map(|(id, beside)| Some((*id, beside.engine.digests()?))).collect()
     }
 
-    /// Takes what was mended since the last call, with the engines' names. Mendings that found nothing are left out.
+    /// Takes the differences mended since the last call, with the engines' names. Mendings without a difference are left out.
     pub fn take_mended(&mut self) -> Vec<(String, Mended)> {
         let differed = self.beside.values_mut().filter(|beside| !beside.mended.is_empty());
         differed.map(|beside| (beside.engine.name().into(), core::mem::take(&mut beside.mended))).collect()
     }
 
-    /// Takes the engines that have joined since the last call, with their capabilities. They keep digests by `key`.
+    /// Takes the engines that joined since the last call, with the capabilities. The engines keep digests by `key`.
     pub fn take_joined(&mut self, key: DigestKey) -> Vec<(BesideId, Vec<Capability>)> {
         let joined = core::mem::take(&mut self.joined);
         let mut capabilities = |id: BesideId| {
@@ -273,7 +273,7 @@ impl EngineSet {
         joined.into_iter().filter_map(|id| Some((id, capabilities(id)?))).collect()
     }
 
-    /// Carries out steps of replays, in order. Steps of an engine that is not in the set are dropped.
+    /// Carries out steps of replays, in order. Steps of an engine outside the set are dropped.
     pub fn replay(&mut self, steps: impl IntoIterator<Item = (BesideId, ReplayStep)>) {
         for (id, step) in steps {
             if let Some(beside) = self.beside.get_mut(&id) {
@@ -283,7 +283,7 @@ impl EngineSet {
         self.beside.values_mut().for_each(Beside::finish_replay_step);
     }
 
-    /// Takes the first refusal of each engine beside the authority that has refused an operation since the last call, and never before:
+    /// Takes the first refusal of each engine beside the authority with a first refusal since the last call:
     /// the engine's name, the operation and the refusal.
     pub fn take_first_refusals(&mut self) -> Vec<(String, EngineOp, Refusal)> {
         let first = |beside: &mut Beside| {
@@ -293,7 +293,7 @@ impl EngineSet {
         self.beside.values_mut().filter_map(first).collect()
     }
 
-    /// Returns the numbers of operations that engines beside the authority refused, by name and kind. Engines of one name count as one.
+    /// Returns the numbers of operations refused by engines beside the authority, by name and kind. Engines of one name count as one.
     pub fn refused_beside(&self) -> BTreeMap<(&str, RefusalKind), u64> {
         let mut refused = BTreeMap::new();
         for beside in self.beside.values() {
@@ -304,7 +304,7 @@ impl EngineSet {
         refused
     }
 
-    /// Has the authority carry out the operations that are for it.
+    /// Has the authority carry out the authority's operations.
     fn apply_to_authority(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>) {
         let is_beside = |op: &EngineOp| op.scope() == Scope::Beside;
         if !ops.iter().any(is_beside) {

@@ -1,7 +1,7 @@
-//! Unicast forwarding: the objects that an engine holds, and reading its routes back.
+//! Unicast forwarding: the objects of an engine, and reading routes back.
 //!
-//! An engine holds *members* (one way to forward each), *groups* of members, and routes that point to a group. A change of
-//! a group moves all its routes at once. Members and groups are the kernel's next-hop objects and share one number space.
+//! An engine holds *members* (a way to forward each), *groups* of members, and routes that point to a group. A change
+//! of a group moves every route of the group at once. Members and groups are the kernel's next-hop objects and share one number space.
 
 use alloc::string::String;
 use core::fmt;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use sluice_base::{Family, Forwarding, InterfaceIndex, IpPrefix, NextHop, TableId};
 use smallvec::SmallVec;
 
-/// The mark of Sluice's routes, next hops and addresses (`rtm_protocol`, `nh_protocol`, `IFA_PROTO`): a number that neither
-/// iproute2 nor FRR knows.
+/// The mark of Sluice's routes, next hops and addresses (`rtm_protocol`, `nh_protocol`, `IFA_PROTO`): a number unknown to
+/// iproute2 and FRR.
 pub const PROTOCOL: u8 = 83;
 
-/// The preference of Sluice's routes among those of several programs for one prefix (`RTA_PRIORITY`); the one that FRR uses.
+/// The preference of Sluice's routes among several programs' routes of a prefix (`RTA_PRIORITY`); FRR's value.
 pub const PREFERENCE: u32 = 20;
 
 /// An engine's number for a member or a group. Never 0.
@@ -24,13 +24,13 @@ pub const PREFERENCE: u32 = 20;
 pub struct NextHopId(pub u32);
 
 impl NextHopId {
-    /// The first number that the core gives to next-hop objects: far above what other programs take, who count from 1.
+    /// The core's first number for next-hop objects: far above the numbers of foreign programs, which count from 1.
     pub(crate) const FIRST: u32 = 0x534c_0000;
 
-    /// The number after the last one. Numbers are used again only after all of them were used.
+    /// The number after the last. Numbers are reused only after the whole range was used.
     pub(crate) const END: u32 = 0x7fff_ffff;
 
-    /// Returns true if the core gives out such numbers: an object with one of them concerns it, whoever's mark it carries.
+    /// Returns true for a number of the core's range: an object with such a number concerns the core, with any mark.
     pub const fn is_in_own_range(self) -> bool {
         self.0 >= Self::FIRST && self.0 < Self::END
     }
@@ -47,9 +47,9 @@ impl fmt::Display for NextHopId {
 pub enum Member {
     /// To a neighbor on an interface.
     Via {
-        /// The neighbor; it may be of another family than the routes (RFC 8950).
+        /// The neighbor; possibly of a family different from the routes' (RFC 8950).
         gateway: IpAddr,
-        /// The interface that it is on.
+        /// The neighbor's interface.
         interface: InterfaceIndex,
     },
     /// Straight out of an interface.
@@ -67,7 +67,7 @@ pub enum Member {
 }
 
 impl Member {
-    /// The interface, where there is one.
+    /// The interface, if known.
     pub const fn interface(&self) -> Option<InterfaceIndex> {
         match self {
             Member::Via { interface, .. } | Member::Direct { interface, .. } => Some(*interface),
@@ -75,7 +75,7 @@ impl Member {
         }
     }
 
-    /// Returns the member as a next hop with the share `weight`; `None` for a member that drops packets.
+    /// Returns the member as a next hop with the share `weight`; `None` for a dropping member.
     pub fn next_hop(&self, weight: u8) -> Option<NextHop> {
         let hop = match *self {
             Member::Via { gateway, interface } => NextHop::via_on(gateway, interface),
@@ -86,7 +86,7 @@ impl Member {
     }
 }
 
-/// The members of a group with their weights (1 to 255).
+/// The members of a group with the weights (1 to 255).
 pub type Members = SmallVec<[(NextHopId, u8); 2]>;
 
 /// The target of a route.
@@ -96,7 +96,7 @@ pub enum RouteTarget {
     Group(NextHopId),
     /// Packets are answered: the destination is unreachable.
     Unreachable,
-    /// Something that the core never asks for; only found.
+    /// A target that is found only, never requested.
     Other,
 }
 
@@ -109,7 +109,7 @@ pub struct RouteQuery {
     pub table: TableId,
     /// Selects Sluice's routes only.
     pub ours_only: bool,
-    /// Selects the routes of this prefix only.
+    /// Selects the routes of a prefix only.
     pub exact: Option<IpPrefix>,
 }
 
@@ -123,25 +123,25 @@ impl RouteQuery {
     }
 }
 
-/// A route that an engine holds, of any program.
+/// A route in an engine, of any program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineRoute {
     /// The table.
     pub table: TableId,
     /// The prefix.
     pub prefix: IpPrefix,
-    /// The mark of the program that installed the route (`rtm_protocol`).
+    /// The mark of the route's program (`rtm_protocol`).
     pub protocol: u8,
-    /// The preference among routes of one prefix; lower is better.
+    /// The preference among routes of a prefix; lower is better.
     pub metric: u32,
     /// The treatment of packets.
     pub forwarding: Forwarding,
-    /// The source address of the host's own packets, if the route has one.
+    /// The source address of the host's own packets, if any.
     pub source: Option<IpAddr>,
 }
 
 impl EngineRoute {
-    /// Returns true for a route that Sluice installed.
+    /// Returns true for a route of Sluice's.
     pub const fn is_ours(&self) -> bool {
         self.protocol == PROTOCOL
     }
@@ -152,7 +152,7 @@ impl EngineRoute {
 pub enum ReadError {
     /// The engine did not answer in time.
     Silent,
-    /// The engine refused, for this reason.
+    /// The engine refused, with a reason.
     Refused(String),
 }
 
@@ -169,7 +169,7 @@ impl core::error::Error for ReadError {}
 
 /// Reads an engine's own routes: the engine's table and not the core's copy.
 pub trait RouteReader: Send {
-    /// Passes each route that `query` selects to `each`, in the engine's order, until `each` breaks. Blocks while it reads.
+    /// Passes each route selected by `query` to `each`, in the engine's order, until `each` breaks. Blocks while reading.
     fn dump(
         &mut self,
         query: &RouteQuery,

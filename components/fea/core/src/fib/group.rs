@@ -1,4 +1,4 @@
-//! The groups of one table and family: which object of the engine each is, and what it forwards by.
+//! The groups of one table and family, with the engine's objects and the forwarding.
 
 use crate::engine::{EngineOp, Member, Members, NextHopId, Refusal, RefusalKind, RouteTarget};
 use crate::members::Pool;
@@ -21,11 +21,11 @@ pub(crate) struct GroupMember {
 /// The contents of a group; members sorted.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Content {
-    /// Its members and their weights.
+    /// The members and the weights.
     Members(SmallVec<[GroupMember; 1]>),
-    /// No object: its routes say "unreachable" themselves.
+    /// No object: the routes themselves are of type "unreachable".
     Unreachable,
-    /// Contents that were found and cannot be requested.
+    /// Found contents that cannot be requested.
     Other,
 }
 
@@ -38,8 +38,8 @@ impl Content {
         }
     }
 
-    /// Returns the contents that the engine should hold as things are: the primary members that live or, if none does, the backups
-    /// that live.
+    /// Returns the contents for the engine at present: the living primary members or, without any, the living
+    /// backups.
     pub(crate) fn active(&self, pool: &Pool) -> Content {
         let Content::Members(members) = self else { return self.clone() };
         let live = || members.iter().filter(|m| is_live(m, pool));
@@ -63,38 +63,38 @@ fn is_live(member: &GroupMember, pool: &Pool) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) content: Content,
-    /// The engine's object; `None` where the content needs none.
+    /// The engine's object; `None` if the content needs no object.
     pub(crate) object: Option<NextHopId>,
-    /// Whose it is now; `None` for one that was found or left over.
+    /// The owner's number; `None` for a found or left-over group.
     pub(crate) owner: Option<GroupId>,
-    /// Routes that use it.
+    /// The number of routes.
     pub(crate) refs: u32,
-    /// The reason why no packet can be forwarded by it, if so.
+    /// The reason why the group cannot forward, if so.
     pub(crate) dead: Option<Refusal>,
-    /// True if the engine should have it.
+    /// True if the engine should have the object.
     pub(crate) written: bool,
-    /// Its routes are to be looked at again.
+    /// The routes must be visited again.
     pub(crate) due: bool,
-    /// The engine dropped its routes together with the object.
+    /// The engine dropped the routes together with the object.
     pub(crate) lost: bool,
-    /// The engine dropped the object; with the next writing its routes are lost and due.
+    /// The engine dropped the object; with the next writing the routes are lost and due.
     pub(crate) gone: bool,
     /// True if the group was written a second time; a third time would be no better.
     pub(crate) retried: bool,
-    /// The round of refusals in which it was written again: routes refused in the same round may have met the old object.
+    /// The round of refusals in which the group was written again: routes refused in the same round may have met the old object.
     pub(crate) rewritten: u64,
-    /// Its routes are to move to this group.
+    /// The group to which the routes move.
     pub(crate) moved_to: Option<u32>,
     /// True if the RIB has changed the content since the group was bound: the routes are expected to follow into another group.
     pub(crate) was_repointed: bool,
-    /// The group whose object the routes of this group use, while both forward in the same way: routes that move between them are not
-    /// written.
+    /// The host: the group whose object this group's routes use, while both forward in the same way. Routes that move between the
+    /// two are not written.
     pub(crate) host: Option<u32>,
     /// The number of groups whose routes use this group's object.
     pub(crate) guests: u32,
     /// True if routes may still point to the object of a former host.
     pub(crate) has_strays: bool,
-    /// True if the running snapshot showed it.
+    /// True if the running snapshot showed the group.
     pub(crate) seen: bool,
 }
 
@@ -121,7 +121,7 @@ impl Group {
         }
     }
 
-    /// Returns the target of its routes.
+    /// Returns the target of the routes.
     pub(crate) fn target(&self) -> RouteTarget {
         match (&self.content, self.object) {
             (Content::Unreachable, _) => RouteTarget::Unreachable,
@@ -144,13 +144,13 @@ impl Group {
         primary.clone().any(|m| m.number == member) && !primary.any(|m| is_live(m, pool))
     }
 
-    /// Returns true if the engine holds what `content` asks for already, so that the group need not be written for it.
+    /// Returns true if the engine's object has `content` already, and need not be written.
     pub(crate) fn is_written_as(&self, content: &Content, pool: &Pool) -> bool {
         self.written && !self.gone && self.dead.is_none() && self.content.active(pool) == content.active(pool)
     }
 
-    /// Writes the object with the primary members that live or, without any, with the backups that live. Without those too, the object
-    /// goes, and its routes with it.
+    /// Writes the object with the living primary members or, without any, with the living backups. Without either, removes the object
+    /// and the routes.
     pub(crate) fn write(&mut self, pool: &Pool, out: &mut Outbox<Output>) {
         let (Content::Members(members), Some(id)) = (&self.content, self.object) else { return };
         let live = self.content.live(pool);
@@ -168,7 +168,7 @@ impl Group {
         out.push(Output::Engine(EngineOp::SetGroup { id, members: live, create }));
     }
 
-    /// Notes that it cannot forward.
+    /// Notes that the group cannot forward.
     pub(crate) fn mark_unusable(&mut self, reason: Refusal, out: &mut Outbox<Output>) {
         if let (Some(id), None) = (self.object, &self.dead) {
             out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
@@ -185,8 +185,9 @@ pub(crate) fn invalid(reason: &str) -> Refusal {
     Refusal { kind: RefusalKind::Invalid, reason: String::from(reason) }
 }
 
-/// Returns the members of a route's `forwarding`; each gets one more user. `None` if a primary next hop has no interface, or an
-/// encapsulation: no engine knows one yet; and for a route to this host: the kernel makes those of its own addresses. Backups of that kind, and backups that are primary next hops too, are left out.
+/// Returns the members of a route's `forwarding`; each gets one more user. `None` if a primary next hop has no interface, or
+/// an encapsulation (not supported by any engine), and for a route to this host (made by the kernel). Such backups, and backups that are
+/// primary next hops too, are left out.
 pub(crate) fn intern(
     forwarding: &Forwarding,
     family: Family,

@@ -1,11 +1,11 @@
-//! Groups with equal content share one object of the engine after a failover: the *host* has the object, its *guests* do without.
+//! Groups with equal content share one object of the engine after a failover: the *host* has the object, the *guests* have none.
 //!
 //! When a neighbor is lost, the RIB repoints the neighbor's group in one message; then each route moves, one by one, from this group to the
-//! group of the path that is left. Both forward in the same way by then, so that the new group becomes a guest of the old one and none of
-//! the moves is written to the engine. When the last route has moved, the guest inherits the object. A guest gets an object of its own if
-//! the host forwards in another way meanwhile, and only then are the guest's routes written.
+//! group of the remaining path. Both forward in the same way by then, so the new group becomes a guest of the old group, and no move is
+//! written to the engine. When the last route has moved, the guest inherits the object. A guest gets an object of its own if the host's
+//! forwarding changes meanwhile, and only then are the guest's routes written.
 //!
-//! Groups that the RIB has not repointed never have guests: each of them can be repointed by one message.
+//! Groups not repointed by the RIB never have guests: each can be repointed by one message.
 
 use super::group::Content;
 use super::{Fib, Group};
@@ -25,8 +25,8 @@ impl<P: TableKey + IpKey> Fib<P> {
         self.groups.get(n).and_then(|group| group.host).unwrap_or(n)
     }
 
-    /// Returns the host for a new group of this content whose first route uses group `hint` so far; `None` if the route's object forwards in
-    /// another way, or was not repointed.
+    /// Returns the host for a new group of this content whose first route uses group `hint` so far; `None` if the route's object forwards
+    /// differently, or was not repointed.
     pub(super) fn host_for(&self, hint: u32, content: &Content, pool: &Pool) -> Option<u32> {
         let number = self.root_number(hint);
         let host = self.groups.get(number)?;
@@ -43,7 +43,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         self.groups.insert(Group { host: Some(host), ..Group::new(content, None, Some(id)) })
     }
 
-    /// Returns true if the routes of two groups use one object, and the engine has all of them as they should be.
+    /// Returns true if the routes of two groups use one object, and the engine has every route as wanted.
     pub(super) fn share_object(&self, old: u32, new: u32) -> bool {
         let is_settled = |n: u32| self.groups.get(n).is_some_and(|g| !g.due && g.moved_to.is_none());
         let number = self.root_number(old);
@@ -52,7 +52,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         number == self.root_number(new) && is_healthy && [number, old, new].into_iter().all(is_settled)
     }
 
-    /// Takes group `n`, which is about to be removed, out of its relation: a guest leaves its host, a host leaves its object to a guest.
+    /// Takes group `n`, which is about to be removed, out of the relation: a guest leaves the host, a host leaves the object to a guest.
     pub(super) fn leave_object(&mut self, n: u32) {
         let Some(group) = self.groups.get_mut(n) else { return };
         if let Some(host) = group.host.take() {
@@ -88,8 +88,8 @@ impl<P: TableKey + IpKey> Fib<P> {
         }
     }
 
-    /// Looks at all guests after a change of groups or members: a guest whose host forwards in another way now gets an object of its own;
-    /// routes of the others were lost with the host's, if these were.
+    /// Looks at all guests after a change of groups or members: a guest whose host now forwards differently gets an object of its own;
+    /// routes of remaining guests were lost together with the host's, if at all.
     pub(super) fn settle_guests(&mut self, pool: &mut Pool, out: &mut Outbox<Output>) {
         for n in 0..self.groups.end() {
             let Some(guest) = self.groups.get(n) else { continue };

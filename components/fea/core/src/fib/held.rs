@@ -1,8 +1,8 @@
-//! The digest of the routes that the engines beside the authority are to hold.
+//! The digest of the wanted routes of the engines beside the authority.
 //!
-//! Each write and removal of a route changes the digest. What befalls a group (a lost next hop, a host that leaves) changes the state of
-//! routes before these are written: the digest may be wrong after that. It is therefore counted again by a walk over the routes after each
-//! such change, and once more before an engine that differs is suspected.
+//! Each write and removal of a route changes the digest. An event of a group (a lost next hop, a host that leaves) changes the state of
+//! routes before the writing, and may leave the digest wrong. The digest is therefore counted again by a walk over the routes after each
+//! such change, and once more before a different engine is suspected.
 
 use super::Fib;
 use crate::engine::{RoutePart, RouteTarget, of_route};
@@ -12,7 +12,7 @@ use sluice_base::{AnyPrefix, Digest, DigestKey, IpKey, IpPrefix};
 use sluice_machine::{Budget, Progress};
 use sluice_stage::{Cursor, TableKey};
 
-/// The digest, and the walk that counts it again.
+/// The digest, and the walk of the recount.
 #[derive(Clone, Debug)]
 pub(super) struct HeldDigest<P> {
     key: DigestKey,
@@ -44,13 +44,13 @@ impl<P: TableKey + IpKey> HeldDigest<P> {
 
 /// The comparison of a table with an engine beside the authority.
 pub(crate) trait HeldRoutes {
-    /// Returns the digest of the routes that engines beside the authority are to hold.
+    /// Returns the digest of the wanted routes of engines beside the authority.
     fn held(&self) -> Digest;
 
     /// Counts the digest again, in the background.
     fn recount(&mut self);
 
-    /// Returns the routes after `after` that engines beside the authority are to hold, at most `limit`.
+    /// Returns the wanted routes of engines beside the authority after `after`, at most `limit`.
     fn held_part(&self, after: Option<IpPrefix>, limit: usize) -> RoutePart;
 }
 
@@ -80,8 +80,8 @@ impl<P: TableKey + IpKey> HeldRoutes for Fib<P> {
 }
 
 impl<P: TableKey + IpKey> Fib<P> {
-    /// Returns the hash of a route as engines beside the authority hold it; `None` if they do not. A route that the authority lost and
-    /// that is due to be written again is still in the others.
+    /// Returns the hash of a route in engines beside the authority; `None` if absent there. A route lost by the authority and due
+    /// again is still in these engines.
     pub(super) fn held_hash(&self, prefix: P, route: Route) -> Option<u64> {
         let target = self.wanted_target(route)?;
         of_route(self.held.key, AnyPrefix::of(prefix), target)
@@ -93,7 +93,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         Some(group.target()).filter(|target| is_held && *target != RouteTarget::Other)
     }
 
-    /// Notes that the route of a prefix uses `group` from now on, and had the hash `before`.
+    /// Records the new `group` of a prefix's route, whose former hash was `before`.
     pub(super) fn note_held(&mut self, prefix: P, before: Option<u64>, group: u32, standing: Standing) {
         let after = self.held_hash(prefix, Route::new(group, true, standing));
         if before != after {

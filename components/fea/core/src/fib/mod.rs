@@ -1,8 +1,8 @@
-//! One table of one family: which routes are wanted, by which groups, and how they stand in the engine.
+//! One table of one family: the wanted routes, the groups, and the standing in the engine.
 //!
-//! Every group that the RIB announces has an object of its own in the engine, so that a change of the group is one
-//! message, whatever the number of its routes. Only a change between forwarding and rejecting, which no object can do,
-//! moves routes one by one, in the background.
+//! Every announced group of the RIB has an object of its own in the engine, so that a change of the group is one
+//! message, whatever the number of its routes. Only a change between forwarding and rejecting, for which no object
+//! exists, moves routes one by one, in the background.
 
 mod group;
 mod guests;
@@ -36,7 +36,7 @@ pub(crate) use resync::Observation;
 /// The meaning of the RIB's number for a group.
 #[derive(Clone, Debug)]
 enum Binding {
-    /// Announced, and no route uses it yet: it may turn out to be one that was found.
+    /// Announced, without a route so far: the group may turn out to be a found one.
     Announced(Content),
     /// A group of the engine.
     Bound(u32),
@@ -45,9 +45,9 @@ enum Binding {
 /// The counts of routes by standing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// Routes that are wanted (or not yet swept).
+    /// Wanted routes (or not yet swept).
     pub wanted: usize,
-    /// The routes among them that the engine refused.
+    /// The refused routes among them.
     pub refused: usize,
 }
 
@@ -61,22 +61,22 @@ pub(crate) struct Fib<P: TableKey + IpKey> {
     by_object: HashMap<crate::engine::NextHopId, u32, FixedState>,
     /// During a resync: the groups without an owner by active content.
     orphans: HashMap<Content, SmallVec<[u32; 1]>, FixedState>,
-    /// True if routes move from one group to another.
+    /// True if routes move between groups.
     moving: bool,
     refused: usize,
-    /// The walk over routes of groups that are due.
+    /// The walk over routes of due groups.
     revisit: Option<Walk<P>>,
-    /// The walk over routes that were not announced again, with what it kept and swept.
+    /// The walk over routes that were not announced again, with the numbers of kept and swept routes.
     sweep: Option<(Walk<P>, u64, u64)>,
-    /// The walk over routes that a snapshot did not show.
+    /// The walk over routes missing in a snapshot.
     unseen: Option<Walk<P>>,
-    /// True if that walk writes all routes again.
+    /// True if this walk writes every route again.
     is_rewriting: bool,
-    /// The routes that the authority takes.
+    /// The selection of routes for the authority.
     selection: AuthorityRoutes,
-    /// The walk over routes that may be in other engines than the selection wants.
+    /// The walk over routes in engines that may differ from the selection.
     placement: Option<Walk<P>>,
-    /// The digests of what the owner announced.
+    /// The digests of the owner's announcements.
     announced: AnnouncedDigest,
     held: HeldDigest<P>,
 }
@@ -140,8 +140,8 @@ impl<P: TableKey + IpKey> Fib<P> {
         }
     }
 
-    /// Returns true if routes use a group that the owner believes unused: changes of theirs were lost on the way. During a resync such routes
-    /// may be those that the owner has not announced again.
+    /// Returns true if routes use a group that the owner believes unused: changes were lost on the way. During a resync such routes may be
+    /// not yet announced again.
     fn is_in_use(&self, id: GroupId) -> bool {
         let is_resynced = self.orphans.is_empty() && self.sweep.is_none();
         let group = match self.bindings.get(&id) {
@@ -204,7 +204,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         }
     }
 
-    /// Groups whose routes were to move to group `n` have them move to `to` instead, or stay.
+    /// Redirects the routes on the move to group `n` to `to` instead, or lets the routes stay.
     fn redirect(&mut self, n: u32, to: Option<u32>) {
         for other in 0..self.groups.end() {
             if let Some(group) = self.groups.get_mut(other).filter(|g| g.moved_to == Some(n)) {
@@ -231,7 +231,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         n
     }
 
-    /// Takes a group away that has neither owner nor routes.
+    /// Removes a group without owner and routes.
     fn drop_if_unused(&mut self, n: u32, pool: &mut Pool, out: &mut Outbox<Output>) {
         if self.groups.get(n).is_none_or(|g| g.refs > 0 || g.owner.is_some()) {
             return;
@@ -251,7 +251,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         group::release(&group.content, pool, out);
     }
 
-    /// The group that the RIB's number means, for a route that uses `hint` so far.
+    /// Returns the group of the RIB's number, for a route of group `hint` so far.
     fn bound(
         &mut self,
         id: GroupId,
@@ -310,7 +310,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         self.leave_group(old.group(), pool, out);
     }
 
-    /// The route of a prefix as it is, announced from now on; if there is none, writes one that uses `group`.
+    /// Returns the present route of a prefix, marked as announced; writes a route of `group` if none exists.
     fn find_or_add(&mut self, route: &FibRoute<P>, group: u32, out: &mut Outbox<Output>) -> Option<Route> {
         let is_dead = self.groups.get(group).is_some_and(|g| g.dead.is_some());
         let standing = if is_dead { Standing::Refused } else { Standing::Installed };
@@ -356,13 +356,13 @@ impl<P: TableKey + IpKey> Fib<P> {
         self.leave_group(route.group(), pool, out);
     }
 
-    /// Returns the owner's number for a group, or for the group to which its routes move.
+    /// Returns the owner's number for a group, or for the group to which the routes move.
     fn owner_of(&self, n: u32) -> Option<GroupId> {
         let group = self.groups.get(n)?;
         group.owner.or_else(|| self.groups.get(group.moved_to?)?.owner)
     }
 
-    /// Returns a route as the owner announced it since the last resync began.
+    /// Returns the owner's announcement of a route since the last resync began.
     fn announced_route(&self, route: Route) -> Option<AnnouncedRoute> {
         let id = self.owner_of(route.group()).filter(|_| route.is_announced())?;
         Some((id, route.is_external()))
@@ -383,8 +383,8 @@ impl<P: TableKey + IpKey> Fib<P> {
         }
     }
 
-    /// Writes a route of a group to the engines that are to have it, or refuses it if the group is dead. Removes the route from the authority
-    /// if the authority has it and is not to.
+    /// Writes a route of a group to the wanted engines, or refuses the route if the group is dead. Removes the route from the authority if
+    /// not wanted there.
     fn write(
         &mut self,
         prefix: P,
@@ -421,7 +421,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         out.push(output);
     }
 
-    /// Returns the standing of a group's route when it is written, and reports refusals.
+    /// Returns the standing of a group's route at the writing, and reports refusals.
     fn written(
         &self,
         prefix: P,
@@ -439,7 +439,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         Some((Standing::Installed, Output::Engine(op)))
     }
 
-    /// Notes which group the route uses and how it stands from now on.
+    /// Records the route's group and standing.
     fn stand(&mut self, prefix: P, group: u32, standing: Standing) {
         if let Some(route) = self.routes.get_mut(prefix) {
             self.refused += usize::from(standing == Standing::Refused);
@@ -463,14 +463,14 @@ impl<P: TableKey + IpKey> Fib<P> {
         })
     }
 
-    /// Begins (or goes round again with) the walk over the routes of groups that are due.
+    /// Begins (or goes round again with) the walk over the routes of due groups.
     fn start_revisit(&mut self) {
         if self.groups.iter().any(|(_, g)| g.due && g.refs > 0) {
             self.revisit = Some(self.revisit.map_or(Walk::new(), Walk::again));
         }
     }
 
-    /// Looks at one route of a group that is due.
+    /// Visits a route of a due group.
     fn revisit_route(&mut self, prefix: P, route: Route, pool: &mut Pool, out: &mut Outbox<Output>) {
         let Some(group) = self.groups.get(route.group()) else { return };
         if !group.due {
@@ -492,7 +492,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         }
     }
 
-    /// Returns all announced routes as a batch.
+    /// Returns the announced routes as a batch.
     pub(crate) fn export(&self, pool: &Pool) -> FibBatch<P> {
         let mut batch = FibBatch::default();
         for (id, binding) in &self.bindings {
@@ -536,13 +536,13 @@ pub(crate) trait Side:
     /// Background work.
     fn run_slice(&mut self, budget: &mut Budget, pool: &mut Pool, out: &mut Outbox<Output>) -> Progress;
 
-    /// Returns true if nothing is left to do in the background.
+    /// Returns true without background work.
     fn is_idle(&self) -> bool;
 
     /// Returns the counts of routes by standing.
     fn summary(&self) -> Summary;
 
-    /// The number of groups that have an object in the engine.
+    /// The number of groups with an object in the engine.
     fn objects(&self) -> usize;
 
     /// Returns the digests of the announced routes and groups.

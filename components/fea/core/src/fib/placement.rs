@@ -1,8 +1,8 @@
-//! The authority's routes: all, or the internal ones and a list. Other routes are *beside*: only the engines beside the authority have them.
+//! The authority's routes: all, or the internal routes and a list. Further routes are *beside*: in the engines beside the authority only.
 //!
-//! A route records where it is. A write puts the route where the selection wants it; after the selection has changed, a walk
-//! writes the routes that are elsewhere. The groups are in all engines, whichever routes use them. The authority has each route that is
-//! answered as unreachable: the others leave the answers to it.
+//! A route records where it is. A write puts the route into the selected engines; after a change of the selection, a walk
+//! writes the misplaced routes. The groups are in every engine. The authority has each route answered as unreachable: the engines beside
+//! leave the answers to the authority.
 
 use super::Fib;
 use super::group::Content;
@@ -29,18 +29,18 @@ impl<P: TableKey + IpKey> Placement for Fib<P> {
 }
 
 impl<P: TableKey + IpKey> Fib<P> {
-    /// Returns true if only the engines beside the authority are to have a route that uses `group`.
+    /// Returns true if only the engines beside the authority are to have a route of `group`.
     pub(super) fn belongs_beside(&self, prefix: P, group: u32, is_external: bool) -> bool {
         !self.selection.takes(prefix, is_external)
             && self.root(group).is_some_and(|group| group.content != Content::Unreachable)
     }
 
-    /// Returns true if the route is where the selection wants it.
+    /// Returns true if the route is placed by the selection.
     pub(super) fn is_in_place(&self, prefix: P, route: Route) -> bool {
         self.belongs_beside(prefix, route.group(), route.is_external()) == route.is_beside()
     }
 
-    /// Moves routes to where the selection wants them.
+    /// Moves routes by the selection.
     pub(super) fn run_placement(&mut self, budget: &mut Budget, out: &mut Outbox<Output>) -> Progress {
         while let Some(walk) = &mut self.placement {
             let Some((prefix, route)) = walk.next(&self.routes) else {
@@ -73,7 +73,7 @@ impl<P: TableKey + IpKey> Fib<P> {
 }
 
 impl Route {
-    /// Returns the engines that have the route, or are to have it.
+    /// Returns the present or wanted engines of the route.
     pub(super) const fn scope(self) -> Scope {
         if self.is_beside() { Scope::Beside } else { Scope::All }
     }

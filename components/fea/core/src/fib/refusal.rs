@@ -1,5 +1,5 @@
-//! What follows when the engine refuses something, or loses it: the group does without a member, a route is refused to
-//! its owner, what vanished is written again.
+//! The reaction to a refusal or a loss in the engine: the group does without a member, a route is refused to the
+//! owner, a vanished object is written again.
 
 use super::Fib;
 use crate::engine::{NextHopId, Refusal, RefusalKind, RouteTarget, Scope};
@@ -10,7 +10,7 @@ use sluice_base::{IpKey, IpPrefix, Provenance};
 use sluice_machine::Outbox;
 use sluice_stage::TableKey;
 
-/// A route that the engine refused.
+/// A route refused by the engine.
 #[derive(Clone, Debug)]
 pub(crate) struct RefusedRoute {
     pub(crate) prefix: IpPrefix,
@@ -22,7 +22,7 @@ pub(crate) struct RefusedRoute {
 
 /// The handling of refusals and losses by a table.
 pub(crate) trait Refusals {
-    /// A member died or came back: its groups are written with what lives. `round` counts rounds of refusals.
+    /// A member died or came back: the groups are written with the living members. `round` counts rounds of refusals.
     fn member_changed(&mut self, member: u32, round: u64, pool: &mut Pool, out: &mut Outbox<Output>);
 
     /// A group was refused.
@@ -38,10 +38,10 @@ pub(crate) trait Refusals {
     /// A route was refused.
     fn route_refused(&mut self, refused: RefusedRoute, round: u64, out: &mut Outbox<Output>);
 
-    /// The engine has the group no more, nor its routes.
+    /// The engine lost the group and the group's routes.
     fn group_lost(&mut self, id: NextHopId);
 
-    /// Writes a group again that is not as it should be. Whether the group is of this table.
+    /// Writes a damaged group again. Returns true for a group of this table.
     fn rewrite_group(&mut self, id: NextHopId, pool: &mut Pool, out: &mut Outbox<Output>) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! The groups and routes that the authority holds, and the routes that are only beside it, for an engine that joins beside the authority.
+//! The groups and routes of the authority, and the routes beside the authority only, for an engine that joins beside the authority.
 
 use super::{Fib, Group};
 use crate::engine::{EngineOp, RouteTarget};
@@ -73,9 +73,9 @@ impl<P: TableKey + IpKey> Replay for Fib<P> {
 }
 
 impl<P: TableKey + IpKey> Fib<P> {
-    /// Returns the target of a route in the authority, or in the engines beside it; `None` if they do not hold the route, or if the route
-    /// was found in the authority with a target that cannot be requested. An operation on such a route follows when the route is repaired or announced. No walk over
-    /// routes that are due may be under way.
+    /// Returns the target of a route in the authority, or in the engines beside; `None` for an absent route, and for a route found in
+    /// the authority with a target that cannot be requested. An operation on such a route follows when the route is repaired or announced.
+    /// Requires that no walk over due routes is under way.
     fn held_target(&self, route: Route) -> Option<RouteTarget> {
         let group = self.root(route.group()).filter(|_| route.standing() == Standing::Installed)?;
         match group.target() {

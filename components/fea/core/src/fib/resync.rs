@@ -1,9 +1,9 @@
-//! Mark and sweep: after a restart of the RIB, after one of ours, and after notices were lost.
+//! Mark and sweep: after a restart of the RIB, after a restart of the FEA, and after lost notices.
 //!
-//! When the RIB begins a resync, its numbers for groups lose their meaning; the groups stay as they are, without an owner. A
-//! group that it then announces is matched with one that forwards in the same way, best with the one that the first route of
-//! it uses already: as the RIB groups routes as it did before, nothing is written at all. What was not announced is swept at
-//! the end. What is found in the engine at our own start is taken in as routes that nobody announced yet.
+//! When the RIB begins a resync, the RIB's numbers of groups lose their meaning; the groups stay unchanged, without an
+//! owner. A newly announced group is matched with a group of the same forwarding, preferably with the present group of the first route: if
+//! the RIB groups routes as before, nothing is written at all. Routes not announced are swept at the end. Routes found in the engine at the
+//! FEA's start are adopted as routes not announced yet.
 
 use super::group::{Content, Group, GroupMember};
 use super::{Binding, Fib, group};
@@ -21,9 +21,9 @@ use smallvec::SmallVec;
 /// The relation of an engine's route to the wanted routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Observation {
-    /// The route is as wanted, or of another program.
+    /// The route is as wanted, or foreign.
     Fine,
-    /// The route differs from the wanted one.
+    /// The route differs from the wanted route.
     Damaged,
     /// The route has our mark and is not wanted.
     Unwanted,
@@ -33,19 +33,19 @@ pub(crate) enum Observation {
 
 /// The resynchronization of a table with the engine and the owner.
 pub(crate) trait Resync {
-    /// The owner announces all its routes from now on.
+    /// Begins a resync: the owner announces every route anew.
     fn begin_resync(&mut self, pool: &mut Pool, out: &mut Outbox<Output>);
 
-    /// Ends a resync: routes that were not announced are swept in the background.
+    /// Ends a resync: unannounced routes are swept in the background.
     fn end_resync(&mut self);
 
-    /// Forgets what was seen: a snapshot begins.
+    /// Clears the marks of seen routes: a snapshot begins.
     fn clear_seen(&mut self);
 
-    /// A snapshot, or a notice, shows a route that carries our mark.
+    /// Handles a route with Sluice's mark in a snapshot or notice.
     fn see_route(&mut self, prefix: IpPrefix, target: RouteTarget) -> Observation;
 
-    /// Takes in a route that was found at our start; `members` are those of its group, if that is a group.
+    /// Adopts a route found at the start; `members` are the members of the route's group, if the target is a group.
     fn adopt_route(
         &mut self,
         prefix: IpPrefix,
@@ -54,19 +54,19 @@ pub(crate) trait Resync {
         pool: &mut Pool,
     );
 
-    /// A snapshot, or a notice, shows a group; whether it is of this table and, if so, whether it is as it should be.
+    /// Handles a group in a snapshot or notice; returns true if the group is as wanted, `None` if not of this table.
     fn see_group(&mut self, id: NextHopId, members: &Members, pool: &Pool) -> Option<bool>;
 
-    /// Looks for what a snapshot did not show.
+    /// Looks for objects missing in a snapshot.
     fn end_snapshot(&mut self, pool: &mut Pool, out: &mut Outbox<Output>);
 
-    /// Writes all routes again in the background: the engine is to have them with another source address.
+    /// Writes every route again in the background, with a new source address.
     fn rewrite(&mut self);
 
-    /// A route was removed, or overwritten; whether it has to be written again.
+    /// Handles a removed or overwritten route; returns true if the route must be written again.
     fn route_gone(&mut self, prefix: IpPrefix) -> bool;
 
-    /// Writes a route again that was damaged.
+    /// Writes a damaged route again.
     fn repair(&mut self, prefix: IpPrefix, out: &mut Outbox<Output>);
 }
 
@@ -235,15 +235,15 @@ impl<P: TableKey + IpKey> Fib<P> {
         n
     }
 
-    /// The found group without an object that has this content; there is one of each.
+    /// Returns the found group without an object with this content; at most one exists.
     fn adopt_content(&mut self, content: Content) -> u32 {
         let same = |g: &Group| g.content == content && g.owner.is_none() && g.moved_to.is_none();
         let found = self.groups.iter().find(|(_, g)| same(g)).map(|(n, _)| n);
         found.unwrap_or_else(|| self.groups.insert(Group::new(content, None, None)))
     }
 
-    /// A group without an owner that forwards as `content` does now: `hint` if it does, or one of those that wait for an owner. Backups
-    /// that are not in use make no difference, as the engine does not show them.
+    /// Returns a group without an owner that forwards like `content` at present: `hint` if possible, or a group that waits for an
+    /// owner. Unused backups make no difference, because the engine does not show them.
     pub(super) fn claimable(&mut self, content: &Content, hint: Option<u32>, pool: &Pool) -> Option<u32> {
         let groups = &self.groups;
         let active = content.active(pool);

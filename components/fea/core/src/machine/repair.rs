@@ -1,4 +1,4 @@
-//! The repair of what somebody else changed, at a limited rate.
+//! The repair of foreign changes, at a limited rate.
 
 use super::Fea;
 use crate::event::Event;
@@ -11,7 +11,7 @@ use sluice_base::Instant;
 use sluice_machine::Outbox;
 
 impl Fea {
-    /// Repairs a damage now, or when it may be.
+    /// Repairs a damage now, or as soon as allowed.
     pub(super) fn damage(&mut self, now: Instant, damage: Drift, out: &mut Outbox<Output>) {
         match self.repairs.ask(now, damage) {
             Verdict::Now => self.repair(damage, out),

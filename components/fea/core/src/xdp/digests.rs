@@ -11,12 +11,12 @@ pub(super) struct RouteDigests {
     /// `None` until digests are to be kept.
     pub(super) key: Option<DigestKey>,
     pub(super) sums: [Digest; 2],
-    /// The group's number in the core, by the number of its slot. A slot gets another group only after the last route has left it.
+    /// The group's number in the core, by the number of its slot. A slot gets a new group only after the last route has left.
     pub(super) names: Vec<NextHopId>,
 }
 
 impl RouteDigests {
-    /// Notes the group that has a slot from now on.
+    /// Records the new group of a slot.
     pub(super) fn name(&mut self, slot: GroupSlot, id: NextHopId) {
         let place = slot.number() as usize;
         if self.names.len() <= place {

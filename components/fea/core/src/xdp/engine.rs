@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use sluice_base::DigestKey;
 
-/// The engine. Its forwarder is shared with the driver, who has the facts of the host. Nothing is ever refused: what the tables
-/// cannot carry goes to the kernel.
+/// The engine. The forwarder is shared with the driver, who has the facts of the host. No operation is refused: packets beyond
+/// the tables go to the kernel.
 #[derive(Debug)]
 pub struct XdpEngine<W>(Rc<RefCell<Forwarder<W>>>);
 

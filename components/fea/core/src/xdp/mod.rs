@@ -3,7 +3,7 @@
 //!
 //! * The state of the engine and the facts of the host (`forwarder`, `foreign`) decide on the tables' content.
 //! * An address leads through the entries of its family (`trie`) to a group, by the flow's bucket (`groups`, `shares`)
-//!   to a member (`members`), which says what happens to the packet ([`Way`]).
+//!   to a member (`members`), which determines what happens to the packet ([`Way`]).
 //! * Prefixes lead to groups and groups to members by number, so that one store moves any number of prefixes.
 //! * The program may run between any two stores: a packet is treated by its old or by its new route.
 //! * Retired numbers are quarantined (`numbers`) until no program run can know them.

@@ -1,7 +1,7 @@
-//! Programs that other components have in the chain: which program stands in which slot, and who put it there.
+//! Programs of components in the chain: the program of each slot, and the owner.
 //!
-//! A component that ends leaves its program for a grace time, so that its next process finds the program as it was. Then the
-//! slot is emptied. A program that an earlier FEA left in its slot waits for its component in the same way.
+//! A component that ends leaves the program for a grace time, so the next process finds the program unchanged. Then the
+//! slot is emptied. A program left in a slot by an earlier FEA waits for the component in the same way.
 
 use super::Promiscuity;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -10,31 +10,31 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use sluice_base::Instant;
 
-/// A program that components may put into the chain.
+/// A program of components for the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProgramRow {
-    /// The program's name: its file is `bpf/NAME.bpf.c`.
+    /// The program's name: the file is `bpf/NAME.bpf.c`.
     pub name: &'static str,
     /// The name of the slot in which the program stands.
     pub slot: &'static str,
-    /// The maps that the component gets.
+    /// The maps for the component.
     pub maps: &'static [&'static str],
     /// The program for copies to several interfaces.
     pub copies: Option<Copies>,
     /// The map by which the program hands frames to AF_XDP sockets.
     pub receivers: Option<&'static str>,
-    /// True if the program treats frames for all stations, so that its interfaces have to receive them.
+    /// True if the program treats frames for all stations, which the interfaces then have to receive.
     pub hears_all: bool,
 }
 
-/// A program that runs for each copy of a frame that a program of the chain gives to several interfaces at once.
+/// A program for the copies of a frame that a program of the chain gives to several interfaces at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Copies {
-    /// The name of the program for copies: its file is `bpf/NAME.bpf.c`.
+    /// The name of the program for copies: the file is `bpf/NAME.bpf.c`.
     pub program: &'static str,
-    /// The maps that this program shares with the program of the chain.
+    /// The maps shared with the program of the chain.
     pub maps: &'static [&'static str],
-    /// The map of devices of the program of the chain: the interfaces whose frames that program sees.
+    /// The map of devices of the program of the chain: the interfaces whose frames the program sees.
     pub devices: &'static str,
 }
 
@@ -89,7 +89,7 @@ pub const PROGRAMS: &[ProgramRow] = &[
     },
 ];
 
-/// The grace time of a program that an earlier FEA left, and the longest that a component may ask for.
+/// The grace time of a program left by an earlier FEA, and the longest grace time for a component.
 pub const LONGEST_GRACE: Duration = Duration::from_secs(120);
 
 /// Returns the row of a program.
@@ -111,27 +111,27 @@ pub struct Holder {
 pub struct Put {
     /// The program.
     pub row: &'static ProgramRow,
-    /// The process that asks.
+    /// The requesting process.
     pub holder: Holder,
-    /// The names of the interfaces whose frames the program sees; empty for all.
+    /// The names of the interfaces of the program's frames; empty for all.
     pub interfaces: BTreeSet<String>,
-    /// How long the program stays after the process has ended.
+    /// The time for which the program stays after the end of the process.
     pub grace: Duration,
 }
 
-/// The reason why a program is not put into its slot.
+/// The reason why a program is not put into the slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Taken {
     /// The component whose program stands there.
     pub component: String,
-    /// That program.
+    /// The program.
     pub program: &'static str,
 }
 
 #[derive(Clone, Debug)]
 struct Placement {
     row: &'static ProgramRow,
-    /// `None` for a program that an earlier FEA left.
+    /// `None` for a program left by an earlier FEA.
     component: Option<String>,
     pid: Option<u32>,
     interfaces: BTreeSet<String>,
@@ -140,12 +140,12 @@ struct Placement {
     until: Option<Instant>,
 }
 
-/// The programs in their slots.
+/// The programs in the slots.
 #[derive(Clone, Debug, Default)]
 pub struct Placements(BTreeMap<&'static str, Placement>);
 
 impl Placements {
-    /// Takes in a program that an earlier FEA left in its slot.
+    /// Adopts a program left in a slot by an earlier FEA.
     pub fn found(&mut self, now: Instant, row: &'static ProgramRow) {
         let placement = Placement {
             row,
@@ -158,11 +158,11 @@ impl Placements {
         self.0.insert(row.slot, placement);
     }
 
-    /// Puts a program into its slot. A new process of the same component takes the program over.
+    /// Puts a program into the slot. A new process of the same component takes the program over.
     ///
     /// # Errors
     ///
-    /// If another component's program, or another program, stands in the slot.
+    /// If the slot holds a different program, or a program of a different component.
     pub fn put(&mut self, put: Put) -> Result<(), Taken> {
         if let Some(placement) = self.0.get(put.row.slot) {
             let is_same = placement.row == put.row
@@ -184,7 +184,7 @@ impl Placements {
         Ok(())
     }
 
-    /// Takes a program out of its slot. Returns false if the component has no such program there.
+    /// Takes a program out of the slot. Returns false if the component has no such program there.
     pub fn take_out(&mut self, row: &'static ProgramRow, component: &str) -> bool {
         let is_its =
             |placement: &Placement| placement.row == row && placement.component.as_deref() == Some(component);
@@ -195,7 +195,7 @@ impl Placements {
         holds
     }
 
-    /// Notes that a process has ended. Its programs stay for their grace times.
+    /// Records the end of a process. The programs stay for their grace times.
     pub fn ended(&mut self, now: Instant, pid: u32) {
         for placement in self.0.values_mut().filter(|placement| placement.pid == Some(pid)) {
             placement.pid = None;

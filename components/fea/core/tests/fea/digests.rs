@@ -220,7 +220,7 @@ proptest! {
 }
 
 #[test]
-fn a_lost_batch_is_told_by_its_first_route() {
+fn a_lost_batch_is_detected_by_its_first_route() {
     let mut world = World::new();
     world.routes(&(0..5000).collect::<Vec<_>>(), Some(1));
     assert_eq!(world.compare(ROUNDS), []);

@@ -476,7 +476,7 @@ fn settings_that_the_authority_refused_are_not_replayed() {
     let mut world = World::new();
     let authority = Rc::clone(&world.authority.engine);
     let link = authority.borrow_mut().links.remove(&index(1)).unwrap();
-    // The core has not heard that the interface is gone.
+    // The core was not notified that the interface is gone.
     world.input(Input::Configure(configuration(1300, [1, 2, 3])));
     authority.borrow_mut().links.insert(index(1), link);
     let engine = world.join(HOST, &[]);
@@ -544,7 +544,7 @@ impl World {
             }
             Step::Configure(mtu, addresses) => {
                 self.input(Input::Configure(configuration(mtu, addresses)));
-                // The core knows an address that it gave when the engine tells of it.
+                // The core knows an address that it gave when the engine reports it.
                 while self.drive.poll(self.now, &mut self.effects) == Progress::More {}
             }
             Step::Link(n, up) => {

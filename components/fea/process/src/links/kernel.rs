@@ -1,4 +1,4 @@
-//! Virtual links and neighbors in the kernel: steps to netlink messages, and what the kernel has.
+//! Virtual links and neighbors in the kernel: steps to netlink messages, and the kernel's state.
 
 use crate::linux::netlink::decode::{self, Message, address, attributes, u32_at};
 use crate::linux::netlink::encode::Messages;
@@ -19,7 +19,7 @@ const BATCH: usize = 128;
 /// The requests by which the kernel's reports of wanted neighbors come a second apart, before packets are refused.
 const REPORTS: u32 = 3;
 
-/// Returns the links of the kernel with their addresses.
+/// Returns the links of the kernel with addresses.
 pub(super) fn links() -> io::Result<Vec<FoundLink>> {
     let socket = Socket::open()?;
     let mut found: BTreeMap<InterfaceIndex, FoundLink> = BTreeMap::new();
@@ -81,8 +81,8 @@ pub(super) fn carry_out(step: &Step) -> io::Result<()> {
     let requests = match step {
         Step::Remove(index) => vec![link_message(RTM_DELLINK, 0, Some(*index), false, &[])],
         Step::Make { name, parent, mac, mark } => vec![make(name, *parent, *mac), marked(name, mark)],
-        Step::Raise(index, is_told) => {
-            let asks = is_told.then(|| Family::ALL.map(|of| told_neighbors(*index, of)));
+        Step::Raise(index, is_silent) => {
+            let asks = is_silent.then(|| Family::ALL.map(|of| told_neighbors(*index, of)));
             let raise = link_message(RTM_NEWLINK, 0, Some(*index), true, &[]);
             asks.into_iter().flatten().chain([raise]).collect()
         }
@@ -129,13 +129,13 @@ fn make(name: &str, parent: InterfaceIndex, mac: Mac) -> Messages {
     link_message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, None, false, &attributes)
 }
 
-/// Makes the message that marks a link; the kernel takes no mark with the request that makes the link.
+/// Makes the message that marks a link; the kernel accepts no mark at the creation of a link.
 fn marked(name: &str, mark: &Mark) -> Messages {
     let (name, alias) = ([name.as_bytes(), &[0]].concat(), mark.to_string());
     link_message(RTM_NEWLINK, 0, None, false, &[(IFLA_IFNAME, &name), (IFLA_IFALIAS, alias.as_bytes())])
 }
 
-/// Returns attributes as the value of another.
+/// Returns attributes as the value of an attribute.
 fn nested(attributes: &[(u16, &[u8])]) -> Vec<u8> {
     let mut octets = Vec::new();
     for (kind, value) in attributes {
@@ -147,7 +147,7 @@ fn nested(attributes: &[(u16, &[u8])]) -> Vec<u8> {
     octets
 }
 
-/// Makes the message by which the kernel reports wanted neighbors to programs, and asks nobody on the link.
+/// Makes the message by which the kernel reports wanted neighbors to programs, and sends no requests on the link.
 fn told_neighbors(index: InterfaceIndex, of: Family) -> Messages {
     let (name, number) = match of {
         Family::Ipv4 => (&b"arp_cache\0"[..], libc::AF_INET),
@@ -200,7 +200,7 @@ pub(super) enum KernelState {
     Wanted,
 }
 
-/// Reads a message about a neighbor; `None` if the message is of no interest or not understood.
+/// Reads a message about a neighbor; `None` for a message without interest or not understood.
 pub(super) fn neighbor(message: &Message<'_>) -> Option<KernelNeighbor> {
     let body = message.body;
     let link = InterfaceIndex::new(u32_at(body, 4)?)?;
@@ -240,7 +240,7 @@ pub(super) fn neighbors() -> io::Result<Vec<KernelNeighbor>> {
     Ok(found)
 }
 
-/// Sets neighbors, or removes those that are `None`. Returns the number that the kernel refused.
+/// Sets neighbors, or removes neighbors with `None`. Returns the number of refusals.
 pub(super) fn set_neighbors(
     changes: impl IntoIterator<Item = (InterfaceIndex, IpAddr, Option<Neighbor>)>,
 ) -> io::Result<usize> {
@@ -277,7 +277,7 @@ mod tests {
     fn neighbors_are_known_gone_or_wanted() {
         let address: IpAddr = "10.0.0.2".parse().expect("an address");
         let mac = Mac([2, 0, 0, 0, 0, 9]);
-        let told = |kind, state: u16, more: &[(u16, &[u8])]| {
+        let notice = |kind, state: u16, more: &[(u16, &[u8])]| {
             let [low, high] = state.to_ne_bytes();
             let header = [2, 0, 0, 0, 3, 0, 0, 0, low, high, 0, 0];
             let attributes = [&[(NDA_DST, &[10, 0, 0, 2][..])], more].concat();
@@ -288,13 +288,13 @@ mod tests {
         let at: (u16, &[u8]) = (NDA_LLADDR, &mac.0);
         let own: (u16, &[u8]) = (NDA_PROTOCOL, &[PROTOCOL]);
         let known = (address, KernelState::Known(mac), true);
-        assert_eq!(told(RTM_NEWNEIGH, NUD_PERMANENT, &[at, own]), [known]);
-        assert_eq!(told(RTM_NEWNEIGH, NUD_STALE, &[at]), [(address, KernelState::Known(mac), false)]);
-        assert_eq!(told(RTM_NEWNEIGH, NUD_FAILED, &[]), [(address, KernelState::Gone, false)]);
-        assert_eq!(told(RTM_DELNEIGH, NUD_STALE, &[at]), [(address, KernelState::Gone, false)]);
-        assert_eq!(told(RTM_GETNEIGH, 0, &[]), [(address, KernelState::Wanted, false)]);
-        // An incomplete entry says nothing.
-        assert_eq!(told(RTM_NEWNEIGH, 1, &[]), []);
+        assert_eq!(notice(RTM_NEWNEIGH, NUD_PERMANENT, &[at, own]), [known]);
+        assert_eq!(notice(RTM_NEWNEIGH, NUD_STALE, &[at]), [(address, KernelState::Known(mac), false)]);
+        assert_eq!(notice(RTM_NEWNEIGH, NUD_FAILED, &[]), [(address, KernelState::Gone, false)]);
+        assert_eq!(notice(RTM_DELNEIGH, NUD_STALE, &[at]), [(address, KernelState::Gone, false)]);
+        assert_eq!(notice(RTM_GETNEIGH, 0, &[]), [(address, KernelState::Wanted, false)]);
+        // An incomplete entry is no fact.
+        assert_eq!(notice(RTM_NEWNEIGH, 1, &[]), []);
     }
 
     proptest! {

@@ -1,9 +1,9 @@
-//! The interface `Links`: virtual links that components want in the router's network, and neighbors on these links.
+//! The interface `Links`: virtual links of components in the router's network, and neighbors on these links.
 //!
-//! What a component wants is compared with the kernel at each call, and whenever an interface changes: a link whose parent comes later
-//! follows then, and a link that somebody else removed is made again. A mark in the kernel (the link's alias) names the
-//! owner, so that a new process of the FEA keeps the links of the one before. Links of components that are not configured any more
-//! are removed.
+//! A component's wishes are compared with the kernel at each call, and at each change of an interface: a link follows a late parent,
+//! and a link removed by a foreign program is made again. A mark in the kernel (the link's alias) names the
+//! owner, so a new process of the FEA keeps the links of its predecessor. Links of components removed from the configuration are
+//! removed.
 
 mod kernel;
 mod observers;
@@ -24,10 +24,10 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-/// Rounds from what the kernel has to what is wanted: a link that was made gets its addresses in the next.
+/// Rounds from the kernel's state to the wanted state: a new link gets the addresses in the next round.
 const ROUNDS: usize = 4;
 
-/// What a component wants.
+/// The wishes of a component.
 #[derive(Default)]
 struct Wanted {
     links: BTreeMap<String, VirtualLink>,
@@ -38,10 +38,10 @@ struct Wanted {
 /// The links of components.
 #[derive(Default)]
 pub(crate) struct Links {
-    /// The kinds of links that components may have, by the component's name; unknown before the first configuration.
+    /// The allowed kinds of links, by the component's name; unknown before the first configuration.
     rights: RefCell<Option<BTreeMap<String, Vec<String>>>>,
     wanted: RefCell<BTreeMap<String, Wanted>>,
-    /// The kernel's links with their owners.
+    /// The kernel's links with owners.
     indices: RefCell<BTreeMap<InterfaceIndex, (String, String)>>,
     observers: Observers,
     changed: Notify,
@@ -55,7 +55,7 @@ impl Links {
         self.changed.notify_one();
     }
 
-    /// Notes that an interface changed.
+    /// Records a change of an interface.
     pub(crate) fn note_interface(&self) {
         self.changed.notify_one();
     }
@@ -76,7 +76,7 @@ impl Links {
         })
     }
 
-    /// Brings the kernel to what is wanted, and notes what cannot be.
+    /// Brings the kernel to the wanted state, and records failures.
     fn reconcile(&self) {
         if let Err(error) = self.try_reconcile() {
             warn!(event = "fea.links.unread", %error, "the kernel's links cannot be read: {error}");
@@ -153,7 +153,7 @@ impl Links {
         }
     }
 
-    /// Gives links that were made, or found after a restart, the neighbors that are wanted there.
+    /// Sets the wanted neighbors on new links, and on links found after a restart.
     fn set_neighbors_of(&self, added: &[InterfaceIndex]) {
         let changes: Vec<_> = {
             let (indices, wanted) = (self.indices.borrow(), self.wanted.borrow());

@@ -1,4 +1,4 @@
-//! Observers of neighbors: a socket with the kernel's notices, and what waits for each observer.
+//! Observers of neighbors: a socket with the kernel's notices, and the waiting changes of each observer.
 
 use super::kernel::{self, KernelNeighbor, KernelState};
 use crate::FeaProcess;
@@ -17,12 +17,12 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
 
-/// Changes that wait for an observer. Beyond, all neighbors are sent again.
+/// The limit of waiting changes for an observer. Beyond, every neighbor is sent again.
 const MOST_WAITING: usize = 16_384;
 /// Changes of a call.
 const MOST_EVENTS: usize = 1024;
 
-/// The links with their owners and names.
+/// The links with owners and names.
 type Indices = BTreeMap<InterfaceIndex, (String, String)>;
 
 /// The observers, by target.
@@ -35,9 +35,9 @@ pub(super) struct Observers {
 #[derive(Default)]
 struct Observer {
     component: String,
-    /// The latest state of each neighbor that has changed.
+    /// The latest state of each changed neighbor.
     waiting: RefCell<BTreeMap<(String, IpAddr), KernelState>>,
-    /// All neighbors are sent first.
+    /// True if every neighbor is to be sent first.
     snapshot: Cell<bool>,
     is_replaced: Cell<bool>,
     wake: Notify,
@@ -100,7 +100,7 @@ impl Observer {
 }
 
 impl Observers {
-    /// Sends all neighbors to all observers.
+    /// Sends every neighbor to every observer.
     pub(super) fn begin_all(&self, indices: &Indices) {
         self.all.borrow().values().for_each(|observer| observer.begin(indices));
     }
@@ -144,7 +144,7 @@ pub(super) fn add(process: &Rc<FeaProcess>, component: String, target: &str) -> 
     Ok(())
 }
 
-/// Reads the kernel's notices that wait.
+/// Reads the kernel's waiting notices.
 fn drain(process: &FeaProcess, socket: &Socket, buffer: &mut [u8]) {
     let links = &process.links;
     loop {

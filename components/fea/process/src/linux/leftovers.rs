@@ -1,4 +1,4 @@
-//! Addresses that a forwarding engine gave to interfaces and left there when it ended.
+//! Addresses set by a forwarding engine and left on interfaces at the end.
 
 use crate::linux::netlink::decode;
 use crate::linux::netlink::encode::Messages;
@@ -9,7 +9,7 @@ use sluice_fea::{EngineOp, Notice};
 use std::io;
 use std::ops::ControlFlow;
 
-/// Removes all addresses of this network namespace that carry Sluice's protocol number, and returns how many there were.
+/// Removes the addresses with Sluice's protocol number in the network namespace of the caller, and returns the count.
 pub fn remove_addresses() -> io::Result<usize> {
     let found = own_addresses()?;
     let socket = Socket::open()?;

@@ -1,7 +1,7 @@
 //! The Linux kernel as a forwarding engine.
 //!
-//! Four sockets: one writes routes and next hops, and its own notices are filtered out by the kernel; one configures
-//! interfaces, whose notices are wanted; one hears notices; one carries dumps.
+//! Four sockets: a socket that writes routes and next hops, whose own notices are filtered out by the kernel; a
+//! socket that configures interfaces, whose notices are wanted; a socket for notices; a socket for dumps.
 
 pub mod leftovers;
 pub mod netlink;
@@ -22,20 +22,20 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use tracing::debug;
 
-/// Messages in a datagram. From 16 on the gain is had; more of them hold the kernel's lock for longer.
+/// Messages in a datagram. The gain ends at 16; more messages hold the kernel's lock for longer.
 const BATCH: usize = 128;
 
-/// Datagrams that one poll reads at most.
+/// The most datagrams read by a poll.
 const POLL: usize = 64;
 
-/// The number of times that a dump is begun again because the kernel's tables changed under it. The last one is taken as it is: what
-/// changed meanwhile was told.
+/// The number of restarts of a dump because of changes of the kernel's tables. The last dump is accepted with such changes, which
+/// were reported meanwhile.
 const RETRIES: u32 = 3;
 
-/// The kernel's setting by which the next address of a subnet takes the place of a removed first one.
+/// The kernel's setting by which the next address of a subnet replaces a removed first address.
 const PROMOTION: &str = "/proc/sys/net/ipv4/conf/all/promote_secondaries";
 
-/// The dumps of a snapshot, in order: next hops before the routes that use them.
+/// The dumps of a snapshot, in order: next hops before routes.
 const SNAPSHOT: [(u16, Option<Family>); 5] = [
     (RTM_GETLINK, None),
     (RTM_GETADDR, None),
@@ -60,10 +60,10 @@ pub struct LinuxEngine {
     configurer: Socket,
     monitor: Socket,
     dumper: Socket,
-    /// Readable when the monitor or the dumper is. A dumper that takes another one's place is watched too.
+    /// Readable when the monitor or the dumper is. A replaced dumper is watched too.
     readiness: Epoll,
     dump: Option<Dump>,
-    /// The switches for forwarding, by family: opened once, and so those of this namespace for ever.
+    /// The switches for forwarding, by family: opened once, and so tied to the namespace of that time.
     forwarding: [Switch; 2],
     messages: Messages,
     buffer: Vec<u8>,
@@ -71,9 +71,9 @@ pub struct LinuxEngine {
 }
 
 impl LinuxEngine {
-    /// The kernel of this network namespace. Prepares it: next-hop objects stand for themselves
-    /// (`net.ipv4.nexthop_compat_mode=0`), so that the change of one is not a change of all its routes, and an address that is removed takes
-    /// no others with it (`net.ipv4.conf.all.promote_secondaries=1`).
+    /// The kernel of this network namespace. Prepares it: next-hop objects stand for
+    /// themselves (`net.ipv4.nexthop_compat_mode=0`), so a change of an object is no change of the routes, and the removal of an address
+    /// removes no further addresses (`net.ipv4.conf.all.promote_secondaries=1`).
     pub fn open() -> io::Result<Self> {
         let (writer, monitor) = (Socket::open()?, Socket::open()?);
         monitor.ignore(writer.port(), PROTOCOL, PREFERENCE)?;
@@ -117,12 +117,12 @@ impl LinuxEngine {
         })
     }
 
-    /// Returns the descriptor that is readable when there may be something to poll for: notices, and parts of a snapshot.
+    /// Returns the descriptor that is readable when a poll may find notices or parts of a snapshot.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.readiness.0.as_fd()
     }
 
-    /// Sends the messages gathered so far, which are those of the operations from `first` on, and reads what was refused.
+    /// Sends the messages gathered so far, for the operations from `first` on, and reads the refusals.
     fn flush(&mut self, ops: &[EngineOp], base: u32, configure: bool, refused: &mut Vec<Refused>) {
         if self.messages.is_empty() {
             return;
@@ -207,7 +207,7 @@ impl LinuxEngine {
         true
     }
 
-    /// Goes on with the next part of the snapshot, or again with an interrupted one.
+    /// Goes on with the next part of the snapshot, or restarts an interrupted dump.
     fn next_dump(&mut self, notices: &mut Vec<Notice>) {
         let Some(dump) = &mut self.dump else { return };
         if dump.interrupted && dump.retries < RETRIES {

@@ -1,4 +1,4 @@
-//! The kernel's routes, read back: of all programs, with the next hops that the kernel names by number only.
+//! The kernel's routes, read back: of every program, with the next hops that the kernel names by number only.
 
 use crate::linux::netlink::decode::{self, Message, address, attributes, u16_at, u32_at};
 use crate::linux::netlink::encode::Messages;
@@ -12,7 +12,7 @@ use std::io;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
-/// Reads routes with sockets of its own, opened in the network namespace of the thread that reads.
+/// Reads routes with sockets of its own, opened in the network namespace of the reading thread.
 pub(super) struct KernelReader;
 
 impl RouteReader for KernelReader {
@@ -38,7 +38,7 @@ impl RouteReader for KernelReader {
         let mut found = None;
         let read = |message: &Message<'_>| {
             found = route(message, &objects);
-            // The answer is one message, and no other one says that it is complete.
+            // The answer is one message, and no other one marks its end.
             ControlFlow::Break(())
         };
         match Socket::open().and_then(|socket| socket.request(&request, read)) {
@@ -49,7 +49,7 @@ impl RouteReader for KernelReader {
     }
 }
 
-/// Returns true for the kernel's answers to a look-up that no route matches, or only one that drops packets by a rule.
+/// Returns true for the kernel's answers to a look-up without a matching route, or with a dropping rule only.
 fn is_no_route(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EINVAL))
 }

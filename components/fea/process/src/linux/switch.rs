@@ -1,16 +1,16 @@
 //! Kernel settings that are on or off (`/proc/sys/net`). Containers often mount the settings read-only, or AppArmor refuses writes.
-//! There a setting that has the wanted value already needs no write, so that whoever starts the container can choose the values.
+//! A setting with the wanted value needs no write there, so the values can be chosen at the start of the container.
 
 use caps::{CapSet, Capability};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// An open setting. It stays the setting of the network namespace in which it was opened.
+/// An open setting. The setting stays tied to the network namespace of the opening.
 #[derive(Debug)]
 pub struct Switch {
     file: File,
-    /// The kernel's reason for a setting that can only be read.
+    /// The kernel's reason for a read-only setting.
     refusal: Option<i32>,
 }
 

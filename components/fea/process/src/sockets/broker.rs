@@ -1,4 +1,4 @@
-//! The socket broker's hands: opens sockets as they are asked for. Whether they may be is decided before.
+//! The socket broker's hands: opens requested sockets. The permission is checked before.
 
 use crate::ffi;
 use crate::filter::{self, Program};
@@ -14,15 +14,15 @@ use std::os::fd::{AsFd, OwnedFd};
 pub struct SocketRequest {
     /// The kind of the socket.
     pub kind: Kind,
-    /// The interface that it is bound to.
+    /// The interface of the binding.
     pub interface: Option<String>,
-    /// TTL or hop limit of what is sent; `None` is the system's default.
+    /// TTL or hop limit of sent packets; `None` is the system's default.
     pub ttl: Option<u8>,
     /// The least TTL or hop limit of received packets (GTSM, RFC 5082).
     pub min_ttl: Option<u8>,
-    /// The differentiated services code point of what is sent (RFC 2474), 0 to 63.
+    /// The differentiated services code point of sent packets (RFC 2474), 0 to 63.
     pub dscp: u8,
-    /// Packets that are received beside those to the host itself. Groups need an interface.
+    /// The received packets beside packets to the host itself. Groups need an interface.
     pub reception: Reception,
 }
 
@@ -31,14 +31,14 @@ pub struct SocketRequest {
 pub enum Kind {
     /// TCP, listening.
     TcpListener {
-        /// Address and port; an unspecified address is any of its family.
+        /// Address and port; an unspecified address is any of the family.
         local: SocketAddr,
-        /// Connections that may wait to be accepted.
+        /// The most connections that wait to be accepted.
         backlog: i32,
     },
     /// TCP, bound and ready to connect.
     TcpConnector {
-        /// The address to connect from; `None` leaves it to the system.
+        /// The address to connect from; `None` leaves the choice to the system.
         local: Option<IpAddr>,
         /// The remote address.
         remote: SocketAddr,
@@ -49,7 +49,7 @@ pub enum Kind {
     Udp {
         /// Address and port.
         local: SocketAddr,
-        /// The last of the ports of which one that nobody has is chosen; `None` for the port of `local`, which sockets may share.
+        /// The last port of the range from which a free port is chosen; `None` for the port of `local`, which sockets may share.
         last: Option<u16>,
     },
     /// UDP, connected.
@@ -61,7 +61,7 @@ pub enum Kind {
     },
     /// Raw IP.
     Raw {
-        /// True if it is IPv4.
+        /// True for IPv4.
         ipv4: bool,
         /// The IP protocol.
         protocol: u8,
@@ -86,7 +86,7 @@ impl Kind {
 }
 
 impl SocketRequest {
-    /// Returns the right that the policy must grant.
+    /// Returns the right needed from the policy.
     pub fn right(&self) -> SocketKind {
         match &self.kind {
             Kind::TcpListener { local, .. } => SocketKind::TcpListen(local.port()),
@@ -99,7 +99,7 @@ impl SocketRequest {
         }
     }
 
-    /// Opens it. It does not block when used, and is closed in processes that this one starts.
+    /// Opens the socket, non-blocking and closed on exec.
     pub fn open(&self) -> io::Result<OwnedFd> {
         let ipv4 = self.kind.is_ipv4();
         let (kind, protocol) = match &self.kind {
@@ -135,15 +135,15 @@ impl SocketRequest {
             }
             Kind::Udp { local, last: None } => {
                 socket.set_reuse_address(true)?;
-                self.tell_more(&socket, ipv4)?;
+                self.request_packet_info(&socket, ipv4)?;
                 socket.bind(&scoped(*local, index))?;
             }
             Kind::Udp { local, last: Some(last) } => {
-                self.tell_more(&socket, ipv4)?;
+                self.request_packet_info(&socket, ipv4)?;
                 bind_in_range(&socket, *local, *last, index)?;
             }
             Kind::UdpConnector { local, remote } => {
-                self.tell_more(&socket, ipv4)?;
+                self.request_packet_info(&socket, ipv4)?;
                 socket.bind(&scoped(SocketAddr::new(*local, 0), index))?;
                 socket.connect(&scoped(*remote, index))?;
             }
@@ -154,14 +154,14 @@ impl SocketRequest {
                     }
                     fix_filter(&socket, &mut Program::icmpv6(&self.reception.icmpv6_types))?;
                 }
-                self.tell_more(&socket, ipv4)?;
+                self.request_packet_info(&socket, ipv4)?;
             }
             Kind::Packet { .. } => {}
         }
         Ok(socket.into())
     }
 
-    /// Opens a packet socket. It receives nothing until its filter is there and fixed.
+    /// Opens a packet socket, which receives no packets until the filter is set and locked.
     fn open_packet(&self, protocol: LinkProtocol) -> io::Result<OwnedFd> {
         let name = self.interface.as_deref().ok_or_else(|| invalid("a packet socket needs an interface"))?;
         let index = interface_index(name)?;
@@ -223,8 +223,8 @@ impl SocketRequest {
         }
     }
 
-    /// With each packet its destination, interface and TTL are told (RFC 3542 for IPv6).
-    fn tell_more(&self, socket: &Socket, ipv4: bool) -> io::Result<()> {
+    /// Requests destination, interface and TTL with each packet (RFC 3542 for IPv6).
+    fn request_packet_info(&self, socket: &Socket, ipv4: bool) -> io::Result<()> {
         let options = if ipv4 {
             [(libc::IPPROTO_IP, libc::IP_PKTINFO), (libc::IPPROTO_IP, libc::IP_RECVTTL)]
         } else {
@@ -234,7 +234,7 @@ impl SocketRequest {
     }
 }
 
-/// Returns what a descriptor is if it is a TCP socket that listens.
+/// Returns the kind of a descriptor of a listening TCP socket.
 pub fn listener(descriptor: &OwnedFd) -> io::Result<Kind> {
     let socket = SockRef::from(descriptor);
     let local = socket.local_addr()?.as_socket();
@@ -244,20 +244,20 @@ pub fn listener(descriptor: &OwnedFd) -> io::Result<Kind> {
     Ok(Kind::TcpListener { local, backlog: 0 })
 }
 
-/// linux/in6.h; libc has it for other systems only.
+/// linux/in6.h; missing in libc for Linux.
 const IPV6_MINHOPCOUNT: i32 = 73;
 
 fn invalid(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
-/// Has a socket receive only what the program accepts, and lets nobody change that.
+/// Sets and locks a socket's filter.
 fn fix_filter(socket: &Socket, program: &mut Program) -> io::Result<()> {
     ffi::attach_filter(socket.as_fd(), program.instructions())?;
     ffi::lock_filter(socket.as_fd())
 }
 
-/// Binds a socket to the first port that nobody has, from a random one on.
+/// Binds a socket to the first free port from a random port on.
 fn bind_in_range(socket: &Socket, local: SocketAddr, last: u16, index: Option<u32>) -> io::Result<()> {
     let ports = u32::from(last.saturating_sub(local.port())) + 1;
     let mut random = [0; 4];
@@ -274,8 +274,8 @@ fn bind_in_range(socket: &Socket, local: SocketAddr, last: u16, index: Option<u3
     Err(io::Error::new(io::ErrorKind::AddrInUse, "every port of the range is in use"))
 }
 
-/// Sets the MD5 key (RFC 2385) on a connection or a listener for segments of `peer`, or of all addresses with the first `prefix_length` bits
-/// of `peer`; an empty key removes it. The key of the longest prefix counts.
+/// Sets the MD5 key (RFC 2385) on a connection or a listener for segments of `peer`, or of all addresses with the first `prefix_length`
+/// bits of `peer`; an empty key removes the key. The key of the longest prefix counts.
 ///
 /// # Errors
 /// The key is too long, or the kernel refuses it: a prefix is longer than an address, or the kernel is older than Linux 4.13.
@@ -292,7 +292,7 @@ fn interface_index(name: &str) -> io::Result<u32> {
         .map_err(|e| io::Error::new(io::Error::from(e).kind(), format!("interface {name}: {e}")))
 }
 
-/// The address for `bind`: a link-local one is meant on the interface.
+/// Returns the address for `bind`: a link-local address is scoped to the interface.
 fn scoped(address: SocketAddr, index: Option<u32>) -> SockAddr {
     match (address, index) {
         (SocketAddr::V6(a), Some(index)) if a.ip().is_unicast_link_local() => {
@@ -302,7 +302,7 @@ fn scoped(address: SocketAddr, index: Option<u32>) -> SockAddr {
     }
 }
 
-/// The address that stands for any of the family.
+/// Returns the wildcard address of the family.
 pub fn unspecified(ipv4: bool) -> IpAddr {
     if ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }

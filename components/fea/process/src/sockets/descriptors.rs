@@ -1,4 +1,4 @@
-//! Hands descriptors over to the processes that asked for them (see `sluice_process::descriptor` for the other side).
+//! Hands descriptors over to the requesting processes (see `sluice_process::descriptor` for the other side).
 
 use crate::ffi;
 use rustix::net::{
@@ -23,14 +23,14 @@ use tracing::warn;
 /// The lifetime of a token.
 pub const LIFETIME: Duration = Duration::from_secs(10);
 
-/// Descriptors that may wait to be fetched.
+/// The most descriptors that wait to be fetched.
 const WAITING: usize = 1024;
 
-/// Connections of processes with a descriptor to fetch that may be served at the same time; one takes as long as its client takes to
-/// send 16 octets. Other processes are sent away at once.
+/// The most connections served at the same time, of processes with a descriptor to fetch; a connection lasts until the client has
+/// sent 16 octets. Further processes are disconnected at once.
 const CONNECTIONS: usize = 64;
 
-/// Connections that may wait to be accepted.
+/// The most connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
 /// The longest wait for a client.
@@ -44,7 +44,7 @@ enum Purpose {
     Give(Box<dyn FnOnce(OwnedFd) -> bool>),
 }
 
-/// A token that waits to be used.
+/// A waiting token.
 struct Waiting {
     token: [u8; TOKEN],
     pid: u32,
@@ -52,19 +52,19 @@ struct Waiting {
     purpose: Purpose,
 }
 
-/// The descriptors that wait to be fetched.
+/// The waiting descriptors.
 #[derive(Default)]
 pub struct Descriptors {
     waiting: RefCell<VecDeque<Waiting>>,
     connections: Cell<usize>,
-    /// The task that accepts connections.
+    /// The task for accepting connections.
     task: Cell<Option<AbortHandle>>,
     /// The reason why no descriptors are handed over.
     problem: RefCell<Option<String>>,
 }
 
 impl Descriptors {
-    /// Returns the reason why no descriptors are handed over; `None` if nothing is wrong.
+    /// Returns the reason why no descriptors are handed over; `None` without a failure.
     pub fn problem(&self) -> Option<String> {
         self.problem.borrow().clone()
     }
@@ -106,13 +106,13 @@ impl Descriptors {
         Ok(())
     }
 
-    /// Lets the process `pid` fetch the descriptor, once, with the token. `None` if too many wait already, or no
-    /// randomness is to be had.
+    /// Lets the process `pid` fetch the descriptor, once, with the token. `None` if too many wait already, or
+    /// without randomness.
     pub fn offer(&self, pid: u32, descriptor: Rc<OwnedFd>) -> Option<[u8; TOKEN]> {
         self.wait_for(pid, Purpose::Fetch(descriptor))
     }
 
-    /// Lets the process `pid` give a descriptor, once, with the token. `accept` returns false to refuse it. `None` as for
+    /// Lets the process `pid` give a descriptor, once, with the token. `accept` returns false for a refusal. `None` as for
     /// [`Descriptors::offer`].
     pub fn request(&self, pid: u32, accept: impl FnOnce(OwnedFd) -> bool + 'static) -> Option<[u8; TOKEN]> {
         self.wait_for(pid, Purpose::Give(Box::new(accept)))
@@ -131,14 +131,15 @@ impl Descriptors {
         Some(token)
     }
 
-    /// Takes the descriptor back that nobody fetched.
+    /// Takes an unfetched descriptor back.
     pub fn withdraw(&self, descriptor: &Rc<OwnedFd>) {
         let is_it =
             |purpose: &Purpose| matches!(purpose, Purpose::Fetch(held) if Rc::ptr_eq(held, descriptor));
         self.waiting.borrow_mut().retain(|w| !is_it(&w.purpose));
     }
 
-    /// Returns the process at the other end if a descriptor waits for it. A process is offered a descriptor before it hears the token.
+    /// Returns the process at the other end if a descriptor waits for it. A descriptor is offered to a process before the process receives
+    /// the token.
     fn expected(&self, client: &OwnedFd) -> Option<u32> {
         let peer = rustix::net::sockopt::socket_peercred(client).ok()?;
         let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
@@ -213,7 +214,7 @@ impl Descriptors {
     }
 }
 
-/// Receives a request: its length, and the descriptor beside it.
+/// Receives a request: the length, and the descriptor beside the request.
 fn receive(client: &OwnedFd, token: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -226,7 +227,7 @@ fn receive(client: &OwnedFd, token: &mut [u8]) -> io::Result<(usize, Option<Owne
     Ok((received.bytes, given))
 }
 
-/// Returns true if two tokens are the same, in a time that does not tell where they differ.
+/// Returns true if two tokens are the same, in constant time.
 fn same(a: &[u8; TOKEN], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (x, y)| difference | (x ^ y)) == 0
 }

@@ -1,9 +1,9 @@
-//! The interface `Sockets`: opens sockets for components that may not, and hands them over.
+//! The interface `Sockets`: opens sockets for components without the right to open sockets, and hands the sockets over.
 //!
-//! Who asks is known by its process (the kernel says which), what it is by the Finder's list of targets, and what it may have
-//! by the manager's policy. A socket belongs to the process that asked for it, and to the successors that it shared it with, and goes
-//! when they have ended. A listener stays with the FEA too, for keys that are set later; any other is the component's alone once it is fetched, so that
-//! closing it there closes it.
+//! A caller is identified by the process (reported by the kernel), the component by the Finder's list of targets, and the
+//! permission by the manager's policy. A socket belongs to the requesting process, and to the successors with which the process shared the
+//! socket, and is closed after their end. A listener stays with the FEA too, for keys set later; a socket of a further kind is the
+//! component's alone after the fetch, so the component's close closes the socket.
 
 pub mod broker;
 pub mod descriptors;
@@ -30,10 +30,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tracing::{debug, info};
 
-/// Sockets that one process may have open here.
+/// The most open sockets of a process.
 const SOCKETS_PER_PROCESS: usize = 4096;
 
-/// Errors of the operating system; the text says which.
+/// Errors of the operating system, named in the text.
 const REFUSED: u32 = 1;
 
 /// The broker.
@@ -50,20 +50,20 @@ pub struct Sockets {
     next: Cell<u64>,
 }
 
-/// A socket that was opened.
+/// An open socket.
 struct Open {
-    /// Whose it is.
+    /// The owner.
     owners: BTreeSet<u32>,
     descriptor: Held,
     kind: Kind,
     relay: Option<JoinHandle<()>>,
 }
 
-/// How the FEA holds a socket.
+/// The form in which the FEA holds a socket.
 enum Held {
-    /// It keeps it.
+    /// The FEA keeps the socket.
     Kept(Rc<OwnedFd>),
-    /// It goes with the fetch; until then it waits with the other descriptors.
+    /// The socket leaves with the fetch; until then the socket waits with the descriptors.
     Offered(Weak<OwnedFd>),
 }
 
@@ -77,13 +77,13 @@ impl Held {
 }
 
 impl Open {
-    /// Returns the number by which the kernel tells sockets apart, if the FEA holds the socket.
+    /// Returns the number by which the kernel identifies sockets, if the FEA holds the socket.
     fn inode(&self) -> Option<u64> {
         let descriptor = self.descriptor.get()?;
         nix::sys::stat::fstat(&*descriptor).ok().map(|status| status.st_ino)
     }
 
-    /// The process has it no more; whether nobody has it any more.
+    /// Removes a process from the holders; returns true after the last holder.
     fn leave(&mut self, pid: u32) -> bool {
         self.owners.remove(&pid) && self.owners.is_empty()
     }
@@ -98,7 +98,7 @@ impl Drop for Open {
 }
 
 impl Sockets {
-    /// The broker of this router. Requests wait until the rights are known: see [`Sockets::set_policy`].
+    /// The broker of this router. Requests wait for the rights: see [`Sockets::set_policy`].
     pub fn new(router: XrlEndpoint) -> Rc<Self> {
         Rc::new(Sockets {
             router,
@@ -112,28 +112,28 @@ impl Sockets {
         })
     }
 
-    /// Serves descriptors in `run_dir`, instead of who did before. Needs a `LocalSet`.
+    /// Serves descriptors in `run_dir`, in place of the former server. Needs a `LocalSet`.
     pub fn serve(&self, run_dir: &Path) -> std::io::Result<()> {
         self.descriptors.serve(run_dir)
     }
 
-    /// Returns the reason why no component can have sockets; `None` if nothing is wrong.
+    /// Returns the reason why no component can have sockets; `None` without a failure.
     pub fn problem(&self) -> Option<String> {
         self.descriptors.problem()
     }
 
-    /// The broker as it is served.
+    /// The broker as a service.
     pub fn service(self: &Rc<Self>) -> Rc<impl pb::Sockets + use<>> {
         Rc::new(service::Served(Rc::clone(self)))
     }
 
-    /// Who may have what, from now on. What is open stays open.
+    /// Sets the rights of components. Open sockets stay open.
     pub fn set_policy(&self, policy: SocketPolicy) {
         self.policy.replace(Some(Rc::new(policy)));
         self.configured.notify_waiters();
     }
 
-    /// Returns the rights of components. A component may hear of a new FEA before the FEA has its configuration.
+    /// Returns the rights of components. A component may learn of a new FEA before the FEA is configured.
     async fn policy(&self) -> Rc<SocketPolicy> {
         loop {
             let configured = self.configured.notified();
@@ -178,8 +178,8 @@ impl Sockets {
         self.next.replace(self.next.get() + 1)
     }
 
-    /// Expects a listener that an earlier life opened for the caller. The kernel says what the descriptor is, so that a component
-    /// cannot have more adopted than it may open.
+    /// Expects a listener opened for the caller by an earlier FEA. The kernel reports the descriptor's kind, so a component cannot
+    /// have a socket adopted without the right to open such a socket.
     async fn adopt(self: &Rc<Self>, ctx: &CallContext) -> Result<pb::OpenReply, XrlError> {
         let pid = caller(ctx)?;
         let (policy, components) = (self.policy().await, self.components_of(ctx, pid).await?);
@@ -206,8 +206,8 @@ impl Sockets {
         Ok(pb::OpenReply { socket: number, token: token.to_vec() })
     }
 
-    /// Adds a listener of a process under a new number. If the process has it under another one, as when it did not know which life of
-    /// the FEA had opened it, that number is void.
+    /// Adds a listener of a process under a new number. An earlier number of the listener at the same process becomes void: the
+    /// process may not have known which FEA opened the listener.
     fn replace(&self, pid: u32, number: u64, listener: Open) {
         let mut all = self.open.borrow_mut();
         let inode = listener.inode();
@@ -215,7 +215,7 @@ impl Sockets {
         all.insert(number, listener);
     }
 
-    /// Returns the caller's process and the names of its components.
+    /// Returns the caller's process and the names of the process's components.
     pub(crate) async fn components_of_caller(
         &self,
         ctx: &CallContext,
@@ -226,7 +226,7 @@ impl Sockets {
         Ok((pid, self.components_of(ctx, pid).await?))
     }
 
-    /// Lets a process fetch a descriptor, once, with the token that is returned.
+    /// Lets a process fetch a descriptor, once, with the returned token.
     pub(crate) fn offer(&self, pid: u32, descriptor: Rc<OwnedFd>) -> Result<Vec<u8>, XrlError> {
         self.descriptors.offer(pid, descriptor).map(Vec::from).ok_or_else(too_many)
     }
@@ -239,7 +239,7 @@ impl Sockets {
         }
     }
 
-    /// Lets the caller's successor have a socket too: it may have what the caller may.
+    /// Shares a socket with the caller's successor, which has the rights of the caller.
     async fn share(
         self: &Rc<Self>,
         ctx: &CallContext,
@@ -276,7 +276,7 @@ impl Sockets {
         Ok(components)
     }
 
-    /// Returns the caller's component that allows the request, or the reasons of all.
+    /// Returns the caller's component that allows the request, or each component's reason.
     async fn permitted(
         &self,
         ctx: &CallContext,
@@ -299,7 +299,7 @@ impl Sockets {
         Err(XrlError::AccessDenied(denied))
     }
 
-    /// Closes what a process has when it ends.
+    /// Closes a process's sockets at the end of the process.
     fn watch(self: &Rc<Self>, pid: u32) {
         if self.watched.borrow().contains_key(&pid) {
             return;
@@ -317,7 +317,7 @@ impl Sockets {
     fn close_all_of(&self, pid: u32) {
         self.open.borrow_mut().retain(|_, o| !o.leave(pid));
         self.watched.borrow_mut().remove(&pid);
-        // Connections of processes that have ended are not told here; the list is only a cache.
+        // Connections of processes that have ended are not reported here; the list is only a cache.
         self.components.borrow_mut().clear();
     }
 
@@ -362,7 +362,7 @@ impl Sockets {
     }
 }
 
-/// Hands packets over, one call after the other: when the component is slow the kernel drops, as it would for any process.
+/// Hands packets over, one call at a time: if the component is slow, the kernel drops packets, as for any process.
 async fn relay_packets(
     watched: AsyncFd<OwnedFd>,
     raw_ipv4: bool,
@@ -392,7 +392,7 @@ async fn relay_packets(
     }
 }
 
-/// Waits for the end of a process. Without a descriptor for the process it has ended already.
+/// Waits for the end of a process. Without a descriptor, the process has ended already.
 pub(crate) async fn ended(pid: u32) {
     if let Ok(process) = process_descriptor(pid) {
         let _ = process.readable().await;
@@ -405,12 +405,12 @@ fn process_descriptor(pid: u32) -> io::Result<AsyncFd<OwnedFd>> {
     ffi::watch(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
-/// The caller's process. A socket can only be handed over on the same host, and only to somebody known.
+/// Returns the caller's process. A socket can only be handed over on the same host, and only to a known process.
 fn caller(ctx: &CallContext) -> Result<u32, XrlError> {
     ctx.pid.ok_or_else(|| XrlError::AccessDenied("only processes of this host, by Unix socket".into()))
 }
 
-/// Returns the name of a target for rights: the class, or the instance of that class.
+/// Returns the name of a target for rights: the class, or the instance of the class.
 fn component(target: &TargetInfo) -> String {
     component_of(&target.class, &target.instance)
 }

@@ -1,23 +1,23 @@
-//! Packets for components that cannot have the socket itself: received here and handed over by calls, sent for them.
+//! Packets for components without a socket of their own: received here and handed over by calls, sent on request.
 
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// The largest packet that is relayed, in octets: as large as IP's.
+/// The largest relayed packet, in octets: as large as IP's.
 pub const PACKET: usize = 65_535;
 
-/// A packet that came.
+/// A received packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
     /// The sender.
     pub source: SocketAddr,
-    /// Whom it was sent to; unspecified if the system does not say.
+    /// The destination; unspecified if unknown.
     pub destination: IpAddr,
-    /// The number of the interface that it came by; 0 if the system does not say.
+    /// The number of the receiving interface; 0 if unknown.
     pub interface: u32,
-    /// Its TTL or hop limit; 0 if the system does not say.
+    /// The TTL or hop limit; 0 if unknown.
     pub ttl: u32,
     /// The octets after the IP (and UDP) header.
     pub payload: Vec<u8>,

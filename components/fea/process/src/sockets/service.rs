@@ -1,4 +1,4 @@
-//! The calls of the interface `Sockets`: reads their requests, and has the broker do the rest.
+//! The calls of the interface `Sockets`: decodes requests for the broker.
 
 use super::broker::{self, Kind, SocketRequest};
 use super::{Sockets, bad, caller, os_error, relay};
@@ -11,12 +11,12 @@ use sluice_xrl::{CallContext, XrlError};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-/// A number that must fit a smaller type.
+/// Converts a number to a smaller type.
 fn narrow<T: TryFrom<u32>>(what: &str, value: u32) -> Result<T, XrlError> {
     T::try_from(value).map_err(|_| bad(format!("{what} {value} is out of range")))
 }
 
-/// A value for which 0 means that there is none.
+/// Converts a value; 0 means absent.
 fn optional(what: &str, value: u32) -> Result<Option<u8>, XrlError> {
     narrow(what, value).map(|v: u8| (v > 0).then_some(v))
 }
@@ -38,7 +38,7 @@ fn request(kind: Kind, options: Option<pb::SocketOptions>) -> Result<SocketReque
     })
 }
 
-/// The broker as the calls see it.
+/// The broker for calls.
 pub(super) struct Served(pub(super) Rc<Sockets>);
 
 impl pb::Sockets for Served {

@@ -1,8 +1,8 @@
 //! The chain of programs on the router's bpffs: the root program with its slots, counters and ports, and the links that attach
 //! it to interfaces.
 //!
-//! The pins of a chain lie in a folder named by the root program's hash. A process whose root program has another hash makes a
-//! new chain beside, and moves the links there when the new chain forwards.
+//! The pins of a chain lie in a folder named by the root program's hash. A process whose root program has a different hash
+//! makes a new chain beside, and moves the links there when the new chain forwards.
 
 use sluice_base::{InterfaceIndex, Mac};
 use sluice_bpf::array::MappedArray;
@@ -15,13 +15,13 @@ use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// The maps that all programs of a chain share.
+/// The maps shared by the programs of a chain.
 const SHARED: [&str; 3] = ["slots", "counts", "ports"];
 
 /// The digits of the hash in the folder's name.
 const DIGITS: usize = 16;
 
-/// A link, and the pins of the chain from which it was taken over.
+/// A link, and the pins of the former chain.
 #[derive(Debug)]
 struct Attached {
     link: Link,
@@ -39,7 +39,7 @@ pub struct Chain {
     ports: MappedArray,
     links: BTreeMap<InterfaceIndex, Attached>,
     numbers: BTreeMap<InterfaceIndex, u16>,
-    /// The entries of ports as they were written.
+    /// The written entries of ports.
     entries: BTreeMap<InterfaceIndex, [u64; 2]>,
     old: Vec<PathBuf>,
 }
@@ -47,19 +47,19 @@ pub struct Chain {
 /// The reason for which an interface has no port.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// The kernel or another program is in the way.
+    /// The kernel or a foreign program is in the way.
     #[error(transparent)]
     Bpf(#[from] BpfError),
-    /// The driver has no native XDP. Its generic form costs more than the kernel's forwarding.
+    /// The driver has no native XDP. The generic form costs more than the kernel's forwarding.
     #[error("{0}")]
     NotNative(String),
-    /// All numbers of ports are in use.
+    /// No number of a port is free.
     #[error("{} interfaces are ports already", PORTS - 1)]
     Numbers,
 }
 
 impl Chain {
-    /// Takes the chain up that is pinned below `folder`, or makes it.
+    /// Takes up the chain pinned below `folder`, or makes a new chain.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Chain {
         SHARED.into_iter().fold(loader, |loader, map| loader.share(map, &self.pins.map_path(map)))
     }
 
-    /// Loads a program of another component. Its maps `maps` are pinned, or taken up as they were pinned before.
+    /// Loads a component's program. Its maps `maps` are pinned, or taken up as they were pinned before.
     ///
     /// # Errors
     ///
@@ -281,7 +281,7 @@ impl Chain {
         self.ports.store64(entry, 1, flags);
     }
 
-    /// Compares the entries of ports with what was written, and mends those that differ. Returns a description of each.
+    /// Compares the entries of ports with the written entries, and mends differences. Returns a description of each.
     pub fn audit_ports(&self) -> Vec<String> {
         let mut mended = Vec::new();
         for (interface, expected) in &self.entries {
@@ -306,8 +306,8 @@ impl Chain {
         mended
     }
 
-    /// Returns the families for which an interface's entry has the fast path on, as this process or an earlier one wrote it; 0 if the entry
-    /// has another link-layer address.
+    /// Returns the families for which an interface's entry has the fast path on, written by this process or a predecessor; 0 if the
+    /// link-layer address differs.
     pub fn flags(&self, interface: InterfaceIndex, mac: Mac) -> u32 {
         let entry = interface.number() as usize;
         let address = self.ports.load64(entry, 0).unwrap_or_default().to_ne_bytes();
@@ -315,7 +315,7 @@ impl Chain {
         if address.starts_with(&mac.0) { flags as u32 } else { 0 }
     }
 
-    /// Detaches the root program from all interfaces and removes all pins below `folder`.
+    /// Detaches the root program from the interfaces and removes the pins below `folder`.
     ///
     /// # Errors
     ///

@@ -195,16 +195,16 @@ mod tests {
         assert_eq!(only(&request), Fact::Neighbor(interface, neighbor, None));
         let mut header = [2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
         let attributes = [(NDA_DST, &[10, 0, 0, 2][..]), (NDA_LLADDR, &[2, 0, 0, 0, 0, 9][..])];
-        let told = |kind, header: &[u8]| {
+        let fact = |kind, header: &[u8]| {
             let mut message = Messages::default();
             message.push_message(kind, 0, 1, header, &attributes);
             only(&message)
         };
-        assert_eq!(told(RTM_NEWNEIGH, &header), Fact::Neighbor(interface, neighbor, None), "state none");
+        assert_eq!(fact(RTM_NEWNEIGH, &header), Fact::Neighbor(interface, neighbor, None), "state none");
         header[8] = 0x04;
         let mac = Some(Mac([2, 0, 0, 0, 0, 9]));
-        assert_eq!(told(RTM_NEWNEIGH, &header), Fact::Neighbor(interface, neighbor, mac));
-        assert_eq!(told(RTM_DELNEIGH, &header), Fact::Neighbor(interface, neighbor, None));
+        assert_eq!(fact(RTM_NEWNEIGH, &header), Fact::Neighbor(interface, neighbor, mac));
+        assert_eq!(fact(RTM_DELNEIGH, &header), Fact::Neighbor(interface, neighbor, None));
     }
 
     #[test]

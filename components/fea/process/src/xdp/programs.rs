@@ -188,7 +188,7 @@ fn put(process: &Rc<FeaProcess>, put: Put) -> Result<Vec<pb::MapToken>, XrlError
     };
     let not_running = || {
         let advice = "XDP does not run here; `set interfaces forwarding engine both` starts it, and \
-                      `sluice show forwarding` says what stands in the way";
+                      `sluice show forwarding` shows what stands in the way";
         XrlError::application(NOT_AVAILABLE, advice)
     };
     let loaded =

@@ -1,6 +1,6 @@
 //! Interfaces that take no frames of XDP programs. A veth takes them only while its other end has NAPI, and some drivers never do: the
-//! frames would vanish without an error. The kernel tells by the generic netlink family `netdev` (Linux 6.3 and later); what an
-//! older kernel does not tell is no obstacle.
+//! frames would vanish without an error. The kernel reports that by the generic netlink family `netdev` (Linux 6.3 and later); what an
+//! older kernel does not report is no obstacle.
 
 use crate::linux::netlink::decode::{Message, attributes, u16_at, u32_at};
 use crate::linux::netlink::encode::Messages;
@@ -81,15 +81,15 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_device_tells_whether_it_takes_frames() {
-        let told = |features: u64| {
+    fn a_device_reports_whether_it_accepts_frames() {
+        let fact = |features: u64| {
             let (index, features) = (3_u32.to_ne_bytes(), features.to_ne_bytes());
             let all = get(20, 0, GET_DEVICE, &[(DEVICE_INDEX, &index), (DEVICE_FEATURES, &features)]);
             messages(all.octets()).find_map(|message| device(&message))
         };
         let interface = InterfaceIndex::new(3).unwrap();
-        assert_eq!(told(0x23), Some((interface, false)), "a veth whose other end has no NAPI");
-        assert_eq!(told(0x67), Some((interface, true)));
+        assert_eq!(fact(0x23), Some((interface, false)), "a veth whose other end has no NAPI");
+        assert_eq!(fact(0x67), Some((interface, true)));
     }
 
     proptest! {

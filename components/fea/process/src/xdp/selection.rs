@@ -1,24 +1,24 @@
-//! The routes that the kernel takes: all, or with the engine `xdp` the internal ones and a list.
+//! The selection of routes for the kernel: all, or with the engine `xdp` the internal routes and a list.
 //!
 //! A new process keeps external routes out of the kernel from its first configuration on: a full table never floods the kernel, and
-//! the program of an earlier process forwards meanwhile. A process that runs already takes them out once the fast path forwards, and
-//! has them written again before the fast path stops.
+//! the program of an earlier process forwards meanwhile. A running process removes external routes once the fast path forwards, and
+//! has the routes written again before the fast path stops.
 
 use sluice_base::{Family, IpPrefix};
 use sluice_fea::AuthorityRoutes;
 use std::cell::{Cell, RefCell};
 use tokio::sync::watch;
 
-/// The selection, and the facts that decide on it.
+/// The selection, and the facts for the decision.
 #[derive(Debug)]
 pub(crate) struct Selection {
-    /// The external routes that the kernel takes.
+    /// The external routes for the kernel.
     prefixes: RefCell<Vec<IpPrefix>>,
-    /// The selection that the core has.
+    /// The core's selection.
     current: RefCell<AuthorityRoutes>,
-    /// True if all routes are where the core's selection wants them.
+    /// True if every route is placed by the core's selection.
     is_followed: watch::Sender<bool>,
-    /// The families whose routes the owner has announced, all of them, in this process's time.
+    /// The families completely announced by the owner since the start of the process.
     resynced: [Cell<bool>; 2],
 }
 
@@ -34,12 +34,12 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// Sets the external routes that the kernel takes.
+    /// Sets the external routes for the kernel.
     pub(crate) fn set_prefixes(&self, prefixes: Vec<IpPrefix>) {
         self.prefixes.replace(prefixes);
     }
 
-    /// Returns the selection for the core if the core has another one. `is_wanted`: the engine `xdp` is configured and available;
+    /// Returns the selection for the core if changed. `is_wanted`: the engine `xdp` is configured and available;
     /// `is_live`: the fast path forwards.
     pub(crate) fn follow(&self, is_wanted: bool, is_live: bool) -> Option<AuthorityRoutes> {
         let is_internal = matches!(*self.current.borrow(), AuthorityRoutes::Internal(_));
@@ -55,23 +55,23 @@ impl Selection {
         Some(routes)
     }
 
-    /// Notes that all routes are where the core's selection wants them.
+    /// Records that every route is placed by the core's selection.
     pub(crate) fn note_followed(&self) {
         self.is_followed.send_replace(true);
     }
 
-    /// Waits until all routes are where the core's selection wants them.
+    /// Waits until every route is placed by the core's selection.
     pub(crate) async fn followed(&self) {
         // The sender lives as long as the wait.
         let _ = self.is_followed.subscribe().wait_for(|is_followed| *is_followed).await;
     }
 
-    /// Notes that the owner has announced all routes of a family.
+    /// Records that the owner has announced a family completely.
     pub(crate) fn note_resynced(&self, family: Family) {
         self.resynced[usize::from(family == Family::Ipv6)].set(true);
     }
 
-    /// Returns true once the owner has announced all routes of both families.
+    /// Returns true once the owner has announced both families completely.
     pub(crate) fn is_resynced(&self) -> bool {
         self.resynced.iter().all(Cell::get)
     }

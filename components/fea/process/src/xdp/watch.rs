@@ -1,5 +1,5 @@
-//! The watch over the host's facts: a thread that reads the kernel's notices and its tables, and sends the facts to the
-//! process. Reading a table of routes takes its time, which the process does not have.
+//! The watch over the host's facts: a thread that reads the kernel's notices and tables, and sends the facts to the
+//! process. Reading a table of routes would block the process for too long.
 
 use super::facts::{self, Fact};
 use super::settings;
@@ -23,10 +23,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// What the watch sends.
+/// A message of the watch.
 #[derive(Debug)]
 pub enum Sighting {
-    /// All foreign routes and all neighbors with a link-layer address.
+    /// The foreign routes, and the neighbors with a link-layer address.
     Everything {
         /// Foreign routes.
         foreign: Vec<ForeignRoute>,
@@ -35,19 +35,19 @@ pub enum Sighting {
     },
     /// Changes since the last sighting, in order.
     Facts(Vec<Fact>),
-    /// The obstacles, if they differ from those sent before.
+    /// The obstacles, if changed since the last message.
     Obstacles(Obstacles),
     /// The watch ended: the kernel does not answer.
     Failed(io::Error),
 }
 
-/// Sightings that wait for the process; the thread waits beyond that, and the kernel's buffer holds what comes meanwhile.
+/// The most sightings that wait for the process; the thread waits beyond, and the kernel's buffer holds new notices.
 const WAITING: usize = 64;
 
 /// The longest time between two readings of the obstacles. Some change without a notice.
 const REREAD: Duration = Duration::from_secs(2);
 
-/// The shortest time between two readings of all routes, in units of the time that the last one took.
+/// The shortest time between two readings of the routes, in units of the duration of the last reading.
 const REST: u32 = 10;
 
 /// A running watch. Dropping it ends the thread.
@@ -90,7 +90,7 @@ struct Watcher {
     sender: mpsc::Sender<Sighting>,
     buffer: Vec<u8>,
     obstacles: Option<Obstacles>,
-    /// The moment from which all routes may be read again, if they are to be.
+    /// The earliest moment of the next reading of the routes, if wanted.
     reread_everything: Option<Instant>,
     not_before: Instant,
 }
@@ -197,7 +197,7 @@ impl Watcher {
 
     /// Reads notices, and sends the facts. Returns true if an obstacle may have changed.
     fn read_notices(&mut self) -> Result<bool, End> {
-        let (mut told, mut is_obstacle) = (Vec::new(), false);
+        let (mut facts, mut is_obstacle) = (Vec::new(), false);
         // Bounded, so that the process gets the first facts before the last notice of a storm.
         for _ in 0..1024 {
             let datagram = match self.routes.receive(&mut self.buffer) {
@@ -217,12 +217,12 @@ impl Watcher {
                     Fact::ForeignGone(route) if route.prefix.family() == Family::Ipv6 => {
                         self.reread_everything = Some(self.not_before);
                     }
-                    fact => told.push(fact),
+                    fact => facts.push(fact),
                 }
             }
         }
-        if !told.is_empty() {
-            self.send(Sighting::Facts(told))?;
+        if !facts.is_empty() {
+            self.send(Sighting::Facts(facts))?;
         }
         // A link that goes down takes IPv4 routes along without a notice of each.
         if is_obstacle {
@@ -267,7 +267,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Sends a sighting; the process that no longer listens ends the watch.
+    /// Sends a sighting; a closed receiver ends the watch.
     fn send(&self, sighting: Sighting) -> Result<(), End> {
         self.sender.blocking_send(sighting).map_err(|_| End::Asked)
     }

@@ -68,7 +68,7 @@ impl Bench {
         self.quiet();
     }
 
-    /// Handles what the kernel tells until `done`.
+    /// Handles what the kernel reports until `done`.
     fn until(&mut self, what: &str, mut done: impl FnMut(&mut Bench) -> bool) {
         let deadline = time::Instant::now() + time::Duration::from_secs(20);
         loop {
@@ -162,7 +162,7 @@ fn interfaces_are_seen_and_configured() {
     configuration.interfaces.insert("eth0".into(), link);
     configuration.forwarding.insert(Family::Ipv4, false);
     bench.input(Input::Configure(configuration.clone()));
-    bench.until("it is told", |b| {
+    bench.until("it is reported", |b| {
         let all = b.drive.core().interfaces().unwrap();
         let eth0 = all.iter().find(|i| i.name == "eth0").unwrap();
         eth0.mtu == 1400 && eth0.addresses.iter().filter(|a| a.prefix_len != 64).count() == 2
@@ -254,7 +254,7 @@ fn every_kind_of_route() {
     let groups = bench.ip("nexthop show proto 83");
     assert!(groups.contains(",3"), "weight 3: {groups}");
     bench.lab.exec("r", "ping", ["-c1", "-W2", "10.0.0.2"]).unwrap();
-    // A discarding route turned into a forwarding one, and one that says "unreachable": all in place.
+    // A discarding route turned into a forwarding one, and one of type "unreachable": all in place.
     bench.set4(4, Forwarding::one(a), &[]);
     bench.set4(5, Forwarding::one(a), &[]);
     assert!(
@@ -512,8 +512,8 @@ fn a_restart_changes_nothing() {
     let log = bench.lab.dir("r").join("monitor");
     monitor.args(["monitor", "all"]).stdout(File::create(&log).unwrap());
     bench.lab.spawn("r", "monitor", monitor).unwrap();
-    // The monitor hears when it is ready: something harmless is done until it shows.
-    bench.until("the monitor hears", |b| {
+    // The monitor prints when it is ready: something harmless is done until it shows.
+    bench.until("the monitor prints", |b| {
         b.ip("address replace 192.0.2.77/32 dev lo");
         b.ip("address del 192.0.2.77/32 dev lo");
         std::fs::read_to_string(&log).unwrap().contains("Deleted")
@@ -522,13 +522,13 @@ fn a_restart_changes_nothing() {
     bench.restart();
     bench.input(Input::BeginResync(TABLE));
     announce(&mut bench);
-    let heard = |log: &std::path::Path| {
+    let count = |log: &std::path::Path| {
         let text = std::fs::read_to_string(log).unwrap();
         text.lines().filter(|l| l.contains("proto 83")).count()
     };
-    assert_eq!(heard(&log), 0);
+    assert_eq!(count(&log), 0);
     bench.input(Input::EndResync(TABLE));
-    bench.until("the sweep is heard", |_| heard(&log) > 0);
+    bench.until("the sweep is printed", |_| count(&log) > 0);
     let text = std::fs::read_to_string(&log).unwrap();
     let lines: Vec<&str> = text.lines().filter(|l| l.contains("proto 83")).collect();
     assert!(lines.iter().all(|l| l.contains("Deleted")), "only what was not announced goes: {lines:?}");
@@ -549,7 +549,7 @@ fn a_lost_notice_is_made_up_for() {
     let a = bench.hop("10.0.0.2", "eth0");
     bench.set4(1, Forwarding::one(a), &["198.51.100.0/24", "198.51.101.0/24"]);
     bench.ip("route del 198.51.100.0/24");
-    // Nobody heard it.
+    // No listener received it.
     bench.drive = {
         let drive = std::mem::replace(&mut bench.drive, Drive::new(Fea::new(3), engine_in(&bench.lab, "a")));
         drive.with_engine(engine_in(&bench.lab, "r"))

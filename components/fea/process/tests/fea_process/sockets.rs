@@ -191,7 +191,7 @@ fn packets_are_relayed() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why() {
+fn what_cannot_be_opened_has_a_reason() {
     let Some(lab) = lab() else { return };
     let why = |request: SocketRequest| inside(&lab, "a", || request.open().unwrap_err().to_string());
     assert!(why(listener("192.0.2.1:179")).contains("Cannot assign requested address"));

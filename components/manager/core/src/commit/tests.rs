@@ -19,8 +19,8 @@ struct World {
     decided: bool,
     pending: VecDeque<Input<u8>>,
     outcome: Option<Result<BTreeMap<String, Vec<u8>>, String>>,
-    /// Told so far.
-    told: Vec<Output<u8>>,
+    /// The outputs so far.
+    outputs: Vec<Output<u8>>,
 }
 
 /// The fault at the output of this number.
@@ -29,7 +29,7 @@ enum Fault {
     Nothing,
     /// The component refuses, or the disk is full.
     Refuses(usize),
-    /// The component dies as it is told.
+    /// The component dies during the call.
     Dies(usize),
     /// Another component dies then.
     OtherDies(usize, usize),
@@ -51,7 +51,7 @@ impl World {
             decided: false,
             pending: VecDeque::new(),
             outcome: None,
-            told: Vec::new(),
+            outputs: Vec::new(),
         }
     }
 
@@ -64,8 +64,8 @@ impl World {
     }
 
     fn does(&mut self, commit: &Commit<u8>, output: Output<u8>, fault: Fault) {
-        let number = self.told.len();
-        self.told.push(output.clone());
+        let number = self.outputs.len();
+        self.outputs.push(output.clone());
         if let Fault::OtherDies(at, which) = fault
             && at == number
         {
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// Runs a change to its end. Returns how many things were told.
+    /// Runs a change to its end. Returns the number of outputs.
     fn run(&mut self, check_only: bool, fault: Fault) -> usize {
         self.run_plan(plan(), check_only, fault)
     }
@@ -134,7 +134,7 @@ impl World {
             for output in core::mem::take(&mut out) {
                 self.does(&commit, output, fault);
             }
-            // The supervisor brings back who died, with what the commit says now.
+            // The supervisor brings back who died, with the commit's present result.
             for (class, alive) in self.alive.clone() {
                 if !alive && self.runs[&class] != Runs::Nothing {
                     let new = self.stored || commit.takes_new(&class);
@@ -144,9 +144,9 @@ impl World {
             let Some(input) = self.pending.pop_front() else { break };
             commit.handle(input, &mut out);
         }
-        assert!(commit.is_over(), "{fault:?}: {:?}", self.told);
+        assert!(commit.is_over(), "{fault:?}: {:?}", self.outputs);
         assert!(out.is_empty());
-        self.told.len()
+        self.outputs.len()
     }
 
     fn check(&self, fault: Fault) {
@@ -155,7 +155,9 @@ impl World {
         let old = |class: &str| if class == "static" { Runs::Nothing } else { Runs::Old };
         match &self.outcome {
             Some(Ok(_)) => assert!(self.stored && all(&|_| Runs::New), "{fault:?}: {:?}", self.runs),
-            Some(Err(_)) => assert!(!self.stored && all(&old), "{fault:?}: {:?} {:?}", self.runs, self.told),
+            Some(Err(_)) => {
+                assert!(!self.stored && all(&old), "{fault:?}: {:?} {:?}", self.runs, self.outputs)
+            }
             None => panic!("{fault:?}: no end"),
         }
     }
@@ -166,7 +168,7 @@ fn takes_hold_in_order() {
     let mut world = World::new();
     world.run(false, Fault::Nothing);
     world.check(Fault::Nothing);
-    let words: Vec<String> = world.told.iter().map(|o| format!("{o:?}")).collect();
+    let words: Vec<String> = world.outputs.iter().map(|o| format!("{o:?}")).collect();
     assert_eq!(
         words[..8],
         [
@@ -231,7 +233,7 @@ fn a_check_changes_nothing() {
     world.run(true, Fault::Nothing);
     assert!(matches!(world.outcome, Some(Ok(ref effects)) if effects.len() == 3));
     assert!(
-        world.told.iter().all(|o| matches!(o, Output::Prepare(_) | Output::Abandon(_) | Output::Done(_)))
+        world.outputs.iter().all(|o| matches!(o, Output::Prepare(_) | Output::Abandon(_) | Output::Done(_)))
     );
     assert_eq!(world.runs, World::new().runs);
 }
@@ -268,15 +270,17 @@ fn a_shared_change_is_offered_and_decided() {
     let mut world = World::new();
     world.run_plan(shared_plan(), false, Fault::Nothing);
     world.check(Fault::Nothing);
-    let place = |wanted: &Output<u8>| world.told.iter().position(|told| told == wanted).expect("it was told");
+    let place = |wanted: &Output<u8>| {
+        world.outputs.iter().position(|output| output == wanted).expect("it was emitted")
+    };
     let [prepare, offer, apply] =
         [Output::Prepare("bgp".into()), Output::Offer, Output::Apply("fea".into())].each_ref().map(place);
     let [start, decide, store] =
         [Output::Start("static".into()), Output::Decide, Output::Store].each_ref().map(place);
-    assert!(prepare < offer && offer < apply && start < decide && decide < store, "{:?}", world.told);
+    assert!(prepare < offer && offer < apply && start < decide && decide < store, "{:?}", world.outputs);
     let mut checked = World::new();
     checked.run_plan(shared_plan(), true, Fault::Nothing);
-    assert!(checked.told.contains(&Output::Offer) && !checked.told.contains(&Output::Decide));
+    assert!(checked.outputs.contains(&Output::Offer) && !checked.outputs.contains(&Output::Decide));
 }
 
 /// A change that is decided, and could not be stored here, is undone here: the decided configuration is taken later, as on other machines.

@@ -17,12 +17,12 @@ struct World {
     manager: Manager,
     now: Instant,
     said: Vec<String>,
-    told_to_end: Vec<(String, Why)>,
+    ended: Vec<(String, Why)>,
 }
 
 impl World {
     fn new() -> Self {
-        World { manager: Manager::new(), now: Instant::ZERO, said: vec![], told_to_end: vec![] }
+        World { manager: Manager::new(), now: Instant::ZERO, said: vec![], ended: vec![] }
     }
 
     fn input(&mut self, input: Input) -> &mut Self {
@@ -43,7 +43,7 @@ impl World {
     fn take(&mut self, mut out: Outbox<Output>) {
         for output in out.drain() {
             if let Output::Event(Event::Stopping { class, why }) = output {
-                self.told_to_end.push((class, why));
+                self.ended.push((class, why));
                 continue;
             }
             self.said.push(match output {
@@ -227,7 +227,7 @@ fn a_component_that_is_no_longer_wanted_ends_and_the_others_go_on() {
         ("rib", Why::Asked),
         ("rib", Why::RouterStops),
     ];
-    assert_eq!(w.told_to_end, whys.map(|(class, why)| (class.into(), why)));
+    assert_eq!(w.ended, whys.map(|(class, why)| (class.into(), why)));
 }
 
 #[test]
@@ -271,14 +271,14 @@ fn one_that_dies_too_often_is_tried_seldom_until_somebody_looks_at_it() {
     w.input(Input::Want(vec![spec("fea", &[])]));
     spend(&mut w, "fea");
     let said = w.said();
-    let told =
+    let count =
         said.iter().filter(|s| s.starts_with("fea ended more than 10 times within 10 minutes")).count();
-    assert_eq!((told, phase(&w)), (1, Phase::Failing), "{said:?}");
+    assert_eq!((count, phase(&w)), (1, Phase::Failing), "{said:?}");
     assert!(said.contains(&"fea ended (signal 11); it is started again in 300000 ms".into()), "{said:?}");
     w.wait(CrashBudget::WAIT - Backoff::LONGEST);
     assert_eq!(w.said(), ["spawn fea"]);
     w.input(Input::Exited("fea".into(), "signal 11".into()));
-    assert_eq!(w.said(), ["fea ended (signal 11); it is started again in 300000 ms"], "told once");
+    assert_eq!(w.said(), ["fea ended (signal 11); it is started again in 300000 ms"], "reported once");
     // A pardon: it is tried at once, and waits as at first.
     w.input(Input::ResetBackoff("fea".into()));
     assert_eq!(w.said(), ["spawn fea"]);
@@ -303,7 +303,7 @@ fn one_that_dies_too_often_is_tried_seldom_until_somebody_looks_at_it() {
 }
 
 #[test]
-fn what_the_manager_ends_says_why() {
+fn what_the_manager_ends_has_a_reason() {
     let mut w = World::new();
     let last = |w: &World| w.manager.component("fea").unwrap().last_exit.clone();
     let kill = || Input::Exited("fea".into(), "signal 9".into());

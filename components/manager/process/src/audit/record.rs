@@ -190,7 +190,7 @@ pub fn check_head(found: &Head, noted: &Head) -> Result<(), Broken> {
     }
     let reason = match found.number < noted.number {
         true => format!("records {} to {} are missing at the end", found.number + 1, noted.number),
-        false => "it does not end where the note of its end says".into(),
+        false => "it does not end where the note of its end states".into(),
     };
     Err(Broken { line: found.number + 1, reason })
 }
@@ -266,7 +266,7 @@ mod tests {
         let forged = Record { result: "refused".into(), ..record(2) };
         lines[1] = line(forged, &before).unwrap().0;
         assert_eq!(verify(&lines.concat()).unwrap_err().line, 3);
-        // The last record has no next one: the note of the end tells.
+        // The last record has no next one: the note of the end decides.
         let (text, before) = chain(3);
         let forged = line(Record { result: "refused".into(), ..record(4) }, &before).unwrap().0;
         let (_, found) = verify(&(text + &forged)).unwrap();

@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn each_statement_is_decided_for_itself() {
-        let route = |n: u8, says: &str| format!("set protocols static route 10.{n}.0.0/16 {says}");
+        let route = |n: u8, value: &str| format!("set protocols static route 10.{n}.0.0/16 {value}");
         let (theirs, mine) =
             ([route(1, "reject"), route(2, "reject")], [route(1, "discard"), route(2, "discard")]);
         let texts = |all: &'static [String; 2]| all.each_ref().map(String::as_str);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn statements() -> impl Strategy<Value = Vec<String>> {
-        let one = (0..4u8, 0..4u8).prop_map(|(n, says)| match says {
+        let one = (0..4u8, 0..4u8).prop_map(|(n, value)| match value {
             0 => format!("set protocols static route 10.{n}.0.0/16 discard"),
             1 => format!("set protocols static route 10.{n}.0.0/16 reject"),
             2 => "delete protocols static".to_owned(),

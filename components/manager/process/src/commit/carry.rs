@@ -66,7 +66,7 @@ impl ManagerProcess {
         let (mut outcome, mut storing) = (None, None);
         while outcome.is_none() {
             for output in std::mem::take(&mut out) {
-                // Who dies from here on hears when it is stored what holds: its death does not undo the commit any more.
+                // A component that dies from here on receives the decision when it is stored: its death does not undo the commit any more.
                 if matches!(output, Output::Decide | Output::Store) && storing.is_none() {
                     storing = Some(self.storing.lock().await);
                 }
@@ -79,12 +79,12 @@ impl ManagerProcess {
                         if decided.is_err() {
                             storing.take();
                         }
-                        self.tell_commit(Input::Decided(decided));
+                        self.notify_commit(Input::Decided(decided));
                     }
                     (Output::Store, Some(to_store)) => {
                         let stored = self.store(to_store).await;
                         storing.take();
-                        self.tell_commit(Input::Stored(stored.map_err(|error| error.to_string())));
+                        self.notify_commit(Input::Stored(stored.map_err(|error| error.to_string())));
                     }
                     (output, _) => self.do_for_commit(output),
                 }
@@ -110,7 +110,7 @@ impl ManagerProcess {
     }
 
     /// Something happened that the commit under way may wait for.
-    pub fn tell_commit(&self, input: Input<Effect>) {
+    pub fn notify_commit(&self, input: Input<Effect>) {
         if let Some(under_way) = self.under_way.borrow().as_ref() {
             let _over_meanwhile = under_way.inputs.send(input);
         }
@@ -143,7 +143,7 @@ impl ManagerProcess {
             }
             Output::Abandon(class) => {
                 tokio::task::spawn_local(async move {
-                    // Who does not hear it has nothing of it left, or prepares the next one in its place.
+                    // A component that does not receive it has nothing of it left, or prepares the next one in its place.
                     let _ = me.client(&class).abandon(common::AbandonRequest { transaction: number }).await;
                 });
             }
@@ -179,7 +179,7 @@ impl ManagerProcess {
                 self.want_later(self.model().classes(before));
                 self.guard(inputs.clone(), class.clone());
                 tokio::task::spawn_local(async move {
-                    tokio::task::yield_now().await; // the supervisor hears first that it is not wanted
+                    tokio::task::yield_now().await; // the supervisor is notified first that it is not wanted
                     if me.phase(&class).is_none_or(|phase| phase == Phase::Stopped) {
                         let _over_meanwhile = inputs.send(Input::Restored(class));
                     }

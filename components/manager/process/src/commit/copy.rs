@@ -83,7 +83,7 @@ impl ManagerProcess {
                 event = "config.changed-by-hand",
                 revision,
                 "{shown} was changed by hand and not read since: it stays so, and does not say what runs. Revision {revision} runs; \
-                 a start or a SIGHUP takes what the file says instead, and without the file the next commit writes it anew"
+                 a start or a SIGHUP takes the contents of the file instead, and without the file the next commit writes it anew"
             ),
             Err(error) => warn!(
                 event = "config.copy", %error,

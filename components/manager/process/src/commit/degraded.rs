@@ -3,7 +3,7 @@
 
 use crate::ManagerProcess;
 use crate::commit::request::{CommitRequest, Source};
-use crate::revisions::FileSays;
+use crate::revisions::FileContent;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -96,15 +96,15 @@ impl ManagerProcess {
         let file = &self.options.source.file;
         let shown = file.display();
         let running = self.running.borrow().revision;
-        match self.revisions.borrow_mut().file_says(file) {
-            FileSays::Revision(Some(says)) if says != running => Some(format!(
-                "{shown} says revision {says} and could not be written since, and revision {running} runs; the next commit tries again"
+        match self.revisions.borrow_mut().file_content(file) {
+            FileContent::Revision(Some(revision)) if revision != running => Some(format!(
+                "{shown} has revision {revision} and could not be written since, and revision {running} runs; the next commit tries again"
             )),
-            FileSays::Revision(_) => None,
-            FileSays::Else => Some(format!(
-                "{shown} was changed and not read since, and revision {running} runs; a SIGHUP or a start takes what it says"
+            FileContent::Revision(_) => None,
+            FileContent::Else => Some(format!(
+                "{shown} was changed and not read since, and revision {running} runs; a SIGHUP or a start takes its contents"
             )),
-            FileSays::Nothing(error) => Some(format!(
+            FileContent::Nothing(error) => Some(format!(
                 "{shown} cannot be read ({error}), and revision {running} runs; the next commit writes it"
             )),
         }
@@ -115,7 +115,7 @@ impl ManagerProcess {
     pub fn go_back(self: &Rc<Self>, class: &str, reason: &str) {
         let Some(back) = self.degraded.back.take() else { return };
         let file = self.options.source.file.display();
-        let trouble = format!("{class} refuses what {file} says: {reason}");
+        let trouble = format!("{class} refuses the configuration of {file}: {reason}");
         let comment = format!("{class} refused the configuration file: back to revision {back}");
         let me = Rc::clone(self);
         tokio::task::spawn_local(async move {

@@ -227,7 +227,7 @@ mod tests {
         [Module { name: "sluice-static", text: include_str!("../../../../static/static.yang") }];
 
     /// The configured treatments of prefixes: nothing, discard or reject.
-    type Says = BTreeMap<u8, &'static str>;
+    type Routes = BTreeMap<u8, &'static str>;
 
     /// A step of one of the editors.
     #[derive(Clone, Copy, Debug)]
@@ -252,14 +252,14 @@ mod tests {
     /// The model of a candidate: the configuration at its beginning, and the edited configuration.
     #[derive(Clone, Default)]
     struct Model {
-        base: Says,
-        tree: Says,
+        base: Routes,
+        tree: Routes,
     }
 
     impl Model {
         /// Moves the changes onto the running configuration; `None` if both changed the same prefix and the candidate
         /// does not win.
-        fn onto(&self, running: &Says, wins: bool) -> Option<Model> {
+        fn onto(&self, running: &Routes, wins: bool) -> Option<Model> {
             let mut tree = running.clone();
             for prefix in 0..4u8 {
                 let (was, is, runs) = (self.base.get(&prefix), self.tree.get(&prefix), running.get(&prefix));
@@ -286,10 +286,10 @@ mod tests {
         }
     }
 
-    fn tree_of(schema: &Schema, says: &Says) -> Tree {
-        // The container says that static routes are announced, and stays when the last one is deleted.
+    fn tree_of(schema: &Schema, routes: &Routes) -> Tree {
+        // The container means that static routes are announced, and stays when the last one is deleted.
         let empty = schema.edit(&Tree::empty(), "set protocols static").unwrap();
-        says.iter().fold(empty, |tree, (prefix, value)| {
+        routes.iter().fold(empty, |tree, (prefix, value)| {
             let statement = format!("set protocols static route 10.{prefix}.0.0/16 {value}");
             schema.edit(&tree, &statement).unwrap()
         })
@@ -303,9 +303,9 @@ mod tests {
         #[test]
         fn overlapping_commits_equal_a_serial_order(steps in prop::collection::vec(step(), 1..60)) {
             let schema = Schema::of(&MODULES).unwrap();
-            let mut running = tree_of(&schema, &Says::new());
+            let mut running = tree_of(&schema, &Routes::new());
             let editing = Editing::new(&running);
-            let mut says = Says::new();
+            let mut routes = Routes::new();
             let mut models = vec![Model::default(); 3];
             for id in [2, 3] {
                 editing.own.borrow_mut().insert(id, editing.begin(&running));
@@ -314,14 +314,14 @@ mod tests {
             let model_of = |editor: usize| editor.saturating_sub(1);
             let is_private = |editor: usize| editor > 1;
             let mut waiting: std::collections::VecDeque<usize> = Default::default();
-            let mut under_way: Option<(usize, Tree, CandidateId, Says)> = None;
+            let mut under_way: Option<(usize, Tree, CandidateId, Routes)> = None;
             for step in steps.into_iter().chain([Step::Store; 120]) {
                 match step {
                     Step::Edit(editor, prefix, value) => {
                         let id = editor as u64;
                         let model = &mut models[model_of(editor)];
                         if !is_private(editor) {
-                            *model = model.onto(&says, true).unwrap();
+                            *model = model.onto(&routes, true).unwrap();
                         }
                         let before = editing.candidate(&schema, &running, id);
                         if let Ok(tree) = schema.edit(&before, &statement(prefix, value)) {
@@ -338,13 +338,13 @@ mod tests {
                             editing.committed(candidate, &after);
                             running = after;
                             models[model_of(editor)].base = said.clone();
-                            says = said;
-                            prop_assert!(running == tree_of(&schema, &says));
+                            routes = said;
+                            prop_assert!(running == tree_of(&schema, &routes));
                         }
                     }
                 }
                 while under_way.is_none() && let Some(editor) = waiting.pop_front() {
-                    let expected = models[model_of(editor)].onto(&says, !is_private(editor));
+                    let expected = models[model_of(editor)].onto(&routes, !is_private(editor));
                     match (editing.to_commit(&schema, &running, editor as u64), expected) {
                         (Ok(Candidate { id: candidate, tree: after, .. }), Some(expected)) => {
                             models[model_of(editor)] = expected.clone();

@@ -83,7 +83,7 @@ pub fn of_effects(
     };
     let gateway = way.gateway.map(|gateway| gateway.to_string());
     let neighbors = neighbors(schema, before);
-    // A next hop that is no neighbor was told by one of them; which one is not known here.
+    // A next hop that is no neighbor was announced by one of them; which one is not known here.
     let by_gateway = gateway.as_ref().filter(|gateway| neighbors.contains(gateway));
     let is_meant = |subject: &String| by_gateway.is_none_or(|gateway| gateway == subject);
     // Components whose routes are in the configuration: their statements are compared one by one.
@@ -308,7 +308,7 @@ mod tests {
     /// Addresses and routes from the kernel count too: the host assigned the address, and the client's route is not in
     /// the configuration.
     #[test]
-    fn what_the_kernel_says_is_known() {
+    fn the_route_of_the_kernel_is_known() {
         let schema = Schema::of(&MODULES).unwrap();
         let before =
             schema.read("before", "interfaces { interface eth1 mtu 1400; } protocols { static; }").unwrap();
@@ -338,8 +338,8 @@ mod tests {
         check("set interfaces interface eth2 enabled false", "");
         check("set interfaces interface eth0 enabled true", "");
         check("set protocols static route 0.0.0.0/0 discard", "");
-        let says = "your address 10.1.2.3 is reached by the route 10.0.0.0/8, in whose place this puts the static route 10.1.0.0/16";
-        check("set protocols static route 10.1.0.0/16 discard", says);
+        let warning = "your address 10.1.2.3 is reached by the route 10.0.0.0/8, in whose place this puts the static route 10.1.0.0/16";
+        check("set protocols static route 10.1.0.0/16 discard", warning);
         check("set protocols static route 10.2.0.0/16 discard", "");
 
         // A route of BGP goes with the session that carries it.

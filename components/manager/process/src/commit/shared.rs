@@ -47,7 +47,7 @@ impl Offered {
     }
 }
 
-/// Tells whether a commit of this machine waits for other elements: such a commit keeps the turn, and other elements may wait for this one.
+/// Shows whether a commit of this machine waits for other elements: such a commit keeps the turn, and other elements may wait for this one.
 #[derive(Default)]
 pub struct Waiting {
     waits: Cell<bool>,

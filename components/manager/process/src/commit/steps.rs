@@ -12,7 +12,7 @@ use tokio::net::UnixStream;
 pub struct Stepping(Option<PathBuf>);
 
 impl Stepping {
-    /// As the environment says.
+    /// As in the environment.
     pub fn from_environment() -> Self {
         Stepping(std::env::var_os("SLUICE_COMMIT_STEPS").map(PathBuf::from))
     }
@@ -22,7 +22,7 @@ impl Stepping {
         let Some(path) = &self.0 else { return };
         let Ok(mut stream) = UnixStream::connect(path).await else { return };
         if stream.write_all(format!("{step}\n").as_bytes()).await.is_ok() {
-            let _whatever_it_says = BufReader::new(stream).read_line(&mut String::new()).await;
+            let _answer = BufReader::new(stream).read_line(&mut String::new()).await;
         }
     }
 }

@@ -273,9 +273,10 @@ impl ManagerProcess {
             }
         }
         for class in &shares.plan.restarted {
-            let told = effects.entry(class.clone()).or_default();
-            if !told.iter().any(|e| e.kind() == EffectKind::ProcessRestart) {
-                told.push(Effect { kind: EffectKind::ProcessRestart.into(), subjects: vec![class.clone()] });
+            let of_class = effects.entry(class.clone()).or_default();
+            if !of_class.iter().any(|e| e.kind() == EffectKind::ProcessRestart) {
+                of_class
+                    .push(Effect { kind: EffectKind::ProcessRestart.into(), subjects: vec![class.clone()] });
             }
         }
     }

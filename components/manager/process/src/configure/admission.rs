@@ -24,7 +24,7 @@ pub enum SignatureError {
     Trust(String),
 }
 
-/// Returns what the signature of an installed package says.
+/// Returns the result of the signature check of an installed package.
 pub fn signed(folder: &Path, trust: &Result<Trust, PackageFileError>) -> Result<Signed, SignatureError> {
     if !folder.join(SIGNATURE).exists() {
         return Ok(Signed::Not);

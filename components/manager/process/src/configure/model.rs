@@ -115,8 +115,8 @@ impl Model {
                     name: package.name.clone(),
                     reason: error.to_string(),
                 };
-                let told = admission::signed(&folder, &trust).map_err(|error| refused(&error))?;
-                signed.insert(package.name.clone(), told);
+                let signature = admission::signed(&folder, &trust).map_err(|error| refused(&error))?;
+                signed.insert(package.name.clone(), signature);
                 let found = third_party_rights(&package, &rights).map_err(|error| refused(&error))?;
                 Ok((package, found))
             });

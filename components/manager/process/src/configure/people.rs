@@ -131,7 +131,7 @@ impl People {
     }
 
     /// Returns the role of a user. Root and the user who started the router are administrators, whatever the
-    /// configuration says; others have the role of the first statement about them, or of their groups.
+    /// configuration contains; others have the role of the first statement about them, or of their groups.
     fn role_of(&self, uid: u32) -> Option<Role> {
         if uid == 0 || uid == geteuid().as_raw() {
             return Some(Role::admin());

@@ -198,7 +198,7 @@ fn instead_of_damaged(
     }
 }
 
-/// Makes what the file says a revision.
+/// Makes the contents of the file a revision.
 fn stored_from(
     tree: Tree,
     text: &str,
@@ -212,7 +212,7 @@ fn stored_from(
             let _ = revisions.is_copy(text, revision);
             Start { tree, revision, is_stored: true, is_behind: false, trouble: None, before: None }
         }
-        // A router without space for what was committed is better than none: the file says the same at the next start.
+        // A router without space for what was committed is better than none: the file is the same at the next start.
         Err(trouble) => {
             revisions.has_read(text);
             Start {

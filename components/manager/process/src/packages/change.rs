@@ -261,8 +261,8 @@ impl ManagerProcess {
             // Guards come and go with the limits; one that stays is sent its limits like the holders of other rights.
             self.want();
             for component in self.holders_of_rights(class) {
-                let told = self.configure_whole(&component).await;
-                told.map_err(|error| PackageChangeError::Rights { component, error })?;
+                let configured = self.configure_whole(&component).await;
+                configured.map_err(|error| PackageChangeError::Rights { component, error })?;
             }
         }
         for name in &names {

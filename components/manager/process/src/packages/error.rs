@@ -38,7 +38,7 @@ pub enum PackageChangeError {
     Unsigned {
         /// Its name.
         name: String,
-        /// What its signature says.
+        /// The result of its signature check.
         signed: String,
         /// The folder of trust.
         folder: String,

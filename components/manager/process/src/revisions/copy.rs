@@ -22,7 +22,7 @@ const KEPT_COMMENTS: &str = "comments.json";
 pub struct Noted {
     /// The hash of the contents.
     pub sha256: String,
-    /// The revision that says the same.
+    /// The revision with the same contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
 }
@@ -30,7 +30,7 @@ pub struct Noted {
 /// The result of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Copied {
-    /// The file says what the revision says.
+    /// The file has the contents of the revision.
     Written,
     /// An operator edited the file since the last write or read. The file is left unchanged.
     ByHand,
@@ -137,8 +137,8 @@ pub fn parse_copy(octets: &[u8]) -> Vec<Noted> {
 }
 
 /// Notes that.
-pub(super) fn note(folder: &Folder, says: &[Noted]) -> io::Result<()> {
-    durable::replace(&file(folder), &serde_json::to_vec(says)?, PRIVATE)?;
+pub(super) fn note(folder: &Folder, revisions: &[Noted]) -> io::Result<()> {
+    durable::replace(&file(folder), &serde_json::to_vec(revisions)?, PRIVATE)?;
     // A version that does not know steps is not to take an old whole text for what the file was written from.
     durable::remove(&older_file(folder))
 }

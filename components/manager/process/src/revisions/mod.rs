@@ -73,12 +73,12 @@ pub struct Revisions {
     /// The state of the schema file when last seen with the current executable's schema.
     schema_file: Option<State>,
     /// The configuration file's state at the last look, and the content found.
-    looked_at: Option<(State, FileSays)>,
+    looked_at: Option<(State, FileContent)>,
 }
 
 /// The content of the configuration file, compared with revisions.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FileSays {
+pub enum FileContent {
     /// The text of a revision, as far as that is known.
     Revision(Option<u64>),
     /// Text edited by hand and not yet read.
@@ -143,7 +143,7 @@ impl Draft {
         }
         let file = folder.file(revision.number);
         durable::replace(&file, revision.file(&text)?.as_bytes(), 0o600).inspect_err(|_| {
-            // What is there may hold or not. Who hears of the error takes it that it does not.
+            // What is there may hold or not. The receiver of the error assumes that it does not.
             let _ = fs::remove_file(&file);
         })?;
         folder.prune();
@@ -323,20 +323,20 @@ impl Revisions {
     }
 
     /// Returns the content of the configuration file. A file unchanged since the last look is not read again.
-    pub fn file_says(&mut self, path: &Path) -> FileSays {
+    pub fn file_content(&mut self, path: &Path) -> FileContent {
         let state = State::of(path);
-        if let Some((known, says)) = &self.looked_at
+        if let Some((known, content)) = &self.looked_at
             && *known == state
         {
-            return says.clone();
+            return content.clone();
         }
-        let says = match fs::read_to_string(path) {
-            Err(error) => FileSays::Nothing(error.to_string()),
-            Ok(text) if self.is_as_written(&text) => FileSays::Revision(self.copy_of(&text)),
-            Ok(_) => FileSays::Else,
+        let content = match fs::read_to_string(path) {
+            Err(error) => FileContent::Nothing(error.to_string()),
+            Ok(text) if self.is_as_written(&text) => FileContent::Revision(self.copy_of(&text)),
+            Ok(_) => FileContent::Else,
         };
-        self.looked_at = Some((state, says.clone()));
-        says
+        self.looked_at = Some((state, content.clone()));
+        content
     }
 
     fn newest(&self) -> Option<Revision> {

@@ -113,23 +113,23 @@ fn every_damage_is_seen() {
     for steps in [goes, comes, goes] {
         revisions.write(stepping(steps), None).unwrap();
     }
-    let says: Vec<Result<String, String>> = (1..=4).map(|n| text(&revisions, n)).collect();
-    assert!(says.iter().all(Result::is_ok), "{says:?}");
+    let texts: Vec<Result<String, String>> = (1..=4).map(|n| text(&revisions, n)).collect();
+    assert!(texts.iter().all(Result::is_ok), "{texts:?}");
     for hurt_one in 1..=4 {
         let mut unseen = 0;
         hurt(&revisions.folder.file(hurt_one), |how| {
             for number in 1..=4 {
                 let found = text(&revisions, number);
-                // What the first line says for people may change and still be one; the text may not.
-                let expected = &says[number as usize - 1];
-                assert!(found.is_err() || found == *expected, "{how}: revision {number} says {found:?}");
+                // The part of the first line for people may change and still be one; the text may not.
+                let expected = &texts[number as usize - 1];
+                assert!(found.is_err() || found == *expected, "{how}: revision {number} has {found:?}");
                 assert!(number >= hurt_one || found == *expected, "{how}: revision {number} is another's");
                 unseen += usize::from(number >= hurt_one && found.is_ok());
             }
         });
-        assert!(unseen > 0, "what the first line says for people was changed too");
+        assert!(unseen > 0, "the part of the first line for people was changed too");
     }
-    assert_eq!((1..=4).map(|n| text(&revisions, n)).collect::<Vec<_>>(), says);
+    assert_eq!((1..=4).map(|n| text(&revisions, n)).collect::<Vec<_>>(), texts);
 
     // One whole file in another's place is no better.
     fs::copy(revisions.folder.file(4), revisions.folder.file(2)).unwrap();
@@ -145,7 +145,7 @@ fn note_of(dir: &tempfile::TempDir) -> (std::path::PathBuf, Revisions) {
 }
 
 #[test]
-fn a_change_by_hand_is_told_from_a_copy() {
+fn a_change_by_hand_is_not_taken_for_a_copy() {
     let dir = tempfile::tempdir().unwrap();
     let (file, mut revisions) = note_of(&dir);
     let write =
@@ -315,9 +315,9 @@ fn comments_outlive_a_copy() {
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text, "# of a\na 3;\nc 4;\n");
     assert_eq!(
-        (revisions.copy_of(&text), revisions.file_says(&path)),
-        (Some(2), FileSays::Revision(Some(2)))
+        (revisions.copy_of(&text), revisions.file_content(&path)),
+        (Some(2), FileContent::Revision(Some(2)))
     );
     std::fs::write(&path, by_hand.replace('1', "5")).unwrap();
-    assert_eq!(revisions.file_says(&path), FileSays::Else);
+    assert_eq!(revisions.file_content(&path), FileContent::Else);
 }

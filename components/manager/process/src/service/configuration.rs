@@ -165,7 +165,7 @@ impl pb::Configuration for Served {
             pb::EditMode::Private => Mode::Private,
             pb::EditMode::Exclusive => Mode::Exclusive,
         };
-        // Root may act for somebody, as behind `sudo`; of everybody else the kernel says who it is.
+        // Root may act for somebody, as behind `sudo`; for everybody else the kernel reports the user.
         let user = match people::person(&ctx.principal) {
             Some(name) if ctx.uid != Some(0) || request.user.is_empty() => name.to_owned(),
             _ => request.user,

@@ -130,7 +130,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Returns the folder of cores in the state folder, if the environment says that components write cores.
+    /// Returns the folder of cores in the state folder, if the environment enables cores of components.
     pub fn folder(state_dir: &Path) -> Option<PathBuf> {
         let wanted = std::env::var(CORES).as_deref() == Ok("1");
         wanted.then(|| std::path::absolute(state_dir).unwrap_or_else(|_| state_dir.into()).join("cores"))
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_says_what_to_do_for_a_core() {
+    fn an_end_states_how_to_get_a_core() {
         let off = Cores { folder: None };
         let words = |raw| off.end_in_words(ExitStatus::from_raw(raw), "bgp", (1, 0), Path::new("/bin/x"));
         assert_eq!(words(9), "signal: 9 (SIGKILL)");

@@ -1,5 +1,5 @@
 //! Helpers: programs beside a component that its process may not execute itself, such as the server of a store. A component names
-//! the arguments (`docs/security.md` says which it may); the manager starts the program, confined and as a user of its own, and
+//! the arguments (`docs/security.md` lists the allowed ones); the manager starts the program, confined and as a user of its own, and
 //! starts it again when it ends.
 //!
 //! A task keeps each helper ([`keep`]). `helpers.json` in the run-time folder records what runs, so that helpers go on while the manager is

@@ -27,11 +27,11 @@ impl ServiceManager {
 
     /// The router ends.
     pub fn stopping(&self) {
-        tell(&[NotifyState::Stopping]);
+        notify(&[NotifyState::Stopping]);
     }
 }
 
-/// Tells it for as long as the manager lives.
+/// Notifies it for as long as the manager lives.
 pub async fn follow(me: Rc<ManagerProcess>) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return;
@@ -39,20 +39,20 @@ pub async fn follow(me: Rc<ManagerProcess>) {
     let patience = tokio::time::sleep(PATIENCE);
     tokio::pin!(patience);
     let mut status = String::new();
-    let mut is_told = false;
+    let mut is_notified = false;
     loop {
         let (is_ready, now) = me.driver.read(|manager| (manager.is_ready(), summary(manager)));
         if now != status {
             status = now;
-            tell(&[NotifyState::Status(&status)]);
+            notify(&[NotifyState::Status(&status)]);
         }
-        if !is_told && (is_ready || patience.is_elapsed()) {
-            is_told = true;
-            tell(&[NotifyState::Ready]);
+        if !is_notified && (is_ready || patience.is_elapsed()) {
+            is_notified = true;
+            notify(&[NotifyState::Ready]);
         }
         tokio::select! {
             () = me.service_manager.changed.notified() => {}
-            () = &mut patience, if !is_told => {}
+            () = &mut patience, if !is_notified => {}
         }
     }
 }
@@ -73,6 +73,6 @@ fn summary(manager: &Manager) -> String {
 }
 
 /// A service manager that does not listen is no reason not to route.
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }

@@ -122,7 +122,7 @@ impl<P: TableKey> AnnouncedSubscriber<P> {
         }
         let done = self.dump == Dump::Ended && self.waiting == 0;
         if done {
-            self.dump = Dump::Told;
+            self.dump = Dump::Sent;
         }
         (batch, done)
     }

@@ -98,8 +98,8 @@ impl<P: TableKey> Interests<P> {
     }
 
     /// Handles an added, removed or changed route of `changed`: drops the affected answers and adds
-    /// them to `told` with their watchers.
-    pub fn invalidate(&mut self, changed: P, told: &mut Vec<(WatcherId, P)>) {
+    /// them to `invalidated` with their watchers.
+    pub fn invalidate(&mut self, changed: P, invalidated: &mut Vec<(WatcherId, P)>) {
         if self.answers.is_empty() {
             return;
         }
@@ -114,28 +114,28 @@ impl<P: TableKey> Interests<P> {
             self.answers.longest_match(changed).map(|(range, _)| range).filter(|range| *range != changed),
         );
         for range in hit {
-            self.drop_answer(range, told);
+            self.drop_answer(range, invalidated);
         }
     }
 
     /// Drops the answers with the resolution of a group whose next hops changed.
-    pub fn invalidate_group(&mut self, group: GroupId, told: &mut Vec<(WatcherId, P)>) {
+    pub fn invalidate_group(&mut self, group: GroupId, invalidated: &mut Vec<(WatcherId, P)>) {
         let hit: Vec<P> =
             self.answers.iter().filter(|(_, r)| r.groups.contains(&group)).map(|(range, _)| range).collect();
         for range in hit {
-            self.drop_answer(range, told);
+            self.drop_answer(range, invalidated);
         }
     }
 
     /// Drops all answers.
-    pub fn drop_all(&mut self, told: &mut Vec<(WatcherId, P)>) {
+    pub fn drop_all(&mut self, invalidated: &mut Vec<(WatcherId, P)>) {
         let all: Vec<P> = self.answers.iter().map(|(range, _)| range).collect();
-        all.into_iter().for_each(|range| self.drop_answer(range, told));
+        all.into_iter().for_each(|range| self.drop_answer(range, invalidated));
     }
 
-    fn drop_answer(&mut self, range: P, told: &mut Vec<(WatcherId, P)>) {
+    fn drop_answer(&mut self, range: P, invalidated: &mut Vec<(WatcherId, P)>) {
         if let Some(r) = self.answers.remove(range) {
-            told.extend(r.watchers.into_iter().map(|w| (w, range)));
+            invalidated.extend(r.watchers.into_iter().map(|w| (w, range)));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Presence: a watcher names prefixes, and is told whether there is a route to exactly each of them, and when that changes.
+//! Presence: a watcher names prefixes, and is notified whether there is a route to exactly each of them, and when that changes.
 //!
 //! A watcher may leave the routes of one origin out of account, so that what the watcher announces does not depend on itself. No absence
-//! is told before every origin had the time to announce its routes: a RIB that was restarted would otherwise report routes as gone that
+//! is reported before every origin had the time to announce its routes: a RIB that was restarted would otherwise report routes as gone that
 //! are only not there yet.
 
 use super::interest::WatcherId;
@@ -46,7 +46,7 @@ struct Watch {
     watcher: WatcherId,
     except: Option<String>,
     /// The state that the watcher knows; `None` if it knows none.
-    told: Option<bool>,
+    known: Option<bool>,
 }
 
 impl Watch {
@@ -97,11 +97,11 @@ impl<P: TableKey> Presences<P> {
         self.watches.get(&prefix).is_some_and(|all| all.iter().any(|watch| watch.is(watcher, except)))
     }
 
-    /// Adds a watch of a watcher that knows the state `told`; replaces the watcher's former one.
-    pub(crate) fn watch(&mut self, watcher: WatcherId, prefix: P, except: Option<&str>, told: Option<bool>) {
+    /// Adds a watch of a watcher that knows the state `known`; replaces the watcher's former one.
+    pub(crate) fn watch(&mut self, watcher: WatcherId, prefix: P, except: Option<&str>, known: Option<bool>) {
         let watches = self.watches.entry(prefix).or_default();
         watches.retain(|watch| !watch.is(watcher, except));
-        watches.push(Watch { watcher, except: except.map(String::from), told });
+        watches.push(Watch { watcher, except: except.map(String::from), known });
     }
 
     /// Removes a watch.
@@ -122,7 +122,7 @@ impl<P: TableKey> Presences<P> {
         });
     }
 
-    /// Takes the changes since the last call, by watcher; absences only if `are_origins_known`. `is_present` says whether there is a route
+    /// Takes the changes since the last call, by watcher; absences only if `are_origins_known`. `is_present` returns whether there is a route
     /// to a prefix, apart from those of an origin.
     pub(crate) fn take(
         &mut self,
@@ -135,10 +135,10 @@ impl<P: TableKey> Presences<P> {
         for prefix in self.changed.drain(..) {
             for watch in self.watches.get_mut(&prefix).into_iter().flatten() {
                 let is_present = is_present(prefix, watch.except.as_deref());
-                if watch.told == Some(is_present) || !(is_present || are_origins_known) {
+                if watch.known == Some(is_present) || !(is_present || are_origins_known) {
                     continue;
                 }
-                watch.told = Some(is_present);
+                watch.known = Some(is_present);
                 let presence =
                     Presence { prefix: AnyPrefix::of(prefix), except: watch.except.clone(), is_present };
                 changes.entry(watch.watcher).or_default().push(presence);

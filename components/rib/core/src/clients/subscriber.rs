@@ -278,7 +278,7 @@ impl<P: TableKey> Subscriber<P> {
         }
         let done = self.dump == Dump::Ended && self.pending.is_empty();
         if done {
-            self.dump = Dump::Told;
+            self.dump = Dump::Sent;
         }
         (SubscribedBatch { origins, set_origins, routes }, done)
     }

@@ -55,8 +55,8 @@ pub(crate) enum Dump {
     Running,
     /// All existing routes wait for the subscriber, which does not know yet that they are all.
     Ended,
-    /// The subscriber knows.
-    Told,
+    /// The subscriber was notified of that.
+    Sent,
 }
 
 /// The number of waiting prefixes at which a subscriber's dump pauses.

@@ -33,7 +33,7 @@ pub(crate) trait AnyFamily: Any + Send {
     /// Returns the family's number.
     fn id(&self) -> FamilyId;
 
-    /// Tells subscribers which origins there are.
+    /// Sends subscribers the list of origins.
     fn note_origins(&mut self, shared: &Shared);
     fn start_sweep(&mut self, origin: OriginId, provenance: Provenance);
     fn is_sweeping(&self, origin: OriginId) -> bool;
@@ -189,7 +189,7 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
 
     fn take_changed(&mut self, changed: &mut Vec<AnyPrefix>) {
         for prefix in self.downstream.changed.drain(..) {
-            self.interests_next_hop.invalidate(prefix, &mut self.told);
+            self.interests_next_hop.invalidate(prefix, &mut self.invalidated);
             changed.push(AnyPrefix::of(prefix));
         }
     }
@@ -221,12 +221,12 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
     }
 
     fn forget_next_hop_answers(&mut self) {
-        self.interests_next_hop.drop_all(&mut self.told);
+        self.interests_next_hop.drop_all(&mut self.invalidated);
     }
 
     fn invalidate_gateway(&mut self, addr: Address) {
         if let Ok(addr) = P::Addr::try_from(addr) {
-            self.interests_next_hop.invalidate(P::host(addr), &mut self.told);
+            self.interests_next_hop.invalidate(P::host(addr), &mut self.invalidated);
         }
     }
 
@@ -237,7 +237,7 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
         let ends = changed.iter().filter_map(|prefix| prefix.ip());
         for xids in ends.flat_map(XidPrefix::of_tunnel_ends) {
             if let Some(xids) = AnyPrefix::of(xids).to::<P>() {
-                self.interests_next_hop.invalidate(xids, &mut self.told);
+                self.interests_next_hop.invalidate(xids, &mut self.invalidated);
             }
         }
     }
@@ -258,7 +258,7 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
     }
 
     fn take_invalidated(&mut self, invalidated: &mut BTreeMap<WatcherId, Vec<AnyPrefix>>) {
-        for (watcher, range) in self.told.drain(..) {
+        for (watcher, range) in self.invalidated.drain(..) {
             invalidated.entry(watcher).or_default().push(AnyPrefix::of(range));
         }
     }

@@ -45,7 +45,7 @@ pub struct FamilyRib<P: TableKey> {
     /// The prefixes whose presence is watched.
     pub(crate) presences: Presences<P>,
     /// Invalidated answers, and their watchers.
-    pub(crate) told: Vec<(WatcherId, P)>,
+    pub(crate) invalidated: Vec<(WatcherId, P)>,
     /// A background pass that decides every entry again, and true if a second pass must follow.
     pass: Option<Cursor<P>>,
     pass_again: bool,
@@ -71,7 +71,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
             interests_next_hop: Interests::default(),
             interests_all: Interests::default(),
             presences: Presences::default(),
-            told: Vec::new(),
+            invalidated: Vec::new(),
             pass: None,
             pass_again: false,
             sweeps: Vec::new(),
@@ -170,7 +170,7 @@ impl<P: TableKey> FamilyRib<P> {
             return self.change_path(shared, origin, prefix, new, provenance);
         }
         let before_selected = if is_first { None } else { entry.selected().map(RibRoute::of) };
-        let told = entry.take_told(&shared.sets);
+        let sent = entry.take_sent(&shared.sets);
         if let Some(path) = new {
             shared.sets.retain(path.set);
         }
@@ -183,7 +183,7 @@ impl<P: TableKey> FamilyRib<P> {
             }
             (None, _) => None,
         };
-        let open = Open { prefix, entry: &mut *entry, before: before_selected, told, provenance };
+        let open = Open { prefix, entry: &mut *entry, before: before_selected, sent, provenance };
         let is_wanted = |origin| listens_to_all || self.subscribers.iter().any(|s| s.wants(origin));
         self.downstream.settle(shared, is_wanted, open);
         if entry.is_over() {
@@ -262,9 +262,9 @@ impl<P: TableKey> FamilyRib<P> {
         self.forget_refusal(prefix);
         let Some(entry) = self.entries.get_mut(prefix) else { return };
         let before = entry.selected().map(RibRoute::of);
-        let told = entry.take_told(&shared.sets);
+        let sent = entry.take_sent(&shared.sets);
         let is_wanted = |origin| listens_to_all || self.subscribers.iter().any(|s| s.wants(origin));
-        self.downstream.settle(shared, is_wanted, Open { prefix, entry, before, told, provenance });
+        self.downstream.settle(shared, is_wanted, Open { prefix, entry, before, sent, provenance });
     }
 
     /// Decides every entry with internal paths again at once: these entries are few.

@@ -1,7 +1,7 @@
 //! The changes for the forwarding engine, pulled by the process when the engine can accept more.
 
 use super::family::FamilyRib;
-use crate::entry::Told;
+use crate::entry::SentRoute;
 use crate::entry::routes::{RibRoute, Shared};
 use alloc::vec::Vec;
 use sluice_base::{Address, AnyPrefix, FibBatch, FibRoute, Prefix, Provenance};
@@ -19,20 +19,20 @@ impl<P: TableKey> FamilyRib<P> {
         batch.routes.clear();
         batch.unused.clear();
         while batch.routes.len() < limit
-            && let Some((prefix, told)) = self.downstream.fib_queue.pop()
+            && let Some((prefix, sent)) = self.downstream.fib_queue.pop()
         {
-            self.tell_prefix(shared, prefix, told, batch);
+            self.send_prefix(shared, prefix, sent, batch);
         }
         shared.groups.take_changes(P::ID, &mut batch.groups, &mut batch.unused, &mut shared.gone);
         batch.groups.iter().for_each(|(id, forwarding)| self.downstream.digest.group(*id, forwarding));
         batch.unused.iter().for_each(|id| self.downstream.digest.unused(*id));
     }
 
-    fn tell_prefix(
+    fn send_prefix(
         &mut self,
         shared: &mut Shared,
         prefix: P,
-        told: Option<Told>,
+        sent: Option<SentRoute>,
         batch: &mut FibBatch<P, Address>,
     ) {
         let route = self.forwarded(prefix);
@@ -41,20 +41,20 @@ impl<P: TableKey> FamilyRib<P> {
         let provenance = entry.selected().map_or(Provenance::NONE, |path| path.provenance);
         let wanted = wanted(shared, route);
         if let Some(wanted) = wanted {
-            entry.set_told(wanted, &shared.sets);
+            entry.set_sent(wanted, &shared.sets);
         }
         let is_over = entry.is_over();
-        if wanted != told {
-            let announced = |told: Told| (told.group, told.is_external);
-            self.downstream.digest.route(AnyPrefix::of(prefix), told.map(announced), wanted.map(announced));
+        if wanted != sent {
+            let announced = |sent: SentRoute| (sent.group, sent.is_external);
+            self.downstream.digest.route(AnyPrefix::of(prefix), sent.map(announced), wanted.map(announced));
             self.rejected.remove(&prefix);
-            if let Some(Told { group, .. }) = wanted
+            if let Some(SentRoute { group, .. }) = wanted
                 && shared.groups.use_in_fib(group)
                 && let Some(resolved) = &shared.groups.group(group).resolved
             {
                 batch.groups.push((group, resolved.clone()));
             }
-            if let Some(Told { group, .. }) = told {
+            if let Some(SentRoute { group, .. }) = sent {
                 shared.groups.unuse_in_fib(group);
             }
             let is_external = wanted.is_some_and(|wanted| wanted.is_external);
@@ -75,7 +75,7 @@ impl<P: TableKey> FamilyRib<P> {
         self.rejected.clear();
         let mut over = Vec::new();
         for (prefix, entry) in self.entries.iter_mut() {
-            entry.take_told(&shared.sets);
+            entry.take_sent(&shared.sets);
             let waits = self.downstream.has_engine && entry.selected().is_some();
             entry.set_queued(waits);
             if waits {
@@ -91,10 +91,10 @@ impl<P: TableKey> FamilyRib<P> {
 }
 
 /// The route that the engine should have. The engine installs subnets of interfaces by itself.
-fn wanted(shared: &Shared, route: Option<RibRoute>) -> Option<Told> {
+fn wanted(shared: &Shared, route: Option<RibRoute>) -> Option<SentRoute> {
     let route = route.filter(|route| !shared.origin(route.origin).connected)?;
     let is_external = shared.origin(route.origin).external;
-    Some(Told { group: shared.sets.slot(route.set).group, is_external })
+    Some(SentRoute { group: shared.sets.slot(route.set).group, is_external })
 }
 
 /// Returns true if a prefix can be in a forwarding table; link-local subnets belong to every link and cannot.

@@ -3,7 +3,7 @@
 use crate::entry::origin::OriginId;
 use crate::entry::queue::Queue;
 use crate::entry::routes::{RibRoute, RibTable, Shared};
-use crate::entry::{Entry, Told};
+use crate::entry::{Entry, SentRoute};
 use alloc::vec::Vec;
 use sluice_base::{AnnouncedDigest, DigestKey, Provenance};
 use sluice_stage::{Action, Batch, Change, TableKey};
@@ -44,7 +44,7 @@ pub(crate) struct Open<'a, P> {
     /// The route selected before.
     pub(crate) before: Option<RibRoute>,
     /// The route sent to the engine, unless the queue has it already.
-    pub(crate) told: Option<Told>,
+    pub(crate) sent: Option<SentRoute>,
     /// The event that opened the entry.
     pub(crate) provenance: Provenance,
 }
@@ -58,12 +58,12 @@ impl<P: TableKey> Downstream<P> {
         is_wanted: impl Fn(OriginId) -> bool,
         open: Open<'_, P>,
     ) {
-        let Open { prefix, entry, before, told, provenance } = open;
+        let Open { prefix, entry, before, sent, provenance } = open;
         entry.select(shared.decide(prefix, entry.paths()));
         let after = entry.selected().map(RibRoute::of);
         let Some(action) = Action::between(before, after) else {
-            if let Some(told) = told {
-                entry.set_told(told, &shared.sets);
+            if let Some(sent) = sent {
+                entry.set_sent(sent, &shared.sets);
             }
             return;
         };
@@ -79,7 +79,7 @@ impl<P: TableKey> Downstream<P> {
         }
         if self.has_engine && !entry.is_queued() {
             entry.set_queued(true);
-            self.fib_queue.push(prefix, told);
+            self.fib_queue.push(prefix, sent);
         }
     }
 }

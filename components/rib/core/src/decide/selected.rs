@@ -106,7 +106,7 @@ impl<P: TableKey> FamilyRib<P> {
         }
         if !self.interests_all.is_empty() {
             for change in batch.as_slice() {
-                self.interests_all.invalidate(change.key, &mut self.told);
+                self.interests_all.invalidate(change.key, &mut self.invalidated);
             }
         }
         batch.clear();
@@ -121,9 +121,9 @@ impl<P: TableKey> FamilyRib<P> {
             let Some(entry) = self.entries.get_mut(change.key).filter(|entry| !entry.is_queued()) else {
                 continue;
             };
-            let told = entry.take_told(&shared.sets);
+            let sent = entry.take_sent(&shared.sets);
             entry.set_queued(true);
-            self.downstream.fib_queue.push(change.key, told);
+            self.downstream.fib_queue.push(change.key, sent);
         }
     }
 

@@ -128,7 +128,7 @@ pub(crate) fn show<P: TableKey>(
     }
 }
 
-/// Shows a page of a family's routes, and says whether more follow.
+/// Shows a page of a family's routes, and whether more follow.
 pub(crate) fn page<P: TableKey>(
     family: &FamilyRib<P>,
     shared: &Shared,

@@ -24,7 +24,7 @@ pub struct Group {
     /// Number of routes in the forwarding engine with the group.
     fib_routes: u32,
     /// True if the engine has the group's latest resolution.
-    told: bool,
+    is_sent: bool,
     /// True if the engine has the group.
     known: bool,
 }
@@ -96,7 +96,7 @@ impl Groups {
             depends: Vec::new(),
             sets: 1,
             fib_routes: 0,
-            told: false,
+            is_sent: false,
             known: false,
         };
         let id = match self.free.pop() {
@@ -132,8 +132,8 @@ impl Groups {
         let changed = group.resolved != resolved;
         let before = core::mem::replace(&mut group.resolved, resolved);
         // The engine keeps the old form while there is no new one: the routes are being taken away.
-        if changed && group.resolved.is_some() && group.told {
-            group.told = false;
+        if changed && group.resolved.is_some() && group.is_sent {
+            group.is_sent = false;
             let family = group.family;
             self.changed.entry(family).or_default().push(id);
         }
@@ -144,10 +144,10 @@ impl Groups {
     pub fn use_in_fib(&mut self, id: GroupId) -> bool {
         let group = self.group_mut(id);
         group.fib_routes += 1;
-        let tell = !group.told;
-        group.told = true;
+        let is_new = !group.is_sent;
+        group.is_sent = true;
         group.known = true;
-        tell
+        is_new
     }
 
     /// Removes a route in the engine from the group's users.
@@ -179,15 +179,15 @@ impl Groups {
                 if core::mem::take(&mut group.known) {
                     unused.push(id);
                 }
-                group.told = false;
+                group.is_sent = false;
                 if let Some(depends) = self.collect(id) {
                     gone.push((id, depends));
                 }
-            } else if !group.told
+            } else if !group.is_sent
                 && let Some(resolved) = &group.resolved
             {
                 set.push((id, resolved.clone()));
-                group.told = true;
+                group.is_sent = true;
             }
         }
     }
@@ -200,7 +200,7 @@ impl Groups {
         for index in 0..self.slots.len() {
             if let Some(group) = self.slots[index].as_mut().filter(|group| is_concerned(group.family)) {
                 group.fib_routes = 0;
-                group.told = false;
+                group.is_sent = false;
                 group.known = false;
                 let id = GroupId(index as u32);
                 gone.extend(self.collect(id).map(|depends| (id, depends)));
@@ -212,7 +212,7 @@ impl Groups {
     fn collect(&mut self, id: GroupId) -> Option<Vec<LookedUp>> {
         let slot = &mut self.slots[id.0 as usize];
         match slot {
-            // A group that the engine still knows stays until the engine is told to forget it, so that its number is not
+            // A group that the engine still knows stays until the engine was asked to remove it, so that its number is not
             // given to another meanwhile.
             Some(group) if group.sets == 0 && group.fib_routes == 0 && !group.known => {
                 let group = slot.take()?;

@@ -36,7 +36,7 @@ pub struct Path {
 
 /// A route as it was sent to the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Told {
+pub(crate) struct SentRoute {
     /// The group.
     pub(crate) group: GroupId,
     /// True for a route of an external origin.
@@ -58,13 +58,13 @@ impl Flags {
     /// The prefix is in the batch under construction.
     const IN_BATCH: u8 = 1 << 3;
     /// The engine was sent the path's group for the prefix.
-    const TOLD: u8 = 1 << 4;
+    const SENT: u8 = 1 << 4;
     /// The entry has no path; the entry waits for the engine.
     const GONE: u8 = 1 << 5;
-    /// With `TOLD`: the engine was sent the route as one of an external origin.
-    const TOLD_EXTERNAL: u8 = 1 << 6;
+    /// With `SENT`: the engine was sent the route as one of an external origin.
+    const SENT_EXTERNAL: u8 = 1 << 6;
     /// The flags of the entry.
-    const OF_ENTRY: u8 = Self::QUEUED | Self::IN_BATCH | Self::TOLD | Self::GONE | Self::TOLD_EXTERNAL;
+    const OF_ENTRY: u8 = Self::QUEUED | Self::IN_BATCH | Self::SENT | Self::GONE | Self::SENT_EXTERNAL;
 
     const fn has(self, flag: u8) -> bool {
         self.0.get() & flag != 0
@@ -99,7 +99,7 @@ enum Form {
 struct Other {
     paths: SmallVec<[Path; 1]>,
     /// The route sent to the engine for the prefix.
-    told: Option<Told>,
+    sent: Option<SentRoute>,
     queued: bool,
     in_batch: bool,
 }
@@ -177,30 +177,30 @@ impl Entry {
     }
 
     /// Takes the record of the route sent to the engine out.
-    pub(crate) fn take_told(&mut self, sets: &Sets) -> Option<Told> {
+    pub(crate) fn take_sent(&mut self, sets: &Sets) -> Option<SentRoute> {
         match &mut self.0 {
-            Form::One(path) if path.flags.has(Flags::TOLD) => {
-                let is_external = path.flags.has(Flags::TOLD_EXTERNAL);
-                path.flags.set(Flags::TOLD | Flags::TOLD_EXTERNAL, false);
-                Some(Told { group: sets.slot(path.set).group, is_external })
+            Form::One(path) if path.flags.has(Flags::SENT) => {
+                let is_external = path.flags.has(Flags::SENT_EXTERNAL);
+                path.flags.set(Flags::SENT | Flags::SENT_EXTERNAL, false);
+                Some(SentRoute { group: sets.slot(path.set).group, is_external })
             }
             Form::One(_) => None,
             Form::Other(other) => {
-                let told = other.told.take();
+                let sent = other.sent.take();
                 self.narrow();
-                told
+                sent
             }
         }
     }
 
     /// Records the route sent to the engine, if none is recorded.
-    pub(crate) fn set_told(&mut self, told: Told, sets: &Sets) {
+    pub(crate) fn set_sent(&mut self, sent: SentRoute, sets: &Sets) {
         match &mut self.0 {
-            Form::One(path) if !path.flags.has(Flags::GONE) && sets.slot(path.set).group == told.group => {
-                path.flags.set(Flags::TOLD, true);
-                path.flags.set(Flags::TOLD_EXTERNAL, told.is_external);
+            Form::One(path) if !path.flags.has(Flags::GONE) && sets.slot(path.set).group == sent.group => {
+                path.flags.set(Flags::SENT, true);
+                path.flags.set(Flags::SENT_EXTERNAL, sent.is_external);
             }
-            _ => self.widen().told = Some(told),
+            _ => self.widen().sent = Some(sent),
         }
     }
 
@@ -211,7 +211,7 @@ impl Entry {
                 path.flags.has(Flags::GONE) && !path.flags.has(Flags::QUEUED | Flags::IN_BATCH)
             }
             Form::Other(other) => {
-                other.paths.is_empty() && other.told.is_none() && !other.queued && !other.in_batch
+                other.paths.is_empty() && other.sent.is_none() && !other.queued && !other.in_batch
             }
         }
     }
@@ -230,14 +230,14 @@ impl Entry {
         self.narrow();
     }
 
-    /// Replaces a path; returns the old path. The engine must not be recorded as told.
+    /// Replaces a path; returns the old path. The engine must not be recorded as sent.
     pub(crate) fn replace(&mut self, place: usize, path: Path) -> Option<Path> {
         let old = self.paths_mut().get_mut(place)?;
         let flags = old.flags;
         Some(core::mem::replace(old, Path { flags, ..path }))
     }
 
-    /// Takes a path away. The engine must not be noted as told.
+    /// Takes a path away. The engine must not be noted as sent.
     pub(crate) fn remove(&mut self, place: usize) -> Option<Path> {
         let path = *self.paths().get(place)?;
         match &mut self.0 {
@@ -250,7 +250,7 @@ impl Entry {
         Some(path)
     }
 
-    /// The long form. The engine must not be recorded as told in the short form.
+    /// The long form. The engine must not be recorded as sent in the short form.
     fn widen(&mut self) -> &mut Other {
         if let Form::One(path) = self.0 {
             let mut paths = SmallVec::new();
@@ -260,7 +260,7 @@ impl Entry {
                 paths.push(path);
             }
             let (queued, in_batch) = (path.flags.has(Flags::QUEUED), path.flags.has(Flags::IN_BATCH));
-            self.0 = Form::Other(Box::new(Other { paths, told: None, queued, in_batch }));
+            self.0 = Form::Other(Box::new(Other { paths, sent: None, queued, in_batch }));
         }
         match &mut self.0 {
             Form::Other(other) => other,
@@ -272,7 +272,7 @@ impl Entry {
     fn narrow(&mut self) {
         if let Form::Other(other) = &self.0
             && let [path] = other.paths[..]
-            && other.told.is_none()
+            && other.sent.is_none()
         {
             let mut path = path;
             path.flags.set(Flags::QUEUED, other.queued);

@@ -3,7 +3,7 @@
 //! Octets in chunks, nine for the usual IPv4 prefix. A full table for a slow engine therefore costs little, and a
 //! queue never moves as it grows, and frees unused chunks.
 
-use crate::entry::Told;
+use crate::entry::SentRoute;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -43,7 +43,7 @@ impl<P: Prefix> Queue<P> {
     }
 
     /// Adds a prefix at the end, with the route last sent to the engine.
-    pub(crate) fn push(&mut self, prefix: P, told: Option<Told>) {
+    pub(crate) fn push(&mut self, prefix: P, sent: Option<SentRoute>) {
         if self.chunks.back().is_none_or(|c| c.len() + LONGEST > CHUNK) {
             self.chunks.push_back(Vec::with_capacity(CHUNK));
         }
@@ -51,11 +51,11 @@ impl<P: Prefix> Queue<P> {
         let len = prefix.len();
         chunk.push(len);
         prefix.push_octets(chunk);
-        chunk.extend_from_slice(&told.map_or(NO_ROUTE, number).to_be_bytes());
+        chunk.extend_from_slice(&sent.map_or(NO_ROUTE, number).to_be_bytes());
     }
 
     /// Takes the first.
-    pub(crate) fn pop(&mut self) -> Option<(P, Option<Told>)> {
+    pub(crate) fn pop(&mut self) -> Option<(P, Option<SentRoute>)> {
         let chunk = self.chunks.front()?;
         let (len, rest) = chunk.get(self.read..)?.split_first()?;
         let (addr, rest) = rest.split_at_checked(octets(*len))?;
@@ -70,16 +70,16 @@ impl<P: Prefix> Queue<P> {
                 _ => drop(self.chunks.pop_front()),
             }
         }
-        Some((item.0, (item.1 != NO_ROUTE).then(|| told(item.1))))
+        Some((item.0, (item.1 != NO_ROUTE).then(|| sent(item.1))))
     }
 }
 
-fn number(told: Told) -> u32 {
-    told.group.0 << 1 | u32::from(told.is_external)
+fn number(sent: SentRoute) -> u32 {
+    sent.group.0 << 1 | u32::from(sent.is_external)
 }
 
-fn told(number: u32) -> Told {
-    Told { group: GroupId(number >> 1), is_external: number & 1 == 1 }
+fn sent(number: u32) -> SentRoute {
+    SentRoute { group: GroupId(number >> 1), is_external: number & 1 == 1 }
 }
 
 fn octets(len: u8) -> usize {
@@ -97,10 +97,10 @@ mod tests {
         let mut queue = Queue::default();
         let mut expected = VecDeque::new();
         for n in 0..20_000u32 {
-            let told = (n % 3 != 0).then_some(Told { group: GroupId(n), is_external: n % 4 > 1 });
+            let sent = (n % 3 != 0).then_some(SentRoute { group: GroupId(n), is_external: n % 4 > 1 });
             let prefix = prefixes[n as usize % prefixes.len()];
-            queue.push(prefix, told);
-            expected.push_back((prefix, told));
+            queue.push(prefix, sent);
+            expected.push_back((prefix, sent));
             if n % 5 == 0 {
                 assert_eq!(queue.pop(), expected.pop_front());
             }

@@ -273,7 +273,7 @@ impl Rib {
         }
         origin.leaving = leaving;
         self.timers.stop((table, id));
-        // An origin says after every change that it has told all: only what is stale is worth a walk over the whole table.
+        // An origin reports after every change that it has announced all: only what is stale is worth a walk over the whole table.
         if leaving || origin.stale > 0 {
             t.sweep(id, provenance);
         }
@@ -311,9 +311,9 @@ impl Rib {
 
     fn collect(&mut self, out: &mut Outbox<Output>) {
         for table in self.tables.values_mut() {
-            let mut told: BTreeMap<WatcherId, Vec<AnyPrefix>> = BTreeMap::new();
-            table.families().0.for_each(|family| family.take_invalidated(&mut told));
-            for (watcher, mut ranges) in told {
+            let mut invalidated: BTreeMap<WatcherId, Vec<AnyPrefix>> = BTreeMap::new();
+            table.families().0.for_each(|family| family.take_invalidated(&mut invalidated));
+            for (watcher, mut ranges) in invalidated {
                 ranges.sort_unstable();
                 ranges.dedup();
                 out.push(Output::InterestInvalid(watcher, table.id, ranges));

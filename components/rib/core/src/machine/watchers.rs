@@ -14,8 +14,8 @@ use sluice_stage::TableKey;
 impl<P: TableKey> FamilyRib<P> {
     /// Drops every answer with the resolution of a group.
     pub(crate) fn forget_group_answers(&mut self, group: GroupId) {
-        self.interests_next_hop.invalidate_group(group, &mut self.told);
-        self.interests_all.invalidate_group(group, &mut self.told);
+        self.interests_next_hop.invalidate_group(group, &mut self.invalidated);
+        self.interests_all.invalidate_group(group, &mut self.invalidated);
     }
 
     /// The valid answers in a scope.
@@ -110,7 +110,7 @@ fn watch<P: TableKey>(
 ) -> Option<bool> {
     let (family, shared) = table.split::<P>();
     let is_present = family.is_present(shared, prefix, except);
-    let told = (is_present || are_origins_known).then_some(is_present);
-    family.presences.watch(watcher, prefix, except, told);
-    told
+    let known = (is_present || are_origins_known).then_some(is_present);
+    family.presences.watch(watcher, prefix, except, known);
+    known
 }

@@ -9,7 +9,7 @@ use sluice_base::{
 use sluice_rib::{Input, SubscriptionId};
 use std::collections::BTreeMap;
 
-type Heard = BTreeMap<(String, Ipv4Prefix), String>;
+type Received = BTreeMap<(String, Ipv4Prefix), String>;
 
 fn bench() -> Bench {
     let mut b = Bench::new();
@@ -28,22 +28,22 @@ fn subscribe(b: &mut Bench, origins: &[&str]) -> SubscriptionId {
     id
 }
 
-fn shown(heard: &Heard) -> Vec<String> {
-    heard.iter().map(|((origin, prefix), gateways)| format!("{origin} {prefix} {gateways}")).collect()
+fn shown(received: &Received) -> Vec<String> {
+    received.iter().map(|((origin, prefix), gateways)| format!("{origin} {prefix} {gateways}")).collect()
 }
 
 #[test]
 fn losing_and_unresolved_routes_arrive_too() {
     let mut b = bench();
     let id = subscribe(&mut b, &[]);
-    let mut heard = Heard::new();
-    assert!(b.hear_announced(id, 1, &mut heard));
+    let mut received = Received::new();
+    assert!(b.receive_announced(id, 1, &mut received));
     let all = ["bgp 192.0.2.0/24 172.16.0.9", "bgp 198.51.100.0/24 10.0.0.3", "static 192.0.2.0/24 10.0.0.2"];
-    assert_eq!(shown(&heard), all, "and no subnets of interfaces");
+    assert_eq!(shown(&received), all, "and no subnets of interfaces");
     b.delete("static", "192.0.2.0/24");
     b.set("bgp", "192.0.2.0/24", "10.0.0.4");
-    assert!(!b.hear_announced(id, 100, &mut heard));
-    assert_eq!(shown(&heard), ["bgp 192.0.2.0/24 10.0.0.4", "bgp 198.51.100.0/24 10.0.0.3"]);
+    assert!(!b.receive_announced(id, 100, &mut received));
+    assert_eq!(shown(&received), ["bgp 192.0.2.0/24 10.0.0.4", "bgp 198.51.100.0/24 10.0.0.3"]);
     // The same announcement again is no change.
     b.set("bgp", "192.0.2.0/24", "10.0.0.4");
     assert!(b.rib.ready_subscriptions::<Ipv4Prefix>().is_empty());
@@ -53,8 +53,8 @@ fn losing_and_unresolved_routes_arrive_too() {
 fn a_route_arrives_as_its_origin_announced_it() {
     let mut b = bench();
     let id = subscribe(&mut b, &["bgp"]);
-    let mut heard = Heard::new();
-    b.hear_announced(id, 100, &mut heard);
+    let mut received = Received::new();
+    b.receive_announced(id, 100, &mut received);
     let import = compiled(policies(vec![policy("in", "", "reject")], Vec::new()), &[("bgp", "in")]);
     b.set_policies(import, 0);
     assert!(b.rib.ready_subscriptions::<Ipv4Prefix>().is_empty(), "a policy changes no announcement");
@@ -80,8 +80,8 @@ fn a_route_arrives_as_its_origin_announced_it() {
 fn origins_take_turns_and_a_prefix_waits_once() {
     let mut b = bench();
     let id = subscribe(&mut b, &["static", "bgp", "later"]);
-    let mut heard = Heard::new();
-    b.hear_announced(id, 100, &mut heard);
+    let mut received = Received::new();
+    b.receive_announced(id, 100, &mut received);
     b.origin("later", 5, false);
     for number in 0..10 {
         for origin in ["static", "bgp", "later"] {
@@ -103,18 +103,18 @@ fn origins_take_turns_and_a_prefix_waits_once() {
 }
 
 #[test]
-fn an_origin_that_restarts_tells_the_subscriber_only_what_differs() {
+fn an_origin_that_restarts_sends_the_subscriber_only_what_differs() {
     let mut b = bench();
     let id = subscribe(&mut b, &["bgp"]);
-    let mut heard = Heard::new();
-    b.hear_announced(id, 100, &mut heard);
+    let mut received = Received::new();
+    b.receive_announced(id, 100, &mut received);
     b.input(Input::OriginDied(TableId::MAIN, "bgp".into()));
     b.origin("bgp", 20, true);
     b.set("bgp", "198.51.100.0/24", "10.0.0.3");
     assert!(b.rib.ready_subscriptions::<Ipv4Prefix>().is_empty());
     b.input(Input::EndOfRefresh(TableId::MAIN, "bgp".into()));
-    b.hear_announced(id, 100, &mut heard);
-    assert_eq!(shown(&heard), ["bgp 198.51.100.0/24 10.0.0.3"]);
+    b.receive_announced(id, 100, &mut received);
+    assert_eq!(shown(&received), ["bgp 198.51.100.0/24 10.0.0.3"]);
     // While somebody waits for the routes, the origin gathers none.
     b.engine_gone();
     let gathers = |b: &Bench| b.rib.gather_time(TableId::MAIN, FamilyId::IPV4, "bgp") > Duration::ZERO;

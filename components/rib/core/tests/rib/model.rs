@@ -387,7 +387,7 @@ impl<P: Plan> Model<P> {
     }
 }
 
-fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, listener: Listener) -> TestCaseResult {
+fn lives_as_in_the_model<P: Plan>(ops: Vec<Op>, behind_links: bool, listener: Listener) -> TestCaseResult {
     let mut b = Bench::new();
     let mut m = Model::<P>::new();
     for (name, distance, external) in ORIGINS {
@@ -402,9 +402,9 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, listener: 
         let subscribe = Subscribe::<P>::new(TableId::MAIN, origins.clone()).through(policy);
         subscribe.make(&mut b.rib, sluice_base::Instant::ZERO, &mut Outbox::new())
     });
-    let mut heard = BTreeMap::new();
+    let mut received = BTreeMap::new();
     let announced = b.rib.subscribe_announced::<P>(TableId::MAIN, Vec::new());
-    let mut heard_announced = BTreeMap::new();
+    let mut received_announced = BTreeMap::new();
     let mut gone = false;
     let mut filter = None;
     let mut answers: BTreeMap<String, (P::Addr, String)> = BTreeMap::new();
@@ -503,11 +503,11 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, listener: 
             prop_assert_eq!(b.engine_table::<P>(), m.table());
         }
         if let Some(id) = subscriber {
-            b.hear(id, &mut heard);
-            prop_assert_eq!(&heard, &m.selected(listener));
+            b.receive(id, &mut received);
+            prop_assert_eq!(&received, &m.selected(listener));
         }
-        b.hear_announced(announced, 2, &mut heard_announced);
-        prop_assert_eq!(&heard_announced, &m.announced());
+        b.receive_announced(announced, 2, &mut received_announced);
+        prop_assert_eq!(&received_announced, &m.announced());
     }
     b.engine_busy(false);
     if gone {
@@ -525,22 +525,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_life_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), listener in listener()) {
-        lives_as_the_model_says::<Ipv4Prefix>(ops, behind_links, listener)?;
+    fn any_life_ends_as_in_the_model(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), listener in listener()) {
+        lives_as_in_the_model::<Ipv4Prefix>(ops, behind_links, listener)?;
     }
 
     #[test]
-    fn any_life_of_ipv6_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), listener in listener()) {
-        lives_as_the_model_says::<Ipv6Prefix>(ops, behind_links, listener)?;
+    fn any_life_of_ipv6_ends_as_in_the_model(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), listener in listener()) {
+        lives_as_in_the_model::<Ipv6Prefix>(ops, behind_links, listener)?;
     }
 
     #[test]
-    fn any_life_of_labels_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), listener in listener()) {
-        lives_as_the_model_says::<Label>(ops, behind_links, listener)?;
+    fn any_life_of_labels_ends_as_in_the_model(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), listener in listener()) {
+        lives_as_in_the_model::<Label>(ops, behind_links, listener)?;
     }
 
     #[test]
-    fn any_life_of_xids_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), listener in listener()) {
-        lives_as_the_model_says::<XidPrefix>(ops, behind_links, listener)?;
+    fn any_life_of_xids_ends_as_in_the_model(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), listener in listener()) {
+        lives_as_in_the_model::<XidPrefix>(ops, behind_links, listener)?;
     }
 }

@@ -105,16 +105,16 @@ fn a_backup_takes_over_without_a_change_of_routes() {
         routes.sets[0].forwarding = Forwarding::many(hops).unwrap();
         b.update("bgp", routes);
     }
-    let told = b.routes_told;
+    let sent = b.routes_sent;
     b.delete("static", "172.16.0.0/16");
     assert_eq!(b.engine("192.0.49.0/24"), "10.0.1.2@2");
-    assert_eq!(b.routes_told - told, 1, "the static route itself");
+    assert_eq!(b.routes_sent - sent, 1, "the static route itself");
     b.set("static", "172.16.0.0/16", "10.0.0.2");
     assert_eq!(b.engine("192.0.49.0/24"), "10.0.0.2@1 backup 10.0.1.2@2");
-    let told = b.routes_told;
+    let sent = b.routes_sent;
     b.interface(1, false);
     assert_eq!(b.engine("192.0.49.0/24"), "10.0.1.2@2");
-    assert_eq!(b.routes_told - told, 1, "the static route itself");
+    assert_eq!(b.routes_sent - sent, 1, "the static route itself");
 }
 
 /// An IP engine cannot represent a gateway of a foreign family: such a route is unusable, and hides no worse usable
@@ -195,13 +195,13 @@ fn routes_leave_a_gateway_that_their_origin_calls_unusable() {
     announce(&mut b, "bgp", "198.51.100.0/24", &[via("10.0.0.2")]);
     announce(&mut b, "static", "203.0.113.0/24", &[via("10.0.0.2")]);
     assert_eq!(b.engine("192.0.7.0/24"), "10.0.0.2@1 backup 10.0.1.2@2");
-    b.routes_told = 0;
+    b.routes_sent = 0;
     b.usable("bgp", "10.0.0.2", false);
     assert_eq!(b.engine("192.0.7.0/24"), "10.0.1.2@2");
     // What has nothing else stays: its origin will withdraw it.
     assert_eq!(b.engine("198.51.100.0/24"), "10.0.0.2@1");
     assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1");
-    assert_eq!(b.routes_told, 0, "groups are told, not routes");
+    assert_eq!(b.routes_sent, 0, "groups are sent, not routes");
     // A route that comes meanwhile does not use it either.
     announce(&mut b, "bgp", "192.0.200.0/24", &[via("10.0.0.2"), via("10.0.1.7").as_backup()]);
     assert_eq!(b.engine("192.0.200.0/24"), "10.0.1.7@2");

@@ -1,4 +1,4 @@
-//! Watches of presence: whatever happens, watchers know what a plain look at the table says, and hear of changes only.
+//! Watches of presence: whatever happens, watchers know what a plain look-up returns, and are notified of changes only.
 
 use crate::bench::Bench;
 use proptest::prelude::*;
@@ -69,13 +69,13 @@ fn op() -> impl Strategy<Value = Op> {
 /// The watched states, as watchers know them.
 type Known = BTreeMap<(u32, AnyPrefix, Option<String>), Option<bool>>;
 
-fn hear(bench: &mut Bench, known: &mut Known) {
+fn receive(bench: &mut Bench, known: &mut Known) {
     for output in bench.outputs.drain(..) {
         let Output::Presence(watcher, TableId::MAIN, changes) = output else { continue };
         assert!(!changes.is_empty());
         for Presence { prefix, except, is_present } in changes {
             let state = known.get_mut(&(watcher.0, prefix, except)).expect("it is watched");
-            assert_ne!(*state, Some(is_present), "it was told before");
+            assert_ne!(*state, Some(is_present), "it was reported before");
             *state = Some(is_present);
         }
     }
@@ -110,9 +110,9 @@ proptest! {
                 }
                 Op::Refreshed(n) => bench.input(Input::EndOfRefresh(TableId::MAIN, name(n).into())),
                 Op::Watch(watcher, n, all) => {
-                    let told = watch(&mut bench, watcher, vec![prefix(n)], except(all)).unwrap();
+                    let states = watch(&mut bench, watcher, vec![prefix(n)], except(all)).unwrap();
                     let key = (watcher, AnyPrefix::from(prefix(n)), except(all).map(String::from));
-                    known.insert(key, told[0]);
+                    known.insert(key, states[0]);
                 }
                 Op::Unwatch(watcher, n, all) => {
                     let (prefix, except) = (AnyPrefix::from(prefix(n)), except(all).map(String::from));
@@ -128,10 +128,10 @@ proptest! {
                     bench.input(Input::OriginsKnown);
                 }
             }
-            hear(&mut bench, &mut known);
+            receive(&mut bench, &mut known);
             for ((_, prefix, except), state) in &known {
                 let is_present = is_present(&bench, *prefix, except.as_deref());
-                // An absence is not told before all origins had their time.
+                // An absence is not reported before all origins had their time.
                 if is_present || are_origins_known {
                     prop_assert_eq!(*state, Some(is_present), "{} except {:?}", prefix, except);
                 }
@@ -141,14 +141,14 @@ proptest! {
 }
 
 #[test]
-fn no_absence_is_told_before_origins_had_their_time() {
+fn no_absence_is_reported_before_origins_had_their_time() {
     let mut bench = Bench::new();
     bench.origin("static", 1, false);
     let net: IpPrefix = "20.0.0.0/8".parse().unwrap();
     assert_eq!(watch(&mut bench, 1, vec![net], None), Ok(vec![None]));
     bench.set("static", "20.0.0.0/8", "10.0.0.2");
     bench.delete("static", "20.0.0.0/8");
-    let told = |bench: &mut Bench| -> Vec<bool> {
+    let reported = |bench: &mut Bench| -> Vec<bool> {
         let outputs = bench.outputs.drain(..);
         let presences = outputs.filter_map(|output| match output {
             Output::Presence(_, _, changes) => Some(changes[0].is_present),
@@ -156,9 +156,9 @@ fn no_absence_is_told_before_origins_had_their_time() {
         });
         presences.collect()
     };
-    assert_eq!(told(&mut bench), [true]);
+    assert_eq!(reported(&mut bench), [true]);
     bench.input(Input::OriginsKnown);
-    assert_eq!(told(&mut bench), [false]);
+    assert_eq!(reported(&mut bench), [false]);
     assert_eq!(watch(&mut bench, 2, vec![net], Some("bgp")), Ok(vec![Some(false)]));
 }
 

@@ -153,9 +153,9 @@ fn routes_on_recursive_next_hops_move_by_one_message_each() {
     for n in 0..1000 {
         b.set("bgp", &format!("20.{}.{}.0/24", n / 250, n % 250), &format!("172.16.0.{}", n % 10));
     }
-    let (routes, groups) = (b.routes_told, b.groups_told);
+    let (routes, groups) = (b.routes_sent, b.groups_sent);
     b.set("bgp", "172.16.0.0/16", "10.0.1.7");
-    assert_eq!((b.routes_told - routes, b.groups_told - groups), (1, 1 + 10));
+    assert_eq!((b.routes_sent - routes, b.groups_sent - groups), (1, 1 + 10));
     assert_eq!(b.engine("20.3.249.0/24"), "10.0.1.7@2");
 }
 

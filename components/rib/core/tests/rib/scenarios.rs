@@ -103,10 +103,10 @@ fn external_routes_resolve_through_internal_ones_and_follow_them() {
     b.set("ospf", "172.16.0.0/16", "10.0.0.2");
     assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1");
     // ECMP in the internal route carries over; one message for the group, none for the route.
-    let routes_told = b.routes_told;
+    let routes_sent = b.routes_sent;
     b.set("ospf", "172.16.0.0/16", "10.0.0.2 10.0.1.2");
     assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1 10.0.1.2@2");
-    assert_eq!(b.routes_told, routes_told + 1, "only the internal route itself changed its group");
+    assert_eq!(b.routes_sent, routes_sent + 1, "only the internal route itself changed its group");
     // A more specific internal route takes the next hop over.
     b.set("ospf", "172.16.0.0/24", "10.0.1.7");
     assert_eq!(b.engine("203.0.113.0/24"), "10.0.1.7@2");
@@ -129,20 +129,20 @@ fn the_engine_knows_external_routes() {
     let is_external = |b: &Bench| b.externals["203.0.113.0/24"];
     b.set("bgp", "203.0.113.0/24", "10.0.0.2");
     assert!(is_external(&b));
-    let (routes_told, groups) = (b.routes_told, b.engine_groups());
+    let (routes_sent, groups) = (b.routes_sent, b.engine_groups());
     b.set("static", "203.0.113.0/24", "10.0.0.2");
     assert_eq!((b.engine("203.0.113.0/24"), b.engine_groups()), ("10.0.0.2@1".into(), groups));
     assert!(!is_external(&b));
     b.delete("static", "203.0.113.0/24");
     assert!(is_external(&b));
     b.set("bgp", "203.0.113.0/24", "10.0.0.2");
-    assert_eq!(b.routes_told, routes_told + 2, "nothing new is not sent");
+    assert_eq!(b.routes_sent, routes_sent + 2, "nothing new is not sent");
     // An engine that is busy in between gets the difference to what it has.
     b.engine_busy(true);
     b.set("static", "203.0.113.0/24", "10.0.0.2");
     b.delete("static", "203.0.113.0/24");
     b.engine_busy(false);
-    assert_eq!((b.routes_told, is_external(&b)), (routes_told + 2, true));
+    assert_eq!((b.routes_sent, is_external(&b)), (routes_sent + 2, true));
 }
 
 /// IPv6 through the same changes: a next hop that becomes reachable, moves, and is lost; an interface that goes down.
@@ -238,7 +238,7 @@ fn withdrawn_routes_leave_no_trace() {
     assert_ne!(ask(&mut b), before);
     b.delete("ospf", "172.16.64.0/24");
     assert_eq!(ask(&mut b), before);
-    assert_eq!(b.engine_groups(), 0, "the engine was not told that a group is unused");
+    assert_eq!(b.engine_groups(), 0, "the engine was not notified that a group is unused");
 }
 
 /// The route of an answer stays, but leads elsewhere: the answer no longer holds.
@@ -401,8 +401,8 @@ fn a_subscriber_hears_what_is_there_and_then_what_changes() {
     let id = b.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, vec!["ospf".into()]);
     b.idle();
     let (batch, done) = b.rib.take_subscribed::<Ipv4Prefix>(TableId::MAIN, id, 100).unwrap();
-    let heard: Vec<String> = batch.routes.updates.iter().map(|u| u.prefix.to_string()).collect();
-    assert_eq!((heard, done), (vec!["198.51.100.0/24".into()], true));
+    let received: Vec<String> = batch.routes.updates.iter().map(|u| u.prefix.to_string()).collect();
+    assert_eq!((received, done), (vec!["198.51.100.0/24".into()], true));
     let origin = SubscribedOrigin {
         name: "ospf".into(),
         kinds: vec!["intra-area".into()],
@@ -427,7 +427,7 @@ fn a_subscriber_hears_what_is_there_and_then_what_changes() {
 }
 
 #[test]
-fn what_the_engine_refuses_is_told_to_its_owner() {
+fn what_the_engine_refuses_is_reported_to_its_owner() {
     let mut b = Bench::new();
     b.origin("static", 1, false);
     b.set("static", "192.0.2.0/24", "10.0.0.2");
@@ -442,7 +442,7 @@ fn what_the_engine_refuses_is_told_to_its_owner() {
 }
 
 #[test]
-fn an_engine_that_restarts_is_told_everything() {
+fn an_engine_that_restarts_receives_everything() {
     let mut b = Bench::new();
     b.origin("bgp", 20, true);
     b.set("bgp", "203.0.113.0/24", "10.0.0.2");
@@ -455,7 +455,7 @@ fn an_engine_that_restarts_is_told_everything() {
 }
 
 #[test]
-fn an_engine_that_wants_no_routes_is_told_nothing_until_it_does() {
+fn an_engine_that_wants_no_routes_receives_nothing_until_it_does() {
     let mut b = Bench::new();
     b.origin("bgp", 20, true);
     b.set("bgp", "203.0.113.0/24", "10.0.0.2");

@@ -143,9 +143,9 @@ fn the_engine_of_ip_gets_no_routes_of_xids_and_subscribers_do() {
     b.update("static", forwarded(HID, neighbor(1)));
     b.update("static", batch(xid(AD), Some(HID)));
     assert!(b.rib.fib_work().all(|(_, family)| family != FamilyId::XID));
-    let mut heard = BTreeMap::<XidPrefix, String>::new();
-    b.hear(id, &mut heard);
-    assert_eq!(heard.remove(&xid(AD)).as_deref(), Some(HID));
+    let mut received = BTreeMap::<XidPrefix, String>::new();
+    b.receive(id, &mut received);
+    assert_eq!(received.remove(&xid(AD)).as_deref(), Some(HID));
 }
 
 #[test]

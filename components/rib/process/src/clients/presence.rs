@@ -29,14 +29,14 @@ type Watched = (TableId, AnyPrefix, Option<String>);
 /// The changes that clients have not taken yet: the newest state of each watched prefix, so that a client that does not answer costs
 /// no more than its watches.
 #[derive(Default)]
-pub struct Untold {
+pub struct UnsentStates {
     /// A watcher with an entry has a task that sends.
     states: RefCell<BTreeMap<WatcherId, BTreeMap<Watched, bool>>>,
     /// The number of the last report or reply.
     number: Cell<u64>,
 }
 
-impl Untold {
+impl UnsentStates {
     /// Returns the number of the next report or reply: of two, the later one has the higher number.
     fn next_number(&self) -> u64 {
         self.number.set(self.number.get() + 1);
@@ -52,7 +52,7 @@ impl Untold {
         is_first
     }
 
-    /// Returns a report of the states of one table; `None` if the watcher has been told all.
+    /// Returns a report of the states of one table; `None` if the watcher was sent all.
     fn report(&self, watcher: WatcherId) -> Option<pb::PresenceChangedRequest> {
         let states = self.states.borrow();
         let states = states.get(&watcher)?;
@@ -65,7 +65,7 @@ impl Untold {
     }
 
     /// Notes that a watcher knows states, unless they changed meanwhile.
-    fn told(&self, watcher: WatcherId, report: &pb::PresenceChangedRequest) {
+    fn mark_sent(&self, watcher: WatcherId, report: &pb::PresenceChangedRequest) {
         let mut states = self.states.borrow_mut();
         let Some(states) = states.get_mut(&watcher) else { return };
         let table = TableId(report.table);
@@ -81,7 +81,7 @@ impl Untold {
 }
 
 impl RibProcess {
-    /// Returns the number of a reply to a watcher that asks about prefixes, which is told no older state of them.
+    /// Returns the number of a reply to a watcher that asks about prefixes, which receives no older state of them.
     pub(crate) fn answer_presence(
         &self,
         watcher: WatcherId,
@@ -89,30 +89,30 @@ impl RibProcess {
         prefixes: &[IpPrefix],
         except: Option<&str>,
     ) -> u64 {
-        let untold = &self.clients.untold;
-        if let Some(states) = untold.states.borrow_mut().get_mut(&watcher) {
+        let unsent = &self.clients.unsent;
+        if let Some(states) = unsent.states.borrow_mut().get_mut(&watcher) {
             for prefix in prefixes {
                 states.remove(&(table, AnyPrefix::from(*prefix), except.map(String::from)));
             }
         }
-        untold.next_number()
+        unsent.next_number()
     }
 
     fn watching(&self, watcher: WatcherId) -> Option<Client> {
         self.clients.known.borrow().values().find(|client| client.watcher == watcher).cloned()
     }
 
-    /// Tells a client which watched routes came or went, a call at a time, while the client lives.
-    pub(crate) fn tell_presence(self: &Rc<Self>, watcher: WatcherId, table: TableId, changes: Vec<Presence>) {
-        if !self.clients.untold.add(watcher, table, changes) {
+    /// Notifies a client which watched routes came or went, a call at a time, while the client lives.
+    pub(crate) fn send_presence(self: &Rc<Self>, watcher: WatcherId, table: TableId, changes: Vec<Presence>) {
+        if !self.clients.unsent.add(watcher, table, changes) {
             return;
         }
         let me = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            let untold = &me.clients.untold;
-            while let (Some(client), Some(report)) = (me.watching(watcher), untold.report(watcher)) {
+            let unsent = &me.clients.unsent;
+            while let (Some(client), Some(report)) = (me.watching(watcher), unsent.report(watcher)) {
                 match client.presence.presence_changed(report.clone()).await {
-                    Ok(_) => untold.told(watcher, &report),
+                    Ok(_) => unsent.mark_sent(watcher, &report),
                     Err(XrlError::DeadlineExceeded | XrlError::Disconnected(_) | XrlError::NoFinder) => {
                         tokio::time::sleep(RESEND).await;
                     }
@@ -122,11 +122,11 @@ impl RibProcess {
                     }
                 }
             }
-            untold.states.borrow_mut().remove(&watcher);
+            unsent.states.borrow_mut().remove(&watcher);
         });
     }
 
-    /// Tells the core when every origin had the time to announce its routes: absences are told from then on.
+    /// Notifies the core when every origin had the time to announce its routes: absences are reported from then on.
     pub(crate) fn await_origins(self: &Rc<Self>) {
         if self.clients.awaits_origins.replace(true) {
             return;
@@ -153,20 +153,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_does_not_answer_is_told_the_newest_states() {
-        let (untold, watcher) = (Untold::default(), WatcherId(1));
+    fn a_client_that_does_not_answer_receives_the_newest_states() {
+        let (unsent, watcher) = (UnsentStates::default(), WatcherId(1));
         let net: IpPrefix = "192.0.2.0/24".parse().unwrap();
         let change = |is_present| vec![Presence { prefix: net.into(), except: None, is_present }];
-        assert!(untold.add(watcher, TableId::MAIN, change(true)));
-        let first = untold.report(watcher).unwrap();
-        // Many changes meanwhile are one, and are told by the same task.
+        assert!(unsent.add(watcher, TableId::MAIN, change(true)));
+        let first = unsent.report(watcher).unwrap();
+        // Many changes meanwhile are one, and are sent by the same task.
         for is_present in [false, true, false] {
-            assert!(!untold.add(watcher, TableId::MAIN, change(is_present)));
+            assert!(!unsent.add(watcher, TableId::MAIN, change(is_present)));
         }
-        untold.told(watcher, &first);
-        let second = untold.report(watcher).unwrap();
+        unsent.mark_sent(watcher, &first);
+        let second = unsent.report(watcher).unwrap();
         assert!(second.number > first.number && second.presences.len() == 1 && !second.presences[0].present);
-        untold.told(watcher, &second);
-        assert_eq!(untold.report(watcher), None);
+        unsent.mark_sent(watcher, &second);
+        assert_eq!(unsent.report(watcher), None);
     }
 }

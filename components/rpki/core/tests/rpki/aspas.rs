@@ -26,7 +26,7 @@ fn synchronized_at(serial: u32, pdus: &[Pdu]) -> World {
     let mut world = World::new(&[cache("a", 1)]);
     world.accept('a');
     assert_eq!(world.take_sent(), [('a', 2, Pdu::ResetQuery)]);
-    world.tell('a', &answer_of(7, serial, pdus));
+    world.send('a', &answer_of(7, serial, pdus));
     assert_eq!(world.take_events(), ["rpki.cache.synchronized", "rpki.data.source"]);
     world
 }
@@ -37,9 +37,9 @@ fn synchronized() -> World {
 
 /// The cache notifies of a serial number and answers the query.
 fn change(world: &mut World, serial: u32, pdus: &[Pdu]) {
-    world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(serial) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 7, serial: Serial(serial) }]);
     world.take_sent();
-    world.tell('a', &answer_of(7, serial, pdus));
+    world.send('a', &answer_of(7, serial, pdus));
 }
 
 #[test]
@@ -47,11 +47,11 @@ fn an_answer_takes_effect_as_a_whole() {
     let mut world = synchronized();
     assert_eq!(world.aspas(), set(&[(10, &[1, 2]), (20, &[0])]));
     let epoch = world.machine.epochs().number();
-    world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);
     let pdus = answer_of(7, 101, &[announced(10, &[3]), withdrawn(20), announced(30, &[10])]);
-    world.tell('a', &pdus[..4]);
+    world.send('a', &pdus[..4]);
     assert_eq!((world.aspas(), world.machine.epochs().number()), (set(&[(10, &[1, 2]), (20, &[0])]), epoch));
-    world.tell('a', &pdus[4..]);
+    world.send('a', &pdus[4..]);
     assert_eq!(world.aspas(), set(&[(10, &[3]), (30, &[10])]));
     let Missing::Changes(changes) = world.machine.epochs().since(epoch) else { panic!("a difference") };
     let expected = [(Asn(10), providers(&[3])), (Asn(20), None), (Asn(30), providers(&[10]))];
@@ -83,17 +83,17 @@ fn serial_numbers_wrap_and_resets_bring_all_anew() {
     let mut world = synchronized_at(u32::MAX, &[announced(10, &[1])]);
     change(&mut world, 1, &[announced(20, &[2])]);
     assert_eq!(world.aspas(), set(&[(10, &[1]), (20, &[2])]));
-    world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(9) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 7, serial: Serial(9) }]);
     world.take_sent();
-    world.tell('a', &[Pdu::CacheReset]);
+    world.send('a', &[Pdu::CacheReset]);
     assert_eq!(world.take_sent(), [('a', 2, Pdu::ResetQuery)]);
     assert_eq!(world.aspas().len(), 2, "old data count until End of Data");
-    world.tell('a', &answer_of(8, 1, &[announced(30, &[3])]));
+    world.send('a', &answer_of(8, 1, &[announced(30, &[3])]));
     assert_eq!(world.aspas(), set(&[(30, &[3])]));
     // A reset in the middle of an answer changes nothing.
-    world.tell('a', &[Pdu::SerialNotify { session: 8, serial: Serial(2) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 8, serial: Serial(2) }]);
     world.take_sent();
-    world.tell('a', &[Pdu::CacheResponse { session: 8 }, withdrawn(30), Pdu::CacheReset]);
+    world.send('a', &[Pdu::CacheResponse { session: 8 }, withdrawn(30), Pdu::CacheReset]);
     assert_eq!((world.aspas(), world.closed.clone()), (set(&[(30, &[3])]), vec!['a']));
 }
 
@@ -113,20 +113,20 @@ fn caches_that_break_the_rules_are_refused() {
     // In the answer to a reset query nothing goes.
     let mut world = World::new(&[cache("a", 1)]);
     world.accept('a');
-    world.tell('a', &answer_of(7, 1, &[announced(10, &[1]), withdrawn(10)]));
+    world.send('a', &answer_of(7, 1, &[announced(10, &[1]), withdrawn(10)]));
     assert!(
         matches!(world.take_sent().pop(), Some((_, _, Pdu::ErrorReport(r))) if r.code == ErrorCode::UNKNOWN_RECORD)
     );
     // Outside of an answer.
     let mut world = synchronized();
-    world.tell('a', &[announced(10, &[1])]);
+    world.send('a', &[announced(10, &[1])]);
     assert!(
         matches!(world.take_sent().pop(), Some((_, _, Pdu::ErrorReport(r))) if r.code == ErrorCode::CORRUPT_DATA)
     );
     // In version 1 there are none.
     let mut world = World::new(&[cache("a", 1)]);
     world.accept('a');
-    world.tell_in('a', 1, &answer_of(7, 1, &[announced(10, &[1])]));
+    world.send_in('a', 1, &answer_of(7, 1, &[announced(10, &[1])]));
     assert!(
         matches!(world.take_sent().pop(), Some((_, 1, Pdu::ErrorReport(r))) if r.code == ErrorCode::UNSUPPORTED_TYPE)
     );
@@ -141,17 +141,17 @@ fn versions_are_negotiated_down_one_by_one() {
     for (asked, answered) in [(2, 1), (1, 0)] {
         world.accept('a');
         assert_eq!(world.take_sent(), [('a', asked, Pdu::ResetQuery)]);
-        world.tell_in('a', answered, &[unsupported(ErrorCode::UNSUPPORTED_VERSION)]);
+        world.send_in('a', answered, &[unsupported(ErrorCode::UNSUPPORTED_VERSION)]);
     }
     world.accept('a');
     assert_eq!(world.take_sent(), [('a', 0, Pdu::ResetQuery)]);
-    world.tell_in('a', 0, &answer(7, 100, &[(one, true)]));
+    world.send_in('a', 0, &answer(7, 100, &[(one, true)]));
     assert_eq!(world.table(), sorted(&[one]));
     // A cache of version 1 answers in its version.
     let mut world = World::new(&[cache("a", 1)]);
     world.accept('a');
     world.take_sent();
-    world.tell_in('a', 1, &answer(7, 100, &[(one, true)]));
+    world.send_in('a', 1, &answer(7, 100, &[(one, true)]));
     world.pass(seconds(1000));
     assert_eq!(world.take_sent(), [('a', 1, Pdu::SerialQuery { session: 7, serial: Serial(100) })]);
     // A cache that came back with an older version: its serial numbers are others.
@@ -160,10 +160,10 @@ fn versions_are_negotiated_down_one_by_one() {
     world.pass(seconds(3));
     world.accept('a');
     assert_eq!(world.take_sent(), [('a', 2, Pdu::SerialQuery { session: 7, serial: Serial(100) })]);
-    world.tell_in('a', 1, &[Pdu::CacheResponse { session: 7 }]);
+    world.send_in('a', 1, &[Pdu::CacheResponse { session: 7 }]);
     world.accept('a');
     assert_eq!(world.take_sent(), [('a', 1, Pdu::ResetQuery)]);
-    world.tell_in('a', 1, &answer(7, 100, &[(one, true)]));
+    world.send_in('a', 1, &answer(7, 100, &[(one, true)]));
     assert_eq!((world.table(), world.aspas()), (sorted(&[one]), AspaSet::default()));
 }
 
@@ -176,7 +176,7 @@ fn a_cache_with_an_earlier_draft_is_asked_in_version_1() {
     let mut world = World::new(&[cache("a", 1)]);
     world.accept('a');
     world.take_sent();
-    world.tell('a', &answer(7, 100, &[(one, true)])[..2]);
+    world.send('a', &answer(7, 100, &[(one, true)])[..2]);
     world.octets('a', &older);
     let sent = world.take_sent();
     assert!(
@@ -186,7 +186,7 @@ fn a_cache_with_an_earlier_draft_is_asked_in_version_1() {
     world.pass(seconds(3));
     world.accept('a');
     assert_eq!(world.take_sent(), [('a', 1, Pdu::ResetQuery)]);
-    world.tell_in('a', 1, &answer(7, 100, &[(one, true)]));
+    world.send_in('a', 1, &answer(7, 100, &[(one, true)]));
     assert_eq!(world.table(), sorted(&[one]));
     // Once the cache was away, it may know the present draft.
     world.hang_up('a');

@@ -69,7 +69,7 @@ fn a_cache_without_data_is_asked_again_while_the_next_one_serves() {
     let mut world = World::new(&[cache("a", 1), cache("b", 2)]);
     world.accept('a');
     let report = ErrorReport { code: ErrorCode::NO_DATA, pdu: vec![], text: String::new() };
-    world.tell('a', &[Pdu::ErrorReport(report.clone())]);
+    world.send('a', &[Pdu::ErrorReport(report.clone())]);
     assert_eq!(world.connected(), "ab", "the connection stays");
     world.accept('b');
     world.answer('b', 1, 1, &[(b(), true)]);
@@ -78,7 +78,7 @@ fn a_cache_without_data_is_asked_again_while_the_next_one_serves() {
     for _ in 0..3 {
         world.pass(seconds(60));
         assert_eq!(world.take_sent(), [('a', 2, Pdu::ResetQuery)]);
-        world.tell('a', &[Pdu::ErrorReport(report.clone())]);
+        world.send('a', &[Pdu::ErrorReport(report.clone())]);
     }
     assert_eq!(world.take_events(), [] as [&str; 0], "it was said once");
     world.pass(seconds(60));

@@ -35,7 +35,7 @@ fn data_take_effect_as_a_whole() {
     world.accept('a');
     let pdus = answer(7, 1, &[(one(), true), (two(), true)]);
     for pdu in &pdus[..3] {
-        world.tell('a', std::slice::from_ref(pdu));
+        world.send('a', std::slice::from_ref(pdu));
         assert_eq!((world.table(), world.changed), (None, 0));
     }
     // The last PDU comes octet by octet.
@@ -54,9 +54,9 @@ fn changes_come_by_notify_and_by_refresh() {
     let mut world = synchronized(&[one()]);
     let epoch = world.machine.epochs().number();
     // A notification of another serial number is answered by a query at once; one of the same number is not.
-    world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(100) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 7, serial: Serial(100) }]);
     assert_eq!(world.take_sent(), []);
-    world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);
     assert_eq!(world.take_sent(), [serial_query(100)]);
     world.answer('a', 7, 101, &[(one(), false), (two(), true)]);
     assert_eq!((world.table(), world.machine.epochs().number()), (sorted(&[two()]), epoch + 1));
@@ -79,11 +79,11 @@ fn serial_numbers_wrap() {
     let mut world = World::new(&[cache("a", 1)]);
     world.accept('a');
     world.answer('a', 7, u32::MAX, &[(one(), true)]);
-    world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(2) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 7, serial: Serial(2) }]);
     assert_eq!(world.take_sent().pop(), Some(serial_query(u32::MAX)));
     world.answer('a', 7, 2, &[(two(), true)]);
     assert_eq!(world.table(), sorted(&[one(), two()]));
-    world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(3) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 7, serial: Serial(3) }]);
     world.answer('a', 7, u32::MAX, &[]);
     assert_eq!(world.take_events().last(), Some(&"rpki.cache.lost"), "the number went back");
     assert_eq!(world.table(), sorted(&[one(), two()]), "data stay");
@@ -92,16 +92,16 @@ fn serial_numbers_wrap() {
 #[test]
 fn a_cache_reset_brings_all_data_anew() {
     let mut world = synchronized(&[one()]);
-    world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(500) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 7, serial: Serial(500) }]);
     world.take_sent();
-    world.tell('a', &[Pdu::CacheReset]);
+    world.send('a', &[Pdu::CacheReset]);
     assert_eq!(world.take_sent(), [('a', 2, Pdu::ResetQuery)]);
     assert_eq!(world.table(), sorted(&[one()]), "old data count until End of Data");
     // Another session is allowed in the answer to a reset query.
     let pdus = answer(8, 1, &[(two(), true)]);
-    world.tell('a', &pdus[..2]);
+    world.send('a', &pdus[..2]);
     assert_eq!(world.table(), sorted(&[one()]));
-    world.tell('a', &pdus[2..]);
+    world.send('a', &pdus[2..]);
     assert_eq!(world.table(), sorted(&[two()]));
     assert_eq!(world.take_events(), [] as [&str; 0], "no session ended");
 }
@@ -109,9 +109,9 @@ fn a_cache_reset_brings_all_data_anew() {
 #[test]
 fn a_reset_in_the_middle_of_an_answer_is_refused() {
     let mut world = synchronized(&[one()]);
-    world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);
     world.take_sent();
-    world.tell('a', &[Pdu::CacheResponse { session: 7 }, Pdu::Prefix(two(), true), Pdu::CacheReset]);
+    world.send('a', &[Pdu::CacheResponse { session: 7 }, Pdu::Prefix(two(), true), Pdu::CacheReset]);
     let sent = world.take_sent();
     let [('a', 2, Pdu::ErrorReport(report))] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(report.code, ErrorCode::CORRUPT_DATA);
@@ -125,7 +125,7 @@ fn a_new_session_number_voids_the_data() {
         if matches!(pdu, Pdu::CacheResponse { .. }) {
             world.pass(seconds(1000));
         }
-        world.tell('a', &[pdu]);
+        world.send('a', &[pdu]);
         assert_eq!(world.table(), None);
         assert_eq!(world.take_events(), ["rpki.cache.lost", "rpki.data.none"]);
         world.pass(seconds(10));
@@ -141,7 +141,7 @@ fn a_lost_cache_keeps_its_data_until_they_expire() {
     let mut world = synchronized(&[one()]);
     world.hang_up('a');
     assert_eq!(world.take_events(), ["rpki.cache.lost"]);
-    // Each attempt fails; the waits grow up to the retry interval, and one event says all.
+    // Each attempt fails; the waits grow up to the retry interval, and one event covers all.
     let mut attempts = 0;
     for _ in 0..400 {
         world.pass(seconds(10));
@@ -189,7 +189,7 @@ fn after_an_error_all_data_are_asked_for_and_the_old_ones_stay() {
         world.accept('a');
         assert_eq!(world.take_sent(), [serial_query(100)]);
         let report = ErrorReport { code: ErrorCode(code), pdu: vec![], text: String::new() };
-        world.tell('a', &[Pdu::ErrorReport(report)]);
+        world.send('a', &[Pdu::ErrorReport(report)]);
         assert_eq!(world.table(), sorted(&[one()]), "code {code}: data stay");
         world.pass(seconds(60));
         // A cache without data keeps its connection; others are connected to again.
@@ -199,11 +199,11 @@ fn after_an_error_all_data_are_asked_for_and_the_old_ones_stay() {
         let (_, version, query) = world.take_sent().pop().expect("a query");
         assert_eq!(query, Pdu::ResetQuery, "code {code}");
         let pdus = answer(8, 1, &[(two(), true)]);
-        world.tell_in('a', version, &pdus[..2]);
+        world.send_in('a', version, &pdus[..2]);
         // A notification of the new session in the middle of the answer ends nothing.
-        world.tell_in('a', version, &[Pdu::SerialNotify { session: 8, serial: Serial(1) }]);
+        world.send_in('a', version, &[Pdu::SerialNotify { session: 8, serial: Serial(1) }]);
         assert_eq!(world.table(), sorted(&[one()]), "code {code}: until End of Data");
-        world.tell_in('a', version, &pdus[2..]);
+        world.send_in('a', version, &pdus[2..]);
         assert_eq!(world.table(), sorted(&[two()]), "code {code}");
         // From then on changes are asked for again.
         world.pass(seconds(3600));
@@ -223,7 +223,7 @@ fn after_an_error_of_the_cache_all_data_are_asked_for() {
     ] {
         let mut world = synchronized(&[one()]);
         world.pass(seconds(1000));
-        world.tell('a', &pdus);
+        world.send('a', &pdus);
         assert_eq!((world.table(), world.closed.clone()), (sorted(&[one()]), vec!['a']), "{pdus:?}");
         world.pass(seconds(10));
         world.accept('a');
@@ -279,9 +279,9 @@ fn a_silent_cache_is_lost() {
     world.accept('a');
     world.pass(seconds(50));
     // Whatever comes starts the wait anew.
-    world.tell('a', &[Pdu::CacheResponse { session: 7 }]);
+    world.send('a', &[Pdu::CacheResponse { session: 7 }]);
     world.pass(seconds(50));
-    world.tell('a', &[Pdu::Prefix(one(), true)]);
+    world.send('a', &[Pdu::Prefix(one(), true)]);
     world.pass(seconds(59));
     assert_eq!(world.closed, []);
     world.pass(seconds(1));
@@ -294,8 +294,8 @@ fn older_versions_are_spoken_with_older_caches() {
     let mut world = World::new(&[cache("a", 1)]);
     world.accept('a');
     world.take_sent();
-    world.tell_in('a', 0, &[Pdu::SerialNotify { session: 1, serial: Serial(1) }]);
-    world.tell_in('a', 0, &answer(7, 100, &[(one(), true)]));
+    world.send_in('a', 0, &[Pdu::SerialNotify { session: 1, serial: Serial(1) }]);
+    world.send_in('a', 0, &answer(7, 100, &[(one(), true)]));
     assert_eq!(world.table(), sorted(&[one()]));
     world.pass(seconds(3600));
     assert_eq!(world.take_sent(), [('a', 0, Pdu::SerialQuery { session: 7, serial: Serial(100) })]);
@@ -304,13 +304,13 @@ fn older_versions_are_spoken_with_older_caches() {
     let mut world = World::new(&[cache("a", 1)]);
     world.accept('a');
     world.take_sent();
-    world.tell_in('a', 0, &[unsupported(ErrorCode::UNSUPPORTED_VERSION)]);
+    world.send_in('a', 0, &[unsupported(ErrorCode::UNSUPPORTED_VERSION)]);
     world.accept('a');
     assert_eq!(world.take_sent(), [('a', 0, Pdu::ResetQuery)]);
-    world.tell_in('a', 0, &answer(7, 100, &[(one(), true)]));
+    world.send_in('a', 0, &answer(7, 100, &[(one(), true)]));
     assert_eq!((world.table(), world.take_events()[0]), (sorted(&[one()]), "rpki.cache.synchronized"));
     // The version stays for the session.
-    world.tell_in('a', 1, &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);
+    world.send_in('a', 1, &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);
     let sent = world.take_sent();
     assert!(
         matches!(&sent[..], [('a', 0, Pdu::ErrorReport(r))] if r.code == ErrorCode::UNEXPECTED_VERSION),
@@ -320,7 +320,7 @@ fn older_versions_are_spoken_with_older_caches() {
     let mut world = World::new(&[cache("a", 1)]);
     for _ in 0..2 {
         world.accept('a');
-        world.tell_in('a', 0, &[unsupported(ErrorCode::UNSUPPORTED_VERSION)]);
+        world.send_in('a', 0, &[unsupported(ErrorCode::UNSUPPORTED_VERSION)]);
     }
     assert_eq!((world.connected(), world.take_events()), (String::new(), vec!["rpki.cache.lost"]));
     // A cache that closes the connection without a word.
@@ -351,7 +351,7 @@ fn caches_that_break_the_rules_are_refused() {
         let mut world = synchronized(&[one()]);
         world.pass(seconds(1000));
         world.take_sent();
-        world.tell('a', &pdus);
+        world.send('a', &pdus);
         let sent = world.take_sent();
         let [(_, _, Pdu::ErrorReport(report))] = &sent[..] else { panic!("{pdus:?}: {sent:?}") };
         assert_eq!((report.code, report.text.is_empty()), (code, false), "{pdus:?}");
@@ -376,7 +376,7 @@ fn caches_that_break_the_rules_are_refused() {
     // No report answers a report.
     let mut world = synchronized(&[one()]);
     let report = ErrorReport { code: ErrorCode::INTERNAL_ERROR, pdu: vec![], text: "out of luck".into() };
-    world.tell('a', &[Pdu::ErrorReport(report)]);
+    world.send('a', &[Pdu::ErrorReport(report)]);
     assert_eq!((world.take_sent(), world.closed.clone()), (vec![], vec!['a']));
     let view = world.machine.view(world.now).remove(0);
     assert_eq!(view.problem.as_deref(), Some("the cache reports: Internal Error: out of luck"));
@@ -391,7 +391,7 @@ fn exceptions_change_the_data_at_once() {
     let exceptions = Exceptions { assertions: vec![own], filters, ..Exceptions::default() };
     world.configure(&[cache("a", 1)], exceptions.clone());
     assert_eq!(world.table(), sorted(&[two(), own]));
-    world.tell('a', &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);
+    world.send('a', &[Pdu::SerialNotify { session: 7, serial: Serial(101) }]);
     world.answer('a', 7, 101, &[(two(), false)]);
     assert_eq!(world.table(), sorted(&[own]));
     // Without caches the operator's own VRPs are all there is.

@@ -57,7 +57,7 @@ fn tunneled(tunnel: TunnelId, ports: &Ports, lines: &mut impl Lines) -> (u8, u32
     }
 }
 
-/// Returns action and index for copies. The only port of a set is a port like any other. The program tells copies apart by their
+/// Returns action and index for copies. The only port of a set is a port like any other. The program distinguishes copies by their
 /// interface: sets with two neighbors on one interface are this process's, and so are sets with tunnels.
 fn copied(set: PortSetId, ports: &Ports, interfaces: &Interfaces, lines: &mut impl Lines) -> (u8, u32) {
     let members = ports.set(set).unwrap_or_default();

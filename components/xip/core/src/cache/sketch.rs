@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frequent_rows_are_told_from_rare_ones() {
+    fn frequent_rows_are_kept_before_rare_ones() {
         let mut sketch = Sketch::new(1024);
         let hash = |number: u64| number.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ number << 40;
         for rare in 0..2_000 {

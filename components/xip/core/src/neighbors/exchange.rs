@@ -83,7 +83,7 @@ impl Neighbors {
         }
     }
 
-    /// Announces the local HIDs soon: a host that came later than this one has not heard of them.
+    /// Announces the local HIDs soon: a host that came later than this one has not received them.
     fn introduce(&mut self, now: Instant, interface: InterfaceIndex) {
         if let Some(link) = self.links.get_mut(&interface)
             && !core::mem::replace(&mut link.is_changed, true)

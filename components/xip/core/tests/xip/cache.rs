@@ -174,7 +174,7 @@ fn rows_with_a_hit_keep_their_places_in_a_flood() {
 }
 
 #[test]
-fn sweeps_tell_rows_with_hits_from_idle_rows() {
+fn sweeps_separate_rows_with_hits_from_idle_rows() {
     let (mut cache, _) = cache(1);
     let Put::Stored { id, .. } = cache.put(&row(1), answer(1)) else { panic!("not stored") };
     while !cache.sweep(3) {}

@@ -1,4 +1,4 @@
-//! The forest against routing in its simplest words: whatever changes, each cached answer is what a look-up without cache says, and
+//! The forest against routing in its simplest words: whatever changes, each cached answer is the result of a look-up without cache, and
 //! exactly the answers that looked at a change are dropped.
 
 use crate::naive::{Decision, Naive, Op, named};

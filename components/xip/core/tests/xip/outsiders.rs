@@ -221,7 +221,7 @@ fn a_process_that_dies_leaves_its_type_to_the_next_edge_and_others_alone() {
     let answers = vec![redirect(xid(CID, 9), 2)];
     world.request(Answers { kind: CID, registration: other, answers });
     assert_eq!(world.take_sent(), [2], "the other type's packet");
-    // The dead process says nothing any more; the next one does.
+    // The dead process sends nothing any more; the next one does.
     assert_eq!(world.answer(process, &[redirect(xid(SID, 9), 2)]), (0, None));
     assert_eq!(world.ping(xid(SID, 9)), [3]);
     let next = world.register(SID);

@@ -26,7 +26,7 @@ fn no_principal_names_another_one_or_a_cache() {
         let path = file.unwrap().path();
         let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
         if ["mod", "catalog"].contains(&stem.as_str()) {
-            continue; // the trait, which tells its readers of the router, and the rows of all principals
+            continue; // the trait, which describes the router to its readers, and the rows of all principals
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap();
@@ -228,7 +228,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn whatever_a_process_says_cached_answers_are_true(seed in any::<u64>(), bound in 1..6_usize) {
+    fn cached_answers_are_true_after_any_input_of_a_process(seed in any::<u64>(), bound in 1..6_usize) {
         let mut world = asked_world(bound, bound);
         let mut rng = Rng::from_seed(seed);
         for _ in 0..200 {

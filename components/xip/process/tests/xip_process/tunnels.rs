@@ -112,7 +112,7 @@ impl Tunnels {
             "ip[6:2]&0x3fff!=0",
         ]);
         let mut listener = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // The socket is open once the program says so.
+        // The socket is open once the program reports it.
         let mut said = [0; 9];
         std::io::Read::read_exact(&mut listener.stderr.as_mut().unwrap(), &mut said).unwrap();
         let mut line = String::new();
@@ -171,10 +171,10 @@ fn datagrams_are_those_of_a_socket() {
             };
             packets.iter().map(one).collect()
         });
-        let heard = listener.wait_with_output().unwrap().stdout;
-        let heard = sluice_capture::parse(&heard).unwrap();
-        assert_eq!(heard.records.len(), packets.len());
-        for (record, frame) in heard.records.iter().zip(&mine) {
+        let captured = listener.wait_with_output().unwrap().stdout;
+        let captured = sluice_capture::parse(&captured).unwrap();
+        assert_eq!(captured.records.len(), packets.len());
+        for (record, frame) in captured.records.iter().zip(&mine) {
             assert!(checksum(&frame[14..34]) == 0 && checksum(&record.octets[14..34]) == 0);
             assert_eq!(
                 without_number(record.octets),

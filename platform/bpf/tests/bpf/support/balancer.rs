@@ -89,7 +89,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Runs `work` with the program loaded on a thread of one CPU, or says why the test is skipped.
+    /// Runs `work` with the program loaded on a thread of one CPU, or records why the test is skipped.
     pub fn with<T: Send>(policy: Policy, work: impl FnOnce(Bed) -> T + Send) -> Option<T> {
         let alone = || {
             let mut cpus = CpuSet::new();
@@ -108,7 +108,7 @@ impl Bed {
     /// Fills the maps of a loaded program.
     pub fn of(program: Loaded, policy: Policy) -> Bed {
         let array = |name| MappedArray::new(program.map(name).unwrap()).unwrap();
-        let maps = Map::WRITTEN.into_iter().chain([Map::Heard]).map(|map| (map, array(map.name())));
+        let maps = Map::WRITTEN.into_iter().chain([Map::Hellos]).map(|map| (map, array(map.name())));
         let maps = Maps(maps.collect());
         let (counts, led) = (array("balance_counts"), array("balance_led"));
         let counters = Counters::new(program.map("counts").unwrap()).unwrap();
@@ -178,9 +178,9 @@ impl Bed {
         }
     }
 
-    /// Says when an element was heard: never, or at any time.
-    pub fn hear(&self, element: u16, is_live: bool) {
-        self.maps.store(Place::new(Map::Heard, element.into(), 0), if is_live { u64::MAX } else { 0 });
+    /// Sets the time of the last hello of an element: never, or at any time.
+    pub fn set_live(&self, element: u16, is_live: bool) {
+        self.maps.store(Place::new(Map::Hellos, element.into(), 0), if is_live { u64::MAX } else { 0 });
     }
 
     fn counts(&self) -> BTreeMap<u32, u64> {
@@ -238,8 +238,9 @@ impl Bed {
             Decision::Continue | Decision::Station => (Verdict::Pass, vec![]),
             Decision::Up(reason) => (Verdict::Pass, vec![reason]),
             Decision::Hello(element, stamp) => {
-                let heard = |word| self.maps.load(Place::new(Map::Heard, element.number().into(), word));
-                assert_eq!((heard(1), heard(2)), (stamp.epoch, stamp.counter));
+                let last_hello =
+                    |word| self.maps.load(Place::new(Map::Hellos, element.number().into(), word));
+                assert_eq!((last_hello(1), last_hello(2)), (stamp.epoch, stamp.counter));
                 (Verdict::Pass, vec![Reason::Hello])
             }
             Decision::Drop(reason) => (Verdict::Drop, vec![reason]),

@@ -24,12 +24,12 @@ a_addresses = ['10.0.0.1/24', 'fd00::1/64']
 b_addresses = ['10.0.0.2/24', 'fd00::2/64']
 ";
 
-/// Makes the pair of nodes, or says why the test is skipped.
+/// Makes the pair of nodes, or records why the test is skipped.
 pub fn pair(name: &str) -> Option<Lab> {
     usable().then(|| Lab::up(&PAIR.parse().unwrap(), LabOptions::unique(name)).unwrap())
 }
 
-/// Returns false, and says why, if this host cannot run XDP programs.
+/// Returns false, and prints the reason, if this host cannot run XDP programs.
 pub fn usable() -> bool {
     if !nix::unistd::geteuid().is_root() {
         sluice_testkit::skipped("not root");

@@ -28,7 +28,7 @@ impl Random {
 }
 
 /// Returns the Ethernet frames and the raw IP packets of all captures of the shared data, with the test's MAC addresses.
-/// `None`, and the test says why it goes without captures, if there is no such folder.
+/// `None`, and the test prints why it goes without captures, if there is no such folder.
 pub fn captured() -> Option<Vec<Vec<u8>>> {
     const ETHERNET_LINK: u32 = 1;
     const RAW_LINK: u32 = 101;

@@ -42,7 +42,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Runs `work` with a chain in a mount namespace of its own, or says why the test is skipped.
+    /// Runs `work` with a chain in a mount namespace of its own, or records why the test is skipped.
     pub fn with<T: Send>(options: Options, work: impl FnOnce(Chain) -> T + Send) -> Option<T> {
         let alone = || {
             private_mounts();

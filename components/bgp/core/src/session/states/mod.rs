@@ -1,4 +1,4 @@
-//! The states, one a file; each takes an event and says what follows (RFC 4271, section 8.2.2).
+//! The states, one a file; each takes an event and returns its effects (RFC 4271, section 8.2.2).
 
 pub mod connecting;
 pub mod established;

@@ -73,7 +73,7 @@ fn each_end_of_an_attempt_is_reported() {
         open.capabilities.clear();
         open.as_field = 9;
     };
-    check(opened(other_as), "neighbor says AS 9, configured 65002");
+    check(opened(other_as), "neighbor sent AS 9, configured 65002");
     check(
         opened(|open| open.hold_time = 1),
         "sent NOTIFICATION: OPEN message error: unacceptable hold time (2/6)",
@@ -122,7 +122,7 @@ fn a_peer_with_many_reasons_is_reported_a_few_times() {
     let mut ends = Ends::default();
     let reports = (0..10_000u32)
         .filter(|n| {
-            let reason = DownReason::WrongPeerAs { says: Asn(*n), configured: Asn(1) };
+            let reason = DownReason::WrongPeerAs { received: Asn(*n), configured: Asn(1) };
             ends.is_report_due(Instant::ZERO, &reason)
         })
         .count();

@@ -49,14 +49,14 @@ fn long_lived_router(understands: bool, change: impl FnOnce(&mut Config)) -> Dut
     let refused = with_community(REFUSED);
     dut.announce(0, &[Ipv4Prefix::nth(2)], &refused);
     dut.settle();
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     dut
 }
 
-/// Returns true if a route that the second neighbor was told is marked as a long-lived stale one.
+/// Returns true if a route that the second neighbor received is marked as a long-lived stale one.
 fn is_marked(dut: &Dut<Ipv4Prefix>, number: u32) -> bool {
-    let told = &dut.peers[1].told[&Ipv4Prefix::nth(number)];
-    told.others.iter().any(|(_, code, value)| *code == 8 && value.as_chunks::<4>().0.contains(&STALE))
+    let advertised = &dut.peers[1].told[&Ipv4Prefix::nth(number)];
+    advertised.others.iter().any(|(_, code, value)| *code == 8 && value.as_chunks::<4>().0.contains(&STALE))
 }
 
 #[test]
@@ -65,18 +65,18 @@ fn routes_stay_as_a_last_resort_after_the_time_of_a_restart() {
     let begin = dut.now;
     down(&mut dut);
     pass(&mut dut, begin + Duration::from_secs(u64::from(TIME) - 1));
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     assert!(!is_marked(&dut, 1));
     let long = begin + Duration::from_secs(u64::from(TIME));
     pass(&mut dut, long);
-    assert_eq!(told(&dut), [1], "NO_LLGR");
+    assert_eq!(advertised(&dut), [1], "NO_LLGR");
     assert!(is_marked(&dut, 1));
     assert!(dut.events.iter().any(|event| matches!(event.what, PeerEvent::LongLivedStale(_))));
     dut.hand_over();
     pass(&mut dut, long + Duration::from_secs(u64::from(LONG) - 1));
-    assert_eq!(told(&dut), [1]);
+    assert_eq!(advertised(&dut), [1]);
     pass(&mut dut, long + Duration::from_secs(u64::from(LONG)));
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
 }
 
 #[test]
@@ -88,22 +88,22 @@ fn a_neighbor_that_comes_back_replaces_its_long_lived_stale_routes() {
         pass(&mut dut, long);
         dut.up_speaking(0, long_lived(is_preserved));
         dut.settle();
-        assert_eq!(told(&dut).is_empty(), !is_preserved);
+        assert_eq!(advertised(&dut).is_empty(), !is_preserved);
         announce(&mut dut, &[1, 3]);
         assert!(!is_marked(&dut, 1));
         end_of_rib(&mut dut);
-        assert_eq!(told(&dut), [1, 3]);
+        assert_eq!(advertised(&dut), [1, 3]);
         // A later loss begins with the time of a restart.
         down(&mut dut);
         assert!(!is_marked(&dut, 1));
-        assert_eq!(told(&dut), [1, 3]);
+        assert_eq!(advertised(&dut), [1, 3]);
     }
 }
 
 #[test]
 fn long_lived_stale_routes_lose_against_all_others() {
     let mut dut = long_lived_router(true, |_| {});
-    // A longer path, from the neighbor that is told the other one.
+    // A longer path, from the neighbor that receives the other one.
     let worse = Route::new(vec![ASES[1], 9, 9, 9], Ipv4Prefix::host_addr(3));
     dut.set_reach(Ipv4Prefix::host_addr(3), Some((5, true)));
     dut.announce(1, &[Ipv4Prefix::nth(1)], &worse);
@@ -126,7 +126,7 @@ fn long_lived_stale_routes_lose_against_all_others() {
 }
 
 #[test]
-fn neighbors_that_do_not_understand_long_lived_stale_routes_are_not_told_them() {
+fn neighbors_that_do_not_understand_long_lived_stale_routes_do_not_receive_them() {
     let mut dut = long_lived_router(false, |_| {});
     down(&mut dut);
     let long = dut.now + Duration::from_secs(u64::from(TIME));
@@ -147,9 +147,9 @@ fn long_lived_stale_routes_stay_for_as_long_as_the_operator_allows() {
         down(&mut dut);
         let long = dut.now + Duration::from_secs(u64::from(TIME));
         pass(&mut dut, long);
-        assert_eq!(told(&dut).is_empty(), allowed == 0);
+        assert_eq!(advertised(&dut).is_empty(), allowed == 0);
         pass(&mut dut, long + Duration::from_secs(u64::from(allowed)));
-        assert_eq!(told(&dut), [0; 0]);
+        assert_eq!(advertised(&dut), [0; 0]);
     }
 }
 
@@ -168,7 +168,7 @@ fn a_policy_that_changes_meanwhile_keeps_the_mark() {
     config.neighbors[0].import = vec!["prefer".into()];
     dut.input(Input::Configure(config));
     dut.settle();
-    assert_eq!(told(&dut), [1]);
+    assert_eq!(advertised(&dut), [1]);
     assert!(is_marked(&dut, 1));
 }
 

@@ -53,7 +53,7 @@ fn router<P: Net>(change: impl FnOnce(&mut Config)) -> Dut<P> {
     dut.up_speaking(0, capabilities::<P>(false));
     dut.up(1);
     announce(&mut dut, &[1, 2]);
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     dut
 }
 
@@ -76,10 +76,11 @@ fn down<P: Net>(dut: &mut Dut<P>) {
 }
 
 /// Returns the numbers of the routes that the second neighbor and the RIB have.
-fn told<P: Net>(dut: &Dut<P>) -> Vec<u32> {
-    let told: Vec<u32> = (0..8).filter(|number| dut.peers[1].told.contains_key(&P::nth(*number))).collect();
-    assert_eq!(dut.rib.len(), told.len());
-    told
+fn advertised<P: Net>(dut: &Dut<P>) -> Vec<u32> {
+    let advertised: Vec<u32> =
+        (0..8).filter(|number| dut.peers[1].told.contains_key(&P::nth(*number))).collect();
+    assert_eq!(dut.rib.len(), advertised.len());
+    advertised
 }
 
 /// Lets time pass, in which neighbors with a session send KEEPALIVEs.
@@ -105,14 +106,14 @@ fn pass<P: Net>(dut: &mut Dut<P>, until: Instant) {
 fn routes_stay<P: Net>() {
     let mut dut = router::<P>(|_| {});
     down(&mut dut);
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     dut.up_speaking(0, capabilities::<P>(true));
     let updates = dut.peers[1].updates;
     announce(&mut dut, &[1]);
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     assert_eq!(dut.peers[1].updates, updates, "nothing has changed");
     end_of_rib(&mut dut);
-    assert_eq!(told(&dut), [1]);
+    assert_eq!(advertised(&dut), [1]);
     // The end of the time for stale routes has nothing to remove.
     let later = dut.now + Duration::from_secs(STALE_TIME + 1);
     announce(&mut dut, &[3]);
@@ -132,13 +133,13 @@ fn routes_go_when_the_neighbor_has_lost_its_forwarding_state() {
     down(&mut dut);
     dut.up_speaking(0, capabilities::<Ipv4Prefix>(false));
     dut.settle();
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
     // The family is gone after the restart: the same.
     let mut dut = router::<Ipv4Prefix>(|_| {});
     down(&mut dut);
     dut.up(0);
     dut.settle();
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
 }
 
 #[test]
@@ -147,9 +148,9 @@ fn a_restart_has_its_time() {
     let begin = dut.now;
     down(&mut dut);
     pass(&mut dut, begin + Duration::from_secs(u64::from(TIME) - 1));
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     pass(&mut dut, begin + Duration::from_secs(u64::from(TIME)));
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
     assert!(dut.events.iter().any(|event| matches!(event.what, PeerEvent::RestartTookTooLong(_))));
 }
 
@@ -161,9 +162,9 @@ fn a_neighbor_that_never_ends_its_table_has_a_time_too() {
     let begin = dut.now;
     announce(&mut dut, &[1]);
     pass(&mut dut, begin + Duration::from_secs(STALE_TIME - 1));
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     pass(&mut dut, begin + Duration::from_secs(STALE_TIME));
-    assert_eq!(told(&dut), [1]);
+    assert_eq!(advertised(&dut), [1]);
 }
 
 /// RFC 4724, section 4.2: routes that were stale already do not stay over a second restart.
@@ -174,10 +175,10 @@ fn a_restart_in_the_restart_keeps_what_came_again() {
     dut.up_speaking(0, capabilities::<Ipv4Prefix>(true));
     announce(&mut dut, &[1, 3]);
     down(&mut dut);
-    assert_eq!(told(&dut), [1, 3]);
+    assert_eq!(advertised(&dut), [1, 3]);
     dut.up_speaking(0, capabilities::<Ipv4Prefix>(true));
     end_of_rib(&mut dut);
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
 }
 
 /// Routes that stay do so in another process too: while the neighbor is away, and while it announces its routes again.
@@ -190,35 +191,35 @@ fn routes_stay_when_another_process_takes_over() {
             dut.up_speaking(0, capabilities::<Ipv4Prefix>(true));
         }
         dut.hand_over();
-        assert_eq!(told(&dut), [1, 2]);
+        assert_eq!(advertised(&dut), [1, 2]);
         if !is_back {
             dut.up_speaking(0, capabilities::<Ipv4Prefix>(true));
         }
         announce(&mut dut, &[2, 3]);
-        assert_eq!(told(&dut), [1, 2, 3]);
+        assert_eq!(advertised(&dut), [1, 2, 3]);
         end_of_rib(&mut dut);
-        assert_eq!(told(&dut), [2, 3]);
+        assert_eq!(advertised(&dut), [2, 3]);
     }
     // The neighbor does not come back in time.
     let mut dut = router::<Ipv4Prefix>(|_| {});
     down(&mut dut);
     dut.hand_over();
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     let later = dut.now + Duration::from_secs(u64::from(TIME) + 1);
     pass(&mut dut, later);
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
 }
 
-/// A neighbor that lost power does not close its connection: the next one says that it restarted (RFC 4724, section 5).
+/// A neighbor that lost power does not close its connection: the next one announces its restart (RFC 4724, section 5).
 #[test]
 fn a_new_connection_ends_the_one_that_the_neighbor_forgot() {
     let mut dut = router::<Ipv4Prefix>(|_| {});
     dut.connect(0, capabilities::<Ipv4Prefix>(true));
     dut.settle();
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     announce(&mut dut, &[2]);
     end_of_rib(&mut dut);
-    assert_eq!(told(&dut), [2]);
+    assert_eq!(advertised(&dut), [2]);
 }
 
 #[test]
@@ -228,11 +229,11 @@ fn routes_go_with_a_session_that_somebody_ended() {
     Notification::new(code::CEASE, cease::SHUTDOWN).put(&mut octets);
     dut.say(0, &octets);
     dut.settle();
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
 
     let mut dut = router::<Ipv4Prefix>(|config| config.neighbors[0].graceful_restart.helper = false);
     down(&mut dut);
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
 
     // The neighbor is not configured any more, or not wanted, while its routes stay.
     for is_removed in [false, true] {
@@ -246,7 +247,7 @@ fn routes_go_with_a_session_that_somebody_ended() {
         }
         dut.input(Input::Configure(config));
         dut.settle();
-        assert_eq!(told(&dut), [0; 0], "{is_removed}");
+        assert_eq!(advertised(&dut), [0; 0], "{is_removed}");
     }
 }
 
@@ -288,7 +289,7 @@ fn capabilities_of(asn: u32) -> Vec<Capability> {
 }
 
 #[test]
-fn a_router_that_restarts_waits_for_its_neighbors_before_it_tells_anybody() {
+fn a_router_that_restarts_waits_for_its_neighbors_before_it_advertises() {
     let mut dut = started(true);
     assert_eq!(own_flags(&dut), (Capability::RESTARTING | GRACEFUL, TIME, vec![RestartFamily::FORWARDING]));
     assert!(dut.peers[1].told.is_empty() && !dut.peers[1].end_of_rib);
@@ -299,7 +300,7 @@ fn a_router_that_restarts_waits_for_its_neighbors_before_it_tells_anybody() {
     dut.say(1, &octets);
     let soon = dut.now + Duration::from_secs(1);
     pass(&mut dut, soon);
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     assert!(dut.peers[1].end_of_rib);
 }
 
@@ -335,10 +336,10 @@ fn a_router_that_restarts_waits_for_next_hops_too() {
 }
 
 #[test]
-fn a_router_that_starts_without_routes_says_so() {
+fn a_router_that_starts_without_routes_announces_that() {
     let mut dut = started(false);
     assert_eq!(own_flags(&dut), (GRACEFUL, TIME, vec![0]));
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     // Much later a session that ends is no restart, and packets go on.
     let later = dut.now + Duration::from_secs(2 * u64::from(TIME));
     pass(&mut dut, later);

@@ -16,7 +16,7 @@ fn graceful_router(change: impl FnOnce(&mut Config)) -> Dut<Ipv4Prefix> {
     dut.connect(0, graceful());
     announce(&mut dut, &[1, 2]);
     end_of_rib(&mut dut);
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
     dut.peers[0].wire.clear();
     dut
 }
@@ -41,11 +41,11 @@ fn routes_stay_after_a_notification_where_both_sides_keep_them() {
     {
         let mut dut = graceful_router(|_| {});
         notify(&mut dut, &received);
-        assert_eq!(told(&dut), [1, 2]);
+        assert_eq!(advertised(&dut), [1, 2]);
         dut.up_speaking(0, graceful());
         announce(&mut dut, &[2]);
         end_of_rib(&mut dut);
-        assert_eq!(told(&dut), [2]);
+        assert_eq!(advertised(&dut), [2]);
     }
     // The hold timer expires.
     let mut dut = graceful_router(|_| {});
@@ -64,7 +64,7 @@ fn routes_stay_after_a_notification_where_both_sides_keep_them() {
             (restart.helper, restart.notifications) = (is_helper, !is_helper);
         });
         notify(&mut dut, &Notification::new(code::UPDATE, 1));
-        assert_eq!(told(&dut), [0; 0]);
+        assert_eq!(advertised(&dut), [0; 0]);
     }
 }
 
@@ -76,9 +76,9 @@ fn notified_or_none(dut: &Dut<Ipv4Prefix>) -> Option<()> {
 fn routes_go_after_a_hard_reset() {
     let mut dut = graceful_router(|_| {});
     notify(&mut dut, &Notification::cease(cease::SHUTDOWN, "bye").for_graceful_peer());
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
 
-    // A lasting end by this router is one, and says why inside; its routes go too.
+    // A lasting end by this router is one, with the reason inside; its routes go too.
     let mut dut = graceful_router(|_| {});
     let mut config = dut.config();
     config.neighbors[0].enabled = false;
@@ -86,7 +86,7 @@ fn routes_go_after_a_hard_reset() {
     dut.settle();
     assert!(notified(&dut).is_hard_reset());
     assert_eq!(notified(&dut).reason().unwrap().subcode, cease::SHUTDOWN);
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
 
     // Another hold time needs a new session, which is no lasting end.
     let mut dut = graceful_router(|_| {});
@@ -95,7 +95,7 @@ fn routes_go_after_a_hard_reset() {
     dut.input(Input::Configure(config));
     dut.settle();
     assert_eq!((notified(&dut).code, notified(&dut).subcode), (code::CEASE, cease::CONFIGURATION));
-    assert_eq!(told(&dut), [1, 2]);
+    assert_eq!(advertised(&dut), [1, 2]);
 }
 
 /// RFC 8538, section 4.1: routes that have not come again stay over another loss, but not for longer than the stale time.
@@ -107,17 +107,17 @@ fn a_session_lost_again_and_again_keeps_routes_for_the_stale_time() {
     dut.up_speaking(0, graceful());
     announce(&mut dut, &[3]);
     down(&mut dut);
-    assert_eq!(told(&dut), [1, 2, 3]);
+    assert_eq!(advertised(&dut), [1, 2, 3]);
     dut.up_speaking(0, graceful());
     announce(&mut dut, &[2, 4]);
     pass(&mut dut, first + Duration::from_secs(STALE_TIME - 10));
     dut.hand_over();
-    assert_eq!(told(&dut), [1, 2, 3, 4]);
+    assert_eq!(advertised(&dut), [1, 2, 3, 4]);
     pass(&mut dut, first + Duration::from_secs(STALE_TIME + 1));
     // Those of the session before have been away for too long to stay once more.
     down(&mut dut);
-    assert_eq!(told(&dut), [2, 4]);
+    assert_eq!(advertised(&dut), [2, 4]);
     dut.up_speaking(0, graceful());
     end_of_rib(&mut dut);
-    assert_eq!(told(&dut), [0; 0]);
+    assert_eq!(advertised(&dut), [0; 0]);
 }

@@ -45,10 +45,10 @@ fn the_rib_hears_the_second_best_path_when_the_table_rests() {
     world.pass(SECOND * 3);
     assert_eq!(backup(&world, "192.0.2.0/24"), Some(address(TWO)));
     assert_eq!(backup(&world, "198.51.100.0/24"), None);
-    // Nothing changes, and nothing more is told.
-    let told = world.routers[0].told;
+    // Nothing changes, and nothing more is sent.
+    let updates = world.routers[0].rib_updates;
     world.pass(SECOND * 60);
-    assert_eq!(world.routers[0].told, told);
+    assert_eq!(world.routers[0].rib_updates, updates);
     // A RIB that starts anew knows nothing of before.
     world.routers[0].rib.clear();
     world.routers[0].backups.clear();
@@ -68,7 +68,7 @@ fn the_rib_hears_the_second_best_path_when_the_table_rests() {
 
 /// The best path stays, and the other one's next hop is reached later.
 #[test]
-fn a_backup_is_told_when_its_next_hop_is_reached() {
+fn a_backup_is_sent_when_its_next_hop_is_reached() {
     let mut world = between();
     world.input(0, Input::RibRestarted);
     world.configure_all();
@@ -111,7 +111,7 @@ fn a_gateway_is_lost_with_the_session_of_its_neighbor() {
     assert_eq!(backup(&world, "192.0.2.0/24"), Some(address(TWO)));
 }
 
-/// A route reflector's session says nothing of the routers whose routes it passes on.
+/// A route reflector's session is no evidence about the routers whose routes it passes on.
 #[test]
 fn third_party_next_hops_stay_usable() {
     let mut world =

@@ -49,7 +49,7 @@ fn network(of: usize) -> AnyPrefix {
 }
 
 /// Which routers have a route to the network of `of`, itself not counted.
-fn heard(world: &World, of: usize) -> Vec<usize> {
+fn receivers(world: &World, of: usize) -> Vec<usize> {
     (0..world.routers.len()).filter(|r| world.routers[*r].rib.contains_key(&network(of))).collect()
 }
 
@@ -83,9 +83,9 @@ fn nobody_carries_traffic_for_nothing() {
     let check = |of: usize, others: &[usize]| {
         let mut expected: Vec<usize> = both.iter().chain(others).copied().filter(|r| *r != of).collect();
         expected.sort_unstable();
-        assert_eq!(heard(&world, of), expected, "of {of}");
+        assert_eq!(receivers(&world, of), expected, "of {of}");
     };
-    // What a provider or a peer tells one router of the AS is told by neither of them to other providers and peers.
+    // Routes of a provider or a peer to one router of the AS are sent by neither of them to other providers and peers.
     check(PROVIDER_A, &[CUSTOMER, STRANGER]);
     check(PROVIDER_B, &[CUSTOMER, STRANGER]);
     check(PEER, &[CUSTOMER, STRANGER]);
@@ -114,7 +114,7 @@ fn customers_are_preferred_even_from_afar() {
         world.pass(SECOND);
         assert_eq!(next_hop(&world), expected);
     }
-    // The customer's route went everywhere; without it the peer's is told to customers only.
+    // The customer's route went everywhere; without it the peer's is sent to customers only.
     assert!(world.routers[PROVIDER_B].rib.contains_key(&shared));
     world.routers[CUSTOMER].config.networks.pop();
     world.configure(CUSTOMER);
@@ -128,13 +128,13 @@ fn customers_are_preferred_even_from_afar() {
 #[test]
 fn a_relationship_can_change() {
     let mut world = an_as_and_its_neighbors();
-    assert!(!heard(&world, PEER).contains(&PROVIDER_A));
+    assert!(!receivers(&world, PEER).contains(&PROVIDER_A));
     world.routers[LEFT].config.neighbors[1].relationship = Some(Customer);
     world.routers[PEER].config.neighbors[0].relationship = Some(Provider);
     world.configure(LEFT);
     world.configure(PEER);
     world.pass(60 * SECOND);
-    assert!(heard(&world, PEER).contains(&PROVIDER_A) && heard(&world, PROVIDER_A).contains(&PEER));
+    assert!(receivers(&world, PEER).contains(&PROVIDER_A) && receivers(&world, PROVIDER_A).contains(&PEER));
     world.check();
 }
 
@@ -159,7 +159,7 @@ fn roles_that_contradict_each_other_are_refused() {
     check(Some(Peer), Some(Provider), false);
 }
 
-/// A customer that does not know of roles tells one provider what the other one told it.
+/// A customer that does not know of roles announces the routes of one provider to the other.
 #[test]
 fn a_leak_is_seen_and_not_used() {
     let mut world = routers(&[65010, 65020, 65030]);
@@ -170,8 +170,8 @@ fn a_leak_is_seen_and_not_used() {
     }
     world.configure_all();
     world.pass(5 * SECOND);
-    assert_eq!(heard(&world, 0), [2]);
-    assert_eq!(heard(&world, 2), [0, 1]);
+    assert_eq!(receivers(&world, 0), [2]);
+    assert_eq!(receivers(&world, 2), [0, 1]);
     let leaks = |router: usize, link| {
         world.routers[router].speaker.neighbor(address(link, 2).parse().unwrap()).unwrap().reader.leaks
     };

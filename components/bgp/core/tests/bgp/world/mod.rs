@@ -16,10 +16,10 @@ use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-/// How long an octet travels.
+/// The travel time of an octet.
 pub const LATENCY: Duration = Duration::from_millis(5);
 
-/// One end of a connection: router, the neighbor's address there, and its number.
+/// An end of a connection: router, the neighbor's address there, and the number.
 type End = (usize, IpAddr, ConnectionId);
 
 pub struct Router {
@@ -33,13 +33,13 @@ pub struct Router {
     /// Gateways that the RIB was asked not to use.
     pub lost: BTreeSet<IpAddr>,
     /// The number of routes that the RIB was notified of.
-    pub told: usize,
+    pub rib_updates: usize,
     pub events: Vec<Event>,
     rib_ready: ByFamily<bool>,
     transmit: Vec<IpAddr>,
 }
 
-/// What is on its way.
+/// The octets on the way.
 enum Arrival {
     Input(Input),
     /// A neighbor's connection, to be answered on the other end.
@@ -68,7 +68,7 @@ pub struct World {
 }
 
 impl World {
-    /// Routers with these ASes; router `n` has the addresses that `addresses` says.
+    /// Routers with these ASes; router `n` has the addresses in `addresses`.
     pub fn new(routers: &[(u32, &[&str])]) -> Self {
         let routers = routers.iter().enumerate().map(|(n, (asn, addresses))| {
             let identity = Identity {
@@ -92,7 +92,7 @@ impl World {
                 rib: BTreeMap::new(),
                 backups: BTreeMap::new(),
                 lost: BTreeSet::new(),
-                told: 0,
+                rib_updates: 0,
                 events: vec![],
                 rib_ready: ByFamily::default(),
                 transmit: vec![],
@@ -221,7 +221,7 @@ impl World {
         while self.work(router) {}
     }
 
-    /// Puts another process in a router's place, which says this.
+    /// Puts another process in a router's place, with this output.
     pub fn replace(&mut self, router: usize, speaker: Speaker, said: Vec<Output>) {
         self.routers[router].speaker = speaker;
         said.into_iter().for_each(|output| self.out.push(output));
@@ -298,25 +298,25 @@ impl World {
             }
             busy = true;
         }
-        let Router { speaker, rib, backups, told, rib_ready, .. } = &mut self.routers[router];
+        let Router { speaker, rib, backups, rib_updates, rib_ready, .. } = &mut self.routers[router];
         if rib_ready[FamilyIndex::IPV4] {
             let mut batch = RouteBatch::<Ipv4Prefix>::default();
             rib_ready[FamilyIndex::IPV4] = speaker.rib_batch(100, &mut batch);
-            *told += batch.updates.len();
+            *rib_updates += batch.updates.len();
             take(batch, rib, backups);
             busy = true;
         }
         if rib_ready[FamilyIndex::IPV6] {
             let mut batch = RouteBatch::<Ipv6Prefix>::default();
             rib_ready[FamilyIndex::IPV6] = speaker.rib_batch(100, &mut batch);
-            *told += batch.updates.len();
+            *rib_updates += batch.updates.len();
             take(batch, rib, backups);
             busy = true;
         }
         if rib_ready[FamilyIndex::XID] {
             let mut batch = RouteBatch::<XidPrefix>::default();
             rib_ready[FamilyIndex::XID] = speaker.rib_batch(100, &mut batch);
-            *told += batch.updates.len();
+            *rib_updates += batch.updates.len();
             take(batch, rib, backups);
             busy = true;
         }

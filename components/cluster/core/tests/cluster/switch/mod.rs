@@ -156,13 +156,13 @@ impl Switch {
         self.outputs.iter().filter_map(event).collect()
     }
 
-    /// Returns the neighbors that an element's kernel was told, in order.
-    pub fn told(&self, of: u16) -> Vec<(NeighborKey, WantedNeighbor)> {
-        let told = |(element, output): &(u16, Output)| match output {
+    /// Returns the neighbors in an element's kernel, in order of arrival.
+    pub fn neighbors(&self, of: u16) -> Vec<(NeighborKey, WantedNeighbor)> {
+        let of_output = |(element, output): &(u16, Output)| match output {
             Output::SetNeighbors(neighbors) if *element == of => Some(neighbors.clone()),
             _ => None,
         };
-        self.outputs.iter().filter_map(told).flatten().collect()
+        self.outputs.iter().filter_map(of_output).flatten().collect()
     }
 
     pub fn neighbor(&mut self, element: u16, key: NeighborKey, state: NeighborState) {

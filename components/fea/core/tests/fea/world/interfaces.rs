@@ -92,7 +92,7 @@ fn an_address_that_was_asked_for_and_not_seen_goes_too() {
     configuration.interfaces.insert(name.clone(), link);
     let now = world.now;
     world.drive.handle(now, Input::Configure(configuration.clone()), &mut world.effects);
-    assert!(!has(&mut world), "nobody has told the core yet");
+    assert!(!has(&mut world), "the core was not notified yet");
     configuration.interfaces.clear();
     world.drive.handle(now, Input::Configure(configuration.clone()), &mut world.effects);
     world.quiet();
@@ -103,7 +103,7 @@ fn an_address_that_was_asked_for_and_not_seen_goes_too() {
     assert_eq!(world.effects, []);
 }
 
-/// A life that ended before it was told that an address is not wanted after all: the next one takes it back, and leaves those of others.
+/// A life that ended before it was notified that an address is not wanted after all: the next one takes it back, and leaves those of others.
 #[test]
 fn the_next_life_takes_back_what_the_last_one_gave() {
     let mut world = World::new();
@@ -269,7 +269,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 proptest! {
-    /// Whoever changes what, and whatever the core hears of it, in the end an interface is as configured.
+    /// After any changes, by anybody, and any notices to the core, in the end an interface is as configured.
     #[test]
     fn an_interface_is_as_configured_in_the_end(changes in proptest::collection::vec(change(), 1..30)) {
         let mut world = World::new();

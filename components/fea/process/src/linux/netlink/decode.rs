@@ -1,5 +1,5 @@
-//! Netlink messages to values. Nothing in them is trusted: a length that does not fit ends the datagram, a message that is
-//! not understood is skipped.
+//! Netlink messages to values. The contents are not trusted: a wrong length ends the datagram, an unknown message is
+//! skipped.
 
 use super::number::*;
 use super::sources::Sources;
@@ -13,9 +13,9 @@ use std::net::IpAddr;
 pub struct Message<'a> {
     /// The type of the message.
     pub kind: u16,
-    /// Its flags.
+    /// The flags.
     pub flags: u16,
-    /// The sequence number of the request that it answers.
+    /// The sequence number of the answered request.
     pub sequence: u32,
     /// The octets after the header.
     pub body: &'a [u8],
@@ -68,7 +68,7 @@ fn interface(octets: &[u8], at: usize) -> Option<InterfaceIndex> {
     u32_at(octets, at).and_then(InterfaceIndex::new)
 }
 
-/// The kernel's answer to a request: the error number (0 for none) and, where it gives one, its own words.
+/// The kernel's answer to a request: the error number (0 for none) and the kernel's text, if any.
 pub fn error(message: &Message<'_>) -> Option<(i32, Option<String>)> {
     let code = u32_at(message.body, 0)? as i32;
     let mut rest = message.body.get(20..).unwrap_or_default();
@@ -84,12 +84,12 @@ pub fn error(message: &Message<'_>) -> Option<(i32, Option<String>)> {
     Some((code.saturating_neg(), words))
 }
 
-/// Returns the notice in a message; `None` if the message is of no interest or not understood.
+/// Returns the notice in a message; `None` for a message without interest or not understood.
 pub fn notice(message: &Message<'_>) -> Option<Notice> {
     notice_with(message, &Sources::default())
 }
 
-/// Returns the notice in a message, of an engine whose routes have these source addresses: the target of another route of ours is
+/// Returns the notice in a message, of an engine whose routes have these source addresses: the target of a different route of Sluice's is
 /// [`RouteTarget::Other`].
 pub fn notice_with(message: &Message<'_>, sources: &Sources) -> Option<Notice> {
     match message.kind {
@@ -104,7 +104,7 @@ pub fn notice_with(message: &Message<'_>, sources: &Sources) -> Option<Notice> {
 
 fn link(message: &Message<'_>) -> Option<Notice> {
     let body = message.body;
-    // Bridges tell of their ports in messages of their own family.
+    // Bridges report their ports in messages of their own family.
     if *body.first()? != libc::AF_UNSPEC as u8 {
         return None;
     }
@@ -158,7 +158,7 @@ fn interface_address(message: &Message<'_>) -> Option<Notice> {
     if message.kind == RTM_DELADDR {
         return Some(Notice::AddressGone(index, address));
     }
-    // It is told again when duplicate address detection is over.
+    // It is reported again when duplicate address detection is over.
     let usable = flags & IFA_F_TENTATIVE == 0 || flags & IFA_F_OPTIMISTIC != 0;
     usable.then_some(Notice::AddressIs(index, address, own))
 }
@@ -272,7 +272,7 @@ fn next_hop(message: &Message<'_>) -> Option<Notice> {
     Some(Notice::MemberIs(id, member))
 }
 
-/// Decodes the switch that has the whole host forward packets of a family (linux/netconf.h).
+/// Decodes the host's switch for forwarding of a family (linux/netconf.h).
 fn forwarding(message: &Message<'_>) -> Option<Notice> {
     let family = match i32::from(*message.body.first()?) {
         libc::AF_INET => Family::Ipv4,

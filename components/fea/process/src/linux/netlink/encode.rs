@@ -7,14 +7,14 @@ use sluice_fea::engine::{PREFERENCE, PROTOCOL};
 use sluice_fea::{EngineOp, Member, Members, NextHopId, RouteTarget};
 use std::net::IpAddr;
 
-/// Messages one after the other, ready to be sent.
+/// A sequence of messages, ready to be sent.
 #[derive(Debug, Default)]
 pub struct Messages {
     octets: Vec<u8>,
     /// The offset of the last message.
     start: usize,
     count: usize,
-    /// The source addresses of routes that are added.
+    /// The source addresses of added routes.
     pub sources: Sources,
 }
 
@@ -29,12 +29,12 @@ impl Messages {
         self.count
     }
 
-    /// Returns true if there is none.
+    /// Returns true without messages.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Forgets all; the space stays.
+    /// Clears the messages; the space stays.
     pub fn clear(&mut self) {
         self.octets.clear();
         self.count = 0;
@@ -74,14 +74,14 @@ impl Messages {
         }
     }
 
-    /// Adds what `op` asks for, with the sequence number `sequence`. `false` if no message can say it.
+    /// Adds the messages of `op`, with the sequence number `sequence`. Returns false for an operation without a message.
     pub fn push(&mut self, op: &EngineOp, sequence: u32) -> bool {
         match op {
             EngineOp::SetMember { id, member } => self.set_member(*id, member, sequence),
             EngineOp::SetGroup { id, members, create } => self.set_group(*id, members, *create, sequence),
             EngineOp::DeleteNextHop { id } => {
                 self.begin(RTM_DELNEXTHOP, 0, sequence);
-                // The kernel wants a header of zeros here: the number alone says which object is meant.
+                // The kernel wants a header of zeros here: the number alone identifies the object.
                 self.octets.extend_from_slice(&[0; 8]);
                 self.number(NHA_ID, id.0);
                 self.end();
@@ -222,7 +222,7 @@ impl Messages {
         self.end();
     }
 
-    /// Adds a message of any kind: `header` is what follows the netlink header, and the attributes have types and values.
+    /// Adds a message of any kind: `header` follows the netlink header, and the attributes have types and values.
     pub fn push_message(
         &mut self,
         kind: u16,
@@ -249,7 +249,7 @@ impl Messages {
         self.end();
     }
 
-    /// Adds a request for all links, addresses or next-hop objects (`kind`), or for the routes of one family, of all programs.
+    /// Adds a request for the links, addresses or next-hop objects (`kind`), or for the routes of a family, of all programs.
     pub fn push_dump(&mut self, kind: u16, family_of: Option<Family>, sequence: u32) {
         self.begin(kind, NLM_F_DUMP, sequence);
         let family = family_of.map_or(libc::AF_UNSPEC, family) as u8;

@@ -1,8 +1,8 @@
 //! Netlink: the kernel's routing messages (rtnetlink(7)), encoded, decoded and carried.
 //!
-//! Routes go out in datagrams of many messages. None asks for an acknowledgement: the kernel works a datagram off before the
-//! send returns, and what it refuses it says, with the message's sequence number; so an empty receive queue after a send means
-//! that all was done.
+//! Routes go out in datagrams of many messages. No message requests an acknowledgement: the kernel processes a datagram
+//! before the send returns, and reports each refusal, with the message's sequence number; so an empty receive queue after a send
+//! means success.
 
 pub mod decode;
 pub mod encode;
@@ -11,13 +11,13 @@ pub mod sources;
 
 /// Numbers of the kernel's interface (linux/netlink.h, rtnetlink.h, nexthop.h, if_link.h, if_addr.h).
 pub mod number {
-    /// Message: nothing.
+    /// Message: no operation.
     pub const NLMSG_NOOP: u16 = 1;
     /// Message: an error, or an acknowledgement.
     pub const NLMSG_ERROR: u16 = 2;
     /// Message: the end of a dump.
     pub const NLMSG_DONE: u16 = 3;
-    /// Message: a link is like this.
+    /// Message: the state of a link.
     pub const RTM_NEWLINK: u16 = 16;
     /// Message: a link is gone.
     pub const RTM_DELLINK: u16 = 17;
@@ -29,20 +29,20 @@ pub mod number {
     pub const RTM_DELADDR: u16 = 21;
     /// Request: addresses.
     pub const RTM_GETADDR: u16 = 22;
-    /// Message: a route is like this.
+    /// Message: the state of a route.
     pub const RTM_NEWROUTE: u16 = 24;
     /// Message: a route is gone.
     pub const RTM_DELROUTE: u16 = 25;
     /// Request: routes.
     pub const RTM_GETROUTE: u16 = 26;
-    /// Message: a next-hop object is like this.
+    /// Message: the state of a next-hop object.
     pub const RTM_NEWNEXTHOP: u16 = 104;
     /// Message: a next-hop object is gone.
     pub const RTM_DELNEXTHOP: u16 = 105;
     /// Request: next-hop objects.
     pub const RTM_GETNEXTHOP: u16 = 106;
 
-    /// Message: a neighbor is like this.
+    /// Message: the state of a neighbor.
     pub const RTM_NEWNEIGH: u16 = 28;
     /// Message: a neighbor is gone.
     pub const RTM_DELNEIGH: u16 = 29;
@@ -56,11 +56,11 @@ pub mod number {
     pub const NDTA_PARMS: u16 = 6;
     /// Attribute in [`NDTA_PARMS`]: the interface.
     pub const NDTPA_IFINDEX: u16 = 1;
-    /// Attribute in [`NDTA_PARMS`]: requests to programs of this host.
+    /// Attribute in [`NDTA_PARMS`]: requests to programs of the host.
     pub const NDTPA_APP_PROBES: u16 = 9;
     /// Attribute in [`NDTA_PARMS`]: requests to the neighbor's last known address.
     pub const NDTPA_UCAST_PROBES: u16 = 10;
-    /// Attribute in [`NDTA_PARMS`]: requests to all on the link.
+    /// Attribute in [`NDTA_PARMS`]: requests on the link.
     pub const NDTPA_MCAST_PROBES: u16 = 11;
 
     /// Message: a rule exists.
@@ -78,26 +78,26 @@ pub mod number {
     /// Request: settings of interfaces.
     pub const RTM_GETNETCONF: u16 = 82;
 
-    /// Message: a setting of an interface, or of all, is like this.
+    /// Message: a setting of an interface, or of the host.
     pub const RTM_NEWNETCONF: u16 = 80;
 
     /// Flag: a request.
     pub const NLM_F_REQUEST: u16 = 0x1;
     /// Flag: an answer is wanted in any case.
     pub const NLM_F_ACK: u16 = 0x4;
-    /// Flag of an answer: the dump was not of one moment.
+    /// Flag of an answer: the dump is inconsistent.
     pub const NLM_F_DUMP_INTR: u16 = 0x10;
-    /// Flag of a new thing: in place of the old one.
+    /// Flag of a new thing: replace an old object.
     pub const NLM_F_REPLACE: u16 = 0x100;
-    /// Flag of a new thing: only if there is none.
+    /// Flag of a new thing: only if absent.
     pub const NLM_F_EXCL: u16 = 0x200;
-    /// Flag of a new thing: even if there is none.
+    /// Flag of a new thing: create if absent.
     pub const NLM_F_CREATE: u16 = 0x400;
-    /// Flag of a get: all of them.
+    /// Flag of a get: a dump.
     pub const NLM_F_DUMP: u16 = 0x300;
-    /// Flag of an error: the request is not repeated in it, only its header.
+    /// Flag of an error: only the header of the request is repeated.
     pub const NLM_F_CAPPED: u16 = 0x100;
-    /// Flag of an error: attributes follow that say more.
+    /// Flag of an error: attributes with details follow.
     pub const NLM_F_ACK_TLVS: u16 = 0x200;
     /// Attribute of an error: words.
     pub const NLMSGERR_ATTR_MSG: u16 = 1;
@@ -114,18 +114,18 @@ pub mod number {
     pub const RTA_PREFSRC: u16 = 7;
     /// Route attribute: several next hops.
     pub const RTA_MULTIPATH: u16 = 9;
-    /// Route attribute: gateway of another family.
+    /// Route attribute: gateway of a different family.
     pub const RTA_VIA: u16 = 18;
     /// Flag of a route request: the answer names the route's table.
     pub const RTM_F_LOOKUP_TABLE: u32 = 0x1000;
-    /// Flag of a route request: the answer is the table's entry and not the way of one packet.
+    /// Flag of a route request: the answer is the table's entry and not a packet's way.
     pub const RTM_F_FIB_MATCH: u32 = 0x2000;
-    /// Route attribute: table, where it does not fit an octet.
+    /// Route attribute: table, if larger than an octet.
     pub const RTA_TABLE: u16 = 15;
     /// Route attribute: next-hop object.
     pub const RTA_NH_ID: u16 = 30;
 
-    /// Next-hop attribute: its number.
+    /// Next-hop attribute: the number.
     pub const NHA_ID: u16 = 1;
     /// Next-hop attribute: members of a group.
     pub const NHA_GROUP: u16 = 2;
@@ -147,7 +147,7 @@ pub mod number {
     pub const IFLA_LINK: u16 = 5;
     /// Link attribute: kind and settings of a virtual link.
     pub const IFLA_LINKINFO: u16 = 18;
-    /// Link attribute: a text of the operator's, or of whoever made the link.
+    /// Link attribute: a text of the operator or of the link's creator.
     pub const IFLA_IFALIAS: u16 = 20;
     /// Attribute in [`IFLA_LINKINFO`]: the kind.
     pub const IFLA_INFO_KIND: u16 = 1;
@@ -166,7 +166,7 @@ pub mod number {
     pub const NDA_DST: u16 = 1;
     /// Neighbor attribute: link-layer address.
     pub const NDA_LLADDR: u16 = 2;
-    /// Neighbor attribute: the program that made the entry.
+    /// Neighbor attribute: the program of the entry.
     pub const NDA_PROTOCOL: u16 = 12;
     /// Neighbor attribute: more flags.
     pub const NDA_FLAGS_EXT: u16 = 15;
@@ -174,7 +174,7 @@ pub mod number {
     pub const NTF_EXT_MANAGED: u32 = 1;
     /// Neighbor state: no answer.
     pub const NUD_FAILED: u16 = 0x20;
-    /// Neighbor state: valid until somebody changes it.
+    /// Neighbor state: valid until changed.
     pub const NUD_PERMANENT: u16 = 0x80;
     /// No protocol resolves the neighbor (include/uapi/linux/neighbor.h).
     pub const NUD_NOARP: u16 = 0x40;
@@ -189,9 +189,9 @@ pub mod number {
     pub const FRA_PRIORITY: u16 = 6;
     /// Rule attribute: table.
     pub const FRA_TABLE: u16 = 15;
-    /// Rule attribute: protocol that made the rule.
+    /// Rule attribute: protocol of the rule.
     pub const FRA_PROTOCOL: u16 = 21;
-    /// Rule attribute: the prefix length that routes must exceed; -1 without a bound.
+    /// Rule attribute: the lower bound of routes' prefix lengths; -1 without a bound.
     pub const FRA_SUPPRESS_PREFIXLEN: u16 = 14;
 
     /// Attribute of a queueing discipline: kind.
@@ -201,13 +201,13 @@ pub mod number {
     pub const IFA_ADDRESS: u16 = 1;
     /// Address attribute: the own address.
     pub const IFA_LOCAL: u16 = 2;
-    /// Address attribute: who gave it (Linux 5.18 and later; older ones pass over it).
+    /// Address attribute: the program that set the address (Linux 5.18 and later; ignored by older versions).
     pub const IFA_PROTO: u16 = 11;
-    /// Address attribute: all 32 flags.
+    /// Address attribute: 32 flags.
     pub const IFA_FLAGS: u16 = 8;
     /// Address flag: no duplicate address detection.
     pub const IFA_F_NODAD: u32 = 0x02;
-    /// Address flag: usable while it is tentative.
+    /// Address flag: usable while tentative.
     pub const IFA_F_OPTIMISTIC: u32 = 0x04;
     /// Address flag: duplicate address detection is not over.
     pub const IFA_F_TENTATIVE: u32 = 0x40;
@@ -221,6 +221,6 @@ pub mod number {
     /// Value of [`NETCONFA_IFINDEX`]: the switch of the whole host.
     pub const NETCONFA_IFINDEX_ALL: u32 = u32::MAX;
 
-    /// The bits of an attribute's type that are the type.
+    /// The bits of the type in an attribute's type field.
     pub const NLA_TYPE_MASK: u16 = 0x3fff;
 }

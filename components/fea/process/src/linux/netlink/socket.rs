@@ -19,10 +19,10 @@ use std::time::Duration;
 /// The longest wait for the kernel's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Octets that a socket may hold in either direction. A million refusals or notices fit no buffer; some thousands must.
+/// The largest buffer of a socket in either direction, in octets. A million refusals or notices fit no buffer; some thousands must.
 const BUFFER: i32 = 32 << 20;
 
-/// The largest datagram that the kernel sends in a dump, and more than it sends otherwise.
+/// The largest datagram of the kernel in a dump; further datagrams are smaller.
 pub const DATAGRAM: usize = 64 << 10;
 
 /// A socket to the kernel's routing.
@@ -65,7 +65,7 @@ impl Socket {
         Ok(Socket { fd, port })
     }
 
-    /// The number that the kernel knows the socket by; it is in every notice that follows from what the socket sent.
+    /// The kernel's number of the socket, contained in every notice caused by the socket.
     pub fn port(&self) -> u32 {
         self.port
     }
@@ -75,8 +75,8 @@ impl Socket {
         ffi::set_int(self.fd.as_fd(), libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group as i32)
     }
 
-    /// Lets the kernel drop, before they cost anything, the notices of what the socket `port` did, and of new routes of others
-    /// that replace none and whose preference is not better than `preference`, a number of one octet.
+    /// Lets the kernel drop early the notices caused by the socket `port`, and the notices of new foreign routes that replace
+    /// no route and have no better preference than `preference`, a number of one octet.
     pub fn ignore(&self, port: u32, protocol: u8, preference: u32) -> io::Result<()> {
         let load = |size: u32, at: u32| instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, at);
         let jump =
@@ -108,7 +108,7 @@ impl Socket {
         ffi::attach_filter(self.fd.as_fd(), &mut program)
     }
 
-    /// Lets the kernel drop, before they cost anything, the notices of routes with the mark `protocol`.
+    /// Lets the kernel drop early the notices of routes with the mark `protocol`.
     pub fn ignore_routes_of(&self, protocol: u8) -> io::Result<()> {
         let load = |size: u32, at: u32| instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, at);
         let equal = |value, yes, no| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
@@ -126,7 +126,7 @@ impl Socket {
     }
 
     /// Sends a request and passes each message of the answer to `each`, until the answer ends or `each` breaks. Blocks the
-    /// thread, at most [`PATIENCE`] between two datagrams; so it is for sockets of requests only.
+    /// thread, at most [`PATIENCE`] between two datagrams; so for sockets of requests only.
     pub fn request(
         &self,
         request: &Messages,
@@ -164,13 +164,13 @@ impl Socket {
         }
     }
 
-    /// Sends a datagram to the kernel, which works it off before this returns.
+    /// Sends a datagram to the kernel, which processes the datagram before the call returns.
     pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
         let kernel = NetlinkAddr::new(0, 0);
         sendto(self.fd.as_raw_fd(), datagram, &kernel, MsgFlags::empty()).map(drop).map_err(io::Error::from)
     }
 
-    /// The next datagram; `None` if there is none now.
+    /// Returns the next datagram; `None` if no datagram waits.
     pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
         match recv(self.fd.as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {
             Ok(n) => Ok(buffer.get(..n)),

@@ -1,4 +1,4 @@
-//! Hand-overs of components: what the core's [`HandOver`] says, done to processes.
+//! Hand-overs of components: carries out the core's [`HandOver`] on processes.
 
 use super::error::{ReplaceError, StartError};
 use super::restart as restarting;
@@ -41,7 +41,7 @@ struct UnderWay {
     new: Cell<u32>,
     began: Instant,
     report: RefCell<pb::RestartReply>,
-    told: Cell<Option<oneshot::Sender<Result<pb::RestartReply, ReplaceError>>>>,
+    outcome: Cell<Option<oneshot::Sender<Result<pb::RestartReply, ReplaceError>>>>,
 }
 
 impl HandOvers {
@@ -102,7 +102,7 @@ pub async fn hand_over(
             Some(_) => Err(ReplaceError::NoHandOver(class.into())),
         };
     }
-    let (told, outcome) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let old = process.processes.pid(class);
     let under_way = Rc::new_cyclic(|me: &Weak<UnderWay>| {
         let (me, process) = (me.clone(), Rc::downgrade(process));
@@ -120,7 +120,7 @@ pub async fn hand_over(
             new: Cell::new(0),
             began: Instant::now(),
             report: RefCell::default(),
-            told: Cell::new(Some(told)),
+            outcome: Cell::new(Some(sender)),
         }
     });
     process.handovers.0.borrow_mut().insert(class.into(), Rc::clone(&under_way));
@@ -128,7 +128,7 @@ pub async fn hand_over(
     let task = tokio::task::spawn_local(async move { me.driver.run().await });
     under_way.task.set(Some(task.abort_handle()));
     under_way.driver.input(Input::Begin);
-    outcome.await.unwrap_or(Err(ReplaceError::ManagerEnds))
+    receiver.await.unwrap_or(Err(ReplaceError::ManagerEnds))
 }
 
 impl UnderWay {
@@ -136,11 +136,11 @@ impl UnderWay {
         let (me, process) = (Rc::clone(self), Rc::clone(process));
         match output {
             Output::Start => drop(tokio::task::spawn_local(async move { me.start(process).await })),
-            Output::HandOver => drop(tokio::task::spawn_local(async move { me.tell_old(process).await })),
+            Output::HandOver => drop(tokio::task::spawn_local(async move { me.ask_old(process).await })),
             Output::Release => drop(tokio::task::spawn_local(async move { me.release(process).await })),
             Output::TakeOver => {
                 process.processes.promote(&self.class, self.binary.clone());
-                tokio::task::spawn_local(async move { me.tell_new(process).await });
+                tokio::task::spawn_local(async move { me.ask_new(process).await });
             }
             Output::Return => process.processes.demote(&self.class, self.binary.is_some()),
             Output::KillNew => process.processes.kill_pid(self.new.get()),
@@ -172,9 +172,9 @@ impl UnderWay {
                 warn!(event = "process.not-replaced", class, reason, "not replaced: the old process goes on")
             }
         }
-        if let Some(told) = self.told.take() {
+        if let Some(sender) = self.outcome.take() {
             // Whoever asked may be gone.
-            let _ = told.send(outcome.map(|()| self.report.take()).map_err(ReplaceError::Failed));
+            let _ = sender.send(outcome.map(|()| self.report.take()).map_err(ReplaceError::Failed));
         }
     }
 
@@ -228,7 +228,7 @@ impl UnderWay {
         Ok(())
     }
 
-    async fn tell_old(&self, process: Rc<ManagerProcess>) {
+    async fn ask_old(&self, process: Rc<ManagerProcess>) {
         let client = common::ComponentClient::new(&process.router, &self.class).with_deadline(DEADLINE);
         let outcome = client.hand_over(common::HandOverRequest { successor: self.new.get() }).await;
         let outcome = outcome.map(|reply| {
@@ -245,7 +245,7 @@ impl UnderWay {
         self.driver.input(Input::Released(outcome.map(|_| ()).map_err(reason)));
     }
 
-    async fn tell_new(&self, process: Rc<ManagerProcess>) {
+    async fn ask_new(&self, process: Rc<ManagerProcess>) {
         let next = successor_class(&self.class);
         let client = common::ComponentClient::new(&process.router, &next).with_deadline(DEADLINE);
         let outcome = client.take_over(common::TakeOverRequest {}).await;

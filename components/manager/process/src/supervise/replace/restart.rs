@@ -35,7 +35,7 @@ pub async fn restart(process: &Rc<ManagerProcess>, class: &str) -> Result<pb::Re
     }
     let took = comes_up(process, class, restarts, began).await?;
     let client = common::ComponentClient::new(&process.router, class);
-    // Only for the record: it runs, whatever it says of itself.
+    // Only for the record: it runs, whatever its status is.
     let status = client.get_status(common::GetStatusRequest {}).await.unwrap_or_default();
     Ok(pb::RestartReply {
         old_pid: old,

@@ -33,7 +33,7 @@ pub async fn succeed(
     let pid = std::process::id();
     let process = Rc::clone(process);
     tokio::task::spawn_local(async move {
-        // A commit that began meanwhile comes to its end first, and the file that says it.
+        // A commit that began meanwhile comes to its end first, and the file with it.
         let _turn = process.turn.lock().await;
         process.copies.settled().await;
         tokio::time::sleep(ANSWER).await;

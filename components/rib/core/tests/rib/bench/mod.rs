@@ -82,9 +82,9 @@ impl Net for XidPrefix {
 pub struct Bench {
     pub rib: Rib,
     pub outputs: Vec<Output>,
-    pub routes_told: usize,
+    pub routes_sent: usize,
     /// The number of groups sent to the engine.
-    pub groups_told: usize,
+    pub groups_sent: usize,
     /// True for each prefix whose route was sent to the engine as external.
     pub externals: BTreeMap<String, bool>,
     /// True if the engine currently accepts no changes.
@@ -137,8 +137,8 @@ impl Bench {
         let mut bench = Bench {
             rib: Rib::with_engine_for(1, 2, &[FamilyId::IPV4, FamilyId::IPV6, Label::ID, FamilyId::XID]),
             outputs: Vec::new(),
-            routes_told: 0,
-            groups_told: 0,
+            routes_sent: 0,
+            groups_sent: 0,
             externals: BTreeMap::new(),
             busy: false,
             now: Instant::ZERO,
@@ -315,8 +315,8 @@ impl Bench {
             if batch.is_empty() {
                 return;
             }
-            self.routes_told += batch.routes.len();
-            self.groups_told += batch.groups.len();
+            self.routes_sent += batch.routes.len();
+            self.groups_sent += batch.groups.len();
             let external = |route: &FibRoute<P>| (AnyPrefix::of(route.prefix).to_string(), route.is_external);
             self.externals.extend(batch.routes.iter().map(external));
             let mut groups = std::mem::take(&mut self.groups);
@@ -346,27 +346,27 @@ impl Bench {
 
     /// The changes that a subscriber receives, recorded as prefix and announced gateways; routes without gateways are
     /// left out.
-    pub fn hear<P: Net>(&mut self, id: SubscriptionId, heard: &mut BTreeMap<P, String>) {
+    pub fn receive<P: Net>(&mut self, id: SubscriptionId, received: &mut BTreeMap<P, String>) {
         let (batch, _) = self.rib.take_subscribed::<P>(TableId::MAIN, id, usize::MAX).unwrap();
         for update in batch.routes.updates {
             let RouteAction::Set(set) = update.action else {
-                heard.remove(&update.prefix);
+                received.remove(&update.prefix);
                 continue;
             };
             let hops = batch.routes.sets[set as usize].forwarding.next_hops();
             let gateways = hops.iter().filter_map(|h| h.gateway).map(|g| g.to_string());
-            heard.insert(update.prefix, gateways.collect::<Vec<_>>().join(" "));
+            received.insert(update.prefix, gateways.collect::<Vec<_>>().join(" "));
         }
-        heard.retain(|_, gateways| !gateways.is_empty());
+        received.retain(|_, gateways| !gateways.is_empty());
     }
 
     /// The announcements that a subscriber before the decision receives, by origin and prefix, recorded as gateways. Returns true if the
     /// first dump ended.
-    pub fn hear_announced<P: Net>(
+    pub fn receive_announced<P: Net>(
         &mut self,
         id: SubscriptionId,
         limit: usize,
-        heard: &mut BTreeMap<(String, P), String>,
+        received: &mut BTreeMap<(String, P), String>,
     ) -> bool {
         let mut is_end = false;
         while self.rib.ready_subscriptions::<P>().contains(&(TableId::MAIN, id)) {
@@ -375,12 +375,12 @@ impl Bench {
             for update in batch.routes.updates {
                 let key = (batch.origins[0].name.clone(), update.prefix);
                 let RouteAction::Set(set) = update.action else {
-                    heard.remove(&key);
+                    received.remove(&key);
                     continue;
                 };
                 let hops = batch.routes.sets[set as usize].forwarding.next_hops();
                 let gateways = hops.iter().filter_map(|h| h.gateway).map(|g| g.to_string());
-                heard.insert(key, gateways.collect::<Vec<_>>().join(" "));
+                received.insert(key, gateways.collect::<Vec<_>>().join(" "));
             }
             self.idle();
         }

@@ -149,19 +149,19 @@ impl World {
     }
 
     /// The cache sends PDUs in a version, in one piece.
-    pub fn tell_in(&mut self, name: char, version: u8, pdus: &[Pdu]) {
+    pub fn send_in(&mut self, name: char, version: u8, pdus: &[Pdu]) {
         let mut octets = Vec::new();
         pdus.iter().for_each(|pdu| pdu.encode(Version(version), &mut octets));
         self.octets(name, &octets);
     }
 
-    pub fn tell(&mut self, name: char, pdus: &[Pdu]) {
-        self.tell_in(name, 2, pdus);
+    pub fn send(&mut self, name: char, pdus: &[Pdu]) {
+        self.send_in(name, 2, pdus);
     }
 
     /// The cache answers a query.
     pub fn answer(&mut self, name: char, session: u16, serial: u32, changes: &[(AnyVrp, bool)]) {
-        self.tell(name, &answer(session, serial, changes));
+        self.send(name, &answer(session, serial, changes));
     }
 
     /// Takes the PDUs that were sent.
