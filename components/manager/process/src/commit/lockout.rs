@@ -1,6 +1,7 @@
 //! Changes that could cut off the operator who commits.
 
 use crate::commit::operator_path::{self, Way};
+use sluice_base::IpPrefix;
 use sluice_config::{NodeKind, Role, Schema, Tree, with_role};
 use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 use std::collections::BTreeMap;
@@ -60,7 +61,7 @@ pub fn warnings(schema: &Schema, before: &Tree, after: &Tree, connection: &Conne
             path.iter().zip(&list.path).all(|(a, b)| a == b)
                 && path
                     .get(list.path.len())
-                    .and_then(|key| prefix(key))
+                    .and_then(|key| key.parse().ok())
                     .is_none_or(|network| covers(network, client))
         })
     };
@@ -101,10 +102,9 @@ pub fn of_effects(
         };
         if ends && is_protocol(class) {
             found.push(format!(
-                "your address {} is reached by the route {}/{} of {class}, whose session ({}) this interrupts",
+                "your address {} is reached by the route {} of {class}, whose session ({}) this interrupts",
                 connection.client,
-                way.prefix.0,
-                way.prefix.1,
+                way.prefix,
                 effect.subjects.join(", ")
             ));
         }
@@ -182,11 +182,11 @@ fn of_routes(schema: &Schema, before: &Tree, after: &Tree, connection: &Connecti
         ));
     } else if let (Some(new), Some(way)) = (is, &connection.way)
         && was != is
-        && new.network.1 >= way.prefix.1
+        && new.network.len() >= way.prefix.len()
     {
-        let (network, length) = way.prefix;
+        let replaced = way.prefix;
         found.push(format!(
-            "your address {client} is reached by the route {network}/{length}, in whose place this puts the {} route {}",
+            "your address {client} is reached by the route {replaced}, in whose place this puts the {} route {}",
             new.component, new.prefix
         ));
     }
@@ -208,7 +208,10 @@ fn interfaces(schema: &Schema, tree: &Tree) -> Vec<Interface> {
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(|address| prefix(address.as_str()?))
+            .filter_map(|address| {
+                let (address, length) = address.as_str()?.split_once('/')?;
+                Some((address.parse().ok()?, length.parse().ok()?))
+            })
             .collect(),
     })
     .collect()
@@ -219,7 +222,7 @@ fn interfaces(schema: &Schema, tree: &Tree) -> Vec<Interface> {
 struct Route {
     component: String,
     prefix: String,
-    network: (IpAddr, u8),
+    network: IpPrefix,
     /// The whole statement.
     statement: serde_json::Value,
 }
@@ -227,7 +230,7 @@ struct Route {
 fn routes(schema: &Schema, tree: &Tree) -> Vec<Route> {
     let all = entries(schema, tree, Role::Route).into_iter();
     all.filter_map(|(component, text, statement)| {
-        let network = prefix(&text)?;
+        let network = text.parse().ok()?;
         Some(Route { component, prefix: text, network, statement })
     })
     .collect()
@@ -235,25 +238,12 @@ fn routes(schema: &Schema, tree: &Tree) -> Vec<Route> {
 
 /// Returns the longest route covering an address.
 fn covering(routes: &[Route], address: IpAddr) -> Option<&Route> {
-    routes.iter().filter(|route| covers(route.network, address)).max_by_key(|route| route.network.1)
+    routes.iter().filter(|route| covers(route.network, address)).max_by_key(|route| route.network.len())
 }
 
-fn covers((network, length): (IpAddr, u8), address: IpAddr) -> bool {
-    match (network, address) {
-        (IpAddr::V4(n), IpAddr::V4(a)) => {
-            let host = 32 - u32::from(length.min(32));
-            u64::from(n.to_bits()) >> host == u64::from(a.to_bits()) >> host
-        }
-        (IpAddr::V6(n), IpAddr::V6(a)) => {
-            length == 0 || (n.to_bits() ^ a.to_bits()).leading_zeros() >= u32::from(length)
-        }
-        _ => false,
-    }
-}
-
-fn prefix(text: &str) -> Option<(IpAddr, u8)> {
-    let (address, length) = text.split_once('/')?;
-    Some((address.parse().ok()?, length.parse().ok()?))
+fn covers(network: IpPrefix, address: IpAddr) -> bool {
+    let length = if address.is_ipv4() { 32 } else { 128 };
+    IpPrefix::new(address, length).is_some_and(|host| network.covers(host))
 }
 
 #[cfg(test)]
@@ -315,7 +305,7 @@ mod tests {
         let way = Way {
             interface: "eth1".into(),
             gateway: Some("192.0.2.9".parse().unwrap()),
-            prefix: ("10.0.0.0".parse().unwrap(), 8),
+            prefix: "10.0.0.0/8".parse().unwrap(),
             is_ours: false,
         };
         let connection = Connection {

@@ -5,6 +5,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, SockaddrLike, recv, sendto,
     socket,
 };
+use sluice_base::IpPrefix;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
@@ -29,7 +30,7 @@ pub struct Way {
     /// The next hop; none if the address is on the link.
     pub gateway: Option<IpAddr>,
     /// The route's prefix.
-    pub prefix: (IpAddr, u8),
+    pub prefix: IpPrefix,
     /// True if the router made the route.
     pub is_ours: bool,
 }
@@ -54,7 +55,7 @@ pub fn to(address: IpAddr) -> Option<Way> {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     };
-    let prefix = (entry.destination.unwrap_or(unspecified), entry.length);
+    let prefix = IpPrefix::new(entry.destination.unwrap_or(unspecified), entry.length)?;
     Some(Way { interface, gateway: hop.gateway, prefix, is_ours: entry.protocol == OURS })
 }
 
