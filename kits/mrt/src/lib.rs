@@ -28,32 +28,32 @@ mod kind {
     pub const BGP4MP_ET: u16 = 17;
 
     /// Returns true for the types that IANA's registry of MRT has, deprecated types included.
-    pub const fn is_assigned(kind: u16) -> bool {
+    pub(crate) const fn is_assigned(kind: u16) -> bool {
         matches!(kind, 0..=13 | 16 | 17 | 32 | 33 | 48 | 49 | 64)
     }
 }
 
 /// Subtypes of BGP4MP and BGP4MP_ET (RFC 6396, section 4.4; RFC 8050, section 3).
 mod bgp4mp {
-    pub const STATE_CHANGE: u16 = 0;
+    pub(crate) const STATE_CHANGE: u16 = 0;
     pub const MESSAGE: u16 = 1;
-    pub const MESSAGE_AS4: u16 = 4;
-    pub const STATE_CHANGE_AS4: u16 = 5;
-    pub const MESSAGE_LOCAL: u16 = 6;
-    pub const MESSAGE_AS4_LOCAL: u16 = 7;
-    pub const MESSAGE_ADDPATH: u16 = 8;
-    pub const MESSAGE_AS4_ADDPATH: u16 = 9;
-    pub const MESSAGE_LOCAL_ADDPATH: u16 = 10;
-    pub const MESSAGE_AS4_LOCAL_ADDPATH: u16 = 11;
+    pub(crate) const MESSAGE_AS4: u16 = 4;
+    pub(crate) const STATE_CHANGE_AS4: u16 = 5;
+    pub(crate) const MESSAGE_LOCAL: u16 = 6;
+    pub(crate) const MESSAGE_AS4_LOCAL: u16 = 7;
+    pub(crate) const MESSAGE_ADDPATH: u16 = 8;
+    pub(crate) const MESSAGE_AS4_ADDPATH: u16 = 9;
+    pub(crate) const MESSAGE_LOCAL_ADDPATH: u16 = 10;
+    pub(crate) const MESSAGE_AS4_LOCAL_ADDPATH: u16 = 11;
 }
 
 /// Subtypes of TABLE_DUMP_V2 (RFC 6396, section 4.3; RFC 8050, section 4).
 mod table_dump {
     pub const PEER_INDEX_TABLE: u16 = 1;
-    pub const RIB_IPV4_UNICAST: u16 = 2;
-    pub const RIB_IPV6_UNICAST: u16 = 4;
-    pub const RIB_IPV4_UNICAST_ADDPATH: u16 = 8;
-    pub const RIB_IPV6_UNICAST_ADDPATH: u16 = 10;
+    pub(crate) const RIB_IPV4_UNICAST: u16 = 2;
+    pub(crate) const RIB_IPV6_UNICAST: u16 = 4;
+    pub(crate) const RIB_IPV4_UNICAST_ADDPATH: u16 = 8;
+    pub(crate) const RIB_IPV6_UNICAST_ADDPATH: u16 = 10;
 }
 
 /// Both ends of a session, of one family.

@@ -367,7 +367,7 @@ impl CommunitySet {
     }
 
     /// Returns true if each member of the set describes some of the communities.
-    pub fn is_covered_by(&self, communities: impl Iterator<Item = Community> + Clone) -> bool {
+    pub(crate) fn is_covered_by(&self, communities: impl Iterator<Item = Community> + Clone) -> bool {
         let has = |member: &Community| communities.clone().any(|community| community == *member);
         let fits = |member: &Pattern| communities.clone().any(|community| member.contains(community));
         self.exact.iter().all(has) && self.patterns.iter().all(fits)

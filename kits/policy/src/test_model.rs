@@ -70,7 +70,7 @@ impl Path {
 }
 
 /// Searches through all ways to read a path.
-pub fn naive_path_match(expression: &Expression, path: &Path) -> bool {
+pub(crate) fn naive_path_match(expression: &Expression, path: &Path) -> bool {
     let symbols = path.symbols();
     ends(expression, &symbols, 0).contains(&symbols.len())
 }
@@ -117,7 +117,7 @@ pub enum Outcome {
 }
 
 /// Evaluates a policy term by term.
-pub fn evaluate(policies: &Policies, name: &str, route: &mut Draft) -> Outcome {
+pub(crate) fn evaluate(policies: &Policies, name: &str, route: &mut Draft) -> Outcome {
     let statement = policies.policy_statement.iter().find(|s| s.name == name).unwrap();
     run(policies, statement, &BTreeMap::new(), route).unwrap_or(Outcome::Default)
 }

@@ -59,7 +59,7 @@ impl TableChanges {
     }
 
     /// Adds the change of a record.
-    pub fn push_record(&mut self, record: Record) {
+    pub(crate) fn push_record(&mut self, record: Record) {
         match record {
             Record::Vrp(vrp, is_added) => self.push(vrp, is_added),
             Record::Aspa(customer, providers) => drop(self.aspas.insert(customer, providers)),

@@ -14,7 +14,7 @@ use std::path::Path;
 /// The file of the signature in a package.
 pub const FILE: &str = "package.sig";
 /// The end of the name of a public key's file.
-pub const PUBLIC: &str = "pub";
+pub(crate) const PUBLIC: &str = "pub";
 
 /// The secret key of a maker of packages.
 pub struct SecretKey(SigningKey);

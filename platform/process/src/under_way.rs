@@ -42,7 +42,7 @@ where
     }
 
     /// Returns the newest reply received since the last call, if any.
-    pub fn newest_reply(&self) -> Option<Rep> {
+    pub(crate) fn newest_reply(&self) -> Option<Rep> {
         let mut newest = None;
         while let Some(result) = self.answered() {
             newest = self.note(result).or(newest);

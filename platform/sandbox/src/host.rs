@@ -83,7 +83,7 @@ fn can_change_users() -> bool {
 }
 
 /// Returns true if a user namespace has the users of a whole host (user_namespaces(7), `uid_map`).
-pub fn has_many_users(map: &str) -> bool {
+pub(crate) fn has_many_users(map: &str) -> bool {
     let counts = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
     counts.sum::<u64>() >= 65_536
 }

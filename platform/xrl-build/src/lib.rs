@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use prost::Message;
 
 /// The file in `OUT_DIR` that includes all the others.
-pub const INCLUDE_FILE: &str = "xrl.rs";
+pub(crate) const INCLUDE_FILE: &str = "xrl.rs";
 /// The file in `OUT_DIR` that describes all interfaces: an encoded `FileDescriptorSet`.
-pub const DESCRIPTOR_FILE: &str = "xrl-descriptors.bin";
+pub(crate) const DESCRIPTOR_FILE: &str = "xrl-descriptors.bin";
 
 /// The reason why interfaces could not be compiled.
 #[derive(Debug, thiserror::Error)]

@@ -59,7 +59,6 @@ pub use wire::denied::Denied;
 pub use wire::error::XrlError;
 pub use wire::family::{Family, NotAFamily};
 pub use wire::frame;
-pub use wire::frame::MAX_DATAGRAM;
 pub use wire::octets::Octets;
 
 /// Declares a module `idl` with the output of `sluice-xrl-build` for the crate.

@@ -51,7 +51,7 @@ pub fn bounds(f: &pb::NeighborFamily) -> Option<String> {
 }
 
 /// Returns a family's bounds as JSON; null without bounds.
-pub fn bounds_json(f: &pb::NeighborFamily) -> Value {
+pub(crate) fn bounds_json(f: &pb::NeighborFamily) -> Value {
     let Some(bounds) = &f.maximum_prefixes else { return Value::Null };
     let left = |bound: Option<u32>, count: u64| bound.map(|bound| room(bound, count));
     json!({
@@ -71,7 +71,7 @@ pub fn opens(n: &pb::Neighbor) -> Option<String> {
 }
 
 /// Returns the end of a session for a bound as JSON; null for other ends.
-pub fn stop_json(n: &pb::Neighbor) -> Value {
+pub(crate) fn stop_json(n: &pb::Neighbor) -> Value {
     let Some(stop) = &n.stopped else { return Value::Null };
     json!({
         "family": family(stop.family), "bound": stop.bound, "count": stop.count,

@@ -80,7 +80,7 @@ impl RoutesArgs {
     }
 
     /// Returns the request for all the routes of a family.
-    pub fn into_request(self, family: common::Family) -> pb::GetRoutesRequest {
+    pub(crate) fn into_request(self, family: common::Family) -> pb::GetRoutesRequest {
         pb::GetRoutesRequest { family: family.into(), ..self.request }
     }
 
@@ -133,7 +133,7 @@ pub fn way(path: &pb::Path) -> String {
     if path.resolved_by.is_empty() { String::new() } else { format!(" through {}", path.resolved_by) }
 }
 
-pub fn path_json(p: &pb::Path) -> Value {
+pub(crate) fn path_json(p: &pb::Path) -> Value {
     json!({
         "neighbor": p.neighbor, "best": p.best, "reason": p.reason, "stale": p.stale, "next_hop": p.next_hop,
         "resolution": p.resolution, "interior_cost": p.interior_cost, "resolved_by": p.resolved_by, "as_path": p.as_path, "origin": p.origin,

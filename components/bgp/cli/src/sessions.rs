@@ -14,7 +14,7 @@ fn counts(n: &pb::Neighbor, of: impl Fn(&pb::NeighborFamily) -> u64) -> String {
 }
 
 /// Closes all sessions; each opens again.
-pub async fn clear_all(client: &pb::BgpClient, out: &mut Output) -> Result<(), Failure> {
+pub(crate) async fn clear_all(client: &pb::BgpClient, out: &mut Output) -> Result<(), Failure> {
     let neighbors = client.get_neighbors(pb::GetNeighborsRequest::default()).await?.neighbors;
     for neighbor in &neighbors {
         let request = pb::ResetNeighborRequest { address: neighbor.address.clone(), message: String::new() };

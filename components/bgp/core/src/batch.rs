@@ -110,7 +110,7 @@ impl<P> Change<P> {
     }
 
     /// Returns the cause for which an announcement counts as withdrawn; `None` for others, and for withdrawals by the neighbor.
-    pub fn drop_cause(&self) -> Option<DropCause> {
+    pub(crate) fn drop_cause(&self) -> Option<DropCause> {
         let number = self.set.checked_sub(Self::FIRST_WITHDRAWAL)?;
         DropCause::ALL.get(number as usize).copied()
     }
@@ -153,7 +153,7 @@ impl<P: Copy> Batch<P> {
 
     /// Adds an attribute set that the next changes refer to; its octets are those that `write` appends.
     #[inline]
-    pub fn add_set(
+    pub(crate) fn add_set(
         &mut self,
         seed: HashSeed,
         next_hop: NextHop,
@@ -168,7 +168,7 @@ impl<P: Copy> Batch<P> {
     }
 
     /// Adds the set number `index` of another batch.
-    pub fn copy_set(&mut self, from: &Batch<P>, index: u32) -> u32 {
+    pub(crate) fn copy_set(&mut self, from: &Batch<P>, index: u32) -> u32 {
         let set = from.sets[index as usize];
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(from.octets(&set));
@@ -183,7 +183,7 @@ impl<P: Copy> Batch<P> {
 
     /// Adds a change of one of several paths of a prefix. All changes of a batch have a path identifier, or none has.
     #[inline]
-    pub fn push_path(&mut self, prefix: P, path_id: Option<u32>, set: u32) {
+    pub(crate) fn push_path(&mut self, prefix: P, path_id: Option<u32>, set: u32) {
         self.push(prefix, set);
         self.path_ids.extend(path_id);
     }
@@ -195,7 +195,7 @@ impl<P: Copy> Batch<P> {
     }
 
     /// Attributes all changes since the last call to this event.
-    pub fn end_event(&mut self, provenance: Provenance) {
+    pub(crate) fn end_event(&mut self, provenance: Provenance) {
         let end = self.changes.len() as u32;
         if self.event_end() < end {
             self.events.push((end, provenance));
@@ -208,7 +208,7 @@ impl<P: Copy> Batch<P> {
     }
 
     /// Forgets the changes since the last event: the rest of an UPDATE turned out bad. Its set stays, and nothing has it.
-    pub fn drop_event(&mut self) {
+    pub(crate) fn drop_event(&mut self) {
         let end = self.event_end() as usize;
         self.changes.truncate(end);
         self.path_ids.truncate(end);
@@ -349,7 +349,7 @@ impl Batches {
 
     /// Ends an event of all families; see [`Batch::end_event`].
     #[inline]
-    pub fn end_event(&mut self, provenance: Provenance) {
+    pub(crate) fn end_event(&mut self, provenance: Provenance) {
         if core::mem::take(&mut self.is_open) {
             for batch in self.batches.values_mut() {
                 batch.end(provenance);
@@ -359,7 +359,7 @@ impl Batches {
     }
 
     /// Drops the changes since the last event; see [`Batch::drop_event`].
-    pub fn drop_event(&mut self) {
+    pub(crate) fn drop_event(&mut self) {
         self.batches.values_mut().for_each(|batch| batch.drop_last());
         self.is_open = false;
     }

@@ -125,7 +125,7 @@ impl Endpoints {
     }
 
     /// Returns the octets of the router's own IPv4 next hop; none if the router has no IPv4 address there.
-    pub fn next_hop_ipv4(&self) -> OwnNextHop {
+    pub(crate) fn next_hop_ipv4(&self) -> OwnNextHop {
         let address = match self.local {
             IpAddr::V4(a) => Some(a),
             IpAddr::V6(_) => self.ipv4,
@@ -135,7 +135,7 @@ impl Endpoints {
 
     /// Returns the octets of the router's own IPv6 next hop, with the link-local address if the peer is on the same link; none if the
     /// router has no IPv6 address there.
-    pub fn next_hop_ipv6(&self) -> OwnNextHop {
+    pub(crate) fn next_hop_ipv6(&self) -> OwnNextHop {
         let address = match self.local {
             IpAddr::V6(a) => Some(a),
             IpAddr::V4(_) => self.ipv6,

@@ -256,7 +256,7 @@ impl<T> ByFamily<T> {
     }
 
     /// Iterates over the families and values, and consumes the collection.
-    pub fn into_pairs(self) -> impl Iterator<Item = (FamilyIndex, T)> {
+    pub(crate) fn into_pairs(self) -> impl Iterator<Item = (FamilyIndex, T)> {
         FamilyIndex::all().zip(self.0)
     }
 

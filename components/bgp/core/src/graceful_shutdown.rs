@@ -9,7 +9,7 @@ use crate::wire::attribute::{Flags, RawAttribute, code, put_header};
 use alloc::vec::Vec;
 
 /// The community (RFC 8326, section 5): 65535:0.
-pub const COMMUNITY: [u8; 4] = [0xff, 0xff, 0, 0];
+pub(crate) const COMMUNITY: [u8; 4] = [0xff, 0xff, 0, 0];
 
 /// LOCAL_PREF of routes before a shutdown (RFC 8326, section 4): lower than any normal value.
 pub const LOCAL_PREF: u32 = 0;
@@ -20,7 +20,7 @@ pub fn is_in(communities: &[u8]) -> bool {
 }
 
 /// Appends COMMUNITIES with the community added.
-pub fn put_communities(present: Option<&RawAttribute<'_>>, out: &mut Vec<u8>) {
+pub(crate) fn put_communities(present: Option<&RawAttribute<'_>>, out: &mut Vec<u8>) {
     let (flags, value) =
         present.map_or((Flags::OPTIONAL | Flags::TRANSITIVE, &[][..]), |a| (a.flags.0, a.value));
     let more: &[u8] = if is_in(value) { &[] } else { &COMMUNITY };

@@ -33,7 +33,7 @@ pub enum LocalAsMode {
 
 impl LocalAs {
     /// Returns true if received paths get the AS.
-    pub fn is_prepended_on_import(&self) -> bool {
+    pub(crate) fn is_prepended_on_import(&self) -> bool {
         self.mode == LocalAsMode::Prepend
     }
 

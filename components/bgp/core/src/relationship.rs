@@ -30,9 +30,9 @@ pub enum Relationship {
 
 /// Values of the role capability (RFC 9234, section 4.1): the role of the sender.
 mod role {
-    pub const PROVIDER: u8 = 0;
-    pub const ROUTE_SERVER: u8 = 1;
-    pub const ROUTE_SERVER_CLIENT: u8 = 2;
+    pub(crate) const PROVIDER: u8 = 0;
+    pub(crate) const ROUTE_SERVER: u8 = 1;
+    pub(crate) const ROUTE_SERVER_CLIENT: u8 = 2;
     pub const CUSTOMER: u8 = 3;
     pub const PEER: u8 = 4;
 }
@@ -73,7 +73,7 @@ impl Relationship {
     }
 
     /// Returns the router's announced role (RFC 9234, table 1).
-    pub const fn own_role(self) -> u8 {
+    pub(crate) const fn own_role(self) -> u8 {
         match self {
             Relationship::Customer => role::PROVIDER,
             Relationship::Peer => role::PEER,
@@ -84,7 +84,7 @@ impl Relationship {
     }
 
     /// Returns the required role of a neighbor that announces a role (RFC 9234, table 2).
-    pub const fn neighbors_role(self) -> u8 {
+    pub(crate) const fn neighbors_role(self) -> u8 {
         match self {
             Relationship::Customer => role::CUSTOMER,
             Relationship::Peer => role::PEER,
@@ -95,7 +95,7 @@ impl Relationship {
     }
 
     /// Returns true if the neighbor's routes are for customers only.
-    pub const fn marks_received(self) -> bool {
+    pub(crate) const fn marks_received(self) -> bool {
         !self.is_for_everybody()
     }
 
@@ -105,7 +105,7 @@ impl Relationship {
     }
 
     /// Returns true if routes from the neighbor may go to every neighbor, and marked routes to the neighbor.
-    pub const fn is_for_everybody(self) -> bool {
+    pub(crate) const fn is_for_everybody(self) -> bool {
         matches!(self, Relationship::Customer | Relationship::RouteServerClient)
     }
 }

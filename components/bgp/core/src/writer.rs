@@ -38,7 +38,7 @@ impl Writer {
 
     /// Returns the writer with route refreshes marked or not.
     #[must_use]
-    pub const fn marking(mut self, marks_refreshes: bool) -> Self {
+    pub(crate) const fn marking(mut self, marks_refreshes: bool) -> Self {
         self.marks_refreshes = marks_refreshes;
         self
     }

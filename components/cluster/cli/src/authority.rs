@@ -67,7 +67,7 @@ impl Authority {
     }
 
     /// Reads the authority's key.
-    pub fn of_key(key: &str) -> Result<Self, rcgen::Error> {
+    pub(crate) fn of_key(key: &str) -> Result<Self, rcgen::Error> {
         Ok(Authority { issuer: Issuer::new(of_authority(), KeyPair::from_pem(key)?) })
     }
 

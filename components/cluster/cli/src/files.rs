@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The authority's key, in the authority's folder.
-pub const AUTHORITY_KEY: &str = "ca.key";
+pub(crate) const AUTHORITY_KEY: &str = "ca.key";
 
 /// The texts of an element's credentials.
 pub struct Texts {
@@ -37,14 +37,14 @@ pub fn failed(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Makes a folder of mode 0700, and the folders above.
-pub fn make_folder(folder: &Path) -> Result<(), Failure> {
+pub(crate) fn make_folder(folder: &Path) -> Result<(), Failure> {
     let made = folder.parent().map_or(Ok(()), std::fs::create_dir_all);
     let made = made.and_then(|()| DirBuilder::new().recursive(true).mode(0o700).create(folder));
     made.map_err(|error| failed(folder, &error))
 }
 
 /// Writes a file of mode 0600: the whole text in place of an older file, or nothing.
-pub fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
     let new = PathBuf::from(new);

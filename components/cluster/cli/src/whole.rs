@@ -38,7 +38,7 @@ fn name_missing(missing: &[cluster::MissingElement], out: &mut Output) {
 }
 
 /// Returns the elements that are in no sum, as JSON.
-pub fn missing_json(missing: &[cluster::MissingElement]) -> Value {
+pub(crate) fn missing_json(missing: &[cluster::MissingElement]) -> Value {
     missing.iter().map(|missing| json!({ "element": missing.element, "reason": missing.reason })).collect()
 }
 

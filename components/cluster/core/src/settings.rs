@@ -95,7 +95,7 @@ impl Settings {
     }
 
     /// Returns true if an element sends hello frames: packets are sent to the element.
-    pub fn sends_hello(&self, element: ElementId) -> bool {
+    pub(crate) fn sends_hello(&self, element: ElementId) -> bool {
         [Role::Router, Role::Filter, Role::Control].into_iter().any(|role| self.has_role(element, role))
     }
 

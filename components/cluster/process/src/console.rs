@@ -51,7 +51,7 @@ const PERSON: &str = "user:";
 /// The origin of calls at this element.
 const OWN_ORIGIN: &str = "this element";
 /// The number of the errors by which another element is not asked.
-pub const NOT_ASKED: u32 = 1;
+pub(crate) const NOT_ASKED: u32 = 1;
 
 /// The reason why a connection of another element ends without a reply.
 #[derive(Debug, thiserror::Error)]
@@ -293,7 +293,7 @@ async fn carry_out(
 ///
 /// # Errors
 /// The role does not allow the call, or the element is not asked.
-pub async fn ask_for(
+pub(crate) async fn ask_for(
     process: &ClusterProcess,
     principal: &str,
     request: pb::GetFromElementRequest,

@@ -68,7 +68,7 @@ pub fn name_of(element: ElementId) -> String {
 }
 
 /// Returns the element that a certificate names.
-pub fn element_of(certificate: &CertificateDer<'_>) -> Option<ElementId> {
+pub(crate) fn element_of(certificate: &CertificateDer<'_>) -> Option<ElementId> {
     let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
     let number = certificate.valid_dns_names().find_map(|name| name.strip_prefix(NAME)?.parse().ok())?;
     ElementId::new(number)
@@ -80,7 +80,7 @@ pub fn machine_name(machine: u32) -> Option<String> {
 }
 
 /// Returns the number of the element's machine that a certificate names: the first one without a name.
-pub fn machine_of(certificate: &CertificateDer<'_>) -> u32 {
+pub(crate) fn machine_of(certificate: &CertificateDer<'_>) -> u32 {
     let certificate = webpki::EndEntityCert::try_from(certificate).ok();
     let number = certificate
         .and_then(|known| known.valid_dns_names().find_map(|name| name.strip_prefix(MACHINE)?.parse().ok()));
@@ -140,7 +140,7 @@ impl Credentials {
     ///
     /// # Errors
     /// The key does not sign.
-    pub fn revocations(
+    pub(crate) fn revocations(
         &self,
         serial_numbers: impl IntoIterator<Item = Vec<u8>>,
         now: SystemTime,

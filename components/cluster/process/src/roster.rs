@@ -143,7 +143,7 @@ async fn note_machine(process: &ClusterProcess) {
 
 /// Asks other elements, while no server of the store answers, whether this machine is still the element: the servers refuse certificates of
 /// machines that were replaced or removed, and such a machine leaves the cluster. For ever.
-pub async fn ask_standing(process: Rc<ClusterProcess>) {
+pub(crate) async fn ask_standing(process: Rc<ClusterProcess>) {
     loop {
         tokio::time::sleep(STANDING).await;
         let settings = process.settings.borrow().clone();

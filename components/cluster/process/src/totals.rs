@@ -235,7 +235,7 @@ fn outer(
 }
 
 /// Returns the interfaces of the router as a whole: the outer ports, with the counters of the balancers' interfaces.
-pub async fn outer_interfaces(served: &Served) -> pb::GetOuterInterfacesReply {
+pub(crate) async fn outer_interfaces(served: &Served) -> pb::GetOuterInterfacesReply {
     let settings = served.settings.borrow().clone();
     let Some(settings) = settings else { return pb::GetOuterInterfacesReply::default() };
     let balancers = || settings.inventory.iter().filter(|element| !element.ports.is_empty());

@@ -54,7 +54,7 @@ impl CrashBudget {
     }
 
     /// Restores the whole budget: an operator has intervened.
-    pub fn refill(&mut self) {
+    pub(crate) fn refill(&mut self) {
         *self = Self::default();
     }
 }

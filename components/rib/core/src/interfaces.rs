@@ -31,7 +31,7 @@ impl Interfaces {
 
     /// Returns the addresses on links that cannot be gateways (RFC 4271, section 6.3): the router's own addresses, and
     /// the first and last address of an IPv4 subnet, which stand for every host.
-    pub fn no_gateways(&self) -> BTreeSet<Address> {
+    pub(crate) fn no_gateways(&self) -> BTreeSet<Address> {
         let running = self.known.iter().filter(|i| i.running);
         let mut found = BTreeSet::new();
         for address in running.flat_map(|i| &i.addresses) {

@@ -109,7 +109,7 @@ impl Clients {
     }
 
     /// The client behind a watcher's number.
-    pub fn by_watcher(&self, watcher: WatcherId) -> Option<InterestHolderClient> {
+    pub(crate) fn by_watcher(&self, watcher: WatcherId) -> Option<InterestHolderClient> {
         self.known.borrow().values().find(|c| c.watcher == watcher).map(|c| c.holder.clone())
     }
 

@@ -64,6 +64,6 @@ pub fn summary(s: Summary) -> pb::TableSummary {
 }
 
 /// An optional prefix.
-pub fn optional_prefix(net: Option<&common::Net>, name: &str) -> Result<Option<AnyPrefix>, XrlError> {
+pub(crate) fn optional_prefix(net: Option<&common::Net>, name: &str) -> Result<Option<AnyPrefix>, XrlError> {
     net.map(AnyPrefix::try_from).transpose().map_err(|e| XrlError::BadArguments(format!("{name}: {e}")))
 }

@@ -87,7 +87,7 @@ pub async fn follow_fea(process: Rc<RibProcess>) {
 }
 
 /// Handles a new FEA, or a FEA with a changed setting: it receives the whole table, or no routes.
-pub async fn begin_anew(process: Rc<RibProcess>) {
+pub(crate) async fn begin_anew(process: Rc<RibProcess>) {
     if let Err(error) = call_successor(async || begin(&process).await).await {
         warn!(%error, "the FEA does not take the RIB on");
     }

@@ -61,7 +61,7 @@ impl Failure {
     }
 
     /// Returns true if the cache's data are void (RFC 8210, section 5.1).
-    pub const fn voids_data(&self) -> bool {
+    pub(crate) const fn voids_data(&self) -> bool {
         matches!(self, Failure::OtherSession)
     }
 }

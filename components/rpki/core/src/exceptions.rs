@@ -45,7 +45,7 @@ impl Exceptions {
     }
 
     /// Returns true if the operator adds VRPs or ASPAs.
-    pub fn asserts(&self) -> bool {
+    pub(crate) fn asserts(&self) -> bool {
         !self.assertions.is_empty() || !self.aspa_assertions.is_empty()
     }
 

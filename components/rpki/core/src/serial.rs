@@ -8,7 +8,7 @@ pub struct Serial(pub u32);
 
 impl Serial {
     /// Returns true if this number comes before `other` (RFC 1982, section 3.2). Of two numbers that are 2^31 apart neither comes first.
-    pub const fn is_before(self, other: Serial) -> bool {
+    pub(crate) const fn is_before(self, other: Serial) -> bool {
         let ahead = other.0.wrapping_sub(self.0);
         ahead != 0 && ahead < 1 << 31
     }

@@ -203,7 +203,7 @@ impl Session {
     }
 
     /// Returns the reason of the last failure since the last End of Data.
-    pub fn last_failure(&self) -> Option<&Failure> {
+    pub(crate) fn last_failure(&self) -> Option<&Failure> {
         self.last_failure.as_ref()
     }
 
@@ -213,7 +213,7 @@ impl Session {
     }
 
     /// Returns the moment at which the data expire.
-    pub fn expires_at(&self) -> Option<Instant> {
+    pub(crate) fn expires_at(&self) -> Option<Instant> {
         self.timers.deadline(Timer::Expire)
     }
 
@@ -223,12 +223,12 @@ impl Session {
     }
 
     /// Returns true if the last answer is the first on the present connection.
-    pub fn is_first_answer(&self) -> bool {
+    pub(crate) fn is_first_answer(&self) -> bool {
         self.answers == 1
     }
 
     /// Returns true if another cache is to be asked meanwhile: the last attempt failed, or the cache has no data.
-    pub fn is_hopeless(&self) -> bool {
+    pub(crate) fn is_hopeless(&self) -> bool {
         matches!(self.phase, Phase::Waiting | Phase::NoData) || self.failures > 0 && !self.is_current
     }
 

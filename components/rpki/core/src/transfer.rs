@@ -8,7 +8,7 @@ use sluice_base::Asn;
 use sluice_validation::{AnyVrp, AspaChanges, AspaSet, Providers, TableChanges, VrpTable};
 
 /// The most VRPs of a cache, and the most changes of an answer. There are about 700,000 VRPs in 2026.
-pub const MOST_VRPS: usize = 4_000_000;
+pub(crate) const MOST_VRPS: usize = 4_000_000;
 
 /// The most providers in all ASPAs of a cache, and in an answer; removed ASPAs count as one. There are about 2,000 ASPAs in 2026, and
 /// 80,000 ASes.
@@ -79,7 +79,7 @@ impl Transfer {
     ///
     /// # Errors
     /// The customer of a withdrawal has no ASPA, or there are too many providers.
-    pub fn gather_aspa(
+    pub(crate) fn gather_aspa(
         &mut self,
         before: Option<&VrpTable>,
         customer: Asn,

@@ -31,16 +31,16 @@ impl fmt::Display for Version {
 
 /// Types of PDUs (RFC 8210, section 14).
 mod kind {
-    pub const SERIAL_NOTIFY: u8 = 0;
-    pub const SERIAL_QUERY: u8 = 1;
-    pub const RESET_QUERY: u8 = 2;
-    pub const CACHE_RESPONSE: u8 = 3;
-    pub const IPV4_PREFIX: u8 = 4;
-    pub const IPV6_PREFIX: u8 = 6;
-    pub const END_OF_DATA: u8 = 7;
-    pub const CACHE_RESET: u8 = 8;
-    pub const ROUTER_KEY: u8 = 9;
-    pub const ERROR_REPORT: u8 = 10;
+    pub(crate) const SERIAL_NOTIFY: u8 = 0;
+    pub(crate) const SERIAL_QUERY: u8 = 1;
+    pub(crate) const RESET_QUERY: u8 = 2;
+    pub(crate) const CACHE_RESPONSE: u8 = 3;
+    pub(crate) const IPV4_PREFIX: u8 = 4;
+    pub(crate) const IPV6_PREFIX: u8 = 6;
+    pub(crate) const END_OF_DATA: u8 = 7;
+    pub(crate) const CACHE_RESET: u8 = 8;
+    pub(crate) const ROUTER_KEY: u8 = 9;
+    pub(crate) const ERROR_REPORT: u8 = 10;
     pub const ASPA: u8 = 11;
 }
 
@@ -55,8 +55,6 @@ impl ErrorCode {
     pub const INTERNAL_ERROR: ErrorCode = ErrorCode(1);
     /// No Data Available: the only error that does not end the session.
     pub const NO_DATA: ErrorCode = ErrorCode(2);
-    /// Invalid Request.
-    pub const INVALID_REQUEST: ErrorCode = ErrorCode(3);
     /// Unsupported Protocol Version.
     pub const UNSUPPORTED_VERSION: ErrorCode = ErrorCode(4);
     /// Unsupported PDU Type.
@@ -69,10 +67,6 @@ impl ErrorCode {
     pub const UNEXPECTED_VERSION: ErrorCode = ErrorCode(8);
     /// ASPA Provider List Error; from version 2 on.
     pub const PROVIDER_LIST: ErrorCode = ErrorCode(9);
-    /// Transport Failed; from version 2 on.
-    pub const TRANSPORT_FAILED: ErrorCode = ErrorCode(10);
-    /// Ordering Error; from version 2 on.
-    pub const ORDERING: ErrorCode = ErrorCode(11);
 
     const NAMES: [&'static str; 12] = [
         "Corrupt Data",
@@ -220,7 +214,7 @@ pub enum DecodeError {
 
 impl DecodeError {
     /// Returns true if the PDU is an ASPA. Caches with an earlier draft of version 2 write ASPAs otherwise.
-    pub const fn is_of_aspa(&self) -> bool {
+    pub(crate) const fn is_of_aspa(&self) -> bool {
         matches!(self, DecodeError::Providers { .. } | DecodeError::Length { kind: kind::ASPA, .. })
     }
 

@@ -142,12 +142,12 @@ impl Deps {
     }
 
     /// Marks the decision as temporary, and so not to be cached: no anchor will be touched at its end.
-    pub const fn set_temporary(&mut self) {
+    pub(crate) const fn set_temporary(&mut self) {
         self.is_temporary = true;
     }
 
     /// Returns true if the decision must not be cached.
-    pub const fn is_temporary(&self) -> bool {
+    pub(crate) const fn is_temporary(&self) -> bool {
         self.is_temporary
     }
 

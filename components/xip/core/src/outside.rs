@@ -168,7 +168,7 @@ impl OutsidePrincipal {
     }
 
     /// Gives up questions that did not reach the process: the next packet asks again.
-    pub fn give_up(&mut self, xids: &[Xid]) -> Vec<Touch> {
+    pub(crate) fn give_up(&mut self, xids: &[Xid]) -> Vec<Touch> {
         let mut touched = Vec::new();
         for xid in xids {
             let id = Id(xid.id);

@@ -100,12 +100,12 @@ impl Ports {
     }
 
     /// Returns the number of a far end, with one more user.
-    pub fn acquire_tunnel(&mut self, far_end: Xid) -> TunnelId {
+    pub(crate) fn acquire_tunnel(&mut self, far_end: Xid) -> TunnelId {
         TunnelId(self.far_ends.acquire(Some(far_end)))
     }
 
     /// Returns the number of a set, with one more user. The order and repetitions of `ways` do not matter.
-    pub fn acquire_set(&mut self, ways: &mut [WayOut]) -> PortSetId {
+    pub(crate) fn acquire_set(&mut self, ways: &mut [WayOut]) -> PortSetId {
         ways.sort_unstable();
         let mut set = PortSet::new();
         for (place, way) in ways.iter().enumerate() {

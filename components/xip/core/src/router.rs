@@ -161,7 +161,7 @@ impl Router {
     }
 
     /// Sets the bounds of decisions. Decisions made before may differ from decisions made anew.
-    pub const fn set_limits(&mut self, limits: Limits) {
+    pub(crate) const fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 

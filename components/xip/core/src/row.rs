@@ -25,5 +25,5 @@ pub struct Row {
 
 impl Row {
     /// The most edges of a row (`docs/xia/wire.md`).
-    pub const MOST_EDGES: usize = 4;
+    pub(crate) const MOST_EDGES: usize = 4;
 }

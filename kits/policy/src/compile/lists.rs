@@ -108,22 +108,22 @@ impl Lists {
     }
 
     /// Returns a text that differs between prefix lists with different entries: a list may have a million.
-    pub fn source_of_prefix_list(&self, name: &str) -> String {
+    pub(crate) fn source_of_prefix_list(&self, name: &str) -> String {
         format!("prefix-list {name:?} {:x?}\n", self.hashes.get(name))
     }
 
     /// Returns a text that differs between different expressions.
-    pub fn source_of_as_path(&self, name: &str) -> String {
+    pub(crate) fn source_of_as_path(&self, name: &str) -> String {
         format!("as-path {name:?} {:?}\n", self.expressions.get(name))
     }
 
     /// Returns a text that differs between different sets of communities.
-    pub fn source_of_community(&self, name: &str) -> String {
+    pub(crate) fn source_of_community(&self, name: &str) -> String {
         format!("community {name:?} {:?}\n", self.communities.get(name))
     }
 
     /// Returns a text that differs between different parameters of flap damping.
-    pub fn source_of_damping(&self, name: &str) -> String {
+    pub(crate) fn source_of_damping(&self, name: &str) -> String {
         format!("damping {name:?} {:?}\n", self.dampings.get(name))
     }
 }

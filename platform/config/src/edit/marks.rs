@@ -112,7 +112,7 @@ impl Binder<'_> {
     }
 
     /// Adds or removes the mark of a statement of steps. Returns false if the statement is no mark.
-    pub fn step_mark(
+    pub(crate) fn step_mark(
         &mut self,
         tree: &mut Tree,
         words: &[Word],

@@ -124,7 +124,7 @@ impl std::ops::Index<Id> for Index {
 
 impl Index {
     /// Gives the defaults the form that written values have.
-    pub fn settle_defaults(&mut self, yang: &Yang) {
+    pub(crate) fn settle_defaults(&mut self, yang: &Yang) {
         for (id, def) in self.defs.iter_mut().enumerate() {
             for leaf in &mut def.defaults {
                 if let Ok((text, form)) = yang.canonical(id, &leaf.text) {
@@ -153,7 +153,7 @@ impl Def {
     }
 
     /// Returns true if the container exists in the tree only because of its content.
-    pub fn is_plain_container(&self) -> bool {
+    pub(crate) fn is_plain_container(&self) -> bool {
         matches!(self.kind, Kind::Container { presence: false })
     }
 

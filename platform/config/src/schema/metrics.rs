@@ -24,9 +24,9 @@ pub const EXPORTED: &str = "sluice_";
 /// The label added to a metric with states.
 pub const STATE: &str = "state";
 /// Metrics that a file may have.
-pub const MOST_METRICS: usize = 256;
+pub(crate) const MOST_METRICS: usize = 256;
 /// Labels that a metric may have.
-pub const MOST_LABELS: usize = 16;
+pub(crate) const MOST_LABELS: usize = 16;
 /// States that a metric may have.
 pub const MOST_STATES: usize = 32;
 /// Characters that a name, a path, a state or a help text may have.

@@ -113,7 +113,7 @@ impl<V: Clone> Entries<V> {
 
     /// Moves an entry before or behind another one. Returns false, and changes nothing, if there is no such entry, or the
     /// operator's order has no meaning.
-    pub fn move_beside(&mut self, key: &str, there: &str, is_after: bool) -> bool {
+    pub(crate) fn move_beside(&mut self, key: &str, there: &str, is_after: bool) -> bool {
         let is_possible = key != there && self.get(key).is_some() && self.get(there).is_some();
         match self {
             Entries::Listed(all) if is_possible => {

@@ -14,12 +14,12 @@ pub const MAX_LENGTH: usize = 16 << 20;
 /// The protocol's version, in the Hello frame.
 pub const VERSION: u16 = 2;
 /// Octets of the largest datagram over IPv4.
-pub const MAX_DATAGRAM: usize = 65_507;
+pub(crate) const MAX_DATAGRAM: usize = 65_507;
 
 /// The body of a Hello frame.
 pub const MAGIC: &[u8; 4] = b"XRL\n";
 /// Methods that a connection may bind: their numbers are lower.
-pub const MAX_METHODS: u16 = 4096;
+pub(crate) const MAX_METHODS: u16 = 4096;
 /// Octets of a method key.
 pub const KEY: usize = 16;
 

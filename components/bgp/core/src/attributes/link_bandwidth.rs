@@ -12,7 +12,7 @@ const SUB_TYPE: u8 = 0x04;
 
 /// Returns the bandwidth in octets a second of a canonical set, rounded down: the lowest one of several, transitive or not (RFC 10005).
 /// Values that are no bandwidth, which are negative numbers, infinities and NaN, are ignored as if their community did not exist.
-pub fn link_bandwidth(canonical: &[u8]) -> Option<u64> {
+pub(crate) fn link_bandwidth(canonical: &[u8]) -> Option<u64> {
     let value = canonical::find(canonical, code::EXTENDED_COMMUNITIES)?;
     value.chunks_exact(LENGTH).filter_map(bandwidth_of).min()
 }

@@ -20,7 +20,7 @@ pub use problem::{AttributeError, Problem, Verdict};
 pub use rules::{REMOVABLE, Treatment};
 pub use scan::{ReceiveRules, Scan};
 
-pub use crate::wire::attribute::DEFAULT_LOCAL_PREF;
+pub(crate) use crate::wire::attribute::DEFAULT_LOCAL_PREF;
 
 use core::fmt;
 use core::num::NonZeroU32;

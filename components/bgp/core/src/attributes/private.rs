@@ -18,12 +18,12 @@ const HEADER_LEN: usize = 3;
 
 /// Kinds of properties: kind, length, value.
 mod kind {
-    pub const WEIGHT: u8 = 1;
+    pub(crate) const WEIGHT: u8 = 1;
     pub const TAG: u8 = 2;
-    pub const RIB_DISTANCE: u8 = 3;
+    pub(crate) const RIB_DISTANCE: u8 = 3;
     pub const BLACKHOLE: u8 = 4;
     pub const METRIC: u8 = 5;
-    pub const DAMPING: u8 = 6;
+    pub(crate) const DAMPING: u8 = 6;
 }
 
 /// Octets of the parameters of flap damping before their name.

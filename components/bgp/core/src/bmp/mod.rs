@@ -33,37 +33,37 @@ const HEADER_LEN: usize = 6;
 
 /// Message types (RFC 7854, section 4.1).
 mod kind {
-    pub const ROUTE_MONITORING: u8 = 0;
-    pub const STATISTICS: u8 = 1;
-    pub const PEER_DOWN: u8 = 2;
-    pub const PEER_UP: u8 = 3;
-    pub const INITIATION: u8 = 4;
-    pub const TERMINATION: u8 = 5;
-    pub const ROUTE_MIRRORING: u8 = 6;
+    pub(crate) const ROUTE_MONITORING: u8 = 0;
+    pub(crate) const STATISTICS: u8 = 1;
+    pub(crate) const PEER_DOWN: u8 = 2;
+    pub(crate) const PEER_UP: u8 = 3;
+    pub(crate) const INITIATION: u8 = 4;
+    pub(crate) const TERMINATION: u8 = 5;
+    pub(crate) const ROUTE_MIRRORING: u8 = 6;
 }
 
 /// Flags of the per-peer header (RFC 7854, section 4.2; RFC 8671, section 4).
 mod flag {
     pub const IPV6: u8 = 0x80;
-    pub const POST_POLICY: u8 = 0x40;
+    pub(crate) const POST_POLICY: u8 = 0x40;
     /// AS numbers in the message have two octets.
-    pub const LEGACY_AS_PATH: u8 = 0x20;
-    pub const ADJ_RIB_OUT: u8 = 0x10;
+    pub(crate) const LEGACY_AS_PATH: u8 = 0x20;
+    pub(crate) const ADJ_RIB_OUT: u8 = 0x10;
 }
 
 /// Types of peers.
 mod peer_type {
-    pub const GLOBAL: u8 = 0;
-    pub const LOCAL_INSTANCE: u8 = 2;
-    pub const LOC_RIB: u8 = 3;
+    pub(crate) const GLOBAL: u8 = 0;
+    pub(crate) const LOCAL_INSTANCE: u8 = 2;
+    pub(crate) const LOC_RIB: u8 = 3;
 }
 
 /// Types of information.
 mod information {
-    pub const SYS_DESCR: u16 = 1;
-    pub const SYS_NAME: u16 = 2;
+    pub(crate) const SYS_DESCR: u16 = 1;
+    pub(crate) const SYS_NAME: u16 = 2;
     /// In Peer Up and Peer Down (RFC 9069, section 5.2.1).
-    pub const TABLE_NAME: u16 = 3;
+    pub(crate) const TABLE_NAME: u16 = 3;
     /// In a Termination message.
     pub const REASON: u16 = 1;
 }
@@ -71,8 +71,8 @@ mod information {
 /// Types of information in Route Mirroring (RFC 7854, section 4.7), and codes of the type Information.
 mod mirroring {
     pub const MESSAGE: u16 = 0;
-    pub const INFORMATION: u16 = 1;
-    pub const ERRORED: u16 = 0;
+    pub(crate) const INFORMATION: u16 = 1;
+    pub(crate) const ERRORED: u16 = 0;
     pub const LOST: u16 = 1;
 }
 

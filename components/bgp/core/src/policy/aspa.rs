@@ -20,7 +20,7 @@ pub enum AspaProcedure {
 
 impl AspaProcedure {
     /// Returns the procedure for a role (section 7.3).
-    pub const fn for_role(role: Relationship) -> Self {
+    pub(crate) const fn for_role(role: Relationship) -> Self {
         match role {
             Relationship::Provider => AspaProcedure::Downstream,
             Relationship::Customer
@@ -52,7 +52,7 @@ impl PathCheck {
 
 /// Returns the verification of the path in canonical attributes. Routes of other families than IPv4 and IPv6 are not verified (section 7.2),
 /// nor are routes of neighbors without a check, and without data no route is.
-pub fn path_state(
+pub(crate) fn path_state(
     table: Option<&VrpTable>,
     prefix: Option<IpPrefix>,
     octets: &[u8],
@@ -75,7 +75,7 @@ pub fn path_state(
 }
 
 /// Iterates over all ASes of the path in canonical attributes.
-pub fn path_asns(octets: &[u8]) -> impl Iterator<Item = Asn> {
+pub(crate) fn path_asns(octets: &[u8]) -> impl Iterator<Item = Asn> {
     segments(octets).flat_map(|segment| segment.asns())
 }
 

@@ -181,14 +181,14 @@ impl BoundPolicy {
     }
 
     /// Returns true if outcomes depend on the validation of origins or paths.
-    pub fn asks_for_validation(&self) -> bool {
+    pub(crate) fn asks_for_validation(&self) -> bool {
         self.asks_for_validation
     }
 
     /// Returns true without programs, if the rules of BGP leave an accepted route with these attributes unchanged: the usual case of a
     /// neighbor without policies, which needs no memory.
     #[inline]
-    pub fn leaves_unchanged(&self, received: &[u8]) -> bool {
+    pub(crate) fn leaves_unchanged(&self, received: &[u8]) -> bool {
         self.programs.is_empty()
             && self.default == DefaultPolicy::Accept
             && self.ingress.as_ref().is_none_or(|ingress| ingress.leaves_unchanged(received))
@@ -205,7 +205,7 @@ impl BoundPolicy {
     }
 
     /// Returns the names of the deciding term; `None` without a decision by a term.
-    pub fn decided_by(&self, outcome: &Outcome) -> Option<DecidedBy> {
+    pub(crate) fn decided_by(&self, outcome: &Outcome) -> Option<DecidedBy> {
         let (number, term) = outcome.term?;
         let program = self.programs.get(number)?;
         let names = program.terms().get(usize::from(term))?;
@@ -245,7 +245,7 @@ impl BoundPolicy {
     }
 
     /// Returns true if a term of a policy is in a program, directly or by a call of the policy.
-    pub fn has_terms_of(&self, policy: &str) -> bool {
+    pub(crate) fn has_terms_of(&self, policy: &str) -> bool {
         self.programs.iter().any(|program| program.terms().iter().any(|term| term.policy == policy))
     }
 
@@ -290,11 +290,6 @@ impl Memory {
         if let Some(first) = policy.programs.first() {
             self.answers.reset(first);
         }
-    }
-
-    /// Returns true if the latest decision has no changes.
-    pub fn changes_nothing(&self) -> bool {
-        self.changes.iter().all(|changes| changes.places().is_empty())
     }
 
     /// Returns the changes of the latest decision. Routes with the same attributes and the same changes become the same.

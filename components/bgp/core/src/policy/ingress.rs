@@ -51,7 +51,7 @@ impl Ingress {
     }
 
     /// Returns true if the changes leave a route with these attributes unchanged.
-    pub fn leaves_unchanged(&self, received: &[u8]) -> bool {
+    pub(crate) fn leaves_unchanged(&self, received: &[u8]) -> bool {
         self.added(received) == Added::default()
     }
 

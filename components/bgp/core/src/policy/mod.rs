@@ -13,7 +13,8 @@ mod route_type;
 mod validation;
 pub mod vocabulary;
 
-pub use aspa::{AspaProcedure, PathCheck, path_asns, path_state};
+pub use aspa::{AspaProcedure, PathCheck};
+pub(crate) use aspa::{path_asns, path_state};
 pub use bound::{BoundPolicy, DecidedBy, Memory, Neighbor, Outcome, Trace};
 pub use ingress::Ingress;
 pub use policies::{BindError, DefaultPolicy, Policies};

@@ -129,7 +129,7 @@ impl<'a> PolicyRoute<'a> {
     }
 
     /// Returns true if the attributes, apart from the next hop, are unchanged.
-    pub fn has_received_octets(&self) -> bool {
+    pub(crate) fn has_received_octets(&self) -> bool {
         matches!(self.octets, Cow::Borrowed(_))
     }
 

@@ -16,32 +16,32 @@ pub const VALIDATIONS: &[&str] = Validity::NAMES;
 pub const PATH_VALIDATIONS: &[&str] = PathValidity::NAMES;
 
 /// Names of the values of `principal`: the types of XIDs that have a name ([`XidType::named`]).
-pub const PRINCIPALS: &[&str] = &XidType::NAMES;
+pub(crate) const PRINCIPALS: &[&str] = &XidType::NAMES;
 
 /// The value of `protocol` of the router's own networks.
-pub const NETWORK_PROTOCOL: &str = "network";
+pub(crate) const NETWORK_PROTOCOL: &str = "network";
 
 /// The value of `protocol` of the router's aggregates.
-pub const AGGREGATE_PROTOCOL: &str = "aggregate";
+pub(crate) const AGGREGATE_PROTOCOL: &str = "aggregate";
 
 /// LOCAL_PREF.
-pub const LOCAL_PREFERENCE: VariableId = 0;
+pub(crate) const LOCAL_PREFERENCE: VariableId = 0;
 /// MULTI_EXIT_DISC.
 pub const MED: VariableId = 1;
 /// ORIGIN.
 pub const ORIGIN: VariableId = 2;
 /// The weight.
-pub const WEIGHT: VariableId = 3;
+pub(crate) const WEIGHT: VariableId = 3;
 /// The tags.
 pub const TAG: VariableId = 4;
 /// The distance at the RIB.
-pub const RIB_DISTANCE: VariableId = 5;
+pub(crate) const RIB_DISTANCE: VariableId = 5;
 /// The length of the AS path.
-pub const AS_PATH_LENGTH: VariableId = 6;
+pub(crate) const AS_PATH_LENGTH: VariableId = 6;
 /// The last AS of the path.
-pub const ORIGIN_AS: VariableId = 7;
+pub(crate) const ORIGIN_AS: VariableId = 7;
 /// The first AS of the path.
-pub const PATH_NEIGHBOR_AS: VariableId = 8;
+pub(crate) const PATH_NEIGHBOR_AS: VariableId = 8;
 /// The next hop.
 pub const NEXT_HOP: VariableId = 9;
 /// The neighbor's address.

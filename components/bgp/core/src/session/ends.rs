@@ -91,12 +91,12 @@ impl Ends {
     }
 
     /// Forgets the reports: the session is up, or an operator wants a new attempt.
-    pub fn forget_reports(&mut self) {
+    pub(crate) fn forget_reports(&mut self) {
         self.reported.clear();
     }
 
     /// Returns true if a failed attempt is to be reported: the reason is new, or the silent time is over.
-    pub fn is_report_due(&mut self, now: Instant, reason: &DownReason) -> bool {
+    pub(crate) fn is_report_due(&mut self, now: Instant, reason: &DownReason) -> bool {
         let reason = recognized(reason);
         if let Some(report) = self.reported.iter_mut().find(|report| report.reason == reason) {
             let is_due = report.due <= now;

@@ -115,12 +115,12 @@ impl Fsm {
         self.state = State::Connect;
     }
 
-    pub fn start_retry(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn start_retry(&mut self, cx: &mut Context<'_>) {
         self.timers.start(cx.now, Timer::ConnectRetry, jittered(cx.config.connect_retry, cx.rng));
     }
 
     /// The machine has a connection and opens no further connection: as a second connection that became the primary.
-    pub fn stop_retrying(&mut self) {
+    pub(crate) fn stop_retrying(&mut self) {
         self.timers.stop(Timer::ConnectRetry);
         self.timers.stop(Timer::IdleHold);
     }
@@ -133,7 +133,7 @@ impl Fsm {
         }
     }
 
-    pub fn send_open(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn send_open(&mut self, cx: &mut Context<'_>) {
         let open = own_open(cx.config, cx.presented_as, cx.now);
         self.send(cx, |b| open.put(b));
         self.own_open = Some(open);
@@ -147,7 +147,7 @@ impl Fsm {
     }
 
     /// Returns the NOTIFICATION for the session's peer: a Hard Reset if the peer would otherwise keep routes.
-    pub fn for_peer(&self, notification: Notification) -> Notification {
+    pub(crate) fn for_peer(&self, notification: Notification) -> Notification {
         if self.negotiated.is_some_and(|negotiated| negotiated.graceful_notifications) {
             notification.for_graceful_peer()
         } else {
@@ -155,7 +155,7 @@ impl Fsm {
         }
     }
 
-    pub fn send_notification(&mut self, cx: &mut Context<'_>, notification: &Notification) {
+    pub(crate) fn send_notification(&mut self, cx: &mut Context<'_>, notification: &Notification) {
         self.send(cx, |b| notification.put(b));
         cx.sent.notification += 1;
         self.sent_notification = Some(notification.clone());
@@ -192,7 +192,7 @@ impl Fsm {
     }
 
     /// KeepaliveTime from now, less jitter (RFC 4271, sections 4.4 and 10).
-    pub fn restart_keepalive(&mut self, now: Instant, config: &SessionConfig, rng: &mut Rng) {
+    pub(crate) fn restart_keepalive(&mut self, now: Instant, config: &SessionConfig, rng: &mut Rng) {
         match self.negotiated.and_then(|n| config.keepalive(n.hold_time)) {
             None => self.timers.stop(Timer::Keepalive),
             Some(time) => self.timers.start(now, Timer::Keepalive, jittered(time, rng)),
@@ -200,14 +200,14 @@ impl Fsm {
     }
 
     /// The peer took octets, or no octets wait.
-    pub fn restart_send_hold(&mut self, now: Instant, config: &SessionConfig) {
+    pub(crate) fn restart_send_hold(&mut self, now: Instant, config: &SessionConfig) {
         match self.negotiated.and_then(|n| config.send_hold(n.hold_time)) {
             None => self.timers.stop(Timer::SendHold),
             Some(time) => self.timers.start(now, Timer::SendHold, time),
         }
     }
 
-    pub fn drop_connection(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn drop_connection(&mut self, cx: &mut Context<'_>) {
         if let Some(connection) = self.connection.take() {
             cx.out.push(Output::Close(connection));
         }

@@ -87,12 +87,12 @@ impl Session {
     }
 
     /// Returns true if an OPEN of the peer was accepted on a connection that still exists.
-    pub fn has_negotiated(&self) -> bool {
+    pub(crate) fn has_negotiated(&self) -> bool {
         self.primary.negotiated.is_some() || self.second.as_ref().is_some_and(|fsm| fsm.negotiated.is_some())
     }
 
     /// Returns the peer's OPEN on the primary connection.
-    pub fn peer_open(&self) -> Option<&Open> {
+    pub(crate) fn peer_open(&self) -> Option<&Open> {
         self.primary.peer_open.as_ref()
     }
 
@@ -102,7 +102,7 @@ impl Session {
     }
 
     /// Returns the router's last NOTIFICATION on the primary connection, since the peer's OPEN was accepted.
-    pub fn sent_notification(&self) -> Option<&Notification> {
+    pub(crate) fn sent_notification(&self) -> Option<&Notification> {
         self.primary.sent_notification.as_ref()
     }
 

@@ -134,7 +134,7 @@ impl Summary {
     }
 
     /// Reads an AS4_PATH, looking for `local`, without segments of confederations.
-    pub fn of_as4(path: &[u8], offset: usize, local: Asn) -> Result<Self, WireError> {
+    pub(crate) fn of_as4(path: &[u8], offset: usize, local: Asn) -> Result<Self, WireError> {
         let is_kept = |s: &Result<Segment<'_>, _>| s.as_ref().map_or(true, |s| s.kind <= AS_SEQUENCE);
         let summary = Summary::of_segments(Segments::as4(path, offset).filter(is_kept), local)?;
         let has_confederation = Segments::as4(path, offset).any(|segment| !is_kept(&segment));
@@ -163,7 +163,7 @@ impl Summary {
 }
 
 /// Appends `path` with 4-octet numbers. The path must be well-formed; malformed segments are left out.
-pub fn put_widened(path: &[u8], width: Width, out: &mut Vec<u8>) {
+pub(crate) fn put_widened(path: &[u8], width: Width, out: &mut Vec<u8>) {
     match width {
         Width::Four => out.extend_from_slice(path),
         Width::Two => {
@@ -179,7 +179,7 @@ pub fn put_widened(path: &[u8], width: Width, out: &mut Vec<u8>) {
 
 /// Appends a canonical path with 2-octet numbers and AS_TRANS for larger numbers; returns true if a number was too large
 /// (RFC 6793, section 4.2.2).
-pub fn put_narrowed(path: &[u8], out: &mut Vec<u8>) -> bool {
+pub(crate) fn put_narrowed(path: &[u8], out: &mut Vec<u8>) -> bool {
     let mut lost = false;
     for segment in Segments::canonical(path).flatten() {
         out.extend_from_slice(&[segment.kind, (segment.octets.len() / 4) as u8]);
@@ -208,19 +208,19 @@ pub fn put_prepended(path: &[u8], asn: Asn, out: &mut Vec<u8>) {
 }
 
 /// Appends a canonical path with `new` in the place of each `old`.
-pub fn put_replaced(path: &[u8], old: Asn, new: Asn, out: &mut Vec<u8>) {
+pub(crate) fn put_replaced(path: &[u8], old: Asn, new: Asn, out: &mut Vec<u8>) {
     out.extend(edit::mapped(path, |asn| Some(if asn == old.0 { new.0 } else { asn })));
 }
 
 /// Octets by which [`put_prepended`] makes `path` longer.
-pub fn prepended_growth(path: &[u8]) -> usize {
+pub(crate) fn prepended_growth(path: &[u8]) -> usize {
     if matches!(path, [AS_SEQUENCE, count, ..] if *count < u8::MAX) { 4 } else { 6 }
 }
 
 /// Appends the combination of an AS_PATH with 2-octet numbers and an AS4_PATH (RFC 6793, section 4.2.3): as much
 /// of the front of the first as makes the second as long as the first. Both must be well-formed. Segments of confederations in the
 /// AS4_PATH are left out.
-pub fn put_merged(path: &[u8], as4_path: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_merged(path: &[u8], as4_path: &[u8], out: &mut Vec<u8>) {
     let as4 = || Segments::as4(as4_path, 0).flatten().filter(|s| s.kind <= AS_SEQUENCE);
     let long: usize = Segments::new(path, Width::Two, 0).flatten().map(|s| s.path_length()).sum();
     let short: usize = as4().map(|s| s.path_length()).sum();

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use sluice_wire::Cursor;
 
 /// The default LOCAL_PREF (RFC 4271 leaves the value open; other implementations use 100).
-pub const DEFAULT_LOCAL_PREF: u32 = 100;
+pub(crate) const DEFAULT_LOCAL_PREF: u32 = 100;
 
 /// Attribute type codes known to Sluice (IANA "BGP Path Attributes").
 pub mod code {
@@ -40,7 +40,7 @@ pub mod code {
     /// RFC 6793.
     pub const AS4_AGGREGATOR: u8 = 18;
     /// RFC 6514.
-    pub const PMSI_TUNNEL: u8 = 22;
+    pub(crate) const PMSI_TUNNEL: u8 = 22;
     /// RFC 9012.
     pub const TUNNEL_ENCAPSULATION: u8 = 23;
     /// RFC 5701.
@@ -90,7 +90,7 @@ impl Flags {
     /// Transitive: passed on by routers that do not know the attribute.
     pub const TRANSITIVE: u8 = 0x40;
     /// Partial: a router on the way did not know the attribute.
-    pub const PARTIAL: u8 = 0x20;
+    pub(crate) const PARTIAL: u8 = 0x20;
     /// The length takes two octets.
     pub const EXTENDED: u8 = 0x10;
 

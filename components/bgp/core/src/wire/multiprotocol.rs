@@ -92,7 +92,7 @@ impl NextHop {
     }
 
     /// Reads an IPv4 next hop of an MP_REACH_NLRI, at `offset` of the message body.
-    pub fn decode_ipv4(octets: &[u8], offset: usize) -> Result<Self, WireError> {
+    pub(crate) fn decode_ipv4(octets: &[u8], offset: usize) -> Result<Self, WireError> {
         match <[u8; 4]>::try_from(octets) {
             Ok(address) => Ok(NextHop::new(Ipv4Addr::from(address).into())),
             Err(_) => Err(wrong_length(octets, offset)),
@@ -103,7 +103,7 @@ impl NextHop {
     ///
     /// RFC 2545 has no form for a router without a global address. In use are a link-local address alone, `::` and the link-local
     /// address, and the link-local address twice: in all three the link-local address becomes the address.
-    pub fn decode_ipv6(octets: &[u8], offset: usize) -> Result<Self, WireError> {
+    pub(crate) fn decode_ipv6(octets: &[u8], offset: usize) -> Result<Self, WireError> {
         let mut c = Cursor::at(octets, offset);
         match octets.len() {
             16 => Ok(NextHop::new(Ipv6Addr::from(c.array::<16>()?).into())),
@@ -122,7 +122,7 @@ impl NextHop {
     }
 
     /// Reads the next hop of XIDs of an MP_REACH_NLRI: an XID, type first.
-    pub fn decode_xid(octets: &[u8], offset: usize) -> Result<Self, WireError> {
+    pub(crate) fn decode_xid(octets: &[u8], offset: usize) -> Result<Self, WireError> {
         match octets.try_into() {
             Ok(octets) => Ok(NextHop::at(Xid::from_octets(octets).into())),
             Err(_) => Err(wrong_length(octets, offset)),

@@ -20,7 +20,7 @@ pub mod code {
     /// Hold Timer Expired.
     pub const HOLD_TIMER: u8 = 4;
     /// Finite State Machine Error.
-    pub const FSM: u8 = 5;
+    pub(crate) const FSM: u8 = 5;
     /// Cease.
     pub const CEASE: u8 = 6;
     /// ROUTE-REFRESH Message Error (RFC 7313).
@@ -36,23 +36,23 @@ pub mod open {
     /// Bad Peer AS.
     pub const PEER_AS: u8 = 2;
     /// Bad BGP Identifier.
-    pub const ROUTER_ID: u8 = 3;
+    pub(crate) const ROUTER_ID: u8 = 3;
     /// Unsupported Optional Parameter.
     pub const PARAMETER: u8 = 4;
     /// Authentication Failure (RFC 1771).
-    pub const AUTHENTICATION: u8 = 5;
+    pub(crate) const AUTHENTICATION: u8 = 5;
     /// Unacceptable Hold Time.
     pub const HOLD_TIME: u8 = 6;
     /// Unsupported Capability (RFC 5492, section 5).
-    pub const CAPABILITY: u8 = 7;
+    pub(crate) const CAPABILITY: u8 = 7;
     /// Role Mismatch (RFC 9234, section 4.2).
-    pub const ROLE_MISMATCH: u8 = 11;
+    pub(crate) const ROLE_MISMATCH: u8 = 11;
 }
 
 /// Subcodes of UPDATE Message Error.
 pub mod update {
     /// Malformed Attribute List.
-    pub const ATTRIBUTE_LIST: u8 = 1;
+    pub(crate) const ATTRIBUTE_LIST: u8 = 1;
     /// Invalid Network Field.
     pub const NETWORK: u8 = 10;
 }
@@ -66,9 +66,9 @@ pub mod refresh {
 /// Subcodes of Finite State Machine Error (RFC 6608).
 pub mod fsm {
     /// Unexpected message in OpenSent.
-    pub const OPEN_SENT: u8 = 1;
+    pub(crate) const OPEN_SENT: u8 = 1;
     /// Unexpected message in OpenConfirm.
-    pub const OPEN_CONFIRM: u8 = 2;
+    pub(crate) const OPEN_CONFIRM: u8 = 2;
     /// Unexpected message in Established.
     pub const ESTABLISHED: u8 = 3;
 }
@@ -82,17 +82,17 @@ pub mod cease {
     /// Peer De-configured.
     pub const DECONFIGURED: u8 = 3;
     /// Administrative Reset.
-    pub const RESET: u8 = 4;
+    pub(crate) const RESET: u8 = 4;
     /// Connection Rejected.
     pub const REJECTED: u8 = 5;
     /// Other Configuration Change.
     pub const CONFIGURATION: u8 = 6;
     /// Connection Collision Resolution.
-    pub const COLLISION: u8 = 7;
+    pub(crate) const COLLISION: u8 = 7;
     /// Out of Resources.
-    pub const RESOURCES: u8 = 8;
+    pub(crate) const RESOURCES: u8 = 8;
     /// Hard Reset (RFC 8538, section 3).
-    pub const HARD_RESET: u8 = 9;
+    pub(crate) const HARD_RESET: u8 = 9;
 }
 
 /// A NOTIFICATION message.
@@ -128,7 +128,7 @@ impl Notification {
     }
 
     /// A Cease for more prefixes of a family than `bound` (RFC 4486, section 4).
-    pub fn max_prefixes(family: FamilyCode, bound: u32) -> Self {
+    pub(crate) fn max_prefixes(family: FamilyCode, bound: u32) -> Self {
         let mut notification = Notification::new(code::CEASE, cease::MAX_PREFIXES);
         notification.data.extend(family.octets());
         notification.data.extend(bound.to_be_bytes());
@@ -182,12 +182,12 @@ impl Notification {
     }
 
     /// Returns true if it reports a wrong version (event NotifMsgVerErr).
-    pub const fn is_version_error(&self) -> bool {
+    pub(crate) const fn is_version_error(&self) -> bool {
         self.code == code::OPEN && self.subcode == open::VERSION
     }
 
     /// Returns true if it reports that the AS of the OPEN was not the configured one (RFC 4271, section 6.2).
-    pub const fn is_bad_peer_as(&self) -> bool {
+    pub(crate) const fn is_bad_peer_as(&self) -> bool {
         self.code == code::OPEN && self.subcode == open::PEER_AS
     }
 

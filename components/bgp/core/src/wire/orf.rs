@@ -8,7 +8,7 @@ use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_wire::Cursor;
 
 /// The type of filters by address prefix (RFC 5292, section 5).
-pub const ADDRESS_PREFIX: u8 = 64;
+pub(crate) const ADDRESS_PREFIX: u8 = 64;
 /// The sender takes filters.
 pub const RECEIVE: u8 = 1;
 /// The sender sends filters.
@@ -33,7 +33,7 @@ pub struct FilterFamily {
 }
 
 /// Reads the value of the capability. Filters of further types are left out. `None` if the value is malformed.
-pub fn decode_capability(value: &[u8]) -> Option<Vec<FilterFamily>> {
+pub(crate) fn decode_capability(value: &[u8]) -> Option<Vec<FilterFamily>> {
     let mut c = Cursor::new(value);
     let mut families = Vec::new();
     while !c.is_empty() {
@@ -49,7 +49,7 @@ pub fn decode_capability(value: &[u8]) -> Option<Vec<FilterFamily>> {
 }
 
 /// Appends the value of the capability.
-pub fn put_capability(families: &[FilterFamily], out: &mut Vec<u8>) {
+pub(crate) fn put_capability(families: &[FilterFamily], out: &mut Vec<u8>) {
     for family in families {
         let [a, b] = family.afi.to_be_bytes();
         out.extend_from_slice(&[a, b, 0, family.safi, 1, ADDRESS_PREFIX, family.mode]);

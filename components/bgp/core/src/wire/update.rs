@@ -20,7 +20,7 @@ pub struct Update<'a> {
 
 impl<'a> Update<'a> {
     /// The offset of the withdrawn prefixes in the body.
-    pub const WITHDRAWN_OFFSET: usize = 2;
+    pub(crate) const WITHDRAWN_OFFSET: usize = 2;
 
     /// The sections of a message body. Fails if the lengths do not fit (RFC 7606, section 3 b).
     #[inline]

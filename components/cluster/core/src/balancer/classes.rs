@@ -10,9 +10,9 @@ use sluice_machine::Outbox;
 /// The numbers of modes in the program (`enum balance_mode`).
 pub const OFF: u32 = 0;
 /// The members in turn.
-pub const ROUND_ROBIN: u32 = 1;
+pub(crate) const ROUND_ROBIN: u32 = 1;
 /// By the flow hash.
-pub const FLOW: u32 = 2;
+pub(crate) const FLOW: u32 = 2;
 
 /// Elements of 16 bits in a word.
 const PER_WORD: usize = 4;

@@ -62,7 +62,7 @@ pub fn set_neighbor<O: From<Store>>(
 }
 
 /// Returns an address as two words. IPv4 addresses are mapped into IPv6 (RFC 4291, section 2.5.5.2).
-pub fn address_words(address: IpAddr) -> [u64; 2] {
+pub(crate) fn address_words(address: IpAddr) -> [u64; 2] {
     let octets = match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
@@ -104,7 +104,12 @@ pub fn add_address<O: From<Store>>(
 }
 
 /// Removes an address.
-pub fn remove_address<O: From<Store>>(mirror: &mut Mirror, key: [u64; 2], seed: u64, out: &mut Outbox<O>) {
+pub(crate) fn remove_address<O: From<Store>>(
+    mirror: &mut Mirror,
+    key: [u64; 2],
+    seed: u64,
+    out: &mut Outbox<O>,
+) {
     let is_own = |places: &[Place; 2]| places.map(|place| mirror.load(place)) == key;
     if let Some(places) = address_places(key, seed).find(is_own) {
         for place in places {

@@ -10,7 +10,7 @@ pub const MEMBERS: usize = 256;
 /// The rows of a block of a table.
 pub const BLOCK: usize = 128;
 /// The blocks of a class.
-pub const CLASS_BLOCKS: usize = 128;
+pub(crate) const CLASS_BLOCKS: usize = 128;
 /// The lines of the table of neighbors.
 pub const NEIGHBOR_LINES: u32 = 1 << 11;
 /// The lines of the table of addresses.
@@ -27,7 +27,7 @@ pub const SILENCE: u16 = 1;
 /// The first word of the keys of hello frames, two words a key.
 pub const KEYS: u16 = 2;
 /// The word with both EtherTypes, the control plane and the number of inner interfaces.
-pub const NUMBERS: u16 = 6;
+pub(crate) const NUMBERS: u16 = 6;
 /// The first word of the inner interfaces, two to a word.
 pub const INNER: u16 = 7;
 /// The first word of the classes by DSCP, eight to a word.

@@ -12,9 +12,9 @@ use core::time::Duration;
 use sluice_base::Instant;
 
 /// The time between two announcements.
-pub const ANNOUNCE_TIME: Duration = Duration::from_secs(1);
+pub(crate) const ANNOUNCE_TIME: Duration = Duration::from_secs(1);
 /// The time without an announcement after which an element has no share any more.
-pub const LOST_TIME: Duration = Duration::from_millis(3500);
+pub(crate) const LOST_TIME: Duration = Duration::from_millis(3500);
 
 /// An element that has announced itself.
 #[derive(Clone, PartialEq, Eq, Debug)]

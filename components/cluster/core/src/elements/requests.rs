@@ -7,9 +7,9 @@ use core::time::Duration;
 use sluice_base::Instant;
 
 /// The neighbors that are asked for at once: a bound on what senders to unused addresses can cause.
-pub const MOST_REQUESTS: usize = 8192;
+pub(crate) const MOST_REQUESTS: usize = 8192;
 /// The time for which a neighbor that does not answer is asked for.
-pub const REQUEST_TIME: Duration = Duration::from_secs(10);
+pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(10);
 
 /// The requests, with the time at which the neighbor was known last, or asked for first.
 #[derive(Clone, Default, Debug)]

@@ -18,7 +18,7 @@ pub const KEY: &str = "roster";
 pub const FIRST_MACHINE: u32 = 1;
 
 /// The most machines of an element whose certificates are named as revoked.
-pub const MOST_REVOKED: u32 = 256;
+pub(crate) const MOST_REVOKED: u32 = 256;
 
 /// Returns the serial number of a machine's certificates (RFC 5280, section 4.1.2.2): by it the servers of the store refuse the certificates of
 /// machines that were replaced. A renewed certificate has the number of the one before.

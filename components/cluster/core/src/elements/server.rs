@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 /// The port at which servers serve elements.
 pub const CLIENT_PORT: u16 = 2379;
 /// The port at which servers serve each other.
-pub const PEER_PORT: u16 = 2380;
+pub(crate) const PEER_PORT: u16 = 2380;
 /// The file with the revoked certificates (RFC 5280, section 5), in the server's folder. etcd reads the file at each handshake.
 pub const REVOKED: &str = "revoked.crl";
 /// The folder of the data, in the server's folder.

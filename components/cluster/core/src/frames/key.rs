@@ -45,12 +45,12 @@ impl ClusterKey {
     }
 
     /// Returns the tag of a value in the store.
-    pub fn stream_tag(&self, name: &str, content: &[u8]) -> [u8; TAG_LEN] {
+    pub(crate) fn stream_tag(&self, name: &str, content: &[u8]) -> [u8; TAG_LEN] {
         self.stream(name, content).finalize().into_bytes().into()
     }
 
     /// Returns true if `tag` is the tag of a value in the store. The time does not depend on the tag.
-    pub fn verifies_stream(&self, name: &str, content: &[u8], tag: &[u8]) -> bool {
+    pub(crate) fn verifies_stream(&self, name: &str, content: &[u8], tag: &[u8]) -> bool {
         self.stream(name, content).verify_slice(tag).is_ok()
     }
 

@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use sluice_wire::Cursor;
 
 /// The largest payload: an Ethernet frame without extensions.
-pub const MOST_PAYLOAD: usize = 1500;
+pub(crate) const MOST_PAYLOAD: usize = 1500;
 /// The largest content.
-pub const MOST_BODY: usize = MOST_PAYLOAD - HEADER_LEN - TAG_LEN;
+pub(crate) const MOST_BODY: usize = MOST_PAYLOAD - HEADER_LEN - TAG_LEN;
 
 /// Returns a frame's payload; `None` if the content is larger than [`MOST_BODY`].
 pub fn seal(kind: Kind, element: ElementId, stamp: Stamp, body: &[u8], key: &ClusterKey) -> Option<Vec<u8>> {

@@ -4,7 +4,7 @@
 pub type SipKey = [u64; 2];
 
 /// Returns the hash of `octets` under `key`.
-pub fn sip(key: SipKey, octets: &[u8]) -> u64 {
+pub(crate) fn sip(key: SipKey, octets: &[u8]) -> u64 {
     let mut state = [
         key[0] ^ 0x736f_6d65_7073_6575,
         key[1] ^ 0x646f_7261_6e64_6f6d,

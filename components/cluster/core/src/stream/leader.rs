@@ -15,7 +15,7 @@ use sluice_base::{Family, Instant, InterfaceIndex, Provenance};
 /// The longest time for which changes are gathered.
 pub const GATHER_TIME: Duration = Duration::from_millis(5);
 /// The most changes of an entry.
-pub const ENTRY_CHANGES: usize = 8192;
+pub(crate) const ENTRY_CHANGES: usize = 8192;
 /// The most octets of an entry, as estimated.
 const ENTRY_OCTETS: usize = 512 << 10;
 /// The number of waiting changes at which the RIB has to wait.

@@ -10,7 +10,7 @@ use sluice_base::{Distance, Family, InterfaceIndex, TableId};
 /// The most sections of a catalog.
 pub const MOST_SECTIONS: usize = 1024;
 /// The most interfaces of a catalog.
-pub const MOST_INTERFACES: usize = 8192;
+pub(crate) const MOST_INTERFACES: usize = 8192;
 
 /// The number of a section: its place in the catalog.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 /// The most operations of a transaction.
-pub const MOST_OPERATIONS: usize = 128;
+pub(crate) const MOST_OPERATIONS: usize = 128;
 /// The most octets of a transaction's values together.
 pub const MOST_OCTETS: usize = 1_400_000;
 

@@ -16,9 +16,9 @@ use sluice_base::{
 };
 
 /// The most routes of a written chunk.
-pub const CHUNK_ROUTES: usize = 2000;
+pub(crate) const CHUNK_ROUTES: usize = 2000;
 /// The most octets of a written chunk, by the estimate of [`Value::cost`].
-pub const CHUNK_OCTETS: usize = 256 << 10;
+pub(crate) const CHUNK_OCTETS: usize = 256 << 10;
 /// The estimated octets of a route without its set.
 const ROUTE_OCTETS: usize = 24;
 
@@ -149,7 +149,7 @@ impl Table {
     }
 
     /// Makes a table without chunks, for [`Table::add_chunk`].
-    pub fn without_chunks(seed: SipKey) -> Self {
+    pub(crate) fn without_chunks(seed: SipKey) -> Self {
         Table { chunks: BTreeMap::new(), ..Table::new(seed) }
     }
 
@@ -230,7 +230,7 @@ impl Table {
     }
 
     /// Returns true if a route belongs to a chunk.
-    pub fn is_of_chunk(&self, key: &RouteKey, id: ChunkId) -> bool {
+    pub(crate) fn is_of_chunk(&self, key: &RouteKey, id: ChunkId) -> bool {
         id.contains((self.hash(key) >> 32) as u32)
     }
 
@@ -303,7 +303,7 @@ impl Table {
     }
 
     /// Returns the first chunk from a hash on.
-    pub fn chunk_from(&self, hash: u32) -> Option<ChunkId> {
+    pub(crate) fn chunk_from(&self, hash: u32) -> Option<ChunkId> {
         let (start, chunk) = self.chunks.range(hash..).next()?;
         Some(ChunkId { start: *start, bits: chunk.bits })
     }

@@ -494,7 +494,7 @@ impl Watch {
     }
 
     /// Asks for a report of the progress.
-    pub fn ask_progress(&self) {
+    pub(crate) fn ask_progress(&self) {
         use pb::watch_request::RequestUnion;
         let union = RequestUnion::ProgressRequest(pb::WatchProgressRequest {});
         // With requests waiting, the store is slow, and the progress is asked for the next time.

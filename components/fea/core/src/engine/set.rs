@@ -285,7 +285,7 @@ impl EngineSet {
 
     /// Takes the first refusal of each engine beside the authority with a first refusal since the last call:
     /// the engine's name, the operation and the refusal.
-    pub fn take_first_refusals(&mut self) -> Vec<(String, EngineOp, Refusal)> {
+    pub(crate) fn take_first_refusals(&mut self) -> Vec<(String, EngineOp, Refusal)> {
         let first = |beside: &mut Beside| {
             let (op, refusal) = beside.first.take()?;
             Some((beside.engine.name().into(), op, refusal))

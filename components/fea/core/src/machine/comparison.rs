@@ -20,14 +20,14 @@ impl Fea {
     }
 
     /// Returns true if engines may be compared with the core: nothing is left to do.
-    pub fn is_comparable(&self) -> bool {
+    pub(crate) fn is_comparable(&self) -> bool {
         let sides = |table: &Table| Family::ALL.into_iter().all(|family| table.side_ref(family).is_idle());
         let is_idle = self.replays.is_idle() && self.mendings.is_idle() && !self.is_selecting;
         self.started && !self.in_snapshot && is_idle && self.tables.values().all(sides)
     }
 
     /// Returns true if engines are to be compared again soon.
-    pub fn is_comparison_urgent(&self) -> bool {
+    pub(crate) fn is_comparison_urgent(&self) -> bool {
         self.mendings.is_urgent()
     }
 

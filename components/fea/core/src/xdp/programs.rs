@@ -90,7 +90,7 @@ pub const PROGRAMS: &[ProgramRow] = &[
 ];
 
 /// The grace time of a program left by an earlier FEA, and the longest grace time for a component.
-pub const LONGEST_GRACE: Duration = Duration::from_secs(120);
+pub(crate) const LONGEST_GRACE: Duration = Duration::from_secs(120);
 
 /// Returns the row of a program.
 pub fn row(name: &str) -> Option<&'static ProgramRow> {

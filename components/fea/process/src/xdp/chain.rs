@@ -124,7 +124,7 @@ impl Chain {
     /// # Errors
     ///
     /// If the kernel refuses the program or has no memory for its maps.
-    pub fn load_ip(&self, flow_seed: u64) -> Result<Loaded, BpfError> {
+    pub(crate) fn load_ip(&self, flow_seed: u64) -> Result<Loaded, BpfError> {
         self.shared(Loader::new(Embedded::Ip).constant_u64("flow_seed", flow_seed)).load()
     }
 
@@ -147,7 +147,7 @@ impl Chain {
     /// # Errors
     ///
     /// If the kernel refuses the program, or a pinned map has another shape.
-    pub fn load_copies(&self, program: Embedded, maps: &[&str]) -> Result<Loaded, BpfError> {
+    pub(crate) fn load_copies(&self, program: Embedded, maps: &[&str]) -> Result<Loaded, BpfError> {
         let loader = Loader::new(program);
         maps.iter().fold(loader, |loader, map| loader.share(map, &self.pins.map_path(map))).load()
     }
@@ -162,7 +162,7 @@ impl Chain {
     }
 
     /// Returns true if a program stands in the slot.
-    pub fn is_filled(&self, slot: Slot) -> bool {
+    pub(crate) fn is_filled(&self, slot: Slot) -> bool {
         self.slots.program_id(slot).is_ok_and(|id| id.is_some())
     }
 
@@ -190,7 +190,7 @@ impl Chain {
     /// # Errors
     ///
     /// If the kernel refuses.
-    pub fn go_live(&mut self, ip: &Loaded) -> Result<(), BpfError> {
+    pub(crate) fn go_live(&mut self, ip: &Loaded) -> Result<(), BpfError> {
         self.slots.set(Slot::Ip, ip.program())?;
         for attached in self.links.values_mut().filter(|attached| attached.is_old) {
             attached.link.update(self.root.as_fd())?;
@@ -282,7 +282,7 @@ impl Chain {
     }
 
     /// Compares the entries of ports with the written entries, and mends differences. Returns a description of each.
-    pub fn audit_ports(&self) -> Vec<String> {
+    pub(crate) fn audit_ports(&self) -> Vec<String> {
         let mut mended = Vec::new();
         for (interface, expected) in &self.entries {
             let entry = interface.number() as usize;

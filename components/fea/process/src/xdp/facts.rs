@@ -78,7 +78,7 @@ fn foreign(message: &Message<'_>) -> Option<ForeignRoute> {
 }
 
 /// Adds a request for all neighbors of IP.
-pub fn push_neighbors(messages: &mut Messages, of: Family) {
+pub(crate) fn push_neighbors(messages: &mut Messages, of: Family) {
     messages.push_message(
         RTM_GETNEIGH,
         NLM_F_DUMP,
@@ -89,21 +89,21 @@ pub fn push_neighbors(messages: &mut Messages, of: Family) {
 }
 
 /// Adds a request for one neighbor.
-pub fn push_neighbor_query(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr) {
+pub(crate) fn push_neighbor_query(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr) {
     let (header, octets) = neighbor_header(interface, neighbor, 0);
     messages.push_message(RTM_GETNEIGH, 0, 1, &header, &[(NDA_DST, &octets)]);
 }
 
 /// Returns true if a message is about a neighbor whose link-layer address an operator or a protocol has set: the kernel does not resolve
 /// the neighbor.
-pub fn is_fixed_neighbor(message: &Message<'_>) -> bool {
+pub(crate) fn is_fixed_neighbor(message: &Message<'_>) -> bool {
     let state = u16_at(message.body, 8).unwrap_or(0);
     message.kind == RTM_NEWNEIGH && state & (NUD_PERMANENT | NUD_NOARP) != 0
 }
 
 /// Adds a request that the kernel keeps a neighbor resolved. The kernel forgets the link-layer address of a fixed neighbor for it
 /// ([`is_fixed_neighbor`]).
-pub fn push_managed(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr) {
+pub(crate) fn push_managed(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr) {
     let flags = NTF_EXT_MANAGED.to_ne_bytes();
     push_neighbor(
         messages,
@@ -117,7 +117,12 @@ pub fn push_managed(messages: &mut Messages, interface: InterfaceIndex, neighbor
 
 /// Adds a request that the kernel no longer keeps a neighbor resolved. If the kernel knows the link-layer address
 /// (`is_known`), the kernel remembers it as for any neighbor without traffic.
-pub fn push_unmanaged(messages: &mut Messages, interface: InterfaceIndex, neighbor: IpAddr, is_known: bool) {
+pub(crate) fn push_unmanaged(
+    messages: &mut Messages,
+    interface: InterfaceIndex,
+    neighbor: IpAddr,
+    is_known: bool,
+) {
     if is_known {
         push_neighbor(messages, NLM_F_REPLACE, interface, neighbor, NUD_STALE, &[]);
     } else {

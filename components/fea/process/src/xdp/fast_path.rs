@@ -441,7 +441,11 @@ impl FastPath {
     }
 
     /// Sets the wishes of programs, by the interfaces' names and for interfaces without an entry.
-    pub fn set_program_wishes(&mut self, wishes: BTreeMap<String, ProgramWishes>, elsewhere: ProgramWishes) {
+    pub(crate) fn set_program_wishes(
+        &mut self,
+        wishes: BTreeMap<String, ProgramWishes>,
+        elsewhere: ProgramWishes,
+    ) {
         if (&self.program_wishes, self.program_wishes_elsewhere) == (&wishes, elsewhere) {
             return;
         }

@@ -29,7 +29,7 @@ impl SeenLately {
 
 impl ManagerProcess {
     /// Writes the records of what people did since the last call.
-    pub async fn note_actions(&self) {
+    pub(crate) async fn note_actions(&self) {
         let PeoplesActions { connected, actions, others } = self.finder.take_actions();
         for (principal, peer) in connected {
             if self.seen_lately.is_new(&principal, Instant::now()) {

@@ -152,7 +152,7 @@ impl Who {
 
 impl ManagerProcess {
     /// Carries out what a caller asks for, and records it with its outcome.
-    pub async fn audited<T>(
+    pub(crate) async fn audited<T>(
         &self,
         ctx: &CallContext,
         act: Act,

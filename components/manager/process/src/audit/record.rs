@@ -184,7 +184,7 @@ pub fn verify(text: &str) -> Result<(Vec<Record>, Head), Broken> {
 }
 
 /// Returns an error if a chain does not end at the head that was noted elsewhere: records at the end were taken out.
-pub fn check_head(found: &Head, noted: &Head) -> Result<(), Broken> {
+pub(crate) fn check_head(found: &Head, noted: &Head) -> Result<(), Broken> {
     if found == noted {
         return Ok(());
     }

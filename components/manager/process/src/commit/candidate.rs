@@ -50,7 +50,7 @@ impl Candidate {
 
     /// Moves the changes onto the configuration that runs now. Where the changes and the running configuration's changes since `base`
     /// meet, the changes of the candidate win, or with `wins` unset the paths of both are the error.
-    pub fn rebase(&mut self, schema: &Schema, running: &Tree, wins: bool) -> Result<(), Vec<String>> {
+    pub(crate) fn rebase(&mut self, schema: &Schema, running: &Tree, wins: bool) -> Result<(), Vec<String>> {
         if self.base == *running {
             return Ok(());
         }

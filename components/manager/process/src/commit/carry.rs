@@ -110,14 +110,14 @@ impl ManagerProcess {
     }
 
     /// Something happened that the commit under way may wait for.
-    pub fn notify_commit(&self, input: Input<Effect>) {
+    pub(crate) fn notify_commit(&self, input: Input<Effect>) {
         if let Some(under_way) = self.under_way.borrow().as_ref() {
             let _over_meanwhile = under_way.inputs.send(input);
         }
     }
 
     /// The configuration with which a component that starts now is to run.
-    pub fn tree_for(&self, class: &str) -> Tree {
+    pub(crate) fn tree_for(&self, class: &str) -> Tree {
         let under_way = self.under_way.borrow();
         let new = under_way.as_ref().filter(|u| u.commit.takes_new(class)).map(|u| u.after.clone());
         new.unwrap_or_else(|| self.running.borrow().tree.clone())
@@ -220,7 +220,7 @@ impl ManagerProcess {
     }
 
     /// Sends a component its whole configuration, regardless of the component's current configuration.
-    pub async fn configure_whole(&self, class: &str) -> Result<(), XrlError> {
+    pub(crate) async fn configure_whole(&self, class: &str) -> Result<(), XrlError> {
         // A commit that ends while a component starts sends the new configuration: the old one must not arrive behind it.
         let turn = Rc::clone(self.configuring.borrow_mut().entry(class.to_owned()).or_default());
         let _turn = turn.lock().await;

@@ -92,7 +92,7 @@ impl ManagerProcess {
     }
 
     /// Rolls back at the deadline, unless the commit is confirmed or a further commit arrives.
-    pub fn confirm_until(&self, revision: u64, until_unix_ms: u64) {
+    pub(crate) fn confirm_until(&self, revision: u64, until_unix_ms: u64) {
         let Some(me) = self.me.upgrade() else { return };
         tokio::task::spawn_local(async move {
             loop {

@@ -44,7 +44,7 @@ impl Copies {
 
 impl ManagerProcess {
     /// Has the configuration file say what runs, soon.
-    pub fn copy_later(&self) {
+    pub(crate) fn copy_later(&self) {
         let Some(me) = self.me.upgrade() else { return };
         let copy = {
             let running = self.running.borrow();

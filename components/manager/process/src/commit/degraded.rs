@@ -30,7 +30,7 @@ pub struct Degraded {
 impl Degraded {
     /// Returns the state at the start: the reason why the configuration file does not run, if so, and the revision
     /// before the file.
-    pub fn at_start(trouble: Option<String>, back: Option<u64>) -> Self {
+    pub(crate) fn at_start(trouble: Option<String>, back: Option<u64>) -> Self {
         Degraded { trouble: RefCell::new(trouble), back: Cell::new(back), ..Degraded::default() }
     }
 
@@ -45,7 +45,7 @@ impl Degraded {
     }
 
     /// Forgets the reports of components that stopped running.
-    pub fn forget_all_but(&self, runs: impl Fn(&str) -> bool) {
+    pub(crate) fn forget_all_but(&self, runs: impl Fn(&str) -> bool) {
         self.components.borrow_mut().retain(|class, _| runs(class));
     }
 
@@ -72,14 +72,14 @@ fn joined(reasons: &[String]) -> String {
 
 impl ManagerProcess {
     /// Returns the reasons of a component, and those for which its helpers do not run; empty while all is well.
-    pub fn component_degraded(&self, class: &str) -> String {
+    pub(crate) fn component_degraded(&self, class: &str) -> String {
         let own = Some(self.degraded.of_component(class)).filter(|own| !own.is_empty());
         let reasons: Vec<String> = own.into_iter().chain(self.helpers.problems(class)).collect();
         joined(&reasons)
     }
 
     /// Returns the reasons why the router does not run its configuration file, empty while the router does.
-    pub fn own_degraded(&self) -> String {
+    pub(crate) fn own_degraded(&self) -> String {
         let mut reasons: Vec<String> = Vec::new();
         reasons.extend(self.degraded.trouble.borrow().clone());
         reasons.extend(self.degraded.refused.borrow().clone());
@@ -112,7 +112,7 @@ impl ManagerProcess {
 
     /// Goes back to the revision before, because a component refuses the start configuration from the file. The file
     /// stays unchanged.
-    pub fn go_back(self: &Rc<Self>, class: &str, reason: &str) {
+    pub(crate) fn go_back(self: &Rc<Self>, class: &str, reason: &str) {
         let Some(back) = self.degraded.back.take() else { return };
         let file = self.options.source.file.display();
         let trouble = format!("{class} refuses the configuration of {file}: {reason}");

@@ -125,7 +125,7 @@ impl Editing {
     }
 
     /// Returns the candidates with changes, each with its name for errors.
-    pub fn changed_candidates(&self) -> Vec<(String, Tree)> {
+    pub(crate) fn changed_candidates(&self) -> Vec<(String, Tree)> {
         let is_changed = |candidate: &Candidate| candidate.tree != candidate.base;
         let mut found = Vec::new();
         if is_changed(&self.shared.borrow()) {

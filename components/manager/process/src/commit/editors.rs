@@ -19,12 +19,12 @@ const CONFLICTS: usize = 10;
 
 impl ManagerProcess {
     /// Returns the configuration that runs.
-    pub fn running_tree(&self) -> Tree {
+    pub(crate) fn running_tree(&self) -> Tree {
         self.running.borrow().tree.clone()
     }
 
     /// Begins editing.
-    pub fn open_editor(
+    pub(crate) fn open_editor(
         &self,
         (user, holder): (String, Holder),
         mode: Mode,
@@ -48,7 +48,7 @@ impl ManagerProcess {
     }
 
     /// Returns the caller who opened an editor, if the editor exists.
-    pub fn holder_of(&self, id: u64) -> Option<Holder> {
+    pub(crate) fn holder_of(&self, id: u64) -> Option<Holder> {
         self.editing.holders.borrow().get(&id).cloned()
     }
 
@@ -65,14 +65,14 @@ impl ManagerProcess {
     }
 
     /// Ends editing.
-    pub fn close_editor(&self, id: u64) {
+    pub(crate) fn close_editor(&self, id: u64) {
         if let Some(editor) = self.editing.editors.borrow_mut().close(id) {
             self.editing.forget(id, editor.mode, &self.running_tree());
         }
     }
 
     /// An editor is still there.
-    pub fn renew_editor(&self, id: u64) -> Result<(), EditError> {
+    pub(crate) fn renew_editor(&self, id: u64) -> Result<(), EditError> {
         self.editing.expire(&self.running_tree());
         self.editing.editors.borrow_mut().renew(clock::now(), id)?;
         Ok(())
@@ -85,12 +85,12 @@ impl ManagerProcess {
     }
 
     /// Returns the shared candidate.
-    pub fn shared_candidate(&self) -> Tree {
+    pub(crate) fn shared_candidate(&self) -> Tree {
         self.editing.shared_candidate(&self.model().schema, &self.running_tree())
     }
 
     /// Returns the configuration that the changes of an editor's candidate are relative to.
-    pub fn candidate_base(&self, id: u64) -> Result<Tree, EditError> {
+    pub(crate) fn candidate_base(&self, id: u64) -> Result<Tree, EditError> {
         self.renew_editor(id)?;
         Ok(self.editing.base(&self.running_tree(), id))
     }
@@ -118,7 +118,7 @@ impl ManagerProcess {
 
     /// Puts a whole configuration in the place of an editor's candidate. `written` is the text that the configuration was read from, if
     /// the editor has the text.
-    pub fn replace_candidate(
+    pub(crate) fn replace_candidate(
         &self,
         id: u64,
         tree: Tree,
@@ -131,7 +131,7 @@ impl ManagerProcess {
     }
 
     /// Adds the statements of texts to an editor's candidate, atomically.
-    pub fn merge_into_candidate(&self, id: u64, texts: &[ConfigText]) -> Result<(), EditError> {
+    pub(crate) fn merge_into_candidate(&self, id: u64, texts: &[ConfigText]) -> Result<(), EditError> {
         let tree = self.merged(self.candidate(id)?, texts)?;
         self.editing.editors.borrow().may_change(Some(id))?;
         self.editing.set(id, tree);
@@ -149,7 +149,7 @@ impl ManagerProcess {
     }
 
     /// Puts texts that are together a whole configuration in the place of an editor's candidate.
-    pub fn load_whole(
+    pub(crate) fn load_whole(
         &self,
         id: u64,
         mut texts: Vec<ConfigText>,
@@ -176,7 +176,7 @@ impl ManagerProcess {
     }
 
     /// Returns the configuration to commit for an editor. The caller has the turn to commit.
-    pub fn to_commit(&self, id: u64) -> Result<ToCommit, EditError> {
+    pub(crate) fn to_commit(&self, id: u64) -> Result<ToCommit, EditError> {
         self.renew_editor(id)?;
         self.editing.editors.borrow().may_change(Some(id))?;
         let user = self.editing.editors.borrow_mut().renew(clock::now(), id)?.user.clone();
@@ -202,7 +202,7 @@ impl ManagerProcess {
     }
 
     /// Commits an editor's candidate.
-    pub async fn commit_editor(
+    pub(crate) async fn commit_editor(
         self: &Rc<Self>,
         id: u64,
         comment: String,

@@ -39,7 +39,7 @@ impl Connection {
     }
 
     /// Returns true if a protocol brought the route to the client: it may go with a session.
-    pub fn is_by_protocol(&self, schema: &Schema, running: &Tree) -> bool {
+    pub(crate) fn is_by_protocol(&self, schema: &Schema, running: &Tree) -> bool {
         let is_configured =
             |way: &Way| routes(schema, running).iter().any(|route| route.network == way.prefix);
         self.way.as_ref().is_some_and(|way| way.is_ours && !is_configured(way))
@@ -73,7 +73,7 @@ pub fn warnings(schema: &Schema, before: &Tree, after: &Tree, connection: &Conne
 
 /// Returns the warning about a connection over a route of a routing protocol: the effects of a change end the session
 /// behind the route.
-pub fn of_effects(
+pub(crate) fn of_effects(
     schema: &Schema,
     before: &Tree,
     effects: &BTreeMap<String, Vec<Effect>>,

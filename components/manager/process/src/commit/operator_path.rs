@@ -60,7 +60,7 @@ pub fn to(address: IpAddr) -> Option<Way> {
 }
 
 /// Returns the interface with an address of the host.
-pub fn interface_of(address: IpAddr) -> Option<String> {
+pub(crate) fn interface_of(address: IpAddr) -> Option<String> {
     let mut all = getifaddrs().ok()?;
     let found = all.find(|interface| {
         interface.address.as_ref().is_some_and(|own| match (own.as_sockaddr_in(), own.as_sockaddr_in6()) {

@@ -56,7 +56,7 @@ impl ManagerProcess {
 }
 
 /// Returns the text that a configuration was read from, or else the text of the candidate as shown.
-pub fn written_or_shown(schema: &Schema, tree: &Tree, written: Option<&ConfigText>) -> ConfigText {
+pub(crate) fn written_or_shown(schema: &Schema, tree: &Tree, written: Option<&ConfigText>) -> ConfigText {
     written.cloned().unwrap_or_else(|| schema.written("candidate", tree))
 }
 

@@ -13,7 +13,7 @@ pub struct Stepping(Option<PathBuf>);
 
 impl Stepping {
     /// As in the environment.
-    pub fn from_environment() -> Self {
+    pub(crate) fn from_environment() -> Self {
         Stepping(std::env::var_os("SLUICE_COMMIT_STEPS").map(PathBuf::from))
     }
 

@@ -96,7 +96,7 @@ impl ManagerProcess {
     }
 
     /// Notes that the configuration file, if the request came from there, was read and equals a revision.
-    pub async fn note_file(&self, request: &Request, revision: u64) {
+    pub(crate) async fn note_file(&self, request: &Request, revision: u64) {
         if let Some(text) = &request.of_file {
             // A copy that began before must not be written over it.
             self.copies.settled().await;
@@ -106,7 +106,7 @@ impl ManagerProcess {
 
     /// Writes a revision of the running configuration if the disk had no space for one at the start. Without the
     /// revision an unconfirmed commit would roll back to a different configuration.
-    pub async fn store_what_runs(&self) -> Result<(), StoreError> {
+    pub(crate) async fn store_what_runs(&self) -> Result<(), StoreError> {
         if self.running.borrow().is_stored {
             return Ok(());
         }

@@ -30,7 +30,7 @@ pub(super) struct Foreseen {
 
 impl ManagerProcess {
     /// Returns the effects and the dangers of committing an editor's candidate. Changes nothing.
-    pub async fn check_editor(self: &Rc<Self>, id: u64) -> Result<(Done, Vec<String>), EditError> {
+    pub(crate) async fn check_editor(self: &Rc<Self>, id: u64) -> Result<(Done, Vec<String>), EditError> {
         let me = Rc::clone(self);
         to_the_end(async move { me.check_now(id).await }).await
     }

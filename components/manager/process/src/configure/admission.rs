@@ -77,12 +77,12 @@ pub fn check_package(builtins: &'static [Builtin], folder: &Path, executable: Op
 }
 
 /// Iterates over the classes that packages bring.
-pub fn classes_of(packages: &[Package]) -> impl Iterator<Item = String> {
+pub(crate) fn classes_of(packages: &[Package]) -> impl Iterator<Item = String> {
     packages.iter().filter_map(|package| package.class.clone())
 }
 
 /// Returns a class needed by a package and absent from the router.
-pub fn unknown_need(
+pub(crate) fn unknown_need(
     package: &Package,
     rights: &BTreeMap<String, Rights>,
     known: &BTreeSet<String>,
@@ -128,7 +128,7 @@ pub enum RightsError {
 }
 
 /// The rights that a third party's package asks for.
-pub fn third_party_rights(
+pub(crate) fn third_party_rights(
     package: &Package,
     taken: &BTreeMap<String, Rights>,
 ) -> Result<Option<Rights>, RightsError> {

@@ -68,7 +68,7 @@ pub struct Sharing {
 pub(super) const GUARD: &str = "guard";
 
 /// Returns the component whose calls a guard checks; `None` for another component.
-pub fn guarded_component(name: &str) -> Option<&str> {
+pub(crate) fn guarded_component(name: &str) -> Option<&str> {
     instance_of(name).filter(|_| class_of(name) == GUARD)
 }
 
@@ -76,7 +76,7 @@ pub fn guarded_component(name: &str) -> Option<&str> {
 pub type ReadPackage = (PathBuf, Result<Package, Refused>);
 
 /// Returns the package of a component of the executable.
-pub fn of_builtin(builtin: &Builtin) -> Package {
+pub(crate) fn of_builtin(builtin: &Builtin) -> Package {
     let module = builtin.module.map(|(name, text)| (name.to_string(), text.to_string()));
     Package {
         name: builtin.class.into(),

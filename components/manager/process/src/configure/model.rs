@@ -24,7 +24,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
 /// Returns true if the process may configure its network namespace.
-pub fn check_network_rights() -> Result<(), StartError> {
+pub(crate) fn check_network_rights() -> Result<(), StartError> {
     use caps::{CapSet, Capability};
     let has_capability = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);
     // The capability may be one over another network: root of a user namespace has none over the host's. The kernel lets only
@@ -97,7 +97,7 @@ impl Model {
     }
 
     /// Does the same as if a package were installed or removed already.
-    pub fn load_with(source: &ConfigSource, planned: Planned<'_>) -> Result<Self, StartError> {
+    pub(crate) fn load_with(source: &ConfigSource, planned: Planned<'_>) -> Result<Self, StartError> {
         let trust = Trust::read(&source.trust_dir);
         let mut signed = BTreeMap::new();
         let mut rights = BTreeMap::new();
@@ -255,7 +255,7 @@ impl Model {
     }
 
     /// The schema as JSON: a list of nodes.
-    pub fn schema_json(&self) -> &str {
+    pub(crate) fn schema_json(&self) -> &str {
         self.json.get_or_init(|| serde_json::to_string(self.schema.nodes()).unwrap_or_default())
     }
 

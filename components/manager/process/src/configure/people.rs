@@ -149,7 +149,7 @@ impl People {
     }
 
     /// Returns the role of the user of this host with a name; a number is the name of a user without one.
-    pub fn role_of_name(&self, name: &str) -> Option<Role> {
+    pub(crate) fn role_of_name(&self, name: &str) -> Option<Role> {
         let known = User::from_name(name).ok().flatten().map(|user| user.uid.as_raw());
         self.role_of(known.or_else(|| name.parse().ok())?)
     }
@@ -188,7 +188,7 @@ impl People {
     }
 
     /// Returns the statements that a caller may change.
-    pub fn writes_of(&self, principal: &str, uid: Option<u32>) -> Statements {
+    pub(crate) fn writes_of(&self, principal: &str, uid: Option<u32>) -> Statements {
         self.part_of(principal, uid, |role| role.writes)
     }
 
@@ -213,7 +213,7 @@ fn patterns(paths: &[String]) -> Vec<PathPattern> {
 }
 
 /// Returns the name of a person as a principal.
-pub fn principal_name(person: &str) -> String {
+pub(crate) fn principal_name(person: &str) -> String {
     format!("{PERSON}{person}")
 }
 

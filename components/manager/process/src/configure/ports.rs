@@ -28,7 +28,7 @@ impl Model {
     }
 
     /// Returns an error of a statement with the router's ports, if the statement names a port as people do.
-    pub fn explain_port(&self, error: ConfigError, tree: &Tree) -> ConfigError {
+    pub(crate) fn explain_port(&self, error: ConfigError, tree: &Tree) -> ConfigError {
         match self.ports(tree) {
             Some(ports) => ports.explain(error),
             None => error,
@@ -36,7 +36,7 @@ impl Model {
     }
 
     /// Does the same for the errors of a text, by the ports of the text.
-    pub fn explain_ports(&self, errors: ConfigErrors, text: &str) -> ConfigErrors {
+    pub(crate) fn explain_ports(&self, errors: ConfigErrors, text: &str) -> ConfigErrors {
         let of_text = |(class, rule): (&str, PortsRule)| rule(self.schema.part_of_text(class, text)?);
         match self.ports.and_then(of_text) {
             Some(names) => Ports::new(names).explain_all(errors),

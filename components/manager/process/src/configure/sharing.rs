@@ -29,7 +29,7 @@ impl Model {
     ///
     /// # Errors
     /// The configuration cannot be written as a text.
-    pub fn shared_text(&self, tree: &Tree) -> Result<String, ConfigError> {
+    pub(crate) fn shared_text(&self, tree: &Tree) -> Result<String, ConfigError> {
         self.schema.text(&self.schema.shared_part(tree), &[], Secrets::Shown)
     }
 
@@ -37,7 +37,7 @@ impl Model {
     ///
     /// # Errors
     /// The text is malformed, or has statements that this machine does not know.
-    pub fn with_shared_text(&self, tree: &Tree, text: &str) -> Result<Tree, ConfigError> {
+    pub(crate) fn with_shared_text(&self, tree: &Tree, text: &str) -> Result<Tree, ConfigError> {
         let shared = self.schema.merge(&Tree::empty(), SHOWN, text)?;
         Ok(self.schema.joined(&shared, tree))
     }

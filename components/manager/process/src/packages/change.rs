@@ -34,7 +34,7 @@ impl ManagerProcess {
     }
 
     /// Installs a package, or replaces it by another version.
-    pub async fn install_package(
+    pub(crate) async fn install_package(
         self: &Rc<Self>,
         request: pb::InstallPackageRequest,
     ) -> Result<pb::InstallPackageReply, PackageChangeError> {
@@ -147,7 +147,7 @@ impl ManagerProcess {
     }
 
     /// Removes a package and returns its version.
-    pub async fn remove_package(self: &Rc<Self>, name: &str) -> Result<String, PackageChangeError> {
+    pub(crate) async fn remove_package(self: &Rc<Self>, name: &str) -> Result<String, PackageChangeError> {
         let _changes = self.changing_packages.lock().await;
         let _turn = self.turn.lock().await;
         let old = self.model();

@@ -82,14 +82,14 @@ impl ConfigurationFile {
 
 impl ConfigurationFile {
     /// Returns the comments of statements that the file does not have now.
-    pub fn kept_comments(&self) -> KeptComments {
+    pub(crate) fn kept_comments(&self) -> KeptComments {
         fs::read_to_string(self.folder.0.join(KEPT_COMMENTS))
             .map(|text| KeptComments::parse(&text))
             .unwrap_or_default()
     }
 
     /// Keeps comments for the time when their statements come back, as by a rollback.
-    pub fn keep_comments(&self, kept: &KeptComments) -> io::Result<()> {
+    pub(crate) fn keep_comments(&self, kept: &KeptComments) -> io::Result<()> {
         if *kept == self.kept_comments() {
             return Ok(());
         }

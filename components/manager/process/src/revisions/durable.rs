@@ -14,7 +14,7 @@ pub fn replace(path: &Path, octets: &[u8], mode: u32) -> io::Result<()> {
 
 /// Replaces the file like [`replace`] if `is_wanted` returns true just before the rename. Returns true if the file was
 /// replaced.
-pub fn replace_if(
+pub(crate) fn replace_if(
     path: &Path,
     octets: &[u8],
     mode: u32,

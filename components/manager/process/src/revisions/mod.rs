@@ -201,7 +201,7 @@ impl Revisions {
     }
 
     /// Returns the text of the revision to run; the next revision may stand on the revision as its base.
-    pub fn read_to_run(&mut self, number: u64) -> Result<String, Damaged> {
+    pub(crate) fn read_to_run(&mut self, number: u64) -> Result<String, Damaged> {
         let Chain { revision, text, links, steps, whole } = self.folder.read(number)?;
         // What another has written it may have written in other words.
         let is_own = !self.written_by.is_empty() && revision.written_by == self.written_by;
@@ -216,7 +216,7 @@ impl Revisions {
     }
 
     /// Returns the most octets of steps from the revision `running`; longer steps are not worth it. 0 without a base.
-    pub fn room_for_steps(&self, running: u64) -> usize {
+    pub(crate) fn room_for_steps(&self, running: u64) -> usize {
         match &self.tip {
             Some(tip) if tip.base.number == running && tip.links < LINKS => {
                 (tip.whole / PART).saturating_sub(tip.steps)
@@ -274,7 +274,7 @@ impl Revisions {
     }
 
     /// The configuration file, to be made a copy of what runs.
-    pub fn configuration_file(&self, path: &Path) -> ConfigurationFile {
+    pub(crate) fn configuration_file(&self, path: &Path) -> ConfigurationFile {
         ConfigurationFile { folder: self.folder.clone(), path: path.into(), read: self.read.clone() }
     }
 
@@ -288,13 +288,13 @@ impl Revisions {
     }
 
     /// Notes for the process only that the configuration file has been read, without a revision that equals the file.
-    pub fn has_read(&mut self, text: &str) {
+    pub(crate) fn has_read(&mut self, text: &str) {
         self.looked_at = None;
         self.read = Some(hash(text.as_bytes()));
     }
 
     /// Returns true if the configuration file is as it was last written or read: then the newest revision is newer, or the same.
-    pub fn is_as_written(&self, text: &str) -> bool {
+    pub(crate) fn is_as_written(&self, text: &str) -> bool {
         let hash = hash(text.as_bytes());
         self.read.as_ref() == Some(&hash)
             || copy::noted(&self.folder).iter().any(|noted| noted.sha256 == hash)
@@ -303,27 +303,27 @@ impl Revisions {
 
     /// Returns the revision copied to the configuration file, if the file is as last written or read and the revision
     /// is known.
-    pub fn copy_of(&self, text: &str) -> Option<u64> {
+    pub(crate) fn copy_of(&self, text: &str) -> Option<u64> {
         let hash = hash(text.as_bytes());
         copy::noted(&self.folder).into_iter().find(|noted| noted.sha256 == hash)?.revision
     }
 
     /// Forgets the hash of the configuration file: the file was written since.
-    pub fn is_copied(&mut self) {
+    pub(crate) fn is_copied(&mut self) {
         self.read = None;
         self.looked_at = None;
     }
 
     /// Notes that the configuration file is not a copy: the next start reads the file again, and no commit overwrites
     /// the file.
-    pub fn disown_file(&mut self) -> io::Result<()> {
+    pub(crate) fn disown_file(&mut self) -> io::Result<()> {
         self.read = None;
         self.looked_at = None;
         copy::note(&self.folder, &[])
     }
 
     /// Returns the content of the configuration file. A file unchanged since the last look is not read again.
-    pub fn file_content(&mut self, path: &Path) -> FileContent {
+    pub(crate) fn file_content(&mut self, path: &Path) -> FileContent {
         let state = State::of(path);
         if let Some((known, content)) = &self.looked_at
             && *known == state
@@ -353,7 +353,7 @@ impl Revisions {
     }
 
     /// Writes the schema, if changed. A file seen or written by the process is not read again while unchanged.
-    pub fn write_schema(&mut self, json: &str) -> io::Result<()> {
+    pub(crate) fn write_schema(&mut self, json: &str) -> io::Result<()> {
         let file = self.schema_file();
         if self.schema_file.as_ref().is_some_and(|known| *known == State::of(&file)) {
             return Ok(());

@@ -130,7 +130,7 @@ impl Confinement {
     }
 
     /// Returns true if components have users of their own.
-    pub fn has_users(&self) -> bool {
+    pub(crate) fn has_users(&self) -> bool {
         self.host.users
     }
 
@@ -218,7 +218,7 @@ impl Confinement {
     /// # Errors
     ///
     /// If no user is free for the helper.
-    pub fn helper_plan(&self, name: &str, program: &Path, folder: &Path) -> io::Result<Plan> {
+    pub(crate) fn helper_plan(&self, name: &str, program: &Path, folder: &Path) -> io::Result<Plan> {
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
         let files = Files {
             read: [paths(&COMMON), paths(&SYSTEM)].concat(),
@@ -305,14 +305,14 @@ impl Confinement {
     }
 
     /// Removes every control group of the router.
-    pub fn remove_groups(&self) {
+    pub(crate) fn remove_groups(&self) {
         if let Ok(groups) = &self.groups {
             groups.remove_all();
         }
     }
 
     /// Returns the processes of a component that the kernel ended because of the memory's bound.
-    pub fn killed_for_memory(&self, name: &str) -> u64 {
+    pub(crate) fn killed_for_memory(&self, name: &str) -> u64 {
         self.groups.as_ref().map_or(0, |groups| groups.observed(name).killed)
     }
 

@@ -87,7 +87,7 @@ pub struct OverQuota {
 
 impl ManagerProcess {
     /// Returns the excess of a component's files over the quota.
-    pub fn over_quota(&self, name: &str) -> Option<OverQuota> {
+    pub(crate) fn over_quota(&self, name: &str) -> Option<OverQuota> {
         let quota = self.model().rights(name).files?.quota();
         let folder = folder(&self.options.source.state_dir, name);
         let excess = Content::of(&folder, quota).excess(quota)?;

@@ -132,7 +132,7 @@ impl Outputs {
     }
 
     /// Writes the last lines of all processes.
-    pub fn all_ended(&self) {
+    pub(crate) fn all_ended(&self) {
         let all: Vec<Rc<Reader>> = self.read.borrow().values().cloned().collect();
         all.iter().for_each(|reader| reader.read_rest());
     }
@@ -168,7 +168,7 @@ pub fn clean(run_dir: &Path) {
 
 impl ManagerProcess {
     /// Reads the output of a process from an earlier life of the manager.
-    pub fn follow_output(&self, name: &str, is_own: bool) {
+    pub(crate) fn follow_output(&self, name: &str, is_own: bool) {
         if let Err(error) = self.processes.outputs.follow(name, is_own)
             && error.kind() != io::ErrorKind::NotFound
         {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// The component that owns the bpffs.
-pub const OWNER: &str = "fea";
+pub(crate) const OWNER: &str = "fea";
 
 /// The reason why the FEA has no bpffs.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub fn mount(run_dir: &Path, user: Option<u32>) -> Result<(), PinsError> {
 }
 
 /// Unmounts the bpffs of a stopped router if nothing is pinned there. Pinned programs go on forwarding.
-pub fn unmount_if_empty(run_dir: &Path) {
+pub(crate) fn unmount_if_empty(run_dir: &Path) {
     let mount_point = pins_mount(run_dir);
     // The kernel puts files into each bpffs; pins are in folders.
     let is_folder = |entry: io::Result<std::fs::DirEntry>| entry.is_ok_and(|entry| entry.path().is_dir());

@@ -36,7 +36,7 @@ pub fn principal(name: &str, model: &Model, user: Option<u32>) -> Principal {
 ///
 /// # Errors
 /// The kernel has no randomness.
-pub fn random_secret() -> std::io::Result<[u8; 16]> {
+pub(crate) fn random_secret() -> std::io::Result<[u8; 16]> {
     let mut secret = [0; 16];
     getrandom::fill(&mut secret).map_err(|e| std::io::Error::other(format!("no randomness: {e}")))?;
     Ok(secret)

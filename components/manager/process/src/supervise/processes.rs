@@ -104,12 +104,12 @@ impl Processes {
     }
 
     /// Replaces the executables of third parties' components, for processes that are started from now on.
-    pub fn set_packaged(&self, binaries: BTreeMap<String, PathBuf>) {
+    pub(crate) fn set_packaged(&self, binaries: BTreeMap<String, PathBuf>) {
         self.packaged.replace(binaries);
     }
 
     /// Returns true if a component is watched for the first time.
-    pub fn first_watch(&self, class: &str) -> bool {
+    pub(crate) fn first_watch(&self, class: &str) -> bool {
         self.watched.borrow_mut().insert(class.into())
     }
 
@@ -129,7 +129,7 @@ impl Processes {
 
     /// Starts the process that is to take over from the component's, which has the number `old`: of the same executable, or of
     /// `binary`.
-    pub fn spawn_successor(
+    pub(crate) fn spawn_successor(
         &self,
         (class, table): (&str, TableId),
         rights: &Rights,
@@ -160,7 +160,7 @@ impl Processes {
     }
 
     /// Undoes a promotion, and the change of executable if `another` is true.
-    pub fn demote(&self, class: &str, another: bool) {
+    pub(crate) fn demote(&self, class: &str, another: bool) {
         self.exchange(class, &last(class), &next(class));
         if another {
             match self.replaced.take() {
@@ -171,7 +171,7 @@ impl Processes {
     }
 
     /// Falls back to the executable before the upgrade. Returns the abandoned executable.
-    pub fn fall_back(&self, class: &str) -> Option<PathBuf> {
+    pub(crate) fn fall_back(&self, class: &str) -> Option<PathBuf> {
         let mut executables = self.executables.borrow_mut();
         let path = executables.get_mut(class)?.before.take()?;
         let own = std::env::current_exe().is_ok_and(|own| own == path);
@@ -190,7 +190,7 @@ impl Processes {
     }
 
     /// Returns true if a component was upgraded not long ago, maybe in an earlier life of the manager.
-    pub fn is_on_trial(&self, class: &str) -> bool {
+    pub(crate) fn is_on_trial(&self, class: &str) -> bool {
         let upgraded = self.executables.borrow().get(class).is_some_and(|e| e.before.is_some());
         upgraded && u128::from(self.usage(class).uptime_ms) < CrashBudget::SOUND_LIFE.as_millis()
     }
@@ -222,7 +222,7 @@ impl Processes {
     /// # Errors
     ///
     /// If the process has ended, or the component's class has no user.
-    pub fn confinement_report(&self, name: &str, rights: &Rights) -> io::Result<Report> {
+    pub(crate) fn confinement_report(&self, name: &str, rights: &Rights) -> io::Result<Report> {
         self.confinement.report(name, rights, &self.program(name, None)?, self.pid(name))
     }
 
@@ -298,7 +298,7 @@ impl Processes {
 
     /// Returns the still running processes of an earlier life of the manager, with their secrets. A replacement ends
     /// with its manager: processes of unfinished replacements are killed.
-    pub fn adoptable(&self) -> Vec<(String, [u8; 16])> {
+    pub(crate) fn adoptable(&self) -> Vec<(String, [u8; 16])> {
         let recorded = state::load(&self.run_dir);
         let mut alive: BTreeMap<String, Recorded> =
             recorded.into_iter().filter(|(_, r)| r.is_alive()).collect();
@@ -316,7 +316,7 @@ impl Processes {
 
     /// Waits up to 2 s for the end of a process that has closed its connection. The exit status, and what the process
     /// writes before its end, say more than a signal of the manager. Returns true if the process has ended.
-    pub async fn ends_soon(&self, class: &str) -> bool {
+    pub(crate) async fn ends_soon(&self, class: &str) -> bool {
         let pid = self.pid(class);
         for _ in 0..40 {
             if self.pid(class) != pid {
@@ -328,7 +328,7 @@ impl Processes {
     }
 
     /// Waits for the end of an adopted process, which is not a child of the manager.
-    pub async fn wait_for_adopted(&self, class: &str) {
+    pub(crate) async fn wait_for_adopted(&self, class: &str) {
         let Some(recorded) = self.running.borrow().get(class).cloned() else { return };
         state::wait_for_end(&recorded).await;
     }
@@ -385,7 +385,7 @@ impl Processes {
     }
 
     /// Ends a process by number at once, if the process is the router's.
-    pub fn kill_pid(&self, pid: u32) {
+    pub(crate) fn kill_pid(&self, pid: u32) {
         if self.running.borrow().values().any(|r| r.pid == pid && r.is_alive()) {
             send(pid, Signal::SIGKILL);
         }
@@ -413,7 +413,7 @@ impl Processes {
 
     /// Returns the time spent by a component's process on a processor or waiting for a processor. Cheap: reads one
     /// file.
-    pub fn effort(&self, class: &str) -> Duration {
+    pub(crate) fn effort(&self, class: &str) -> Duration {
         self.running.borrow().get(class).map_or(Duration::ZERO, |r| worked(r.pid) + waited(r.pid))
     }
 
@@ -431,7 +431,7 @@ impl Processes {
     }
 
     /// Writes the running processes after a failed write, as soon as possible. Never ends.
-    pub async fn keep_written(&self) {
+    pub(crate) async fn keep_written(&self) {
         loop {
             self.unwritten.notified().await;
             loop {
@@ -484,7 +484,7 @@ fn waited(pid: u32) -> Duration {
 }
 
 /// Returns the kernel's data about a process.
-pub fn usage_of(pid: u32) -> Usage {
+pub(crate) fn usage_of(pid: u32) -> Usage {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name: &str| {
         let line = status.lines().find(|l| l.starts_with(name))?;

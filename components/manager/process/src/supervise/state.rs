@@ -68,7 +68,7 @@ impl Recorded {
 }
 
 /// Returns the start time of a process in ticks since the host's boot; `None` for a missing process or a zombie.
-pub fn start_time(pid: u32) -> Option<u64> {
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut after = stat.rsplit(')').next()?.split_whitespace();
     let state = after.next()?;
@@ -128,7 +128,7 @@ pub fn operators_socket(run_dir: &Path) -> PathBuf {
 }
 
 /// Makes the folder of [`operators_socket`] for the router's user alone, and returns the socket's path.
-pub fn make_operators_folder(run_dir: &Path) -> Result<PathBuf, StartError> {
+pub(crate) fn make_operators_folder(run_dir: &Path) -> Result<PathBuf, StartError> {
     let folder = run_dir.join(OPERATORS);
     fs::create_dir_all(&folder).map_err(cannot("make the folder", &folder))?;
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))
@@ -137,20 +137,20 @@ pub fn make_operators_folder(run_dir: &Path) -> Result<PathBuf, StartError> {
 }
 
 /// Returns the process that last locked a run-time folder, if still running.
-pub fn lock_holder(run_dir: &Path) -> Option<u32> {
+pub(crate) fn lock_holder(run_dir: &Path) -> Option<u32> {
     let holder = fs::read_to_string(run_dir.join(LOCK)).ok()?;
     holder.trim().parse().ok().filter(|pid| start_time(*pid).is_some())
 }
 
 /// Lets components of all users reach the Finder and the folders of sockets. Only the router's user makes a folder there
 /// or sees the names.
-pub fn open_to_components(run_dir: &Path, finder: &Path) -> io::Result<()> {
+pub(crate) fn open_to_components(run_dir: &Path, finder: &Path) -> io::Result<()> {
     fs::set_permissions(finder, fs::Permissions::from_mode(0o666))?;
     fs::set_permissions(run_dir.join(SOCKETS), fs::Permissions::from_mode(0o711))
 }
 
 /// Returns the folder of the Python client installed with the executable, for third parties' programs.
-pub fn python_client() -> Option<PathBuf> {
+pub(crate) fn python_client() -> Option<PathBuf> {
     let executable = std::env::current_exe().ok()?;
     let folder = executable.parent()?.parent()?.join("lib/sluice/python");
     folder.is_dir().then_some(folder)
@@ -162,7 +162,7 @@ pub fn save(run_dir: &Path, running: &BTreeMap<String, Recorded>) -> io::Result<
 }
 
 /// Writes a file that only its owner reads: a whole new file in place of the old file, or nothing.
-pub fn write_whole(path: &Path, text: &[u8]) -> io::Result<()> {
+pub(crate) fn write_whole(path: &Path, text: &[u8]) -> io::Result<()> {
     let new = path.with_extension("json.new");
     let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new);
     let written = file.and_then(|mut file| file.write_all(text)).and_then(|()| fs::rename(&new, path));
@@ -179,12 +179,12 @@ pub fn file(run_dir: &Path) -> PathBuf {
 }
 
 /// Removes the sockets left behind by a process; their names begin with the process's number.
-pub fn remove_sockets(run_dir: &Path, pid: u32) {
+pub(crate) fn remove_sockets(run_dir: &Path, pid: u32) {
     remove_sockets_if(run_dir, |owner| owner == pid);
 }
 
 /// Removes the sockets of ended processes.
-pub fn remove_orphaned_sockets(run_dir: &Path) {
+pub(crate) fn remove_orphaned_sockets(run_dir: &Path) {
     remove_sockets_if(run_dir, |owner| start_time(owner).is_none());
 }
 

@@ -119,7 +119,7 @@ impl<P: TableKey> Interests<P> {
     }
 
     /// Drops the answers with the resolution of a group whose next hops changed.
-    pub fn invalidate_group(&mut self, group: GroupId, invalidated: &mut Vec<(WatcherId, P)>) {
+    pub(crate) fn invalidate_group(&mut self, group: GroupId, invalidated: &mut Vec<(WatcherId, P)>) {
         let hit: Vec<P> =
             self.answers.iter().filter(|(_, r)| r.groups.contains(&group)).map(|(range, _)| range).collect();
         for range in hit {
@@ -128,7 +128,7 @@ impl<P: TableKey> Interests<P> {
     }
 
     /// Drops all answers.
-    pub fn drop_all(&mut self, invalidated: &mut Vec<(WatcherId, P)>) {
+    pub(crate) fn drop_all(&mut self, invalidated: &mut Vec<(WatcherId, P)>) {
         let all: Vec<P> = self.answers.iter().map(|(range, _)| range).collect();
         all.into_iter().for_each(|range| self.drop_answer(range, invalidated));
     }

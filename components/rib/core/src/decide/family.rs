@@ -94,7 +94,7 @@ impl<P: TableKey> FamilyRib<P> {
     }
 
     /// Routes of an origin.
-    pub fn route_count(&self, origin: OriginId) -> u64 {
+    pub(crate) fn route_count(&self, origin: OriginId) -> u64 {
         self.route_counts.get(usize::from(origin.0)).copied().unwrap_or(0)
     }
 
@@ -109,7 +109,7 @@ impl<P: TableKey> FamilyRib<P> {
     }
 
     /// The engine refused the route of a prefix.
-    pub fn note_rejection(&mut self, prefix: P, reason: String) {
+    pub(crate) fn note_rejection(&mut self, prefix: P, reason: String) {
         if self.rejected.len() < MAX_REJECTED {
             self.rejected.insert(prefix, reason);
         }

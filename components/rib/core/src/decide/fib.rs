@@ -9,7 +9,7 @@ use sluice_stage::TableKey;
 
 impl<P: TableKey> FamilyRib<P> {
     /// Returns true if the engine still lacks changes.
-    pub fn has_fib_work(&self, shared: &Shared) -> bool {
+    pub(crate) fn has_fib_work(&self, shared: &Shared) -> bool {
         !self.downstream.fib_queue.is_empty() || shared.groups.has_changes(P::ID)
     }
 

@@ -351,7 +351,7 @@ impl Table {
     }
 
     /// An origin's name.
-    pub fn origin_name(&self, id: OriginId) -> &str {
+    pub(crate) fn origin_name(&self, id: OriginId) -> &str {
         &self.shared.origin(id).name
     }
 

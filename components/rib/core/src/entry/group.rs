@@ -121,7 +121,7 @@ impl Groups {
     }
 
     /// Sets a group's resolution; returns the old resolution, and the gateways of the old one.
-    pub fn set_resolution(
+    pub(crate) fn set_resolution(
         &mut self,
         id: GroupId,
         resolved: Option<Forwarding<Address>>,
@@ -141,7 +141,7 @@ impl Groups {
     }
 
     /// Adds a route in the engine to the group's users. Returns true if the engine must be sent the group first.
-    pub fn use_in_fib(&mut self, id: GroupId) -> bool {
+    pub(crate) fn use_in_fib(&mut self, id: GroupId) -> bool {
         let group = self.group_mut(id);
         group.fib_routes += 1;
         let is_new = !group.is_sent;
@@ -151,7 +151,7 @@ impl Groups {
     }
 
     /// Removes a route in the engine from the group's users.
-    pub fn unuse_in_fib(&mut self, id: GroupId) {
+    pub(crate) fn unuse_in_fib(&mut self, id: GroupId) {
         let group = self.group_mut(id);
         group.fib_routes -= 1;
         if group.fib_routes == 0 {
@@ -161,12 +161,12 @@ impl Groups {
     }
 
     /// Returns true if groups must be sent to the engine although no route changes.
-    pub fn has_changes(&self, family: FamilyId) -> bool {
+    pub(crate) fn has_changes(&self, family: FamilyId) -> bool {
         self.changed.get(&family).is_some_and(|changed| !changed.is_empty())
     }
 
     /// Takes the groups of a family that the engine must receive again, and the groups that it may remove.
-    pub fn take_changes(
+    pub(crate) fn take_changes(
         &mut self,
         family: FamilyId,
         set: &mut Vec<(GroupId, Forwarding<Address>)>,
@@ -193,7 +193,7 @@ impl Groups {
     }
 
     /// Forgets what the engine has of a family, or of all families.
-    pub fn forget_engine(&mut self, family: Option<FamilyId>) -> Vec<(GroupId, Vec<LookedUp>)> {
+    pub(crate) fn forget_engine(&mut self, family: Option<FamilyId>) -> Vec<(GroupId, Vec<LookedUp>)> {
         let is_concerned = |of: FamilyId| family.is_none_or(|family| family == of);
         self.changed.retain(|of, _| !is_concerned(*of));
         let mut gone = Vec::new();

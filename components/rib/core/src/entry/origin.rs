@@ -62,7 +62,7 @@ pub const MAX_NOTE: usize = 65_536;
 
 impl Origin {
     /// Makes the present routes stale.
-    pub fn begin_new_life(&mut self) {
+    pub(crate) fn begin_new_life(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.stale = self.routes;
     }

@@ -68,7 +68,7 @@ impl Shared {
     }
 
     /// Returns true if an engine accepts routes of a family.
-    pub fn feeds_engine(&self, family: FamilyId) -> bool {
+    pub(crate) fn feeds_engine(&self, family: FamilyId) -> bool {
         self.has_engine && self.engine_families.contains(&family)
     }
 

@@ -50,7 +50,7 @@ impl Node {
     }
 
     /// Returns true if the first edge is empty: the node is a sink, unless it is the last node of an address.
-    pub const fn has_no_edges(&self) -> bool {
+    pub(crate) const fn has_no_edges(&self) -> bool {
         self.edges[0].is_empty()
     }
 }
@@ -189,7 +189,11 @@ impl Dag {
 ///
 /// # Errors
 /// The first condition that an edge fails: chosen mark, order of empty edges, range, topological order.
-pub fn check_edges(edges: &[EdgeByte; Node::EDGES], row: usize, len: usize) -> Result<u16, AddressError> {
+pub(crate) fn check_edges(
+    edges: &[EdgeByte; Node::EDGES],
+    row: usize,
+    len: usize,
+) -> Result<u16, AddressError> {
     let (mut reached, mut ended) = (0_u16, false);
     for edge in edges {
         if edge.is_chosen() {

@@ -8,7 +8,7 @@ pub struct EdgeByte(pub u8);
 
 impl EdgeByte {
     /// The bit of the chosen mark: routing has followed the edge.
-    pub const CHOSEN: u8 = 0x80;
+    pub(crate) const CHOSEN: u8 = 0x80;
     /// The unused edge.
     pub const EMPTY: EdgeByte = EdgeByte(0x7f);
     /// The index of the entry node, which no edge may have.

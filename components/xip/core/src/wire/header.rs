@@ -10,17 +10,17 @@ use smallvec::SmallVec;
 /// The version of XIP.
 pub const VERSION: u8 = 1;
 /// Octets of the header before the rows.
-pub const FIXED_LEN: usize = 8;
+pub(crate) const FIXED_LEN: usize = 8;
 /// Octets of the largest header: nine destination rows and nine source rows.
 pub const MOST_LEN: usize = FIXED_LEN + 2 * Dag::MOST_NODES * Node::LEN;
 
 /// Places of fixed fields that are read or written alone.
 pub(super) mod place {
-    pub const NEXT_HEADER: usize = 1;
+    pub(crate) const NEXT_HEADER: usize = 1;
     pub const HOP_LIMIT: usize = 4;
-    pub const NUM_DST: usize = 5;
-    pub const NUM_SRC: usize = 6;
-    pub const LAST_NODE: usize = 7;
+    pub(crate) const NUM_DST: usize = 5;
+    pub(crate) const NUM_SRC: usize = 6;
+    pub(crate) const LAST_NODE: usize = 7;
 }
 
 /// Values of the field next_hdr.
@@ -273,12 +273,12 @@ impl<'a> Packet<'a> {
     }
 
     /// Returns destination row `index`; `None` if there is none.
-    pub fn destination_row(&self, index: usize) -> Option<Node> {
+    pub(crate) fn destination_row(&self, index: usize) -> Option<Node> {
         self.rows.get(..self.num_dst())?.get(index).map(Node::from_octets)
     }
 
     /// Returns the destination row whose edges are those of the last node: the last row for the entry node.
-    pub const fn edges_row(&self) -> usize {
+    pub(crate) const fn edges_row(&self) -> usize {
         match self.last_node() {
             LastNode::Entry => self.num_dst() - 1,
             LastNode::Row(row) => row as usize,

@@ -5,13 +5,13 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sluice_base::{Xid, XidType};
 
 /// IPv4 destinations, reached by XIP directly in IPv4.
-pub const I4ID: XidType = XidType(0x15);
+pub(crate) const I4ID: XidType = XidType(0x15);
 /// IPv4 destinations, reached hop by hop with the IPv4 routing table.
-pub const X4ID: XidType = XidType(0x50);
+pub(crate) const X4ID: XidType = XidType(0x50);
 /// IPv6 destinations, reached by XIP directly in IPv6.
-pub const I6ID: XidType = XidType(0x51);
+pub(crate) const I6ID: XidType = XidType(0x51);
 /// IPv6 destinations, reached hop by hop with the IPv6 routing table.
-pub const X6ID: XidType = XidType(0x52);
+pub(crate) const X6ID: XidType = XidType(0x52);
 
 /// Returns the XID of an I4ID or I6ID: the address, then zeros.
 pub fn tunneled(addr: IpAddr) -> Xid {

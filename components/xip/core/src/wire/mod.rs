@@ -30,6 +30,3 @@ pub use text::{Marks, TextError};
 pub const ETHERTYPE_XIP: u16 = 0xc0de;
 /// The EtherType of NWP.
 pub const ETHERTYPE_NWP: u16 = 0xc0df;
-
-/// The least link MTU for packets made on this host: the largest header and 512 octets of payload.
-pub const LEAST_MTU: usize = 1024;

@@ -12,7 +12,7 @@ use core::fmt;
 use sluice_wire::{Cursor, Truncated};
 
 /// The most octets of an offending packet's payload that an error quotes.
-pub const QUOTED_PAYLOAD: usize = 64;
+pub(crate) const QUOTED_PAYLOAD: usize = 64;
 /// The most octets of a message: 8, the largest header and [`QUOTED_PAYLOAD`].
 pub const MOST_LEN: usize = 8 + super::header::MOST_LEN + QUOTED_PAYLOAD;
 

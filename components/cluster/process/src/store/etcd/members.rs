@@ -12,7 +12,7 @@ impl Client {
     ///
     /// # Errors
     /// The store does not answer, or the other servers would be too few.
-    pub async fn remove_server(&self, peer_url: &str) -> Result<(), StoreError> {
+    pub(crate) async fn remove_server(&self, peer_url: &str) -> Result<(), StoreError> {
         let list = within(TIMEOUT, self.servers().member_list(pb::MemberListRequest {})).await?;
         let is_named = |member: &&pb::Member| member.peer_ur_ls.iter().any(|url| url == peer_url);
         let Some(id) = list.members.iter().find(is_named).map(|member| member.id) else { return Ok(()) };
@@ -23,7 +23,7 @@ impl Client {
     ///
     /// # Errors
     /// The store does not answer, or the servers that run would be too few.
-    pub async fn add_server(&self, peer_url: &str) -> Result<(), StoreError> {
+    pub(crate) async fn add_server(&self, peer_url: &str) -> Result<(), StoreError> {
         let request = pb::MemberAddRequest { peer_ur_ls: vec![peer_url.into()] };
         within(TIMEOUT, self.servers().member_add(request)).await.map(|_| ())
     }

@@ -43,7 +43,12 @@ impl Client {
     ///
     /// # Errors
     /// The store does not answer; the value may be replaced or not.
-    pub async fn replace_value(&self, name: &str, content: &[u8], changed: u64) -> Result<bool, StoreError> {
+    pub(crate) async fn replace_value(
+        &self,
+        name: &str,
+        content: &[u8],
+        changed: u64,
+    ) -> Result<bool, StoreError> {
         let key = self.key(name);
         let sealed = seal::seal(&key, content, &self.keys.current);
         let request = pb::TxnRequest {
@@ -58,7 +63,7 @@ impl Client {
     ///
     /// # Errors
     /// The store does not answer; the value may be written or not.
-    pub async fn put_value(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
+    pub(crate) async fn put_value(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
         let key = self.key(name);
         let sealed = seal::seal(&key, content, &self.keys.current);
         let request = pb::TxnRequest { success: vec![put(key, sealed, 0)], ..Default::default() };
@@ -86,7 +91,7 @@ impl Client {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn watch_value(&self, name: &str, behind: u64) -> Result<Watch, StoreError> {
+    pub(crate) async fn watch_value(&self, name: &str, behind: u64) -> Result<Watch, StoreError> {
         let (requests, waiting) = mpsc::channel(4);
         let _room =
             requests.try_send(super::watch_request((self.key(name), String::new()), behind, WATCH_KEY));

@@ -27,10 +27,10 @@ pub enum Area {
 }
 
 /// Bits of an address that select the root's entry.
-pub const ROOT_BITS: u8 = 24;
+pub(crate) const ROOT_BITS: u8 = 24;
 
 /// Bits of an address that a node's entry consumes.
-pub const NODE_BITS: u8 = 8;
+pub(crate) const NODE_BITS: u8 = 8;
 
 /// Entries of a node.
 pub const NODE_ENTRIES: usize = 1 << NODE_BITS;
@@ -124,7 +124,7 @@ pub enum GroupWord {
 
 impl GroupWord {
     /// Returns the group's word as stored.
-    pub const fn to_word(self) -> u64 {
+    pub(crate) const fn to_word(self) -> u64 {
         match self {
             GroupWord::Member(member) => member as u64,
             GroupWord::Block(block) => 1 << 32 | block as u64,

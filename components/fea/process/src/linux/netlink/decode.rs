@@ -91,7 +91,7 @@ pub fn notice(message: &Message<'_>) -> Option<Notice> {
 
 /// Returns the notice in a message, of an engine whose routes have these source addresses: the target of a different route of Sluice's is
 /// [`RouteTarget::Other`].
-pub fn notice_with(message: &Message<'_>, sources: &Sources) -> Option<Notice> {
+pub(crate) fn notice_with(message: &Message<'_>, sources: &Sources) -> Option<Notice> {
     match message.kind {
         RTM_NEWLINK | RTM_DELLINK => link(message),
         RTM_NEWADDR | RTM_DELADDR => interface_address(message),

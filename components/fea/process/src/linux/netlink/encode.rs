@@ -223,7 +223,7 @@ impl Messages {
     }
 
     /// Adds a message of any kind: `header` follows the netlink header, and the attributes have types and values.
-    pub fn push_message(
+    pub(crate) fn push_message(
         &mut self,
         kind: u16,
         flags: u16,
@@ -240,7 +240,7 @@ impl Messages {
     }
 
     /// Adds a request for the route by which the kernel forwards packets to `addr`.
-    pub fn push_lookup(&mut self, addr: IpAddr, sequence: u32) {
+    pub(crate) fn push_lookup(&mut self, addr: IpAddr, sequence: u32) {
         self.begin(RTM_GETROUTE, 0, sequence);
         let width = if addr.is_ipv4() { 32 } else { 128 };
         self.octets.extend_from_slice(&[family(Family::of(&addr)) as u8, width, 0, 0, 0, 0, 0, 0]);
@@ -250,7 +250,7 @@ impl Messages {
     }
 
     /// Adds a request for the links, addresses or next-hop objects (`kind`), or for the routes of a family, of all programs.
-    pub fn push_dump(&mut self, kind: u16, family_of: Option<Family>, sequence: u32) {
+    pub(crate) fn push_dump(&mut self, kind: u16, family_of: Option<Family>, sequence: u32) {
         self.begin(kind, NLM_F_DUMP, sequence);
         let family = family_of.map_or(libc::AF_UNSPEC, family) as u8;
         match kind {

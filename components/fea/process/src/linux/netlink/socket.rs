@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const BUFFER: i32 = 32 << 20;
 
 /// The largest datagram of the kernel in a dump; further datagrams are smaller.
-pub const DATAGRAM: usize = 64 << 10;
+pub(crate) const DATAGRAM: usize = 64 << 10;
 
 /// A socket to the kernel's routing.
 #[derive(Debug)]
@@ -39,12 +39,12 @@ impl Socket {
     }
 
     /// Opens a socket to the kernel's packet filter, which never blocks.
-    pub fn open_to_filter() -> io::Result<Self> {
+    pub(crate) fn open_to_filter() -> io::Result<Self> {
         Socket::open_to(SockProtocol::NetlinkNetFilter)
     }
 
     /// Opens a socket to the kernel's families of generic netlink, which never blocks.
-    pub fn open_to_generic() -> io::Result<Self> {
+    pub(crate) fn open_to_generic() -> io::Result<Self> {
         Socket::open_to(SockProtocol::NetlinkGeneric)
     }
 
@@ -109,7 +109,7 @@ impl Socket {
     }
 
     /// Lets the kernel drop early the notices of routes with the mark `protocol`.
-    pub fn ignore_routes_of(&self, protocol: u8) -> io::Result<()> {
+    pub(crate) fn ignore_routes_of(&self, protocol: u8) -> io::Result<()> {
         let load = |size: u32, at: u32| instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, at);
         let equal = |value, yes, no| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
         // The filter's machine loads numbers as the network writes them.

@@ -16,7 +16,7 @@ use std::time::Instant;
 const HAND_OVER: (&str, &str) = ("common.v1.Component", "HandOver");
 
 /// Returns true if a running component can hand over: the component serves the call, or the Finder does not know.
-pub async fn hands_over(process: &ManagerProcess, class: &str) -> bool {
+pub(crate) async fn hands_over(process: &ManagerProcess, class: &str) -> bool {
     let Ok(targets) = process.router.targets().await else { return true };
     let (interface, method) = HAND_OVER;
     let is_it = |t: &&TargetInfo| component_of(&t.class, &t.instance) == class;

@@ -14,13 +14,13 @@ const PATIENCE: Duration = Duration::from_secs(35);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Returns true if a component in this phase is tried anew rather than replaced.
-pub fn waits_for_its_next_try(phase: Phase) -> bool {
+pub(crate) fn waits_for_its_next_try(phase: Phase) -> bool {
     matches!(phase, Phase::BackingOff | Phase::Failing)
 }
 
 /// Forgets a component's deaths, starts the component, and waits until the component runs or has ended again. The reply
 /// names no earlier process.
-pub async fn start_again(
+pub(crate) async fn start_again(
     process: &Rc<ManagerProcess>,
     class: &str,
 ) -> Result<pb::RestartReply, ReplaceError> {

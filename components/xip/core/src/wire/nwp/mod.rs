@@ -14,33 +14,34 @@ use sluice_wire::{Cursor, Truncated};
 mod encode;
 mod proof;
 
-pub use proof::{Challenge, MOST_KEY, MOST_SIGNATURE, NONCE_LEN, Nonce, Response, SIGNED_LEN, signed_octets};
+pub use proof::{Challenge, Nonce, Response, signed_octets};
+pub(crate) use proof::{NONCE_LEN, SIGNED_LEN};
 
 /// The version of NWP.
 pub const VERSION: u8 = 1;
 /// The most HIDs of a frame.
-pub const MOST_HIDS: usize = 255;
+pub(crate) const MOST_HIDS: usize = 255;
 
 /// Message types.
 pub mod kind {
     /// Announcement of the sender's HIDs.
-    pub const ANNOUNCEMENT: u8 = 1;
+    pub(crate) const ANNOUNCEMENT: u8 = 1;
     /// List of neighbors.
     pub const LIST: u8 = 2;
     /// Probe of a neighbor.
-    pub const PING: u8 = 3;
+    pub(crate) const PING: u8 = 3;
     /// Answer to a probe.
     pub const ACK: u8 = 4;
     /// Request to an investigator to probe a neighbor.
-    pub const REQ_PING: u8 = 5;
+    pub(crate) const REQ_PING: u8 = 5;
     /// Answer of an investigator.
-    pub const REQ_ACK: u8 = 6;
+    pub(crate) const REQ_ACK: u8 = 6;
     /// Probe by an investigator.
-    pub const INV_PING: u8 = 7;
+    pub(crate) const INV_PING: u8 = 7;
     /// Challenge to prove the ownership of a HID.
-    pub const CHALLENGE: u8 = 0x80;
+    pub(crate) const CHALLENGE: u8 = 0x80;
     /// Proof of the ownership of a HID.
-    pub const RESPONSE: u8 = 0x81;
+    pub(crate) const RESPONSE: u8 = 0x81;
 }
 
 /// The form of NWP on a link.

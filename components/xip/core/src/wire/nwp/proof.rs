@@ -10,11 +10,11 @@ use alloc::vec::Vec;
 use sluice_wire::Cursor;
 
 /// Octets of a nonce.
-pub const NONCE_LEN: usize = 32;
+pub(crate) const NONCE_LEN: usize = 32;
 /// The most octets of a key: an RSA key of 4,096 bits has 526.
-pub const MOST_KEY: usize = 600;
+pub(crate) const MOST_KEY: usize = 600;
 /// The most octets of a signature: 4,096 bits.
-pub const MOST_SIGNATURE: usize = 512;
+pub(crate) const MOST_SIGNATURE: usize = 512;
 
 /// A random number that is used once. Must be unpredictable, and thus comes from the process.
 pub type Nonce = [u8; NONCE_LEN];
@@ -23,7 +23,7 @@ pub type Nonce = [u8; NONCE_LEN];
 const CONTEXT: [u8; 20] = *b"sluice nwp hid proof";
 
 /// Octets that are signed.
-pub const SIGNED_LEN: usize = CONTEXT.len() + 2 * Mac::LEN + Hid::LEN + NONCE_LEN;
+pub(crate) const SIGNED_LEN: usize = CONTEXT.len() + 2 * Mac::LEN + Hid::LEN + NONCE_LEN;
 
 /// Returns the octets that the owner of a HID signs: a fixed context, the challenger's address, the owner's address, the HID
 /// and the nonce.
