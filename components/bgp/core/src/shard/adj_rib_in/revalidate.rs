@@ -148,7 +148,9 @@ impl<P: FamilyKey> Shard<P> {
             self.revalidation.progress.visited += 1;
             self.revalidation.advance(end);
         }
-        results.iter_mut().for_each(|(.., imports)| self.core.end_imports(imports, out));
+        results
+            .iter_mut()
+            .for_each(|(.., imports)| imports.clear(&mut self.core.adj_rib_in, &mut self.core.resolver, out));
     }
 }
 
