@@ -87,7 +87,7 @@ pub struct GroupView {
     pub members: Vec<PeerIndex>,
     /// Blocks that not all members have read.
     pub blocks: usize,
-    /// Changes that it has not been told yet.
+    /// Changes that it has not been sent yet.
     pub behind: u64,
     /// True if a checking stage is plugged in.
     pub checked: bool,
@@ -96,7 +96,7 @@ pub struct GroupView {
 /// A shard in numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ShardView {
-    /// Prefixes that have or had paths that someone has yet to hear of.
+    /// Prefixes that have paths, or had paths whose withdrawal is yet to be sent to a reader.
     pub prefixes: usize,
     /// Prefixes with a best path: routes of the Loc-RIB.
     pub selected: u64,
@@ -314,7 +314,7 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Up to `limit` routes that `wanted` says yes to, from place `from` on, looking at no more than 16 times as many places;
+    /// Up to `limit` routes for which `wanted` returns true, from place `from` on, looking at no more than 16 times as many places;
     /// and the place where the next page begins, `None` at the end. Places are not ordered by prefix; a route that is there
     /// all the time is in exactly one page.
     pub fn routes(
