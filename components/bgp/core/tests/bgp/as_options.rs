@@ -30,7 +30,7 @@ fn passed_on<P: Net>(dut: &mut Dut<P>, path: &[u32]) -> Option<Route> {
     let route = Route { med: Some(7), ..Route::new(path.to_vec(), hop::<P>(0)) };
     dut.announce(0, &[P::nth(1)], &route);
     dut.settle();
-    dut.peers[1].told.get(&P::nth(1)).cloned()
+    dut.peers[1].received.get(&P::nth(1)).cloned()
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn communities_told(change: impl FnOnce(&mut Config), communities: &[u8]) -> Opt
     dut.announce(0, &[Ipv4Prefix::nth(1)], &route);
     dut.settle();
     let local_pref = dut.speaker.tables().route(Ipv4Prefix::nth(1)).unwrap().paths[0].view.local_pref;
-    let told = dut.peers[1].told.get(&Ipv4Prefix::nth(1))?;
+    let told = dut.peers[1].received.get(&Ipv4Prefix::nth(1))?;
     let no_export = told.no_export.then(|| (code::COMMUNITIES, vec![0xff, 0xff, 0xff, 1]));
     let others = told.others.iter().map(|(_, code, value)| (*code, value.clone()));
     Some((no_export.into_iter().chain(others).collect(), local_pref))
@@ -224,7 +224,7 @@ fn pointing_back<P: Net>(asns: &[u32], change: impl FnOnce(&mut Config)) {
     let mut told = |next_hop: usize| {
         dut.announce(0, &[P::nth(1)], &Route::new(vec![65002], hop::<P>(next_hop)));
         dut.settle();
-        let told = |peer: usize| dut.peers[peer].told.get(&P::nth(1)).map(|route| route.next_hop);
+        let told = |peer: usize| dut.peers[peer].received.get(&P::nth(1)).map(|route| route.next_hop);
         [told(1), told(2)]
     };
     assert_eq!(told(1), [None, Some(hop::<P>(1))]);
@@ -257,7 +257,7 @@ fn best(med: Option<u32>, change: impl FnOnce(&mut Identity)) -> usize {
         );
     }
     dut.settle();
-    let told = &dut.peers[2].told[&Ipv4Prefix::nth(1)];
+    let told = &dut.peers[2].received[&Ipv4Prefix::nth(1)];
     [65002, 65003].iter().position(|asn| told.path[1] == *asn).unwrap()
 }
 
@@ -290,7 +290,7 @@ fn the_oldest_of_equal_external_routes_stays() {
         let announce = |dut: &mut Dut<Ipv4Prefix>, peer: usize, path: &[u32]| {
             dut.announce(peer, &[prefix], &Route::new(path.to_vec(), hop::<Ipv4Prefix>(peer)));
             dut.settle();
-            dut.peers[2].told[&prefix].path[1]
+            dut.peers[2].received[&prefix].path[1]
         };
         assert_eq!(announce(&mut dut, 1, &[65003]), 65003);
         // The other neighbor has the lower BGP Identifier.

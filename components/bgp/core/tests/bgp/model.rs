@@ -19,7 +19,7 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
 fn compare_with<P: Net>(dut: &Dut<P>, prefixes: u32, multipath: MultipathRules) {
     let mut rib = BTreeMap::new();
     let mut told: Vec<BTreeMap<P, Route>> = dut.peers.iter().map(|_| BTreeMap::new()).collect();
-    let mut told_paths: Vec<Vec<(P, Route)>> = dut.peers.iter().map(|_| vec![]).collect();
+    let mut received_paths: Vec<Vec<(P, Route)>> = dut.peers.iter().map(|_| vec![]).collect();
     for n in 0..prefixes {
         let prefix = P::nth(n);
         let Some(best) = best(dut, prefix) else { continue };
@@ -29,7 +29,7 @@ fn compare_with<P: Net>(dut: &Dut<P>, prefixes: u32, multipath: MultipathRules) 
             rib.insert(prefix, (hop, best.route.med.unwrap_or(0), distance));
         }
         let all: Vec<Candidate<'_, P>> = own(dut, prefix).into_iter().chain(usable(dut, prefix)).collect();
-        for (peer, told) in dut.peers.iter().zip(&mut told_paths) {
+        for (peer, told) in dut.peers.iter().zip(&mut received_paths) {
             if peer.connection.is_some() && peer.several {
                 told.extend(all.iter().filter_map(|c| Some((prefix, exported(dut, prefix, c, peer)?))));
             }
@@ -47,16 +47,17 @@ fn compare_with<P: Net>(dut: &Dut<P>, prefixes: u32, multipath: MultipathRules) 
     assert!(dut.rib_groups.keys().all(|prefix| rib.contains_key(prefix)), "groups without routes");
     let groups: usize = FamilyIndex::all().map(|family| dut.speaker.tables().view(family).multipath).sum();
     assert_eq!(groups, dut.rib_groups.len(), "count of groups");
-    for ((peer, told), mut told_paths) in dut.peers.iter().zip(told).zip(told_paths) {
+    for ((peer, told), mut received_paths) in dut.peers.iter().zip(told).zip(received_paths) {
         let view = dut.speaker.neighbor(peer.address).unwrap();
-        let count = told.len() + told_paths.len();
+        let count = told.len() + received_paths.len();
         assert_eq!(view.prefixes.sent[P::INDEX] as usize, count, "count of {}", peer.address);
-        let mut paths: Vec<(P, Route)> = peer.told_paths.iter().map(|((p, _), r)| (*p, r.clone())).collect();
+        let mut paths: Vec<(P, Route)> =
+            peer.received_paths.iter().map(|((p, _), r)| (*p, r.clone())).collect();
         paths.sort_unstable();
-        told_paths.sort_unstable();
-        assert_eq!(paths, told_paths, "paths of the Adj-RIB-Out of {}", peer.address);
+        received_paths.sort_unstable();
+        assert_eq!(paths, received_paths, "paths of the Adj-RIB-Out of {}", peer.address);
         assert!(peer.keep_rejected || view.prefixes.rejected[P::INDEX] == 0, "stored of {}", peer.address);
-        assert_eq!(peer.told, told, "Adj-RIB-Out of {}", peer.address);
+        assert_eq!(peer.received, told, "Adj-RIB-Out of {}", peer.address);
         assert_eq!(peer.end_of_rib, peer.connection.is_some(), "End-of-RIB of {}", peer.address);
     }
     let shards = dut.speaker.tables();
@@ -467,7 +468,7 @@ fn a_late_joiner_of_a_large_table() {
     dut.up(2);
     dut.settle();
     compare(&dut, MANY);
-    assert_eq!((dut.peers[1].told.len(), dut.peers[2].told.len()), (MANY as usize, MANY as usize));
+    assert_eq!((dut.peers[1].received.len(), dut.peers[2].received.len()), (MANY as usize, MANY as usize));
 }
 
 /// One prefix flaps as long as a neighbor does not read; what came before that and after it is sent all the same.
@@ -494,7 +495,7 @@ fn a_neighbor_that_does_not_read_meanwhile() {
     assert!(view.queued < 5000, "{}", view.queued);
     dut.settle();
     compare(&dut, 4);
-    assert_eq!(dut.peers[1].told.len(), 4);
+    assert_eq!(dut.peers[1].received.len(), 4);
 }
 
 fn announcement(peer: usize, first: u32, count: u32, hop: u8) -> Op {

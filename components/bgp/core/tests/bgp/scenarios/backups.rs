@@ -45,10 +45,10 @@ fn the_rib_hears_the_second_best_path_when_the_table_rests() {
     world.pass(SECOND * 3);
     assert_eq!(backup(&world, "192.0.2.0/24"), Some(address(TWO)));
     assert_eq!(backup(&world, "198.51.100.0/24"), None);
-    // Nothing changes, and nothing more is told.
-    let told = world.routers[0].told;
+    // Nothing changes, and nothing more is sent.
+    let sent = world.routers[0].changes_for_rib;
     world.pass(SECOND * 60);
-    assert_eq!(world.routers[0].told, told);
+    assert_eq!(world.routers[0].changes_for_rib, sent);
     // A RIB that starts anew knows nothing of before.
     world.routers[0].rib.clear();
     world.routers[0].backups.clear();

@@ -33,7 +33,7 @@ pub struct Router {
     /// Gateways that the RIB was asked not to use.
     pub lost: BTreeSet<IpAddr>,
     /// The number of routes that the RIB was notified of.
-    pub told: usize,
+    pub changes_for_rib: usize,
     pub events: Vec<Event>,
     rib_ready: ByFamily<bool>,
     transmit: Vec<IpAddr>,
@@ -92,7 +92,7 @@ impl World {
                 rib: BTreeMap::new(),
                 backups: BTreeMap::new(),
                 lost: BTreeSet::new(),
-                told: 0,
+                changes_for_rib: 0,
                 events: vec![],
                 rib_ready: ByFamily::default(),
                 transmit: vec![],
@@ -298,25 +298,25 @@ impl World {
             }
             busy = true;
         }
-        let Router { speaker, rib, backups, told, rib_ready, .. } = &mut self.routers[router];
+        let Router { speaker, rib, backups, changes_for_rib, rib_ready, .. } = &mut self.routers[router];
         if rib_ready[FamilyIndex::IPV4] {
             let mut batch = RouteBatch::<Ipv4Prefix>::default();
             rib_ready[FamilyIndex::IPV4] = speaker.rib_batch(100, &mut batch);
-            *told += batch.updates.len();
+            *changes_for_rib += batch.updates.len();
             take(batch, rib, backups);
             busy = true;
         }
         if rib_ready[FamilyIndex::IPV6] {
             let mut batch = RouteBatch::<Ipv6Prefix>::default();
             rib_ready[FamilyIndex::IPV6] = speaker.rib_batch(100, &mut batch);
-            *told += batch.updates.len();
+            *changes_for_rib += batch.updates.len();
             take(batch, rib, backups);
             busy = true;
         }
         if rib_ready[FamilyIndex::XID] {
             let mut batch = RouteBatch::<XidPrefix>::default();
             rib_ready[FamilyIndex::XID] = speaker.rib_batch(100, &mut batch);
-            *told += batch.updates.len();
+            *changes_for_rib += batch.updates.len();
             take(batch, rib, backups);
             busy = true;
         }
