@@ -1,21 +1,21 @@
 //! A router under test with scripted peers around it, all in virtual time: peers speak octets, the RIB is a table.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
-mod hearing;
+mod announcements;
 mod injection;
 pub mod net;
 pub mod oracle;
 mod peer;
 mod policy;
 pub mod route;
-mod saying;
 pub mod station;
+mod updates;
 
-use hearing::hear_update;
 pub use net::{Net, xid_of};
 pub use peer::ScriptedPeer;
 pub use policy::{TestPolicy, policies};
 pub use route::Route;
+use updates::read_update;
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
@@ -71,19 +71,19 @@ pub struct Dut<P: Net> {
     pub interface: Option<InterfaceIndex>,
     /// What was reported.
     pub events: Vec<Event>,
-    /// What the RIB was told: next hop, metric, distance.
+    /// The routes that the RIB was sent: next hop, metric, distance.
     pub rib: BTreeMap<P, (IpAddr, u32, u8)>,
-    /// The next hops and weights of routes that the RIB was told with several. `rib` has the lowest of these next hops.
+    /// The next hops and weights of routes that the RIB was sent with several. `rib` has the lowest of these next hops.
     pub rib_groups: BTreeMap<P, Vec<(IpAddr, u8)>>,
-    /// What the RIB was told to drop packets for: the distance.
+    /// The routes that the RIB was sent to drop packets: the distance.
     pub rib_discards: BTreeMap<P, u8>,
-    /// The interfaces of next hops that the RIB was told with one.
+    /// The interfaces of next hops that the RIB was sent with one.
     pub rib_interfaces: BTreeMap<P, InterfaceIndex>,
     questions: VecDeque<HopAddr<P>>,
     registered: BTreeSet<P::Hop>,
     /// True if the RIB takes routes.
     pub rib_ready: bool,
-    /// The number of changes that the RIB was told.
+    /// The number of changes that the RIB was sent.
     rib_updates: usize,
     /// The questions to the RIB about the presence of routes.
     pub asked: BTreeSet<PresenceQuestion>,
@@ -138,8 +138,8 @@ impl<P: Net> Dut<P> {
             is_next_hop: false,
             announced: BTreeMap::new(),
             further: BTreeMap::new(),
-            told: BTreeMap::new(),
-            told_paths: BTreeMap::new(),
+            received: BTreeMap::new(),
+            received_paths: BTreeMap::new(),
             end_of_rib: false,
             ended: [false; 2],
             messages: vec![],
@@ -248,7 +248,7 @@ impl<P: Net> Dut<P> {
                 Output::Send(address, connection, octets) => {
                     let peer = self.peer_of(address);
                     if self.peers[peer].connection == Some(connection) {
-                        self.hear(peer, &octets);
+                        self.receive(peer, &octets);
                     }
                 }
                 Output::Close(address, connection) => {
@@ -285,8 +285,8 @@ impl<P: Net> Dut<P> {
         peer.connection = None;
         peer.announced.clear();
         peer.further.clear();
-        peer.told.clear();
-        peer.told_paths.clear();
+        peer.received.clear();
+        peer.received_paths.clear();
         peer.end_of_rib = false;
         peer.transmit = false;
         peer.asked = 0;
@@ -441,7 +441,7 @@ impl<P: Net> Dut<P> {
         let mut octets = vec![];
         let more = self.speaker.fill(self.now, self.peers[peer].address, limit, &mut octets);
         self.peers[peer].transmit = more;
-        self.hear(peer, &octets);
+        self.receive(peer, &octets);
         more
     }
 
@@ -488,7 +488,7 @@ impl<P: Net> Dut<P> {
         self.rib_ready
     }
 
-    /// Returns the number of changes that the RIB was told so far.
+    /// Returns the number of changes that the RIB was sent so far.
     pub fn updates_of_rib(&self) -> usize {
         self.rib_updates
     }
@@ -527,8 +527,8 @@ impl<P: Net> Dut<P> {
         panic!("never at rest");
     }
 
-    /// A peer hears octets: whole messages.
-    fn hear(&mut self, peer: usize, mut octets: &[u8]) {
+    /// Passes octets, whole messages, to a peer.
+    fn receive(&mut self, peer: usize, mut octets: &[u8]) {
         while !octets.is_empty() {
             let frame = header::frame_within(octets, MAX_EXTENDED_LEN)
                 .expect("a good header")
@@ -537,7 +537,7 @@ impl<P: Net> Dut<P> {
             octets = rest;
             self.peers[peer].wire.push(message.to_vec());
             if frame.kind == MessageType::Update {
-                hear_update(&mut self.peers[peer], frame.body);
+                read_update(&mut self.peers[peer], frame.body);
             } else {
                 self.peers[peer].asked += usize::from(frame.kind == MessageType::RouteRefresh);
                 self.peers[peer].messages.push(frame.kind);

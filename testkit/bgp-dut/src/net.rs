@@ -21,7 +21,7 @@ pub trait Net: Sharded {
     fn subnet() -> IpPrefix {
         IpPrefix::new(Self::host_addr(0), <Self::Hop as Prefix>::WIDTH - 4).unwrap()
     }
-    /// True if next hops are IP addresses: these may have to be on a subnet, and may be told to others there.
+    /// True if next hops are IP addresses: these may have to be on a subnet, and may be sent to others there.
     fn has_ip_hops() -> bool {
         <Self::Hop as Prefix>::ID.ip().is_some()
     }

@@ -1,4 +1,4 @@
-//! The oracle: what a router should select and tell its peers, in the simplest words of RFC 4271.
+//! The oracle: what a router should select and send its peers, in the simplest words of RFC 4271.
 
 use super::{Dut, LOCAL_AS, Net, OWN_ID, Route, ScriptedPeer, TestPolicy};
 use sluice_bgp::relationship::Relationship;
@@ -134,7 +134,7 @@ pub fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
     keep(&mut field, |c| of(c).1);
     keep(&mut field, |c| of(c).2);
     keep(&mut field, |c| of(c).3);
-    // Nothing tells paths of one neighbor apart but their order.
+    // Paths of one neighbor differ only in their order.
     let known = dut.speaker.tables().route(prefix).and_then(|route| route.paths.first()?.path_id);
     if field.iter().any(|c| c.path_id == known) {
         field.retain(|c| c.path_id == known);
@@ -142,7 +142,7 @@ pub fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
     field.into_iter().next()
 }
 
-/// What `peer` should have been told of a best route.
+/// The route that `peer` should have been sent for a best route.
 pub fn exported<P: Net>(
     dut: &Dut<P>,
     prefix: P,

@@ -45,9 +45,9 @@ pub struct ScriptedPeer<P> {
     /// Second paths that the peer has announced in this session and not withdrawn.
     pub further: BTreeMap<P, Route>,
     /// Routes that the router has announced and not withdrawn.
-    pub told: BTreeMap<P, Route>,
+    pub received: BTreeMap<P, Route>,
     /// Paths that the router has announced and not withdrawn, by path identifier, with ADD-PATH.
-    pub told_paths: BTreeMap<(P, u32), Route>,
+    pub received_paths: BTreeMap<(P, u32), Route>,
     /// True if an End-of-RIB marker has been received on this connection.
     pub end_of_rib: bool,
     /// Families whose End-of-RIB marker has been received.

@@ -6,7 +6,7 @@ use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{MessageType, header};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A route as a test says it, or as a peer was told it.
+/// A route as a test writes it, or as a peer received it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Route {
     /// AS_PATH, one AS_SEQUENCE.

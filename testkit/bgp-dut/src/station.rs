@@ -87,12 +87,12 @@ impl<P: Net> Watcher<P> {
             let len = number(&rest[1..5]) as usize;
             let message = take(&mut rest, len);
             self.messages.push(message.to_vec());
-            self.hear(message[5], &message[6..]);
+            self.receive(message[5], &message[6..]);
         }
         more
     }
 
-    fn hear(&mut self, kind: u8, mut body: &[u8]) {
+    fn receive(&mut self, kind: u8, mut body: &[u8]) {
         if kind == 4 {
             assert_eq!(self.messages.len(), 1, "Initiation is the first message");
             return;

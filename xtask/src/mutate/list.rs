@@ -341,7 +341,7 @@ mutations! {
         "restart-keeps-what-was-stale": "Retention::Session => (self.stale, 1),\n            Retention::WithEarlier" => "Retention::Session => (self.overdue, 2),\n            Retention::WithEarlier";
     }
     "shard/adj_rib_in/stale.rs" {
-        "refilter-works-on-what-became-of-it": "let set = self.adj_rib_in.sets.received(path.attributes);" => "let set = self.adj_rib_in.sets.accepted(path.attributes).unwrap_or(self.adj_rib_in.sets.received(path.attributes));";
+        "refilter-works-on-what-became-of-it": "let set = self.sets.received(path.attributes);" => "let set = self.sets.accepted(path.attributes).unwrap_or(self.sets.received(path.attributes));";
         "long-lived-refusal-ignored": "if long_lived::is_refused(octets) {" => "if false {";
         "long-lived-without-mark": "long_lived::put_stale(octets, &mut marked);" => "marked.extend_from_slice(octets);";
     }

@@ -137,7 +137,7 @@ impl Component for BgpProcess {
     }
 
     async fn shutdown(self: Rc<Self>, for_good: bool) {
-        // Unless this is the end the RIB keeps what it has, until the next life tells it more or the grace time is over.
+        // Unless this is the end the RIB keeps what it has, until the next process sends it more or the grace time is over.
         self.rib.stop();
         if for_good {
             self.origin.unregister().await;

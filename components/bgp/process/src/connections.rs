@@ -21,11 +21,11 @@ use tracing::debug;
 const AHEAD: Duration = Duration::from_millis(100);
 
 impl BgpProcess {
-    /// Tells control what a connection read and wrote since it was last sent, and when.
+    /// Notifies control of what a connection read and wrote since it was last sent, and when.
     pub(crate) fn collect(&self, (address, id): ConnectionKey, connection: &Connection) {
         let Some(core) = self.core() else { return };
-        if let Some((time, read)) = connection.heard.look(Option::take) {
-            core.driver.input_at(time, Input::Heard(address, id, read));
+        if let Some((time, read)) = connection.received.look(Option::take) {
+            core.driver.input_at(time, Input::Received(address, id, read));
         }
         if let Some((time, sent)) = connection.sent.look(Option::take) {
             core.driver.input_at(time, Input::Sent(address, id, sent));
@@ -120,14 +120,14 @@ impl BgpProcess {
     }
 
     /// Reads what connections and tables write, as long as the process lives.
-    pub(crate) async fn read_letters(self: Rc<Self>, mut letters: UnboundedReceiver<ControlMessage>) {
-        while let Some(letter) = letters.recv().await {
-            self.take_letter(letter);
+    pub(crate) async fn read_messages(self: Rc<Self>, mut messages: UnboundedReceiver<ControlMessage>) {
+        while let Some(message) = messages.recv().await {
+            self.take_message(message);
         }
     }
 
-    pub(crate) fn take_letter(&self, letter: ControlMessage) {
-        match letter {
+    pub(crate) fn take_message(&self, message: ControlMessage) {
+        match message {
             ControlMessage::Message((address, id), message, reply) => {
                 // A connection that is closed meanwhile gets no answer.
                 let Some(connection) = self.connection(address, id) else { return };
@@ -153,7 +153,7 @@ impl BgpProcess {
             }
             ControlMessage::Lost((address, id)) => self.lost(address, id),
             ControlMessage::Table(_, TableEvent::Monitored) => self.bmp.wake(),
-            ControlMessage::Table(table, told) => self.input(Input::Table(table, told)),
+            ControlMessage::Table(table, event) => self.input(Input::Table(table, event)),
             ControlMessage::Routes(table, routes) => self.rib.routes(table, routes),
             ControlMessage::Read(reply) => drop(reply.send(())),
         }
@@ -161,7 +161,7 @@ impl BgpProcess {
 
     /// Returns true if every neighbor has announced all its routes, or the time for that is over.
     pub(crate) fn have_all_announced(&self) -> bool {
-        // One whose UPDATEs control has not heard of would count as quiet.
+        // One whose UPDATEs are not reported to control would count as quiet.
         self.collect_all();
         self.read(|control| control.have_all_announced(clock::now())).unwrap_or(false)
     }

@@ -112,12 +112,12 @@ impl BgpProcess {
         let Some(core) = self.core() else {
             return Err(HandOverError::component("it is not configured yet"));
         };
-        let (told, rested) = oneshot::channel();
+        let (done, rested) = oneshot::channel();
         let me = Rc::clone(self);
         // A task of its own, so that it comes to its end also if nobody waits any more.
         tokio::task::spawn_local(async move {
             let _turn = me.handover.resting.lock().await;
-            let _ = told.send(me.rest().await);
+            let _ = done.send(me.rest().await);
         });
         rested.await.unwrap_or(Err(RestError::Ending)).map_err(HandOverError::component)?;
         let mut state = core.driver.read(|control| control.export());
@@ -395,12 +395,12 @@ fn set_up(
 ) -> (BTreeMap<ConnectionKey, Box<Link>>, Vec<Output>) {
     let mut links = BTreeMap::new();
     let mut later = Vec::new();
-    let mut told = Outbox::new();
+    let mut events = Outbox::new();
     for output in out.drain() {
         match output {
-            Output::Order(Some(number), order) => tables[number].order(order, &mut told),
+            Output::Order(Some(number), order) => tables[number].order(order, &mut events),
             Output::Order(None, order) => {
-                tables.iter_mut().for_each(|table| table.order(order.clone(), &mut told));
+                tables.iter_mut().for_each(|table| table.order(order.clone(), &mut events));
             }
             Output::Up(address, id, link) => drop(links.insert((address, id), link)),
             other => later.push(other),

@@ -87,7 +87,7 @@ pub struct BgpProcess {
     surveyed: effects::Surveyed,
 }
 
-/// Control, and the tables that it tells what to do.
+/// Control, and the tables that it sends orders to.
 struct Core {
     driver: Driver<Control>,
     post: Arc<Mailboxes>,
@@ -179,7 +179,7 @@ impl BgpProcess {
         let tables = control.make_tables();
         self.identity.replace(Some(identity));
         self.set_core(control, tables, plan)?;
-        // The RIB may have registered the process before there was anybody to hear it.
+        // The RIB may have registered the process before there was a receiver.
         if self.origin.is_registered() {
             self.learn_sessions_of_before();
             self.input(Input::RibRestarted);
@@ -192,7 +192,7 @@ impl BgpProcess {
     /// There are control and tables from now on; control's timers do not fire yet.
     fn set_core(self: &Rc<Self>, control: Control, made: Vec<Table>, plan: Plan) -> Result<(), ThreadsError> {
         let pool = Pool::start(plan).map_err(ThreadsError::Start)?;
-        let (main, letters) = mpsc::unbounded_channel();
+        let (main, messages) = mpsc::unbounded_channel();
         let mut tasks = Vec::new();
         let mut tables = Vec::new();
         for (number, table) in made.into_iter().enumerate() {
@@ -216,7 +216,7 @@ impl BgpProcess {
             moving: tokio::sync::Mutex::new(()),
         });
         self.core.replace(Some(core));
-        tokio::task::spawn_local(Rc::clone(self).read_letters(letters));
+        tokio::task::spawn_local(Rc::clone(self).read_messages(messages));
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use sluice_xrl::{CallContext, XrlError};
 use tracing::{debug, info, warn};
 
 impl BgpProcess {
-    /// Writes an event of a neighbor to the log. Monitoring stations may have to be told of it too.
+    /// Writes an event of a neighbor to the log. Monitoring stations may have to be sent it too.
     pub(crate) fn report(&self, event: &Event) {
         self.bmp.wake();
         if let PeerEvent::Session(SessionEvent::State { from, to }) = event.what {

@@ -1,4 +1,4 @@
-//! A shard's paths on their way to another process, which makes the same decisions of them and tells nobody again.
+//! A shard's paths on their way to another process, which makes the same decisions of them and sends no peer a route again.
 
 use super::Shard;
 use super::damping::HistoryState;
@@ -114,7 +114,7 @@ impl<P: FamilyKey + Hash> Shard<P> {
         self.core.resolver.restore(hop, resolution);
     }
 
-    /// Takes it that all peers were sent all that there is to tell. The RIB is sent everything.
+    /// Assumes that every peer has received the whole Adj-RIB-Out. The RIB is sent all routes.
     pub fn assume_advertised(&mut self) {
         self.core.resolver.drop_unused();
         self.adj_rib_out.assume_advertised(&self.core);

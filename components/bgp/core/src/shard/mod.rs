@@ -40,19 +40,18 @@ mod upkeep;
 use super::family::FamilyCode;
 use super::hash::HashSeed;
 use super::wire::FamilyKey;
-use adj_rib_in::{Deletion, Dropped, Imports, Refilter, Revalidation};
+use adj_rib_in::{Deletion, Dropped, ImportParts, Imports, Refilter, Revalidation};
 pub use adj_rib_in::{OwnRoute, RefilterProgress, RevalidationProgress};
 use adj_rib_out::AdjRibOut;
 pub use adj_rib_out::{
     DefaultRoute, ExportView, Filled, NextHopsFor, OtherAs, Reflection, Sent, SentCommunities, SentPaths,
     rules,
 };
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use changed_paths::ChangedPaths;
 use core::net::{IpAddr, Ipv4Addr};
-use damping::Histories;
+use damping::Damping;
 pub use damping::{ATTRIBUTE_CHANGE, DampedView, DampingCounts, DampingRules, HistoryState, WITHDRAWAL};
 pub(crate) use entry::Restored;
 use entry::{AdjRibIn, SetId};
@@ -64,7 +63,7 @@ pub use explain::{
 pub use handover::{Fingerprint, PeerPaths, ShardPart};
 pub use loc_rib::{Aggregate, DecisionRules, Elimination, LeftOut, Multipath, MultipathRules, RIB_KINDS};
 use loc_rib::{LocRib, RibBranch};
-use monitor::Monitor;
+use monitor::Monitors;
 pub use monitor::{MonitorChunk, MonitorId, MonitoredRib, MonitoredRibs, MonitoredUpdate};
 pub use own_router::OwnRouter;
 use policy_context::PolicyContext;
@@ -94,13 +93,17 @@ pub(crate) struct Core<P: FamilyKey> {
     resolver: Resolver<P::Hop>,
     loc_rib: LocRib<P>,
     dropped: Dropped<P>,
-    /// The histories of damped routes; `None` while no peer is damped.
-    damping: Option<Box<Histories<P>>>,
-    /// The parameters of flap damping, and the number of tables.
-    damping_rules: (DampingRules, usize),
+    damping: Damping<P>,
     changed_paths: ChangedPaths,
-    /// The monitors of stations; `None` without one.
-    monitor: Option<Box<Monitor<P>>>,
+    monitors: Monitors<P>,
+}
+
+impl<P: FamilyKey> Core<P> {
+    /// Returns the parts that import reads and changes.
+    fn import_parts(&mut self) -> ImportParts<'_, P> {
+        let Core { adj_rib_in, resolver, context, .. } = self;
+        ImportParts { adj_rib_in, resolver, context }
+    }
 }
 
 /// A shard.
@@ -133,10 +136,9 @@ impl<P: FamilyKey> Shard<P> {
             resolver: Resolver::default(),
             loc_rib: LocRib::new(decision),
             dropped: Dropped::default(),
-            damping: None,
-            damping_rules: (DampingRules::DEFAULT, 1),
+            damping: Damping::default(),
             changed_paths: ChangedPaths::default(),
-            monitor: None,
+            monitors: Monitors::default(),
         };
         let mut shard = Shard {
             rib: RibBranch::new(Cursor::default()),

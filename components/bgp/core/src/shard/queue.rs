@@ -153,7 +153,7 @@ impl Queue {
     pub fn is_pending<P>(&self, entries: &Entries<P>, id: u32, cursor: Cursor) -> bool {
         let entry = &entries[id];
         let lane = (entry.queued & 1) as usize;
-        // Places of a lane are at most 2^30 apart, so that their low bits tell their order.
+        // Places of a lane are at most 2^30 apart, so that their low bits show their order.
         entry.is_queued() && entry.queued.wrapping_sub(mark(lane, cursor.0[lane])) < 1 << 31
     }
 

@@ -326,7 +326,7 @@ impl<P: Prefix> Resolver<P> {
         })
     }
 
-    /// The RIB takes its answers inside or around `prefix` back. What they said stands until the new answer comes.
+    /// The RIB takes its answers inside or around `prefix` back. The answers hold until the new answer comes.
     pub fn invalid(&mut self, prefix: P, out: &mut Outbox<Interest<P>>) {
         let void: Vec<P> =
             self.answers.keys().filter(|v| v.covers(prefix) || prefix.covers(**v)).copied().collect();

@@ -40,14 +40,14 @@ pub enum Input {
     /// A connection's intake took a message for the session.
     Message(IpAddr, ConnectionId, Message),
     /// UPDATEs came; this was read in the session so far.
-    Heard(IpAddr, ConnectionId, ReaderCounters),
+    Received(IpAddr, ConnectionId, ReaderCounters),
     /// UPDATEs were handed to the connection; this was sent in the session so far.
     Sent(IpAddr, ConnectionId, Sent),
     /// The neighbor took octets on the connection, or none wait to be sent there.
     Written(IpAddr, ConnectionId),
     /// An intake found something remarkable.
     Remark(IpAddr, PeerEvent),
-    /// The table of this number says something.
+    /// The table of this number reports an event.
     Table(usize, TableEvent),
     /// The RIB's answer: how IPv4 next hops are reached.
     AnswerIpv4(InterestAnswer<Ipv4Prefix>),
@@ -83,7 +83,7 @@ pub enum Input {
     EndInjection(IpAddr),
     /// The tables know how the next hops of all routes are reached that came before [`Output::AllAnnounced`].
     Resolved,
-    /// The router will be silent for a while: every neighbor with a session hears a word.
+    /// The router will be silent for a while: every neighbor with a session is sent a message.
     Pause,
     /// It is not any more: silence of neighbors counts from now on.
     GoOn,
@@ -97,7 +97,7 @@ fn shared<S: Serializer>(data: &Arc<OriginData>, to: S) -> Result<S::Ok, S::Erro
 /// What is to be done.
 #[derive(Debug)]
 pub enum Output {
-    /// Connect to the neighbor as its configuration says.
+    /// Connect to the neighbor by its configuration.
     Connect(IpAddr, ConnectionId),
     /// Close a connection when what was sent on it is written. Its intake is fed no more.
     Close(IpAddr, ConnectionId),
@@ -107,7 +107,7 @@ pub enum Output {
     Up(IpAddr, ConnectionId, Box<Link>),
     /// A session of a trace begins, which is read by this.
     Injecting(IpAddr, Box<Reading>),
-    /// Tell the table of this number, or every table.
+    /// Send to the table of this number, or to every table.
     Order(Option<usize>, Order),
     /// Ask the RIB.
     InterestIpv4(Interest<Ipv4Prefix>),
@@ -115,11 +115,11 @@ pub enum Output {
     InterestIpv6(Interest<Ipv6Prefix>),
     /// Ask the RIB.
     InterestXid(Interest<XidPrefix>),
-    /// Ask the RIB whether it has routes, and hear of changes.
+    /// Ask the RIB whether it has routes, and to report changes.
     WatchPresence(Vec<PresenceQuestion>),
     /// Take such questions back.
     UnwatchPresence(Vec<PresenceQuestion>),
-    /// Tell the RIB whether packets can be sent through a neighbor's address.
+    /// Notify the RIB whether packets can be sent through a neighbor's address.
     GatewayUsable(IpAddr, bool),
     /// A session came up or ended: [`Control::neighbors_to_remember`] are others.
     SessionsChanged,

@@ -6,7 +6,7 @@ use sluice_machine::Outbox;
 
 impl Table {
     /// Reports that contributors of aggregates changed, or the contributors if control waits for them and all changes are added up.
-    pub(super) fn tell_of_aggregates(&mut self, out: &mut Outbox<TableEvent>) {
+    pub(super) fn report_aggregates(&mut self, out: &mut Outbox<TableEvent>) {
         if self.owes_contributors {
             if self.shards.values().all(|shard| shard.is_summed_up()) {
                 let mut all = Vec::new();

@@ -123,7 +123,7 @@ impl Table {
         })
     }
 
-    /// Takes it that peers were told all that there is to tell them. The RIB is told everything.
+    /// Assumes that every peer has received the whole Adj-RIB-Out. The RIB is sent all routes.
     pub fn assume_advertised(&mut self) {
         self.shards.values_mut().for_each(|shard| shard.assume_advertised());
     }

@@ -66,7 +66,7 @@ pub enum Order {
     AnswerXid(Versioned<XidPrefix>, Provenance),
     /// An answer of the RIB holds no longer.
     Invalid(AnyPrefix),
-    /// The RIB was restarted: it is asked about all next hops and told all routes again.
+    /// The RIB was restarted: it is asked about all next hops and sent all routes again.
     RibRestarted,
     /// The RIB is to be sent backups where they changed, if the table is at rest.
     AnnounceBackups,
@@ -95,7 +95,7 @@ pub struct Origination {
     pub provenance: Provenance,
 }
 
-/// An answer of the RIB, with a number by which a table says later that it had seen it.
+/// An answer of the RIB, with a number: later questions of a table carry the number of the newest answer that it has seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Versioned<P: Prefix> {
     /// Grows from answer to answer.
@@ -113,7 +113,7 @@ pub enum TableEvent {
     InterestIpv6(FamilyIndex, Interest<Ipv6Prefix>, u64),
     /// A question of a family about next hops that are XIDs, after all answers up to this number.
     InterestXid(FamilyIndex, Interest<XidPrefix>, u64),
-    /// There are routes for the RIB: call [`Table::rib_batch`] until it says that there are no more.
+    /// There are routes for the RIB: call [`Table::rib_batch`] until it returns that there are no more.
     RibReady(FamilyIndex),
     /// A monitor has something to read: call [`Table::monitored`].
     Monitored,

@@ -1,7 +1,7 @@
 //! A table: what one thread keeps of the prefixes, a shard of each family. Tables share nothing.
 //!
 //! A table is sent what to do by [`Order`]s, in order; takes what readers read ([`Table::apply`]); and gives octets to writers
-//! and routes to the RIB when they ask ([`Table::fill`], [`Table::rib_batch`]). What it has to say on its own is [`TableEvent`]. Who
+//! and routes to the RIB when they ask ([`Table::fill`], [`Table::rib_batch`]). What it reports unasked is [`TableEvent`]. Who
 //! carries these may be a function call or a channel between threads: a table cannot know the difference.
 
 mod aggregates;
@@ -177,7 +177,7 @@ impl Table {
             Order::Damping(order) => self.order_damping(order),
             Order::Check(peer, on) => self.each(|_, shard| shard.check(peer, on)),
         }
-        self.tell(out);
+        self.report(out);
     }
 
     fn each(&mut self, mut act: impl FnMut(FamilyIndex, &mut dyn AnyShard)) {
@@ -205,7 +205,7 @@ impl Table {
         self.damps |= import.is_damped;
     }
 
-    /// Sets the policies of peers. A peer that is told other next hops is sent everything again: views do not know them.
+    /// Sets the policies of peers. A peer that is sent other next hops is sent everything again: views do not know them.
     fn set_policies(&mut self, policies: &[PeerPolicies]) {
         let mut views: ByFamily<Vec<(PeerIndex, Arc<ExportView>)>> = ByFamily::default();
         for PeerPolicies { peer, import, export } in policies {
@@ -272,7 +272,7 @@ impl Table {
             self.report_count(peer, out);
         }
         batches.clear();
-        self.tell(out);
+        self.report(out);
     }
 
     /// Returns true if there is background work.
@@ -295,12 +295,12 @@ impl Table {
             }
         });
         self.report_counts(out);
-        self.tell(out);
+        self.report(out);
         progress
     }
 
-    /// Says what nobody was told yet.
-    fn tell(&mut self, out: &mut Outbox<TableEvent>) {
+    /// Reports what was not reported yet.
+    fn report(&mut self, out: &mut Outbox<TableEvent>) {
         if self.shards.values().any(|shard| shard.has_questions()) {
             self.ask(out);
         }
@@ -317,7 +317,7 @@ impl Table {
         if is_due {
             out.push(TableEvent::BackupsDue);
         }
-        self.tell_of_aggregates(out);
+        self.report_aggregates(out);
         if self.damps {
             self.ask_for_turn(out);
         }
@@ -330,7 +330,7 @@ impl Table {
         self.each(|family, shard| shard.ask(seen[family], out));
     }
 
-    /// Says whose routes are forgotten by now.
+    /// Reports the peers whose routes are removed by now.
     #[cold]
     fn take_leave(&mut self, out: &mut Outbox<TableEvent>) {
         let Table { shards, leaving, .. } = self;

@@ -62,7 +62,7 @@ impl Table {
         self.shards[family].has_rib_changes()
     }
 
-    /// Adds about `limit` changes for the RIB to `batch`; returns whether there are more. After a `false`, [`TableEvent::RibReady`] says
+    /// Adds about `limit` changes for the RIB to `batch`; returns whether there are more. After a `false`, [`TableEvent::RibReady`] reports
     /// when there are some again.
     pub fn rib_batch<P: Sharded>(&mut self, limit: usize, batch: &mut RouteBatch<P>) -> bool {
         let (shard, _) = self.shard_mut::<P>();

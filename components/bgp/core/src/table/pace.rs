@@ -1,5 +1,5 @@
-//! The pace of advertisements (RFC 4271, section 9.2.1.1): a peer with MinRouteAdvertisementInterval is told nothing for a time after it was
-//! told everything.
+//! The pace of advertisements (RFC 4271, section 9.2.1.1): a peer with MinRouteAdvertisementInterval is sent nothing for a time after it was
+//! sent everything.
 //!
 //! A table has no clock: it holds back what comes for the peer and reports that. Control has the timer, and releases the peer. Changes of a
 //! prefix that come meanwhile are one: a peer with an interval is alone in its update group. Each prefix is in one table, so that the intervals of tables need not be the same.
@@ -9,7 +9,7 @@ use crate::shard::PeerIndex;
 use alloc::collections::BTreeSet;
 use sluice_machine::Outbox;
 
-/// The peers that are told nothing at present.
+/// The peers that are sent nothing at present.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
     peers: BTreeSet<PeerIndex>,
@@ -18,7 +18,7 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    /// Returns true if a peer is told nothing.
+    /// Returns true if a peer is sent nothing.
     #[inline]
     pub fn has(&self, peer: PeerIndex) -> bool {
         !self.peers.is_empty() && self.peers.contains(&peer)
@@ -52,12 +52,12 @@ impl Table {
         }
     }
 
-    /// Ends all holds: what waits is told before another process takes over.
+    /// Ends all holds: what waits is sent before another process takes over.
     pub fn release_all(&mut self) {
         self.holds = Holds::default();
     }
 
-    /// Reports the peers that are told nothing from now on. To be called after [`Table::fill`].
+    /// Reports the peers that are sent nothing from now on. To be called after [`Table::fill`].
     #[inline]
     pub fn report_holds(&mut self, out: &mut Outbox<TableEvent>) {
         while let Some(peer) = self.holds.fresh.pop_first() {

@@ -14,11 +14,11 @@ use sluice_base::{Address, Prefix};
 pub struct PeerExport {
     /// Families that both sides agreed on.
     pub agreed: Families,
-    /// Families that the peer is told: agreed on, and the router has a next hop for them.
+    /// Families that the peer is sent: agreed on, and the router has a next hop for them.
     pub families: Families,
     /// Families of which the peer's prefixes are counted and reported.
     pub counted: Families,
-    /// True if the peer is told nothing for a time after it was told everything.
+    /// True if the peer is sent nothing for a time after it was sent everything.
     pub paced: bool,
     /// The octets of the router's own next hop, by family.
     pub next_hops: ByFamily<OwnNextHop>,
@@ -27,14 +27,14 @@ pub struct PeerExport {
     /// True if the peer is sent the next hops of other external neighbors on these subnets, which it reaches itself (RFC 4271, section
     /// 5.1.3); false if it is sent this router for all.
     pub keeps_third_party: bool,
-    /// The peer's address, which the peer is never told as a next hop (RFC 4271, section 5.1.3).
+    /// The peer's address, which the peer is never sent as a next hop (RFC 4271, section 5.1.3).
     pub address: IpAddr,
     /// The export views of the peer, by family.
     pub views: ByFamily<Arc<ExportView>>,
 }
 
 impl PeerExport {
-    /// Returns the next hops of a family that the peer is told.
+    /// Returns the next hops of a family that the peer is sent.
     pub fn next_hops<P: FamilyKey>(&self) -> NextHopsFor<'_, P::Hop> {
         let host = |address: IpAddr| {
             let address = <P::Hop as Prefix>::Addr::try_from(Address::Ip(address)).ok()?;

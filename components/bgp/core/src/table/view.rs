@@ -19,7 +19,7 @@ use sluice_stage::Violation;
 pub struct NextHops(pub BTreeMap<NextHop, (Resolution, u32)>);
 
 impl NextHops {
-    /// Adds those of another table. One that any table waits to hear of is waited for.
+    /// Adds those of another table. One about which any table waits for an answer is waited for.
     pub fn add(&mut self, others: impl IntoIterator<Item = (NextHop, (Resolution, u32))>) {
         for (hop, (resolution, paths)) in others {
             let known = self.0.entry(hop).or_insert((resolution, 0));
@@ -91,7 +91,7 @@ impl Table {
         })
     }
 
-    /// Returns true if every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].
+    /// Returns true if every path was decided by the RIB's answer about its next hop; see [`crate::shard::Shard::is_resolved`].
     pub fn is_resolved(&self) -> bool {
         self.shards.values().all(|shard| shard.is_resolved())
     }
@@ -137,7 +137,7 @@ impl<'t> Tables<'t> {
         *out = all;
     }
 
-    /// Returns true if every path was decided by the RIB's word on its next hop.
+    /// Returns true if every path was decided by the RIB's answer about its next hop.
     pub fn is_resolved(self) -> bool {
         self.tables.iter().all(Table::is_resolved)
     }

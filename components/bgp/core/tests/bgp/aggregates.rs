@@ -93,7 +93,7 @@ fn rest<P: Aggregated>(dut: &mut Dut<P>) {
 
 /// The route of the aggregate that the external receiver knows.
 fn advertised<P: Aggregated>(dut: &Dut<P>) -> Option<&Route> {
-    dut.peers[2].told.get(&P::whole())
+    dut.peers[2].received.get(&P::whole())
 }
 
 fn feed<P: Aggregated>(dut: &mut Dut<P>, peer: usize, parts: &[u8], path: Vec<u32>) {
@@ -118,8 +118,8 @@ fn the_aggregate_lives_as_long_as_a_contributor<P: Aggregated>() {
     let expected = vec![(0x40, code::ATOMIC_AGGREGATE, vec![]), (0xc0, code::AGGREGATOR, aggregator)];
     assert_eq!((&route.path, route.origin, route.med), (&vec![LOCAL_AS], 0, None));
     assert_eq!(route.others, expected);
-    assert_eq!(dut.peers[3].told[&P::whole()].path, Vec::<u32>::new());
-    assert_eq!(dut.peers[2].told.len(), 7, "contributors are announced too");
+    assert_eq!(dut.peers[3].received[&P::whole()].path, Vec::<u32>::new());
+    assert_eq!(dut.peers[2].received.len(), 7, "contributors are announced too");
     // Packets without a contributor are dropped: no packet circles.
     assert_eq!(dut.rib_discards.get(&P::whole()), Some(&200));
     let parts: Vec<P> = [1, 2, 3].into_iter().map(P::nth_part).collect();
@@ -166,9 +166,9 @@ fn contributors_are_suppressed<P: Aggregated>() {
     feed(&mut dut, 1, &[40, 50], vec![65003, 8, 9]);
     dut.announce(0, &[P::outside()], &Route::new(vec![65002], P::host_addr(2)));
     dut.settle();
-    assert_eq!(dut.peers[2].told.len(), 1, "no contributor is announced before the aggregate is");
+    assert_eq!(dut.peers[2].received.len(), 1, "no contributor is announced before the aggregate is");
     rest(&mut dut);
-    assert_eq!(dut.peers[2].told.keys().copied().collect::<Vec<P>>(), [P::whole(), P::outside()]);
+    assert_eq!(dut.peers[2].received.keys().copied().collect::<Vec<P>>(), [P::whole(), P::outside()]);
     let verdict = |dut: &Dut<P>, part| {
         let neighbor = dut.speaker.neighbor(dut.peers[2].address).unwrap();
         dut.speaker.tables().export_verdict(neighbor.index, P::nth_part(part))
@@ -179,19 +179,19 @@ fn contributors_are_suppressed<P: Aggregated>() {
     assert_eq!((dut.rib.len(), dut.rib_discards.len()), (6, 1));
     // A policy selects contributors: the others are announced.
     configure(&mut dut, vec![AggregateConfig { contributors: short.clone(), ..summary.clone() }]);
-    assert_eq!(dut.peers[2].told.len(), 4);
+    assert_eq!(dut.peers[2].received.len(), 4);
     assert!(verdict(&dut, 1) == Err(suppressed) && verdict(&dut, 40).is_ok());
     // A longer path no longer contributes.
     feed(&mut dut, 0, &[1], vec![65002, 5, 6, 7]);
     rest(&mut dut);
-    assert_eq!(dut.peers[2].told.len(), 5);
+    assert_eq!(dut.peers[2].received.len(), 5);
     feed(&mut dut, 0, &[2, 3], vec![65002, 5, 6, 7]);
     rest(&mut dut);
-    assert_eq!((dut.peers[2].told.len(), advertised(&dut)), (6, None));
+    assert_eq!((dut.peers[2].received.len(), advertised(&dut)), (6, None));
     configure(&mut dut, vec![summary]);
-    assert_eq!(dut.peers[2].told.len(), 2);
+    assert_eq!(dut.peers[2].received.len(), 2);
     configure(&mut dut, vec![]);
-    assert_eq!((dut.peers[2].told.len(), advertised(&dut)), (6, None));
+    assert_eq!((dut.peers[2].received.len(), advertised(&dut)), (6, None));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn aggregates_do_not_contribute_to_aggregates() {
     configure(&mut dut, vec![AggregateConfig { summary_only: true, ..wide }, narrow]);
     feed(&mut dut, 0, &[1], vec![65002]);
     rest(&mut dut);
-    let advertised: Vec<String> = dut.peers[2].told.keys().map(ToString::to_string).collect();
+    let advertised: Vec<String> = dut.peers[2].received.keys().map(ToString::to_string).collect();
     assert_eq!(advertised, ["168.0.0.0/5", "172.0.0.0/8"]);
     let counts: Vec<u32> = dut.speaker.aggregates().iter().map(|view| view.contributors).collect();
     assert_eq!(counts, [1, 1]);
@@ -261,7 +261,7 @@ fn policies_give_aggregates_their_attributes() {
     let marked = Config { aggregate_policy: vec!["marked".into()], ..marked };
     dut.input(Input::Configure(marked));
     rest(&mut dut);
-    assert!(advertised(&dut).is_none() && dut.peers[3].told[&Ipv4Prefix::whole()].no_export);
+    assert!(advertised(&dut).is_none() && dut.peers[3].received[&Ipv4Prefix::whole()].no_export);
     configure(&mut dut, vec![aggregate::<Ipv4Prefix>()]);
     assert!(advertised(&dut).is_some_and(|route| route.med.is_none()));
 }

@@ -30,7 +30,7 @@ fn passed_on<P: Net>(dut: &mut Dut<P>, path: &[u32]) -> Option<Route> {
     let route = Route { med: Some(7), ..Route::new(path.to_vec(), hop::<P>(0)) };
     dut.announce(0, &[P::nth(1)], &route);
     dut.settle();
-    dut.peers[1].told.get(&P::nth(1)).cloned()
+    dut.peers[1].received.get(&P::nth(1)).cloned()
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn advertised_communities(change: impl FnOnce(&mut Config), communities: &[u8]) 
     dut.announce(0, &[Ipv4Prefix::nth(1)], &route);
     dut.settle();
     let local_pref = dut.speaker.tables().route(Ipv4Prefix::nth(1)).unwrap().paths[0].view.local_pref;
-    let advertised = dut.peers[1].told.get(&Ipv4Prefix::nth(1))?;
+    let advertised = dut.peers[1].received.get(&Ipv4Prefix::nth(1))?;
     let no_export = advertised.no_export.then(|| (code::COMMUNITIES, vec![0xff, 0xff, 0xff, 1]));
     let others = advertised.others.iter().map(|(_, code, value)| (*code, value.clone()));
     Some((no_export.into_iter().chain(others).collect(), local_pref))
@@ -228,7 +228,7 @@ fn pointing_back<P: Net>(asns: &[u32], change: impl FnOnce(&mut Config)) {
     let mut advertised = |next_hop: usize| {
         dut.announce(0, &[P::nth(1)], &Route::new(vec![65002], hop::<P>(next_hop)));
         dut.settle();
-        let advertised = |peer: usize| dut.peers[peer].told.get(&P::nth(1)).map(|route| route.next_hop);
+        let advertised = |peer: usize| dut.peers[peer].received.get(&P::nth(1)).map(|route| route.next_hop);
         [advertised(1), advertised(2)]
     };
     assert_eq!(advertised(1), [None, Some(hop::<P>(1))]);
@@ -261,7 +261,7 @@ fn best(med: Option<u32>, change: impl FnOnce(&mut Identity)) -> usize {
         );
     }
     dut.settle();
-    let advertised = &dut.peers[2].told[&Ipv4Prefix::nth(1)];
+    let advertised = &dut.peers[2].received[&Ipv4Prefix::nth(1)];
     [65002, 65003].iter().position(|asn| advertised.path[1] == *asn).unwrap()
 }
 
@@ -294,7 +294,7 @@ fn the_oldest_of_equal_external_routes_stays() {
         let announce = |dut: &mut Dut<Ipv4Prefix>, peer: usize, path: &[u32]| {
             dut.announce(peer, &[prefix], &Route::new(path.to_vec(), hop::<Ipv4Prefix>(peer)));
             dut.settle();
-            dut.peers[2].told[&prefix].path[1]
+            dut.peers[2].received[&prefix].path[1]
         };
         assert_eq!(announce(&mut dut, 1, &[65003]), 65003);
         // The other neighbor has the lower BGP Identifier.

@@ -47,7 +47,7 @@ fn configure<P: Net>(dut: &mut Dut<P>, originate: [Option<DefaultOriginate>; 2],
 
 /// The AS paths of the default routes that the two receivers know.
 fn paths<P: Net>(dut: &Dut<P>) -> [Option<Vec<u32>>; 2] {
-    [1, 2].map(|peer| dut.peers[peer].told.get(&P::default_route()).map(|route| route.path.clone()))
+    [1, 2].map(|peer| dut.peers[peer].received.get(&P::default_route()).map(|route| route.path.clone()))
 }
 
 fn always() -> Option<DefaultOriginate> {
@@ -56,7 +56,7 @@ fn always() -> Option<DefaultOriginate> {
 
 fn only_the_neighbor_receives_it<P: Net>() {
     let mut dut = router::<P>();
-    let before: Vec<usize> = dut.peers.iter().map(|peer| peer.told.len()).collect();
+    let before: Vec<usize> = dut.peers.iter().map(|peer| peer.received.len()).collect();
     configure(&mut dut, [always(), None], false);
     let own = Some(vec![LOCAL_AS]);
     assert_eq!(paths(&dut), [own.clone(), None]);
@@ -75,13 +75,13 @@ fn only_the_neighbor_receives_it<P: Net>() {
     assert_eq!(paths(&dut), [learned.clone(), Some(vec![])]);
     configure(&mut dut, [always(), None], true);
     assert_eq!(paths(&dut), [own.clone(), None]);
-    assert_eq!(dut.peers[1].told.len(), 1);
+    assert_eq!(dut.peers[1].received.len(), 1);
     configure(&mut dut, [None, None], false);
     assert_eq!(paths(&dut), [learned, inside]);
     dut.withdraw(0, &[P::default_route()]);
     dut.settle();
     assert_eq!(paths(&dut), [None, None]);
-    let after: Vec<usize> = dut.peers.iter().map(|peer| peer.told.len()).collect();
+    let after: Vec<usize> = dut.peers.iter().map(|peer| peer.received.len()).collect();
     assert_eq!(after, before);
     assert!(dut.speaker.tables().route(P::default_route()).is_none(), "nothing is left");
 }
@@ -102,7 +102,7 @@ fn a_policy_gives_the_route_its_attributes_or_rejects_it() {
     let with =
         |policy: &str| Some(DefaultOriginate { policy: vec![policy.into()], ..DefaultOriginate::default() });
     configure(&mut dut, [with("costly"), None], true);
-    let advertised = &dut.peers[1].told[&Ipv4Prefix::default_route()];
+    let advertised = &dut.peers[1].received[&Ipv4Prefix::default_route()];
     assert_eq!((advertised.path.clone(), advertised.med), (vec![LOCAL_AS, 64999], Some(7)));
     configure(&mut dut, [with("none"), None], true);
     assert_eq!(paths(&dut), [None, None]);

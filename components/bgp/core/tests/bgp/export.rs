@@ -20,7 +20,7 @@ fn passed_on<P: Net>(others: &[Attribute]) -> [Vec<Attribute>; 2] {
     let route = Route { others: others.to_vec(), ..Route::new(vec![65002], P::host_addr(2)) };
     dut.announce(0, &[P::nth(1)], &route);
     dut.settle();
-    [1, 2].map(|peer| dut.peers[peer].told[&P::nth(1)].others.clone())
+    [1, 2].map(|peer| dut.peers[peer].received[&P::nth(1)].others.clone())
 }
 
 fn non_transitive_communities_end_at_the_border<P: Net>() {
@@ -58,7 +58,7 @@ fn advertised_next_hops<P: Net>(hop: u8) -> Vec<IpAddr> {
     (0..4).for_each(|peer| dut.up(peer));
     dut.announce(0, &[P::nth(1)], &Route::new(vec![65002], P::host_addr(hop)));
     dut.settle();
-    (1..4).map(|peer| dut.peers[peer].told[&P::nth(1)].next_hop).collect()
+    (1..4).map(|peer| dut.peers[peer].received[&P::nth(1)].next_hop).collect()
 }
 
 fn a_neighbor_on_the_subnet<P: Net>() {
@@ -91,7 +91,7 @@ fn a_session_over_ipv4_has_next_hops_on_the_ipv6_subnet() {
         (0..3).filter(|_| host == 9).for_each(|peer| dut.up(peer));
         dut.announce(0, &[Net::nth(1)], &Route::new(vec![65002], hop));
         dut.settle();
-        let advertised = [1, 2].map(|peer| dut.peers[peer].told[&Net::nth(1)].next_hop);
+        let advertised = [1, 2].map(|peer| dut.peers[peer].received[&Net::nth(1)].next_hop);
         assert_eq!(advertised, expected.map(Ipv6Prefix::host_addr));
     }
 }
@@ -109,7 +109,7 @@ fn next_hop_self_is_advertised_at_once() {
         dut.peers[1].next_hop_self = next_hop_self;
         dut.configure();
         dut.settle();
-        assert_eq!(dut.peers[1].told[&Net::nth(1)].next_hop, expected);
+        assert_eq!(dut.peers[1].received[&Net::nth(1)].next_hop, expected);
     }
 }
 
@@ -132,7 +132,7 @@ fn link_local_addresses_of_a_next_hop_on_the_subnet() {
         dut.settle();
         let own = (Ipv6Prefix::host_addr(1), Some(link_local(1)));
         for (peer, expected) in [(1, (hop, known)), (2, own)] {
-            let advertised = dut.peers[peer].told.values();
+            let advertised = dut.peers[peer].received.values();
             assert!(
                 advertised.clone().all(|route| (route.next_hop, route.link_local) == expected),
                 "{known:?}"
@@ -167,7 +167,7 @@ fn link_local_addresses_are_for_those_on_the_subnet() {
         let own = (Ipv6Prefix::host_addr(1), link_local(1));
         let third_party = if is_near { near } else { own };
         for (peer, expected) in [(1, near), (2, (hop, None)), (3, near), (4, (hop, None)), (5, third_party)] {
-            let advertised = dut.peers[peer].told.values();
+            let advertised = dut.peers[peer].received.values();
             assert_eq!(advertised.len(), many.len());
             for route in advertised {
                 assert_eq!((route.next_hop, route.link_local), expected, "host {host}, neighbor {peer}");
@@ -201,13 +201,14 @@ fn next_hops_that_are_link_local_addresses() {
         assert_eq!(dut.rib.get(&prefix), Some(&(hop.into(), 0, distance)), "{route:?}");
         assert_eq!(dut.rib_interfaces.get(&prefix), Some(&InterfaceIndex::new(7).unwrap()));
         let expected = Some((Ipv6Prefix::host_addr(1), Some(own)));
-        let advertised = |peer: usize| dut.peers[peer].told.get(&prefix).map(|r| (r.next_hop, r.link_local));
+        let advertised =
+            |peer: usize| dut.peers[peer].received.get(&prefix).map(|r| (r.next_hop, r.link_local));
         assert_eq!((advertised(1), advertised(3)), (expected, expected.filter(|_| sender == 0)), "{route:?}");
         assert!(dut.speaker.tables().is_resolved());
         // The router's own address is no next hop, and nothing is left when the route goes.
         dut.announce(sender, &[prefix], &Route { link_local: None, next_hop: own.into(), ..route });
         dut.settle();
-        assert_eq!((dut.rib.len(), dut.peers[1].told.len()), (0, 0));
+        assert_eq!((dut.rib.len(), dut.peers[1].received.len()), (0, 0));
     }
 }
 
@@ -236,7 +237,7 @@ fn advertised_routes_are_as_sent<P: Net>() {
     dut.announce(1, &[other], &Route::new(vec![65003], hop));
     dut.settle();
     for peer in 1..4 {
-        let advertised = &dut.peers[peer].told[&prefix];
+        let advertised = &dut.peers[peer].received[&prefix];
         let view = dut.speaker.neighbor(dut.peers[peer].address).unwrap();
         let tables = dut.speaker.tables();
         let shown = tables.advertised_route(view.index, prefix).unwrap();
@@ -274,7 +275,7 @@ fn routes_are_announced_as_long_as_they_fit<P: Net>() {
     (0..3).for_each(|peer| dut.up(peer));
     let prefix = P::nth(1);
     let longest = |dut: &Dut<P>, octets: usize| {
-        let advertised = |peer: usize| dut.peers[peer].told.contains_key(&prefix);
+        let advertised = |peer: usize| dut.peers[peer].received.contains_key(&prefix);
         [1, 2].map(|peer| if advertised(peer) { octets } else { 0 })
     };
     let mut most = [0; 2];
@@ -330,6 +331,6 @@ fn what_an_old_neighbor_receives_of_a_long_path() {
     for (octets, is_advertised) in [(1_000, true), (2_500, true), (2_700, false)] {
         dut.announce(0, &[Net::nth(1)], &large::<Ipv4Prefix>(octets, path.clone(), 2));
         dut.settle();
-        assert_eq!(dut.peers[1].told.len(), usize::from(is_advertised), "{octets}");
+        assert_eq!(dut.peers[1].received.len(), usize::from(is_advertised), "{octets}");
     }
 }

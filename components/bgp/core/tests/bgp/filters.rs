@@ -64,39 +64,43 @@ fn send<P: Net>(dut: &mut Dut<P>, entries: &[Entry]) {
 
 fn neighbors_receive_what_they_want<P: Net>() {
     let mut dut = router::<P>(None);
-    assert_eq!((dut.peers[1].told.len(), dut.peers[1].end_of_rib), (0, false), "nothing before the filter");
+    assert_eq!(
+        (dut.peers[1].received.len(), dut.peers[1].end_of_rib),
+        (0, false),
+        "nothing before the filter"
+    );
     send(&mut dut, &[exactly::<P>(1, false, 3), exactly::<P>(2, false, 4)]);
-    assert_eq!(dut.peers[1].told.keys().copied().collect::<Vec<P>>(), [P::nth(3), P::nth(4)]);
+    assert_eq!(dut.peers[1].received.keys().copied().collect::<Vec<P>>(), [P::nth(3), P::nth(4)]);
     assert!(dut.peers[1].end_of_rib);
     let index = dut.speaker.neighbor(dut.peers[1].address).unwrap().index;
     assert_eq!(dut.speaker.tables().export_verdict(index, P::nth(5)), Err(NotSent::NotWanted));
     // Another filter sends what differs.
     let updates = dut.peers[1].updates;
     send(&mut dut, &[exactly::<P>(1, false, 4), exactly::<P>(2, false, 5)]);
-    assert_eq!(dut.peers[1].told.keys().copied().collect::<Vec<P>>(), [P::nth(4), P::nth(5)]);
+    assert_eq!(dut.peers[1].received.keys().copied().collect::<Vec<P>>(), [P::nth(4), P::nth(5)]);
     assert!(dut.peers[1].updates - updates <= 2);
     // Fresh changes are filtered too.
     dut.withdraw(0, &[P::nth(5), P::nth(6)]);
     dut.announce(0, &[P::nth(200)], &Route::new(vec![65002], P::host_addr(2)));
     dut.settle();
-    assert_eq!(dut.peers[1].told.len(), 1);
+    assert_eq!(dut.peers[1].received.len(), 1);
     // A request without a filter has all wanted routes sent again.
-    dut.peers[1].told.clear();
+    dut.peers[1].received.clear();
     say(&mut dut, vec![]);
-    assert_eq!(dut.peers[1].told.len(), 1);
+    assert_eq!(dut.peers[1].received.len(), 1);
     // No entries: all routes.
     send(&mut dut, &[]);
-    assert_eq!(dut.peers[1].told.len(), 99);
+    assert_eq!(dut.peers[1].received.len(), 99);
     let events = dut.events.iter().filter(|event| matches!(event.what, PeerEvent::BadFilter(_))).count();
     assert_eq!(events, 0);
     // A malformed entry removes the filter, and a cut message too.
     send(&mut dut, &[exactly::<P>(1, false, 4)]);
-    assert_eq!(dut.peers[1].told.len(), 1);
+    assert_eq!(dut.peers[1].received.len(), 1);
     say(&mut dut, vec![1, 64, 0, 8, 0, 0, 0, 0, 1, 0, 0, 255]);
-    assert_eq!(dut.peers[1].told.len(), 99);
+    assert_eq!(dut.peers[1].received.len(), 99);
     send(&mut dut, &[exactly::<P>(1, false, 4)]);
     say(&mut dut, vec![1, 64, 9, 9]);
-    assert_eq!(dut.peers[1].told.len(), 99);
+    assert_eq!(dut.peers[1].received.len(), 99);
     let events = dut.events.iter().filter(|event| matches!(event.what, PeerEvent::BadFilter(_))).count();
     assert_eq!(events, 2);
 }
@@ -115,23 +119,23 @@ fn neighbors_receive_what_they_want_ipv6() {
 fn deferred_entries_wait_for_a_request() {
     let mut dut = router::<Ipv4Prefix>(None);
     say(&mut dut, vec![]);
-    assert_eq!(dut.peers[1].told.len(), 100);
+    assert_eq!(dut.peers[1].received.len(), 100);
     let mut deferred = messages(&[exactly::<Ipv4Prefix>(1, true, 4)], false).remove(0);
     deferred[0] = 2;
     say(&mut dut, deferred);
-    assert_eq!(dut.peers[1].told.len(), 100);
+    assert_eq!(dut.peers[1].received.len(), 100);
     say(&mut dut, vec![]);
-    assert_eq!(dut.peers[1].told.len(), 0, "no entry permits anything");
+    assert_eq!(dut.peers[1].received.len(), 0, "no entry permits anything");
 }
 
 #[test]
 fn a_neighbor_that_sends_no_filter_receives_all_after_a_while() {
     let mut dut = router::<Ipv4Prefix>(None);
-    assert_eq!(dut.peers[1].told.len(), 0);
+    assert_eq!(dut.peers[1].received.len(), 0);
     dut.now = dut.now + Duration::from_secs(10);
     dut.fire();
     dut.settle();
-    assert_eq!(dut.peers[1].told.len(), 100);
+    assert_eq!(dut.peers[1].received.len(), 100);
 }
 
 /// The filters that the receiver was sent, joined, and the number of messages.
@@ -180,7 +184,7 @@ fn filters_are_handed_over() {
     dut.speaker = after;
     dut.peers[1].wire.clear();
     configure(&mut dut, Some(&list));
-    assert_eq!((dut.peers[1].wire.len(), dut.peers[1].told.len()), (0, 1));
+    assert_eq!((dut.peers[1].wire.len(), dut.peers[1].received.len()), (0, 1));
     send(&mut dut, &[exactly::<Ipv4Prefix>(1, false, 4)]);
-    assert_eq!(dut.peers[1].told.keys().copied().collect::<Vec<_>>(), [Ipv4Prefix::nth(4)]);
+    assert_eq!(dut.peers[1].received.keys().copied().collect::<Vec<_>>(), [Ipv4Prefix::nth(4)]);
 }

@@ -87,26 +87,26 @@ fn routes_of_a_trace_are_advertised_and_not_installed() {
     dut.begin_injection(SOURCE, AS, false, &[]);
     dut.inject(SOURCE, &table(&[0, 1, 2], &[AS, 7])).unwrap();
     for peer in 0..4 {
-        assert_eq!(dut.peers[peer].told.len(), 3, "peer {peer}");
+        assert_eq!(dut.peers[peer].received.len(), 3, "peer {peer}");
     }
     assert!(dut.rib.is_empty(), "{:?}", dut.rib);
     // As it came, but for the next hop, the AS, and the non-transitive MULTI_EXIT_DISC.
-    let advertised = dut.peers[0].told[&Prefix::nth(0)].clone();
+    let advertised = dut.peers[0].received[&Prefix::nth(0)].clone();
     let expected = Route {
         origin: 1,
         others: vec![(0xe0, 99, vec![1, 2, 3])],
         ..Route::new(vec![LOCAL_AS, AS, 7], Prefix::host_addr(1))
     };
     assert_eq!(advertised, expected);
-    let internal = &dut.peers[2].told[&Prefix::nth(0)];
+    let internal = &dut.peers[2].received[&Prefix::nth(0)];
     assert_eq!((internal.path.clone(), internal.next_hop, internal.med), (vec![AS, 7], FAR.into(), Some(9)));
     // It is no neighbor.
     assert_eq!(dut.speaker.neighbors().count(), 4);
     dut.inject(SOURCE, &withdrawal(1)).unwrap();
-    assert_eq!(dut.peers[0].told.len(), 2);
+    assert_eq!(dut.peers[0].received.len(), 2);
     assert_eq!(dut.end_injection(SOURCE), Ok(()));
     for peer in 0..4 {
-        assert!(dut.peers[peer].told.is_empty(), "peer {peer}");
+        assert!(dut.peers[peer].received.is_empty(), "peer {peer}");
     }
     assert_eq!(dut.speaker.summary().tables.iter().map(|(_, table)| table.prefixes).sum::<usize>(), 0);
 }
@@ -117,13 +117,13 @@ fn installed_routes_are_like_those_of_a_neighbor() {
     dut.begin_injection(SOURCE, AS, true, &[]);
     dut.inject(SOURCE, &table(&[0], &[AS, 7])).unwrap();
     // The next hop cannot be reached.
-    assert!(dut.peers[0].told.is_empty() && dut.rib.is_empty());
+    assert!(dut.peers[0].received.is_empty() && dut.rib.is_empty());
     dut.set_reach(FAR.into(), Some((5, true)));
     dut.settle();
     assert_eq!(dut.rib[&Prefix::nth(0)].0, IpAddr::from(FAR));
-    assert_eq!(dut.peers[0].told.len(), 1);
+    assert_eq!(dut.peers[0].received.len(), 1);
     dut.end_injection(SOURCE).unwrap();
-    assert!(dut.rib.is_empty() && dut.peers[0].told.is_empty());
+    assert!(dut.rib.is_empty() && dut.peers[0].received.is_empty());
 }
 
 #[test]
@@ -139,11 +139,11 @@ fn routes_of_a_trace_decide_but_do_not_forward() {
     assert!(dut.rib_groups.is_empty(), "{:?}", dut.rib_groups);
     // Shorter: neighbors receive the trace's path, and packets have no way.
     dut.inject(SOURCE, &table(&[1], &[AS])).unwrap();
-    assert_eq!(dut.peers[1].told[&Prefix::nth(1)].path, [LOCAL_AS, AS]);
+    assert_eq!(dut.peers[1].received[&Prefix::nth(1)].path, [LOCAL_AS, AS]);
     assert_eq!(dut.rib.keys().copied().collect::<Vec<_>>(), [Prefix::nth(0)]);
     dut.end_injection(SOURCE).unwrap();
     assert_eq!(dut.rib.len(), 2);
-    assert_eq!(dut.peers[1].told[&Prefix::nth(1)].path, [LOCAL_AS, 65002, 7]);
+    assert_eq!(dut.peers[1].received[&Prefix::nth(1)].path, [LOCAL_AS, 65002, 7]);
 }
 
 #[test]
@@ -152,17 +152,17 @@ fn import_policy_holds_and_changes() {
     dut.begin_injection(SOURCE, AS, false, &TestPolicy::RejectLow.names());
     let all: Vec<u32> = (0..20).collect();
     dut.inject(SOURCE, &table(&all, &[AS, 7])).unwrap();
-    assert_eq!(dut.peers[0].told.len(), 12);
+    assert_eq!(dut.peers[0].received.len(), 12);
     // The policy changes, and the injection goes on.
     dut.parameter = 2;
     dut.configure();
     dut.settle();
-    assert_eq!(dut.peers[0].told.len(), 10);
+    assert_eq!(dut.peers[0].received.len(), 10);
     dut.begin_injection(SOURCE, AS, false, &[]);
     dut.settle();
-    assert_eq!(dut.peers[0].told.len(), 20);
+    assert_eq!(dut.peers[0].received.len(), 20);
     dut.inject(SOURCE, &withdrawal(3)).unwrap();
-    assert_eq!(dut.peers[0].told.len(), 19);
+    assert_eq!(dut.peers[0].received.len(), 19);
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn a_session_that_ends_in_the_trace_takes_its_routes_along() {
     writer.state_change(7_000_000, &session(), State::Established, State::Idle).unwrap();
     let trace = [table(&[0, 1], &[AS]), writer.take(), table(&[1, 2], &[AS, 9])].concat();
     dut.inject(SOURCE, &trace).unwrap();
-    let advertised: Vec<Prefix> = dut.peers[0].told.keys().copied().collect();
+    let advertised: Vec<Prefix> = dut.peers[0].received.keys().copied().collect();
     assert_eq!(advertised.len(), 2);
     assert!([1, 2].iter().all(|n| advertised.contains(&Prefix::nth(*n))));
-    assert_eq!(dut.peers[0].told[&Prefix::nth(1)].path, [LOCAL_AS, AS, 9]);
+    assert_eq!(dut.peers[0].received[&Prefix::nth(1)].path, [LOCAL_AS, AS, 9]);
 }
 
 #[test]
@@ -185,11 +185,11 @@ fn what_was_read_of_a_torn_trace_stays_until_the_end() {
     dut.begin_injection(SOURCE, AS, false, &[]);
     let trace = table(&[0, 1], &[AS]);
     dut.inject(SOURCE, &trace[..trace.len() - 1]).unwrap();
-    assert_eq!(dut.peers[0].told.len(), 1);
+    assert_eq!(dut.peers[0].received.len(), 1);
     let error = dut.inject(SOURCE, &[0xff; 40]).unwrap_err();
-    assert_eq!((error.record, dut.peers[0].told.len()), (4, 2), "{error}");
+    assert_eq!((error.record, dut.peers[0].received.len()), (4, 2), "{error}");
     assert_eq!(dut.end_injection(SOURCE), Err(error));
-    assert!(dut.peers[0].told.is_empty());
+    assert!(dut.peers[0].received.is_empty());
 }
 
 #[test]
@@ -201,11 +201,11 @@ fn a_neighbor_takes_the_place_of_a_trace() {
     // The address of a neighbor is no source.
     dut.begin_injection(address, AS, false, &[]);
     assert_eq!(dut.inject(address, &table(&[1], &[AS])), Ok(()));
-    assert_eq!(dut.peers[0].told.len(), 1);
+    assert_eq!(dut.peers[0].received.len(), 1);
     let mut config = dut.config();
     config.neighbors.push(NeighborConfig { passive: true, ..NeighborConfig::new(SOURCE, Asn(AS)) });
     dut.input(Input::Configure(config));
     dut.settle();
-    assert!(dut.peers[0].told.is_empty());
+    assert!(dut.peers[0].received.is_empty());
     assert_eq!(dut.speaker.neighbors().count(), 5);
 }

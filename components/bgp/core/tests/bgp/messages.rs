@@ -65,17 +65,17 @@ fn refreshes_are_marked<P: Net>() {
     feed(&mut dut, &some(300));
     for peer in 1..3 {
         dut.peers[peer].wire.clear();
-        dut.peers[peer].told.clear();
+        dut.peers[peer].received.clear();
         dut.say(peer, &refresh::<P>(subtype::REQUEST));
         dut.settle();
-        assert_eq!(dut.peers[peer].told.len(), 300);
+        assert_eq!(dut.peers[peer].received.len(), 300);
     }
     let updates = dut.peers[1].wire.len() - 2;
     assert_eq!(marks(&dut, 1), [(subtype::BEGIN, 0), (subtype::END, updates)]);
     assert_eq!(marks(&dut, 2), [], "the peer does not know marks");
     // A second request before the first is answered: the end comes once, behind all routes.
     dut.peers[1].wire.clear();
-    dut.peers[1].told.clear();
+    dut.peers[1].received.clear();
     dut.say(1, &refresh::<P>(subtype::REQUEST));
     dut.slice(10);
     dut.transmit(1, 100);
@@ -83,7 +83,7 @@ fn refreshes_are_marked<P: Net>() {
     dut.settle();
     let marks = marks(&dut, 1);
     assert_eq!(marks.iter().filter(|(subtype, _)| *subtype == subtype::END).count(), 1, "{marks:?}");
-    assert_eq!((marks.last().map(|mark| mark.0), dut.peers[1].told.len()), (Some(subtype::END), 300));
+    assert_eq!((marks.last().map(|mark| mark.0), dut.peers[1].received.len()), (Some(subtype::END), 300));
     assert_eq!(dut.speaker.tables().violations::<P>(), []);
 }
 
@@ -99,8 +99,8 @@ fn refreshes_are_marked_ipv6() {
 
 /// The prefixes that a receiver knows.
 fn advertised<P: Net>(dut: &Dut<P>) -> usize {
-    assert_eq!(dut.peers[1].told.len(), dut.peers[2].told.len());
-    dut.peers[1].told.len()
+    assert_eq!(dut.peers[1].received.len(), dut.peers[2].received.len());
+    dut.peers[1].received.len()
 }
 
 fn routes_that_do_not_come_again_are_removed<P: Net>() {
@@ -189,10 +189,10 @@ fn a_beginning_before_a_promised_end_of_rib_is_ignored() {
 fn without_the_capability_the_subtype_has_no_meaning() {
     let mut dut = router::<Ipv4Prefix>(&[], 1);
     feed(&mut dut, &some(10));
-    dut.peers[1].told.clear();
+    dut.peers[1].received.clear();
     dut.say(1, &refresh::<Ipv4Prefix>(subtype::BEGIN));
     dut.settle();
-    assert_eq!((dut.peers[1].told.len(), ignored(&dut).len()), (10, 0));
+    assert_eq!((dut.peers[1].received.len(), ignored(&dut).len()), (10, 0));
 }
 
 /// The NOTIFICATION that ended the session of the feed.
@@ -226,8 +226,8 @@ fn routes_that_fit_in_no_short_message_go_to_those_who_take_long_ones<P: Net>() 
     dut.say(0, &announcement(&[short], &Route::new(vec![65002], P::host_addr(2))));
     dut.say(0, &announcement(&[long], &long_route::<P>(60_000)));
     dut.settle();
-    assert!(dut.peers[1].told.contains_key(&long) && !dut.peers[2].told.contains_key(&long));
-    assert!(dut.peers[1].told.contains_key(&short) && dut.peers[2].told.contains_key(&short));
+    assert!(dut.peers[1].received.contains_key(&long) && !dut.peers[2].received.contains_key(&long));
+    assert!(dut.peers[1].received.contains_key(&short) && dut.peers[2].received.contains_key(&short));
     let longest = |peer: usize| dut.peers[peer].wire.iter().map(Vec::len).max().unwrap();
     assert!(longest(1) > 60_000 && longest(2) <= 4096);
     let index = dut.speaker.neighbor(dut.peers[2].address).unwrap().index;
@@ -235,14 +235,14 @@ fn routes_that_fit_in_no_short_message_go_to_those_who_take_long_ones<P: Net>() 
     // A route that grows out of short messages is withdrawn from those who take no other.
     dut.say(0, &announcement(&[short], &long_route::<P>(5_000)));
     dut.settle();
-    assert!(dut.peers[1].told.contains_key(&short) && !dut.peers[2].told.contains_key(&short));
+    assert!(dut.peers[1].received.contains_key(&short) && !dut.peers[2].received.contains_key(&short));
     // Long attributes in many messages: short ones stay short.
     let many: Vec<P> = (10..2000).map(P::nth).collect();
     dut.peers[1].wire.clear();
     dut.announce(0, &many, &Route::new(vec![65002, 9], P::host_addr(2)));
     dut.settle();
     assert!(dut.peers[1].wire.iter().all(|message| message.len() <= 4096));
-    assert_eq!((dut.peers[1].told.len(), dut.peers[2].told.len()), (1992, 1990));
+    assert_eq!((dut.peers[1].received.len(), dut.peers[2].received.len()), (1992, 1990));
     assert_eq!(dut.speaker.tables().violations::<P>(), []);
 }
 
@@ -299,7 +299,7 @@ fn long_routes_lose_attributes<P: Net>(four_octet_as: bool) {
     dut.settle();
     let prefix = P::nth(1);
     let advertised = |dut: &Dut<P>, peer: usize| {
-        let route = dut.peers[peer].told.get(&prefix)?;
+        let route = dut.peers[peer].received.get(&prefix)?;
         let codes = route.others.iter().map(|(_, code, _)| *code).filter(|code| *code != 99);
         Some(codes.collect::<Vec<u8>>())
     };

@@ -51,12 +51,13 @@ fn compare_with<P: Net>(dut: &Dut<P>, prefixes: u32, multipath: MultipathRules) 
         let view = dut.speaker.neighbor(peer.address).unwrap();
         let count = advertised.len() + advertised_paths.len();
         assert_eq!(view.prefixes.sent[P::INDEX] as usize, count, "count of {}", peer.address);
-        let mut paths: Vec<(P, Route)> = peer.told_paths.iter().map(|((p, _), r)| (*p, r.clone())).collect();
+        let mut paths: Vec<(P, Route)> =
+            peer.received_paths.iter().map(|((p, _), r)| (*p, r.clone())).collect();
         paths.sort_unstable();
         advertised_paths.sort_unstable();
         assert_eq!(paths, advertised_paths, "paths of the Adj-RIB-Out of {}", peer.address);
         assert!(peer.keep_rejected || view.prefixes.rejected[P::INDEX] == 0, "stored of {}", peer.address);
-        assert_eq!(peer.told, advertised, "Adj-RIB-Out of {}", peer.address);
+        assert_eq!(peer.received, advertised, "Adj-RIB-Out of {}", peer.address);
         assert_eq!(peer.end_of_rib, peer.connection.is_some(), "End-of-RIB of {}", peer.address);
     }
     let shards = dut.speaker.tables();
@@ -467,7 +468,7 @@ fn a_late_joiner_of_a_large_table() {
     dut.up(2);
     dut.settle();
     compare(&dut, MANY);
-    assert_eq!((dut.peers[1].told.len(), dut.peers[2].told.len()), (MANY as usize, MANY as usize));
+    assert_eq!((dut.peers[1].received.len(), dut.peers[2].received.len()), (MANY as usize, MANY as usize));
 }
 
 /// One prefix flaps as long as a neighbor does not read; what came before that and after it is sent all the same.
@@ -494,7 +495,7 @@ fn a_neighbor_that_does_not_read_meanwhile() {
     assert!(view.queued < 5000, "{}", view.queued);
     dut.settle();
     compare(&dut, 4);
-    assert_eq!(dut.peers[1].told.len(), 4);
+    assert_eq!(dut.peers[1].received.len(), 4);
 }
 
 fn announcement(peer: usize, first: u32, count: u32, hop: u8) -> Op {

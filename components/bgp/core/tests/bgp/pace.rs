@@ -46,7 +46,7 @@ fn many_changes_are_one<P: Net>() {
     assert!((6..=12).contains(&paced), "{paced} UPDATEs");
     assert!(others >= 120, "{others} UPDATEs");
     pass(&mut dut, 10_000);
-    assert_eq!(dut.peers[1].told, dut.peers[2].told);
+    assert_eq!(dut.peers[1].received, dut.peers[2].received);
     // Withdrawals wait too, and what comes back meanwhile is no change.
     pass(&mut dut, 10_000);
     dut.withdraw(0, &prefixes[..1]);
@@ -57,7 +57,7 @@ fn many_changes_are_one<P: Net>() {
     dut.announce(0, &prefixes, &route::<P>(139));
     dut.settle();
     pass(&mut dut, 10_000);
-    assert_eq!(dut.peers[1].told, dut.peers[2].told);
+    assert_eq!(dut.peers[1].received, dut.peers[2].received);
     assert!(dut.peers[1].updates - before <= 6);
     assert_eq!(dut.speaker.tables().violations::<P>(), []);
 }
@@ -79,14 +79,14 @@ fn an_interval_that_is_configured_away_ends_at_once() {
     dut.settle();
     dut.withdraw(0, &[Ipv4Prefix::nth(1)]);
     dut.settle();
-    assert_eq!((dut.peers[1].told.len(), dut.peers[2].told.len()), (1, 0));
+    assert_eq!((dut.peers[1].received.len(), dut.peers[2].received.len()), (1, 0));
     set_interval(&mut dut, 0);
-    assert_eq!(dut.peers[1].told.len(), 0);
+    assert_eq!(dut.peers[1].received.len(), 0);
     dut.announce(0, &[Ipv4Prefix::nth(1)], &route::<Ipv4Prefix>(1));
     dut.settle();
     dut.withdraw(0, &[Ipv4Prefix::nth(1)]);
     dut.settle();
-    assert_eq!(dut.peers[1].told.len(), 0);
+    assert_eq!(dut.peers[1].received.len(), 0);
 }
 
 #[test]
@@ -100,5 +100,5 @@ fn a_new_session_begins_without_an_interval() {
     dut.up(1);
     dut.settle();
     assert!(dut.peers[1].end_of_rib);
-    assert_eq!(dut.peers[1].told.len(), 2);
+    assert_eq!(dut.peers[1].received.len(), 2);
 }

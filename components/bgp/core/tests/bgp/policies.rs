@@ -104,7 +104,7 @@ fn a_walk_is_not_begun_anew_by_fresh_changes_and_second_policies() {
     let announced = after[0].0 - before[0].0;
     assert!((LOW + 2..=2 * LOW + 2).contains(&announced), "{announced}");
     assert_eq!(after[1].0 - before[1].0, 1);
-    let path = |n| dut.peers[1].told[&Ipv4Prefix::nth(n)].path.clone();
+    let path = |n| dut.peers[1].received[&Ipv4Prefix::nth(n)].path.clone();
     assert!((0..9).all(|n| path(n)[1] == 64999) && path(9)[1] == 65002);
 }
 
@@ -132,7 +132,7 @@ fn five_hundred_customers_that_a_policy_does_not_name_are_one_group() {
     assert_eq!(members(&dut), [1, CUSTOMERS]);
     dut.settle();
     assert_eq!(members(&dut), [1, CUSTOMERS]);
-    assert!(dut.peers[1..].iter().all(|peer| peer.told[&Ipv4Prefix::nth(0)].path[1] == 64999));
+    assert!(dut.peers[1..].iter().all(|peer| peer.received[&Ipv4Prefix::nth(0)].path[1] == 64999));
 }
 
 #[test]
@@ -143,13 +143,13 @@ fn an_external_neighbor_without_a_policy_exchanges_nothing() {
     dut.input(Input::Configure(config.clone()));
     dut.settle();
     assert!(dut.rib.is_empty(), "nothing of an external neighbor is accepted");
-    assert!(dut.peers.iter().all(|peer| peer.told.is_empty()));
+    assert!(dut.peers.iter().all(|peer| peer.received.is_empty()));
     // An import policy alone lets routes in; the internal neighbor receives routes without a policy.
     config.neighbors[0].default_policy = Some(DefaultPolicy::Accept);
     dut.input(Input::Configure(config));
     dut.settle();
     assert_eq!(dut.rib.len(), MANY as usize);
-    assert_eq!((dut.peers[1].told.len(), dut.peers[2].told.len()), (0, MANY as usize));
+    assert_eq!((dut.peers[1].received.len(), dut.peers[2].received.len()), (0, MANY as usize));
 }
 
 /// A router that does not store what the import policy of its feed rejects: all but the low prefixes, of which the policy changes.

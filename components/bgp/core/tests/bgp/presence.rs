@@ -78,7 +78,7 @@ fn a_fact_sends_what_it_changes<P: Net>() {
     cold.input(Input::Configure(config.clone()));
     cold.input(presence(true));
     connect(&mut cold);
-    assert_eq!(dut.peers[1].told, cold.peers[1].told);
+    assert_eq!(dut.peers[1].received, cold.peers[1].received);
     // A lost RIB changes nothing, and the next one is asked again.
     dut.asked.clear();
     assert_eq!(dut.news(Input::RibRestarted), [(0, 0); 2]);
@@ -135,7 +135,7 @@ fn facts_are_handed_over() {
     for (peer, more) in [(1, 1), (2, 2)] {
         let index = next.neighbor(dut.peers[peer].address).unwrap().index;
         let advertised = next.tables().advertised::<Ipv4Prefix>(index);
-        assert_eq!((advertised, dut.peers[peer].told.len()), (MANY + more, (MANY + more) as usize));
+        assert_eq!((advertised, dut.peers[peer].received.len()), (MANY + more, (MANY + more) as usize));
     }
 }
 

@@ -36,7 +36,7 @@ fn route<P: Net>(peer: usize) -> Route {
 
 /// The peers that received the prefix.
 fn advertised<P: Net>(dut: &Dut<P>, prefix: P) -> Vec<usize> {
-    (0..PEERS.len()).filter(|peer| dut.peers[*peer].told.contains_key(&prefix)).collect()
+    (0..PEERS.len()).filter(|peer| dut.peers[*peer].received.contains_key(&prefix)).collect()
 }
 
 fn each_kind_of_neighbor<P: Net>() {
@@ -56,15 +56,15 @@ fn each_kind_of_neighbor<P: Net>() {
     assert_eq!(advertised(&dut, own(OUTSIDE)), [0, 1, 2, 3]);
     // Routes learned outside are announced as ever; a reflected route has its originator and the cluster.
     for peer in CLIENTS.into_iter().chain(OTHERS) {
-        assert_eq!(dut.peers[peer].told[&own(OUTSIDE)].reflected, None);
+        assert_eq!(dut.peers[peer].received[&own(OUTSIDE)].reflected, None);
     }
     let originator = dut.peers[CLIENTS[0]].router_id;
-    let reflected = &dut.peers[OTHERS[1]].told[&own(CLIENTS[0])];
+    let reflected = &dut.peers[OTHERS[1]].received[&own(CLIENTS[0])];
     assert_eq!(reflected.reflected, Some((originator, vec![OWN_ID])));
     // RFC 4456, section 10: the rest stays as it came.
     assert_eq!(Route { reflected: None, ..reflected.clone() }, route::<P>(CLIENTS[0]));
     // Outside, nothing is left of the reflection.
-    assert_eq!(dut.peers[OUTSIDE].told[&own(CLIENTS[0])].reflected, None);
+    assert_eq!(dut.peers[OUTSIDE].received[&own(CLIENTS[0])].reflected, None);
 }
 
 #[test]
@@ -84,14 +84,14 @@ fn a_reflected_route_keeps_its_originator_and_gets_another_cluster() {
     dut.announce(OTHERS[0], &[prefix], &came);
     dut.settle();
     let reflected = Some((77, vec![0x0909_0909, 5, 6]));
-    assert_eq!(dut.peers[CLIENTS[0]].told[&prefix].reflected, reflected);
+    assert_eq!(dut.peers[CLIENTS[0]].received[&prefix].reflected, reflected);
     // A list of 255 clusters, whose length needs two octets.
     let long: Vec<u32> = (1000..1255).collect();
     let came = Route { reflected: Some((77, long.clone())), ..route::<Ipv4Prefix>(OTHERS[0]) };
     dut.announce(OTHERS[0], &[prefix], &came);
     dut.settle();
     let expected = [vec![0x0909_0909], long].concat();
-    assert_eq!(dut.peers[CLIENTS[1]].told[&prefix].reflected, Some((77, expected)));
+    assert_eq!(dut.peers[CLIENTS[1]].received[&prefix].reflected, Some((77, expected)));
     // The cluster's own identifier is a loop, and the BGP Identifier is none in the list of clusters.
     for (clusters, is_loop) in [(vec![5, 0x0909_0909], true), (vec![OWN_ID], false)] {
         let came = Route { reflected: Some((77, clusters)), ..route::<Ipv4Prefix>(OTHERS[0]) };
@@ -134,7 +134,7 @@ fn routes_with_equal_attributes_of_several_clients_have_their_originators() {
     }
     dut.settle();
     for client in CLIENTS {
-        let advertised = &dut.peers[OTHERS[0]].told[&Ipv4Prefix::nth(client as u32)];
+        let advertised = &dut.peers[OTHERS[0]].received[&Ipv4Prefix::nth(client as u32)];
         assert_eq!(advertised.reflected, Some((dut.peers[client].router_id, vec![OWN_ID])));
     }
 }

@@ -257,5 +257,5 @@ fn a_neighbor_that_is_owed_anything_is_listed_until_it_has_it() {
         steps += 1;
     }
     assert!(steps > 50, "a message at a time: {steps}");
-    assert_eq!(router.peers[1].told.len(), 100);
+    assert_eq!(router.peers[1].received.len(), 100);
 }

@@ -107,7 +107,7 @@ fn import_follows_epochs<P: Net + Sharded>() {
         cold.announce(0, chunk, &Route::new(vec![65002, ORIGIN], hop));
     }
     cold.settle();
-    assert_eq!(dut.peers[1].told, cold.peers[1].told);
+    assert_eq!(dut.peers[1].received, cold.peers[1].received);
     // No data: everything is accepted again.
     let none = Input::Origins(OriginData { table: None, changed: ChangedPrefixes::All });
     assert_eq!(dut.news(none), [(77, 0); 2]);
@@ -120,10 +120,10 @@ fn export_follows_epochs<P: Net + Sharded>() {
     let right = |count: u32| (0..count).map(|n| vrp::<P>(n, ORIGIN));
     // Ten routes have another MED, for the neighbor whose policy asks; the other one is sent nothing.
     assert_eq!(dut.news(epoch(&mut known, right(10))), [(10, 0), (0, 0)]);
-    assert_eq!(dut.peers[1].told[&P::nth(9)].med, Some(5));
+    assert_eq!(dut.peers[1].received[&P::nth(9)].med, Some(5));
     let invalid = [vrp::<P>(20, 9), vrp::<P>(21, 9)];
     assert_eq!(dut.news(epoch(&mut known, right(9).chain(invalid))), [(1, 2), (0, 0)]);
-    assert_eq!(dut.peers[1].told[&P::nth(9)].med, None);
+    assert_eq!(dut.peers[1].received[&P::nth(9)].med, None);
     // A changed payload that leaves the state as it was sends nothing.
     let same = [vrp::<P>(20, 10), vrp::<P>(21, 9)];
     assert_eq!(dut.news(epoch(&mut known, right(9).chain(same))), [(0, 0); 2]);
@@ -135,8 +135,8 @@ fn export_follows_epochs<P: Net + Sharded>() {
         dut.slice(1);
     }
     dut.settle();
-    let valid = dut.peers[1].told.values().filter(|route| route.med == Some(5)).count();
-    assert_eq!((valid, dut.peers[1].told.len()), (50, MANY as usize));
+    let valid = dut.peers[1].received.values().filter(|route| route.med == Some(5)).count();
+    assert_eq!((valid, dut.peers[1].received.len()), (50, MANY as usize));
     assert_eq!(dut.sent()[1], before[1]);
     assert_eq!(dut.speaker.tables().violations::<P>(), []);
 }
@@ -149,7 +149,7 @@ fn both_directions<P: Net + Sharded>() {
     assert_eq!(dut.news(epoch(&mut known, wrong)), [(0, 2); 2]);
     let right = wrong.into_iter().chain([vrp::<P>(0, ORIGIN)]);
     assert_eq!(dut.news(epoch(&mut known, right)), [(1, 0); 2]);
-    assert_eq!(dut.peers[1].told[&P::nth(0)].med, Some(5));
+    assert_eq!(dut.peers[1].received[&P::nth(0)].med, Some(5));
 }
 
 /// ASPAs, with the difference to those before.
@@ -190,20 +190,20 @@ fn paths_follow_aspas<P: Net + Sharded>() {
     assert_eq!(dut.news(aspas(&mut known, &[(7, &[65002]), (99, &[1])])), [(10, 0); 2]);
     let after = progress(&dut);
     assert_eq!((after.covered - before.covered, after.visited - before.visited), (10, MANY.into()));
-    assert_eq!(dut.peers[1].told[&P::nth(9)].med, Some(5));
-    assert_eq!(dut.peers[1].told[&P::nth(10)].med, None);
+    assert_eq!(dut.peers[1].received[&P::nth(9)].med, Some(5));
+    assert_eq!(dut.peers[1].received[&P::nth(10)].med, None);
     // An ASPA that leaves the result as it was sends nothing.
     assert_eq!(dut.news(aspas(&mut known, &[(7, &[1, 65002])])), [(0, 0); 2]);
     // Without the ASPA the path is unknown: the mark goes, for the neighbor that is sent it.
     assert_eq!(dut.news(aspas(&mut known, &[(8, &[65002])])), [(u64::from(MANY), 0), (0, 0)]);
-    assert_eq!(dut.peers[1].told[&P::nth(10)].med, Some(5));
+    assert_eq!(dut.peers[1].received[&P::nth(10)].med, Some(5));
     // The last ASPA goes.
     assert_eq!(dut.news(aspas(&mut known, &[])), [(u64::from(MANY) - 10, 0), (0, 0)]);
     // A neighbor whose paths are not verified has no leaks.
     assert_eq!(dut.news(aspas(&mut known, &[(65002, &[0]), (7, &[1])])), [(0, 10); 2]);
     dut.announce(1, few, &Route::new(vec![65003, 7], P::host_addr(2)));
     dut.settle();
-    assert!(dut.peers[0].told.len() >= 10);
+    assert!(dut.peers[0].received.len() >= 10);
     assert_eq!(dut.speaker.tables().violations::<P>(), []);
 }
 
@@ -261,8 +261,8 @@ fn rejected_routes_are_stored_where_validation_decides() {
     dut.input(epoch(&mut known, [vrp::<Ipv4Prefix>(0, 9)]));
     dut.announce(0, &[Ipv4Prefix::nth(0)], &Route::new(vec![65002, ORIGIN], hop));
     dut.settle();
-    assert_eq!(dut.peers[1].told.len(), 0);
+    assert_eq!(dut.peers[1].received.len(), 0);
     dut.input(epoch(&mut known, []));
     dut.settle();
-    assert_eq!((dut.peers[1].told.len(), dut.peers[0].asked), (1, 0), "the neighbor was not asked");
+    assert_eq!((dut.peers[1].received.len(), dut.peers[0].asked), (1, 0), "the neighbor was not asked");
 }

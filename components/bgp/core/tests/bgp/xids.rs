@@ -73,7 +73,7 @@ fn a_route_goes_to_the_rib_and_on_by_the_xid_of_this_router() {
     dut.announce(0, &[XidPrefix::nth(1), XidPrefix::nth(3)], &route());
     assert!(has_route(&mut dut));
     assert_eq!(dut.rib[&XidPrefix::nth(3)].0, XidPrefix::host_addr(9), "no next hop is on a subnet");
-    let advertised = &dut.peers[1].told;
+    let advertised = &dut.peers[1].received;
     assert_eq!((advertised.len(), advertised[&XidPrefix::nth(1)].next_hop), (2, XidPrefix::host_addr(1)));
 }
 
@@ -144,7 +144,7 @@ fn a_neighbor_that_did_not_agree_is_neither_read_nor_sent_routes() {
     dut.announce(0, &[XidPrefix::nth(1)], &route());
     dut.say(1, &announcement(&[XidPrefix::nth(2)], &Route::new(vec![65003], XidPrefix::host_addr(9))));
     assert!(has_route(&mut dut));
-    assert_eq!((dut.rib.len(), dut.peers[1].told.len()), (1, 0));
+    assert_eq!((dut.rib.len(), dut.peers[1].received.len()), (1, 0));
     assert!(dut.peers[1].ended[0] && dut.peers[1].updates == 1, "the End-of-RIB marker of IPv4 alone");
 }
 
@@ -170,13 +170,13 @@ fn configured_numbers_are_on_the_wire() {
     assert!(!has_route(&mut dut));
     dut.say(0, &changed(numbered));
     assert!(has_route(&mut dut));
-    assert_eq!(dut.peers[1].told.len(), 1);
-    dut.peers[1].told.clear();
+    assert_eq!(dut.peers[1].received.len(), 1);
+    dut.peers[1].received.clear();
     let mut octets = vec![];
     RouteRefresh::new(16_400, 250, 0).put(&mut octets);
     dut.say(1, &octets);
     dut.settle();
-    assert_eq!(dut.peers[1].told.len(), 1);
+    assert_eq!(dut.peers[1].received.len(), 1);
     let opens = dut.peers[1].wire.iter().filter_map(|message| {
         let frame = header::frame(message).unwrap()?;
         (frame.kind == MessageType::Open).then(|| Open::decode(frame.body).unwrap())

@@ -93,7 +93,7 @@ pub async fn serve(
     if let Some(reason) = reason {
         serving.station.terminate(reason);
         serving.take_octets();
-        // A station that does not read hears of nothing.
+        // A station that does not read is sent nothing.
         let _ = timeout(LINGER, serving.flush()).await;
     }
     serving.note(0);
@@ -224,7 +224,7 @@ impl Serving<'_> {
         Ok(has_more)
     }
 
-    /// Tells the station of sessions that came up and ended.
+    /// Notifies the station of sessions that came up and ended.
     fn change_peers(&mut self) {
         let (process, station) = (self.process, &mut self.station);
         let mut changes = process.read(|control| control.changed_peers(station)).unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Malformed UPDATEs on their way from readers to stations (Route Mirroring, RFC 7854, section 4.7). Readers are on many threads and wait for
-//! no station: a station that falls behind is told that messages were lost.
+//! no station: a station that falls behind is notified that messages were lost.
 
 use sluice_bgp::bmp::MirroredMessages;
 use std::sync::Arc;

@@ -113,7 +113,7 @@ impl StationStatus {
 struct Entry {
     settings: StationSettings,
     status: Rc<RefCell<StationStatus>>,
-    /// Tells the task to end, and why.
+    /// Orders the task to end, with the reason.
     stop: watch::Sender<Option<Termination>>,
     task: JoinHandle<()>,
 }
@@ -198,12 +198,12 @@ impl BmpSide {
         }
     }
 
-    /// Ends all connections until [`BmpSide::start`]. Stations are told so later.
+    /// Ends all connections until [`BmpSide::start`]. Stations are notified later.
     pub fn stop(&self) {
         let _ = self.stop_tasks();
     }
 
-    /// Ends all connections, and waits until stations are told so: whatever a station does, a second at most.
+    /// Ends all connections, and waits until stations are notified: whatever a station does, a second at most.
     pub async fn end(&self) {
         for task in self.stop_tasks() {
             let _ = task.await;

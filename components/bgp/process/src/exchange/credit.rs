@@ -1,4 +1,4 @@
-//! A right that goes to another thread and comes back: by a flag, and by a letter only if it is waited for. So nobody is woken to hear
+//! A right that goes to another thread and comes back: by a flag, and by a message only if it is waited for. So nobody is woken to learn
 //! that he could do what he has no wish to do.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ impl<T> Credit<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes it. If it is not there, whoever gives it back will be told to write a letter.
+    /// Takes it. If it is not there, whoever gives it back sends a message.
     pub fn take(&self) -> Option<T> {
         let mut held = self.lock();
         let next = if matches!(*held, Held::Here(_)) { Held::Away } else { Held::Wanted };
@@ -39,7 +39,7 @@ impl<T> Credit<T> {
         }
     }
 
-    /// Returns true if it is there. If not, whoever gives it back will be told to write a letter.
+    /// Returns true if it is there. If not, whoever gives it back sends a message.
     pub fn is_here(&self) -> bool {
         let mut held = self.lock();
         if matches!(*held, Held::Away) {
@@ -48,7 +48,7 @@ impl<T> Credit<T> {
         matches!(*held, Held::Here(_))
     }
 
-    /// Gives it back; returns whether it is waited for, and a letter is due.
+    /// Gives it back; returns whether it is waited for, and a message is due.
     pub fn give(&self, right: T) -> bool {
         matches!(std::mem::replace(&mut *self.lock(), Held::Here(right)), Held::Wanted)
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_is_due_only_if_somebody_waits() {
+    fn a_message_is_due_only_if_somebody_waits() {
         let credit = Credit::new(1);
         assert_eq!(credit.take(), Some(1));
         assert!(!credit.give(2));

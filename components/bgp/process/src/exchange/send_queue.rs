@@ -138,7 +138,7 @@ impl SendQueue {
         waiting.push_back(octets);
     }
 
-    /// Space for a piece of this table, if the connection can take one; otherwise the table is written a letter when it can.
+    /// Space for a piece of this table, if the connection can take one; otherwise the table is sent a message when it can.
     pub fn take_credit(&self, table: usize) -> Option<Vec<u8>> {
         self.credits[table].take()
     }
@@ -231,7 +231,7 @@ impl SendQueue {
         all[stream.written..].to_vec()
     }
 
-    /// Writes what the socket takes of what waits, once. `room` is notified of tables that wait to hear that they may send more.
+    /// Writes what the socket takes of what waits, once. `room` is notified of tables that wait until they may send more.
     pub fn write(&self, mut room: impl FnMut(usize)) -> io::Result<Left> {
         let mut stream = self.lock();
         let Stream { socket, waiting, written, .. } = &mut *stream;
@@ -295,7 +295,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut other = listener.accept().unwrap().0;
-        let (notes, mut heard) = mpsc::unbounded_channel();
+        let (notes, mut received) = mpsc::unbounded_channel();
         let backlog: Arc<Backlog> = Arc::default();
         let outgoing = SendQueue::new(1, notes, Arc::default(), Arc::clone(&backlog));
         outgoing.attach(Arc::new(Socket::new(&executor, one).unwrap()));
@@ -307,15 +307,15 @@ mod tests {
             outgoing.send(Chunk { octets, ..Chunk::default() }, true);
         };
         // Neither a multiple of a page nor of what a socket takes.
-        while heard.is_empty() {
+        while received.is_empty() {
             send(PIECE + 4_321);
         }
-        assert!(matches!(heard.try_recv(), Ok(WriterMessage::Rest)));
+        assert!(matches!(received.try_recv(), Ok(WriterMessage::Rest)));
         let stuck = backlog.since().unwrap();
         assert_eq!(outgoing.write(|_| ()).unwrap(), Left::Blocked);
         assert_eq!(backlog.since(), Some(stuck), "a socket that takes nothing is no progress");
         send(SMALL_WRITE);
-        let Ok(WriterMessage::Chunk(piece)) = heard.try_recv() else {
+        let Ok(WriterMessage::Chunk(piece)) = received.try_recv() else {
             panic!("a table writes while something waits")
         };
         outgoing.put(piece);

@@ -1,26 +1,26 @@
-//! A value that another thread wants to know the latest of, at its leisure or when a letter says that there is news.
+//! A value that another thread wants to know the latest of, at its leisure or when a message reports a change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The latest value. Its owner changes it as often as it likes; one letter at a time says that there is news.
+/// The latest value. Its owner changes it as often as it likes; one message at a time reports the change.
 ///
 /// The lock is held for a copy, and taken once for many routes.
 #[derive(Debug, Default)]
 pub struct Watch<T> {
     value: Mutex<T>,
-    /// A letter is on its way.
+    /// A message is on its way.
     announced: AtomicBool,
 }
 
 impl<T> Watch<T> {
-    /// Changes the value; returns whether whoever waits for news is to be sent a letter.
+    /// Changes the value; returns true if the waiting receiver is to be sent a message.
     pub fn change(&self, change: impl FnOnce(&mut T)) -> bool {
         change(&mut self.value.lock().unwrap_or_else(PoisonError::into_inner));
         !self.announced.swap(true, Ordering::AcqRel)
     }
 
-    /// Looks at the value when the letter has come. A change after this look is announced again.
+    /// Reads the value when the message has come. A change after this look is announced again.
     pub fn look<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
         self.announced.store(false, Ordering::Release);
         look(&mut self.value.lock().unwrap_or_else(PoisonError::into_inner))

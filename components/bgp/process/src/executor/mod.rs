@@ -222,7 +222,7 @@ impl Executor {
             // If this thread came for the bell, it rings it again where there is more to do than it does itself.
             queue.is_rung = false;
         }
-        // The next one is to hear it too.
+        // The next one is to be woken too.
         self.ring();
     }
 

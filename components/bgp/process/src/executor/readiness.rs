@@ -1,6 +1,6 @@
-//! Sockets that tell tasks when they can be read or written, through one `epoll` that all threads of an executor wait at.
+//! Sockets that notify tasks when they can be read or written, through one `epoll` that all threads of an executor wait at.
 //!
-//! A socket is told of when something about it changes (`EPOLLET`), whoever waits for it or not: so it is named to the kernel once, and
+//! A socket is reported when something about it changes (`EPOLLET`), whoever waits for it or not: so it is named to the kernel once, and
 //! one thread is woken for a change, which is remembered until a task asks.
 
 use super::Executor;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Sockets that are heard of at once.
+/// Sockets that are reported at once.
 const EVENTS: usize = 64;
 /// The key of the bell among sockets.
 const BELL: u64 = u64::MAX;
@@ -28,7 +28,7 @@ pub struct Poller {
     bell: EventFd,
     /// By descriptor. The lock is held for a look.
     sources: Mutex<Vec<Option<Arc<Source>>>>,
-    /// Tells sockets of the same descriptor from each other.
+    /// Distinguishes sockets of the same descriptor.
     serial: AtomicU32,
 }
 
@@ -78,7 +78,7 @@ impl Poller {
                 continue;
             }
             let source = self.sources().get(Source::index_of(event.data())).cloned().flatten();
-            // It may be of one before, which this thread heard of while another forgot it.
+            // It may be of one before, which was reported to this thread while another forgot it.
             if let Some(source) = source.filter(|s| s.name == event.data()) {
                 source.happened(event.events());
             }
@@ -97,7 +97,7 @@ impl Poller {
         }
         sources[index] = Some(Arc::clone(&source));
         drop(sources);
-        // It may be told of at once.
+        // It may be reported at once.
         let added = self.epoll.add(&source.stream, EpollEvent::new(Source::CHANGES, name));
         added.map_err(io::Error::from).inspect_err(|_| self.remove(&source))?;
         Ok(source)
@@ -167,7 +167,7 @@ impl Source {
     /// Notes a change, and wakes who waits for it.
     fn happened(&self, what: EpollFlags) {
         let mut sides = self.sides();
-        // What came before the end is told of together with it; more than one read may be needed to get there.
+        // What came before the end is reported together with it; more than one read may be needed to get there.
         sides[Side::In as usize].is_over |= what.intersects(EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP);
         let wakers = Side::ALL.map(|side| {
             let waiting = &mut sides[side as usize];
@@ -241,7 +241,7 @@ impl Socket {
     /// Reads what there is; none is the end, `WouldBlock` that there is nothing.
     pub fn read(&self, space: &mut [u8]) -> io::Result<usize> {
         let read = (&self.source.stream).read(space);
-        // Nobody is told again of what is still there.
+        // What is still there is not reported again.
         if read.as_ref().is_ok_and(|read| *read == space.len()) {
             self.source.sides()[Side::In as usize].is_ready = true;
         }
@@ -263,7 +263,7 @@ impl Socket {
         self.executor.run_made_ready();
     }
 
-    /// Tells the other side that nothing more comes.
+    /// Notifies the other side that nothing more comes.
     pub fn end(&self) {
         // It may be gone.
         let _ = self.source.stream.shutdown(Shutdown::Write);

@@ -37,7 +37,7 @@ impl Task {
         let Some(future) = &mut *work else { return false };
         let waker = Waker::from(Arc::clone(self));
         let mut context = Context::from_waker(&waker);
-        // Who waits for what a task leaves hears that there is nothing; the others go on.
+        // Who waits for a task's result receives none; the others go on.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut context))) {
             Ok(Poll::Pending) => {}
             Ok(Poll::Ready(())) | Err(_) => {

@@ -67,8 +67,8 @@ fn what_waits_is_taken_by_a_thread_that_does_not() {
 fn a_task_that_panics_is_missed_by_who_waits_for_it_only() {
     let executor = with_threads(1);
     let lost = executor.spawn(async { panic!("on purpose: a task may fail") });
-    let (to_other, mut heard) = mpsc::unbounded_channel();
-    let other = executor.spawn(async move { heard.recv().await });
+    let (to_other, mut received) = mpsc::unbounded_channel();
+    let other = executor.spawn(async move { received.recv().await });
     lost.blocking_recv().unwrap_err();
     to_other.send(5).unwrap();
     assert_eq!(other.blocking_recv(), Ok(Some(5)));
@@ -173,14 +173,14 @@ fn tasks_run_beside_others_on_one_thread() {
 fn a_task_hears_whether_others_wait() {
     let executor = with_threads(1);
     let threads = Arc::clone(&executor);
-    let heard = executor.spawn(async move {
+    let received = executor.spawn(async move {
         let alone = others_wait();
         let other = threads.spawn(async {});
         let beside = others_wait();
         other.await.unwrap();
         (alone, beside, others_wait())
     });
-    assert_eq!(heard.blocking_recv().unwrap(), (false, true, false));
+    assert_eq!(received.blocking_recv().unwrap(), (false, true, false));
     assert!(!others_wait(), "no task asks");
     executor.end();
 }

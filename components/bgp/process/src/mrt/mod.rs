@@ -58,13 +58,13 @@ pub struct TraceStatus {
 struct Entry {
     settings: FileSettings,
     status: Rc<RefCell<TraceStatus>>,
-    /// Tells the task to end.
+    /// Orders the task to end.
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl Entry {
-    /// Tells the task to end, and returns the task.
+    /// Orders the task to end, and returns the task.
     fn end(self) -> JoinHandle<()> {
         self.stop.send_replace(true);
         self.task

@@ -24,7 +24,7 @@ use tracing::warn;
 /// The pause after a note to the RIB: many sessions come up together.
 const NOTE_PAUSE: Duration = Duration::from_millis(200);
 
-/// The longest wait for the RIB before the first session, where neighbors are told whether routes were kept.
+/// The longest wait for the RIB before the first session, where neighbors are notified whether routes were kept.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl BgpProcess {
@@ -163,7 +163,7 @@ pub async fn pump(process: Rc<BgpProcess>) {
     }
 }
 
-/// Tells the RIB when everything is announced, if it waits for that.
+/// Notifies the RIB when everything is announced, if it waits for that.
 pub async fn refresh(process: Rc<BgpProcess>) {
     let side = &process.rib;
     loop {
@@ -176,7 +176,7 @@ pub async fn refresh(process: Rc<BgpProcess>) {
             table.settled().await;
         }
         process.input(Input::Resolved);
-        // What tables had is in letters that are read before this one, and is looked for again when it was sent.
+        // What tables had is in messages that are read before this one, and is looked for again when it was sent.
         let (reply, read) = oneshot::channel();
         let _ = core.post.main.send(ControlMessage::Read(reply));
         let _ = read.await;

@@ -1,4 +1,4 @@
-//! A table as a task: letters in, letters out. It shares nothing; whoever wants something of it writes to it.
+//! A table as a task: messages in, messages out. It shares nothing; whoever wants something of it writes to it.
 
 use crate::exchange::credit::Credit;
 use crate::exchange::messages::{Chunk, ControlMessage, PIECE, Routes};
@@ -27,10 +27,10 @@ pub const RIB_BATCH: usize = 4096;
 /// Rounds of other work after which the RIB has its turn, where nobody waits for what it is sent: neighbors do.
 const RIB_ROUNDS: u32 = 256;
 
-/// The same where somebody waits for it: letters that wait may have routes for a neighbor that wait longer otherwise.
+/// The same where somebody waits for it: messages that wait may have routes for a neighbor that wait longer otherwise.
 const CONSUMED_RIB_ROUNDS: u32 = 4;
 
-/// Letters that are read before writers have their turn.
+/// Messages that are read before writers have their turn.
 const BURST: usize = 8;
 
 type View = Box<dyn FnOnce(&Table) + Send>;
@@ -38,7 +38,7 @@ type MonitorReply = Result<Option<TableChunk>, MonitorVoid>;
 
 /// A message to a table.
 pub enum TableMessage {
-    /// Control's word.
+    /// An order of control.
     Order(Order),
     /// Batches that a reader read in a session.
     Read(PeerIndex, SessionEpoch, Box<Batches>, OwnedSemaphorePermit),
@@ -50,7 +50,7 @@ pub enum TableMessage {
     View(View),
     /// A request for a station's monitor, and its reply.
     Monitor(MonitorRequest, oneshot::Sender<MonitorReply>),
-    /// Somebody waits until all is decided by the RIB's word and the RIB has been sent.
+    /// Somebody waits until all is decided by the RIB's answers and the RIB has been sent.
     Settle(oneshot::Sender<()>),
     /// The table is to go to another thread.
     Halt,
@@ -63,7 +63,7 @@ pub enum TableMessage {
 /// A table's address.
 #[derive(Clone)]
 pub struct TableHandle {
-    letters: UnboundedSender<TableMessage>,
+    messages: UnboundedSender<TableMessage>,
     room: Arc<Semaphore>,
     /// Empty batches, to be used again. The lock is held for one push or pop, once for thousands of routes. They come and go by their
     /// addresses: each is 200 octets.
@@ -81,10 +81,10 @@ struct WayToRib {
 }
 
 impl TableHandle {
-    /// Writes a letter. It is one of few: what could be many waits for room first.
-    pub fn write(&self, letter: TableMessage) {
+    /// Sends a message. It is one of few: what could be many waits for room first.
+    pub fn write(&self, message: TableMessage) {
         // A table ends with the process.
-        let _ = self.letters.send(letter);
+        let _ = self.messages.send(message);
     }
 
     /// Hands over what was read, as soon as there is room, in exchange for empty space.
@@ -123,7 +123,7 @@ impl TableHandle {
         answer
     }
 
-    /// Waits until everything is decided by the RIB's word, and the RIB has been sent.
+    /// Waits until everything is decided by the RIB's answers, and the RIB has been sent.
     pub async fn settled(&self) {
         let (reply, answer) = oneshot::channel();
         self.write(TableMessage::Settle(reply));
@@ -131,11 +131,11 @@ impl TableHandle {
     }
 }
 
-/// A table and its letters.
+/// A table and its messages.
 pub struct TableTask {
     number: usize,
     table: Table,
-    letters: UnboundedReceiver<TableMessage>,
+    messages: UnboundedReceiver<TableMessage>,
     address: TableHandle,
     main: UnboundedSender<ControlMessage>,
     /// The ways out to neighbors whose sessions are up, by number.
@@ -166,15 +166,15 @@ impl TableTask {
         table: Table,
         main: UnboundedSender<ControlMessage>,
     ) -> (TableTask, TableHandle) {
-        let (sender, letters) = mpsc::unbounded_channel();
+        let (sender, messages) = mpsc::unbounded_channel();
         let (room, spare) = (Arc::new(Semaphore::new(WAITING)), Arc::default());
         let credits = ByFamily::from_fn(|_| Credit::new(()));
         let rib = Arc::new(WayToRib { credits, has_consumers: AtomicBool::new(true) });
-        let address = TableHandle { letters: sender, room, spare, rib };
+        let address = TableHandle { messages: sender, room, spare, rib };
         let post = TableTask {
             number,
             table,
-            letters,
+            messages,
             address: address.clone(),
             main,
             writers: Vec::new(),
@@ -196,51 +196,51 @@ impl TableTask {
     pub async fn serve(mut self) -> TableTask {
         loop {
             let mut next = match self.busy || self.puts_off {
-                true => self.letters.try_recv().ok(),
-                false => self.letters.recv().await,
+                true => self.messages.try_recv().ok(),
+                false => self.messages.recv().await,
             };
             let mut read = 0;
-            while let Some(letter) = next.take() {
-                if matches!(letter, TableMessage::Halt) {
-                    self.tell();
+            while let Some(message) = next.take() {
+                if matches!(message, TableMessage::Halt) {
+                    self.send_all();
                     self.busy = true;
                     return self;
                 }
-                self.open(letter);
+                self.open(message);
                 read += 1;
                 if read < BURST {
-                    next = self.letters.try_recv().ok();
+                    next = self.messages.try_recv().ok();
                 }
             }
             self.busy = match self.has_time_for_work(read) {
                 true => self.table.run_slice(Budget::SLICE, &mut self.out) == Progress::More,
                 false => true,
             };
-            self.tell();
+            self.send_all();
             if self.resting && self.is_at_rest() {
                 self.resting = false;
                 self.busy = true;
                 return self;
             }
             // Others have their turn, unless there is nothing to do here anyway.
-            if self.busy || self.puts_off || !self.letters.is_empty() {
+            if self.busy || self.puts_off || !self.messages.is_empty() {
                 yield_now().await;
             }
         }
     }
 
-    /// Returns true if background work has its turn, with so many letters read: not while more are waiting, and every other time otherwise.
-    /// What letters made goes out before background work goes on.
+    /// Returns true if background work has its turn, with so many messages read: not while more are waiting, and every other time otherwise.
+    /// What messages made goes out before background work goes on.
     fn has_time_for_work(&mut self, read: usize) -> bool {
         self.puts_off_work = read >= BURST || (read > 0 && !self.puts_off_work && self.table.has_work());
         !self.puts_off_work
     }
 
-    fn open(&mut self, letter: TableMessage) {
+    fn open(&mut self, message: TableMessage) {
         if self.table.damps() {
             self.table.set_now(clock::now());
         }
-        match letter {
+        match message {
             TableMessage::Order(order) => {
                 if let Order::PeerDown(peer, ..) = order {
                     self.writers.retain(|(other, _)| *other != peer);
@@ -259,7 +259,7 @@ impl TableTask {
                     self.writers.insert(place, (peer, outgoing));
                 }
             }
-            // What there is to say is looked for after every letter.
+            // What there is to send is looked for after every message.
             TableMessage::Room | TableMessage::Halt => {}
             TableMessage::Rest => {
                 self.table.release_all();
@@ -303,7 +303,7 @@ impl TableTask {
                 }
                 let is_own = own_writes.allow(piece.octets.len(), others_wait);
                 self.space = outgoing.send(piece, is_own);
-                own_writes.note(is_own, !self.letters.is_empty());
+                own_writes.note(is_own, !self.messages.is_empty());
                 first.get_or_insert(*peer);
             }
         }
@@ -312,18 +312,18 @@ impl TableTask {
         }
     }
 
-    /// Says what there is to say.
-    fn tell(&mut self) {
+    /// Sends what there is to send: to neighbors, to control, and to the RIB.
+    fn send_all(&mut self) {
         self.send_to_neighbors();
         self.table.report_holds(&mut self.out);
         self.table.report_monitored(&mut self.out);
-        for told in self.out.drain() {
+        for event in self.out.drain() {
             // The RIB's pull is answered anyway.
-            if !matches!(told, TableEvent::RibReady(_)) {
-                let _ = self.main.send(ControlMessage::Table(self.number, told));
+            if !matches!(event, TableEvent::RibReady(_)) {
+                let _ = self.main.send(ControlMessage::Table(self.number, event));
             }
         }
-        // After the neighbors: their letters are on their way while the RIB's are made.
+        // After the neighbors: their messages are on their way while the RIB's are made.
         let has_time = self.has_time_for_rib();
         self.puts_off = !has_time && FamilyIndex::all().any(|family| self.can_send_to_rib(family));
         if has_time {
@@ -341,19 +341,19 @@ impl TableTask {
     }
 
     /// Returns true if the RIB has its turn: at once if there is no other work, here or elsewhere; otherwise the sooner if somebody waits for
-    /// its routes, but not before letters that wait.
+    /// its routes, but not before messages that wait.
     fn has_time_for_rib(&mut self) -> bool {
         let has_consumers = self.address.rib.has_consumers.load(Ordering::Relaxed);
         let others_first = match has_consumers {
-            true => !self.letters.is_empty(),
-            false => self.busy || !self.letters.is_empty() || others_wait(),
+            true => !self.messages.is_empty(),
+            false => self.busy || !self.messages.is_empty() || others_wait(),
         };
         let rounds = if has_consumers { CONSUMED_RIB_ROUNDS } else { RIB_ROUNDS };
         self.rounds = if others_first { (self.rounds + 1) % rounds } else { 0 };
         self.rounds == 0
     }
 
-    /// Returns true if there is something for the RIB, and it can take it. If it cannot, a letter says when.
+    /// Returns true if there is something for the RIB, and it can take it. If it cannot, a message reports when.
     fn can_send_to_rib(&self, family: FamilyIndex) -> bool {
         self.table.has_rib_changes(family) && self.address.rib.credits[family].is_here()
     }
@@ -377,7 +377,7 @@ impl TableTask {
     /// Returns true if nothing is left to do, and nobody has yet to be given anything.
     fn is_at_rest(&self) -> bool {
         let mut writers = self.writers.iter();
-        !self.busy && self.letters.is_empty() && writers.all(|(peer, _)| !self.table.has_output(*peer))
+        !self.busy && self.messages.is_empty() && writers.all(|(peer, _)| !self.table.has_output(*peer))
     }
 
     /// The table, which is at rest.

@@ -70,7 +70,7 @@ pub struct Connection {
     /// Which of the pool's threads it is on.
     pub place: usize,
     /// The reader's counters in the session.
-    pub heard: Arc<Reported<ReaderCounters>>,
+    pub received: Arc<Reported<ReaderCounters>>,
     /// The writer's counters in the session.
     pub sent: Arc<Reported<Sent>>,
     /// The octets that wait for the neighbor, by age.
@@ -90,7 +90,7 @@ impl Connection {
             tasks: Cell::default(),
             link: RefCell::default(),
             place,
-            heard: Arc::default(),
+            received: Arc::default(),
             sent: Arc::default(),
             backlog: Arc::default(),
             ports: Cell::default(),
@@ -115,7 +115,7 @@ impl Connection {
         let socket = Arc::new(pool.socket(self.place, stream)?);
         let outgoing = self.outgoing(post);
         outgoing.attach(Arc::clone(&socket));
-        let reader = Reader::new(name, socket, Arc::clone(post), Arc::clone(&self.heard));
+        let reader = Reader::new(name, socket, Arc::clone(post), Arc::clone(&self.received));
         let writer = Writer::new(name, Arc::new(outgoing), Arc::clone(post), unread);
         self.run(pool, reader, writer);
         Ok(())
@@ -138,9 +138,9 @@ impl Connection {
         self.tasks.set(Some(Tasks { halt_reader, halt_writer, reader, writer }));
     }
 
-    /// Tells the writer.
+    /// Sends the writer a message.
     pub fn note(&self, note: WriterMessage) {
-        // It has ended if the connection is gone, which control hears soon.
+        // It has ended if the connection is gone, which is reported to control soon.
         let _ = self.notes.send(note);
     }
 
@@ -243,7 +243,7 @@ impl Connection {
         outgoing.push(unsent);
         self.note(WriterMessage::Open(link.writer, link.reading.life));
         let intake = Intake::resumed(link.reading, pending);
-        let reader = Reader::new(name, socket, Arc::clone(post), Arc::clone(&self.heard)).with(intake);
+        let reader = Reader::new(name, socket, Arc::clone(post), Arc::clone(&self.received)).with(intake);
         let writer = Writer::new(name, Arc::new(outgoing), Arc::clone(post), unread);
         self.run(pool, reader, writer);
         Ok(())

@@ -55,7 +55,7 @@ pub struct Reader {
     post: Arc<Mailboxes>,
     intake: Intake,
     batches: Vec<Batches>,
-    heard: Arc<Reported<ReaderCounters>>,
+    received: Arc<Reported<ReaderCounters>>,
     traced: Arc<Watch<Vec<(Instant, Traced)>>>,
 }
 
@@ -65,10 +65,10 @@ impl Reader {
         name: ConnectionKey,
         socket: Arc<Socket>,
         post: Arc<Mailboxes>,
-        heard: Arc<Reported<ReaderCounters>>,
+        received: Arc<Reported<ReaderCounters>>,
     ) -> Self {
         let batches = post.tables.iter().map(|_| Batches::default()).collect();
-        Reader { name, socket, post, intake: Intake::default(), batches, heard, traced: Arc::default() }
+        Reader { name, socket, post, intake: Intake::default(), batches, received, traced: Arc::default() }
     }
 
     /// The same that goes on where another one was.
@@ -110,7 +110,7 @@ impl Reader {
             if self.feed(&space[..read]).await.is_err() {
                 return None;
             }
-            // A neighbor with much to say must not keep the others from being heard. One that has said it all is waited for.
+            // A neighbor that sends much must not keep the others from being read. One that has sent everything is waited for.
             if read == PIECE {
                 yield_now().await;
             }
@@ -168,7 +168,7 @@ impl Reader {
         // What was read is at hand; counting it can wait.
         self.socket.run_made_ready();
         if let Some(counters) = self.intake.news() {
-            self.heard.change(|heard| *heard = Some((clock::now(), counters)));
+            self.received.change(|received| *received = Some((clock::now(), counters)));
         }
         Ok(())
     }

@@ -54,14 +54,19 @@ impl<P: FamilyKey> Shard<P> {
             let path_id = batch.path_id(position);
             if change.is_withdrawal() {
                 if is_damped && path_id.is_none() {
-                    core.damp_withdrawal(peer, change.prefix);
+                    core.damping.count_withdrawal(&core.adj_rib_in, peer, change.prefix);
                 }
                 core.withdraw(peer, path_id, change.prefix, provenance, out);
-                core.note_withdrawal(peer, change);
+                core.dropped.note_withdrawal(&core.adj_rib_in.peers, peer, change);
                 continue;
             }
             if is_full && !core.adj_rib_in.has_path(peer, path_id, change.prefix) {
-                core.note_dropped(peer, change.prefix, DropCause::MaximumPrefixes);
+                core.dropped.note_dropped(
+                    &core.adj_rib_in.peers,
+                    peer,
+                    change.prefix,
+                    DropCause::MaximumPrefixes,
+                );
                 continue;
             }
             let index = change.set as usize;
@@ -69,11 +74,11 @@ impl<P: FamilyKey> Shard<P> {
                 let set = &batch.sets()[index];
                 let octets = batch.octets(set);
                 let is_unchanged = policy.as_ref().is_none_or(|policy| policy.leaves_unchanged(octets));
-                (core.intern(set, octets, out), is_unchanged)
+                (core.adj_rib_in.intern(&mut core.resolver, set, octets, out), is_unchanged)
             });
             let attributes = match &policy {
                 Some(policy) if !is_unchanged => {
-                    core.import(policy, peer, change.prefix, set, &mut self.imports, out)
+                    core.import_parts().import(policy, peer, change.prefix, set, &mut self.imports, out)
                 }
                 _ => PathSet::as_received(set),
             };
@@ -84,7 +89,7 @@ impl<P: FamilyKey> Shard<P> {
             }
             let is_suppressed = is_damped
                 && path_id.is_none()
-                && core.damp_announcement(peer, change.prefix, set, attributes);
+                && core.damping.count_announcement(&core.adj_rib_in, peer, change.prefix, set, attributes);
             let suppressed = is_suppressed.then(|| core.adj_rib_in.sets.imported(set, None));
             let attributes = suppressed.unwrap_or(attributes);
             match (path_id, restored) {
@@ -99,12 +104,12 @@ impl<P: FamilyKey> Shard<P> {
                 }
             }
             if let Some(pair) = suppressed {
-                core.release_path(pair, out);
+                core.adj_rib_in.release_path(&mut core.resolver, pair, out);
             }
         }
-        core.end_imports(&mut self.imports, out);
+        self.imports.clear(&mut core.adj_rib_in, &mut core.resolver, out);
         for (set, _) in self.interned.drain(..).flatten() {
-            core.release(set, out);
+            core.adj_rib_in.release(&mut core.resolver, set, out);
         }
         self.pass_on_paths();
         self.compact();

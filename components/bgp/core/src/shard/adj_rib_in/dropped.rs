@@ -3,8 +3,8 @@
 //! Routes with this AS in their path, leaks, malformed routes, and routes beyond a bound count as withdrawn, and leave no path behind.
 //! Such announcements are rare, or many alike, so that a bounded number of them answers most questions.
 
-use crate::batch::DropCause;
-use crate::shard::entry::PeerIndex;
+use crate::batch::{Change, DropCause};
+use crate::shard::entry::{PeerIn, PeerIndex};
 use alloc::collections::{BTreeMap, VecDeque};
 
 /// Announcements that a shard remembers.
@@ -26,9 +26,24 @@ impl<P> Default for Dropped<P> {
 }
 
 impl<P: Ord + Copy> Dropped<P> {
+    /// Notes the cause of a withdrawal, if the neighbor did not mean one.
+    #[inline]
+    pub fn note_withdrawal(&mut self, peers: &[PeerIn], peer: PeerIndex, change: &Change<P>) {
+        match change.drop_cause() {
+            Some(cause) => self.note_dropped(peers, peer, change.prefix, cause),
+            None => self.forget(change.prefix, peer),
+        }
+    }
+
+    /// Notes that an announcement is not stored.
+    #[cold]
+    pub fn note_dropped(&mut self, peers: &[PeerIn], peer: PeerIndex, prefix: P, cause: DropCause) {
+        self.note(prefix, peer, peers[usize::from(peer.0)].generation, cause);
+    }
+
     /// Notes the latest announcement of a prefix by a peer of this generation.
     #[cold]
-    pub fn note(&mut self, prefix: P, peer: PeerIndex, generation: u16, cause: DropCause) {
+    fn note(&mut self, prefix: P, peer: PeerIndex, generation: u16, cause: DropCause) {
         let key = (prefix, peer);
         if self.causes.insert(key, (cause, generation)).is_some() {
             return;

@@ -4,13 +4,12 @@
 //! peer is asked for nothing. Routes of one attribute set share the answers to questions about the set, and, where policy makes the
 //! same changes, the result: both are remembered for one batch or slice ([`Imports`]).
 
-use crate::attributes::View;
 use crate::policy::{BoundPolicy, Memory, Trace};
-use crate::shard::entry::{PathSet, PeerIndex, SetId};
-use crate::shard::resolver::Interest;
-use crate::shard::{Accepted, Core};
+use crate::shard::Accepted;
+use crate::shard::entry::{AdjRibIn, PathSet, PeerIndex, SetId};
+use crate::shard::policy_context::PolicyContext;
+use crate::shard::resolver::{Interest, Resolver};
 use crate::wire::FamilyKey;
-use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
 use sluice_machine::Outbox;
@@ -59,14 +58,18 @@ impl Imports {
         place
     }
 
-    /// Forgets all results. `release` is called with each reference.
-    pub fn clear(&mut self, mut release: impl FnMut(PathSet)) {
+    /// Forgets all results, and releases their references.
+    pub fn clear<P: FamilyKey>(
+        &mut self,
+        adj_rib_in: &mut AdjRibIn<P>,
+        resolver: &mut Resolver<P::Hop>,
+        out: &mut Outbox<Interest<P::Hop>>,
+    ) {
         for row in &mut self.rows[..self.used] {
-            row.accepted
-                .drain(..)
-                .map(|(_, attributes)| attributes)
-                .chain(row.rejected.take())
-                .for_each(&mut release);
+            let accepted = row.accepted.drain(..).map(|(_, attributes)| attributes);
+            for attributes in accepted.chain(row.rejected.take()) {
+                adj_rib_in.release_path(resolver, attributes, out);
+            }
         }
         self.used = 0;
         self.last = None;
@@ -74,7 +77,14 @@ impl Imports {
     }
 }
 
-impl<P: FamilyKey> Core<P> {
+/// The parts of a shard that import reads and changes.
+pub(crate) struct ImportParts<'a, P: FamilyKey> {
+    pub adj_rib_in: &'a mut AdjRibIn<P>,
+    pub resolver: &'a mut Resolver<P::Hop>,
+    pub context: &'a PolicyContext,
+}
+
+impl<P: FamilyKey> ImportParts<'_, P> {
     /// Returns what `policy` makes of a peer's route with the attributes `received`. `imports` owns the reference.
     pub(crate) fn import(
         &mut self,
@@ -96,7 +106,7 @@ impl<P: FamilyKey> Core<P> {
         }
         let next_hop = self.resolver.next_hop_of(self.adj_rib_in.sets[received].hop);
         let path = Accepted { peer, set: received };
-        let mut route = self.context.route(&self.adj_rib_in, &self.resolver, prefix, path);
+        let mut route = self.context.route(self.adj_rib_in, self.resolver, prefix, path);
         if !policy.decide(&mut route, &mut row.memory).is_accepted {
             return *row.rejected.get_or_insert_with(|| self.adj_rib_in.sets.imported(received, None));
         }
@@ -111,33 +121,11 @@ impl<P: FamilyKey> Core<P> {
             return unchanged;
         }
         let edited = route.edited();
-        let accepted = self.intern_octets(&edited.octets, edited.next_hop, edited.view, out);
+        let accepted =
+            self.adj_rib_in.intern_octets(self.resolver, &edited.octets, edited.next_hop, edited.view, out);
         let attributes = self.adj_rib_in.sets.imported(received, Some(accepted));
-        self.release(accepted, out);
+        self.adj_rib_in.release(self.resolver, accepted, out);
         row.accepted.push((trace, attributes));
         attributes
-    }
-
-    /// Returns the set of changed attributes, with a reference for the caller.
-    pub(crate) fn intern_octets(
-        &mut self,
-        octets: &[u8],
-        next_hop: NextHop,
-        view: View,
-        out: &mut Outbox<Interest<P::Hop>>,
-    ) -> SetId {
-        let hash = self.adj_rib_in.seed.attributes(octets, &next_hop);
-        let resolver = &self.resolver;
-        let is_hop = |hop| resolver.next_hop(hop) == Some(&next_hop);
-        if let Some(id) = self.adj_rib_in.sets.find(hash, octets, is_hop) {
-            return id;
-        }
-        let hop = self.resolver.acquire(next_hop, out);
-        self.adj_rib_in.sets.insert(hash, octets, hop, view)
-    }
-
-    /// Releases the references of `imports`.
-    pub(crate) fn end_imports(&mut self, imports: &mut Imports, out: &mut Outbox<Interest<P::Hop>>) {
-        imports.clear(|attributes| self.release_path(attributes, out));
     }
 }

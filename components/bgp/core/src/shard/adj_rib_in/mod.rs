@@ -1,5 +1,6 @@
 //! The Adj-RIB-In: paths of neighbors and of the router itself, import policy, and the walks that decide on stored routes again.
 
+pub(super) mod attributes;
 pub(super) mod batch;
 pub(super) mod deletion;
 pub(super) mod dropped;
@@ -13,7 +14,7 @@ pub(super) mod stale;
 
 pub(in crate::shard) use deletion::Deletion;
 pub(crate) use dropped::Dropped;
-pub(crate) use import::Imports;
+pub(crate) use import::{ImportParts, Imports};
 pub use own::OwnRoute;
 pub(crate) use refilter::Refilter;
 pub use refilter::RefilterProgress;

@@ -74,14 +74,13 @@ fn replaced(canonical: &[u8], flags: u8, code: u8, value: &[u8]) -> Vec<u8> {
     out
 }
 
-impl<P: FamilyKey> Core<P> {
-    /// Queues the entry of the default route for some peers: the decision, which leaves that route out, does not.
-    fn queue_own_default(&mut self, source: PeerIndex, prefix: P, provenance: Provenance) {
-        if source == PeerIndex::DEFAULT
-            && let Some(id) = self.adj_rib_in.find(prefix)
-        {
-            self.loc_rib.queue.push(&mut self.adj_rib_in.entries, id, provenance);
-        }
+/// Queues the entry of the default route for some peers: the decision, which leaves that route out, does not.
+fn queue_own_default<P: FamilyKey>(core: &mut Core<P>, source: PeerIndex, prefix: P, provenance: Provenance) {
+    let Core { adj_rib_in, loc_rib, .. } = core;
+    if source == PeerIndex::DEFAULT
+        && let Some(id) = adj_rib_in.find(prefix)
+    {
+        loc_rib.queue.push(&mut adj_rib_in.entries, id, provenance);
     }
 }
 
@@ -102,7 +101,7 @@ impl<P: FamilyKey> Shard<P> {
     ) {
         let core = &mut self.core;
         let Some(route) = route else {
-            core.queue_own_default(source, prefix, provenance);
+            queue_own_default(core, source, prefix, provenance);
             core.withdraw(source, None, prefix, provenance, out);
             return self.pass_on_paths();
         };
@@ -120,12 +119,12 @@ impl<P: FamilyKey> Shard<P> {
         });
         let attributes = match core.adj_rib_in.peers[usize::from(source.0)].import.clone() {
             None => PathSet::as_received(set),
-            Some(policy) => core.import(&policy, source, prefix, set, &mut self.imports, out),
+            Some(policy) => core.import_parts().import(&policy, source, prefix, set, &mut self.imports, out),
         };
         core.announce(PathNumber::first_of(source), prefix, attributes, provenance, out);
-        core.queue_own_default(source, prefix, provenance);
-        core.end_imports(&mut self.imports, out);
-        core.release(set, out);
+        queue_own_default(core, source, prefix, provenance);
+        self.imports.clear(&mut core.adj_rib_in, &mut core.resolver, out);
+        core.adj_rib_in.release(&mut core.resolver, set, out);
         self.pass_on_paths();
     }
 }

@@ -21,7 +21,8 @@ impl<P: FamilyKey> Core<P> {
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
         let Some(path) = self.place_path(peer, prefix, path_id) else {
-            return self.note_dropped(peer, prefix, DropCause::TooManyPaths);
+            let peers = &self.adj_rib_in.peers;
+            return self.dropped.note_dropped(peers, peer, prefix, DropCause::TooManyPaths);
         };
         self.announce(path, prefix, attributes, provenance, out);
         if let Some(entry) = self.adj_rib_in.find(prefix) {
@@ -53,7 +54,7 @@ impl<P: FamilyKey> Core<P> {
         let free = if free < MOST_PATHS { self.adj_rib_in.lanes.number(peer, free) } else { None };
         // A neighbor that has restarted may announce its paths with other identifiers (RFC 7911, section 5).
         if let (None, Some(path)) = (free, stale) {
-            self.note_removal(entry, path);
+            self.monitors.note_removal(&self.adj_rib_in, entry, path);
         }
         free.or(stale)
     }
@@ -74,7 +75,7 @@ impl<P: FamilyKey> Core<P> {
             self.adj_rib_in.lanes.set_id(entry, path, id);
         }
         if restored.is_stale {
-            self.make_stale(entry, path);
+            self.adj_rib_in.make_stale(entry, path);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The paths of an entry: added, replaced, and removed, with the decision that follows.
 
-use crate::batch::BatchSet;
-use crate::shard::entry::{Path, PathNumber, PathSet, PeerIndex, SetId, Sets};
+use crate::shard::entry::{Path, PathNumber, PathSet, PeerIndex};
 use crate::shard::resolver::Interest;
 use crate::shard::{Accepted, Core};
 use crate::wire::FamilyKey;
@@ -28,48 +27,9 @@ impl<P: FamilyKey> Core<P> {
         // The paths beside the best one may be others, or in another order.
         self.changed_paths.note(id, PathNumber::NONE);
         if has_changed {
-            self.note_best(id);
+            self.monitors.note_best(&self.adj_rib_in, id);
         }
         self.adj_rib_in.free_if_vacant(id);
-    }
-
-    pub(crate) fn release(&mut self, set: SetId, out: &mut Outbox<Interest<P::Hop>>) {
-        if let Some(hop) = self.adj_rib_in.sets.release(set) {
-            self.resolver.release(hop, out);
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn release_path(&mut self, attributes: PathSet, out: &mut Outbox<Interest<P::Hop>>) {
-        match attributes.plain() {
-            Some(set) => self.release(set, out),
-            None => self.release_pair(attributes, out),
-        }
-    }
-
-    #[inline(never)]
-    pub(crate) fn release_pair(&mut self, attributes: PathSet, out: &mut Outbox<Interest<P::Hop>>) {
-        for hop in self.adj_rib_in.sets.release_pair(attributes) {
-            self.resolver.release(hop, out);
-        }
-    }
-
-    /// Notes at the resolver, and in the peer's counts, that a path of an entry has other attributes.
-    pub(crate) fn note_replaced(&mut self, id: u32, peer: PeerIndex, before: PathSet, after: PathSet) {
-        let hop = |sets: &Sets, attributes| sets.accepted(attributes).map(|set| sets[set].hop);
-        let (hop_before, hop) = (hop(&self.adj_rib_in.sets, before), hop(&self.adj_rib_in.sets, after));
-        if hop_before == hop {
-            return;
-        }
-        let known = &mut self.adj_rib_in.peers[usize::from(peer.0)];
-        match hop_before {
-            Some(hop) => self.resolver.remove_path(hop),
-            None => known.rejected -= 1,
-        }
-        match hop {
-            Some(hop) => self.resolver.add_path(hop, id, peer),
-            None => known.rejected += 1,
-        }
     }
 
     pub(crate) fn remove_path(
@@ -80,7 +40,8 @@ impl<P: FamilyKey> Core<P> {
         out: &mut Outbox<Interest<P::Hop>>,
     ) {
         let old = self.adj_rib_in.best(id);
-        self.note_removal(id, self.adj_rib_in.entries.paths(id)[position].number);
+        let number = self.adj_rib_in.entries.paths(id)[position].number;
+        self.monitors.note_removal(&self.adj_rib_in, id, number);
         let path = self.adj_rib_in.entries.swap_remove(id, position);
         self.adj_rib_in.lanes.forget(id, path.number);
         let peer = &mut self.adj_rib_in.peers[usize::from(self.adj_rib_in.lanes.peer(path.number).0)];
@@ -95,7 +56,7 @@ impl<P: FamilyKey> Core<P> {
             self.loc_rib.mark_backup_due(&mut self.adj_rib_in, id);
         }
         self.decide(id, old, provenance);
-        self.release_path(path.attributes, out);
+        self.adj_rib_in.release_path(&mut self.resolver, path.attributes, out);
     }
 
     /// Removes a peer's path of a prefix: the one with an identifier, or the only one. A path that the peer does not have is ignored.
@@ -151,12 +112,12 @@ impl<P: FamilyKey> Core<P> {
                     return;
                 }
                 self.adj_rib_in.sets.retain_path(attributes);
-                self.note_replaced(id, peer, before, attributes);
+                self.adj_rib_in.note_replaced(&mut self.resolver, id, peer, before, attributes);
                 Some(before)
             }
         };
         self.changed_paths.note(id, number);
-        self.note_adj_rib_in(id, number);
+        self.monitors.note_adj_rib_in(&self.adj_rib_in, id, number);
         // Among many paths most that come are not the best: two are compared then, not all.
         if self.loc_rib.best_unchanged(
             &self.adj_rib_in,
@@ -170,23 +131,7 @@ impl<P: FamilyKey> Core<P> {
             self.decide(id, old, provenance);
         }
         if let Some(before) = before {
-            self.release_path(before, out);
+            self.adj_rib_in.release_path(&mut self.resolver, before, out);
         }
-    }
-
-    /// Returns the shard's set for a set of a batch, with a reference for the caller.
-    pub(crate) fn intern(
-        &mut self,
-        set: &BatchSet,
-        octets: &[u8],
-        out: &mut Outbox<Interest<P::Hop>>,
-    ) -> SetId {
-        let resolver = &self.resolver;
-        let is_hop = |hop| resolver.next_hop(hop) == Some(&set.next_hop);
-        if let Some(id) = self.adj_rib_in.sets.find(set.hash, octets, is_hop) {
-            return id;
-        }
-        let hop = self.resolver.acquire(set.next_hop, out);
-        self.adj_rib_in.sets.insert(set.hash, octets, hop, set.view)
     }
 }

@@ -114,14 +114,18 @@ impl<P: FamilyKey> Shard<P> {
             refilter.visited += 1;
             refilter.advance(end);
             if refilter.peers.len() != before {
-                policies.iter_mut().for_each(|(_, imports)| core.end_imports(imports, out));
+                policies
+                    .iter_mut()
+                    .for_each(|(_, imports)| imports.clear(&mut core.adj_rib_in, &mut core.resolver, out));
                 policies = policies_of(core, refilter);
             }
         }
         if core.adj_rib_in.entries.end() == 0 {
             refilter.peers.clear();
         }
-        policies.iter_mut().for_each(|(_, imports)| core.end_imports(imports, out));
+        policies
+            .iter_mut()
+            .for_each(|(_, imports)| imports.clear(&mut core.adj_rib_in, &mut core.resolver, out));
     }
 }
 
@@ -161,7 +165,9 @@ impl<P: FamilyKey> Core<P> {
         let old: Option<Accepted> = self.adj_rib_in.best(id);
         let path_before = self.adj_rib_in.entries.paths(id)[position];
         let before = path_before.attributes;
-        let (received, is_marked) = match self.received_again(peer, &path_before, out) {
+        let (resolver, local_as) = (&mut self.resolver, self.context.local_as);
+        let again = self.adj_rib_in.received_again(resolver, local_as, (peer, &path_before), out);
+        let (received, is_marked) = match again {
             Received::Set(set, is_marked) => (set, is_marked),
             Received::Refused => return self.remove_path(id, position, Provenance::NONE, out),
         };
@@ -169,33 +175,35 @@ impl<P: FamilyKey> Core<P> {
             None => PathSet::as_received(received),
             Some(policy) => {
                 let prefix = self.adj_rib_in.entries[id].prefix;
-                self.import(policy, peer, prefix, received, imports, out)
+                self.import_parts().import(policy, peer, prefix, received, imports, out)
             }
         };
         let is_kept = self.adj_rib_in.peers[usize::from(peer.0)].keeps_rejected;
         let is_removed = !is_kept && self.adj_rib_in.sets.accepted(attributes).is_none();
         // The path's reference.
-        let attributes = if self.is_still_damped(peer, path, self.adj_rib_in.entries[id].prefix, attributes) {
+        let prefix = self.adj_rib_in.entries[id].prefix;
+        let is_damped = self.damping.is_still_damped(&self.adj_rib_in, (peer, path), prefix, attributes);
+        let attributes = if is_damped {
             self.adj_rib_in.sets.imported(received, None)
         } else {
             self.adj_rib_in.sets.retain_path(attributes);
             attributes
         };
         if is_marked {
-            self.release(received, out);
+            self.adj_rib_in.release(&mut self.resolver, received, out);
         }
         if is_removed || attributes == before {
-            self.release_path(attributes, out);
+            self.adj_rib_in.release_path(&mut self.resolver, attributes, out);
             if is_removed {
                 self.remove_path(id, position, Provenance::NONE, out);
             }
             return;
         }
         self.adj_rib_in.entries.paths_mut(id)[position].attributes = attributes;
-        self.note_replaced(id, peer, before, attributes);
+        self.adj_rib_in.note_replaced(&mut self.resolver, id, peer, before, attributes);
         let has_changed = self.adj_rib_in.sets.accepted(attributes) != self.adj_rib_in.sets.accepted(before);
         if has_changed || is_marked {
-            self.note_adj_rib_in(id, path);
+            self.monitors.note_adj_rib_in(&self.adj_rib_in, id, path);
         }
         if has_changed {
             self.changed_paths.note(id, path);
@@ -204,7 +212,7 @@ impl<P: FamilyKey> Core<P> {
                 self.loc_rib.mark_backup_due(&mut self.adj_rib_in, id);
             }
         }
-        self.release_path(before, out);
+        self.adj_rib_in.release_path(&mut self.resolver, before, out);
     }
 }
 

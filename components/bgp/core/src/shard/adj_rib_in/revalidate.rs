@@ -1,8 +1,8 @@
 //! Revalidation: after another epoch of validated payloads (RFC 6811, draft-ietf-sidrops-aspa-verification), the policies that ask for validation decide again on the
 //! routes whose state may be another.
 //!
-//! One walk over the entries in slices looks at each prefix: a binary search tells if a changed VRP covers the prefix. After a change of
-//! ASPAs the walk looks at the AS paths of the entry too: another binary search tells if an AS is a changed customer. Only those entries
+//! One walk over the entries in slices looks at each prefix: a binary search finds out if a changed VRP covers the prefix. After a change of
+//! ASPAs the walk looks at the AS paths of the entry too: another binary search finds out if an AS is a changed customer. Only those entries
 //! are decided on: under import policies that ask for the state, and under export views that do, whose outcome is compared with the one before. Fresh routes have the state of the new epoch
 //! at once. An epoch that comes while the walk is on adds its prefixes to the walk, which then goes once around from where it is.
 
@@ -148,7 +148,9 @@ impl<P: FamilyKey> Shard<P> {
             self.revalidation.progress.visited += 1;
             self.revalidation.advance(end);
         }
-        results.iter_mut().for_each(|(.., imports)| self.core.end_imports(imports, out));
+        results
+            .iter_mut()
+            .for_each(|(.., imports)| imports.clear(&mut self.core.adj_rib_in, &mut self.core.resolver, out));
     }
 }
 

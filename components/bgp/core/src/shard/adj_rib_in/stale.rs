@@ -4,11 +4,12 @@
 
 use crate::attributes::canonical;
 use crate::long_lived;
-use crate::shard::entry::{Path, PathNumber, PeerIndex, Retention, SetId};
-use crate::shard::resolver::Interest;
-use crate::shard::{Core, Shard};
+use crate::shard::Shard;
+use crate::shard::entry::{AdjRibIn, Path, PathNumber, PeerIndex, Retention, SetId};
+use crate::shard::resolver::{Interest, Resolver};
 use crate::wire::FamilyKey;
 use alloc::vec::Vec;
+use sluice_base::Asn;
 use sluice_machine::Outbox;
 
 impl<P: FamilyKey> Shard<P> {
@@ -50,19 +51,18 @@ pub(crate) enum Received {
     Refused,
 }
 
-impl<P: FamilyKey> Core<P> {
+impl<P: FamilyKey> AdjRibIn<P> {
     /// Returns the attributes with which a path of a peer counts as received.
     pub(crate) fn received_again(
         &mut self,
-        peer: PeerIndex,
-        path: &Path,
+        resolver: &mut Resolver<P::Hop>,
+        local_as: Asn,
+        (peer, path): (PeerIndex, &Path),
         out: &mut Outbox<Interest<P::Hop>>,
     ) -> Received {
-        let set = self.adj_rib_in.sets.received(path.attributes);
-        let octets = self.adj_rib_in.sets.octets(&self.adj_rib_in.sets[set]);
-        if !self.adj_rib_in.peers[usize::from(peer.0)].is_long_lived(path.generation)
-            || long_lived::is_stale(octets)
-        {
+        let set = self.sets.received(path.attributes);
+        let octets = self.sets.octets(&self.sets[set]);
+        if !self.peers[usize::from(peer.0)].is_long_lived(path.generation) || long_lived::is_stale(octets) {
             return Received::Set(set, false);
         }
         if long_lived::is_refused(octets) {
@@ -70,20 +70,20 @@ impl<P: FamilyKey> Core<P> {
         }
         let mut marked = Vec::new();
         long_lived::put_stale(octets, &mut marked);
-        let Some(next_hop) = self.resolver.next_hop(self.adj_rib_in.sets[set].hop).cloned() else {
+        let Some(next_hop) = resolver.next_hop(self.sets[set].hop).cloned() else {
             return Received::Refused;
         };
-        let view = canonical::view(&marked, self.context.local_as);
-        Received::Set(self.intern_octets(&marked, next_hop, view, out), true)
+        let view = canonical::view(&marked, local_as);
+        Received::Set(self.intern_octets(resolver, &marked, next_hop, view, out), true)
     }
 
     /// Makes a path stale that another process had as a stale path.
     pub(crate) fn make_stale(&mut self, entry: u32, path: PathNumber) {
-        let peer = self.adj_rib_in.lanes.peer(path);
-        let Some(position) = self.adj_rib_in.entries.position(entry, path) else { return };
-        let known = &mut self.adj_rib_in.peers[usize::from(peer.0)];
+        let peer = self.lanes.peer(path);
+        let Some(position) = self.entries.position(entry, path) else { return };
+        let known = &mut self.peers[usize::from(peer.0)];
         known.stale_sessions = 1;
         known.stale += 1;
-        self.adj_rib_in.entries.paths_mut(entry)[position].generation = known.generation.wrapping_sub(1);
+        self.entries.paths_mut(entry)[position].generation = known.generation.wrapping_sub(1);
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct Branch {
     pub dump: Option<Dump>,
     /// The walk over the entries after a change of the export view.
     pub reexport: Option<Box<Reexport>>,
-    /// Entries whose outcome the change of the view changed, and that are not told yet.
+    /// Entries whose outcome the change of the view changed, and that are not advertised yet.
     pub due: BTreeSet<u32>,
 }
 
@@ -137,7 +137,7 @@ impl Branch {
         }
     }
 
-    /// Takes entries whose outcome changed with the view. An entry with a later change in the queue is told with that change.
+    /// Takes entries whose outcome changed with the view. An entry with a later change in the queue is advertised with that change.
     #[inline(never)]
     fn gather_due<P: FamilyKey>(
         &mut self,
@@ -194,7 +194,7 @@ impl Branch {
         items: &mut Vec<Item>,
     ) {
         if let Some(walk) = &mut self.reexport {
-            walk.told(entry);
+            walk.note_advertised(entry);
         }
         let best = export(entry);
         let source = best.map_or(Source::NONE, |(peer, _)| Source::of(peer));

@@ -103,10 +103,10 @@ impl Exported {
         let originated = route.peer.is_own();
         let source = &core.adj_rib_in.peers[usize::from(route.peer.0)].info;
         let from_inside = source.internal;
-        // What an internal peer told is told to internal peers by reflection only.
+        // Routes of an internal peer are announced to internal peers by reflection only.
         let reflection = key.reflection.filter(|_| from_inside);
         let hop = route.next_hop.as_ref();
-        // A link-local address says nothing to those on other links.
+        // A link-local address has no meaning on other links.
         let is_of_a_link = hop.is_some_and(|hop| hop.interface.is_some());
         // A route server is no next hop between external peers.
         let is_passed_on = key.transparent && !from_inside;

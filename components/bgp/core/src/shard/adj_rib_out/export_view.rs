@@ -62,7 +62,7 @@ impl Reflection {
 pub struct OtherAs {
     /// The AS.
     pub number: Asn,
-    /// Paths that the peers are told do not have the router's AS.
+    /// Paths that the peers are sent do not have the router's AS.
     pub hides_router_as: bool,
 }
 
@@ -101,7 +101,7 @@ pub struct ExportView {
     pub next_hop_self: bool,
     /// The rules of reflection; `None` for external peers.
     pub reflection: Option<Reflection>,
-    /// External peers are sent routes as another external peer told them, without this router's AS and next hop: a route server
+    /// External peers are sent routes as another external peer announced them, without this router's AS and next hop: a route server
     /// (RFC 7947).
     pub transparent: bool,
     /// The AS of the peers, which is replaced in paths by this router's: sites of one AS reach each other over this router.
@@ -110,9 +110,9 @@ pub struct ExportView {
     pub other_as: Option<OtherAs>,
     /// The role of external peers.
     pub relationship: Option<Relationship>,
-    /// The peers are notified that what they are told will go (RFC 8326).
+    /// The peers are notified that the routes that they are sent will be withdrawn (RFC 8326).
     pub graceful_shutdown: bool,
-    /// The peers are told long-lived stale routes (RFC 9494, section 4.5).
+    /// The peers are sent long-lived stale routes (RFC 9494, section 4.5).
     pub long_lived_stale: bool,
     /// The kinds of communities that the peers are sent.
     pub communities: SentCommunities,
@@ -193,7 +193,7 @@ impl ExportView {
         !is_inside || self.reflection.is_some_and(|reflection| reflection.reflects(from.client))
     }
 
-    /// Returns true if peers are told AS paths without this router's AS.
+    /// Returns true if peers are sent AS paths without this router's AS.
     #[inline(always)]
     pub(crate) const fn keeps_path(&self) -> bool {
         self.internal || self.transparent

@@ -64,7 +64,7 @@ impl Exporter {
         self.reduced.clear();
     }
 
-    /// Returns the source and the outcome of the path of an entry that peers with this view are sent; `None` if they are told none.
+    /// Returns the source and the outcome of the path of an entry that peers with this view are sent; `None` if they are sent none.
     #[inline(always)]
     pub fn best<P: FamilyKey>(
         &mut self,

@@ -152,14 +152,14 @@ impl<P: FamilyKey> AdjRibOut<P> {
     /// Assumes that all routes are advertised to all members, by the process before a live upgrade. For groups with empty
     /// Adj-RIBs-Out.
     pub fn assume_advertised(&mut self, core: &Core<P>) {
-        let mut told: Vec<Group<P>> = Vec::new();
+        let mut merged: Vec<Group<P>> = Vec::new();
         for group in self.groups.drain(..).flatten() {
-            match told.iter_mut().find(|known| known.view == group.view) {
+            match merged.iter_mut().find(|known| known.view == group.view) {
                 Some(known) => known.members.extend(group.members),
-                None => told.push(group),
+                None => merged.push(group),
             }
         }
-        for mut group in told {
+        for mut group in merged {
             while !group.branch.is_idle(core.loc_rib.queue.end()) {
                 self.exporter.clear();
                 group.branch.gather_for(

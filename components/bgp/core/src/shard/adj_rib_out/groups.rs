@@ -193,7 +193,7 @@ impl<P: FamilyKey> AdjRibOut<P> {
         Some(own)
     }
 
-    /// Advertises all routes to a member again: after a ROUTE-REFRESH (RFC 2918), or because the member is told other next hops. The
+    /// Advertises all routes to a member again: after a ROUTE-REFRESH (RFC 2918), or because the member is sent other next hops. The
     /// member has the view `view` from now on, if there is one. A `number` above 0 has the beginning and the end marked.
     pub fn refresh(&mut self, peer: PeerIndex, view: Option<Arc<ExportView>>, number: u32) {
         let Some((index, _)) = self.find(peer) else { return };

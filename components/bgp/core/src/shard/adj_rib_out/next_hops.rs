@@ -2,10 +2,10 @@
 
 use crate::wire::FamilyKey;
 
-/// The next hops that a member of a group is told where the group's messages leave that open.
+/// The next hops that a member of a group is sent where the group's messages leave that open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextHopsFor<'a, P> {
-    /// The octets of the router's own next hop towards the member: 4 for IPv4, 16 for IPv6, or 32 where the group's key says link-local.
+    /// The octets of the router's own next hop towards the member: 4 for IPv4, 16 for IPv6, or 32 where the group's key has link-local addresses.
     pub own: &'a [u8],
     /// The subnet that the router shares with the member, of the family of the next hops.
     pub subnet: Option<P>,

@@ -2,7 +2,7 @@
 //! section 5.1: one kind of routes a message, MP attributes first).
 //!
 //! A [`Block`] is written once for the group and copied to each member. What differs between members is known by
-//! message: the octets of the next hop ([`NextHopsFor`]), and that nobody is sent what it told itself. A member whose own route
+//! message: the octets of the next hop ([`NextHopsFor`]), and that no member is sent its own routes. A member whose own route
 //! became the best one must, if it was sent another before, be sent a withdrawal instead: `Kind::Replace` marks
 //! the messages where that is so.
 
@@ -23,7 +23,7 @@ const SMALL_MESSAGES: usize = 16;
 /// The effect of a message on the members of the group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
-    /// Withdraws; not for the source, which was never told.
+    /// Withdraws; not for the source, which was never sent the route.
     Withdraw,
     /// Announces; not for the source, which was sent nothing before either.
     Announce,
@@ -128,7 +128,7 @@ impl Block {
         self.messages.get(index)
     }
 
-    /// Counts the routes that `member` is not sent, or is told without some attributes, because they do not fit in a message.
+    /// Counts the routes that `member` is not sent, or is sent without some attributes, because they do not fit in a message.
     #[inline(always)]
     pub fn count_too_large(&self, member: Source, sent: &mut Sent) {
         let of_others =
@@ -229,7 +229,7 @@ pub(crate) struct Packer {
     order: Vec<(Rank, u32)>,
 }
 
-/// The properties that routes of one message share, as a number that says where the message comes among the others: withdrawals first,
+/// The properties that routes of one message share, as a number that orders the messages: withdrawals first,
 /// since they make room at the other end; then by outcome, source and kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rank(u64);

@@ -146,7 +146,8 @@ impl<P: FamilyKey> Core<P> {
     /// that may be sent.
     pub(crate) fn not_chosen(&self, view: &ExportView, entry: u32, path: Accepted) -> Option<DecidedBy> {
         let policy = view.further.as_ref()?;
-        let mut route = self.policy_route(entry, path.peer, path.set);
+        let prefix = self.adj_rib_in.entries[entry].prefix;
+        let mut route = self.context.route(&self.adj_rib_in, &self.resolver, prefix, path);
         let outcome = policy.decide(&mut route, &mut Memory::new(policy));
         (!outcome.is_accepted).then(|| policy.decided_by(&outcome).unwrap_or_default())
     }

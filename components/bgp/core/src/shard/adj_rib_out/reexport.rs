@@ -1,7 +1,7 @@
 //! A changed export view: the walk that finds the routes whose outcome is another.
 //!
 //! The walk runs in slices between fresh changes. An entry is due if peers were sent a route under the old view and are to be sent
-//! another one, or none, under the new view, or were told none and are to be told one. Changes that come meanwhile are exported under
+//! another one, or none, under the new view, or were sent none and are to be sent one. Changes that come meanwhile are exported under
 //! the new view at once, and the walk leaves them out. A view that changes again while the walk is on adds the entries behind the walk
 //! to the walk; the entries ahead are compared once.
 
@@ -36,7 +36,7 @@ impl Reexport {
         }
         behind.push_back((next..end, old.clone()));
         behind.retain(|(range, _)| !range.is_empty());
-        // Entries ahead that were told since the last change were sent under `old`.
+        // Entries ahead that were advertised since the last change were sent under `old`.
         for entry in core::mem::take(&mut self.fresh) {
             self.split_off(entry, &old);
         }
@@ -59,7 +59,7 @@ impl Reexport {
     }
 
     /// Notes that peers are sent the present outcome of an entry.
-    pub fn told(&mut self, entry: u32) {
+    pub fn note_advertised(&mut self, entry: u32) {
         self.fresh.insert(entry);
     }
 }
@@ -101,7 +101,7 @@ pub(crate) mod tests {
         walk.begin(first.clone(), 100);
         // The walk is at 40, and 70 was sent under the second view.
         walk.parts[0].0.start = 40;
-        walk.told(70);
+        walk.note_advertised(70);
         walk.begin(second.clone(), 110);
         let parts: Vec<_> =
             walk.parts.iter().map(|(range, view)| (range.clone(), view.next_hop_self)).collect();

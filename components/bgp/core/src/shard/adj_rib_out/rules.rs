@@ -1,8 +1,8 @@
 //! The two rules between the decision and PeerOut, in the words of the stage kit, for the checking stage.
 //!
 //! The hot part of a shard is not a row of stage objects: one entry holds all paths of a prefix, and a branch is a cursor
-//! into one queue. What a stage promises holds all the same: a group is sent a deletion only of what it was told (rule 1),
-//! and what it is told is what a look-up finds at that moment (rule 2). This file states both so that they can be verified.
+//! into one queue. What a stage promises holds all the same: a group is sent a deletion only of what it was sent (rule 1),
+//! and what it is sent is what a look-up finds at that moment (rule 2). This file states both so that they can be verified.
 
 use super::export_view::ExportView;
 use super::exporter::Exporter;
@@ -56,10 +56,10 @@ pub(crate) fn run_check<P: FamilyKey>(
     view: &ExportView,
     items: &[Item],
 ) {
-    let told = |source: Source| source.peer().map(|_| source);
+    let advertised = |source: Source| source.peer().map(|_| source);
     let mut batch = Batch::new();
     for item in items {
-        let action = match (told(item.before), told(item.source)) {
+        let action = match (advertised(item.before), advertised(item.source)) {
             (Some(old), Some(new)) => Action::Replace { old, new },
             (None, Some(new)) => Action::Add(new),
             (Some(old), None) => Action::Delete(old),

@@ -314,7 +314,7 @@ mod tests {
         used
     }
 
-    /// Checks that lists, index and counts say the same.
+    /// Checks that lists, index and counts agree.
     fn check(histories: &Histories<Ipv4Prefix>) {
         let mut listed = BTreeSet::new();
         for (due, first) in &histories.lists {

@@ -7,6 +7,6 @@ pub(super) mod profiles;
 pub(super) mod routes;
 pub(super) mod rules;
 
-pub(crate) use histories::Histories;
 pub use history::{DampedView, DampingCounts, HistoryState};
+pub(crate) use routes::Damping;
 pub use rules::{ATTRIBUTE_CHANGE, DampingRules, WITHDRAWAL};

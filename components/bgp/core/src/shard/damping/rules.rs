@@ -13,7 +13,7 @@ pub const ATTRIBUTE_CHANGE: u32 = 500;
 /// The highest ceiling of penalties.
 pub(crate) const HIGHEST: u32 = 1_000_000;
 
-/// The parameters of flap damping (RFC 7196, section 3), as `damping` of `bgp.yang` says them.
+/// The parameters of flap damping (RFC 7196, section 3), as in `damping` of `bgp.yang`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct DampingRules {

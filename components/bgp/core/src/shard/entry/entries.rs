@@ -27,7 +27,7 @@ const FEW: usize = 2;
 /// The entry is in the change queue.
 const QUEUED: u8 = 1;
 
-/// The RIB is to hear anew which path is the entry's backup.
+/// The RIB is to be sent the entry's backup again.
 const BACKUP_DUE: u8 = 2;
 
 const NO_BEST: u16 = u16::MAX;
@@ -47,7 +47,7 @@ impl<P> Entry<P> {
         self.marks = if is_queued { self.marks | QUEUED } else { self.marks & !QUEUED };
     }
 
-    /// Notes that the RIB is to hear anew of the backup. Returns true if that was not noted before.
+    /// Notes that the RIB is to be sent the backup again. Returns true if that was not noted before.
     #[inline]
     pub const fn mark_backup_due(&mut self) -> bool {
         let is_new = self.marks & BACKUP_DUE == 0;
@@ -55,7 +55,7 @@ impl<P> Entry<P> {
         is_new
     }
 
-    /// Returns true if the RIB is to hear anew of the backup; not any more after this.
+    /// Returns true if the RIB is to be sent the backup again, and clears the mark.
     pub const fn take_backup_due(&mut self) -> bool {
         let is_due = self.marks & BACKUP_DUE != 0;
         self.marks &= !BACKUP_DUE;
@@ -145,7 +145,7 @@ impl<P> Entries<P> {
         if best == NO_BEST { None } else { self.paths(id).get(usize::from(best)) }
     }
 
-    /// Says which path won. The word holds until paths come or go.
+    /// Sets the best path. It holds until paths are added or removed.
     pub fn set_best(&mut self, id: u32, position: Option<usize>) {
         self.entries[id].best = position.map_or(NO_BEST, |position| position as u16);
     }

@@ -1,7 +1,7 @@
 //! Lists of paths, in memory of the shard's own: the buddy system (Knowlton, A fast storage allocator, CACM 1965). A list that
 //! outgrows its block moves to one of twice the size, and a block that is left becomes one with its buddy when that is free too. What
 //! neighboring prefixes have lies side by side, whichever thread the shard was on at the time, and where a list is needs no
-//! look-up: its entry says so. Pages by length, as attributes have them (`crate::octets`), would keep all the room that lists have outgrown.
+//! look-up: its entry has a mark. Pages by length, as attributes have them (`crate::octets`), would keep all the room that lists have outgrown.
 
 use super::path::{NO_PATH, Path};
 use super::sets::PathSet;
@@ -219,9 +219,10 @@ mod tests {
     }
 
     impl Lists {
-        /// The free blocks, each with its order; they are the ones that are said to be, and no two of them could be one.
+        /// The free blocks, each with its order. Each list is at its recorded address, and no two lists could be merged.
         fn checked(&self) -> Vec<(u32, u8)> {
-            let said = self.chunks.iter().flat_map(|c| &c.free).filter(|order| **order != NOT_FREE).count();
+            let recorded =
+                self.chunks.iter().flat_map(|c| &c.free).filter(|order| **order != NOT_FREE).count();
             let mut blocks = Vec::new();
             for (order, first) in (0..).zip(self.free) {
                 let (mut block, mut before) = (first, NONE);
@@ -233,7 +234,7 @@ mod tests {
                     (before, block) = (block, links[0].attributes.bits());
                 }
             }
-            assert_eq!(blocks.len(), said);
+            assert_eq!(blocks.len(), recorded);
             blocks
         }
     }

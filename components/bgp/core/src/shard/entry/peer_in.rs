@@ -161,7 +161,7 @@ impl<P: FamilyKey> Shard<P> {
         self.leave(peer);
         let known = self.core.adj_rib_in.peers.get(usize::from(peer.0))?;
         let address = known.info.address;
-        // A trace that ends says nothing about a gateway.
+        // The end of a trace does not mean that a gateway is lost.
         let is_lost = known.info.source == RouteSource::Session
             && retention == Retention::None
             && self.core.resolver.is_used_by(&NextHop::new(address), peer);

@@ -3,8 +3,8 @@
 
 use crate::policy::{BoundPolicy, PolicyRoute};
 use crate::shard::adj_rib_out::ExportView;
-use crate::shard::entry::{PeerIndex, SetId};
-use crate::shard::{Accepted, Core, Shard};
+use crate::shard::entry::{PeerIn, PeerIndex};
+use crate::shard::{Accepted, Shard};
 use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -62,20 +62,12 @@ impl UseHits {
 /// A policy that is used for imports, by the peer's number.
 type BoundImports = BTreeMap<PeerIndex, (Arc<BoundPolicy>, UseHits)>;
 
-impl<P: FamilyKey> Core<P> {
-    /// Returns a path of an entry in the view of a policy.
-    pub(crate) fn policy_route(&self, id: u32, peer: PeerIndex, set: SetId) -> PolicyRoute<'_> {
-        let prefix = self.adj_rib_in.entries[id].prefix;
-        self.context.route(&self.adj_rib_in, &self.resolver, prefix, Accepted { peer, set })
-    }
-
-    fn imports_of(&self, policy: &str) -> BoundImports {
-        let known = self.adj_rib_in.peers.iter().enumerate().filter_map(|(number, peer)| {
-            let bound = peer.import.as_ref().filter(|bound| bound.has_terms_of(policy))?;
-            Some((PeerIndex(number as u16), (bound.clone(), UseHits::default())))
-        });
-        known.collect()
-    }
+fn imports_of(peers: &[PeerIn], policy: &str) -> BoundImports {
+    let known = peers.iter().enumerate().filter_map(|(number, peer)| {
+        let bound = peer.import.as_ref().filter(|bound| bound.has_terms_of(policy))?;
+        Some((PeerIndex(number as u16), (bound.clone(), UseHits::default())))
+    });
+    known.collect()
 }
 
 /// Returns true if the export policies of a view have terms of `policy`.
@@ -95,7 +87,10 @@ impl<P: FamilyKey> Shard<P> {
     /// groups. Returns the place to go on from; `None` at the end. Routes that change between slices are counted as they are when their slice comes.
     pub fn count_hits(&self, policy: &str, from: u32, limit: usize, hits: &mut PolicyHits) -> Option<u32> {
         let core = &self.core;
-        let mut imports = core.imports_of(policy);
+        let route = |id: u32, path: Accepted| {
+            core.context.route(&core.adj_rib_in, &core.resolver, core.adj_rib_in.entries[id].prefix, path)
+        };
+        let mut imports = imports_of(&core.adj_rib_in.peers, policy);
         let by_group =
             |is_of: fn(&ExportView, &str) -> bool| -> Vec<(Arc<ExportView>, Vec<PeerIndex>, UseHits)> {
                 let groups = self.adj_rib_out.plumbing().filter(|(view, ..)| is_of(view, policy));
@@ -112,7 +107,7 @@ impl<P: FamilyKey> Shard<P> {
                 let peer = core.adj_rib_in.lanes.peer(path.number);
                 if let Some((bound, counts)) = imports.get_mut(&peer) {
                     let received = core.adj_rib_in.sets.received(path.attributes);
-                    counts.count(bound, policy, core.policy_route(id, peer, received));
+                    counts.count(bound, policy, route(id, Accepted { peer, set: received }));
                 }
             }
             for (view, members, counts) in &mut exports {
@@ -132,7 +127,7 @@ impl<P: FamilyKey> Shard<P> {
                 for path in core.paths_towards(view, id).into_iter().filter(is_for_policy) {
                     if let Some(bound) = view.policy_for(path.peer).filter(|bound| bound.has_terms_of(policy))
                     {
-                        counts.count(bound, policy, core.policy_route(id, path.peer, path.set));
+                        counts.count(bound, policy, route(id, path));
                     }
                 }
             }
@@ -145,7 +140,7 @@ impl<P: FamilyKey> Shard<P> {
                     .filter_map(|number| core.adj_rib_in.path(id, number))
                     .filter(is_of_other)
                 {
-                    counts.count(bound, policy, core.policy_route(id, path.peer, path.set));
+                    counts.count(bound, policy, route(id, path));
                 }
             }
             id += 1;

@@ -2,11 +2,11 @@
 
 use super::view::RouteView;
 use crate::attributes::Reach;
-use crate::batch::{Change, DropCause};
-use crate::policy::{DecidedBy, Memory};
+use crate::batch::DropCause;
+use crate::policy::DecidedBy;
 use crate::shard::adj_rib_out::{ExportView, Exported, Exporter, NextHopsFor, SentPaths};
 use crate::shard::entry::PeerIndex;
-use crate::shard::{Accepted, Core, Shard};
+use crate::shard::{Accepted, Shard};
 use crate::wire::FamilyKey;
 use alloc::vec::Vec;
 use core::fmt;
@@ -95,39 +95,6 @@ impl fmt::Display for NotSent {
 
 /// What a neighbor is sent of a prefix: the route as sent, or the reason why none is.
 pub type ExportVerdict<P> = Result<RouteView<P>, NotSent>;
-
-impl<P: FamilyKey> Core<P> {
-    /// Notes the cause of a withdrawal, if the neighbor did not mean one.
-    #[inline]
-    pub(crate) fn note_withdrawal(&mut self, peer: PeerIndex, change: &Change<P>) {
-        match change.drop_cause() {
-            Some(cause) => self.note_dropped(peer, change.prefix, cause),
-            None => self.dropped.forget(change.prefix, peer),
-        }
-    }
-
-    /// Notes that an announcement is not stored.
-    #[cold]
-    pub(crate) fn note_dropped(&mut self, peer: PeerIndex, prefix: P, cause: DropCause) {
-        let generation = self.adj_rib_in.peers[usize::from(peer.0)].generation;
-        self.dropped.note(prefix, peer, generation, cause);
-    }
-
-    /// Returns what rejects a path on import; `None` if nothing does.
-    pub(crate) fn rejected_by(
-        &self,
-        peer: PeerIndex,
-        prefix: P,
-        received: crate::shard::entry::sets::SetId,
-    ) -> Option<DecidedBy> {
-        let policy = self.adj_rib_in.peers.get(usize::from(peer.0))?.import.as_ref()?;
-        let path = Accepted { peer, set: received };
-        let mut route = self.context.route(&self.adj_rib_in, &self.resolver, prefix, path);
-        let outcome = policy.decide(&mut route, &mut Memory::new(policy));
-        let by_default = || DecidedBy { is_without_policy: policy.is_default(), ..DecidedBy::default() };
-        (!outcome.is_accepted).then(|| policy.decided_by(&outcome).unwrap_or_else(by_default))
-    }
-}
 
 impl<P: FamilyKey> Shard<P> {
     /// Returns the peers whose latest announcement of a prefix was not stored, with the causes, as far as the shard remembers.

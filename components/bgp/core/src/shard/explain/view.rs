@@ -2,13 +2,13 @@
 
 use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
 use crate::family::FamilyIndex;
-use crate::policy::DecidedBy;
-use crate::shard::Shard;
+use crate::policy::{DecidedBy, Memory};
 use crate::shard::adj_rib_out::{ExportView, Exported, Exporter, NextHopsFor, Paths};
 use crate::shard::entry::{PathNumber, PeerIndex, SetId};
 use crate::shard::loc_rib::{Elimination, Multipath};
 use crate::shard::queue::Cursor;
 use crate::shard::resolver::Resolution;
+use crate::shard::{Accepted, Core, Shard};
 use crate::wire::FamilyKey;
 use crate::wire::attribute::code;
 use crate::wire::multiprotocol::NextHop;
@@ -87,7 +87,7 @@ pub struct GroupView {
     pub members: Vec<PeerIndex>,
     /// Blocks that not all members have read.
     pub blocks: usize,
-    /// Changes that it has not been told yet.
+    /// Changes that it has not been sent yet.
     pub behind: u64,
     /// True if a checking stage is plugged in.
     pub checked: bool,
@@ -96,7 +96,7 @@ pub struct GroupView {
 /// A shard in numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ShardView {
-    /// Prefixes that have or had paths that someone has yet to hear of.
+    /// Prefixes that have paths, or had paths whose withdrawal is yet to be sent to a reader.
     pub prefixes: usize,
     /// Prefixes with a best path: routes of the Loc-RIB.
     pub selected: u64,
@@ -275,29 +275,23 @@ impl<P: FamilyKey> Shard<P> {
                 let used = accepted.unwrap_or(came);
                 let ReceivedView { next_hop, view, attributes } = self.set_view(used);
                 let prefix = self.core.adj_rib_in.entries[id].prefix;
-                let is_suppressed = self.core.is_damped_path(index, path.number, prefix);
+                let is_suppressed = self.core.damping.is_damped_path(index, path.number, prefix);
                 let view = PathView {
                     peer: index,
                     path_id: self.core.adj_rib_in.lanes.id(id, path.number),
                     stale: path.generation != peer.generation,
                     lost,
                     multipath,
-                    suppressed_for: self.core.suppressed_for(index, prefix).filter(|_| is_suppressed),
-                    rejected_by: accepted.is_none().then(|| {
-                        self.core
-                            .rejected_by(index, self.core.adj_rib_in.entries[id].prefix, came)
-                            .unwrap_or_default()
-                    }),
+                    suppressed_for: self.core.damping.suppressed_for(index, prefix).filter(|_| is_suppressed),
+                    rejected_by: accepted
+                        .is_none()
+                        .then(|| rejected_by(&self.core, index, prefix, came).unwrap_or_default()),
                     next_hop,
                     resolution: self.core.resolver.resolution(sets[used].hop),
                     resolved_by: self.core.resolver.resolved_by(sets[used].hop).map(AnyPrefix::of),
                     view,
-                    validity: self.core.validity(index, self.core.adj_rib_in.entries[id].prefix, came),
-                    path_validity: self.core.path_validity(
-                        index,
-                        self.core.adj_rib_in.entries[id].prefix,
-                        came,
-                    ),
+                    validity: self.core.validity(index, prefix, came),
+                    path_validity: self.core.path_validity(index, prefix, came),
                     received: (used != came).then(|| self.set_view(came)),
                     entered: peer.import.as_ref().and_then(|policy| policy.entered(sets.octets(&sets[came]))),
                     attributes,
@@ -320,7 +314,7 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Up to `limit` routes that `wanted` says yes to, from place `from` on, looking at no more than 16 times as many places;
+    /// Up to `limit` routes for which `wanted` returns true, from place `from` on, looking at no more than 16 times as many places;
     /// and the place where the next page begins, `None` at the end. Places are not ordered by prefix; a route that is there
     /// all the time is in exactly one page.
     pub fn routes(
@@ -381,4 +375,19 @@ impl<P: FamilyKey> Shard<P> {
         }
         branch.advertised(id).peer().is_some_and(|source| source != peer)
     }
+}
+
+/// Returns what rejects a path on import; `None` if nothing does.
+fn rejected_by<P: FamilyKey>(
+    core: &Core<P>,
+    peer: PeerIndex,
+    prefix: P,
+    received: SetId,
+) -> Option<DecidedBy> {
+    let policy = core.adj_rib_in.peers.get(usize::from(peer.0))?.import.as_ref()?;
+    let path = Accepted { peer, set: received };
+    let mut route = core.context.route(&core.adj_rib_in, &core.resolver, prefix, path);
+    let outcome = policy.decide(&mut route, &mut Memory::new(policy));
+    let by_default = || DecidedBy { is_without_policy: policy.is_default(), ..DecidedBy::default() };
+    (!outcome.is_accepted).then(|| policy.decided_by(&outcome).unwrap_or_else(by_default))
 }

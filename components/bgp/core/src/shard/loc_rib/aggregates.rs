@@ -5,7 +5,7 @@
 //! reported when control asks, and control asks some time after the first change: a contributor that flaps costs one UPDATE in that time.
 //!
 //! A contributor of an aggregate with `summary-only` is not exported. That depends on the present best path alone and not on the sum, so
-//! that no neighbor hears of a contributor before its aggregate has been originated.
+//! that no neighbor is sent a contributor before its aggregate has been originated.
 
 use crate::aggregate::{Contribution, Contributors, Totals};
 use crate::policy::{BoundPolicy, Memory};

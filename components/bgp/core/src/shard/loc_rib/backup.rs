@@ -1,8 +1,8 @@
-//! Backups: the second best path of a prefix, told to the RIB when the table rests.
+//! Backups: the second best path of a prefix, sent to the RIB when the table rests.
 //!
-//! A backup is the path that the decision would choose without those through the best path's next hop. The RIB hears of backups
+//! A backup is the path that the decision would choose without those through the best path's next hop. The RIB is sent backups
 //! late and apart from the best paths: while a table loads, each backup would make the engine write the prefix a second time, and most
-//! would be out of date at once. So a change only marks its entry. When the table is at rest, one walk over the entries tells the RIB
+//! would be out of date at once. So a change only marks its entry. When the table is at rest, one walk over the entries sends the RIB
 //! the backups of those that are marked. Prefixes with one path cost nothing.
 
 use crate::shard::Shard;
@@ -33,7 +33,7 @@ impl Backups {
         self.is_due = true;
     }
 
-    /// All entries with several paths are to be sent, and that is news even where the last news was of no use: there was no RIB.
+    /// All entries with several paths are to be sent, and that is reported again: the last report was of no use without a RIB.
     pub fn all_due(&mut self) {
         (self.is_due, self.is_reported) = (true, false);
     }
@@ -46,8 +46,8 @@ impl Backups {
         is_news
     }
 
-    /// Returns true if it is time to tell the RIB: few entries were marked since the last call. The next marks, or the present ones if it is
-    /// too early, are news again.
+    /// Returns true if it is time to send backups: few entries were marked since the last call. The next marks, or the present ones if it is
+    /// too early, are reported again.
     pub fn begin(&mut self, entries: usize) -> bool {
         let is_at_rest = self.fresh < RESTLESS + entries / RESTLESS_SHARE;
         (self.fresh, self.is_reported) = (0, false);
@@ -63,7 +63,7 @@ impl<P: FamilyKey> Shard<P> {
         self.core.loc_rib.backups.take_news()
     }
 
-    /// Begins to tell the RIB backups, if the table is at rest: few changes came since the last call.
+    /// Begins to send the RIB backups, if the table is at rest: few changes came since the last call.
     pub fn announce_backups(&mut self) {
         if self.core.loc_rib.backups.begin(self.core.adj_rib_in.entries.len()) {
             self.rib.begin_backups();

@@ -19,7 +19,7 @@ pub struct DecisionRules {
     pub always_compare_med: bool,
     /// A route without MULTI_EXIT_DISC has the highest one, and not the lowest (RFC 4271, section 9.1.2.2 c).
     pub missing_med_worst: bool,
-    /// The best path stays the best among external paths that only BGP Identifiers would tell apart (RFC 5004).
+    /// The best path stays the best among external paths that differ only in the BGP Identifier (RFC 5004).
     pub prefer_oldest: bool,
     /// The number of paths of a prefix that forward packets side by side. The best path stays one.
     pub multipath: MultipathRules,

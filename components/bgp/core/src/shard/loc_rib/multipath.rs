@@ -5,8 +5,8 @@
 //! equal paths need the same AS path, or, with `relax-as-path`, one of the same length: else packets could go where the announced path
 //! does not lead.
 //!
-//! The group of an entry is computed from the entry's paths when the RIB branch tells the RIB, and no entry holds a group. A change of a
-//! path marks the entry ([`LocRib::changed_groups`]), and [`ToldGroups`] has the fingerprint of each told group of several paths, so that the
+//! The group of an entry is computed from the entry's paths when the RIB branch sends the prefix, and no entry holds a group. A change of a
+//! path marks the entry ([`LocRib::changed_groups`]), and [`SentGroups`] has the fingerprint of each sent group of several paths, so that the
 //! RIB is notified of groups only where they changed. Without multipath, and for prefixes with one path, nothing of that happens.
 
 use super::decision::{Candidate, Tables};
@@ -87,9 +87,9 @@ impl Group {
 
 /// The groups of several paths that the RIB was sent, as fingerprints by entry.
 #[derive(Debug, Default)]
-pub(crate) struct ToldGroups(HashMap<u32, u64, FixedState>);
+pub(crate) struct SentGroups(HashMap<u32, u64, FixedState>);
 
-impl ToldGroups {
+impl SentGroups {
     /// Notes that the RIB is sent a group. Returns true if the entry's group before was another one.
     pub fn replace<H: Prefix>(
         &mut self,

@@ -1,6 +1,6 @@
 //! The RIB's branch: best routes for the routing information base, in batches as large as it can take.
 
-use super::multipath::{Group, ToldGroups};
+use super::multipath::{Group, SentGroups};
 use super::selection::LocRib;
 use crate::attributes::private::Private;
 use crate::shard::Accepted;
@@ -36,10 +36,10 @@ pub(crate) struct RibBranch {
     /// The sets of the batch whose packets several paths share.
     shared_sets: BTreeMap<(SetKey, Group), u32>,
     /// The groups of paths that the RIB was sent.
-    told_groups: ToldGroups,
+    sent_groups: SentGroups,
     /// The walk over the entries whose backups are due: the next one.
     walk: Option<u32>,
-    /// True if a walk has yet to tell the backups of all entries: the RIB knows none.
+    /// True if a walk has yet to send the backups of all entries: the RIB knows none.
     all_due: bool,
 }
 
@@ -66,13 +66,13 @@ impl RibBranch {
             items: Vec::new(),
             sets: BTreeMap::new(),
             shared_sets: BTreeMap::new(),
-            told_groups: ToldGroups::default(),
+            sent_groups: SentGroups::default(),
             walk: None,
             all_due: true,
         }
     }
 
-    /// Begins to tell the backups of the entries that are marked.
+    /// Begins to send the backups of the entries that are marked.
     pub fn begin_backups(&mut self) {
         self.walk = Some(0);
     }
@@ -84,10 +84,10 @@ impl RibBranch {
 
     /// Returns the number of prefixes whose packets several paths share.
     pub fn group_count(&self) -> usize {
-        self.told_groups.len()
+        self.sent_groups.len()
     }
 
-    /// Adds up to about `limit` changes to `batch`: best paths and groups of paths, or, if there are none to tell, backups.
+    /// Adds up to about `limit` changes to `batch`: best paths and groups of paths, or, if there are none to send, backups.
     pub fn fill<P: FamilyKey>(
         &mut self,
         adj_rib_in: &mut AdjRibIn<P>,
@@ -108,7 +108,7 @@ impl RibBranch {
         for item in items.drain(..) {
             let action = match best_for_rib(adj_rib_in, item.entry).filter(|_| item.outcome.is_some()) {
                 None => {
-                    self.told_groups.forget(item.entry);
+                    self.sent_groups.forget(item.entry);
                     RouteAction::Delete
                 }
                 Some(path) => RouteAction::Set(
@@ -130,7 +130,7 @@ impl RibBranch {
         }
     }
 
-    /// Tells the RIB groups of paths that changed without the best path.
+    /// Sends the RIB groups of paths that changed without the best path.
     #[inline(never)]
     fn announce_groups<P: FamilyKey>(
         &mut self,
@@ -150,7 +150,7 @@ impl RibBranch {
             }
             let Some(best) = best_for_rib(adj_rib_in, entry) else { continue };
             let group = loc_rib.group(adj_rib_in, resolver, entry);
-            if self.told_groups.replace(resolver, adj_rib_in.seed, entry, &group) {
+            if self.sent_groups.replace(resolver, adj_rib_in.seed, entry, &group) {
                 let set = self.set_of_group(adj_rib_in, resolver, best, group, None, batch);
                 batch.updates.push(RouteUpdate {
                     prefix: adj_rib_in.entries[entry].prefix,
@@ -189,7 +189,7 @@ impl RibBranch {
                     .tables(adj_rib_in, resolver, entry)
                     .backup(adj_rib_in.entries.paths(entry), &used);
                 let backup = backup.and_then(|path| adj_rib_in.sets.accepted(path.attributes));
-                self.told_groups.replace(resolver, adj_rib_in.seed, entry, &group);
+                self.sent_groups.replace(resolver, adj_rib_in.seed, entry, &group);
                 let set = self.set_of_group(adj_rib_in, resolver, best, group, backup, batch);
                 batch.updates.push(RouteUpdate {
                     prefix: adj_rib_in.entries[entry].prefix,
@@ -218,7 +218,7 @@ impl RibBranch {
             return self.set(adj_rib_in, resolver, path, None, batch);
         }
         let group = loc_rib.group(adj_rib_in, resolver, entry);
-        self.told_groups.replace(resolver, adj_rib_in.seed, entry, &group);
+        self.sent_groups.replace(resolver, adj_rib_in.seed, entry, &group);
         self.set_of_group(adj_rib_in, resolver, path, group, None, batch)
     }
 

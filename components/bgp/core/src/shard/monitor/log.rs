@@ -7,9 +7,9 @@
 //! The log is bounded by the size of the table ([`Shard::bound_monitors`]). A monitor that falls further behind is *void*: the monitor has
 //! missed changes, holds no part of the log any more, and can only begin anew. Without a monitor a shard has no log, and a route costs a
 //! comparison with null.
+use crate::shard::Shard;
 use crate::shard::adj_rib_out::Source;
-use crate::shard::entry::{PathNumber, PeerIndex};
-use crate::shard::{Core, Shard};
+use crate::shard::entry::{AdjRibIn, PathNumber, PeerIndex};
 use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -251,42 +251,53 @@ impl<P: Copy> Monitor<P> {
     }
 }
 
-impl<P: FamilyKey> Core<P> {
+/// The monitors of stations in a shard, which share one log.
+#[derive(Debug)]
+pub(crate) struct Monitors<P> {
+    /// `None` without a monitor.
+    pub log: Option<Box<Monitor<P>>>,
+}
+
+impl<P> Default for Monitors<P> {
+    fn default() -> Self {
+        Monitors { log: None }
+    }
+}
+
+impl<P: FamilyKey> Monitors<P> {
     /// Notes a changed path of an entry for monitors of an Adj-RIB-In.
     #[inline(always)]
-    pub(crate) fn note_adj_rib_in(&mut self, entry: u32, path: PathNumber) {
-        if self.monitor.is_some() {
-            let prefix = self.adj_rib_in.entries[entry].prefix;
+    pub fn note_adj_rib_in(&mut self, adj_rib_in: &AdjRibIn<P>, entry: u32, path: PathNumber) {
+        if self.log.is_some() {
+            let prefix = adj_rib_in.entries[entry].prefix;
             self.note(prefix, Noted::Path(path), MonitoredRibs::has_adj_rib_in);
         }
     }
 
     /// Notes that a path of an entry is about to be removed, for monitors of an Adj-RIB-In.
     #[inline(always)]
-    pub(crate) fn note_removal(&mut self, entry: u32, path: PathNumber) {
-        if self.monitor.is_some() {
-            let noted =
-                Noted::Removed(self.adj_rib_in.lanes.peer(path), self.adj_rib_in.lanes.id(entry, path));
-            let prefix = self.adj_rib_in.entries[entry].prefix;
-            self.note(prefix, noted, MonitoredRibs::has_adj_rib_in);
+    pub fn note_removal(&mut self, adj_rib_in: &AdjRibIn<P>, entry: u32, path: PathNumber) {
+        if self.log.is_some() {
+            let lanes = &adj_rib_in.lanes;
+            let noted = Noted::Removed(lanes.peer(path), lanes.id(entry, path));
+            self.note(adj_rib_in.entries[entry].prefix, noted, MonitoredRibs::has_adj_rib_in);
         }
     }
 
     /// Notes another best route of an entry.
     #[inline(always)]
-    pub(crate) fn note_best(&mut self, entry: u32) {
-        if self.monitor.is_some() {
-            let prefix = self.adj_rib_in.entries[entry].prefix;
+    pub fn note_best(&mut self, adj_rib_in: &AdjRibIn<P>, entry: u32) {
+        if self.log.is_some() {
             let reads = |ribs: MonitoredRibs| {
                 ribs.has(MonitoredRib::LocalRib) || ribs.has(MonitoredRib::AdjRibOutPre)
             };
-            self.note(prefix, Noted::Best, reads);
+            self.note(adj_rib_in.entries[entry].prefix, Noted::Best, reads);
         }
     }
 
     #[cold]
     fn note(&mut self, prefix: P, noted: Noted, reads: impl Fn(MonitoredRibs) -> bool) {
-        if let Some(monitor) = &mut self.monitor
+        if let Some(monitor) = &mut self.log
             && reads(monitor.ribs)
         {
             monitor.push(prefix, noted);
@@ -298,7 +309,7 @@ impl<P: FamilyKey> Shard<P> {
     /// Begins to note changes of `ribs` for the monitor `id`, which is sent all present routes first.
     pub fn begin_monitor(&mut self, id: MonitorId, ribs: MonitoredRibs) {
         self.end_monitor(id);
-        let monitor = self.core.monitor.get_or_insert_with(|| Box::new(Monitor::new()));
+        let monitor = self.core.monitors.log.get_or_insert_with(|| Box::new(Monitor::new()));
         let cursor = monitor.end();
         let walk_out = None;
         monitor.readers.push(Reader { id, ribs, cursor, walk: Some(0), walk_out, is_void: false });
@@ -308,18 +319,18 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Ends a monitor.
     pub fn end_monitor(&mut self, id: MonitorId) {
-        let Some(monitor) = &mut self.core.monitor else { return };
+        let Some(monitor) = &mut self.core.monitors.log else { return };
         monitor.readers.retain(|reader| reader.id != id);
         self.readers_changed();
     }
 
     fn readers_changed(&mut self) {
-        let Some(monitor) = &mut self.core.monitor else { return };
+        let Some(monitor) = &mut self.core.monitors.log else { return };
         monitor.ribs = monitor.readers.iter().fold(MonitoredRibs::default(), |all, r| all.or(r.ribs));
         monitor.trim();
         self.adj_rib_out.notes_sent = monitor.ribs.has_adj_rib_out();
         if monitor.readers.is_empty() {
-            self.core.monitor = None;
+            self.core.monitors.log = None;
             self.adj_rib_out.sent_blocks.clear();
         }
         self.bound_monitors();
@@ -329,10 +340,10 @@ impl<P: FamilyKey> Shard<P> {
     /// To be called behind each batch and each slice.
     #[inline]
     pub(crate) fn bound_monitors(&mut self) {
-        if self.core.monitor.is_some() {
+        if self.core.monitors.log.is_some() {
             let paths: usize = self.core.adj_rib_in.peers.iter().map(|peer| peer.paths as usize).sum();
             let routes = self.core.adj_rib_in.entries.len() + paths + self.adj_rib_out.advertised_count();
-            if let Some(monitor) = &mut self.core.monitor {
+            if let Some(monitor) = &mut self.core.monitors.log {
                 monitor.bound = SLACK + routes;
             }
         }
@@ -341,12 +352,12 @@ impl<P: FamilyKey> Shard<P> {
     /// Returns true if monitors have something to read that was not reported, and counts it as reported.
     #[inline]
     pub fn take_monitor_news(&mut self) -> bool {
-        self.core.monitor.as_mut().is_some_and(|monitor| core::mem::take(&mut monitor.has_news))
+        self.core.monitors.log.as_mut().is_some_and(|monitor| core::mem::take(&mut monitor.has_news))
     }
 
     /// Returns true if a monitor has missed changes, or is unknown.
     pub fn is_void(&self, id: MonitorId) -> bool {
-        let readers = self.core.monitor.iter().flat_map(|monitor| &monitor.readers);
+        let readers = self.core.monitors.log.iter().flat_map(|monitor| &monitor.readers);
         readers.into_iter().find(|reader| reader.id == id).is_none_or(|reader| reader.is_void)
     }
 
@@ -362,7 +373,7 @@ impl<P: FamilyKey> Shard<P> {
     fn note_sent_blocks(&mut self) {
         let Shard { core, adj_rib_out, .. } = self;
         let blocks = adj_rib_out.sent_blocks.drain(..);
-        let Some(monitor) = &mut core.monitor else { return drop(blocks) };
+        let Some(monitor) = &mut core.monitors.log else { return drop(blocks) };
         for block in blocks {
             if monitor.lists.back().is_none_or(|last| **last != *block.members) {
                 monitor.lists.push_back(block.members);
@@ -388,7 +399,7 @@ impl<P: FamilyKey> Shard<P> {
 
     /// Has monitors of `ribs` walk over these from the first entry on.
     fn walk_out(&mut self, ribs: MonitoredRibs) {
-        let Some(monitor) = &mut self.core.monitor else { return };
+        let Some(monitor) = &mut self.core.monitors.log else { return };
         for reader in &mut monitor.readers {
             let before = reader.walk_out.map(|(_, ribs)| ribs).unwrap_or_default();
             let ribs = ribs.and(reader.ribs).or(before);

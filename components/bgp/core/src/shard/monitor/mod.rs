@@ -6,5 +6,5 @@ pub(super) mod log;
 pub(super) mod updates;
 
 pub use chunk::{MonitorChunk, MonitoredUpdate};
-pub(crate) use log::Monitor;
+pub(crate) use log::Monitors;
 pub use log::{MonitorId, MonitoredRib, MonitoredRibs};

@@ -44,7 +44,7 @@ impl<P: FamilyKey> Shard<P> {
         hops: impl Fn(PeerIndex) -> Option<NextHopsFor<'h, P::Hop>>,
         chunk: &mut MonitorChunk,
     ) {
-        let Some(mut monitor) = self.core.monitor.take() else { return };
+        let Some(mut monitor) = self.core.monitors.log.take() else { return };
         if let Some(reader) = monitor.reader_mut(id).filter(|reader| !reader.is_void) {
             let (mut walk, mut walk_out) = (reader.walk, reader.walk_out);
             let (ribs, mut end) = (reader.ribs, reader.cursor);
@@ -78,7 +78,7 @@ impl<P: FamilyKey> Shard<P> {
             }
             monitor.trim();
         }
-        self.core.monitor = Some(monitor);
+        self.core.monitors.log = Some(monitor);
     }
 }
 

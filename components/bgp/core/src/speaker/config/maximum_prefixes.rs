@@ -3,7 +3,7 @@
 use crate::event::LimitReached;
 use serde::{Deserialize, Serialize};
 
-/// The bounds of a family, as `maximum-prefixes` of `bgp.yang` says them.
+/// The bounds of a family, as in `maximum-prefixes` of `bgp.yang`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct MaximumPrefixes {
@@ -59,7 +59,7 @@ impl MaximumPrefixes {
         self.warn_percent.unwrap_or(WARN_PERCENT)
     }
 
-    /// Returns these bounds, and others where these say nothing.
+    /// Returns these bounds, and others where these are absent.
     pub fn inherit(self, from: MaximumPrefixes) -> MaximumPrefixes {
         MaximumPrefixes {
             received: self.received.or(from.received),

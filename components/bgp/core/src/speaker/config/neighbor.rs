@@ -18,7 +18,7 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, Duration, Family, IpPrefix, RouterId, Xid};
 
-/// A neighbor, as `neighbor` of `bgp.yang` says it; each field is read from the leaf of its name.
+/// A neighbor, as in `neighbor` of `bgp.yang`; each field is read from the leaf of its name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct NeighborConfig {
@@ -139,7 +139,7 @@ pub struct NeighborConfig {
     /// The names of the policies for routes to the neighbor, in order.
     #[serde(default)]
     pub export: Vec<String>,
-    /// The default route that the neighbor is told whether or not there is one.
+    /// The default route that the neighbor is sent whether or not the router has one.
     #[serde(default)]
     pub default_originate: Option<DefaultOriginate>,
     /// True if routes that import policy rejects are stored. Otherwise a changed import policy asks the neighbor for its routes

@@ -39,7 +39,7 @@ impl Machine for Control {
                     out.push(Output::GatewayUsable(address, true));
                 }
             }
-            Input::Heard(address, connection, read) => peers.heard(now, address, connection, read, out),
+            Input::Received(address, connection, read) => peers.received(now, address, connection, read, out),
             Input::Sent(address, connection, sent) => peers.sent(now, address, connection, sent, out),
             Input::Written(address, connection) => peers.written(now, address, connection),
             Input::Remark(address, what) => peers.remark(address, what, out),

@@ -36,7 +36,7 @@ impl fmt::Display for Overrun {
 }
 
 impl Control {
-    /// Returns the bounds that a change to `new` sets below the prefixes of neighbors whose sessions are up; `counts` says the prefixes of
+    /// Returns the bounds that a change to `new` sets below the prefixes of neighbors whose sessions are up; `counts` returns the prefixes of
     /// a neighbor. Bounds that stay as they are are judged already.
     pub fn overruns(&self, new: &Config, counts: impl Fn(PeerIndex) -> PrefixCounts) -> Vec<Overrun> {
         let mut overruns = Vec::new();

@@ -21,7 +21,7 @@ use core::net::IpAddr;
 use sluice_base::{AnyPrefix, Duration, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Rng, XidPrefix};
 use sluice_machine::Outbox;
 
-/// How long neighbors have to come up and tell all their routes before the RIB hears that what was announced is all: as long as
+/// How long neighbors have to come up and announce all their routes before the RIB is notified that all routes are announced: as long as
 /// the RIB keeps the routes of an earlier life.
 pub const GRACE: Duration = Duration::from_secs(120);
 

@@ -185,7 +185,7 @@ impl Peer {
         Some((Link { reading, writer }, import, outlet))
     }
 
-    /// Returns the rules for routes of the neighbor as far as the configuration says them.
+    /// Returns the rules for routes of the neighbor as far as they follow from the configuration.
     pub fn receive_rules(&self, local_address: IpAddr) -> ReceiveRules {
         let config = self.session.config();
         ReceiveRules {

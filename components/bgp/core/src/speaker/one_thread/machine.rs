@@ -105,7 +105,7 @@ impl Speaker {
         }
         let news = self.carriers.get_mut(&(address, connection)).and_then(|c| c.intake.news());
         if let Some(read) = news {
-            self.control(now, control::Input::Heard(address, connection, read), out);
+            self.control(now, control::Input::Received(address, connection, read), out);
         }
         self.offer(out);
     }
@@ -192,7 +192,7 @@ impl Speaker {
         }
     }
 
-    /// Passes on what a table says.
+    /// Passes the events of a table on.
     fn pass_on(&mut self, now: Instant, number: usize, out: &mut Outbox<Output>) {
         if self.table_events.is_empty() {
             return;
@@ -214,7 +214,7 @@ impl Speaker {
     }
 
     /// Appends messages for an established connection to `octets`, up to about `limit`; returns whether there are more. After
-    /// a `false`, [`Output::Transmit`] says when there are some again.
+    /// a `false`, [`Output::Transmit`] reports when there are some again.
     pub fn fill(&mut self, now: Instant, address: IpAddr, limit: usize, octets: &mut Vec<u8>) -> bool {
         let Some(connection) = self.control.established(address) else { return false };
         let Some(carrier) = self.carriers.get_mut(&(address, connection)) else { return false };
@@ -231,7 +231,7 @@ impl Speaker {
         more
     }
 
-    /// Tells control of the neighbors that tables hold back.
+    /// Notifies control of the neighbors that tables hold back.
     fn report_holds(&mut self, now: Instant) {
         for (number, table) in self.tables.iter_mut().enumerate() {
             table.report_holds(&mut self.table_events);
@@ -242,7 +242,7 @@ impl Speaker {
     }
 
     /// Adds about `limit` best routes of a family for the RIB to `batch`, and returns true if there are more. Tables take turns. After a
-    /// `false`, [`Output::RibReady`] says when there are some again.
+    /// `false`, [`Output::RibReady`] reports when there are some again.
     pub fn rib_batch<P: Sharded>(&mut self, limit: usize, batch: &mut RouteBatch<P>) -> bool {
         for _ in 0..self.tables.len() {
             self.turn = (self.turn + 1) % self.tables.len();
@@ -286,7 +286,7 @@ impl Speaker {
         }
     }
 
-    /// Says which neighbors can be sent something that could not before.
+    /// Reports the neighbors that can be sent something, and could not before.
     pub(super) fn offer(&mut self, out: &mut Outbox<Output>) {
         for table in &self.tables {
             table.with_output(&mut self.ready);

@@ -49,7 +49,7 @@ pub enum Input {
     Origins(OriginData),
     /// Selected routes of redistributed origins changed at the RIB.
     Redistributed(Vec<Redistributed>),
-    /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
+    /// The operator wants a session closed and opened again, with a message to the other operator (RFC 9003).
     Reset(IpAddr, String),
     /// The operator wants a neighbor asked for all its routes (RFC 2918).
     Refresh(IpAddr),
@@ -60,17 +60,17 @@ pub enum Input {
 /// What a router's BGP wants done.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Output {
-    /// Connect to the neighbor as its configuration says.
+    /// Connect to the neighbor by its configuration.
     Connect(IpAddr, ConnectionId),
     /// Close a connection when what was sent on it is written.
     Close(IpAddr, ConnectionId),
     /// Write a whole message behind what was written before.
     Send(IpAddr, ConnectionId, Vec<u8>),
-    /// There are UPDATEs: call [`Speaker::fill`] when the connection can take them, until it says that there are no more.
+    /// There are UPDATEs: call [`Speaker::fill`] when the connection can take them, until it returns that there are no more.
     Transmit(IpAddr, ConnectionId),
-    /// There are routes: call [`Speaker::rib_batch`] until it says that there are no more.
+    /// There are routes: call [`Speaker::rib_batch`] until it returns that there are no more.
     RibReady(FamilyIndex),
-    /// Tell the RIB whether packets can be sent through a neighbor's address.
+    /// Notify the RIB whether packets can be sent through a neighbor's address.
     GatewayUsable(IpAddr, bool),
     /// Ask the RIB.
     InterestIpv4(Interest<Ipv4Prefix>),
@@ -78,7 +78,7 @@ pub enum Output {
     InterestIpv6(Interest<Ipv6Prefix>),
     /// Ask the RIB.
     InterestXid(Interest<XidPrefix>),
-    /// Ask the RIB whether it has routes, and hear of changes.
+    /// Ask the RIB whether it has routes, and to report changes.
     WatchPresence(Vec<PresenceQuestion>),
     /// Take such questions back.
     UnwatchPresence(Vec<PresenceQuestion>),

@@ -78,7 +78,7 @@ impl Peers {
         is_request
     }
 
-    /// Gives the tables the export to a neighbor under its present filters, or begins to tell the neighbor routes.
+    /// Gives the tables the export to a neighbor under its present filters, or begins to send the neighbor routes.
     fn export_again(&mut self, index: PeerIndex, out: &mut Outbox<Output>) {
         let known = self.peers.get_mut(usize::from(index.0)).and_then(|peer| peer.as_deref_mut());
         let Some(peer) = known else { return };
@@ -104,7 +104,7 @@ impl Peers {
         self.defers_export && self.identity.is_restarted
     }
 
-    /// Begins to tell a neighbor routes, unless this router or the neighbor's filters have to be waited for.
+    /// Begins to send a neighbor routes, unless this router or the neighbor's filters have to be waited for.
     pub(crate) fn open_deferred(&mut self, index: PeerIndex, out: &mut Outbox<Output>) {
         let waits_for_routes = self.waits_for_routes();
         let Some(peer) = self.peer_mut(index) else { return };

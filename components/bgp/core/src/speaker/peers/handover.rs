@@ -106,12 +106,12 @@ impl Peers {
         self.session_outputs(now, index, &mut session_out, out);
     }
 
-    /// Nothing will be said for a while.
+    /// Notes that the router sends nothing for a while.
     pub(crate) fn pause(&mut self, now: Instant, out: &mut Outbox<Output>) {
         self.each_session(now, out, |session, session_out| session.pause(now, session_out));
     }
 
-    /// What was said meanwhile is read from now on.
+    /// Notes that messages which arrived meanwhile are read from now on.
     pub(crate) fn go_on(&mut self, now: Instant, out: &mut Outbox<Output>) {
         self.each_session(now, out, |session, _| session.go_on(now));
     }

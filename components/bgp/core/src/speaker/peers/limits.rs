@@ -18,7 +18,7 @@ use sluice_base::{Duration, Instant};
 use sluice_machine::Outbox;
 
 impl Peers {
-    /// Takes a table's count of a neighbor's prefixes, and does what the neighbor's bounds say.
+    /// Takes a table's count of a neighbor's prefixes, and applies the neighbor's bounds.
     pub fn counted(
         &mut self,
         now: Instant,
@@ -46,7 +46,7 @@ impl Peers {
         }
     }
 
-    /// Does what a neighbor's bounds of a family say of its counts.
+    /// Applies a neighbor's bounds of a family to its counts.
     fn judge(&mut self, now: Instant, index: PeerIndex, family: FamilyIndex, out: &mut Outbox<Output>) {
         let code = self.identity.codes.of(family);
         let Some(peer) = self.peer_mut(index) else { return };

@@ -59,7 +59,7 @@ impl Peers {
             }
         }
         self.set_policies(out);
-        // After the policies, which say of which families prefixes are counted.
+        // After the policies, which determine the families whose prefixes are counted.
         bounded.into_iter().for_each(|peer| out.push(Output::Order(None, Order::ReportPrefixes(peer))));
         self.send_all_filters(out);
     }

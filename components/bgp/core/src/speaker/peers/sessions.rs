@@ -44,7 +44,7 @@ impl Peers {
     }
 
     /// UPDATEs came; this was read in the session so far.
-    pub fn heard(
+    pub fn received(
         &mut self,
         now: Instant,
         address: IpAddr,

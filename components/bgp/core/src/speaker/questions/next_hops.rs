@@ -5,7 +5,7 @@
 //! shard has released it. A shard that asks about a known address gets the answer at once.
 //!
 //! Tables may run on other threads, so that questions and answers may cross. Answers are therefore numbered, and each question carries the
-//! number of the newest answer that the shard had seen: a question from before an answer says nothing about that answer.
+//! number of the newest answer that the shard had seen: a question from before an answer is not about that answer.
 
 use crate::family::{ByFamily, FamilyIndex};
 use crate::shard::Interest;
@@ -21,7 +21,7 @@ use sluice_machine::Outbox;
 struct Held<P: Prefix> {
     answer: InterestAnswer<P>,
     /// By table and family: the number with which the shard was sent; 0 if the shard has no use for the answer.
-    told: Vec<ByFamily<u64>>,
+    sent: Vec<ByFamily<u64>>,
 }
 
 /// A shard: the number of the table, and the family.
@@ -30,7 +30,7 @@ pub(crate) type Asker = (usize, FamilyIndex);
 /// The consequence of a shard's question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Reply<P: Prefix> {
-    /// The RIB is to be asked, or told.
+    /// The RIB is to be sent a question or a release.
     Rib(Interest<P>),
     /// The table is to be sent.
     Table(Versioned<P>),
@@ -64,25 +64,25 @@ impl<P: Prefix> Questions<P> {
         let Some((_, held)) = around.filter(|(valid, _)| valid.contains(addr)) else {
             return self.asked.insert(addr).then_some(Reply::Rib(Interest::Register(addr)));
         };
-        let told = &mut held.told.get_mut(table)?[family];
-        if *told > seen {
+        let sent = &mut held.sent.get_mut(table)?[family];
+        if *sent > seen {
             // The answer is on its way.
             return None;
         }
         self.number += 1;
-        *told = self.number;
+        *sent = self.number;
         Some(Reply::Table(Versioned { number: self.number, answer: held.answer.clone() }))
     }
 
     fn deregister(&mut self, (table, family): Asker, valid: P, seen: u64) -> Option<Interest<P>> {
         let held = self.held.get_mut(&valid)?;
-        let told = &mut held.told.get_mut(table)?[family];
-        if *told > seen {
+        let sent = &mut held.sent.get_mut(table)?[family];
+        if *sent > seen {
             // It let an older answer go.
             return None;
         }
-        *told = 0;
-        if held.told.iter().any(|told| told.iter().any(|(_, number)| *number > 0)) {
+        *sent = 0;
+        if held.sent.iter().any(|sent| sent.iter().any(|(_, number)| *number > 0)) {
             return None;
         }
         self.held.remove(&valid);
@@ -98,8 +98,8 @@ impl<P: Prefix> Questions<P> {
         self.number += 1;
         // Families with next hops of another family do not ask here.
         let asks = |number| ByFamily::from_fn(|family| if family.row().hops == P::ID { number } else { 0 });
-        let told = core::iter::repeat_n(asks(self.number), tables).collect();
-        self.held.insert(valid, Held { answer: answer.clone(), told });
+        let sent = core::iter::repeat_n(asks(self.number), tables).collect();
+        self.held.insert(valid, Held { answer: answer.clone(), sent });
         Versioned { number: self.number, answer }
     }
 
@@ -118,7 +118,7 @@ impl<P: Prefix> Questions<P> {
 /// The outputs by which a question of a family is passed on: to the RIB, or as an answer to the table.
 type Asking<P> = (fn(Interest<P>) -> Output, fn(Versioned<P>, Provenance) -> Order);
 
-/// Passes a shard's question on to the RIB, or answers it by what the RIB said before. The shard has seen answers up to a number.
+/// Passes a shard's question on to the RIB, or answers it by an earlier answer of the RIB. The shard has seen answers up to a number.
 pub(crate) fn ask<P: Prefix>(
     questions: &mut Questions<P>,
     shard: Asker,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rib_hears_a_question_once_and_that_the_last_table_let_go() {
+    fn the_rib_receives_a_question_once_and_the_release_of_the_last_table() {
         let mut questions = Questions::default();
         let ask = Some(Reply::Rib(Interest::Register(ADDR)));
         assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Register(ADDR), 0), ask);
@@ -161,8 +161,8 @@ mod tests {
         assert_eq!(questions.answer(unreachable(), 2).number, 1);
         assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Deregister(valid()), 1), None);
         // One that asks what another knows has the answer at once, and is counted again.
-        let told = Some(Reply::Table(Versioned { number: 2, answer: unreachable() }));
-        assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Register(ADDR), 1), told);
+        let sent = Some(Reply::Table(Versioned { number: 2, answer: unreachable() }));
+        assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Register(ADDR), 1), sent);
         assert_eq!(questions.interest((1, FamilyIndex::IPV6), Interest::Deregister(valid()), 1), None);
         let last = Some(Reply::Rib(Interest::Deregister(valid())));
         assert_eq!(questions.interest((0, FamilyIndex::IPV6), Interest::Deregister(valid()), 2), last);

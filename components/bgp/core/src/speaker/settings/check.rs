@@ -13,7 +13,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sluice_base::{AnyPrefix, IpPrefix};
 use sluice_policy::program::NextHop;
 
-/// Returns true if a neighbor is this router itself, as far as the configuration says it.
+/// Returns true if a neighbor is this router itself, as far as the configuration shows it.
 fn is_of_this_router(neighbor: &NeighborConfig) -> bool {
     let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
     loopback.contains(&neighbor.address) || neighbor.local_address == Some(neighbor.address)

@@ -17,7 +17,7 @@ use core::net::IpAddr;
 use serde::Deserialize;
 use sluice_base::Asn;
 
-/// A group as `group` of `bgp.yang` says it.
+/// A group, as in `group` of `bgp.yang`.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub(crate) struct Group {
     /// The name.
@@ -26,7 +26,7 @@ pub(crate) struct Group {
     pub statements: Statements,
 }
 
-/// A neighbor as `neighbor` of `bgp.yang` says it.
+/// A neighbor, as in `neighbor` of `bgp.yang`.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub(crate) struct Neighbor {
     /// The neighbor's address.
@@ -57,7 +57,7 @@ macro_rules! statements {
         }
 
         impl Statements {
-            /// Returns these statements, and others where these say nothing.
+            /// Returns these statements, and others where these are absent.
             pub fn inherit(self, from: &Statements) -> Statements {
                 Statements {
                     peer_as: self.peer_as.or(from.peer_as),

@@ -1,4 +1,4 @@
-//! Remarks on a valid configuration: what an operator may not have meant, said when the configuration is checked.
+//! Remarks on a valid configuration: what an operator may not have meant, reported when the configuration is checked.
 
 use super::error::Direction;
 use crate::family::FamilyIndex;

@@ -55,7 +55,7 @@ fn long_lived_router(understands: bool, change: impl FnOnce(&mut Config)) -> Dut
 
 /// Returns true if a route that the second neighbor received is marked as a long-lived stale one.
 fn is_marked(dut: &Dut<Ipv4Prefix>, number: u32) -> bool {
-    let advertised = &dut.peers[1].told[&Ipv4Prefix::nth(number)];
+    let advertised = &dut.peers[1].received[&Ipv4Prefix::nth(number)];
     advertised.others.iter().any(|(_, code, value)| *code == 8 && value.as_chunks::<4>().0.contains(&STALE))
 }
 
@@ -131,7 +131,7 @@ fn neighbors_that_do_not_understand_long_lived_stale_routes_do_not_receive_them(
     down(&mut dut);
     let long = dut.now + Duration::from_secs(u64::from(TIME));
     pass(&mut dut, long);
-    assert!(dut.peers[1].told.is_empty());
+    assert!(dut.peers[1].received.is_empty());
     assert_eq!(dut.rib.len(), 1, "the router itself uses the route");
     let index = dut.speaker.neighbor(dut.peers[1].address).unwrap().index;
     let verdict = dut.speaker.tables().export_verdict(index, Ipv4Prefix::nth(1));

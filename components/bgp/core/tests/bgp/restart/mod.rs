@@ -78,7 +78,7 @@ fn down<P: Net>(dut: &mut Dut<P>) {
 /// Returns the numbers of the routes that the second neighbor and the RIB have.
 fn advertised<P: Net>(dut: &Dut<P>) -> Vec<u32> {
     let advertised: Vec<u32> =
-        (0..8).filter(|number| dut.peers[1].told.contains_key(&P::nth(*number))).collect();
+        (0..8).filter(|number| dut.peers[1].received.contains_key(&P::nth(*number))).collect();
     assert_eq!(dut.rib.len(), advertised.len());
     advertised
 }
@@ -292,9 +292,9 @@ fn capabilities_of(asn: u32) -> Vec<Capability> {
 fn a_router_that_restarts_waits_for_its_neighbors_before_it_advertises() {
     let mut dut = started(true);
     assert_eq!(own_flags(&dut), (Capability::RESTARTING | GRACEFUL, TIME, vec![RestartFamily::FORWARDING]));
-    assert!(dut.peers[1].told.is_empty() && !dut.peers[1].end_of_rib);
+    assert!(dut.peers[1].received.is_empty() && !dut.peers[1].end_of_rib);
     end_of_rib(&mut dut);
-    assert!(dut.peers[1].told.is_empty(), "the other neighbor has not announced its routes yet");
+    assert!(dut.peers[1].received.is_empty(), "the other neighbor has not announced its routes yet");
     let mut octets = vec![];
     put_end_of_rib(Ipv4Prefix::INDEX, &FamilyCodes::DEFAULT, &mut octets);
     dut.say(1, &octets);
@@ -325,13 +325,13 @@ fn a_router_that_restarts_waits_for_next_hops_too() {
         put_end_of_rib(Ipv4Prefix::INDEX, &FamilyCodes::DEFAULT, &mut octets);
         (0..2).for_each(|peer| dut.say(peer, &octets));
         pass_without_answers(&mut dut, Duration::from_secs(20));
-        assert!(!dut.peers[1].end_of_rib && dut.peers[1].told.is_empty(), "the RIB has not answered yet");
+        assert!(!dut.peers[1].end_of_rib && dut.peers[1].received.is_empty(), "the RIB has not answered yet");
         match is_answered {
             true => dut.settle(),
             false => pass_without_answers(&mut dut, Duration::from_secs(20)),
         }
         assert!(dut.peers[1].end_of_rib);
-        assert_eq!(dut.peers[1].told.len(), if is_answered { 2 } else { 0 });
+        assert_eq!(dut.peers[1].received.len(), if is_answered { 2 } else { 0 });
     }
 }
 

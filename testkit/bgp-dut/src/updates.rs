@@ -1,4 +1,4 @@
-//! What a peer hears: UPDATEs in octets, and the routes that they announce and withdraw.
+//! UPDATEs that a peer receives, in octets, and the routes that they announce and withdraw.
 
 use super::{Net, Route, ScriptedPeer};
 use sluice_base::Xid;
@@ -8,8 +8,8 @@ use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
 use sluice_bgp::wire::{AFI_IPV6, Nlri, Update};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Notes the routes of an UPDATE. Panics if the router withdraws what the peer was never told.
-pub(super) fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
+/// Notes the routes of an UPDATE. Panics if the router withdraws a route that the peer has not received.
+pub(super) fn read_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     peer.updates += 1;
     let update = Update::decode(body).unwrap();
     let mut route = Route { origin: 255, ..Route::new(vec![], IpAddr::from([0; 4])) };
@@ -87,18 +87,19 @@ pub(super) fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     }
     peer.end_of_rib |= is_marker;
     for (prefix, id) in withdrawn {
-        let told = if several { peer.told_paths.remove(&(prefix, id)) } else { peer.told.remove(&prefix) };
+        let known =
+            if several { peer.received_paths.remove(&(prefix, id)) } else { peer.received.remove(&prefix) };
         assert!(
-            told.is_some() || peer.is_next_hop,
-            "{} was told to withdraw unknown {prefix} {id}",
+            known.is_some() || peer.is_next_hop,
+            "{} received a withdrawal of unknown {prefix} {id}",
             peer.address
         );
     }
     for (prefix, id) in announced {
         if several {
-            peer.told_paths.insert((prefix, id), route.clone());
+            peer.received_paths.insert((prefix, id), route.clone());
         } else {
-            peer.told.insert(prefix, route.clone());
+            peer.received.insert(prefix, route.clone());
         }
     }
 }
