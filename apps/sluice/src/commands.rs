@@ -6,7 +6,9 @@ use crate::lifecycle::{status, stop};
 use crate::observe::{bundle, monitor, rtstat};
 use crate::output::{Call, Failure, Output, describe};
 use crate::packages::commands as of_components;
-use crate::show::{configuration, forwarding, interfaces, metrics, platform, policy, routes, targets};
+use crate::show::{
+    configuration, forwarding, interfaces, memory, metrics, platform, policy, routes, targets,
+};
 use crate::{doctor, shipped};
 use sluice_cli::Read;
 use sluice_xrl::XrlError;
@@ -41,6 +43,7 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "show forwarding" => forwarding::show(session, out).await?,
         "show routes" => routes::show(session, routes::RoutesArgs::from_values(values)?, out).await?,
         "show summary" => routes::summary(session, out).await?,
+        "show memory" => memory::show(session, out).await?,
         "show targets" => targets::show(session, out).await?,
         "show configuration" => configuration::show(session, values, out).await?,
         "show configuration effective" => configuration::effective(session, values, out).await?,

@@ -20,10 +20,8 @@ mod show;
 
 use clap::{Args, Parser, Subcommand};
 use output::Failure;
-use sluice_base::{TableId, class_of, instance_of};
 use sluice_lab::LabCommand;
-use sluice_manager_process::{ConfigSource, StartOptions};
-use sluice_process::RunOptions;
+use sluice_manager_process::ConfigSource;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -61,44 +59,8 @@ struct Where {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Starts the router and stays in the foreground until it is asked to end (SIGTERM, Ctrl-C; SIGHUP reads the file again).
-    Start {
-        /// The configuration file.
-        #[arg(long, short, default_value = "/etc/sluice/sluice.conf")]
-        config: PathBuf,
-        /// The folder with the packages of third-party components.
-        #[arg(long, default_value = "/etc/sluice/packages")]
-        packages_dir: PathBuf,
-        /// The folder of the committed configurations; `/var/lib/sluice` if absent, or `state` in a run-time folder
-        /// other than the default.
-        #[arg(long)]
-        state_dir: Option<PathBuf>,
-        /// The first of 256 users that component classes get; no user or group of the host may have one of the numbers.
-        #[arg(long, default_value_t = sluice_sandbox::users::FIRST)]
-        first_user: u32,
-        #[command(flatten)]
-        place: Where,
-    },
-    /// Confines itself and executes a component's program; started by the router manager.
-    #[command(hide = true)]
-    Confine(lifecycle::confine::ConfineArgs),
-    /// Reads packages' modules with bounds of time and memory; started before the router reads them.
-    #[command(hide = true)]
-    TryPackages {
-        /// The packages' folders.
-        folders: Vec<PathBuf>,
-    },
-    /// Runs a component; started by the router manager.
-    #[command(hide = true)]
-    Run {
-        /// The component's class, or CLASS@INSTANCE where a class runs several times.
-        component: String,
-        /// The routing table of the instance.
-        #[arg(long, default_value_t = TableId::MAIN.0)]
-        table: u32,
-        #[command(flatten)]
-        place: Where,
-    },
+    #[command(flatten)]
+    Process(lifecycle::process::ProcessCommand),
     /// Works with configuration files.
     Config {
         #[command(subcommand)]
@@ -311,6 +273,12 @@ fn state_dir(run_dir: &Path) -> PathBuf {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     let json = command_line::flags::wants_json(&args);
+    if lifecycle::process::is_process(&args) {
+        return match lifecycle::process::parse() {
+            Ok(command) => command.run(),
+            Err(error) => refuse(&error, json),
+        };
+    }
     match command_line::front::choose(&args) {
         Ok(command_line::front::Choice::Tool) => {}
         Ok(command_line::front::Choice::Words(flags, words)) => return shell::one_command(flags, words),
@@ -328,37 +296,23 @@ fn main() -> ExitCode {
     }
     match Cli::try_parse() {
         Ok(cli) => run_tool(cli.command),
-        Err(error) if json && error.use_stderr() => {
-            let text = error.render().to_string();
-            let text = text.trim().trim_start_matches("error: ").to_string();
-            output::fail(&Failure::usage(text), true)
-        }
-        Err(error) => error.exit(),
+        Err(error) => refuse(&error, json),
     }
+}
+
+/// Prints why the arguments of a tool are refused, or the help that they ask for.
+fn refuse(error: &clap::Error, json: bool) -> ExitCode {
+    if !json || !error.use_stderr() {
+        error.exit()
+    }
+    let text = error.render().to_string();
+    let text = text.trim().trim_start_matches("error: ").to_string();
+    output::fail(&Failure::usage(text), true)
 }
 
 fn run_tool(command: Command) -> ExitCode {
     let (result, json) = match command {
-        Command::Start { config, packages_dir, state_dir: chosen, first_user, place } => {
-            sluice_manager_process::close_inherited();
-            sluice_manager_process::permit_descriptors();
-            sluice_process::start_log("manager");
-            let state_dir = chosen.unwrap_or_else(|| state_dir(&place.run_dir));
-            let source = source(config, packages_dir, state_dir);
-            let options = StartOptions { source, run_dir: place.run_dir, first_user };
-            (sluice_manager_process::start(options).map_err(output::start_failure), place.json)
-        }
-        Command::Confine(args) => return lifecycle::confine::run(args),
-        Command::TryPackages { folders } => {
-            let tried = sluice_manager_process::try_packages(components::BUILTINS, &folders);
-            (tried.map_err(|error| Failure::io("bounds", &error)), false)
-        }
-        Command::Run { component, table, place } => {
-            sluice_process::start_log(&component);
-            let instance = instance_of(&component).map(Into::into);
-            let options = RunOptions { run_dir: place.run_dir, instance, table: TableId(table) };
-            (components::run(class_of(&component), options).map_err(output::start_failure), place.json)
-        }
+        Command::Process(command) => return command.run(),
         Command::Config { command: ConfigCommand::Check { file, packages_dir, place } } => {
             (check(file, packages_dir, &place), place.json)
         }

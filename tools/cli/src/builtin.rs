@@ -121,6 +121,10 @@ fn shows() -> Vec<Command> {
             "The fast path by XDP: ports, counters, and where and why the kernel forwards",
         ),
         command("show summary", "Counts of the RIB's tables, and of the forwarding engine"),
+        command(
+            "show memory",
+            "Memory of each process: resident, in proportion of shared pages, heap; and the sums",
+        ),
         command("show targets", "Targets that can be called, with their interfaces"),
         command("show revisions", "What was committed: when, by whom, with which comment"),
         command("show packages", "What extends the router; with a name, its description of itself")

@@ -75,7 +75,7 @@ const SPELLINGS: &[(Mode, &str, Becomes)] = &[
         Here("`status` shows whether every component is ready, `show summary` counts routes"),
     ),
     (Operational, "show ip protocols", Words("show processes")),
-    (Operational, "show memory", Words("show processes")),
+    (Operational, "show system memory", Words("show memory")),
     (Operational, "show processes cpu", Words("show processes")),
     (Operational, "show thread cpu", Words("show processes")),
     (Operational, "show system processes", Words("show processes")),

@@ -17,9 +17,10 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Commands of the operational mode whose output goes in, with the file's name.
-const SHOWN: [(&str, &str); 11] = [
+const SHOWN: [(&str, &str); 12] = [
     ("show version", "version.json"),
     ("show processes", "processes.json"),
+    ("show memory", "memory.json"),
     ("show interfaces", "interfaces.json"),
     ("show summary", "summary.json"),
     ("show metrics", "metrics.json"),

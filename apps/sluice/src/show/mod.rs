@@ -6,6 +6,7 @@ pub mod degraded;
 pub mod differences;
 pub mod forwarding;
 pub mod interfaces;
+pub mod memory;
 pub mod metrics;
 pub mod platform;
 pub mod policy;

@@ -5,6 +5,7 @@ pub const RIGHT: &[(&str, &str, i32)] = &[
     ("status", "status", 0),
     ("show version", "show-version", 0),
     ("show processes", "show-processes", 0),
+    ("show memory", "show-memory", 0),
     ("show security", "show-security", 0),
     ("show denials", "show-denials", 0),
     ("show audit last 3", "show-audit", 0),

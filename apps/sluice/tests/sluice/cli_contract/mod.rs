@@ -183,6 +183,7 @@ fn words(line: &str) -> Vec<&str> {
 #[test]
 fn every_command_prints_what_its_schema_requires() {
     let Some(router) = Router::up() else { return };
+    memory(&router);
     metrics(&router);
     let mut seen = BTreeSet::new();
     drop(std::fs::remove_file(TABLE_DUMP));
@@ -241,6 +242,27 @@ fn ends(router: &Router, seen: &mut BTreeSet<String>) {
         assert_valid(line, &serde_json::from_slice(&output.stdout).unwrap(), line);
         seen.insert(line.to_string());
     }
+}
+
+/// The memory of the processes adds up to the total.
+fn memory(router: &Router) {
+    let value = router.value(&["show", "memory"]);
+    let processes = value["processes"].as_array().unwrap();
+    for name in ["manager", "rib", "fea", "bgp"] {
+        assert!(processes.iter().any(|process| process["component"] == name), "{name}: {value:#}");
+    }
+    for column in ["resident_bytes", "proportional_bytes", "heap_bytes"] {
+        let of = |of: &Value| wide(&of[column]).unwrap();
+        assert_eq!(processes.iter().map(of).sum::<u64>(), of(&value["total"]), "{column}: {value:#}");
+        assert!(processes.iter().all(|process| of(process) > 0), "{column}: {value:#}");
+    }
+    assert!(
+        processes.iter().all(|p| wide(&p["proportional_bytes"]) <= wide(&p["resident_bytes"])),
+        "{value:#}"
+    );
+    let shown = router.run(&["show", "memory"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.lines().last().is_some_and(|line| line.starts_with("total ")), "{shown}");
 }
 
 /// The output for monitoring: complete and valid, also while a component does not answer.

@@ -4,8 +4,9 @@ use super::{Router, text};
 use std::process::Output;
 
 /// Commands that print tables.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "show processes",
+    "show memory",
     "show interfaces",
     "show bgp summary",
     "show audit",

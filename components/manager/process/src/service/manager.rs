@@ -4,6 +4,7 @@ use crate::audit::record::Act;
 use crate::configure::people::user_name;
 use crate::service::Served;
 use crate::supervise::credentials;
+use crate::supervise::memory::{Memory, memory_of};
 use crate::supervise::pins;
 use crate::supervise::processes::usage_of;
 use crate::supervise::replace::handover;
@@ -103,6 +104,24 @@ impl pb::Manager for Served {
             });
         }
         Ok(pb::GetProcessesReply { processes, version: env!("CARGO_PKG_VERSION").into(), uptime_ms })
+    }
+
+    async fn get_memory(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetMemoryRequest,
+    ) -> Result<pb::GetMemoryReply, XrlError> {
+        let mut running = vec![("manager".to_owned(), std::process::id())];
+        self.driver.read(|manager| {
+            let names = manager.components().map(|component| &component.spec.name);
+            running.extend(names.map(|name| (name.clone(), self.processes.pid(name))));
+        });
+        running.extend(self.helpers.running().into_iter().map(|helper| (helper.name, helper.pid)));
+        let measured = |(component, pid): (String, u32)| {
+            let Memory { resident_bytes, proportional_bytes, heap_bytes } = memory_of(pid)?;
+            Some(pb::ProcessMemory { component, pid, resident_bytes, proportional_bytes, heap_bytes })
+        };
+        Ok(pb::GetMemoryReply { processes: running.into_iter().filter_map(measured).collect() })
     }
 
     async fn get_denials(

@@ -8,6 +8,7 @@ pub mod helper;
 pub mod inherited;
 pub mod kept_files;
 pub mod left_behind;
+pub mod memory;
 pub mod output;
 pub mod pins;
 pub mod principal;
